@@ -1,0 +1,1 @@
+//! Real workloads: cold cache, reader engines, latency histograms, device counters.

@@ -1,0 +1,1 @@
+//! The machine, read-only: block devices, bdis, mounts, limits.

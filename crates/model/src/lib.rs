@@ -1,0 +1,1 @@
+//! Service-time models of disks, flash, volumes and arrays, without a clock.

@@ -1,0 +1,1 @@
+//! What a study looks like: terminal tables and plots, JSON, CSV, Markdown.

@@ -1,0 +1,1 @@
+//! Quantiles, bootstrap intervals, knees: the statistics behind a verdict.

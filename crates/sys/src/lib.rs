@@ -1,0 +1,1 @@
+//! Every raw system call and ioctl that foreread makes, behind safe functions.

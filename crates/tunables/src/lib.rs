@@ -1,0 +1,1 @@
+//! Tunables: read, check, write, verify, undo; the journal and its guard.

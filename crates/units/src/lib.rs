@@ -1,0 +1,17 @@
+//! Units as types that do not mix: [`Bytes`], [`Sectors`], [`Pages`], [`Kib`], [`Nanos`] and
+//! [`BytesPerSecond`].
+//!
+//! Read-ahead is given in KiB by sysfs, in 512-byte sectors by `blockdev`, in pages by the kernel
+//! and in bytes by NFS; mistaking one for another is the commonest error of this field. So a size
+//! that crosses a function boundary has a type, a conversion has a name that says how it rounds,
+//! and text without a unit is refused.
+
+mod rate;
+mod size;
+mod text;
+mod time;
+
+pub use rate::BytesPerSecond;
+pub use size::{Bytes, Kib, PageSize, Pages, SECTOR_BYTES, Sectors};
+pub use text::ParseUnitError;
+pub use time::Nanos;

@@ -1,0 +1,1 @@
+//! Access patterns as declarations: what is read, by whom, in which order.
