@@ -1,1 +1,30 @@
-//! The machine, read-only: block devices, bdis, mounts, limits.
+//! The machine as foreread sees it, read-only: from a path to the bdi that counts, counters of
+//! block devices, memory and pressure, and the facts that a record keeps.
+//!
+//! Everything takes a [`Root`], so that a captured or built tree of `/sys` and `/proc` does as
+//! well as the machine itself. Statting a path for its device number is the one thing that needs
+//! the real file system; from there on ([`Probe`]) all is text of sysfs and procfs.
+
+mod block;
+mod counters;
+mod dirs;
+mod error;
+mod machine;
+mod memory;
+mod mount;
+mod probe;
+mod resolve;
+mod root;
+mod storage;
+
+pub use block::{DevNo, DeviceFacts, ParseDevNoError, device_facts, device_gone};
+pub use counters::{BlockStat, ParseStatError, block_stat};
+pub use dirs::Dirs;
+pub use error::HostError;
+pub use machine::{KernelRelease, Machine};
+pub use memory::{Pressure, PressureLine, VmStat, parse_meminfo};
+pub use mount::{Mount, MountInfo, parse_mountinfo};
+pub use probe::{Probe, ProbeKind};
+pub use resolve::{resolve, resolve_probe};
+pub use root::Root;
+pub use storage::{BdiId, LargeFolios, Space, Storage, StorageKind};

@@ -1,0 +1,71 @@
+//! What may go wrong while looking at the machine.
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::DevNo;
+
+/// Why a fact about the machine could not be had. Each names the path or device and, where there
+/// is something to do, says what.
+#[derive(Debug, Error)]
+pub enum HostError {
+    /// The path that was asked about is not there.
+    #[error("{path}: no such file, directory or device{hint}", path = path.display())]
+    NotFound {
+        /// The path as given.
+        path: PathBuf,
+        /// What may have been meant, or empty.
+        hint: String,
+    },
+    /// Reading a file or looking at it did not work.
+    #[error("cannot read {path}", path = path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A kernel file holds something else than it should.
+    #[error("{path}: {problem}", path = path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The path is a socket, pipe or character device.
+    #[error("{path} is a {what}: name a directory, file or block device", path = path.display())]
+    NotStorage {
+        /// The path as given.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
+    /// A file system without a device behind it, so without read-ahead.
+    #[error("{path} is on {fstype}: {why}", path = path.display())]
+    NoBackingDevice {
+        /// The path as given.
+        path: PathBuf,
+        /// The file system's type.
+        fstype: String,
+        /// Why there is nothing to set, and what to name instead.
+        why: String,
+    },
+    /// The device number has no block device any more.
+    #[error("block device {device} is gone")]
+    DeviceGone {
+        /// The device's number.
+        device: DevNo,
+    },
+    /// There is storage, but which bdi belongs to it cannot be told.
+    #[error("{path}: cannot tell which backing device info (bdi) counts: {why}",
+        path = path.display())]
+    NoBdi {
+        /// The path as given.
+        path: PathBuf,
+        /// What was looked for.
+        why: String,
+    },
+}

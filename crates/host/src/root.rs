@@ -1,0 +1,94 @@
+//! The tree that everything is read from.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::HostError;
+
+/// Where `/sys`, `/proc` and `/dev` are: the machine itself, or a captured tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Root {
+    prefix: PathBuf,
+}
+
+impl Root {
+    /// The machine that foreread runs on.
+    pub fn system() -> Self {
+        Self { prefix: PathBuf::from("/") }
+    }
+
+    /// A tree under `prefix` that holds `sys/…` and `proc/…` as a machine would.
+    pub fn at(prefix: impl Into<PathBuf>) -> Self {
+        Self { prefix: prefix.into() }
+    }
+
+    /// Whether this is the machine itself, where system calls tell more than files.
+    pub fn is_system(&self) -> bool {
+        self.prefix == Path::new("/")
+    }
+
+    /// Where `path` (absolute on the machine) lies in this tree.
+    pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
+        let path = path.as_ref();
+        self.prefix.join(path.strip_prefix("/").unwrap_or(path))
+    }
+
+    /// The text of a file, white space at its ends taken off.
+    pub fn read(&self, path: impl AsRef<Path>) -> Result<String, HostError> {
+        let path = self.path(path);
+        match fs::read(&path) {
+            Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).trim().to_owned()),
+            Err(source) => Err(HostError::Read { path, source }),
+        }
+    }
+
+    /// The text of a file that not every kernel or device has.
+    pub fn read_if_present(&self, path: impl AsRef<Path>) -> Result<Option<String>, HostError> {
+        match self.read(path) {
+            Ok(text) => Ok(Some(text)),
+            Err(HostError::Read { source, .. }) if is_absent(&source) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The whole number in a file.
+    pub fn read_number(&self, path: impl AsRef<Path>) -> Result<u64, HostError> {
+        let text = self.read(&path)?;
+        text.parse().map_err(|_| HostError::Malformed {
+            path: self.path(path),
+            problem: format!("{text:?} is no whole number"),
+        })
+    }
+
+    /// The whole number in a file, `None` where the file is missing or holds something else.
+    pub fn number_if_present(&self, path: impl AsRef<Path>) -> Option<u64> {
+        self.read(path).ok()?.parse().ok()
+    }
+
+    /// Whether something is at `path`.
+    pub fn exists(&self, path: impl AsRef<Path>) -> bool {
+        self.path(path).exists()
+    }
+
+    /// The last part of what the link at `path` points to.
+    pub(crate) fn link_name(&self, path: impl AsRef<Path>) -> Option<String> {
+        let target = fs::read_link(self.path(path)).ok()?;
+        Some(target.file_name()?.to_str()?.to_owned())
+    }
+
+    /// The names in a directory, sorted; none if it is not there.
+    pub(crate) fn names(&self, path: impl AsRef<Path>) -> Vec<String> {
+        let entries = fs::read_dir(self.path(path)).into_iter().flatten().flatten();
+        let mut names: Vec<String> =
+            entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort();
+        names
+    }
+}
+
+/// Whether a file is missing, or is there but has nothing to give on this device.
+fn is_absent(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidInput, NotADirectory, NotFound, Unsupported};
+    matches!(error.kind(), NotFound | NotADirectory | Unsupported | InvalidInput)
+}
