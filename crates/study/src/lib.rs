@@ -1,1 +1,36 @@
 //! Studies: plan, run, store, analyse, recommend.
+//!
+//! A study is a set of [`Settings`] × a set of workloads, run as randomised, repeated trials on a
+//! [`Target`]. [`sweep`] measures a whole grid, [`tune`] chooses its own next measurements; both
+//! write every trial into the [`Store`] before they begin the next, and [`analyse`] turns the
+//! record of a run into a [`Verdict`]. Conclusions are never stored, always recomputed.
+
+mod analyse;
+mod environment;
+mod error;
+mod grid;
+mod plan;
+mod progress;
+mod settings;
+mod store;
+mod sweep;
+mod target;
+mod trial;
+mod tune;
+
+pub use analyse::{
+    Analysis, Cell, Difference, Gain, LatencyChange, Price, Quantiles, Verdict, VerdictKind,
+    WorkloadVerdict, analyse,
+};
+pub use environment::{Cancel, Environment};
+pub use error::StudyError;
+pub use grid::{FULL_GRID_TOP, Grid};
+pub use plan::{Plan, PlannedWorkload, Repeats, Role};
+pub use progress::{Phase, Progress, Silent, Step};
+pub use settings::Settings;
+pub use stats::Estimate;
+pub use store::{Command, Run, RunId, RunStatus, RunSummary, Store, StoreError};
+pub use sweep::{Outcome, sweep};
+pub use target::{Target, TargetError};
+pub use trial::{Figures, Trial, TrialRequest, TrialStatus, Trials};
+pub use tune::{Budget, tune};

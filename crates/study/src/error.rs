@@ -1,0 +1,40 @@
+//! Why a study ends early.
+
+use thiserror::Error;
+
+use crate::store::StoreError;
+use crate::target::TargetError;
+
+/// Why a study ends early. The tunables are restored by then.
+#[derive(Debug, Error)]
+pub enum StudyError {
+    /// The target's words are wrong.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// The record cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The plan asks for nothing, or for what cannot be.
+    #[error("{0}")]
+    Plan(String),
+    /// The storage cannot be found or used.
+    #[error(transparent)]
+    Host(#[from] host::HostError),
+    /// The tunable cannot be read, set or restored, or somebody else is at work on the device.
+    #[error(transparent)]
+    Tunable(#[from] tunables::TunableError),
+    /// Files cannot be laid out or read.
+    #[error(transparent)]
+    Bench(#[from] bench::BenchError),
+    /// The virtual disk cannot be made.
+    #[error(transparent)]
+    VirtualDisk(#[from] vdisk::VdiskError),
+    /// A run is asked to go on that another process works on.
+    #[error("run {run} is being measured by process {pid}: wait for it, or use --fresh")]
+    RunBusy {
+        /// The run.
+        run: i64,
+        /// The process.
+        pid: u32,
+    },
+}

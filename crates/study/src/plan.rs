@@ -1,0 +1,103 @@
+//! What a study intends.
+
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Nanos};
+use workload::Workload;
+
+use crate::grid::Grid;
+use crate::target::Target;
+
+/// How often each cell is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Repeats {
+    /// Always.
+    pub min: u32,
+    /// At most, while the interval is not tight enough to decide anything.
+    pub max: u32,
+}
+
+impl Default for Repeats {
+    fn default() -> Self {
+        Self { min: 3, max: 9 }
+    }
+}
+
+impl Repeats {
+    /// Exactly this many.
+    pub const fn exactly(repeats: u32) -> Self {
+        Self { min: repeats, max: repeats }
+    }
+}
+
+/// What a workload is measured for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The recommendation should serve it.
+    Goal,
+    /// Only to see what the recommendation costs it.
+    Price,
+}
+
+/// A workload and what it is measured for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlannedWorkload {
+    /// What runs.
+    pub workload: Workload,
+    /// What for.
+    pub role: Role,
+}
+
+impl PlannedWorkload {
+    /// A workload that the recommendation should serve.
+    pub fn goal(workload: Workload) -> Self {
+        Self { workload, role: Role::Goal }
+    }
+
+    /// A workload that shows the price.
+    pub fn price(workload: Workload) -> Self {
+        Self { workload, role: Role::Price }
+    }
+}
+
+/// What a study intends: [`Plan::new`] has the defaults, the fields are open to change.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// What is measured.
+    pub target: Target,
+    /// Which read-ahead.
+    pub read_ahead: Grid,
+    /// Which workloads; never none.
+    pub workloads: Vec<PlannedWorkload>,
+    /// How often.
+    pub repeats: Repeats,
+    /// How long a trial lasts, in the storage's own time: a virtual disk that runs ten times
+    /// slower than its model takes ten times as long on the wall.
+    pub trial: Nanos,
+    /// Seed of orders, patterns and intervals; drawn and stored when `None`.
+    pub seed: Option<u64>,
+    /// Drop the whole machine's caches before each trial, not only those of the files read.
+    pub drop_caches: bool,
+    /// Size of each file that the workloads read; chosen for the target when `None`.
+    pub file_size: Option<Bytes>,
+}
+
+impl Plan {
+    /// The default study of a target: the full grid, 3 to 9 repeats of 2 s, one reader and eight
+    /// readers as goals, random reads by `pread` and by `mmap` to see the price.
+    pub fn new(target: Target) -> Self {
+        let named = |name: &str| Workload::named(name).ok();
+        let goals = ["seq-1", "seq-8"].into_iter().filter_map(named).map(PlannedWorkload::goal);
+        let prices = ["rand-pread", "rand-mmap"].into_iter().filter_map(named);
+        Self {
+            target,
+            read_ahead: Grid::Full,
+            workloads: goals.chain(prices.map(PlannedWorkload::price)).collect(),
+            repeats: Repeats::default(),
+            trial: Nanos::from_secs(2),
+            seed: None,
+            drop_caches: false,
+            file_size: None,
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What is studied, as the command line names it.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// What is studied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Target {
+    /// Real storage: a directory or mount point (files are laid out in it), a file or a block
+    /// device (read only).
+    Path(PathBuf),
+    /// A virtual disk, in the words after `virtual:`.
+    Virtual(String),
+}
+
+/// Why a word names no target.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum TargetError {
+    /// No word at all.
+    #[error("the target is empty: give a path, a device or virtual:MODEL")]
+    Empty,
+    /// Something that a later version will have.
+    #[error(
+        "{target:?}: simulation is not in this version: \
+         use virtual:{model} to run the same model under the real kernel"
+    )]
+    Simulation {
+        /// The word as given.
+        target: String,
+        /// What followed `sim:`.
+        model: String,
+    },
+    /// The words of the virtual disk are wrong.
+    #[error("{target:?} is no virtual disk: {reason}")]
+    Virtual {
+        /// The word as given.
+        target: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl Target {
+    /// Reads `PATH`, `virtual:MODEL[,key=value…]` or `sim:…`, which is refused for now. A path
+    /// that begins like that can be written as `./virtual:…`.
+    pub fn parse(text: &str) -> Result<Self, TargetError> {
+        if text.is_empty() {
+            return Err(TargetError::Empty);
+        }
+        if let Some(model) = text.strip_prefix("sim:") {
+            return Err(TargetError::Simulation {
+                target: text.to_owned(),
+                model: model.to_owned(),
+            });
+        }
+        match text.strip_prefix("virtual:") {
+            Some(words) => Ok(Self::Virtual(words.to_owned())),
+            None => Ok(Self::Path(PathBuf::from(text))),
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path) => write!(f, "{}", path.display()),
+            Self::Virtual(words) => write!(f, "virtual:{words}"),
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Chooses its own next measurements.
+
+use std::time::Duration;
+
+use crate::environment::Environment;
+use crate::error::StudyError;
+use crate::plan::Plan;
+use crate::progress::Progress;
+use crate::store::Store;
+use crate::sweep::Outcome;
+
+/// How much time `tune` may spend in trials.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Budget {
+    /// Wall-clock time for trials.
+    pub time: Duration,
+}
+
+impl Budget {
+    /// This many minutes.
+    pub fn minutes(minutes: f64) -> Self {
+        Self { time: Duration::from_secs_f64((minutes * 60.0).clamp(0.0, 1e9)) }
+    }
+}
+
+/// Finds the plan's recommendation with as few trials as it can; the plan's grid is the range of
+/// what may be tried. Otherwise like [`crate::sweep`].
+pub fn tune(
+    plan: &Plan,
+    budget: Budget,
+    fresh: bool,
+    store: &mut Store,
+    environment: &Environment,
+    progress: &mut dyn Progress,
+) -> Result<Outcome, StudyError> {
+    let _ = (plan, budget, fresh, store, environment, progress);
+    todo!("tune")
+}
