@@ -1,1 +1,32 @@
-//! Tunables: read, check, write, verify, undo; the journal and its guard.
+//! Tunables: the kernel's settings that foreread reads, checks, writes, reads back and undoes.
+//!
+//! This is the only room that writes to `/sys`. Every change is in a [`Journal`] on stable storage
+//! before it is made; a [`Tenure`] gives one process the right to change one bdi, has a guard
+//! process at its side that puts everything back when the owner dies by any signal, and
+//! [`rollback`] puts back what even the guard could not (power loss).
+
+mod access;
+mod error;
+mod guard;
+mod identity;
+mod journal;
+mod registry;
+mod restore;
+mod rollback;
+mod setting;
+mod tenure;
+mod value;
+mod vary;
+
+pub use access::{read, write};
+pub use error::TunableError;
+pub use guard::{GuardCommand, guard_main};
+pub use identity::Identity;
+pub use journal::{Change, Header, Journal, JournalError, Replay};
+pub use registry::{Checked, REGISTRY, Site, Tunable, find};
+pub use restore::{Outcome, Undone};
+pub use rollback::{Rollback, Which, rollback};
+pub use setting::{Setting, Settings};
+pub use tenure::Tenure;
+pub use value::Value;
+pub use vary::Vary;
