@@ -1,0 +1,89 @@
+//! What a virtual disk counts while it serves.
+
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Nanos};
+
+/// How late completions were handed to the kernel, in real time (not the model's).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lateness {
+    /// Half of the requests were no later than this.
+    pub p50: Nanos,
+    /// All but one in a hundred were no later than this.
+    pub p99: Nanos,
+    /// The worst.
+    pub max: Nanos,
+}
+
+/// What a virtual disk has done since it started or since its counters were reset.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Counters {
+    /// Time that is counted, real.
+    pub elapsed: Nanos,
+    /// Reads served or waiting.
+    pub reads: u64,
+    /// Writes served or waiting.
+    pub writes: u64,
+    /// Flushes served or waiting.
+    pub flushes: u64,
+    /// Bytes that the reads asked for.
+    pub read_bytes: Bytes,
+    /// Bytes that the writes brought.
+    pub written_bytes: Bytes,
+    /// Requests that the model has now.
+    pub queue: u64,
+    /// The most it has had at once.
+    pub queue_max: u64,
+    /// The mean number it had while it had any.
+    pub queue_mean: f64,
+    /// Time for which it had any, real.
+    pub busy: Nanos,
+    /// Mechanical operations that began elsewhere than where the last one ended.
+    pub seeks: u64,
+    /// Reads that the model served from its cache.
+    pub cache_hits: u64,
+    /// Requests timed by the model: all but those served while timing was off.
+    pub timed: u64,
+    /// How late the timed ones were.
+    pub lateness: Lateness,
+    /// The median time the model took for a request, dilated.
+    pub service_p50: Nanos,
+    /// Timed requests whose lateness is more than 4 % of their service time.
+    pub spoiled: u64,
+    /// Writes refused because memory was short; the filesystem has seen errors if not zero.
+    pub refused_writes: u64,
+    /// Memory that holds what was written.
+    pub stored: Bytes,
+    /// Whether the model's times are kept (not while files are laid out).
+    pub timing: bool,
+}
+
+/// The share of the service time that lateness may take before it spoils a measurement.
+pub(crate) const LATENESS_SHARE: f64 = 0.04;
+
+/// Lateness below this is no fault of the server's: handing over a megabyte takes as long.
+pub(crate) const LATENESS_FLOOR: Nanos = Nanos::from_micros(50);
+
+impl Counters {
+    /// All requests.
+    pub fn requests(&self) -> u64 {
+        self.reads + self.writes + self.flushes
+    }
+
+    /// All bytes moved.
+    pub fn bytes(&self) -> Bytes {
+        self.read_bytes + self.written_bytes
+    }
+
+    /// The share of the timed requests that made the device position itself anew; above one where
+    /// one request makes several disks of an array do so.
+    pub fn seek_share(&self) -> f64 {
+        if self.timed == 0 { 0.0 } else { self.seeks as f64 / self.timed as f64 }
+    }
+
+    /// Whether the server was so late that measurements of this time are spoiled: its p99
+    /// lateness is more than 4 % of the median service time.
+    pub fn is_spoiled(&self) -> bool {
+        let allowed = self.service_p50.scaled(LATENESS_SHARE).max(LATENESS_FLOOR);
+        self.timed > 0 && self.lateness.p99 > allowed
+    }
+}

@@ -1,0 +1,153 @@
+//! What can go wrong with a virtual disk.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+use units::Bytes;
+
+use crate::availability::Unavailable;
+
+/// Why a virtual disk could not be made, used or removed.
+#[derive(Debug, Error)]
+pub enum VdiskError {
+    /// This machine cannot have virtual disks.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+    /// The words name no model, or a model that cannot be built.
+    #[error(transparent)]
+    Model(#[from] model::SpecError),
+    /// One of the virtual disk's own keys has a value that it cannot have.
+    #[error("{key}={value}: {reason}")]
+    BadValue {
+        /// The key.
+        key: &'static str,
+        /// The value as given.
+        value: String,
+        /// What would do.
+        reason: String,
+    },
+    /// Too small for its filesystem, or larger than the device that is modelled.
+    #[error("size={size}: {reason}")]
+    BadSize {
+        /// The size asked for.
+        size: Bytes,
+        /// What would do.
+        reason: String,
+    },
+    /// A name that could not be a directory's.
+    #[error("{name:?} cannot name a virtual disk: use up to 48 letters, digits, '.', '-', '_'")]
+    BadName {
+        /// The name.
+        name: String,
+    },
+    /// There is one of that name, serving or dead.
+    #[error(
+        "there is a virtual disk {name} already: choose another name, or `foreread vdisk remove \
+         {name}`"
+    )]
+    NameTaken {
+        /// The name.
+        name: String,
+    },
+    /// There is none of that name.
+    #[error("there is no virtual disk {name}; {}", known(.known))]
+    NoSuchDisk {
+        /// The name asked for.
+        name: String,
+        /// The names there are.
+        known: Vec<String>,
+    },
+    /// The disk is there but nobody serves it any more.
+    #[error("the server of virtual disk {name} is dead: `foreread vdisk remove {name}` cleans up")]
+    Dead {
+        /// The disk's name.
+        name: String,
+    },
+    /// The server did not come up.
+    #[error("the server of virtual disk {name} did not start: {message}")]
+    Server {
+        /// The disk's name.
+        name: String,
+        /// Its last words.
+        message: String,
+    },
+    /// The server answered with an error, or with what is no answer.
+    #[error("virtual disk {name}: {message}")]
+    Control {
+        /// The disk's name.
+        name: String,
+        /// What it said.
+        message: String,
+    },
+    /// A program that was called to help failed.
+    #[error("{program} failed ({status}): {stderr}")]
+    Program {
+        /// The program with its arguments.
+        program: String,
+        /// Its exit status.
+        status: String,
+        /// What it wrote to standard error.
+        stderr: String,
+    },
+    /// Somebody works on the disk's filesystem.
+    #[error("{} is in use: leave it (a shell, a running program) and try again", .path.display())]
+    Busy {
+        /// The mount point or device.
+        path: PathBuf,
+    },
+    /// Cleaning up did not get through.
+    #[error("virtual disk {name} could not be removed altogether: {left}")]
+    Remains {
+        /// The disk's name.
+        name: String,
+        /// What is left.
+        left: String,
+    },
+    /// There is not enough memory for the disk.
+    #[error(
+        "a virtual disk keeps what is written to it in memory, and {free} of memory is too \
+         little: free some, {needed} at least"
+    )]
+    Memory {
+        /// What a disk needs to begin with.
+        needed: Bytes,
+        /// What there is.
+        free: Bytes,
+    },
+    /// An operation on a file or device failed.
+    #[error("{doing} {}: {source}", .path.display())]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// The file or device.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A call that concerns no file failed.
+    #[error("{doing}: {source}")]
+    System {
+        /// What was being done.
+        doing: &'static str,
+        /// The system's reason.
+        source: io::Error,
+    },
+}
+
+impl VdiskError {
+    /// For `map_err`: an operation on `path` failed.
+    pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { doing, path, source }
+    }
+
+    /// For `map_err`: a call that concerns no file failed.
+    pub(crate) fn system(doing: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::System { doing, source }
+    }
+}
+
+fn known(names: &[String]) -> String {
+    if names.is_empty() { "there are none".to_owned() } else { format!("there are {names:?}") }
+}
