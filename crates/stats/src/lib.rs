@@ -1,1 +1,20 @@
 //! Quantiles, bootstrap intervals, knees: the statistics behind a verdict.
+//!
+//! Pure functions of numbers; whatever is random comes from a seed that is handed in, so that the
+//! same record gives the same verdict for ever.
+
+mod bootstrap;
+mod estimate;
+mod gaussian_process;
+mod knee;
+mod outliers;
+mod quantile;
+mod saturation;
+
+pub use bootstrap::Bootstrap;
+pub use estimate::Estimate;
+pub use gaussian_process::{GaussianProcess, Posterior, matern52};
+pub use knee::{Dip, deepest_dip, knee};
+pub use outliers::outliers;
+pub use quantile::{geometric_mean, median, quantile};
+pub use saturation::Saturation;
