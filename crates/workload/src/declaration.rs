@@ -1,0 +1,304 @@
+//! What a workload is, and which combinations make none.
+
+use units::{Bytes, Nanos};
+
+use crate::WorkloadError;
+
+/// The most readers that a workload may have.
+const READERS_MAX: u32 = 1024;
+/// The most files that each reader may have.
+const FILES_MAX: u32 = 65_536;
+/// The largest block: the kernel reads at most 2 GiB at once, and no program asks for so much.
+const BLOCK_MAX: Bytes = Bytes::from_mib(256);
+/// The most streams that one open file may have, and the widest disorder.
+const STREAMS_MAX: u32 = 4096;
+
+/// The order in which a reader goes through its blocks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pattern {
+    /// From the first block to the last.
+    Sequential,
+    /// Every block once, in random order.
+    Uniform,
+    /// Random blocks, some far more often than others: the block of rank k is chosen with a
+    /// probability in proportion to k^-theta. Blocks are read again, from the cache; this
+    /// pattern has no end.
+    Zipf {
+        /// How uneven: 0.99 is customary, more is more uneven.
+        theta: f64,
+    },
+    /// One block at each multiple of `step`.
+    Stride {
+        /// The distance from one block's start to the next one's.
+        step: Bytes,
+    },
+    /// From the last block to the first.
+    Backward,
+    /// A seek to a random place, a few blocks read from there, the next seek. No place is visited
+    /// twice.
+    SeekAndRead {
+        /// How many blocks follow each seek.
+        blocks: u32,
+    },
+    /// Several streams on one open file, a block from each in turn, each in its own part of it.
+    Interleaved {
+        /// How many streams.
+        streams: u32,
+    },
+    /// A stream through the first half of the data, with random reads of the second half beside
+    /// it.
+    Mixed {
+        /// Which share of the requests is random, between 0 and 1.
+        random_fraction: f64,
+        /// The size of the random requests.
+        random_block: Bytes,
+        /// Whether the random requests go through the stream's own open file, where they can
+        /// disturb its read-ahead, or through a second open file.
+        same_open_file: bool,
+    },
+    /// Sequential, but shuffled within groups of `span` blocks, as a network file server sees it.
+    Disorder {
+        /// How many blocks are shuffled together.
+        span: u32,
+    },
+}
+
+impl Pattern {
+    /// The word for it in a declaration.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Sequential => "sequential",
+            Self::Uniform => "uniform",
+            Self::Zipf { .. } => "zipf",
+            Self::Stride { .. } => "stride",
+            Self::Backward => "backward",
+            Self::SeekAndRead { .. } => "seek-and-read",
+            Self::Interleaved { .. } => "interleaved",
+            Self::Mixed { .. } => "mixed",
+            Self::Disorder { .. } => "disorder",
+        }
+    }
+}
+
+/// What the readers have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// Nothing: each reader has files of its own.
+    OwnFile,
+    /// The open file: all read their own part of one file through one open file description, and
+    /// so share its read-ahead window.
+    SharedOpenFile,
+    /// The file: all read their own part of one file, each through an open file of its own.
+    SharedFile,
+}
+
+/// How data gets to a reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessMethod {
+    /// By `pread(2)`.
+    Read,
+    /// By copying from a mapping.
+    Mmap,
+}
+
+/// What the reader tells the kernel of its intentions, by `posix_fadvise(2)` or `madvise(2)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hint {
+    /// Nothing, as most programs.
+    None,
+    /// That it will read in order.
+    Sequential,
+    /// That it will read in no order.
+    Random,
+}
+
+/// How files of its own lie on the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// One after another.
+    Contiguous,
+    /// In alternating pieces, as when all are written at the same time.
+    Interleaved,
+}
+
+/// A load: who reads what, how, and in which order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Workload {
+    /// The name that tables and records have for it.
+    pub name: String,
+    /// The order in which each reader goes through its blocks.
+    pub pattern: Pattern,
+    /// How much is read at once.
+    pub block: Bytes,
+    /// How many readers are at work at the same time.
+    pub readers: u32,
+    /// What the readers have in common.
+    pub sharing: Sharing,
+    /// How many files each reader has (or all share); it reads one after another, or at random
+    /// from all.
+    pub files_per_reader: u32,
+    /// How long a reader rests after each request.
+    pub think: Nanos,
+    /// How data gets to the reader.
+    pub access: AccessMethod,
+    /// What the kernel is told.
+    pub hint: Hint,
+    /// How files of its own lie on the disk.
+    pub layout: Layout,
+    /// The size of each file; if not given, whoever lays out the files chooses.
+    pub file_size: Option<Bytes>,
+}
+
+impl Workload {
+    /// One reader of one file without think time or hint, to be refined.
+    pub fn new(name: impl Into<String>, pattern: Pattern, block: Bytes) -> Self {
+        Self {
+            name: name.into(),
+            pattern,
+            block,
+            readers: 1,
+            sharing: Sharing::OwnFile,
+            files_per_reader: 1,
+            think: Nanos::ZERO,
+            access: AccessMethod::Read,
+            hint: Hint::None,
+            layout: Layout::Contiguous,
+            file_size: None,
+        }
+    }
+
+    /// How many files it reads in all.
+    pub fn files(&self) -> u32 {
+        match self.sharing {
+            Sharing::OwnFile => self.readers * self.files_per_reader,
+            Sharing::SharedOpenFile | Sharing::SharedFile => self.files_per_reader,
+        }
+    }
+
+    /// The place among all its files of the file that `reader` calls `file`.
+    pub fn file_of(&self, reader: u32, file: u32) -> u32 {
+        match self.sharing {
+            Sharing::OwnFile => reader * self.files_per_reader + file,
+            Sharing::SharedOpenFile | Sharing::SharedFile => file,
+        }
+    }
+
+    /// How many streams are under way at once: each may hold a read-ahead window in memory.
+    pub fn streams(&self) -> u32 {
+        match self.pattern {
+            Pattern::Interleaved { streams } => self.readers * streams,
+            _ => self.readers,
+        }
+    }
+
+    /// Whether no block is read twice, so that every byte must have come from the device.
+    pub fn reads_each_block_once(&self) -> bool {
+        !matches!(self.pattern, Pattern::Zipf { .. })
+    }
+
+    /// Whether the pattern has a random part, whose latency stands for itself.
+    pub fn has_random_part(&self) -> bool {
+        matches!(
+            self.pattern,
+            Pattern::Uniform
+                | Pattern::Zipf { .. }
+                | Pattern::SeekAndRead { .. }
+                | Pattern::Mixed { .. }
+        )
+    }
+
+    /// Says what is wrong with the declaration, if anything is.
+    pub fn validate(&self) -> Result<(), WorkloadError> {
+        self.validate_name()?;
+        within("readers", self.readers, 1, READERS_MAX)?;
+        within("files_per_reader", self.files_per_reader, 1, FILES_MAX)?;
+        if self.readers.checked_mul(self.files_per_reader).is_none_or(|files| files > FILES_MAX) {
+            return Err(WorkloadError::out_of_range(
+                "files_per_reader",
+                self.files_per_reader,
+                format!("at most {FILES_MAX} files for all readers together"),
+            ));
+        }
+        block_within("block", self.block)?;
+        if let Some(size) = self.file_size
+            && size < self.block
+        {
+            return Err(WorkloadError::out_of_range(
+                "file_size",
+                size,
+                format!("at least one block ({})", self.block),
+            ));
+        }
+        self.validate_pattern()
+    }
+
+    fn validate_name(&self) -> Result<(), WorkloadError> {
+        let known = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if self.name.is_empty() || self.name.len() > 64 || !self.name.chars().all(known) {
+            return Err(WorkloadError::out_of_range(
+                "name",
+                format!("{:?}", self.name),
+                "1 to 64 letters, digits, '-', '_' or '.'".to_owned(),
+            ));
+        }
+        Ok(())
+    }
+
+    fn validate_pattern(&self) -> Result<(), WorkloadError> {
+        match self.pattern {
+            Pattern::Sequential | Pattern::Uniform | Pattern::Backward => Ok(()),
+            Pattern::Zipf { theta } => {
+                number_within("theta", theta, theta > 0.0 && theta <= 10.0, "above 0, at most 10")
+            }
+            Pattern::Stride { step } if step <= self.block => Err(WorkloadError::out_of_range(
+                "step",
+                step,
+                format!("more than the block ({}); less is sequential", self.block),
+            )),
+            Pattern::Stride { .. } => Ok(()),
+            Pattern::SeekAndRead { blocks } => within("blocks", blocks, 1, u32::MAX),
+            Pattern::Interleaved { streams } => {
+                within("streams", streams, 2, STREAMS_MAX)?;
+                self.refuse_many_files("interleaved streams are on one open file")
+            }
+            Pattern::Mixed { random_fraction, random_block, .. } => {
+                let inside = random_fraction > 0.0 && random_fraction < 1.0;
+                number_within("random_fraction", random_fraction, inside, "between 0 and 1")?;
+                block_within("random_block", random_block)
+            }
+            Pattern::Disorder { span } => within("span", span, 2, STREAMS_MAX),
+        }
+    }
+
+    fn refuse_many_files(&self, why: &'static str) -> Result<(), WorkloadError> {
+        if self.files_per_reader == 1 {
+            return Ok(());
+        }
+        let first = format!("files_per_reader = {}", self.files_per_reader);
+        let second = format!("pattern = {:?}", self.pattern.name());
+        Err(WorkloadError::Conflict { first, second, why })
+    }
+}
+
+fn within(key: &'static str, value: u32, low: u32, high: u32) -> Result<(), WorkloadError> {
+    if (low..=high).contains(&value) {
+        return Ok(());
+    }
+    Err(WorkloadError::out_of_range(key, value, format!("{low} to {high}")))
+}
+
+fn block_within(key: &'static str, block: Bytes) -> Result<(), WorkloadError> {
+    if !block.is_zero() && block <= BLOCK_MAX {
+        return Ok(());
+    }
+    Err(WorkloadError::out_of_range(key, block, format!("1 B to {BLOCK_MAX}")))
+}
+
+fn number_within(
+    key: &'static str,
+    value: f64,
+    inside: bool,
+    wanted: &str,
+) -> Result<(), WorkloadError> {
+    if inside { Ok(()) } else { Err(WorkloadError::out_of_range(key, value, wanted.to_owned())) }
+}

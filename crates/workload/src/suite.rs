@@ -1,0 +1,85 @@
+//! The standard suite: the questions that people ask of read-ahead.
+
+use units::Bytes;
+
+use crate::{AccessMethod, Pattern, Sharing, Workload, WorkloadError};
+
+/// The block of streams: what `cp`, databases' scans and the classic tables read at once is
+/// between 8 and 128 KiB.
+const STREAM_BLOCK: Bytes = Bytes::from_kib(64);
+/// The block of random reads: a page.
+const RANDOM_BLOCK: Bytes = Bytes::from_kib(4);
+/// The readers where there are several, as in the tables published in 2008.
+const READERS: u32 = 8;
+
+const NAMES: &[&str] = &["seq-1", "seq-8", "rand-pread", "rand-mmap", "mixed", "stride"];
+
+fn build(name: &str) -> Option<Workload> {
+    let stream = |pattern| Workload::new(name, pattern, STREAM_BLOCK);
+    let random = || Workload {
+        readers: READERS,
+        ..Workload::new(name, Pattern::Uniform, RANDOM_BLOCK)
+    };
+    let workload = match name {
+        "seq-1" => stream(Pattern::Sequential),
+        "seq-8" => Workload { readers: READERS, ..stream(Pattern::Sequential) },
+        "rand-pread" => random(),
+        "rand-mmap" => Workload { access: AccessMethod::Mmap, ..random() },
+        "mixed" => {
+            let pattern = Pattern::Mixed {
+                random_fraction: 0.1,
+                random_block: RANDOM_BLOCK,
+                same_open_file: false,
+            };
+            Workload { readers: READERS, ..stream(pattern) }
+        }
+        "stride" => stream(Pattern::Stride { step: Bytes::from_kib(256) }),
+        _ => return None,
+    };
+    debug_assert_eq!(workload.sharing, Sharing::OwnFile);
+    Some(workload)
+}
+
+/// How many letters must be inserted, removed or exchanged to make `b` of `a`.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, to) in b.iter().enumerate() {
+            let exchanged = diagonal + usize::from(from != *to);
+            diagonal = row[j + 1];
+            row[j + 1] = exchanged.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+impl Workload {
+    /// The standard suite, in the order of its tables:
+    ///
+    /// | name | question |
+    /// |---|---|
+    /// | `seq-1` | what does one reader of one file get? |
+    /// | `seq-8` | what do eight concurrent readers of eight files get? |
+    /// | `rand-pread` | what do random reads cost? |
+    /// | `rand-mmap` | what do random faults of mapped files cost? |
+    /// | `mixed` | what do eight streams get with random reads beside them? |
+    /// | `stride` | what does a reader get that skips? |
+    pub fn suite() -> Vec<Self> {
+        NAMES.iter().filter_map(|name| build(name)).collect()
+    }
+
+    /// The workload of the suite with this name.
+    pub fn named(name: &str) -> Result<Self, WorkloadError> {
+        build(name).ok_or_else(|| {
+            let near = NAMES.iter().map(|known| (edit_distance(name, known), *known)).min();
+            WorkloadError::UnknownName {
+                name: name.to_owned(),
+                near: near.and_then(|(edits, known)| (edits <= 3).then_some(known)),
+                known: NAMES.join(", "),
+            }
+        })
+    }
+}

@@ -1,0 +1,315 @@
+//! Workloads as TOML: one flat table of keys, the same when printed and read again.
+
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Nanos, ParseUnitError};
+
+use crate::{AccessMethod, Hint, Layout, Pattern, Sharing, Workload, WorkloadError};
+
+/// A declaration as it is written: sizes and times as text, what is not given at its default.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Declaration {
+    name: String,
+    pattern: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    theta: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blocks: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    streams: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    random_fraction: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    random_block: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    same_open_file: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    span: Option<u32>,
+    block: String,
+    #[serde(default = "one")]
+    readers: u32,
+    #[serde(default = "own_file")]
+    sharing: String,
+    #[serde(default = "one")]
+    files_per_reader: u32,
+    #[serde(default = "no_time")]
+    think: String,
+    #[serde(default = "read")]
+    access: String,
+    #[serde(default = "none")]
+    hint: String,
+    #[serde(default = "contiguous")]
+    layout: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file_size: Option<String>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn own_file() -> String {
+    "own-file".to_owned()
+}
+
+fn no_time() -> String {
+    "0".to_owned()
+}
+
+fn read() -> String {
+    "read".to_owned()
+}
+
+fn none() -> String {
+    "none".to_owned()
+}
+
+fn contiguous() -> String {
+    "contiguous".to_owned()
+}
+
+const SHARING: &[(&str, Sharing)] = &[
+    ("own-file", Sharing::OwnFile),
+    ("shared-open-file", Sharing::SharedOpenFile),
+    ("shared-file", Sharing::SharedFile),
+];
+const ACCESS: &[(&str, AccessMethod)] =
+    &[("read", AccessMethod::Read), ("mmap", AccessMethod::Mmap)];
+const HINTS: &[(&str, Hint)] =
+    &[("none", Hint::None), ("sequential", Hint::Sequential), ("random", Hint::Random)];
+const LAYOUTS: &[(&str, Layout)] =
+    &[("contiguous", Layout::Contiguous), ("interleaved", Layout::Interleaved)];
+const PATTERNS: &[&str] = &[
+    "sequential",
+    "uniform",
+    "zipf",
+    "stride",
+    "backward",
+    "seek-and-read",
+    "interleaved",
+    "mixed",
+    "disorder",
+];
+
+fn word<T: Copy>(key: &'static str, text: &str, words: &[(&str, T)]) -> Result<T, WorkloadError> {
+    words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {
+        let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        unknown_word(key, text, &known)
+    })
+}
+
+fn unknown_word(key: &'static str, value: &str, known: &[&str]) -> WorkloadError {
+    WorkloadError::UnknownWord { key, value: value.to_owned(), known: known.join(", ") }
+}
+
+fn print_word<T: Copy + PartialEq>(value: T, words: &[(&str, T)]) -> String {
+    let found = words.iter().find(|(_, known)| *known == value);
+    found.map(|(word, _)| (*word).to_owned()).unwrap_or_default()
+}
+
+fn unit<T: FromStr<Err = ParseUnitError>>(
+    key: &'static str,
+    text: &str,
+) -> Result<T, WorkloadError> {
+    text.parse().map_err(|source| WorkloadError::Unit { key, source })
+}
+
+/// The shortest text that is read as the same amount: `64K`, not `65536B`.
+fn print_bytes(bytes: Bytes) -> String {
+    let exact = |shift: u32| bytes.get() >> shift << shift == bytes.get();
+    match bytes.get() {
+        0 => "0".to_owned(),
+        n if exact(40) => format!("{}T", n >> 40),
+        n if exact(30) => format!("{}G", n >> 30),
+        n if exact(20) => format!("{}M", n >> 20),
+        n if exact(10) => format!("{}K", n >> 10),
+        n => format!("{n}B"),
+    }
+}
+
+/// Time in the largest unit in which it is whole; [`Nanos`] itself prints rounded.
+fn print_time(time: Nanos) -> String {
+    match time.get() {
+        0 => "0".to_owned(),
+        n if n.is_multiple_of(1_000_000_000) => format!("{}s", n / 1_000_000_000),
+        n if n.is_multiple_of(1_000_000) => format!("{}ms", n / 1_000_000),
+        n if n.is_multiple_of(1_000) => format!("{}us", n / 1_000),
+        n => format!("{n}ns"),
+    }
+}
+
+impl Declaration {
+    /// The pattern with its own keys; every key that it has no use for is refused, since whoever
+    /// wrote it expected an effect.
+    fn pattern(&self) -> Result<Pattern, WorkloadError> {
+        let name = PATTERNS.iter().find(|name| **name == self.pattern);
+        let name = *name.ok_or_else(|| unknown_word("pattern", &self.pattern, PATTERNS))?;
+        let (pattern, own): (Pattern, &[&str]) = match name {
+            "uniform" => (Pattern::Uniform, &[]),
+            "zipf" => {
+                let theta = self.need(self.theta, name, "theta", "theta = 0.99")?;
+                (Pattern::Zipf { theta }, &["theta"])
+            }
+            "stride" => {
+                let step = self.need(self.step.as_deref(), name, "step", "step = \"256K\"")?;
+                (Pattern::Stride { step: unit("step", step)? }, &["step"])
+            }
+            "backward" => (Pattern::Backward, &[]),
+            "seek-and-read" => {
+                let blocks = self.need(self.blocks, name, "blocks", "blocks = 16")?;
+                (Pattern::SeekAndRead { blocks }, &["blocks"])
+            }
+            "interleaved" => {
+                let streams = self.need(self.streams, name, "streams", "streams = 4")?;
+                (Pattern::Interleaved { streams }, &["streams"])
+            }
+            "mixed" => (self.mixed()?, &["random_fraction", "random_block", "same_open_file"]),
+            "disorder" => {
+                let span = self.need(self.span, name, "span", "span = 4")?;
+                (Pattern::Disorder { span }, &["span"])
+            }
+            _ => (Pattern::Sequential, &[]),
+        };
+        match self.pattern_keys().find(|key| !own.contains(key)) {
+            Some(key) => Err(WorkloadError::ForeignKey { key, pattern: name }),
+            None => Ok(pattern),
+        }
+    }
+
+    fn mixed(&self) -> Result<Pattern, WorkloadError> {
+        let example = "random_fraction = 0.1";
+        let random_fraction =
+            self.need(self.random_fraction, "mixed", "random_fraction", example)?;
+        let random_block = self.random_block.as_deref().unwrap_or(&self.block);
+        Ok(Pattern::Mixed {
+            random_fraction,
+            random_block: unit("random_block", random_block)?,
+            same_open_file: self.same_open_file.unwrap_or(false),
+        })
+    }
+
+    fn need<T>(
+        &self,
+        value: Option<T>,
+        pattern: &'static str,
+        key: &'static str,
+        example: &'static str,
+    ) -> Result<T, WorkloadError> {
+        value.ok_or(WorkloadError::MissingKey { key, pattern, example })
+    }
+
+    /// The keys given that belong to one pattern only.
+    fn pattern_keys(&self) -> impl Iterator<Item = &'static str> {
+        [
+            ("theta", self.theta.is_some()),
+            ("step", self.step.is_some()),
+            ("blocks", self.blocks.is_some()),
+            ("streams", self.streams.is_some()),
+            ("random_fraction", self.random_fraction.is_some()),
+            ("random_block", self.random_block.is_some()),
+            ("same_open_file", self.same_open_file.is_some()),
+            ("span", self.span.is_some()),
+        ]
+        .into_iter()
+        .filter_map(|(key, given)| given.then_some(key))
+    }
+
+    fn set_pattern(&mut self, pattern: Pattern) {
+        match pattern {
+            Pattern::Sequential | Pattern::Uniform | Pattern::Backward => {}
+            Pattern::Zipf { theta } => self.theta = Some(theta),
+            Pattern::Stride { step } => self.step = Some(print_bytes(step)),
+            Pattern::SeekAndRead { blocks } => self.blocks = Some(blocks),
+            Pattern::Interleaved { streams } => self.streams = Some(streams),
+            Pattern::Mixed { random_fraction, random_block, same_open_file } => {
+                self.random_fraction = Some(random_fraction);
+                self.random_block = Some(print_bytes(random_block));
+                self.same_open_file = Some(same_open_file);
+            }
+            Pattern::Disorder { span } => self.span = Some(span),
+        }
+    }
+}
+
+impl TryFrom<Declaration> for Workload {
+    type Error = WorkloadError;
+
+    fn try_from(text: Declaration) -> Result<Self, WorkloadError> {
+        let pattern = text.pattern()?;
+        let workload = Self {
+            pattern,
+            block: unit("block", &text.block)?,
+            readers: text.readers,
+            sharing: word("sharing", &text.sharing, SHARING)?,
+            files_per_reader: text.files_per_reader,
+            think: unit("think", &text.think)?,
+            access: word("access", &text.access, ACCESS)?,
+            hint: word("hint", &text.hint, HINTS)?,
+            layout: word("layout", &text.layout, LAYOUTS)?,
+            file_size: text.file_size.as_deref().map(|size| unit("file_size", size)).transpose()?,
+            name: text.name,
+        };
+        workload.validate()?;
+        Ok(workload)
+    }
+}
+
+impl From<&Workload> for Declaration {
+    fn from(workload: &Workload) -> Self {
+        let mut text = Self {
+            name: workload.name.clone(),
+            pattern: workload.pattern.name().to_owned(),
+            theta: None,
+            step: None,
+            blocks: None,
+            streams: None,
+            random_fraction: None,
+            random_block: None,
+            same_open_file: None,
+            span: None,
+            block: print_bytes(workload.block),
+            readers: workload.readers,
+            sharing: print_word(workload.sharing, SHARING),
+            files_per_reader: workload.files_per_reader,
+            think: print_time(workload.think),
+            access: print_word(workload.access, ACCESS),
+            hint: print_word(workload.hint, HINTS),
+            layout: print_word(workload.layout, LAYOUTS),
+            file_size: workload.file_size.map(print_bytes),
+        };
+        text.set_pattern(workload.pattern);
+        text
+    }
+}
+
+impl Workload {
+    /// Reads one declaration and checks it.
+    pub fn from_toml(text: &str) -> Result<Self, WorkloadError> {
+        let declaration: Declaration = toml::from_str(text)
+            .map_err(|error| WorkloadError::Syntax { problem: error.to_string() })?;
+        declaration.try_into()
+    }
+
+    /// Writes the declaration, defaults included; [`Workload::from_toml`] reads the same workload
+    /// from it.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(&Declaration::from(self)).expect("a flat table of words and numbers")
+    }
+}
+
+/// In the form of its declaration, checked when it is read.
+impl Serialize for Workload {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Declaration::from(self).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Workload {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Declaration::deserialize(deserializer)?.try_into().map_err(serde::de::Error::custom)
+    }
+}
