@@ -1,1 +1,27 @@
 //! Real workloads: cold cache, reader engines, latency histograms, device counters.
+//!
+//! A [`Dataset`] is what can be read: files of foreread's own, laid out once and used by many
+//! trials, or something that is there already and is only ever read. [`run_trial`] runs one
+//! workload on it once and brings back a [`Sample`]: raw counts and histograms, with everything
+//! that speaks against them as typed [`Disturbance`]s. It judges nothing; whoever repeats trials
+//! does.
+
+mod cancel;
+mod cold;
+mod dataset;
+mod device;
+mod disturbance;
+mod error;
+mod histogram;
+mod sample;
+mod trial;
+
+pub use cancel::Cancel;
+pub use cold::{ColdProof, ResidencyMethod};
+pub use dataset::{Dataset, LayOutOptions, LayOutProgress};
+pub use device::DeviceDelta;
+pub use disturbance::Disturbance;
+pub use error::BenchError;
+pub use histogram::LatencyHistogram;
+pub use sample::{ClassSample, CpuTime, ReaderSample, Sample};
+pub use trial::{CacheStart, TrialOptions, run_trial};

@@ -1,0 +1,131 @@
+//! Why there is no sample.
+
+use std::io;
+use std::path::PathBuf;
+
+use host::{DevNo, HostError};
+use thiserror::Error;
+use units::{Bytes, Nanos};
+use workload::WorkloadError;
+
+/// What may go wrong with files and trials. Each names the path and, where there is something to
+/// do, says what.
+#[derive(Debug, Error)]
+pub enum BenchError {
+    /// The workload is impossible, or does not fit the files.
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
+    /// The machine's state could not be read.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// A system call on a path did not work.
+    #[error("cannot {action} {path}", path = path.display())]
+    Io {
+        /// What was tried, such as `open`.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The file system cannot be written to.
+    #[error("{path} is on a read-only file system: name an existing file on it instead", path = path.display())]
+    ReadOnly {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Too little room for the files.
+    #[error(
+        "{path}: {needed} are needed for the files, {available} are free: make room or ask for \
+         smaller files with --file-size", path = path.display()
+    )]
+    NoSpace {
+        /// The directory.
+        path: PathBuf,
+        /// What the files need.
+        needed: Bytes,
+        /// What is free.
+        available: Bytes,
+    },
+    /// Another process uses the files in this directory.
+    #[error("{path} is in use by another foreread: wait for it to end", path = path.display())]
+    Busy {
+        /// The directory of the files.
+        path: PathBuf,
+    },
+    /// What stands in the place of our directory is not ours.
+    #[error("{path} was not made by foreread, so it is left alone: {why}", path = path.display())]
+    Foreign {
+        /// The path.
+        path: PathBuf,
+        /// How that can be told.
+        why: String,
+    },
+    /// The thing to be read is neither file nor block device.
+    #[error("{path} is neither a file nor a block device", path = path.display())]
+    NotReadable {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A file became shorter while it was read.
+    #[error("{path} shrank while it was read: at {offset} there is nothing any more", path = path.display())]
+    Shrank {
+        /// The file.
+        path: PathBuf,
+        /// Where data were missing.
+        offset: Bytes,
+    },
+    /// The storage did not give data.
+    #[error("cannot read {path} at {offset}", path = path.display())]
+    Read {
+        /// The file or device.
+        path: PathBuf,
+        /// Where.
+        offset: Bytes,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A device that counted at the start is not there any more.
+    #[error("device {device} has disappeared")]
+    DeviceGone {
+        /// The device.
+        device: DevNo,
+    },
+    /// The data set has not the files that the workload needs.
+    #[error("the files laid out are not those that workload {workload} needs")]
+    NotLaidOut {
+        /// The workload's name.
+        workload: String,
+    },
+    /// Readers did not come back from the kernel.
+    #[error("{readers} readers still wait for the storage {waited} after the end of the trial")]
+    Stuck {
+        /// How many.
+        readers: usize,
+        /// How long was waited.
+        waited: Nanos,
+    },
+    /// An option that makes no sense.
+    #[error("{option} = {value}: must be {wanted}")]
+    BadOption {
+        /// The option.
+        option: &'static str,
+        /// Its value.
+        value: String,
+        /// What it must be.
+        wanted: &'static str,
+    },
+    /// The [`Cancel`](crate::Cancel) was set.
+    #[error("interrupted")]
+    Cancelled,
+}
+
+impl BenchError {
+    pub(crate) fn io(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { action, path, source }
+    }
+}
