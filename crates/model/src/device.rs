@@ -1,0 +1,79 @@
+//! The one interface of every model, for simulated and for real time alike.
+
+use units::{Bytes, Nanos};
+
+/// Names a request from its submission to its completion; chosen by the caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u64);
+
+/// What a request asks of the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RequestKind {
+    /// Bring data to the host.
+    Read,
+    /// Take data from the host.
+    Write,
+    /// Make all data taken so far permanent; a barrier. Offset and length mean nothing.
+    Flush,
+}
+
+/// One request, as the block layer would send it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The caller's name for it.
+    pub id: RequestId,
+    /// Read, write or flush.
+    pub kind: RequestKind,
+    /// Where it begins on the device.
+    pub offset: Bytes,
+    /// How much it moves.
+    pub length: Bytes,
+}
+
+/// The end of one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The request that is done.
+    pub id: RequestId,
+    /// When, on the model's own time line, even if `advance` was called late.
+    pub at: Nanos,
+}
+
+/// What a device has done since it was built.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Requests submitted.
+    pub requests: u64,
+    /// Bytes that they asked to move.
+    pub bytes: Bytes,
+    /// Mechanical operations that began elsewhere than where the last one ended.
+    pub seeks: u64,
+    /// Reads served without a mechanical operation of their own.
+    pub cache_hits: u64,
+    /// Time for which the device was at work; for a device of many parts, summed over them.
+    pub busy: Nanos,
+}
+
+/// A model of a device: requests in, completions out, no clock inside.
+///
+/// `now` never runs backwards. A caller that is late changes nothing: completion times are those
+/// of a caller who came exactly at each [`next_wake`](Device::next_wake).
+pub trait Device: Send {
+    /// Hands over a request at time `now`.
+    fn submit(&mut self, now: Nanos, request: Request);
+
+    /// The earliest time at which [`advance`](Device::advance) would do something.
+    fn next_wake(&self) -> Option<Nanos>;
+
+    /// Lets the model's time run up to `now`; appends what completed, in order of time.
+    fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>);
+
+    /// Requests submitted whose completion has not been handed out.
+    fn in_flight(&self) -> usize;
+
+    /// The size of the device.
+    fn capacity(&self) -> Bytes;
+
+    /// What it has done so far.
+    fn counters(&self) -> Counters;
+}
