@@ -1,2 +1,51 @@
 //! Chores of the workspace.
-fn main() {}
+//!
+//! `cargo run -p xtask -- tidy` checks the rules of the house, `… -- test` runs everything that
+//! can be tested on this machine and says what could not.
+
+#![allow(clippy::print_stdout)] // it has no results to keep apart from its talk
+
+mod suite;
+mod tidy;
+mod transcript;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+
+const USAGE: &str = "usage: cargo run -p xtask -- tidy | test";
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Does the chore that the command line asks for; whether all is well.
+fn run() -> Result<bool> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let root = repository()?;
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["tidy"] => {
+            let complaints = tidy::complaints(&root)?;
+            for complaint in &complaints {
+                eprintln!("{complaint}");
+            }
+            Ok(complaints.is_empty())
+        }
+        ["test"] => suite::run(&root),
+        _ => bail!(USAGE),
+    }
+}
+
+/// The top of the repository, wherever cargo was started.
+fn repository() -> Result<PathBuf> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().map(Path::to_path_buf).context("xtask is not in a repository")
+}

@@ -1,0 +1,168 @@
+//! Everything that can be tested on this machine, one step after another.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use cargo_metadata::{MetadataCommand, TargetKind};
+
+use crate::tidy;
+use crate::transcript::Transcript;
+
+/// The integration tests that need the machine to themselves, and mostly root.
+const HOST_TIER: &str = "host";
+
+/// What came of all steps together.
+#[derive(Debug, Default)]
+struct Outcome {
+    passed: usize,
+    failed: Vec<String>,
+    failed_count: usize,
+    skipped: Vec<String>,
+    skipped_count: usize,
+}
+
+impl Outcome {
+    fn fail(&mut self, what: String) {
+        self.failed_count += 1;
+        self.failed.push(what);
+    }
+
+    fn skip(&mut self, what: String) {
+        self.skipped_count += 1;
+        self.skipped.push(what);
+    }
+}
+
+/// Runs all steps, prints a summary; whether nothing failed.
+pub fn run(root: &Path) -> Result<bool> {
+    let mut outcome = Outcome::default();
+    check_rules(root, &mut outcome)?;
+    check_with(root, "fmt", &["fmt", "--all", "--check"], &mut outcome)?;
+    let clippy = ["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    check_with(root, "clippy", &clippy, &mut outcome)?;
+    run_tests(root, "unit and integration tests", &ordinary_tests(root)?, &mut outcome)?;
+    let documented = ["--doc"].map(str::to_owned);
+    run_tests(root, "examples in the documentation", &documented, &mut outcome)?;
+    let host = ["--test", HOST_TIER, "--", "--test-threads=1"].map(str::to_owned);
+    run_tests(root, "host tier, one at a time", &host, &mut outcome)?;
+    report(&outcome);
+    Ok(outcome.failed_count == 0)
+}
+
+/// The arguments that choose all tests but those of the host tier.
+fn ordinary_tests(root: &Path) -> Result<Vec<String>> {
+    let metadata = MetadataCommand::new()
+        .manifest_path(root.join("Cargo.toml"))
+        .no_deps()
+        .exec()
+        .context("reading cargo metadata")?;
+    let packages = metadata.workspace_packages();
+    let targets = packages.iter().flat_map(|package| &package.targets);
+    let mut names: Vec<String> = targets
+        .filter(|target| target.kind.contains(&TargetKind::Test) && target.name != HOST_TIER)
+        .map(|target| target.name.clone())
+        .collect();
+    names.sort();
+    names.dedup();
+    let mut arguments = vec!["--lib".to_owned(), "--bins".to_owned()];
+    arguments.extend(names.into_iter().flat_map(|name| ["--test".to_owned(), name]));
+    Ok(arguments)
+}
+
+fn check_rules(root: &Path, outcome: &mut Outcome) -> Result<()> {
+    println!("== tidy");
+    let complaints = tidy::complaints(root)?;
+    complaints.iter().for_each(|complaint| println!("{complaint}"));
+    if complaints.is_empty() {
+        outcome.passed += 1;
+    } else {
+        outcome.fail(format!("tidy: {} complaints, listed above", complaints.len()));
+    }
+    Ok(())
+}
+
+/// A step that passes or fails as a whole; skipped where cargo has no such subcommand.
+fn check_with(root: &Path, name: &str, arguments: &[&str], outcome: &mut Outcome) -> Result<()> {
+    println!("== {name}");
+    let have = cargo(root).args([name, "--version"]).output().context("starting cargo")?;
+    if !have.status.success() {
+        outcome.skip(format!("{name}: not installed"));
+        return Ok(());
+    }
+    let status = cargo(root).args(arguments).status().context("starting cargo")?;
+    if status.success() {
+        outcome.passed += 1;
+    } else {
+        outcome.fail(format!("{name}: complaints, listed above"));
+    }
+    Ok(())
+}
+
+/// Runs `cargo test` with these arguments, shows what it prints and counts.
+fn run_tests(root: &Path, title: &str, arguments: &[String], outcome: &mut Outcome) -> Result<()> {
+    println!("== {title}");
+    let started = Instant::now();
+    let (ours, libtest) = match arguments.iter().position(|argument| argument == "--") {
+        Some(at) => (&arguments[..at], &arguments[at + 1..]),
+        None => (arguments, &[][..]),
+    };
+    // cargo names each binary on stderr and libtest its tests on stdout: one pipe keeps the order.
+    let (reader, writer) = std::io::pipe().context("making a pipe")?;
+    let mut child = cargo(root)
+        .args(["test", "--locked", "--workspace", "--no-fail-fast"])
+        .args(ours)
+        .args(["--", "--show-output"])
+        .args(libtest)
+        .stdin(Stdio::null())
+        .stdout(writer.try_clone().context("sharing the pipe")?)
+        .stderr(writer)
+        .spawn()
+        .context("starting cargo test")?;
+    let mut transcript = Transcript::default();
+    for line in BufReader::new(reader).split(b'\n') {
+        let line = line.context("reading what cargo test prints")?;
+        let line = String::from_utf8_lossy(&line);
+        println!("{line}");
+        transcript.line(&line);
+    }
+    let status = child.wait().context("waiting for cargo test")?;
+    add(title, &transcript, status.success(), outcome);
+    println!("== {title}: {:.0} s", started.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn add(title: &str, transcript: &Transcript, success: bool, outcome: &mut Outcome) {
+    outcome.passed += transcript.passed();
+    outcome.failed_count += transcript.failed();
+    outcome.failed.extend(transcript.failures().iter().cloned());
+    outcome.skipped_count += transcript.skipped();
+    outcome.skipped.extend(transcript.skips().map(|(name, reason)| format!("{name}: {reason}")));
+    if transcript.ignored() > 0 {
+        outcome.skipped.push(format!("{title}: {} marked #[ignore]", transcript.ignored()));
+    }
+    if !success && transcript.failed() == 0 {
+        outcome.fail(format!("{title}: did not build or died, see above"));
+    }
+}
+
+fn report(outcome: &Outcome) {
+    println!();
+    for (title, lines) in [("skipped", &outcome.skipped), ("failed", &outcome.failed)] {
+        if !lines.is_empty() {
+            println!("{title}:");
+            lines.iter().for_each(|line| println!("  {line}"));
+        }
+    }
+    let (passed, failed, skipped) = (outcome.passed, outcome.failed_count, outcome.skipped_count);
+    println!("{passed} passed, {failed} failed, {skipped} skipped");
+}
+
+/// The cargo that runs us.
+fn cargo(root: &Path) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root).env("CARGO_TERM_COLOR", "never");
+    command
+}

@@ -1,0 +1,50 @@
+//! The rules of the house, read from the repository itself.
+
+mod house;
+mod text;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+/// Everything that breaks a rule, one line each.
+pub fn complaints(root: &Path) -> Result<Vec<String>> {
+    let mut complaints = house::complaints(root)?;
+    for path in files(root)? {
+        let bytes = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
+        let name = path.strip_prefix(root).unwrap_or(&path);
+        text::check(name, &bytes, &mut complaints);
+    }
+    Ok(complaints)
+}
+
+/// Every file of the project: what is under the root but was neither built nor belongs to git.
+fn files(root: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut folders = vec![root.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        let entries = fs::read_dir(&folder).with_context(|| folder.display().to_string())?;
+        for entry in entries {
+            let entry = entry?;
+            let kind = entry.file_type()?;
+            if kind.is_dir() && entry.file_name() != ".git" && entry.file_name() != "target" {
+                folders.push(entry.path());
+            } else if kind.is_file() {
+                found.push(entry.path());
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_repository_keeps_its_own_rules() {
+        let root = crate::repository().unwrap();
+        let complaints = super::complaints(&root).unwrap();
+        assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+    }
+}

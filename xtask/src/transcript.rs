@@ -1,0 +1,103 @@
+//! Reads what `cargo test` prints.
+
+use std::collections::BTreeMap;
+
+/// What one run of `cargo test` printed about its tests.
+#[derive(Debug, Default)]
+pub struct Transcript {
+    ok: usize,
+    failed: usize,
+    failures: Vec<String>,
+    ignored: usize,
+    skips: BTreeMap<(String, String), String>,
+    binary: String,
+}
+
+impl Transcript {
+    /// Takes in one line.
+    ///
+    /// The summary of each binary has the counts; a test that cannot run here says
+    /// `SKIP NAME: reason` and passes for libtest. The same name may stand in several binaries.
+    pub fn line(&mut self, line: &str) {
+        let line = line.trim();
+        if let Some(binary) = line.strip_prefix("Running ").or(line.strip_prefix("Doc-tests ")) {
+            self.binary = binary.to_owned();
+        } else if let Some(summary) = line.strip_prefix("test result: ") {
+            self.ok += count(summary, "passed");
+            self.failed += count(summary, "failed");
+            self.ignored += count(summary, "ignored");
+        } else if let Some((name, "FAILED")) =
+            line.strip_prefix("test ").and_then(|rest| rest.rsplit_once(" ... "))
+        {
+            self.failures.push(name.to_owned());
+        } else if let Some(at) = line.find("SKIP ")
+            && let Some((name, reason)) = line[at + "SKIP ".len()..].split_once(": ")
+        {
+            self.skips.insert((self.binary.clone(), name.to_owned()), reason.to_owned());
+        }
+    }
+
+    /// Tests that ran and found nothing wrong.
+    pub fn passed(&self) -> usize {
+        self.ok.saturating_sub(self.skips.len())
+    }
+
+    /// Tests that found something wrong.
+    pub fn failed(&self) -> usize {
+        self.failed
+    }
+
+    /// The names of those.
+    pub fn failures(&self) -> &[String] {
+        &self.failures
+    }
+
+    /// Tests that could not run here, or are not meant to run by themselves.
+    pub fn skipped(&self) -> usize {
+        self.skips.len() + self.ignored
+    }
+
+    /// Those that said why.
+    pub fn skips(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.skips.iter().map(|((_, name), reason)| (name.as_str(), reason.as_str()))
+    }
+
+    /// Those that did not.
+    pub fn ignored(&self) -> usize {
+        self.ignored
+    }
+}
+
+/// The number before `word` in `ok. 2 passed; 1 failed; …`.
+fn count(summary: &str, word: &str) -> usize {
+    summary
+        .split(['.', ';'])
+        .find_map(|part| part.trim().strip_suffix(word)?.trim().parse().ok())
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_test_that_says_skip_did_not_pass() {
+        let mut transcript = Transcript::default();
+        let text = "     Running tests/host.rs (target/debug/deps/host-1)\n\
+                    test host_a ... ok\n\
+                    test host_b ... ok\n\
+                    test host_c ... FAILED\n\
+                    test host_d ... ignored\n\
+                    ---- host_b stdout ----\n\
+                    SKIP host_b: not root\n\
+                    test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 filtered out\n\
+                    Running unittests src/lib.rs (target/debug/deps/x-2)\n\
+                    test host_b ... ok\n\
+                    test result: ok. 1 passed; 0 failed; 0 ignored; 0 filtered out\n";
+        text.lines().for_each(|line| transcript.line(line));
+        assert_eq!(transcript.passed(), 2, "host_a, and host_b of another binary");
+        assert_eq!((transcript.failed(), transcript.failures()), (1, &["host_c".to_owned()][..]));
+        assert_eq!(transcript.skips().collect::<Vec<_>>(), [("host_b", "not root")]);
+        assert_eq!((transcript.skipped(), transcript.ignored()), (2, 1));
+    }
+}
