@@ -6,5 +6,9 @@
 //! in real time, run the same code and get the same times.
 
 mod device;
+mod presets;
+mod spec;
 
 pub use device::{Completion, Counters, Device, Request, RequestId, RequestKind};
+pub use presets::{Preset, presets};
+pub use spec::{HostLimits, Peak, Spec, SpecError};
