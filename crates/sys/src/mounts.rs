@@ -1,0 +1,25 @@
+//! Mounting and unmounting.
+
+use std::io;
+use std::path::Path;
+
+use rustix::mount::{MountFlags, UnmountFlags};
+
+/// Mounts `source` at `target` without access times, so that reading writes nothing.
+pub fn mount(source: &Path, target: &Path, fstype: &str) -> io::Result<()> {
+    let flags = MountFlags::NOATIME | MountFlags::NODEV | MountFlags::NOSUID;
+    rustix::mount::mount(source, target, fstype, flags, None::<&std::ffi::CStr>)?;
+    Ok(())
+}
+
+/// Unmounts what is mounted at `target`; fails with `EBUSY` while somebody uses it.
+pub fn unmount(target: &Path) -> io::Result<()> {
+    rustix::mount::unmount(target, UnmountFlags::NOFOLLOW).map_err(Into::into)
+}
+
+/// Takes what is mounted at `target` out of sight; the kernel unmounts it when nobody uses it any
+/// more.
+pub fn detach(target: &Path) -> io::Result<()> {
+    rustix::mount::unmount(target, UnmountFlags::NOFOLLOW | UnmountFlags::DETACH)
+        .map_err(Into::into)
+}

@@ -1,0 +1,125 @@
+//! Being on time: the clock, waiting for a point of it, priority, and memory that stays.
+
+use std::io;
+use std::num::NonZeroU64;
+use std::os::fd::OwnedFd;
+
+use rustix::time::{
+    ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec,
+};
+use units::Nanos;
+
+/// The time of `CLOCK_MONOTONIC`.
+pub fn now() -> Nanos {
+    let time = rustix::time::clock_gettime(ClockId::Monotonic);
+    Nanos::new(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
+}
+
+fn timespec(at: Nanos) -> Timespec {
+    // Both fit: u64 nanoseconds are at most 1.8e10 seconds.
+    Timespec { tv_sec: (at.get() / 1_000_000_000) as _, tv_nsec: (at.get() % 1_000_000_000) as _ }
+}
+
+/// Sleeps until the monotonic clock shows `at`; not at all if that is past.
+pub fn sleep_until(at: Nanos) {
+    let request = timespec(at);
+    while let Err(rustix::io::Errno::INTR) =
+        rustix::thread::clock_nanosleep_absolute(rustix::thread::ClockId::Monotonic, &request)
+    {}
+}
+
+/// Makes the calling thread, and those that it starts from now on, run before all others that are
+/// ready: policy `SCHED_FIFO` at `priority` (1 to 99). Needs `CAP_SYS_NICE`.
+pub fn run_first(priority: i32) -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: priority };
+    // SAFETY: the kernel reads one `sched_param` during the call; 0 is the calling thread.
+    let result = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Makes the calling thread's timers exact to the nanosecond, instead of up to 50 µs late, which
+/// is how the kernel saves wake-ups.
+pub fn exact_timers() -> io::Result<()> {
+    rustix::thread::set_current_timer_slack(NonZeroU64::new(1)).map_err(Into::into)
+}
+
+/// Keeps all memory of this process from being paged out, now and later. Pages are locked when
+/// first touched, so that sparse mappings stay sparse.
+pub fn lock_memory() -> io::Result<()> {
+    use rustix::mm::MlockAllFlags;
+    let flags = MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT;
+    rustix::mm::mlockall(flags).map_err(Into::into)
+}
+
+/// An alarm clock: one thread sleeps, others may set it forward meanwhile without waking it.
+#[derive(Debug)]
+pub struct Alarm {
+    timer: OwnedFd,
+}
+
+impl Alarm {
+    /// An alarm that is not set.
+    pub fn new() -> io::Result<Self> {
+        let timer = rustix::time::timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?;
+        Ok(Self { timer })
+    }
+
+    /// Sets it to go off at this time of the monotonic clock, and forgets what it was set to.
+    pub fn set(&self, at: Nanos) -> io::Result<()> {
+        // Zero would switch it off.
+        self.program(timespec(at.max(Nanos::new(1))))
+    }
+
+    /// Switches it off.
+    pub fn clear(&self) -> io::Result<()> {
+        self.program(timespec(Nanos::ZERO))
+    }
+
+    /// Sleeps until it goes off.
+    pub fn wait(&self) -> io::Result<()> {
+        let mut ticks = [0; 8];
+        match rustix::io::read(&self.timer, &mut ticks) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn program(&self, at: Timespec) -> io::Result<()> {
+        let once = Itimerspec { it_interval: timespec(Nanos::ZERO), it_value: at };
+        rustix::time::timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sleeping_ends_no_earlier_than_asked() {
+        let until = now() + Nanos::from_millis(2);
+        sleep_until(until);
+        assert!(now() >= until);
+        sleep_until(Nanos::ZERO);
+    }
+
+    #[test]
+    fn an_alarm_can_be_set_forward_from_another_thread() {
+        let alarm = Alarm::new().unwrap();
+        let start = now();
+        alarm.set(start + Nanos::from_secs(3600)).unwrap();
+        std::thread::scope(|scope| {
+            let sleeper = scope.spawn(|| alarm.wait().unwrap());
+            alarm.set(start + Nanos::from_millis(3)).unwrap();
+            sleeper.join().unwrap();
+        });
+        assert!(now() >= start + Nanos::from_millis(3));
+    }
+
+    #[test]
+    fn an_alarm_set_in_the_past_goes_off_at_once() {
+        let alarm = Alarm::new().unwrap();
+        alarm.set(Nanos::ZERO).unwrap();
+        alarm.wait().unwrap();
+    }
+}

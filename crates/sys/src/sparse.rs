@@ -1,0 +1,350 @@
+//! A large piece of memory of which only what was written takes room.
+
+use std::io;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock};
+
+use units::Bytes;
+
+/// The grain in which memory is taken.
+const PAGE: usize = 4096;
+/// The stretch of memory under one lock, and the longest that can be read or written at once.
+const CHUNK: usize = 2 << 20;
+/// Locks; chunks that are this far apart share one.
+const STRIPES: usize = 64;
+/// `MADV_DONTNEED` for memory that is locked (Linux 5.18).
+const MADV_DONTNEED_LOCKED: libc::c_int = 24;
+
+/// Why a write was not carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// It reaches beyond the end, or is longer than [`SparseMemory::LONGEST`].
+    Range,
+    /// The memory it needs was not granted.
+    Memory,
+}
+
+/// Zeroes of a fixed length that can be overwritten from several threads. Writing zeroes where
+/// nothing has been written takes no memory.
+#[derive(Debug)]
+pub struct SparseMemory {
+    base: NonNull<u8>,
+    length: usize,
+    /// A bit for every page that has been written.
+    written: Box<[AtomicU64]>,
+    pages: AtomicU64,
+    stripes: Box<[RwLock<()>]>,
+}
+
+// SAFETY: the mapping belongs to this value alone, is not tied to a thread, and is only touched
+// under the stripes' locks.
+unsafe impl Send for SparseMemory {}
+// SAFETY: as above; readers hold the read lock and writers the write lock of what they touch.
+unsafe impl Sync for SparseMemory {}
+
+/// The locks on the one or two chunks that a range touches.
+type Locks<Guard> = (Guard, Option<Guard>);
+
+impl SparseMemory {
+    /// The longest range that can be read or written at once.
+    pub const LONGEST: Bytes = Bytes::new(CHUNK as u64);
+
+    /// `length` zeroes. Fails where the system does not promise memory that it may not have
+    /// (`vm.overcommit_memory=2`).
+    pub fn new(length: Bytes) -> io::Result<Self> {
+        let length = usize::try_from(length.get())
+            .ok()
+            .filter(|length| *length > 0)
+            .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: a new anonymous mapping at an address of the kernel's choice touches nothing
+        // that exists.
+        let base = unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, -1, 0) };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let base = NonNull::new(base.cast()).ok_or_else(io::Error::last_os_error)?;
+        let words = length.div_ceil(PAGE).div_ceil(64);
+        Ok(Self {
+            base,
+            length,
+            written: (0..words).map(|_| AtomicU64::new(0)).collect(),
+            pages: AtomicU64::new(0),
+            stripes: (0..STRIPES).map(|_| RwLock::new(())).collect(),
+        })
+    }
+
+    /// How many bytes there are.
+    pub fn length(&self) -> Bytes {
+        Bytes::new(self.length as u64)
+    }
+
+    /// How much memory what was written takes.
+    pub fn stored(&self) -> Bytes {
+        Bytes::new(self.pages.load(Ordering::Relaxed) * PAGE as u64)
+    }
+
+    /// Hands `length` bytes from `offset` on to `f`; nobody changes them meanwhile. `None`
+    /// beyond the end or for more than [`LONGEST`](Self::LONGEST).
+    pub fn read<R>(&self, offset: Bytes, length: Bytes, f: impl FnOnce(&[u8]) -> R) -> Option<R> {
+        let (start, length) = self.range(offset, length)?;
+        let _locks = self.lock(start, length, |lock: &RwLock<()>| {
+            lock.read().unwrap_or_else(PoisonError::into_inner)
+        });
+        // SAFETY: the range lies within the mapping, whose bytes are always initialised, and the
+        // read locks keep writers off it while the slice lives.
+        let bytes = unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(start), length) };
+        Some(f(bytes))
+    }
+
+    /// Writes `data` at `offset`, if `grant` agrees to the memory that it newly takes.
+    pub fn write(
+        &self,
+        offset: Bytes,
+        data: &[u8],
+        grant: impl FnOnce(Bytes) -> bool,
+    ) -> Result<(), Refused> {
+        let length = Bytes::new(data.len() as u64);
+        let (start, _) = self.range(offset, length).ok_or(Refused::Range)?;
+        let _locks = self.lock(start, data.len(), |lock: &RwLock<()>| {
+            lock.write().unwrap_or_else(PoisonError::into_inner)
+        });
+        let fresh: u64 = pages(start, data).map(|(page, part)| self.is_fresh(page, part)).sum();
+        if fresh > 0 && !grant(Bytes::new(fresh * PAGE as u64)) {
+            return Err(Refused::Memory);
+        }
+        let mut at = start;
+        for (page, part) in pages(start, data) {
+            if self.is_written(page) || !is_zero(part) {
+                self.mark(page);
+                // SAFETY: the part lies within the mapping, the write lock keeps everybody else
+                // off it, and `data` cannot overlap memory that nobody has a reference to.
+                unsafe {
+                    self.base.as_ptr().add(at).copy_from_nonoverlapping(part.as_ptr(), part.len());
+                }
+            }
+            at += part.len();
+        }
+        Ok(())
+    }
+
+    /// Makes zeroes of a range of any length and gives back its memory. Beyond the end is nothing
+    /// to do.
+    pub fn punch(&self, offset: Bytes, length: Bytes) {
+        let end = offset.get().saturating_add(length.get()).min(self.length as u64) as usize;
+        let mut start = (offset.get().min(self.length as u64)) as usize;
+        while start < end {
+            let chunk_end = ((start / CHUNK + 1) * CHUNK).min(end);
+            self.punch_in_chunk(start, chunk_end);
+            start = chunk_end;
+        }
+    }
+
+    fn punch_in_chunk(&self, start: usize, end: usize) {
+        let _lock = self.stripe(start).write().unwrap_or_else(PoisonError::into_inner);
+        let first = start.next_multiple_of(PAGE).min(end);
+        let last = if end == self.length { end } else { (end - end % PAGE).max(first) };
+        self.zero(start, first);
+        self.zero(last, end);
+        if first < last {
+            self.give_back(first, last);
+        }
+    }
+
+    /// Gives whole pages back to the kernel, which leaves zeroes.
+    fn give_back(&self, first: usize, last: usize) {
+        let pages = first / PAGE..last.div_ceil(PAGE);
+        if !pages.clone().any(|page| self.is_written(page)) {
+            return;
+        }
+        for advice in [MADV_DONTNEED_LOCKED, libc::MADV_DONTNEED] {
+            // SAFETY: the pages lie within the private anonymous mapping and the caller holds
+            // their write lock; they read as zeroes afterwards.
+            let result = unsafe {
+                libc::madvise(self.base.as_ptr().add(first).cast(), last - first, advice)
+            };
+            if result == 0 {
+                for page in pages {
+                    self.unmark(page);
+                }
+                return;
+            }
+        }
+        self.zero(first, last);
+    }
+
+    fn zero(&self, start: usize, end: usize) {
+        for at in (start..end).step_by(PAGE) {
+            let until = (at - at % PAGE + PAGE).min(end);
+            if self.is_written(at / PAGE) {
+                // SAFETY: the range lies within the mapping, and the caller holds the write lock.
+                unsafe { self.base.as_ptr().add(at).write_bytes(0, until - at) };
+            }
+        }
+    }
+
+    fn range(&self, offset: Bytes, length: Bytes) -> Option<(usize, usize)> {
+        let start = usize::try_from(offset.get()).ok()?;
+        let length = usize::try_from(length.get()).ok().filter(|length| *length <= CHUNK)?;
+        (start.checked_add(length)? <= self.length).then_some((start, length))
+    }
+
+    fn stripe(&self, at: usize) -> &RwLock<()> {
+        &self.stripes[at / CHUNK % STRIPES]
+    }
+
+    /// Locks the chunks of a range, the lower stripe first, so that no two threads wait for each
+    /// other.
+    fn lock<'a, G>(
+        &'a self,
+        start: usize,
+        length: usize,
+        take: impl Fn(&'a RwLock<()>) -> G,
+    ) -> Locks<G> {
+        let first = start / CHUNK % STRIPES;
+        let last = (start + length.max(1) - 1) / CHUNK % STRIPES;
+        let low = take(&self.stripes[first.min(last)]);
+        let high = (first != last).then(|| take(&self.stripes[first.max(last)]));
+        (low, high)
+    }
+
+    fn is_written(&self, page: usize) -> bool {
+        self.written[page / 64].load(Ordering::Relaxed) & (1 << (page % 64)) != 0
+    }
+
+    fn is_fresh(&self, page: usize, part: &[u8]) -> u64 {
+        u64::from(!self.is_written(page) && !is_zero(part))
+    }
+
+    fn mark(&self, page: usize) {
+        let bit = 1 << (page % 64);
+        if self.written[page / 64].fetch_or(bit, Ordering::Relaxed) & bit == 0 {
+            self.pages.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn unmark(&self, page: usize) {
+        let bit = 1 << (page % 64);
+        if self.written[page / 64].fetch_and(!bit, Ordering::Relaxed) & bit != 0 {
+            self.pages.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for SparseMemory {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made by `new` with this length, and no reference into it
+        // outlives this value.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.length) };
+    }
+}
+
+/// The parts of `data` that fall into each page, with the page's number.
+fn pages(start: usize, data: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    let head = (PAGE - start % PAGE).min(data.len());
+    let (head, rest) = data.split_at(head);
+    std::iter::once(head)
+        .filter(|head| !head.is_empty())
+        .chain(rest.chunks(PAGE))
+        .enumerate()
+        .map(move |(index, part)| (start / PAGE + index, part))
+}
+
+/// Looks at 64 bytes at a time: that compiles to a few wide instructions, and anything but zeroes
+/// shows in the first of them as a rule.
+fn is_zero(bytes: &[u8]) -> bool {
+    bytes.chunks(64).all(|chunk| chunk.iter().fold(0, |seen, byte| seen | byte) == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory(length: u64) -> SparseMemory {
+        SparseMemory::new(Bytes::new(length)).unwrap()
+    }
+
+    fn contents(memory: &SparseMemory, offset: u64, length: u64) -> Vec<u8> {
+        memory.read(Bytes::new(offset), Bytes::new(length), <[u8]>::to_vec).unwrap()
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_the_rest_is_zero() {
+        let memory = memory(1 << 40);
+        let data: Vec<u8> = (0..10_000u32).map(|n| (n % 251) as u8).collect();
+        let offset = (1 << 39) - 5_000;
+        memory.write(Bytes::new(offset), &data, |_| true).unwrap();
+        assert_eq!(contents(&memory, offset, 10_000), data);
+        assert_eq!(contents(&memory, offset - 100, 100), [0; 100]);
+        assert_eq!(memory.stored(), Bytes::from_kib(16));
+    }
+
+    #[test]
+    fn zeroes_take_no_memory_but_overwrite_what_was_there() {
+        let memory = memory(1 << 30);
+        memory.write(Bytes::ZERO, &[0; 8192], |_| false).unwrap();
+        assert_eq!(memory.stored(), Bytes::ZERO);
+        memory.write(Bytes::ZERO, &[7; 8192], |_| true).unwrap();
+        memory.write(Bytes::new(4096), &[0; 4096], |_| false).unwrap();
+        assert_eq!(contents(&memory, 4095, 2), [7, 0]);
+        assert_eq!(memory.stored(), Bytes::from_kib(8));
+    }
+
+    #[test]
+    fn a_write_without_grant_changes_nothing() {
+        let memory = memory(1 << 20);
+        let refused = memory.write(Bytes::ZERO, &[1; 8192], |asked| {
+            assert_eq!(asked, Bytes::from_kib(8));
+            false
+        });
+        assert_eq!(refused, Err(Refused::Memory));
+        assert_eq!(contents(&memory, 0, 8192), [0; 8192]);
+        assert_eq!(memory.stored(), Bytes::ZERO);
+    }
+
+    #[test]
+    fn punching_leaves_zeroes_and_gives_memory_back() {
+        let memory = memory(8 << 20);
+        for offset in (0..8 << 20).step_by(1 << 20) {
+            memory.write(Bytes::new(offset), &[9; 1 << 20], |_| true).unwrap();
+        }
+        memory.punch(Bytes::new(100), Bytes::from_mib(5));
+        assert_eq!(contents(&memory, 99, 2), [9, 0]);
+        assert_eq!(contents(&memory, (5 << 20) + 99, 2), [0, 9]);
+        assert_eq!(memory.stored(), Bytes::from_mib(8) - Bytes::from_mib(5) + Bytes::from_kib(4));
+        memory.punch(Bytes::ZERO, Bytes::new(u64::MAX));
+        assert_eq!(memory.stored(), Bytes::ZERO);
+        assert_eq!(contents(&memory, (8 << 20) - 1, 1), [0]);
+    }
+
+    #[test]
+    fn what_lies_beyond_the_end_is_refused() {
+        let memory = memory(1 << 20);
+        assert!(memory.read(Bytes::new(1 << 20), Bytes::new(1), |_| ()).is_none());
+        assert!(memory.read(Bytes::new(u64::MAX), Bytes::new(2), |_| ()).is_none());
+        assert_eq!(memory.write(Bytes::new((1 << 20) - 1), &[1, 2], |_| true), Err(Refused::Range));
+        assert!(memory.read(Bytes::ZERO, Bytes::from_mib(4), |_| ()).is_none());
+    }
+
+    #[test]
+    fn threads_see_whole_writes() {
+        let memory = memory(8 << 20);
+        let offset = Bytes::new((2 << 20) - 4096);
+        std::thread::scope(|scope| {
+            for value in 1..=3u8 {
+                let memory = &memory;
+                scope.spawn(move || {
+                    for _ in 0..200 {
+                        memory.write(offset, &[value; 8192], |_| true).unwrap();
+                    }
+                });
+            }
+            for _ in 0..200 {
+                let seen = contents(&memory, offset.get(), 8192);
+                assert!(seen.iter().all(|byte| *byte == seen[0]), "a torn write");
+            }
+        });
+    }
+}
