@@ -1,5 +1,7 @@
 //! The directories that foreread keeps things in.
 
+use std::env;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Where foreread keeps what must outlive a boot and what need not.
@@ -15,12 +17,80 @@ impl Dirs {
     /// The directories for this user: `FOREREAD_STATE_DIR` and `FOREREAD_RUNTIME_DIR` if set,
     /// else `/var/lib/foreread` and `/run/foreread` for root, else those of XDG.
     pub fn of_user() -> Self {
-        todo!()
+        Self::choose(rustix::process::geteuid().is_root(), |name| env::var_os(name))
     }
 
     /// Both directories under one, for tests.
     pub fn under(base: impl Into<PathBuf>) -> Self {
         let base = base.into();
         Self { state: base.join("state"), runtime: base.join("runtime") }
+    }
+
+    fn choose(root: bool, variable: impl Fn(&str) -> Option<OsString>) -> Self {
+        // XDG has relative paths ignored; and what is relative moves with the working directory.
+        let absolute =
+            |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let own = |name: &str| {
+            let path = variable(name).filter(|value| !value.is_empty())?;
+            std::path::absolute(path).ok()
+        };
+        let state = own("FOREREAD_STATE_DIR").unwrap_or_else(|| {
+            if root {
+                return PathBuf::from("/var/lib/foreread");
+            }
+            let home = || absolute("HOME").map(|home| home.join(".local/state"));
+            let base = absolute("XDG_STATE_HOME").or_else(home);
+            base.unwrap_or_else(|| PathBuf::from("/var/tmp")).join("foreread")
+        });
+        let runtime = own("FOREREAD_RUNTIME_DIR").unwrap_or_else(|| {
+            if root {
+                return PathBuf::from("/run/foreread");
+            }
+            // Without a session there is no runtime directory; /tmp would be anybody's.
+            absolute("XDG_RUNTIME_DIR")
+                .map_or_else(|| state.join("run"), |dir| dir.join("foreread"))
+        });
+        Self { state, runtime }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(root: bool, variables: &[(&str, &str)]) -> (String, String) {
+        let dirs = Dirs::choose(root, |name| {
+            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into())
+        });
+        let text = |path: PathBuf| path.to_string_lossy().into_owned();
+        (text(dirs.state), text(dirs.runtime))
+    }
+
+    fn pair(state: &str, runtime: &str) -> (String, String) {
+        (state.to_owned(), runtime.to_owned())
+    }
+
+    #[test]
+    fn each_user_has_directories() {
+        assert_eq!(chosen(true, &[]), pair("/var/lib/foreread", "/run/foreread"));
+        assert_eq!(
+            chosen(false, &[("HOME", "/home/a"), ("XDG_RUNTIME_DIR", "/run/user/7")]),
+            pair("/home/a/.local/state/foreread", "/run/user/7/foreread")
+        );
+        assert_eq!(
+            chosen(false, &[("XDG_STATE_HOME", "/s"), ("XDG_RUNTIME_DIR", "relative")]),
+            pair("/s/foreread", "/s/foreread/run")
+        );
+    }
+
+    #[test]
+    fn foreread_s_own_variables_come_first() {
+        let own = [("FOREREAD_STATE_DIR", "/a"), ("FOREREAD_RUNTIME_DIR", "/b"), ("HOME", "/h")];
+        assert_eq!(chosen(true, &own), pair("/a", "/b"));
+        assert_eq!(chosen(false, &own), pair("/a", "/b"));
+        assert_eq!(
+            chosen(true, &[("FOREREAD_STATE_DIR", "")]),
+            pair("/var/lib/foreread", "/run/foreread")
+        );
     }
 }

@@ -21,7 +21,7 @@ pub use block::{DevNo, DeviceFacts, ParseDevNoError, device_facts, device_gone};
 pub use counters::{BlockStat, ParseStatError, block_stat};
 pub use dirs::Dirs;
 pub use error::HostError;
-pub use machine::{KernelRelease, Machine};
+pub use machine::{KernelRelease, Machine, page_size};
 pub use memory::{Pressure, PressureLine, VmStat, parse_meminfo};
 pub use mount::{Mount, MountInfo, parse_mountinfo};
 pub use probe::{Probe, ProbeKind};

@@ -33,21 +33,54 @@ pub struct VmStat {
 
 impl VmStat {
     /// Reads `/proc/vmstat`; a counter that this kernel lacks is zero.
-    pub fn read(_root: &Root) -> Result<Self, HostError> {
-        todo!()
+    pub fn read(root: &Root) -> Result<Self, HostError> {
+        Ok(Self::parse(&root.read("/proc/vmstat")?))
     }
 
     /// Reads the text of `/proc/vmstat`.
-    pub fn parse(_text: &str) -> Self {
-        todo!()
+    pub fn parse(text: &str) -> Self {
+        let mut stat = Self::default();
+        for (name, count) in text.lines().filter_map(|line| line.split_once(' ')) {
+            let Ok(count) = count.trim().parse() else { continue };
+            match name {
+                "drop_pagecache" => stat.drop_pagecache = count,
+                "drop_slab" => stat.drop_slab = count,
+                "pgscan_kswapd" => stat.pgscan_kswapd = count,
+                "pgscan_direct" => stat.pgscan_direct = count,
+                "pgsteal_kswapd" => stat.pgsteal_kswapd = count,
+                "pgsteal_direct" => stat.pgsteal_direct = count,
+                // Before Linux 5.9 there was one counter for files and anonymous memory.
+                "workingset_refault_file" | "workingset_refault" => {
+                    stat.workingset_refault_file = count;
+                }
+                "pgmajfault" => stat.pgmajfault = count,
+                "oom_kill" => stat.oom_kill = count,
+                _ => {}
+            }
+        }
+        stat
     }
 }
 
 impl Sub for VmStat {
     type Output = Self;
 
-    fn sub(self, _earlier: Self) -> Self {
-        todo!()
+    fn sub(self, earlier: Self) -> Self {
+        let counted = u64::saturating_sub;
+        Self {
+            drop_pagecache: counted(self.drop_pagecache, earlier.drop_pagecache),
+            drop_slab: counted(self.drop_slab, earlier.drop_slab),
+            pgscan_kswapd: counted(self.pgscan_kswapd, earlier.pgscan_kswapd),
+            pgscan_direct: counted(self.pgscan_direct, earlier.pgscan_direct),
+            pgsteal_kswapd: counted(self.pgsteal_kswapd, earlier.pgsteal_kswapd),
+            pgsteal_direct: counted(self.pgsteal_direct, earlier.pgsteal_direct),
+            workingset_refault_file: counted(
+                self.workingset_refault_file,
+                earlier.workingset_refault_file,
+            ),
+            pgmajfault: counted(self.pgmajfault, earlier.pgmajfault),
+            oom_kill: counted(self.oom_kill, earlier.oom_kill),
+        }
     }
 }
 
@@ -62,6 +95,32 @@ pub struct PressureLine {
     pub total: Nanos,
 }
 
+impl PressureLine {
+    /// Reads `some avg10=0.00 avg60=0.00 avg300=0.00 total=0`; the total is in microseconds.
+    fn parse(line: &str, kind: &str) -> Option<Self> {
+        let mut words = line.split_whitespace();
+        if words.next()? != kind {
+            return None;
+        }
+        let mut parsed = Self::default();
+        for (name, value) in words.filter_map(|word| word.split_once('=')) {
+            match name {
+                "avg10" => parsed.avg10 = percent(value)?,
+                "avg60" => parsed.avg60 = percent(value)?,
+                "total" => {
+                    parsed.total = Nanos::new(value.parse::<u64>().ok()?.saturating_mul(1000))
+                }
+                _ => {}
+            }
+        }
+        Some(parsed)
+    }
+}
+
+fn percent(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|percent: &f64| percent.is_finite() && *percent >= 0.0)
+}
+
 /// Pressure on memory (PSI).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pressure {
@@ -73,17 +132,79 @@ pub struct Pressure {
 
 impl Pressure {
     /// Reads `/proc/pressure/memory`; `None` where the kernel has no PSI or has it off.
-    pub fn memory(_root: &Root) -> Result<Option<Self>, HostError> {
-        todo!()
+    pub fn memory(root: &Root) -> Result<Option<Self>, HostError> {
+        let text = root.read_if_present("/proc/pressure/memory")?;
+        Ok(text.and_then(|text| Self::parse(&text)))
     }
 
-    /// Reads the text of a pressure file.
-    pub fn parse(_text: &str) -> Option<Self> {
-        todo!()
+    /// Reads the text of a pressure file; `None` if it is none.
+    pub fn parse(text: &str) -> Option<Self> {
+        let line = |kind: &str| text.lines().find_map(|line| PressureLine::parse(line, kind));
+        Some(Self { some: line("some")?, full: line("full").unwrap_or_default() })
     }
 }
 
-/// The lines of `/proc/meminfo` that are in kB.
-pub fn parse_meminfo(_text: &str) -> BTreeMap<String, Bytes> {
-    todo!()
+/// The lines of `/proc/meminfo` that are in kB (which are KiB).
+pub fn parse_meminfo(text: &str) -> BTreeMap<String, Bytes> {
+    text.lines()
+        .filter_map(|line| {
+            let (name, amount) = line.split_once(':')?;
+            let kib: u64 = amount.trim().strip_suffix("kB")?.trim().parse().ok()?;
+            Some((name.to_owned(), Bytes::new(kib.checked_mul(1024)?)))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn counters_are_found_by_name() {
+        let text = "nr_free_pages 5\ndrop_pagecache 3\npgscan_kswapd 70\noom_kill x\n";
+        let stat = VmStat::parse(text);
+        assert_eq!((stat.drop_pagecache, stat.pgscan_kswapd, stat.oom_kill), (3, 70, 0));
+        let later = VmStat { drop_pagecache: 4, ..stat };
+        assert_eq!((later - stat).drop_pagecache, 1);
+        assert_eq!((stat - later).drop_pagecache, 0);
+    }
+
+    #[test]
+    fn pressure_is_read_and_may_lack_its_second_line() {
+        let text = "some avg10=1.50 avg60=0.25 avg300=0.00 total=17\n\
+                    full avg10=0.50 avg60=0.00 avg300=0.00 total=2";
+        let pressure = Pressure::parse(text).expect("two lines");
+        assert_eq!((pressure.some.avg10, pressure.some.avg60), (1.5, 0.25));
+        assert_eq!(pressure.some.total, Nanos::from_micros(17));
+        assert_eq!(pressure.full.total, Nanos::from_micros(2));
+        let some = Pressure::parse("some avg10=1.50 avg60=0.25 avg300=0.00 total=17");
+        assert_eq!(some.expect("one line").full, PressureLine::default());
+        assert_eq!(Pressure::parse("some avg10=NaN total=1"), None);
+        assert_eq!(Pressure::parse(""), None);
+    }
+
+    #[test]
+    fn memory_is_in_kib() {
+        let memory = parse_meminfo("MemTotal:  16 kB\nHugePages_Total: 3\nMemAvailable: 4 kB");
+        assert_eq!(memory.get("MemTotal"), Some(&Bytes::from_kib(16)));
+        assert_eq!(memory.len(), 2);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_without_panic(text in "\\PC*") {
+            VmStat::parse(&text);
+            Pressure::parse(&text);
+            parse_meminfo(&text);
+        }
+
+        #[test]
+        fn text_near_the_formats_is_read_without_panic(
+            text in "((some|full) ((avg10|avg60|total)=[0-9.e-]{0,22} ){0,4}\n){0,3}"
+        ) {
+            Pressure::parse(&text);
+        }
+    }
 }
