@@ -1,9 +1,14 @@
 //! From a workload and a seed to the accesses of one reader.
 
+use rand::{Rng, RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
 use units::Bytes;
 
-use crate::{Workload, WorkloadError};
+use crate::permutation::Permutation;
+use crate::space::{Space, share};
+use crate::zipf::Zipf;
+use crate::{Pattern, Sharing, Workload, WorkloadError};
 
 /// What a request belongs to, and so which latency it is counted with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,13 +35,124 @@ pub struct Access {
 
 /// The accesses of one reader, in order. The same seed gives the same accesses.
 #[derive(Clone, Debug)]
-pub struct Accesses {}
+pub struct Accesses {
+    space: Space,
+    next: u64,
+    order: Order,
+}
+
+/// What each pattern remembers between two accesses.
+#[derive(Clone, Debug)]
+enum Order {
+    Forward,
+    Backward,
+    Uniform(Permutation),
+    Zipf { ranks: Zipf, places: Permutation, rng: Pcg64Mcg },
+    Runs { places: Permutation, run: Option<Access>, block: Bytes },
+    Turns(Vec<Turn>),
+    Mixed(Box<Mixed>),
+    Disorder { span: u64, group: Permutation, rng: Pcg64Mcg },
+}
+
+/// One of several streams on an open file.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    next: u64,
+    end: u64,
+}
+
+/// The random part beside a stream.
+#[derive(Clone, Debug)]
+struct Mixed {
+    space: Space,
+    places: Permutation,
+    drawn: u64,
+    fraction: f64,
+    rng: Pcg64Mcg,
+}
 
 impl Iterator for Accesses {
     type Item = Access;
 
+    #[inline]
     fn next(&mut self) -> Option<Access> {
-        todo!()
+        let len = self.space.len();
+        let step = self.next;
+        match &mut self.order {
+            Order::Forward => {
+                self.next += 1;
+                (step < len).then(|| self.space.at(step, AccessClass::Stream))
+            }
+            Order::Backward => {
+                self.next += 1;
+                (step < len).then(|| self.space.at(len - 1 - step, AccessClass::Stream))
+            }
+            Order::Uniform(places) => {
+                self.next += 1;
+                (step < len).then(|| self.space.at(places.at(step), AccessClass::Random))
+            }
+            Order::Zipf { ranks, places, rng } => {
+                Some(self.space.at(places.at(ranks.draw(rng)), AccessClass::Random))
+            }
+            Order::Runs { places, run, block } => {
+                if let Some(access) = run.as_mut().and_then(|rest| cut(rest, *block)) {
+                    return Some(access);
+                }
+                self.next += 1;
+                let mut seek =
+                    (step < len).then(|| self.space.at(places.at(step), AccessClass::Random))?;
+                let first = cut(&mut seek, *block);
+                *run = Some(Access { class: AccessClass::Stream, ..seek });
+                first
+            }
+            Order::Turns(turns) => {
+                let streams = turns.len() as u64;
+                for waited in 0..streams {
+                    let turn = &mut turns[((step + waited) % streams) as usize];
+                    if turn.next < turn.end {
+                        turn.next += 1;
+                        self.next = step + waited + 1;
+                        return Some(self.space.at(turn.next - 1, AccessClass::Stream));
+                    }
+                }
+                None
+            }
+            Order::Mixed(mixed) => mixed.next(&self.space, &mut self.next),
+            Order::Disorder { span, group, rng } => {
+                self.next += 1;
+                (step < len).then(|| {
+                    let within = step % *span;
+                    let start = step - within;
+                    if within == 0 {
+                        *group = Permutation::new((*span).min(len - start), rng);
+                    }
+                    self.space.at(start + group.at(within), AccessClass::Stream)
+                })
+            }
+        }
+    }
+}
+
+/// Takes up to `block` bytes off the front of what is left of a run.
+fn cut(rest: &mut Access, block: Bytes) -> Option<Access> {
+    let length = rest.length.min(block);
+    let access = Access { length, ..*rest };
+    rest.offset += length;
+    rest.length = rest.length - length;
+    (!length.is_zero()).then_some(access)
+}
+
+impl Mixed {
+    fn next(&mut self, stream: &Space, next: &mut u64) -> Option<Access> {
+        if self.rng.random::<f64>() < self.fraction {
+            let drawn = self.drawn;
+            self.drawn += 1;
+            return (drawn < self.space.len())
+                .then(|| self.space.at(self.places.at(drawn), AccessClass::Random));
+        }
+        let step = *next;
+        *next += 1;
+        (step < stream.len()).then(|| stream.at(step, AccessClass::Stream))
     }
 }
 
@@ -45,10 +161,95 @@ impl Workload {
     /// files are shared, those that all have, of which it gets its part.
     pub fn accesses(
         &self,
-        _reader: u32,
-        _file_sizes: &[Bytes],
-        _seed: u64,
+        reader: u32,
+        file_sizes: &[Bytes],
+        seed: u64,
     ) -> Result<Accesses, WorkloadError> {
-        todo!()
+        self.validate()?;
+        self.check_reader(reader, file_sizes)?;
+        let (part, parts) = match self.sharing {
+            Sharing::OwnFile => (0, 1),
+            Sharing::SharedOpenFile | Sharing::SharedFile => (reader, self.readers),
+        };
+        let space = Space::of_files(file_sizes, self.block, part, parts);
+        let blocks = match self.pattern {
+            Pattern::Interleaved { streams } => u64::from(streams),
+            Pattern::Mixed { .. } => 2,
+            _ => 1,
+        };
+        if space.len() < blocks {
+            return Err(WorkloadError::TooSmall {
+                workload: self.name.clone(),
+                size: space.size(),
+                needed: Bytes::new(self.block.get().saturating_mul(blocks)),
+            });
+        }
+        Ok(self.order(space, &mut reader_rng(seed, reader)))
     }
+
+    fn check_reader(&self, reader: u32, file_sizes: &[Bytes]) -> Result<(), WorkloadError> {
+        let workload = || self.name.clone();
+        if reader >= self.readers {
+            let readers = self.readers;
+            return Err(WorkloadError::NoSuchReader { workload: workload(), readers, reader });
+        }
+        if file_sizes.len() != self.files_per_reader as usize {
+            let (wanted, given) = (self.files_per_reader, file_sizes.len());
+            return Err(WorkloadError::WrongFileCount { workload: workload(), wanted, given });
+        }
+        Ok(())
+    }
+
+    fn order(&self, space: Space, rng: &mut Pcg64Mcg) -> Accesses {
+        let len = space.len();
+        let with = |space, order| Accesses { space, next: 0, order };
+        match self.pattern {
+            Pattern::Sequential => with(space, Order::Forward),
+            Pattern::Backward => with(space, Order::Backward),
+            Pattern::Stride { step } => with(space.with_blocks(self.block, step), Order::Forward),
+            Pattern::Uniform => with(space, Order::Uniform(Permutation::new(len, rng))),
+            Pattern::Zipf { theta } => {
+                let places = Permutation::new(len, rng);
+                let order = Order::Zipf { ranks: Zipf::new(len, theta), places, rng: fork(rng) };
+                with(space, order)
+            }
+            Pattern::SeekAndRead { blocks } => {
+                let run = Bytes::new(self.block.get().saturating_mul(u64::from(blocks)));
+                let space = space.with_blocks(run, run);
+                let places = Permutation::new(space.len(), rng);
+                with(space, Order::Runs { places, run: None, block: self.block })
+            }
+            Pattern::Interleaved { streams } => {
+                let turn = |part| Turn {
+                    next: share(len, part, streams),
+                    end: share(len, part + 1, streams),
+                };
+                with(space, Order::Turns((0..streams).map(turn).collect()))
+            }
+            Pattern::Mixed { random_fraction, random_block, .. } => {
+                let (stream, beside) = space.split(len / 2);
+                let beside = beside.with_blocks(random_block, random_block);
+                let places = Permutation::new(beside.len(), rng);
+                let (fraction, rng) = (random_fraction, fork(rng));
+                let mixed = Mixed { space: beside, places, drawn: 0, fraction, rng };
+                with(stream, Order::Mixed(Box::new(mixed)))
+            }
+            Pattern::Disorder { span } => {
+                let span = u64::from(span);
+                let group = Permutation::new(span, rng);
+                with(space, Order::Disorder { span, group, rng: fork(rng) })
+            }
+        }
+    }
+}
+
+/// A generator for one reader, unrelated to those of the others.
+fn reader_rng(seed: u64, reader: u32) -> Pcg64Mcg {
+    let mut seeds = Pcg64Mcg::seed_from_u64(seed);
+    seeds.advance(u128::from(reader));
+    Pcg64Mcg::seed_from_u64(seeds.next_u64())
+}
+
+fn fork(rng: &mut Pcg64Mcg) -> Pcg64Mcg {
+    Pcg64Mcg::seed_from_u64(rng.next_u64())
 }

@@ -1,0 +1,103 @@
+//! The blocks of one reader, counted through all its files.
+
+use units::Bytes;
+
+use crate::{Access, AccessClass};
+
+/// A reader's part of one file.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    file: u32,
+    start: u64,
+    end: u64,
+    /// The number of its first block in the whole space.
+    first: u64,
+}
+
+/// Blocks of `block` bytes at every `step` bytes of some parts of files. The last block of a part
+/// is short if the part ends inside it.
+#[derive(Clone, Debug)]
+pub(crate) struct Space {
+    segments: Vec<Segment>,
+    block: u64,
+    step: u64,
+    len: u64,
+}
+
+impl Space {
+    /// The part numbered `part` of `parts` of each of these files, cut at whole blocks.
+    pub(crate) fn of_files(sizes: &[Bytes], block: Bytes, part: u32, parts: u32) -> Self {
+        let block = block.get();
+        let mut space = Self { segments: Vec::new(), block, step: block, len: 0 };
+        for (file, size) in (0..).zip(sizes) {
+            let size = size.get();
+            let blocks = size.div_ceil(block);
+            let cut = |part: u32| share(blocks, part, parts).saturating_mul(block).min(size);
+            space.push(file, cut(part), cut(part + 1));
+        }
+        space
+    }
+
+    fn push(&mut self, file: u32, start: u64, end: u64) {
+        if start < end {
+            self.segments.push(Segment { file, start, end, first: self.len });
+            self.len += (end - start).div_ceil(self.step);
+        }
+    }
+
+    /// The same parts of files in other blocks.
+    pub(crate) fn with_blocks(&self, block: Bytes, step: Bytes) -> Self {
+        let (block, step) = (block.get(), step.get());
+        let mut space = Self { segments: Vec::new(), block, step, len: 0 };
+        for segment in &self.segments {
+            space.push(segment.file, segment.start, segment.end);
+        }
+        space
+    }
+
+    /// Cuts before the block numbered `at`.
+    pub(crate) fn split(&self, at: u64) -> (Self, Self) {
+        let empty = || Self { segments: Vec::new(), len: 0, ..*self };
+        let (mut low, mut high) = (empty(), empty());
+        for segment in &self.segments {
+            let blocks = at.saturating_sub(segment.first);
+            let cut = segment.start.saturating_add(blocks.saturating_mul(self.step));
+            let cut = cut.min(segment.end);
+            low.push(segment.file, segment.start, cut);
+            high.push(segment.file, cut, segment.end);
+        }
+        (low, high)
+    }
+
+    /// How many blocks there are.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// How much data the parts hold.
+    pub(crate) fn size(&self) -> Bytes {
+        Bytes::new(self.segments.iter().map(|segment| segment.end - segment.start).sum())
+    }
+
+    /// The block with this number, which must be below [`Space::len`].
+    pub(crate) fn at(&self, number: u64, class: AccessClass) -> Access {
+        debug_assert!(number < self.len, "{number} of {}", self.len);
+        let segment = match self.segments.as_slice() {
+            [only] => only,
+            many => &many[many.partition_point(|segment| segment.first <= number) - 1],
+        };
+        let offset = segment.start + (number - segment.first) * self.step;
+        Access {
+            file: segment.file,
+            offset: Bytes::new(offset),
+            length: Bytes::new(self.block.min(segment.end - offset)),
+            class,
+        }
+    }
+}
+
+/// Where part `part` of `parts` nearly equal parts of `whole` begins.
+pub(crate) fn share(whole: u64, part: u32, parts: u32) -> u64 {
+    // Parts are few and the product fits 128 bits: no rounding error adds up.
+    (u128::from(whole) * u128::from(part) / u128::from(parts)) as u64
+}

@@ -16,10 +16,8 @@ const NAMES: &[&str] = &["seq-1", "seq-8", "rand-pread", "rand-mmap", "mixed", "
 
 fn build(name: &str) -> Option<Workload> {
     let stream = |pattern| Workload::new(name, pattern, STREAM_BLOCK);
-    let random = || Workload {
-        readers: READERS,
-        ..Workload::new(name, Pattern::Uniform, RANDOM_BLOCK)
-    };
+    let random =
+        || Workload { readers: READERS, ..Workload::new(name, Pattern::Uniform, RANDOM_BLOCK) };
     let workload = match name {
         "seq-1" => stream(Pattern::Sequential),
         "seq-8" => Workload { readers: READERS, ..stream(Pattern::Sequential) },
