@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-use units::Bytes;
+use units::{Bytes, Sectors};
 
 use crate::{HostError, Root};
 
@@ -110,11 +110,163 @@ pub struct DeviceFacts {
 }
 
 /// Gathers the facts of one device.
-pub fn device_facts(_root: &Root, _device: DevNo) -> Result<DeviceFacts, HostError> {
-    todo!()
+pub fn device_facts(root: &Root, device: DevNo) -> Result<DeviceFacts, HostError> {
+    let dir = block_dir(root, device)?;
+    let disk = disk_of(root, device)?;
+    let disk_dir = block_dir(root, disk)?;
+    // Only the disk has a queue; a partition shares it.
+    let queue = |name: &str| format!("{disk_dir}/queue/{name}");
+    let flag = |path: String| root.number_if_present(path).map(|number| number != 0);
+    let kib = |name: &str| root.number_if_present(queue(name)).map(Bytes::from_kib);
+    let bytes = |name: &str| root.number_if_present(queue(name)).map(Bytes::new);
+    let text = |path: String| root.read(path).ok().filter(|text| !text.is_empty());
+    Ok(DeviceFacts {
+        device,
+        name: device_name(root, device),
+        disk: (disk != device).then_some(disk),
+        kind: kind(root, &dir).to_owned(),
+        size: root.number_if_present(format!("{dir}/size")).map(|n| Sectors::new(n).to_bytes()),
+        model: model(root, &disk_dir),
+        label: text(format!("{dir}/dm/name")),
+        rotational: flag(queue("rotational")),
+        read_only: flag(format!("{dir}/ro")),
+        scheduler: text(queue("scheduler")).map(|text| active_scheduler(&text)),
+        nr_requests: root.number_if_present(queue("nr_requests")),
+        max_sectors: kib("max_sectors_kb"),
+        optimal_io_size: bytes("optimal_io_size"),
+        logical_block_size: bytes("logical_block_size"),
+        read_ahead: kib("read_ahead_kb"),
+        diskseq: root.number_if_present(format!("{disk_dir}/diskseq")),
+        backing_file: text(format!("{dir}/loop/backing_file")),
+        members: members(root, device),
+    })
 }
 
 /// Whether the device has gone since it was resolved.
 pub fn device_gone(root: &Root, device: DevNo) -> bool {
-    !root.exists(format!("/sys/dev/block/{device}"))
+    block_dir(root, device).is_err()
+}
+
+/// The device's directory in sysfs.
+pub(crate) fn block_dir(root: &Root, device: DevNo) -> Result<String, HostError> {
+    let dir = format!("/sys/dev/block/{device}");
+    if root.exists(&dir) { Ok(dir) } else { Err(HostError::DeviceGone { device }) }
+}
+
+/// The disk that a partition is on; of anything else, itself.
+pub(crate) fn disk_of(root: &Root, device: DevNo) -> Result<DevNo, HostError> {
+    let dir = block_dir(root, device)?;
+    if !root.exists(format!("{dir}/partition")) {
+        return Ok(device);
+    }
+    // The directory is a link to …/sda/sda1, so this is the parent in the device tree.
+    number_in(root, &format!("{dir}/../dev")).ok_or(HostError::DeviceGone { device })
+}
+
+/// The number in a `dev` file.
+pub(crate) fn number_in(root: &Root, path: &str) -> Option<DevNo> {
+    root.read(path).ok()?.parse().ok()
+}
+
+/// The kernel's name for a device, or its number where the kernel has none for it.
+pub(crate) fn device_name(root: &Root, device: DevNo) -> String {
+    root.link_name(format!("/sys/dev/block/{device}")).unwrap_or_else(|| device.to_string())
+}
+
+/// The devices right below a dm or md device.
+pub(crate) fn members(root: &Root, device: DevNo) -> Vec<DevNo> {
+    let dir = format!("/sys/dev/block/{device}/slaves");
+    let names = root.names(&dir);
+    names.iter().filter_map(|name| number_in(root, &format!("{dir}/{name}/dev"))).collect()
+}
+
+/// The undermost devices below `device`, each once; a partition leads to its disk.
+pub(crate) fn leaves(root: &Root, device: DevNo) -> Vec<DevNo> {
+    let mut found = Vec::new();
+    gather_leaves(root, device, 0, &mut found);
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// Stacks deeper than this are not built by people; a captured tree may hold a loop of links.
+const DEEPEST_STACK: u32 = 16;
+
+fn gather_leaves(root: &Root, device: DevNo, depth: u32, found: &mut Vec<DevNo>) {
+    let disk = disk_of(root, device).unwrap_or(device);
+    let below = members(root, disk);
+    if below.is_empty() || depth == DEEPEST_STACK {
+        found.push(disk);
+        return;
+    }
+    for member in below {
+        gather_leaves(root, member, depth + 1, found);
+    }
+}
+
+fn kind(root: &Root, dir: &str) -> &'static str {
+    let signs = [("partition", "partition"), ("dm", "dm"), ("md", "md"), ("loop", "loop")];
+    let sign = signs.iter().find(|(file, _)| root.exists(format!("{dir}/{file}")));
+    let name = root.link_name(dir).unwrap_or_default();
+    match sign {
+        Some((_, kind)) => kind,
+        None if name.starts_with("loop") => "loop",
+        None if name.starts_with("zram") => "zram",
+        None => "disk",
+    }
+}
+
+fn model(root: &Root, disk_dir: &str) -> Option<String> {
+    let part = |name: &str| root.read(format!("{disk_dir}/device/{name}")).ok();
+    let model = part("model").filter(|model| !model.is_empty())?;
+    // SCSI names ATA disks' maker "ATA", and virtio gives a number: no maker at all.
+    let vendor = part("vendor")
+        .filter(|vendor| !vendor.is_empty() && vendor != "ATA" && !vendor.starts_with("0x"));
+    Some(vendor.map_or_else(|| model.clone(), |vendor| format!("{vendor} {model}")))
+}
+
+/// `mq-deadline` of `none [mq-deadline] kyber`.
+fn active_scheduler(text: &str) -> String {
+    let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    chosen.map_or_else(|| text.trim().to_owned(), |(chosen, _)| chosen.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn numbers_are_strict() {
+        assert_eq!("8:17".parse(), Ok(DevNo { major: 8, minor: 17 }));
+        for text in ["", ":", "8:", ":1", "8", "8:1:2", "+8:1", "8:-1", "8 :1", "99999999999:1"] {
+            assert!(text.parse::<DevNo>().is_err(), "{text:?}");
+        }
+        let device = DevNo { major: 259, minor: 3 };
+        let json = serde_json::to_string(&device).expect("JSON");
+        assert_eq!(json, "\"259:3\"");
+        assert_eq!(serde_json::from_str::<DevNo>(&json).expect("a device"), device);
+    }
+
+    #[test]
+    fn the_scheduler_is_the_one_in_brackets() {
+        assert_eq!(active_scheduler("none [mq-deadline] kyber"), "mq-deadline");
+        assert_eq!(active_scheduler("none"), "none");
+        assert_eq!(active_scheduler("["), "[");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_without_panic(text in "\\PC*") {
+            let _ = text.parse::<DevNo>();
+            active_scheduler(&text);
+        }
+
+        #[test]
+        fn every_number_is_read_as_printed(major: u32, minor: u32) {
+            let device = DevNo { major, minor };
+            prop_assert_eq!(device.to_string().parse(), Ok(device));
+        }
+    }
 }

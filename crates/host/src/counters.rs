@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use units::{Bytes, Nanos, SECTOR_BYTES};
 
+use crate::block::block_dir;
 use crate::{DevNo, HostError, Root};
 
 /// The counters of a block device since it came up, or the difference of two readings
@@ -147,11 +148,7 @@ impl Sum for BlockStat {
 
 /// Reads the counters of one device (a partition has its own).
 pub fn block_stat(root: &Root, device: DevNo) -> Result<BlockStat, HostError> {
-    let dir = format!("/sys/dev/block/{device}");
-    if !root.exists(&dir) {
-        return Err(HostError::DeviceGone { device });
-    }
-    let path = format!("{dir}/stat");
+    let path = format!("{}/stat", block_dir(root, device)?);
     let text = root.read(&path)?;
     text.parse().map_err(|problem: ParseStatError| HostError::Malformed {
         path: root.path(&path),

@@ -1,7 +1,13 @@
 //! The first look at a path, the only one that needs system calls.
 
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
 
+use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags, statx};
+
+use crate::block::number_in;
+use crate::mount::{mount_above, mounts};
 use crate::{DevNo, HostError, Root};
 
 /// What kind of thing a path is.
@@ -29,8 +35,105 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Looks at `path`.
-    pub fn of(_root: &Root, _path: &Path) -> Result<Self, HostError> {
-        todo!()
+    /// Looks at `path`. In a captured tree, where there is nothing to stat, device nodes are known
+    /// by their names under `/dev` and files by the mount above them.
+    pub fn of(root: &Root, path: &Path) -> Result<Self, HostError> {
+        if root.is_system() { Self::of_live(root, path) } else { Self::of_captured(root, path) }
     }
+
+    fn of_live(root: &Root, given: &Path) -> Result<Self, HostError> {
+        let path = fs::canonicalize(given).map_err(|source| explain(root, given, source))?;
+        let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
+        let status = statx(CWD, &path, AtFlags::empty(), wanted)
+            .map_err(|errno| HostError::Read { path: path.clone(), source: errno.into() })?;
+        let kind = kind(given, &status)?;
+        let device = DevNo { major: status.stx_dev_major, minor: status.stx_dev_minor };
+        let has_id = status.stx_mask & StatxFlags::MNT_ID.bits() != 0;
+        Ok(Self { path, kind, device, mount_id: has_id.then_some(status.stx_mnt_id) })
+    }
+
+    fn of_captured(root: &Root, given: &Path) -> Result<Self, HostError> {
+        let not_found = || HostError::NotFound { path: given.to_owned(), hint: String::new() };
+        let mounts = mounts(root)?;
+        let mount = mount_above(&mounts, given).ok_or_else(not_found)?;
+        let kind = if given.starts_with("/dev") {
+            ProbeKind::BlockDevice(node_number(root, given).ok_or_else(not_found)?)
+        } else if root.path(given).is_file() {
+            ProbeKind::File
+        } else {
+            ProbeKind::Directory
+        };
+        Ok(Self { path: given.to_owned(), kind, device: mount.device, mount_id: Some(mount.id) })
+    }
+}
+
+fn kind(given: &Path, status: &Statx) -> Result<ProbeKind, HostError> {
+    let what = match FileType::from_raw_mode(status.stx_mode.into()) {
+        FileType::Directory => return Ok(ProbeKind::Directory),
+        FileType::RegularFile => return Ok(ProbeKind::File),
+        FileType::BlockDevice => {
+            let device = DevNo { major: status.stx_rdev_major, minor: status.stx_rdev_minor };
+            return Ok(ProbeKind::BlockDevice(device));
+        }
+        FileType::CharacterDevice => "character device",
+        FileType::Fifo => "pipe",
+        FileType::Socket => "socket",
+        _ => "special file",
+    };
+    Err(HostError::NotStorage { path: given.to_owned(), what })
+}
+
+/// Turns "not found" into a hint where a device's bare name was given.
+fn explain(root: &Root, given: &Path, source: io::Error) -> HostError {
+    if source.kind() != io::ErrorKind::NotFound {
+        return HostError::Read { path: given.to_owned(), source };
+    }
+    let bare = given.to_str().filter(|name| !name.is_empty() && !name.contains('/'));
+    let hint = bare
+        .filter(|name| root.exists(format!("/sys/class/block/{name}")))
+        .map(|name| format!(" (did you mean /dev/{name}?)"));
+    HostError::NotFound { path: given.to_owned(), hint: hint.unwrap_or_default() }
+}
+
+/// The number of the block device that a node under `/dev` stands for, also where the node itself
+/// cannot be looked at: by the name that its links lead to, or the name that dm gave it.
+pub(crate) fn node_number(root: &Root, path: &Path) -> Option<DevNo> {
+    if root.is_system()
+        && let Ok(status) = rustix::fs::stat(path)
+        && FileType::from_raw_mode(status.st_mode) == FileType::BlockDevice
+    {
+        return Some(DevNo::from_raw(status.st_rdev));
+    }
+    let node = follow(root, path);
+    let name = node.file_name()?.to_str()?;
+    number_in(root, &format!("/sys/class/block/{name}/dev")).or_else(|| mapped_number(root, name))
+}
+
+fn mapped_number(root: &Root, label: &str) -> Option<DevNo> {
+    let names = root.names("/sys/class/block");
+    let dir = names
+        .iter()
+        .map(|name| format!("/sys/class/block/{name}"))
+        .find(|dir| root.read(format!("{dir}/dm/name")).is_ok_and(|name| name == label))?;
+    number_in(root, &format!("{dir}/dev"))
+}
+
+/// Follows links by their text alone, as their targets need not be in a captured tree.
+fn follow(root: &Root, path: &Path) -> PathBuf {
+    const MOST_LINKS: usize = 8;
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let Ok(target) = fs::read_link(root.path(&path)) else { break };
+        path.pop();
+        for part in target.components() {
+            match part {
+                Component::ParentDir => {
+                    path.pop();
+                }
+                Component::CurDir => {}
+                part => path.push(part),
+            }
+        }
+    }
+    path
 }

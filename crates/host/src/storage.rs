@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use units::Bytes;
 
-use crate::{BlockStat, DevNo, HostError, KernelRelease, Mount, Root};
+use crate::{BlockStat, DevNo, HostError, KernelRelease, Mount, Root, block_stat};
 
 /// The name of a bdi under `/sys/class/bdi`: `8:0`, `btrfs-1`, `0:46`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -114,17 +114,107 @@ impl Storage {
 
     /// Whether the file system uses large folios on a kernel of this release; `None` for a block
     /// device.
-    pub fn large_folios(&self, _kernel: KernelRelease) -> Option<LargeFolios> {
-        todo!()
+    pub fn large_folios(&self, kernel: KernelRelease) -> Option<LargeFolios> {
+        let from = |major, minor| kernel >= KernelRelease { major, minor };
+        let since = |reached| if reached { LargeFolios::Yes } else { LargeFolios::No };
+        let mount = self.mount.as_ref()?;
+        Some(match mount.fstype.as_str() {
+            "xfs" => since(from(5, 18)),
+            // One driver for both; not for files whose data goes through its journal.
+            "ext4" | "ext3" if mount.options.contains("data=journal") => LargeFolios::No,
+            "ext4" | "ext3" => since(from(6, 16)),
+            // Behind CONFIG_BTRFS_EXPERIMENTAL at first.
+            "btrfs" if from(6, 17) && !from(7, 2) => LargeFolios::Unknown,
+            "btrfs" => since(from(7, 2)),
+            _ => LargeFolios::Unknown,
+        })
     }
 
     /// Room on its file system, by `statvfs(3)`.
     pub fn space(&self) -> Result<Space, HostError> {
-        todo!()
+        let room = rustix::fs::statvfs(&self.path)
+            .map_err(|errno| HostError::Read { path: self.path.clone(), source: errno.into() })?;
+        let blocks = |count: u64| Bytes::new(count.saturating_mul(room.f_frsize));
+        Ok(Space { total: blocks(room.f_blocks), available: blocks(room.f_bavail) })
     }
 
     /// The counters of all its devices together; `None` where there are none.
-    pub fn stat(&self, _root: &Root) -> Result<Option<BlockStat>, HostError> {
-        todo!()
+    pub fn stat(&self, root: &Root) -> Result<Option<BlockStat>, HostError> {
+        let stats = self.devices.iter().map(|device| block_stat(root, *device));
+        let sum: BlockStat = stats.collect::<Result<Vec<_>, _>>()?.into_iter().sum();
+        Ok((!self.devices.is_empty()).then_some(sum))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn on(fstype: &str, options: &str) -> Storage {
+        let mount = Mount {
+            point: "/mnt".into(),
+            fstype: fstype.to_owned(),
+            source: "/dev/sda1".to_owned(),
+            options: options.to_owned(),
+            read_only: false,
+        };
+        let bdi = BdiId::new("8:0").expect("a bdi");
+        let kind = StorageKind::Directory;
+        let none = Vec::new();
+        Storage {
+            path: "/mnt".into(),
+            kind,
+            mount: Some(mount),
+            bdi,
+            devices: none.clone(),
+            leaves: none,
+        }
+    }
+
+    #[test]
+    fn large_folios_came_file_system_by_file_system() {
+        let kernel = |major, minor| KernelRelease { major, minor };
+        let of = |fstype, options, kernel| on(fstype, options).large_folios(kernel);
+        assert_eq!(of("xfs", "rw", kernel(5, 15)), Some(LargeFolios::No));
+        assert_eq!(of("xfs", "rw", kernel(6, 1)), Some(LargeFolios::Yes));
+        assert_eq!(of("ext4", "rw", kernel(6, 15)), Some(LargeFolios::No));
+        assert_eq!(of("ext4", "rw", kernel(6, 18)), Some(LargeFolios::Yes));
+        assert_eq!(of("ext4", "rw,data=journal", kernel(6, 18)), Some(LargeFolios::No));
+        assert_eq!(of("btrfs", "rw", kernel(6, 12)), Some(LargeFolios::No));
+        assert_eq!(of("btrfs", "rw", kernel(6, 18)), Some(LargeFolios::Unknown));
+        assert_eq!(of("nfs4", "rw", kernel(6, 18)), Some(LargeFolios::Unknown));
+        let raw = Storage { mount: None, ..on("xfs", "rw") };
+        assert_eq!(raw.large_folios(kernel(6, 18)), None);
+    }
+
+    #[test]
+    fn a_storage_survives_json() {
+        let storage = on("ext4", "rw");
+        let json = serde_json::to_string(&storage).expect("JSON");
+        assert_eq!(serde_json::from_str::<Storage>(&json).expect("a storage"), storage);
+        assert!(serde_json::from_str::<BdiId>("\"../../etc\"").is_err());
+    }
+
+    #[test]
+    fn names_of_bdis_are_one_part_of_a_path() {
+        for name in ["8:0", "btrfs-1", "0:46", "8:1-fuseblk"] {
+            assert!(BdiId::new(name).is_some(), "{name}");
+        }
+        for name in ["", ".", "..", "a/b", "../x", "a b", "a\n", "\0"] {
+            assert!(BdiId::new(name).is_none(), "{name:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_bdi_s_directory_is_below_its_class(name in "\\PC{0,80}") {
+            if let Some(bdi) = BdiId::new(&name) {
+                let dir = bdi.dir();
+                prop_assert_eq!(dir.parent(), Some(std::path::Path::new("/sys/class/bdi")));
+                prop_assert_eq!(dir.components().count(), 5);
+            }
+        }
     }
 }
