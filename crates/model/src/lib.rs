@@ -6,6 +6,7 @@
 //! in real time, run the same code and get the same times.
 
 mod device;
+pub mod drive;
 mod presets;
 mod spec;
 

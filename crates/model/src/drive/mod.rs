@@ -1,0 +1,563 @@
+//! A mechanical drive: arm, platter, cache and command queue.
+//!
+//! What it costs to serve a command follows Ruemmler and Wilkes, *An Introduction to Disk Drive
+//! Modeling* (1994): overhead, seek, rotation, transfer. Two details matter more than the rest for
+//! read-ahead. The overhead of a command runs beside the operation before it, so that a queued
+//! contiguous command loses no revolution and a late one loses a whole one. And a drive reads
+//! ahead by itself only while nothing waits, so that a deeper queue can be slower.
+//!
+//! The drive lives on its own time line. Each step (a completion, the choice of the next command)
+//! has its own time and is taken at that time, however late the caller asks; all steps due before
+//! a request arrives are taken before it is looked at.
+
+mod queue;
+mod rotation;
+mod seek;
+mod segments;
+mod spec;
+mod write_back;
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use rand_pcg::Pcg64Mcg;
+use rand_pcg::rand_core::{Rng, SeedableRng};
+use units::{Bytes, Nanos};
+
+use crate::device::{Completion, Counters, Device, Request, RequestId, RequestKind};
+use queue::{Command, Queue};
+use rotation::{Platter, Turns};
+use seek::SeekTime;
+use segments::{Lookup, ReadSpan, Segments};
+use spec::nanos;
+pub use spec::{DriveSpec, QueueOrder};
+use write_back::WriteCache;
+
+/// Why a drive cannot be built.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum DriveError {
+    /// A value that no drive has.
+    #[error("{field} = {value} is out of range: give a value from {low} to {high}")]
+    OutOfRange {
+        /// The key in [`DriveSpec`].
+        field: &'static str,
+        /// What it was given.
+        value: f64,
+        /// The least that is allowed.
+        low: f64,
+        /// The most that is allowed.
+        high: f64,
+    },
+}
+
+/// Two places closer than this are one: the last bits of a float.
+const SAME_PLACE: Turns = 1e-6;
+
+/// The spans of a [`DriveSpec`] in nanoseconds.
+#[derive(Clone, Debug)]
+struct Times {
+    read: u64,
+    hit: u64,
+    write: u64,
+    streak: u64,
+    settle: u64,
+    destage_delay: u64,
+    jitter: f64,
+    /// Nanoseconds per byte.
+    bus: f64,
+}
+
+/// What happens next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Complete,
+    Start,
+    Destage,
+    FlushDone,
+}
+
+/// A drive at work.
+///
+/// What a request asks beyond the end of the drive is left out: it takes a command's overhead and
+/// moves nothing.
+#[derive(Debug)]
+pub struct Drive {
+    spec: DriveSpec,
+    times: Times,
+    platter: Platter,
+    seek: SeekTime,
+    segments: Segments,
+    writes: WriteCache,
+    rng: Pcg64Mcg,
+    /// The time of the last step.
+    clock: u64,
+    /// Requests that the drive has not let in yet.
+    outside: VecDeque<Request>,
+    /// Commands that it has let in and not completed.
+    inside: usize,
+    queue: Queue,
+    /// Writes for which the cache has no room yet.
+    blocked: VecDeque<(Request, u64)>,
+    flush: Option<(RequestId, u64)>,
+    head: Turns,
+    mechanism_free: u64,
+    bus_free: u64,
+    last_arrival: u64,
+    last_was_write: bool,
+    destaged_last: bool,
+    pending: BinaryHeap<Reverse<(u64, u64, RequestId)>>,
+    sequence: u64,
+    finished: Vec<Completion>,
+    counters: Counters,
+}
+
+impl Drive {
+    /// A drive as specified, at rest on its first track. The seed decides the platter's angle at
+    /// time zero and the jitter of each command.
+    ///
+    /// # Errors
+    ///
+    /// If the specification does not [validate](DriveSpec::validate).
+    pub fn new(spec: &DriveSpec, seed: u64) -> Result<Self, DriveError> {
+        spec.validate()?;
+        let mut rng = Pcg64Mcg::seed_from_u64(seed);
+        let platter = spec.platter(unit(&mut rng));
+        let last_cylinder = platter.cylinder(platter.tracks());
+        let times = Times {
+            read: nanos(spec.overhead_ms),
+            hit: nanos(spec.hit_overhead_ms.unwrap_or(spec.overhead_ms)),
+            write: nanos(spec.write_overhead_ms.unwrap_or(spec.overhead_ms)),
+            streak: nanos(spec.write_streak_ms),
+            settle: nanos(spec.write_settle_ms),
+            destage_delay: nanos(spec.destage_delay_ms),
+            jitter: spec.jitter_ms * 1e6,
+            bus: 1e3 / spec.bus_mb_s,
+        };
+        Ok(Self {
+            seek: spec.seek_time(last_cylinder),
+            segments: Segments::new(spec.segments, spec.segment().get(), spec.keep_delivered),
+            writes: WriteCache::new(spec.write_cache.get()),
+            spec: spec.clone(),
+            times,
+            platter,
+            rng,
+            clock: 0,
+            outside: VecDeque::new(),
+            inside: 0,
+            queue: Queue::default(),
+            blocked: VecDeque::new(),
+            flush: None,
+            head: 0.0,
+            mechanism_free: 0,
+            bus_free: 0,
+            last_arrival: 0,
+            last_was_write: false,
+            destaged_last: false,
+            pending: BinaryHeap::new(),
+            sequence: 0,
+            finished: Vec::new(),
+            counters: Counters::default(),
+        })
+    }
+
+    /// Takes every step due by `now`.
+    fn run_until(&mut self, now: u64) {
+        while let Some((time, step)) = self.next_step().filter(|&(time, _)| time <= now) {
+            self.clock = self.clock.max(time);
+            match step {
+                Step::Complete => self.complete(),
+                Step::Start => self.start(),
+                Step::Destage => self.destage(),
+                Step::FlushDone => self.finish_flush(),
+            }
+        }
+    }
+
+    fn next_step(&self) -> Option<(u64, Step)> {
+        let done = self.pending.peek().map(|Reverse((at, ..))| (*at, Step::Complete));
+        let work = self.next_work();
+        match (done, work) {
+            (Some(done), Some(work)) => Some(if done.0 <= work.0 { done } else { work }),
+            (done, work) => done.or(work),
+        }
+    }
+
+    /// What the mechanism does next, and when.
+    fn next_work(&self) -> Option<(u64, Step)> {
+        let free = self.mechanism_free.max(self.clock);
+        let start = self.queue.ready_at().map(|ready| (free.max(ready), Step::Start));
+        let pressing =
+            !self.blocked.is_empty() || self.flush.is_some() || self.writes.is_pressing();
+        let destage = if self.writes.is_empty() {
+            match self.flush {
+                Some((_, ready)) => return Some((free.max(ready), Step::FlushDone)),
+                None if self.blocked.is_empty() => None,
+                None => Some((free, Step::Destage)),
+            }
+        } else if pressing {
+            Some((free, Step::Destage))
+        } else if self.queue.is_empty() {
+            let idle = self.last_arrival.saturating_add(self.times.destage_delay);
+            let read_on = self.segments.stops_at(&self.platter).unwrap_or(0);
+            Some((free.max(idle).max(read_on), Step::Destage))
+        } else {
+            None
+        };
+        match (start, destage) {
+            // Both can begin: in turn.
+            (Some(start), Some(destage)) if start.0 > destage.0 => Some(destage),
+            (Some(start), Some(_)) if self.destaged_last => Some(start),
+            (Some(_), Some(destage)) => Some(destage),
+            (start, destage) => start.or(destage),
+        }
+    }
+
+    /// Lets requests in as far as the queue depth and flushes allow.
+    fn admit(&mut self) {
+        while let Some(&request) = self.outside.front() {
+            let is_flush = request.kind == RequestKind::Flush;
+            let room = if is_flush { 1 } else { self.spec.queue_depth };
+            if self.flush.is_some() || self.inside >= room {
+                return;
+            }
+            self.outside.pop_front();
+            self.inside += 1;
+            self.last_arrival = self.clock;
+            let extra = (unit(&mut self.rng) * self.times.jitter) as u64;
+            match request.kind {
+                RequestKind::Read => self.admit_read(request, extra),
+                RequestKind::Write => self.admit_write(request, extra),
+                RequestKind::Flush => {
+                    self.flush = Some((request.id, self.after(self.times.write + extra)));
+                }
+            }
+            self.last_was_write = request.kind == RequestKind::Write;
+        }
+    }
+
+    /// The bytes of a request that exist.
+    fn span(&self, request: Request) -> (u64, u64) {
+        let capacity = self.spec.capacity.get();
+        let start = request.offset.get().min(capacity);
+        (start, start.saturating_add(request.length.get()).min(capacity))
+    }
+
+    fn after(&self, span: u64) -> u64 {
+        self.clock.saturating_add(span)
+    }
+
+    fn admit_read(&mut self, request: Request, extra: u64) {
+        let (start, end) = self.span(request);
+        let ready = self.after(self.times.hit + extra);
+        if self.writes.covers(start, end) {
+            self.counters.cache_hits += 1;
+            return self.deliver(request.id, start, end, ready, ready);
+        }
+        let undisturbed = self.queue.is_empty() && self.mechanism_free <= self.clock;
+        match self.segments.look(start, end, self.clock, &self.platter) {
+            Lookup::Hit { segment } => {
+                self.counters.cache_hits += 1;
+                self.segments.deliver(segment, end);
+                self.deliver(request.id, start, end, ready, ready);
+                if undisturbed {
+                    self.read_on(segment, end);
+                }
+            }
+            Lookup::Coming { segment, at }
+                if self.queue.is_empty() || at <= self.mechanism_free =>
+            {
+                self.hit_under_the_head(request.id, segment, (start, end), ready, at);
+                if undisturbed {
+                    self.read_on(segment, end);
+                }
+            }
+            Lookup::Beyond { segment } if undisturbed => {
+                self.segments.prolong(end, self.clock, &self.platter);
+                let at = self.segments.passes(end, &self.platter).unwrap_or(ready);
+                self.hit_under_the_head(request.id, segment, (start, end), ready, at);
+                self.read_on(segment, end);
+            }
+            _ => self.enqueue(request, self.after(self.times.read + extra)),
+        }
+    }
+
+    /// Serves a read from what the head is reading just now, for which the mechanism stays.
+    fn hit_under_the_head(
+        &mut self,
+        id: RequestId,
+        segment: usize,
+        (start, end): (u64, u64),
+        ready: u64,
+        at: u64,
+    ) {
+        self.counters.cache_hits += 1;
+        let free = self.mechanism_free.max(self.clock);
+        self.count_busy(at.saturating_sub(free));
+        self.mechanism_free = self.mechanism_free.max(at);
+        self.segments.deliver(segment, end);
+        self.deliver(id, start, end, ready, at);
+    }
+
+    /// After a read up to `end` that nothing disturbed: keeps the head reading ahead, or sends it
+    /// on when half of what it had read is used up.
+    fn read_on(&mut self, segment: usize, end: u64) {
+        let ahead = self.spec.read_ahead.get();
+        let limit = end.saturating_add(ahead).min(self.spec.capacity.get());
+        if ahead == 0 || self.segments.prolong(limit, self.clock, &self.platter) {
+            return;
+        }
+        if let Some(place) = self.segments.stop(self.clock, &self.platter) {
+            self.head = place;
+        }
+        let rest = self.segments.rest_end(segment);
+        let place = self.platter.turns(rest);
+        let there = (place - self.head).abs() <= SAME_PLACE;
+        if there && rest.saturating_sub(end) <= ahead / 2 && rest < limit {
+            let wait = self.platter.wait_turns(place, self.clock);
+            let since = self.after(self.platter.span(wait));
+            self.segments.restart(segment, since, limit, &self.platter);
+        }
+    }
+
+    /// Sends `start..end` to the host: from `ready` on, and finished no sooner than `available`.
+    fn deliver(&mut self, id: RequestId, start: u64, end: u64, ready: u64, available: u64) {
+        let transfer = ((end - start) as f64 * self.times.bus).round() as u64;
+        let from = if self.spec.store_and_forward { ready.max(available) } else { ready };
+        self.bus_free = self.bus_free.max(from).saturating_add(transfer);
+        self.finish(id, self.bus_free.max(available));
+    }
+
+    fn finish(&mut self, id: RequestId, at: u64) {
+        self.sequence += 1;
+        self.pending.push(Reverse((at, self.sequence, id)));
+    }
+
+    fn enqueue(&mut self, request: Request, ready: u64) {
+        let (start, end) = self.span(request);
+        self.queue.push(Command {
+            id: request.id,
+            is_write: request.kind == RequestKind::Write,
+            start,
+            end,
+            place: self.platter.turns(start),
+            arrival: self.clock,
+            ready,
+        });
+    }
+
+    fn admit_write(&mut self, request: Request, extra: u64) {
+        let streak = if self.last_was_write { self.times.streak } else { 0 };
+        let ready = self.after(self.times.write.saturating_sub(streak) + extra);
+        if !self.writes.may_hold(request.length.get()) {
+            return self.enqueue(request, ready);
+        }
+        self.blocked.push_back((request, ready));
+        self.absorb();
+    }
+
+    /// Takes waiting writes into the cache as far as there is room.
+    fn absorb(&mut self) {
+        while let Some(&(request, ready)) = self.blocked.front() {
+            if !self.writes.has_room(request.length.get(), self.clock) {
+                return;
+            }
+            self.blocked.pop_front();
+            let (start, end) = self.span(request);
+            self.writes.insert(start, end);
+            self.segments.write(start, end, self.clock, &self.platter);
+            let ready = ready.max(self.clock);
+            self.deliver(request.id, start, end, ready, ready);
+        }
+    }
+
+    fn complete(&mut self) {
+        if let Some(Reverse((at, _, id))) = self.pending.pop() {
+            self.finished.push(Completion { id, at: Nanos::new(at) });
+            self.inside -= 1;
+            self.admit();
+        }
+    }
+
+    fn finish_flush(&mut self) {
+        if let Some((id, _)) = self.flush.take() {
+            self.finish(id, self.clock);
+        }
+    }
+
+    /// The arm's time to a place, and the rotation after it in turns.
+    fn approach(&self, place: Turns, is_write: bool) -> (u64, f64) {
+        let ahead = place - self.head;
+        let here = ahead.abs() <= SAME_PLACE;
+        // Up to a turn ahead the skew of tracks hides their switch: waiting is enough.
+        let mut seek = if here || (0.0..1.0).contains(&ahead) || place.floor() == self.head.floor()
+        {
+            0
+        } else {
+            let distance = self.platter.cylinder(place) - self.platter.cylinder(self.head);
+            self.seek.time(distance.abs().max(1.0)) as u64
+        };
+        if is_write && !here {
+            seek += self.times.settle;
+        }
+        (seek, self.platter.wait_turns(place, self.clock.saturating_add(seek)))
+    }
+
+    /// Nanoseconds until the head is over a place.
+    fn positioning(&self, place: Turns, is_write: bool) -> f64 {
+        let (seek, wait) = self.approach(place, is_write);
+        seek as f64 + self.platter.span(wait) as f64
+    }
+
+    /// Breaks off reading ahead.
+    fn free_the_head(&mut self) {
+        if let Some(place) = self.segments.stop(self.clock, &self.platter) {
+            self.head = place;
+        }
+        self.absorb();
+    }
+
+    /// Starts the next command of the queue.
+    fn start(&mut self) {
+        self.free_the_head();
+        self.destaged_last = false;
+        let taken = match self.spec.queue_order {
+            QueueOrder::Fifo => self.queue.take_oldest(self.clock),
+            QueueOrder::Nearest => {
+                let mut queue = std::mem::take(&mut self.queue);
+                let cost = |command: &Command| self.positioning(command.place, command.is_write);
+                let taken = queue.take_nearest(self.clock, self.spec.ageing, cost);
+                self.queue = queue;
+                taken
+            }
+        };
+        let Some(command) = taken else { return };
+        if !command.is_write && self.is_cached(&command) {
+            return;
+        }
+        let waited = command.ready < self.clock;
+        let (on_track, begin, done) = self.operate(command.start, command.end, command.is_write);
+        if command.is_write {
+            let at = self.bus_free.max(command.ready).saturating_add(
+                ((command.end - command.start) as f64 * self.times.bus).round() as u64,
+            );
+            return self.finish(command.id, at.max(done));
+        }
+        self.deliver(command.id, command.start, command.end, begin, done);
+        self.fill(&command, on_track, begin, waited);
+    }
+
+    /// Serves a read from the cache if its data got there while it waited.
+    fn is_cached(&mut self, command: &Command) -> bool {
+        let Command { id, start, end, .. } = *command;
+        match self.segments.look(start, end, self.clock, &self.platter) {
+            Lookup::Hit { segment } => self.segments.deliver(segment, end),
+            _ if self.writes.covers(start, end) => {}
+            _ => return false,
+        }
+        self.counters.cache_hits += 1;
+        self.deliver(id, start, end, self.clock, self.clock);
+        true
+    }
+
+    fn count_busy(&mut self, span: u64) {
+        self.counters.busy = Nanos::new(self.counters.busy.get().saturating_add(span));
+    }
+
+    /// Moves the head over `start..end`: returns when it is on the track, when at `start` and when
+    /// at `end`.
+    fn operate(&mut self, start: u64, end: u64, is_write: bool) -> (u64, u64, u64) {
+        let place = self.platter.turns(start);
+        let last = self.platter.turns(end);
+        let (seek, wait) = self.approach(place, is_write);
+        if (place - self.head).abs() > SAME_PLACE {
+            self.counters.seeks += 1;
+        }
+        let on_track = self.after(seek);
+        let begin = on_track.saturating_add(self.platter.span(wait));
+        let done = begin.saturating_add(self.platter.span(last - place));
+        self.count_busy(done.saturating_sub(self.clock));
+        self.head = last;
+        self.mechanism_free = done;
+        (on_track, begin, done)
+    }
+
+    /// Enters a read and what the head reads before and after it into the cache.
+    fn fill(&mut self, command: &Command, on_track: u64, begin: u64, waited: bool) {
+        let mut before = command.start;
+        if self.spec.read_on_arrival {
+            let landed = command.place - self.platter.turned(begin - on_track);
+            before = self.platter.offset_at(landed.max(command.place.floor())).min(before);
+        }
+        let ahead = if self.spec.read_ahead_when_queued || (!waited && self.queue.is_empty()) {
+            self.spec.read_ahead.get()
+        } else {
+            0
+        };
+        let limit = command.end.saturating_add(ahead).min(self.spec.capacity.get());
+        let span = ReadSpan { before, start: command.start, limit, since: begin };
+        let segment = self.segments.read(span, &self.platter);
+        self.segments.deliver(segment, command.end);
+        let forced = self.spec.read_ahead_at_least.get();
+        if self.spec.read_ahead_when_queued && forced > 0 {
+            let until = command.end.saturating_add(forced).min(limit);
+            let passed = self.segments.passes(until, &self.platter).unwrap_or(0);
+            self.mechanism_free = self.mechanism_free.max(passed);
+        }
+    }
+
+    /// Writes the nearest piece of what the cache holds.
+    fn destage(&mut self) {
+        self.free_the_head();
+        self.destaged_last = true;
+        let near = self.platter.offset_at(self.head);
+        let nearest = self
+            .writes
+            .candidates(near)
+            .map(|start| (self.positioning(self.platter.turns(start), true), start))
+            .min_by(|left, right| left.0.total_cmp(&right.0));
+        let Some((start, end)) = nearest.and_then(|(_, start)| self.writes.piece(start)) else {
+            return;
+        };
+        let (_, _, done) = self.operate(start, end, true);
+        self.writes.remove(start, end, done);
+    }
+}
+
+/// A number from 0 up to 1.
+fn unit(rng: &mut Pcg64Mcg) -> f64 {
+    (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+}
+
+impl Device for Drive {
+    fn submit(&mut self, now: Nanos, request: Request) {
+        self.run_until(now.get());
+        self.clock = self.clock.max(now.get());
+        self.counters.requests += 1;
+        let bytes = self.counters.bytes.get().saturating_add(request.length.get());
+        self.counters.bytes = Bytes::new(bytes);
+        self.outside.push_back(request);
+        self.admit();
+    }
+
+    fn next_wake(&self) -> Option<Nanos> {
+        let finished = self.finished.first().map(|completion| completion.at);
+        finished.or_else(|| self.next_step().map(|(time, _)| Nanos::new(time)))
+    }
+
+    fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
+        self.run_until(now.get());
+        done.append(&mut self.finished);
+    }
+
+    fn in_flight(&self) -> usize {
+        self.outside.len() + self.inside + self.finished.len()
+    }
+
+    fn capacity(&self) -> Bytes {
+        self.spec.capacity
+    }
+
+    fn counters(&self) -> Counters {
+        self.counters
+    }
+}

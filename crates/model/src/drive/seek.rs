@@ -1,0 +1,82 @@
+//! How long the arm takes to move.
+
+/// Seek time by distance in cylinders.
+#[derive(Clone, Debug)]
+pub(super) enum SeekTime {
+    /// `a + b √x + c x`, `x` = distance / full stroke, in nanoseconds.
+    ThreePoint { a: f64, b: f64, c: f64, stroke: f64 },
+    /// Measured points (distance, nanoseconds), ascending in distance; straight lines between
+    /// them, and beyond the last one its time.
+    Curve(Vec<(f64, f64)>),
+}
+
+impl SeekTime {
+    /// From a data sheet's single-track, average and full-stroke times (any unit of time). Over
+    /// random pairs of places E[√x] = 8/15 and E[x] = 1/3, which gives `b` and `c`.
+    pub(super) fn three_point(track: f64, average: f64, full: f64, stroke: f64) -> Self {
+        let b = (average - track - (full - track) / 3.0) / (8.0 / 15.0 - 1.0 / 3.0);
+        Self::ThreePoint { a: track, b, c: full - track - b, stroke: stroke.max(1.0) }
+    }
+
+    /// From measured points, in any order.
+    pub(super) fn curve(mut points: Vec<(f64, f64)>) -> Self {
+        points.sort_by(|left, right| left.0.total_cmp(&right.0));
+        Self::Curve(points)
+    }
+
+    /// The time for a distance of at least one cylinder; none for less.
+    pub(super) fn time(&self, distance: f64) -> f64 {
+        if distance < 1.0 {
+            return 0.0;
+        }
+        let time = match self {
+            Self::ThreePoint { a, b, c, stroke } => {
+                let x = (distance / stroke).min(1.0);
+                a + b * x.sqrt() + c * x
+            }
+            Self::Curve(points) => between(points, distance),
+        };
+        time.max(0.0)
+    }
+}
+
+/// The straight line through the neighbours of `x`; the ends are prolonged level.
+fn between(points: &[(f64, f64)], x: f64) -> f64 {
+    let after = points.partition_point(|point| point.0 < x);
+    match (after.checked_sub(1).and_then(|before| points.get(before)), points.get(after)) {
+        (Some(&(x0, y0)), Some(&(x1, y1))) => y0 + (y1 - y0) * (x - x0) / (x1 - x0),
+        (Some(&(_, y)), None) | (None, Some(&(_, y))) => y,
+        (None, None) => 0.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_points_are_met() {
+        let seek = SeekTime::three_point(0.8, 8.5, 16.0, 10_000.0);
+        assert!((seek.time(10_000.0) - 16.0).abs() < 1e-9);
+        assert!((seek.time(1.0) - 0.8).abs() < 0.3);
+        // The mean over random pairs: the density of distance x is 2 (1 − x).
+        let steps = 10_000;
+        let mean: f64 = (0..steps)
+            .map(|step| {
+                let x = (f64::from(step) + 0.5) / f64::from(steps);
+                2.0 * (1.0 - x) * seek.time(x * 10_000.0) / f64::from(steps)
+            })
+            .sum();
+        assert!((mean - 8.5).abs() < 0.01, "{mean}");
+    }
+
+    #[test]
+    fn a_measured_curve_is_interpolated() {
+        let seek = SeekTime::curve(vec![(100.0, 3.0), (1.0, 1.0), (200.0, 4.0)]);
+        assert_eq!(seek.time(0.0), 0.0);
+        assert_eq!(seek.time(1.0), 1.0);
+        assert_eq!(seek.time(150.0), 3.5);
+        assert_eq!(seek.time(1e9), 4.0);
+        assert_eq!(SeekTime::curve(Vec::new()).time(5.0), 0.0);
+    }
+}

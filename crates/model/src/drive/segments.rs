@@ -1,0 +1,280 @@
+//! The drive's cache of runs of data, and reading ahead.
+//!
+//! Reading ahead takes no events: a segment that is being read stores where and when that began
+//! and where it will stop, and its end is worked out when somebody asks.
+
+use super::rotation::{Platter, Turns};
+
+/// A run of bytes in the cache.
+#[derive(Clone, Debug, Default)]
+struct Segment {
+    start: u64,
+    end: u64,
+    used: u64,
+}
+
+/// The segment that the head is reading into.
+#[derive(Clone, Debug)]
+struct Reading {
+    segment: usize,
+    since: u64,
+    from: Turns,
+    limit: u64,
+}
+
+/// What the cache can do for a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lookup {
+    /// Nothing.
+    Miss,
+    /// All of it is there.
+    Hit { segment: usize },
+    /// All of it will be there at this time if the head reads on as it meant to.
+    Coming { segment: usize, at: u64 },
+    /// It begins in what the head is reading now, and ends beyond where it meant to stop.
+    Beyond { segment: usize },
+}
+
+/// All segments of one drive.
+#[derive(Clone, Debug)]
+pub(super) struct Segments {
+    all: Vec<Segment>,
+    size: u64,
+    keep_delivered: bool,
+    reading: Option<Reading>,
+    uses: u64,
+}
+
+impl Segments {
+    pub(super) fn new(count: usize, size: u64, keep_delivered: bool) -> Self {
+        let all = vec![Segment::default(); count.max(1)];
+        Self { all, size, keep_delivered, reading: None, uses: 0 }
+    }
+
+    /// Where a segment ends at `time`.
+    fn end(&self, index: usize, time: u64, platter: &Platter) -> u64 {
+        let end = self.all[index].end;
+        match &self.reading {
+            Some(reading) if reading.segment == index && time > reading.since => {
+                if time >= self.time_of(reading, reading.limit, platter) {
+                    return reading.limit.max(end);
+                }
+                let place = reading.from + platter.turned(time - reading.since);
+                platter.offset_at(place).clamp(end, reading.limit.max(end))
+            }
+            _ => end,
+        }
+    }
+
+    fn time_of(&self, reading: &Reading, offset: u64, platter: &Platter) -> u64 {
+        let turns = platter.turns(offset) - reading.from;
+        reading.since.saturating_add(platter.span(turns))
+    }
+
+    /// Looks for `start..end` at `time`.
+    pub(super) fn look(&self, start: u64, end: u64, time: u64, platter: &Platter) -> Lookup {
+        for (index, segment) in self.all.iter().enumerate() {
+            let reading = self.reading.as_ref().filter(|reading| reading.segment == index);
+            let limit = reading.map_or(segment.end, |reading| reading.limit.max(segment.end));
+            if start < segment.start || start > limit || limit == segment.start {
+                continue;
+            }
+            let now = self.end(index, time, platter);
+            if start < segment.start.max(now.saturating_sub(self.size)) {
+                continue;
+            }
+            if end <= now {
+                return Lookup::Hit { segment: index };
+            }
+            let Some(reading) = reading else { continue };
+            let stops = self.time_of(reading, reading.limit, platter);
+            if time < stops && end <= limit {
+                let at = self.time_of(reading, end, platter).max(time);
+                return Lookup::Coming { segment: index, at };
+            }
+            if time < stops {
+                return Lookup::Beyond { segment: index };
+            }
+        }
+        Lookup::Miss
+    }
+
+    /// The segment to read `start` into at `time`: the one that it goes on from, or the one that
+    /// has not been used for longest.
+    fn choose(&self, start: u64, time: u64, platter: &Platter) -> usize {
+        let goes_on = |&index: &usize| {
+            let segment = &self.all[index];
+            segment.end > segment.start
+                && (segment.start..=self.end(index, time, platter)).contains(&start)
+        };
+        let oldest = || (0..self.all.len()).min_by_key(|&index| self.all[index].used);
+        (0..self.all.len()).find(goes_on).or_else(oldest).unwrap_or(0)
+    }
+
+    /// The head is on `start` at `since` and reads to `limit`; `before` is where it has been
+    /// reading from, if it began ahead of what was asked.
+    pub(super) fn read(&mut self, span: ReadSpan, platter: &Platter) -> usize {
+        self.stop(span.since, platter);
+        let index = self.choose(span.start, span.since, platter);
+        self.touch(index);
+        let segment = &mut self.all[index];
+        if segment.end == segment.start || !(segment.start..=segment.end).contains(&span.start) {
+            segment.start = span.before.min(span.start);
+            segment.end = span.start;
+        } else {
+            segment.start = segment.start.min(span.before);
+        }
+        let from = platter.turns(span.start);
+        let limit = span.limit.max(span.start);
+        self.reading = Some(Reading { segment: index, since: span.since, from, limit });
+        index
+    }
+
+    /// Lets the head read on to `limit`, if it has not stopped by `time`; returns whether it does.
+    pub(super) fn prolong(&mut self, limit: u64, time: u64, platter: &Platter) -> bool {
+        let Some(reading) = self.reading.clone() else { return false };
+        let goes_on = time < self.time_of(&reading, reading.limit, platter);
+        if let Some(reading) = self.reading.as_mut().filter(|_| goes_on) {
+            reading.limit = reading.limit.max(limit);
+        }
+        goes_on
+    }
+
+    /// Begins reading ahead again at `since`, from the end of a segment.
+    pub(super) fn restart(&mut self, index: usize, since: u64, limit: u64, platter: &Platter) {
+        let start = self.all[index].end;
+        let from = platter.turns(start);
+        self.reading = Some(Reading { segment: index, since, from, limit: limit.max(start) });
+    }
+
+    /// The head is wanted elsewhere: what it has read by `time` is what there is. Returns where
+    /// it was.
+    pub(super) fn stop(&mut self, time: u64, platter: &Platter) -> Option<Turns> {
+        let reading = self.reading.as_ref()?;
+        let (index, begun) = (reading.segment, time >= reading.since);
+        let end = self.end(index, time, platter);
+        self.reading = None;
+        let segment = &mut self.all[index];
+        segment.end = end;
+        segment.start = segment.start.max(end.saturating_sub(self.size));
+        begun.then(|| platter.turns(end))
+    }
+
+    /// When the head stops reading ahead by itself, if it is at it.
+    pub(super) fn stops_at(&self, platter: &Platter) -> Option<u64> {
+        self.reading.as_ref().map(|reading| self.time_of(reading, reading.limit, platter))
+    }
+
+    /// When the head, reading on, is past `offset`.
+    pub(super) fn passes(&self, offset: u64, platter: &Platter) -> Option<u64> {
+        self.reading.as_ref().map(|reading| self.time_of(reading, offset, platter))
+    }
+
+    /// Where a segment ends once nothing is being read into it.
+    pub(super) fn rest_end(&self, index: usize) -> u64 {
+        self.all[index].end
+    }
+
+    /// The host has had everything before `end` of this segment.
+    pub(super) fn deliver(&mut self, index: usize, end: u64) {
+        self.touch(index);
+        if !self.keep_delivered {
+            let segment = &mut self.all[index];
+            segment.start = segment.start.max(end);
+            segment.end = segment.end.max(segment.start);
+        }
+    }
+
+    /// The host wrote `start..end`, which stays in the cache.
+    pub(super) fn write(&mut self, start: u64, end: u64, time: u64, platter: &Platter) {
+        if self.look(start, end, time, platter) != Lookup::Miss {
+            return;
+        }
+        let being_read = self.reading.as_ref().map(|reading| reading.segment);
+        let free = |&index: &usize| Some(index) != being_read;
+        let goes_on = |&index: &usize| {
+            let segment = &self.all[index];
+            free(&index) && segment.end > segment.start && segment.end == start
+        };
+        let oldest = || (0..self.all.len()).filter(free).min_by_key(|&index| self.all[index].used);
+        let Some(index) = (0..self.all.len()).find(goes_on).or_else(oldest) else { return };
+        self.touch(index);
+        let segment = &mut self.all[index];
+        if segment.end != start || segment.end == segment.start {
+            segment.start = start;
+        }
+        segment.end = end;
+        segment.start = segment.start.max(end.saturating_sub(self.size));
+    }
+
+    fn touch(&mut self, index: usize) {
+        self.uses += 1;
+        self.all[index].used = self.uses;
+    }
+}
+
+/// What the head reads from `since` on: `start..limit`, and already `before..start`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReadSpan {
+    pub(super) before: u64,
+    pub(super) start: u64,
+    pub(super) limit: u64,
+    pub(super) since: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn platter() -> Platter {
+        Platter::new(1 << 30, 6000.0, [100.0, 100.0], 0.0).with_cylinders(100.0)
+    }
+
+    fn segments(keep_delivered: bool) -> Segments {
+        let mut segments = Segments::new(4, 1 << 20, keep_delivered);
+        let span = ReadSpan { before: 0, start: 0, limit: 500_000, since: 1_000 };
+        segments.read(span, &platter());
+        segments
+    }
+
+    #[test]
+    fn what_the_head_has_passed_is_a_hit_and_the_rest_is_coming() {
+        let segments = segments(true);
+        // 100 MB/s: 0.1 bytes a nanosecond.
+        let look = |start, end, time| segments.look(start, end, time, &platter());
+        assert_eq!(look(0, 4096, 1_000), Lookup::Coming { segment: 0, at: 1_000 + 40_960 });
+        assert_eq!(look(0, 4096, 50_000), Lookup::Hit { segment: 0 });
+        assert_eq!(look(490_000, 510_000, 50_000), Lookup::Beyond { segment: 0 });
+        assert_eq!(look(490_000, 510_000, 6_000_000), Lookup::Miss);
+        assert_eq!(look(490_000, 500_000, 6_000_000), Lookup::Hit { segment: 0 });
+        assert_eq!(look(600_000, 610_000, 50_000), Lookup::Miss);
+    }
+
+    #[test]
+    fn stopping_freezes_what_there_is() {
+        let mut segments = segments(true);
+        let head = segments.stop(1_001_000, &platter()).expect("it was reading");
+        assert!((head - platter().turns(100_000)).abs() < 1e-6);
+        assert_eq!(segments.look(0, 99_000, 9_000_000, &platter()), Lookup::Hit { segment: 0 });
+        assert_eq!(segments.look(0, 101_000, 9_000_000, &platter()), Lookup::Miss);
+    }
+
+    #[test]
+    fn delivered_data_may_be_forgotten() {
+        let mut segments = segments(false);
+        segments.deliver(0, 4096);
+        assert_eq!(segments.look(0, 4096, 9_000_000, &platter()), Lookup::Miss);
+        assert_eq!(segments.look(4096, 8192, 9_000_000, &platter()), Lookup::Hit { segment: 0 });
+    }
+
+    #[test]
+    fn a_segment_holds_no_more_than_its_size() {
+        let mut segments = Segments::new(2, 1 << 16, true);
+        let span = ReadSpan { before: 0, start: 0, limit: 1 << 20, since: 0 };
+        segments.read(span, &platter());
+        let late = 1_000_000_000;
+        assert_eq!(segments.look(0, 4096, late, &platter()), Lookup::Miss);
+        let start = (1 << 20) - 4096;
+        assert_eq!(segments.look(start, 1 << 20, late, &platter()), Lookup::Hit { segment: 0 });
+    }
+}

@@ -1,0 +1,309 @@
+//! What is known about a drive, in the words of its data sheet.
+
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Nanos};
+
+use super::DriveError;
+use super::rotation::Platter;
+use super::seek::SeekTime;
+
+/// Which waiting command a drive takes next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum QueueOrder {
+    /// In order of arrival.
+    Fifo,
+    /// The one whose data comes under the head first (SATF, as native command queueing does),
+    /// with older commands favoured by [`DriveSpec::ageing`].
+    #[default]
+    Nearest,
+}
+
+/// A mechanical drive. Times are in milliseconds, rates in decimal MB/s, as data sheets give them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DriveSpec {
+    /// Usable size; in TOML with a unit: `"931GiB"`, `"1953525168s"`.
+    #[serde(with = "size_text")]
+    pub capacity: Bytes,
+    /// Revolutions per minute.
+    pub rpm: f64,
+    /// Seek from one track to the next.
+    pub seek_track_ms: f64,
+    /// Mean seek over random pairs of places.
+    pub seek_average_ms: f64,
+    /// Seek from edge to edge; where it is not known, 1.9 times the average (measured on real
+    /// drives: 1.7 to 2.0).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seek_full_ms: Option<f64>,
+    /// A measured seek curve, pairs of distance in cylinders and milliseconds; used instead of
+    /// the three times if it is not empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seek_curve: Vec<[f64; 2]>,
+    /// Cylinders, if known; otherwise as many as `heads` leaves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cylinders: Option<f64>,
+    /// Tracks per cylinder, where `cylinders` is not known.
+    #[serde(default = "default::heads")]
+    pub heads: f64,
+    /// Added to the seek before a write, which needs a steadier head.
+    #[serde(default)]
+    pub write_settle_ms: f64,
+    /// Sustained media rate at the outer edge, track skew included.
+    pub outer_mb_s: f64,
+    /// Sustained media rate at the inner edge, track skew included.
+    pub inner_mb_s: f64,
+    /// From a read command's arrival until the mechanism can start on it; runs beside the
+    /// operation that is under way.
+    #[serde(default = "default::overhead")]
+    pub overhead_ms: f64,
+    /// From the arrival of a read whose data is in the cache until it goes over the bus; the same
+    /// as `overhead_ms` unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hit_overhead_ms: Option<f64>,
+    /// From the arrival of a write until its data goes over the bus; the same as `overhead_ms`
+    /// unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_overhead_ms: Option<f64>,
+    /// Taken from `write_overhead_ms` if the last command was a write too.
+    #[serde(default)]
+    pub write_streak_ms: f64,
+    /// The greatest extra of a command's overhead; each command draws its own, uniformly from
+    /// nothing. Closed loops without it lock onto the rotation.
+    #[serde(default = "default::jitter")]
+    pub jitter_ms: f64,
+    /// Rate of the bus to the host.
+    #[serde(default = "default::bus")]
+    pub bus_mb_s: f64,
+    /// Whether data goes over the bus only when all of it has been read, instead of alongside.
+    #[serde(default)]
+    pub store_and_forward: bool,
+    /// Independent runs of data that the cache follows.
+    #[serde(default = "default::segments")]
+    pub segments: usize,
+    /// Size of one segment; twice the read-ahead unless given.
+    #[serde(default, with = "optional_size_text", skip_serializing_if = "Option::is_none")]
+    pub segment_size: Option<Bytes>,
+    /// How far the drive reads on by itself after a read.
+    #[serde(default = "default::read_ahead", with = "size_text")]
+    pub read_ahead: Bytes,
+    /// Whether it reads ahead even if the command just served had to wait or others do. Most
+    /// firmware does not, which is why deep queues can be slower than shallow ones.
+    #[serde(default)]
+    pub read_ahead_when_queued: bool,
+    /// With `read_ahead_when_queued`: what it reads ahead before it takes another command.
+    #[serde(default, with = "size_text")]
+    pub read_ahead_at_least: Bytes,
+    /// Whether the head reads from the moment it is on the track, so that what lies before the
+    /// wanted data on the same track is in the cache too.
+    #[serde(default)]
+    pub read_on_arrival: bool,
+    /// Whether data stays in the cache when the host has had it.
+    #[serde(default = "default::yes")]
+    pub keep_delivered: bool,
+    /// Data that writes may leave in the cache to be written later; 0 writes through.
+    #[serde(default, with = "size_text")]
+    pub write_cache: Bytes,
+    /// How long the drive must be idle before it starts on the data in the write cache.
+    #[serde(default = "default::destage_delay")]
+    pub destage_delay_ms: f64,
+    /// Commands that the drive holds at once; more wait outside, and their overhead with them.
+    #[serde(default = "default::queue_depth")]
+    pub queue_depth: usize,
+    /// Which of them is next.
+    #[serde(default)]
+    pub queue_order: QueueOrder,
+    /// What a millisecond of waiting is worth in milliseconds of positioning when the nearest is
+    /// chosen; 0 lets commands starve.
+    #[serde(default = "default::ageing")]
+    pub ageing: f64,
+}
+
+mod default {
+    use units::Bytes;
+
+    pub(super) fn heads() -> f64 {
+        4.0
+    }
+    pub(super) fn overhead() -> f64 {
+        0.2
+    }
+    pub(super) fn jitter() -> f64 {
+        0.02
+    }
+    pub(super) fn bus() -> f64 {
+        300.0
+    }
+    pub(super) fn segments() -> usize {
+        16
+    }
+    pub(super) fn read_ahead() -> Bytes {
+        Bytes::from_mib(1)
+    }
+    pub(super) fn yes() -> bool {
+        true
+    }
+    pub(super) fn destage_delay() -> f64 {
+        5.0
+    }
+    pub(super) fn queue_depth() -> usize {
+        32
+    }
+    pub(super) fn ageing() -> f64 {
+        0.02
+    }
+}
+
+impl DriveSpec {
+    /// A drive of which only the data sheet's headline is known; the rest is usual.
+    pub fn new(capacity: Bytes, rpm: f64, seek_ms: [f64; 2], edge_mb_s: [f64; 2]) -> Self {
+        Self {
+            capacity,
+            rpm,
+            seek_track_ms: seek_ms[0],
+            seek_average_ms: seek_ms[1],
+            seek_full_ms: None,
+            seek_curve: Vec::new(),
+            cylinders: None,
+            heads: default::heads(),
+            write_settle_ms: 0.0,
+            outer_mb_s: edge_mb_s[0],
+            inner_mb_s: edge_mb_s[1],
+            overhead_ms: default::overhead(),
+            hit_overhead_ms: None,
+            write_overhead_ms: None,
+            write_streak_ms: 0.0,
+            jitter_ms: default::jitter(),
+            bus_mb_s: default::bus(),
+            store_and_forward: false,
+            segments: default::segments(),
+            segment_size: None,
+            read_ahead: default::read_ahead(),
+            read_ahead_when_queued: false,
+            read_ahead_at_least: Bytes::ZERO,
+            read_on_arrival: false,
+            keep_delivered: true,
+            write_cache: Bytes::ZERO,
+            destage_delay_ms: default::destage_delay(),
+            queue_depth: default::queue_depth(),
+            queue_order: QueueOrder::default(),
+            ageing: default::ageing(),
+        }
+    }
+
+    /// Says which value, if any, no drive can have. What passes can be built and never panics.
+    pub fn validate(&self) -> Result<(), DriveError> {
+        let ranges: [(&'static str, f64, f64, f64); 16] = [
+            ("capacity", self.capacity.get() as f64, 1e6, 1e18),
+            ("rpm", self.rpm, 60.0, 1e6),
+            ("seek_track_ms", self.seek_track_ms, 0.0, 1e4),
+            ("seek_average_ms", self.seek_average_ms, 0.0, 1e4),
+            ("seek_full_ms", self.seek_full(), 0.0, 1e5),
+            ("cylinders", self.cylinders.unwrap_or(1.0), 1.0, 1e9),
+            ("heads", self.heads, 1.0, 1e4),
+            ("write_settle_ms", self.write_settle_ms, 0.0, 1e4),
+            ("outer_mb_s", self.outer_mb_s, 1e-3, 1e6),
+            ("inner_mb_s", self.inner_mb_s, 1e-3, self.outer_mb_s),
+            ("overhead_ms", self.overhead_ms, 0.0, 1e4),
+            ("hit_overhead_ms", self.hit_overhead_ms.unwrap_or(0.0), 0.0, 1e4),
+            ("write_overhead_ms", self.write_overhead_ms.unwrap_or(0.0), 0.0, 1e4),
+            ("write_streak_ms", self.write_streak_ms, 0.0, 1e4),
+            ("jitter_ms", self.jitter_ms, 0.0, 1e4),
+            ("bus_mb_s", self.bus_mb_s, 1e-3, 1e9),
+        ];
+        let more: [(&'static str, f64, f64, f64); 7] = [
+            ("segments", self.segments as f64, 1.0, 4096.0),
+            ("segment_size", self.segment().get() as f64, 0.0, 1e15),
+            ("read_ahead", self.read_ahead.get() as f64, 0.0, 1e15),
+            ("write_cache", self.write_cache.get() as f64, 0.0, 1e15),
+            ("destage_delay_ms", self.destage_delay_ms, 0.0, 1e6),
+            ("queue_depth", self.queue_depth as f64, 1.0, 65536.0),
+            ("ageing", self.ageing, 0.0, 1e6),
+        ];
+        for &(field, value, low, high) in ranges.iter().chain(&more) {
+            if !(low..=high).contains(&value) {
+                return Err(DriveError::OutOfRange { field, value, low, high });
+            }
+        }
+        for &[distance, time] in &self.seek_curve {
+            for value in [distance, time] {
+                if !(0.0..=1e9).contains(&value) {
+                    let (field, low, high) = ("seek_curve", 0.0, 1e9);
+                    return Err(DriveError::OutOfRange { field, value, low, high });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The mean media rate at the outer edge in bytes per second: what one drive can stream.
+    pub fn streaming_rate(&self) -> f64 {
+        self.outer_mb_s.min(self.bus_mb_s) * 1e6
+    }
+
+    fn seek_full(&self) -> f64 {
+        self.seek_full_ms.unwrap_or(1.9 * self.seek_average_ms)
+    }
+
+    pub(super) fn segment(&self) -> Bytes {
+        let twice = Bytes::new(self.read_ahead.get().saturating_mul(2).max(256 << 10));
+        self.segment_size.unwrap_or(twice)
+    }
+
+    pub(super) fn platter(&self, phase: f64) -> Platter {
+        let edges = [self.outer_mb_s, self.inner_mb_s];
+        let platter = Platter::new(self.capacity.get(), self.rpm, edges, phase);
+        let cylinders = self.cylinders.unwrap_or((platter.tracks() / self.heads).max(1.0));
+        platter.with_cylinders(cylinders)
+    }
+
+    pub(super) fn seek_time(&self, cylinders: f64) -> SeekTime {
+        if self.seek_curve.is_empty() {
+            let [track, average, full] =
+                [self.seek_track_ms, self.seek_average_ms, self.seek_full()].map(|ms| ms * 1e6);
+            SeekTime::three_point(track, average, full, cylinders)
+        } else {
+            SeekTime::curve(self.seek_curve.iter().map(|&[d, ms]| (d, ms * 1e6)).collect())
+        }
+    }
+}
+
+/// A span given in milliseconds, as whole nanoseconds.
+pub(super) fn nanos(ms: f64) -> u64 {
+    Nanos::from_secs_f64(ms / 1e3).get()
+}
+
+/// Sizes in TOML: text with a unit, as everywhere else.
+pub(crate) mod size_text {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+    use units::Bytes;
+
+    pub(crate) fn serialize<S: Serializer>(size: &Bytes, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(&size.to_string().replace(' ', ""))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Bytes, D::Error> {
+        let text = String::deserialize(from)?;
+        text.parse().map_err(D::Error::custom)
+    }
+}
+
+/// The same for a size that may be missing.
+pub(crate) mod optional_size_text {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+    use units::Bytes;
+
+    pub(crate) fn serialize<S: Serializer>(size: &Option<Bytes>, to: S) -> Result<S::Ok, S::Error> {
+        match size {
+            Some(size) => super::size_text::serialize(size, to),
+            None => to.serialize_none(),
+        }
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<Bytes>, D::Error> {
+        let text = Option::<String>::deserialize(from)?;
+        text.map(|text| text.parse().map_err(D::Error::custom)).transpose()
+    }
+}

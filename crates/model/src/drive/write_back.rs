@@ -1,0 +1,119 @@
+//! Data that the host has handed over and the drive has still to write.
+
+use std::collections::BTreeMap;
+
+/// The most that is written in one operation, so that reads need not wait for long.
+const PIECE: u64 = 1 << 20;
+
+/// The most runs that are compared when the nearest is chosen.
+const COMPARED: usize = 32;
+
+/// Runs of unwritten bytes, by their start, none touching another.
+#[derive(Clone, Debug, Default)]
+pub(super) struct WriteCache {
+    runs: BTreeMap<u64, u64>,
+    bytes: u64,
+    limit: u64,
+    /// Bytes that are being written, and until when they still take room.
+    leaving: (u64, u64),
+}
+
+impl WriteCache {
+    pub(super) fn new(limit: u64) -> Self {
+        Self { limit, ..Self::default() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Whether this much can ever be taken in.
+    pub(super) fn may_hold(&self, length: u64) -> bool {
+        length <= self.limit && self.limit > 0
+    }
+
+    /// Whether there is room for this much at `time`.
+    pub(super) fn has_room(&self, length: u64, time: u64) -> bool {
+        let leaving = if time < self.leaving.1 { self.leaving.0 } else { 0 };
+        self.bytes.saturating_add(leaving).saturating_add(length) <= self.limit
+    }
+
+    /// Whether it is so full that writing can no longer wait for idle time.
+    pub(super) fn is_pressing(&self) -> bool {
+        self.bytes > 0 && self.bytes >= self.limit / 4 * 3
+    }
+
+    /// Takes `start..end` in, joining it with what it touches.
+    pub(super) fn insert(&mut self, start: u64, end: u64) {
+        if start >= end {
+            return;
+        }
+        let (mut from, mut to) = (start, end);
+        while let Some((&left, &right)) = self.runs.range(..=to).next_back() {
+            if right < from {
+                break;
+            }
+            self.runs.remove(&left);
+            self.bytes -= right - left;
+            from = from.min(left);
+            to = to.max(right);
+        }
+        self.runs.insert(from, to);
+        self.bytes += to - from;
+    }
+
+    /// Whether all of `start..end` is here.
+    pub(super) fn covers(&self, start: u64, end: u64) -> bool {
+        self.runs.range(..=start).next_back().is_some_and(|(_, &right)| end <= right)
+    }
+
+    /// The starts of runs to choose among: those from `near` upwards first, then from the bottom.
+    pub(super) fn candidates(&self, near: u64) -> impl Iterator<Item = u64> {
+        let above = self.runs.range(near..);
+        above.chain(self.runs.range(..near)).map(|(&start, _)| start).take(COMPARED)
+    }
+
+    /// The piece of the run at `start` that one operation would write.
+    pub(super) fn piece(&self, start: u64) -> Option<(u64, u64)> {
+        self.runs.get(&start).map(|&end| (start, end.min(start + PIECE)))
+    }
+
+    /// Takes a piece out; it still fills its room until it is written at `until`.
+    pub(super) fn remove(&mut self, start: u64, end: u64, until: u64) {
+        let Some(right) = self.runs.remove(&start) else { return };
+        self.bytes -= right - start;
+        if end < right {
+            self.runs.insert(end, right);
+            self.bytes += right - end;
+        }
+        self.leaving = (end.min(right) - start, until);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn touching_runs_become_one() {
+        let mut cache = WriteCache::new(1 << 20);
+        cache.insert(4096, 8192);
+        cache.insert(16384, 20480);
+        cache.insert(8192, 16384);
+        assert_eq!(cache.piece(4096), Some((4096, 20480)));
+        assert_eq!(cache.bytes, 16384);
+        assert!(cache.covers(5000, 20480) && !cache.covers(0, 5000));
+        cache.insert(0, 1 << 19);
+        assert_eq!(cache.bytes, 1 << 19);
+    }
+
+    #[test]
+    fn a_piece_keeps_its_room_until_it_is_written() {
+        let mut cache = WriteCache::new(8192);
+        cache.insert(0, 8192);
+        assert!(cache.is_pressing() && !cache.has_room(1, 0));
+        cache.remove(0, 8192, 100);
+        assert!(!cache.has_room(1, 99) && cache.has_room(8192, 100));
+        assert!(cache.is_empty());
+    }
+}
