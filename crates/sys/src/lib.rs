@@ -2,7 +2,11 @@
 
 #![allow(unsafe_code)]
 
+pub mod cachestat;
 pub mod loopdev;
+pub mod mapping;
 pub mod mounts;
 pub mod realtime;
+mod sigbus;
 pub mod sparse;
+pub mod thread_usage;

@@ -1,0 +1,178 @@
+//! Files mapped for reading, whose missing pages are an error and not the end of the process.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::ptr;
+
+use rustix::mm::{Advice, MapFlags, ProtFlags};
+use units::{Bytes, Pages};
+
+use crate::cachestat::page_size;
+use crate::sigbus;
+
+/// A part of a file in memory, to be read from.
+#[derive(Debug)]
+pub struct FileMapping {
+    address: *mut u8,
+    length: usize,
+}
+
+// SAFETY: the mapping is only ever read, and by copying; the pointer belongs to this value alone.
+unsafe impl Send for FileMapping {}
+// SAFETY: as above; any number of threads may copy out of it at once.
+unsafe impl Sync for FileMapping {}
+
+/// Why nothing could be copied out of a mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Torn {
+    /// The first byte, counted from the start of the mapping, that was not there: the file has
+    /// become shorter, or its storage could not be read.
+    pub at: Bytes,
+}
+
+/// What is said to the kernel about the use of a mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MappingAdvice {
+    /// It will be read in order.
+    Sequential,
+    /// It will be read in no order: no read-ahead.
+    Random,
+}
+
+impl FileMapping {
+    /// Maps `length` bytes from `offset` on, which must be at a page.
+    pub fn new(file: BorrowedFd<'_>, offset: Bytes, length: Bytes) -> io::Result<Self> {
+        sigbus::install()?;
+        let too_long = |_| io::Error::from(io::ErrorKind::OutOfMemory);
+        let length = usize::try_from(length.get()).map_err(too_long)?;
+        // SAFETY: no address is asked for, so nothing that exists is mapped over; what becomes of
+        // the file while it is mapped is dealt with in `copy_to`.
+        let address = unsafe {
+            rustix::mm::mmap(
+                ptr::null_mut(),
+                length,
+                ProtFlags::READ,
+                MapFlags::SHARED,
+                file,
+                offset.get(),
+            )?
+        };
+        Ok(Self { address: address.cast(), length })
+    }
+
+    /// How much is mapped.
+    pub fn length(&self) -> Bytes {
+        Bytes::new(self.length as u64)
+    }
+
+    /// Copies what stands at `offset` into `buffer`; both must lie inside the mapping.
+    #[inline]
+    pub fn copy_to(&self, offset: usize, buffer: &mut [u8]) -> Result<(), Torn> {
+        let end = offset.checked_add(buffer.len());
+        assert!(end.is_some_and(|end| end <= self.length), "copy outside of the mapping");
+        let start = self.address as usize;
+        sigbus::guarded(start, start + self.length, || {
+            // SAFETY: the source lies inside the mapping (asserted above), which lives as long as
+            // `self`; the target is exclusively borrowed. If a page cannot be had, the handler
+            // puts zeros in its place and the copy goes on. That another process may write the
+            // file meanwhile leaves mixed bytes, which nobody interprets.
+            unsafe {
+                ptr::copy_nonoverlapping(
+                    self.address.add(offset),
+                    buffer.as_mut_ptr(),
+                    buffer.len(),
+                );
+            }
+        })
+        .map_err(|at| Torn { at: Bytes::new((at - start) as u64) })
+    }
+
+    /// Tells the kernel how the mapping will be used.
+    pub fn advise(&self, advice: MappingAdvice) -> io::Result<()> {
+        let advice = match advice {
+            MappingAdvice::Sequential => Advice::Sequential,
+            MappingAdvice::Random => Advice::Random,
+        };
+        // SAFETY: the range is the mapping's own, and neither advice changes what is in it.
+        Ok(unsafe { rustix::mm::madvise(self.address.cast(), self.length, advice) }?)
+    }
+
+    /// How many of its pages are in the page cache.
+    pub fn resident(&self) -> io::Result<Pages> {
+        let pages = self.length().to_pages_ceil(page_size()).get() as usize;
+        let mut present = vec![0u8; pages];
+        // SAFETY: the range is the mapping's own, and the vector has a byte for each page of it.
+        let result =
+            unsafe { libc::mincore(self.address.cast(), self.length, present.as_mut_ptr()) };
+        if result != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Pages::new(present.iter().filter(|page| **page & 1 == 1).count() as u64))
+    }
+}
+
+impl Drop for FileMapping {
+    fn drop(&mut self) {
+        // SAFETY: the range was mapped by `new` and is used by nobody after this. (Zero pages that
+        // the handler put into it go with it.)
+        let result = unsafe { rustix::mm::munmap(self.address.cast(), self.length) };
+        debug_assert!(result.is_ok(), "munmap of our own mapping");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    #[test]
+    fn a_mapping_has_the_file_s_content() {
+        let mut file = tempfile::tempfile().unwrap();
+        let content: Vec<u8> = (0..10_000u32).map(|n| n as u8).collect();
+        file.write_all(&content).unwrap();
+        let mapping = FileMapping::new(file.as_fd(), Bytes::ZERO, Bytes::new(10_000)).unwrap();
+        let mut buffer = [0; 5000];
+        mapping.copy_to(3000, &mut buffer).unwrap();
+        assert_eq!(buffer, content[3000..8000]);
+        mapping.advise(MappingAdvice::Random).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_shrinks_is_an_error() {
+        let mut file = tempfile::tempfile().unwrap();
+        let page = page_size().bytes().get() as usize;
+        file.write_all(&vec![1; 8 * page]).unwrap();
+        let whole = Bytes::new(8 * page as u64);
+        let mapping = FileMapping::new(file.as_fd(), Bytes::ZERO, whole).unwrap();
+        let mut buffer = vec![9; 4 * page];
+        mapping.copy_to(4 * page, &mut buffer).unwrap();
+        file.set_len(5 * page as u64).unwrap();
+        let torn = mapping.copy_to(4 * page, &mut buffer).unwrap_err();
+        assert_eq!(torn.at, Bytes::new(5 * page as u64));
+        // What is still there can still be had, and another thread sees the same.
+        mapping.copy_to(0, &mut buffer).unwrap();
+        assert!(buffer.iter().all(|byte| *byte == 1));
+    }
+
+    #[test]
+    fn each_thread_meets_its_own_error() {
+        let mut file = tempfile::tempfile().unwrap();
+        let page = page_size().bytes().get();
+        file.write_all(&vec![1; page as usize]).unwrap();
+        let length = Bytes::new(64 * page);
+        let mapping = FileMapping::new(file.as_fd(), Bytes::ZERO, length).unwrap();
+        std::thread::scope(|scope| {
+            for place in 1..32u64 {
+                let mapping = &mapping;
+                scope.spawn(move || {
+                    let mut buffer = [0; 16];
+                    let torn = mapping.copy_to((place * page) as usize, &mut buffer).unwrap_err();
+                    assert_eq!(torn.at, Bytes::new(place * page));
+                    mapping.copy_to(0, &mut buffer).unwrap();
+                });
+            }
+        });
+    }
+}

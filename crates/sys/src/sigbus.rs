@@ -1,0 +1,139 @@
+//! What happens when a mapped page cannot be had.
+//!
+//! The kernel then sends SIGBUS to the thread that touched the page, and its default is the end
+//! of the process. Here a handler puts a page of zeros in its place and notes the address, so
+//! that the copy goes on and its caller gets an error. Only faults inside the range that the
+//! thread has declared are treated so; all others go to whoever handled SIGBUS before.
+
+use std::cell::Cell;
+use std::io;
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::OnceLock;
+use std::sync::atomic::{Ordering, compiler_fence};
+
+/// The range that this thread copies from; the first address in it that was missing.
+struct Guard {
+    start: Cell<usize>,
+    end: Cell<usize>,
+    missing: Cell<usize>,
+}
+
+thread_local! {
+    // Constant and without a destructor: the handler may touch it at any moment.
+    static GUARD: Guard =
+        const { Guard { start: Cell::new(0), end: Cell::new(0), missing: Cell::new(0) } };
+}
+
+/// Who handled SIGBUS before (Rust's own runtime does, to explain stack overflows).
+static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
+
+/// Runs `touch`, which may touch pages between `start` and `end`. An error is the first address
+/// that could not be had; zeros stand in its place then.
+#[inline]
+pub(crate) fn guarded(start: usize, end: usize, touch: impl FnOnce()) -> Result<(), usize> {
+    GUARD.with(|guard| {
+        guard.missing.set(0);
+        guard.start.set(start);
+        guard.end.set(end);
+        // The handler runs in this thread: only the compiler could move the touch out.
+        compiler_fence(Ordering::SeqCst);
+        touch();
+        compiler_fence(Ordering::SeqCst);
+        guard.end.set(0);
+        match guard.missing.get() {
+            0 => Ok(()),
+            address => Err(address),
+        }
+    })
+}
+
+/// Puts the handler in place, once for the process.
+pub(crate) fn install() -> io::Result<()> {
+    static INSTALLED: OnceLock<Result<(), i32>> = OnceLock::new();
+    let result = INSTALLED.get_or_init(|| {
+        let mut previous = MaybeUninit::<libc::sigaction>::uninit();
+        // SAFETY: an empty sigaction is all zeros; the handler has the signature that SA_SIGINFO
+        // asks for; the kernel fills `previous`, which is read only if it says so.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = handle as *const () as usize;
+            // On the alternate stack, because the handler before us may need it there.
+            action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+            libc::sigemptyset(&raw mut action.sa_mask);
+            // Known before ours can run, so that it always has somebody to pass a fault on to.
+            if libc::sigaction(libc::SIGBUS, ptr::null(), previous.as_mut_ptr()) != 0 {
+                return Err(last_errno());
+            }
+            PREVIOUS.get_or_init(|| previous.assume_init());
+            if libc::sigaction(libc::SIGBUS, &raw const action, ptr::null_mut()) != 0 {
+                return Err(last_errno());
+            }
+        }
+        Ok(())
+    });
+    result.map_err(io::Error::from_raw_os_error)
+}
+
+fn last_errno() -> i32 {
+    io::Error::last_os_error().raw_os_error().unwrap_or(libc::EINVAL)
+}
+
+extern "C" fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: the kernel hands over a valid siginfo, and SIGBUS always has an address in it.
+    let address = unsafe { (*info).si_addr() } as usize;
+    let ours = GUARD.with(|guard| {
+        let inside = (guard.start.get()..guard.end.get()).contains(&address);
+        if inside && guard.missing.get() == 0 {
+            guard.missing.set(address);
+        }
+        inside
+    });
+    if !(ours && put_zeros(address)) {
+        pass_on(signal, info, context);
+    }
+}
+
+/// Maps a page of zeros over the page of `address`; says whether that worked.
+fn put_zeros(address: usize) -> bool {
+    // SAFETY: sysconf takes no pointer; mmap replaces a page inside a file mapping of ours (the
+    // caller has checked the range) that has no content to lose. Both only make system calls or
+    // read constants and so are fit for a signal handler. errno is put back, because the thread
+    // was in the middle of something.
+    unsafe {
+        let errno = libc::__errno_location();
+        let before = *errno;
+        let page = libc::sysconf(libc::_SC_PAGESIZE) as usize;
+        let result = libc::mmap(
+            (address & !(page - 1)) as *mut libc::c_void,
+            page,
+            libc::PROT_READ,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED,
+            -1,
+            0,
+        );
+        *errno = before;
+        result != libc::MAP_FAILED
+    }
+}
+
+/// Does what would have been done without us.
+fn pass_on(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    let Some(previous) = PREVIOUS.get() else { return };
+    let handler = previous.sa_sigaction;
+    // SAFETY: what stands in a sigaction is, by its flags, a function of one of these two kinds
+    // or one of two constants. With the default put back the fault happens again and ends the
+    // process, as it would have at first.
+    unsafe {
+        if handler == libc::SIG_DFL || handler == libc::SIG_IGN {
+            let mut default: libc::sigaction = std::mem::zeroed();
+            default.sa_sigaction = libc::SIG_DFL;
+            libc::sigaction(signal, &raw const default, ptr::null_mut());
+        } else if previous.sa_flags & libc::SA_SIGINFO != 0 {
+            type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
+            std::mem::transmute::<usize, Handler>(handler)(signal, info, context);
+        } else {
+            std::mem::transmute::<usize, extern "C" fn(i32)>(handler)(signal);
+        }
+    }
+}
