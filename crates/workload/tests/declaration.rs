@@ -1,5 +1,7 @@
 //! Declarations as people write them, and what they are told when they write them wrong.
 
+#![allow(clippy::unwrap_used)] // A test may panic.
+
 use foreread_workload::{AccessMethod, Pattern, Sharing, Workload};
 use units::{Bytes, Nanos};
 
