@@ -3,9 +3,11 @@
 #![allow(unsafe_code)]
 
 pub mod cachestat;
+pub mod lock;
 pub mod loopdev;
 pub mod mapping;
 pub mod mounts;
+pub mod process;
 pub mod realtime;
 mod sigbus;
 pub mod sparse;

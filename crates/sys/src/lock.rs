@@ -1,0 +1,86 @@
+//! Exclusive locks by `flock(2)`.
+//!
+//! Such a lock belongs to the open file, not to the process: whoever inherits the descriptor holds
+//! it too, and it is free when the last of them has gone, however they went.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
+
+/// An exclusive lock on a file, free again when this and all its duplicates are closed.
+#[derive(Debug)]
+pub struct Lock {
+    file: File,
+}
+
+impl Lock {
+    /// Takes the lock on the file at `path`, which is made if it is not there, and waits for it.
+    pub fn take(path: &Path) -> io::Result<Self> {
+        let file = open(path)?;
+        loop {
+            match flock(file.as_fd(), FlockOperation::LockExclusive) {
+                Err(Errno::INTR) => {}
+                done => return done.map(|()| Self { file }).map_err(io::Error::from),
+            }
+        }
+    }
+
+    /// Takes the lock if nobody has it; `None` if somebody has.
+    pub fn try_take(path: &Path) -> io::Result<Option<Self>> {
+        let file = open(path)?;
+        match flock(file.as_fd(), FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(Self { file })),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// The locked file, to write in it or to hand the lock to a child.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+}
+
+/// Opens without following a link in the last place, so that nobody can have another file made.
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(OFlags::NOFOLLOW.bits() as i32)
+        .open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_is_exclusive_until_all_its_holders_are_gone() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("lock");
+        let lock = Lock::try_take(&path).expect("a file").expect("a free lock");
+        assert!(Lock::try_take(&path).expect("a file").is_none());
+        let heir = lock.file().try_clone().expect("a duplicate");
+        drop(lock);
+        assert!(Lock::try_take(&path).expect("a file").is_none(), "the duplicate holds it");
+        drop(heir);
+        Lock::take(&path).expect("a free lock");
+    }
+
+    #[test]
+    fn a_link_is_not_followed() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (target, link) = (dir.path().join("target"), dir.path().join("link"));
+        std::os::unix::fs::symlink(&target, &link).expect("a link");
+        assert!(Lock::take(&link).is_err());
+        assert!(!target.exists());
+    }
+}

@@ -1,0 +1,70 @@
+//! Processes: whether one is still the one that it was, and how to outlive one's parent.
+
+use std::fs;
+use std::io;
+
+/// When a process started, in clock ticks after boot: with its number it names a process for ever
+/// (until the next boot), as numbers are used again. `None` if it has gone or is a zombie.
+pub fn start_time(pid: u32) -> io::Result<Option<u64>> {
+    match fs::read(format!("/proc/{pid}/stat")) {
+        Ok(stat) => Ok(parse_stat(&String::from_utf8_lossy(&stat))),
+        // Reading fails with ESRCH where the process goes in between.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Finds field 22 of proc_pid_stat(5). The second field is the program's name in parentheses, and
+/// may hold blanks and parentheses itself.
+fn parse_stat(stat: &str) -> Option<u64> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut fields = rest.split_ascii_whitespace();
+    let state = fields.next()?;
+    if matches!(state, "Z" | "X" | "x") {
+        return None;
+    }
+    fields.nth(18)?.parse().ok()
+}
+
+/// Leaves the session, and with it the terminal and the process group that Ctrl-C reaches.
+pub fn leave_session() -> io::Result<()> {
+    rustix::process::setsid().map(|_| ()).map_err(io::Error::from)
+}
+
+/// Lets the signals by which people and service managers end programs pass without effect.
+pub fn ignore_endings() {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE] {
+        // SAFETY: SIG_IGN runs no code of ours, and the signal numbers are valid constants.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+}
+
+/// Asks the kernel to end other processes first when memory runs out. It takes root to be heard.
+pub fn spare_from_oom() -> io::Result<()> {
+    fs::write("/proc/self/oom_score_adj", "-1000")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_has_one_start_and_then_none() {
+        let own = start_time(std::process::id()).expect("proc").expect("alive");
+        assert_eq!(start_time(std::process::id()).expect("proc"), Some(own));
+        let mut child = std::process::Command::new("true").spawn().expect("a child");
+        let pid = child.id();
+        child.wait().expect("its end");
+        assert_eq!(start_time(pid).expect("proc"), None);
+    }
+
+    #[test]
+    fn a_program_s_name_may_hold_anything() {
+        let fields = "S 1 2 3 4 -1 4194304 99 0 0 0 0 0 0 0 20 0 1 0 107792 3133440 350";
+        assert_eq!(parse_stat(&format!("7 (a) b (c) {fields}")), Some(107_792));
+        assert_eq!(parse_stat(&format!("7 (a) {}", fields.replacen('S', "Z", 1))), None);
+        assert_eq!(parse_stat("7 (a) S 1 2"), None);
+        assert_eq!(parse_stat(""), None);
+    }
+}
