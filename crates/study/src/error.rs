@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::store::StoreError;
+use crate::store::{RunId, StoreError};
 use crate::target::TargetError;
 
 /// Why a study ends early. The tunables are restored by then.
@@ -30,11 +30,17 @@ pub enum StudyError {
     #[error(transparent)]
     VirtualDisk(#[from] vdisk::VdiskError),
     /// A run is asked to go on that another process works on.
-    #[error("run {run} is being measured by process {pid}: wait for it, or use --fresh")]
+    #[error(
+        "run {run} is being measured{}: wait for it, or begin another with --fresh",
+        pid.map(|pid| format!(" by process {pid}")).unwrap_or_default()
+    )]
     RunBusy {
         /// The run.
-        run: i64,
+        run: RunId,
         /// The process.
-        pid: u32,
+        pid: Option<u32>,
     },
+    /// Stopped on request before there was a run to go on with.
+    #[error("interrupted before the first trial")]
+    Cancelled,
 }

@@ -6,13 +6,16 @@
 //! record of a run into a [`Verdict`]. Conclusions are never stored, always recomputed.
 
 mod analyse;
+mod engine;
 mod environment;
 mod error;
 mod grid;
 mod plan;
 mod progress;
+mod session;
 mod settings;
 mod store;
+mod strategy;
 mod sweep;
 mod target;
 mod trial;
@@ -22,7 +25,8 @@ pub use analyse::{
     Analysis, Cell, Difference, Gain, LatencyChange, Price, Quantiles, Verdict, VerdictKind,
     WorkloadVerdict, analyse,
 };
-pub use environment::{Cancel, Environment};
+pub use bench::Cancel;
+pub use environment::Environment;
 pub use error::StudyError;
 pub use grid::{FULL_GRID_TOP, Grid};
 pub use plan::{Plan, PlannedWorkload, Repeats, Role};
@@ -32,5 +36,5 @@ pub use stats::Estimate;
 pub use store::{Command, Run, RunId, RunStatus, RunSummary, Store, StoreError};
 pub use sweep::{Outcome, sweep};
 pub use target::{Target, TargetError};
-pub use trial::{Figures, Trial, TrialRequest, TrialStatus, Trials};
+pub use trial::{Figures, Record, Trial, TrialRequest, TrialStatus, Trials};
 pub use tune::{Budget, tune};

@@ -4,8 +4,12 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos};
 use workload::Workload;
 
+use crate::error::StudyError;
 use crate::grid::Grid;
 use crate::target::Target;
+
+/// Less than this and the start of the readers is a part of the figures.
+const SHORTEST_TRIAL: Nanos = Nanos::from_millis(20);
 
 /// How often each cell is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,5 +103,35 @@ impl Plan {
             drop_caches: false,
             file_size: None,
         }
+    }
+
+    /// The names of the workloads and what they are measured for.
+    pub(crate) fn roles(&self) -> Vec<(String, Role)> {
+        self.workloads.iter().map(|w| (w.workload.name.clone(), w.role)).collect()
+    }
+
+    /// Says what is wrong with it, if anything is.
+    pub(crate) fn check(&self) -> Result<(), StudyError> {
+        let wrong = |text: String| Err(StudyError::Plan(text));
+        if !self.workloads.iter().any(|planned| planned.role == Role::Goal) {
+            return wrong("no workload to serve: name one with --workload".to_owned());
+        }
+        for (at, planned) in self.workloads.iter().enumerate() {
+            planned.workload.validate().map_err(bench::BenchError::from)?;
+            let name = &planned.workload.name;
+            if self.workloads[..at].iter().any(|other| other.workload.name == *name) {
+                return wrong(format!("workload {name} is named twice"));
+            }
+        }
+        if self.repeats.min == 0 || self.repeats.max < self.repeats.min {
+            return wrong(format!("{} to {} repeats", self.repeats.min, self.repeats.max));
+        }
+        if self.trial < SHORTEST_TRIAL {
+            return wrong(format!(
+                "a trial of {} is too short: {SHORTEST_TRIAL} at least",
+                self.trial
+            ));
+        }
+        Ok(())
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::settings::Settings;
+use crate::store::RunId;
 use crate::trial::Figures;
 
 /// What a study is doing.
@@ -35,7 +36,7 @@ pub enum Step {
     /// An interrupted run goes on, with this many trials kept.
     Resumed {
         /// Id of the run.
-        run: i64,
+        run: RunId,
         /// Finished trials that are kept.
         trials: usize,
     },

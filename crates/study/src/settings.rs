@@ -7,9 +7,7 @@ use units::Kib;
 
 /// The values of the tunables that a study varies; so far that is read-ahead alone. A further
 /// tunable becomes a further field, which older runs do not have.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Settings {
     /// `read_ahead_kb` of the storage's bdi.
     #[serde(rename = "read_ahead_kib")]

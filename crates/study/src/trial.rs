@@ -16,25 +16,52 @@ pub struct TrialRequest<'a> {
     pub settings: Settings,
     /// What.
     pub workload: &'a Workload,
-    /// How long, in the storage's own time.
-    pub duration: Nanos,
-    /// Seed of the access pattern. The same in all cells of a block, so that they are pairs.
+    /// Seed of the access pattern. The same for all settings of a block, so that they are pairs.
     pub seed: u64,
 }
 
 /// Something that can run trials: real storage, a virtual disk, in tests a formula.
 pub trait Trials {
     /// Runs one trial on a cold cache under the settings asked for.
-    fn trial(&mut self, request: &TrialRequest<'_>) -> Result<Measured, StudyError>;
+    fn trial(&mut self, request: &TrialRequest<'_>) -> Result<Record, StudyError>;
 }
 
-/// What a trial brought back.
-#[derive(Clone, Debug)]
-pub struct Measured {
-    /// Everything that was counted.
+/// Everything that one trial counted: what the store keeps.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Record {
+    /// What the engine measured.
     pub sample: Sample,
-    /// Why the sample should not be trusted; empty for a clean one.
-    pub disturbances: Vec<String>,
+    /// What the virtual disk counted meanwhile, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub virtual_disk: Option<vdisk::Counters>,
+    /// What spoiled the trial besides the sample's own disturbances.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spoiled: Vec<String>,
+}
+
+impl Record {
+    /// Everything that speaks against it, in words.
+    pub fn disturbances(&self) -> Vec<String> {
+        let own = self.sample.disturbances.iter().map(ToString::to_string);
+        own.chain(self.spoiled.iter().cloned()).collect()
+    }
+
+    /// The figures that verdicts are made of.
+    pub fn figures(&self) -> Figures {
+        let sample = &self.sample;
+        let quantiles = |at: &dyn Fn(f64) -> Option<Nanos>| {
+            let p50 = at(0.5)?.as_micros_f64();
+            Some(Quantiles { p50, p99: at(0.99)?.as_micros_f64() })
+        };
+        Figures {
+            throughput_mib_s: sample.throughput().as_mib(),
+            amplification: sample.amplification(),
+            device_requests: sample.device.as_ref().map(|device| device.requests),
+            latency_us: quantiles(&|q| sample.latency_quantile(q)),
+            random_latency_us: quantiles(&|q| sample.random_latency_quantile(q)),
+            measured_seconds: sample.elapsed.as_secs_f64(),
+        }
+    }
 }
 
 /// Whether a trial counts.
@@ -77,8 +104,8 @@ pub struct Figures {
     pub amplification: Option<f64>,
     /// Requests that the device got.
     pub device_requests: Option<u64>,
-    /// Latency of all reads.
-    pub latency_us: Quantiles,
+    /// Latency of all reads, if there were any.
+    pub latency_us: Option<Quantiles>,
     /// Latency of the random reads, where there were any.
     pub random_latency_us: Option<Quantiles>,
     /// How long the trial took on the wall.

@@ -1,170 +1,43 @@
 //! From trials to verdicts. Nothing here is stored: better analysis improves old runs.
 
-use serde::Serialize;
-use stats::Estimate;
-use units::Kib;
+mod cells;
+mod curve;
+mod price;
+mod types;
+mod verdict;
 
-use crate::settings::Settings;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use cells::throughputs;
+pub(crate) use curve::{Curve, overall};
+pub use types::{
+    Analysis, Cell, Difference, Gain, LatencyChange, Price, Quantiles, Verdict, VerdictKind,
+    WorkloadVerdict,
+};
+
+use crate::plan::Role;
 use crate::store::Run;
-
-/// What a run shows.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Analysis {
-    /// One for each pair of settings and workload that was measured, settings ascending within
-    /// workloads in the order of the plan.
-    pub cells: Vec<Cell>,
-    /// What to do.
-    pub verdict: Verdict,
-    /// Wall-clock time spent inside trials, spoiled ones included.
-    pub measured_seconds: f64,
-    /// How many times slower than its model a virtual disk ran; 1 for real storage. Figures are
-    /// already in the model's time.
-    pub dilation: f64,
-    /// What a reader of the figures should know: spoiled trials, unmeasured prices.
-    pub notes: Vec<String>,
-}
-
-/// One pair of settings and workload.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Cell {
-    /// Under which settings.
-    pub settings: Settings,
-    /// Name of the workload.
-    pub workload: String,
-    /// Trials that the figures are made of.
-    pub repeats: u32,
-    /// Trials that were spoiled; they count only if there is no clean one.
-    pub disturbed: u32,
-    /// Useful data a second.
-    pub throughput_mib_s: Estimate,
-    /// Bytes from the device ÷ bytes asked for.
-    pub amplification: Option<Estimate>,
-    /// Requests to the device in a trial.
-    pub device_requests: Option<Estimate>,
-    /// Latency of reads: medians over trials of each trial's quantiles.
-    pub latency_us: Quantiles,
-    /// Latency of the random reads, where there were any.
-    pub random_latency_us: Option<Quantiles>,
-}
-
-/// Two quantiles of latency in microseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, serde::Deserialize)]
-pub struct Quantiles {
-    /// Half of the reads are faster.
-    pub p50: f64,
-    /// 99 of 100 are.
-    pub p99: f64,
-}
-
-/// Whether two things differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Difference {
-    /// The whole interval is above, by more than would matter.
-    Better,
-    /// The whole interval is below, by more than would matter.
-    Worse,
-    /// The interval is tight and holds nothing that would matter.
-    NoMeasurableDifference,
-    /// The interval is too wide to say.
-    Inconclusive,
-}
-
-/// What the measurements allow to say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum VerdictKind {
-    /// Settings differ measurably: the recommended ones are better than others.
-    Better,
-    /// All settings serve equally well.
-    NoMeasurableDifference,
-    /// The intervals are too wide to say either.
-    Inconclusive,
-}
-
-/// The recommendation over all goals.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Verdict {
-    /// What can be said.
-    pub kind: VerdictKind,
-    /// The smallest setting with at least 80 % of the possible gain.
-    pub conservative_kib: Option<Kib>,
-    /// The smallest setting that is not measurably below the best.
-    pub full_kib: Option<Kib>,
-    /// What the full setting gains.
-    pub gain: Option<Gain>,
-    /// What the conservative setting gains.
-    pub conservative_gain: Option<Gain>,
-    /// What each recommended setting costs elsewhere.
-    pub price: Vec<Price>,
-    /// The same for each goal alone.
-    pub per_workload: Vec<WorkloadVerdict>,
-}
-
-/// The recommendation for one workload.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct WorkloadVerdict {
-    /// Name of the workload.
-    pub workload: String,
-    /// What can be said.
-    pub kind: VerdictKind,
-    /// The setting with the highest median.
-    pub best_kib: Kib,
-    /// The smallest setting with at least 80 % of the possible gain.
-    pub conservative_kib: Option<Kib>,
-    /// The smallest setting that is not measurably below the best.
-    pub full_kib: Option<Kib>,
-    /// What the full setting gains.
-    pub gain: Option<Gain>,
-}
-
-/// A ratio of throughputs, paired by block.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Gain {
-    /// The setting it is a gain over.
-    pub over_kib: Kib,
-    /// Whether that is what the device had; otherwise it is the lowest one measured.
-    pub over_found: bool,
-    /// Throughput relative to that setting's: 1.25 is a quarter more.
-    pub ratio: Estimate,
-    /// The ratio in a word.
-    pub difference: Difference,
-}
-
-/// What a recommended setting costs, beside what is measured by its own goal.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Price {
-    /// The setting.
-    pub read_ahead_kib: Kib,
-    /// Memory that the windows of all streams of the largest goal take: window × streams.
-    pub memory_mib: f64,
-    /// Those streams.
-    pub streams: u32,
-    /// Highest amplification among the goals.
-    pub amplification: Option<f64>,
-    /// What happens to random reads, for each workload that has some and was measured.
-    pub random: Vec<LatencyChange>,
-}
-
-/// The latency of random reads under two settings.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct LatencyChange {
-    /// Name of the workload.
-    pub workload: String,
-    /// The setting compared with: what the device had, or the lowest one measured.
-    pub over_kib: Kib,
-    /// Under that setting.
-    pub before_us: Quantiles,
-    /// Under the recommended one.
-    pub after_us: Quantiles,
-    /// Throughput relative to that setting's.
-    pub throughput_ratio: Estimate,
-    /// Amplification under the recommended setting.
-    pub amplification: Option<f64>,
-}
 
 /// Works out what a run shows.
 pub fn analyse(run: &Run) -> Analysis {
-    let _ = run;
-    todo!("analyse")
+    let roles = run.plan.roles();
+    let cells = cells::cells(run);
+    let goals: Vec<Curve> = roles
+        .iter()
+        .filter(|(_, role)| *role == Role::Goal)
+        .map(|(workload, _)| Curve::of(&run.trials, workload, run.seed))
+        .filter(|curve| !curve.points.is_empty())
+        .collect();
+    let verdict = verdict::verdict(run, &goals, &cells);
+    let mut notes = cells::notes(&cells);
+    notes.extend(verdict::notes(&goals));
+    notes.extend(price::notes(run, &cells));
+    Analysis {
+        verdict,
+        measured_seconds: run.trials.iter().map(|trial| trial.figures.measured_seconds).sum(),
+        dilation: run.dilation,
+        notes,
+        cells,
+    }
 }

@@ -1,13 +1,25 @@
 //! The record: one SQLite file with every run and every trial in it.
 
-use std::path::{Path, PathBuf};
+mod claim;
+mod error;
+mod rows;
+mod schema;
 
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, params};
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 use units::Kib;
+use workload::Workload;
 
 use crate::plan::Plan;
-use crate::trial::Trial;
+use crate::session::SiteFacts;
+use crate::trial::{Record, Trial};
+
+pub(crate) use claim::{Claim, Claimed};
+pub use error::StoreError;
 
 /// The number of a run in its store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -78,8 +90,12 @@ pub struct Run {
     pub grid: Vec<Kib>,
     /// What the device had.
     pub found: Option<Kib>,
+    /// The plan's workloads, with the sizes of the files that were laid out for them.
+    pub workloads: Vec<Workload>,
     /// How many times slower than its model the virtual disk ran; 1 for real storage.
     pub dilation: f64,
+    /// What makes the target the same as another run's.
+    pub identity: serde_json::Value,
     /// The machine, as it described itself.
     pub machine: serde_json::Value,
     /// The storage and all its tunables before.
@@ -90,66 +106,58 @@ pub struct Run {
     pub trials: Vec<Trial>,
 }
 
-/// Why the record cannot be read or written.
-#[derive(Debug, Error)]
-pub enum StoreError {
-    /// SQLite says no.
-    #[error("{path}: {source}")]
-    Sqlite {
-        /// The file.
-        path: PathBuf,
-        /// What SQLite says.
-        source: rusqlite::Error,
-    },
-    /// The directory cannot be made.
-    #[error("{path}: {source}")]
-    Io {
-        /// The directory.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// Made by a later foreread.
-    #[error("{path} was written by a later foreread (schema {found}, this one knows {known})")]
-    TooNew {
-        /// The file.
-        path: PathBuf,
-        /// Its schema.
-        found: i64,
-        /// The latest one known here.
-        known: i64,
-    },
-    /// No such run.
-    #[error("{path} has no run {run}: `foreread runs` lists them")]
-    NoRun {
-        /// The file.
-        path: PathBuf,
-        /// The run asked for.
-        run: RunId,
-    },
-    /// What is in the file is not what this program wrote.
-    #[error("{path}: run {run}: {what}")]
-    Corrupt {
-        /// The file.
-        path: PathBuf,
-        /// The run.
-        run: RunId,
-        /// What is wrong.
-        what: String,
-    },
+/// What is known of a run when its first trial is about to begin.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewRun<'a> {
+    pub(crate) command: Command,
+    pub(crate) plan: &'a Plan,
+    pub(crate) seed: u64,
+    pub(crate) facts: &'a SiteFacts,
 }
 
 /// The record: one SQLite file.
 #[derive(Debug)]
 pub struct Store {
     path: PathBuf,
+    connection: Connection,
 }
 
 impl Store {
     /// Opens the record in this file, making it and its directory where there is none.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let _ = path;
-        todo!("open")
+        if let Some(dir) = path.parent() {
+            fs::create_dir_all(dir)
+                .map_err(|source| StoreError::Io { path: dir.to_owned(), source })?;
+        }
+        let connection = Connection::open(path).map_err(sqlite(path))?;
+        let mut store = Self { path: path.to_owned(), connection };
+        store.prepare()?;
+        Ok(store)
+    }
+
+    /// Opens a record that is there, to look at it: also where nothing may be written.
+    pub fn open_existing(path: &Path) -> Result<Option<Self>, StoreError> {
+        if !path.exists() {
+            return Ok(None);
+        }
+        if let Ok(store) = Self::open(path) {
+            return Ok(Some(store));
+        }
+        let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
+            .map_err(sqlite(path))?;
+        schema::check(&connection, path)?;
+        Ok(Some(Self { path: path.to_owned(), connection }))
+    }
+
+    fn prepare(&mut self) -> Result<(), StoreError> {
+        let connection = &self.connection;
+        // Another foreread may be writing a trial at this moment.
+        connection.busy_timeout(Duration::from_secs(10)).map_err(sqlite(&self.path))?;
+        for (name, value) in [("journal_mode", "WAL"), ("synchronous", "FULL")] {
+            connection.pragma_update(None, name, value).map_err(sqlite(&self.path))?;
+        }
+        connection.pragma_update(None, "foreign_keys", true).map_err(sqlite(&self.path))?;
+        schema::migrate(&mut self.connection, &self.path)
     }
 
     /// The file.
@@ -159,12 +167,76 @@ impl Store {
 
     /// All runs, latest first.
     pub fn runs(&self) -> Result<Vec<RunSummary>, StoreError> {
-        todo!("runs")
+        let sql = format!("{} ORDER BY run.id DESC", rows::SUMMARY);
+        rows::each(&self.connection, &self.path, &sql, [], |row| rows::summary(row, &self.path))
     }
 
     /// One run with all its trials.
     pub fn load(&self, run: RunId) -> Result<Run, StoreError> {
-        let _ = run;
-        todo!("load")
+        rows::load(&self.connection, &self.path, run)
     }
+
+    /// The run of the same command and plan to go on with: the latest, unless it is complete.
+    pub(crate) fn resumable(
+        &self,
+        command: Command,
+        plan: &Plan,
+    ) -> Result<Option<RunId>, StoreError> {
+        let sql = "SELECT id, status FROM run WHERE command = ?1 AND plan = ?2 \
+                   ORDER BY id DESC LIMIT 1";
+        let found = self.connection.query_row(
+            sql,
+            params![rows::word(&command), rows::json(plan)],
+            |row| Ok((RunId(row.get(0)?), row.get::<_, String>(1)?)),
+        );
+        match found {
+            Ok((run, status)) => Ok((status != rows::word(&RunStatus::Complete)).then_some(run)),
+            Err(rusqlite::Error::QueryReturnedNoRows) => Ok(None),
+            Err(source) => Err(sqlite(&self.path)(source)),
+        }
+    }
+
+    /// Writes down a run that begins.
+    pub(crate) fn begin(&mut self, new: &NewRun<'_>) -> Result<RunId, StoreError> {
+        rows::insert_run(&self.connection, new).map_err(sqlite(&self.path))?;
+        Ok(RunId(self.connection.last_insert_rowid()))
+    }
+
+    /// Writes down that a run goes on.
+    pub(crate) fn resume(&mut self, run: RunId) -> Result<(), StoreError> {
+        let sql = "UPDATE run SET status = 'running', error = NULL WHERE id = ?1";
+        self.connection.execute(sql, params![run.0]).map_err(sqlite(&self.path))?;
+        Ok(())
+    }
+
+    /// Writes down a trial; it is on stable storage when this returns.
+    pub(crate) fn add_trial(
+        &mut self,
+        run: RunId,
+        trial: &Trial,
+        record: &Record,
+    ) -> Result<(), StoreError> {
+        rows::insert_trial(&self.connection, run, trial, record).map_err(sqlite(&self.path))
+    }
+
+    /// Writes down how a run ended.
+    pub(crate) fn finish(
+        &mut self,
+        run: RunId,
+        status: RunStatus,
+        error: Option<&str>,
+        device_after: &serde_json::Value,
+    ) -> Result<(), StoreError> {
+        let sql = "UPDATE run SET status = ?2, error = ?3, device_after = ?4 WHERE id = ?1";
+        self.connection
+            .execute(sql, params![run.0, rows::word(&status), error, device_after.to_string()])
+            .map_err(sqlite(&self.path))?;
+        Ok(())
+    }
+}
+
+/// Says which file it was.
+fn sqlite(path: &Path) -> impl Fn(rusqlite::Error) -> StoreError + use<> {
+    let path = path.to_owned();
+    move |source| StoreError::Sqlite { path: path.clone(), source }
 }

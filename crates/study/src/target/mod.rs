@@ -1,10 +1,15 @@
 //! What is studied, as the command line names it.
 
+mod open;
+mod sizes;
+
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{PathBuf, absolute};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+pub(crate) use open::opener;
 
 /// What is studied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,8 +63,15 @@ impl Target {
             });
         }
         match text.strip_prefix("virtual:") {
-            Some(words) => Ok(Self::Virtual(words.to_owned())),
-            None => Ok(Self::Path(PathBuf::from(text))),
+            Some(words) => match vdisk::Config::parse(words) {
+                Ok(_) => Ok(Self::Virtual(words.to_owned())),
+                Err(error) => {
+                    Err(TargetError::Virtual { target: text.to_owned(), reason: error.to_string() })
+                }
+            },
+            // Absolute, because a run goes on with the same command in another directory only
+            // if that means the same place.
+            None => Ok(Self::Path(absolute(text).unwrap_or_else(|_| PathBuf::from(text)))),
         }
     }
 }

@@ -1,11 +1,18 @@
 //! Measures a whole grid.
 
+mod blocks;
+
 use crate::analyse::Analysis;
 use crate::environment::Environment;
 use crate::error::StudyError;
 use crate::plan::Plan;
 use crate::progress::Progress;
-use crate::store::{RunId, Store};
+use crate::session::{Field, Study};
+use crate::store::{Command, RunId, Store};
+use crate::strategy::Strategy;
+use crate::target;
+
+pub(crate) use blocks::Blocks;
 
 /// How a study ended.
 #[derive(Clone, Debug)]
@@ -27,6 +34,11 @@ pub fn sweep(
     environment: &Environment,
     progress: &mut dyn Progress,
 ) -> Result<Outcome, StudyError> {
-    let _ = (plan, fresh, store, environment, progress);
-    todo!("sweep")
+    let study = Study { command: Command::Sweep, plan, fresh, cancel: &environment.cancel };
+    let blocks = |field: &Field<'_>| -> Box<dyn Strategy> {
+        let (workloads, settings) = (field.workloads.to_vec(), field.settings.to_vec());
+        Box::new(Blocks::new(workloads, settings, plan.repeats, field.seed))
+    };
+    let mut open = target::opener(plan, environment);
+    study.conduct(store, &mut open, &blocks, progress)
 }

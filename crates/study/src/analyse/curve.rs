@@ -1,0 +1,169 @@
+//! Throughput against setting, with what is needed to compare two points of it.
+
+use std::collections::BTreeMap;
+
+use stats::{Bootstrap, Estimate, geometric_mean, median};
+
+use super::cells::throughputs;
+use super::types::Difference;
+use crate::settings::Settings;
+use crate::trial::Trial;
+
+/// A ratio within this of 1 makes no practical difference, however well it is known.
+pub(crate) const EQUIVALENT: f64 = 0.01;
+/// A setting counts as good as the best only if its median is within this of the best's: so that
+/// a wide interval is no licence to recommend something worse.
+const AS_GOOD: f64 = 0.02;
+/// An interval within this of 1 is tight enough to say that there is no difference.
+const SURE: f64 = 0.05;
+/// The same where all settings are compared with the best of them, which chance has favoured.
+const SURE_OF_ALL: f64 = 0.10;
+/// Blocks that two settings must share to be compared in pairs.
+const PAIRS_LEAST: usize = 3;
+
+/// One setting's place on a curve.
+#[derive(Clone, Debug)]
+pub(crate) struct Point {
+    pub(crate) settings: Settings,
+    /// Throughput, or the score over all goals, by block.
+    pub(crate) values: BTreeMap<u32, f64>,
+    pub(crate) median: f64,
+}
+
+/// Throughput against setting, ascending.
+#[derive(Clone, Debug)]
+pub(crate) struct Curve {
+    pub(crate) name: String,
+    pub(crate) points: Vec<Point>,
+    seed: u64,
+}
+
+impl Curve {
+    /// The curve of one workload.
+    pub(crate) fn of(trials: &[Trial], workload: &str, seed: u64) -> Self {
+        let mut settings: Vec<Settings> = trials.iter().map(|trial| trial.settings).collect();
+        settings.sort_unstable();
+        settings.dedup();
+        let values = settings.iter().map(|s| (*s, throughputs(trials.iter(), workload, *s)));
+        Self::new(workload, values, seed)
+    }
+
+    fn new(
+        name: &str,
+        values: impl Iterator<Item = (Settings, BTreeMap<u32, f64>)>,
+        seed: u64,
+    ) -> Self {
+        let point = |(settings, values): (Settings, BTreeMap<u32, f64>)| {
+            let median = median(&values.values().copied().collect::<Vec<_>>())?;
+            (median > 0.0).then_some(Point { settings, values, median })
+        };
+        Self { name: name.to_owned(), points: values.filter_map(point).collect(), seed }
+    }
+
+    /// The point of a setting.
+    pub(crate) fn at(&self, settings: Settings) -> Option<&Point> {
+        self.points.iter().find(|point| point.settings == settings)
+    }
+
+    /// The highest median among the settings measured often enough to be believed.
+    pub(crate) fn best(&self) -> Option<&Point> {
+        self.confirmed()
+            .max_by(|a, b| a.median.total_cmp(&b.median).then(b.settings.cmp(&a.settings)))
+    }
+
+    /// The settings with repeats, or all if none has: what was tried once to see where to look
+    /// is no candidate.
+    pub(crate) fn confirmed(&self) -> impl Iterator<Item = &Point> {
+        let most = self.points.iter().map(|point| point.values.len()).max().unwrap_or(0);
+        self.points.iter().filter(move |point| point.values.len() >= most.min(PAIRS_LEAST))
+    }
+
+    /// The ratio of one point to another: in pairs where they share blocks, else each on its own.
+    pub(crate) fn ratio(&self, above: &Point, below: &Point) -> Estimate {
+        if above.settings == below.settings {
+            return Estimate::exact(1.0);
+        }
+        let bootstrap = Bootstrap::new(self.seed);
+        let pairs: (Vec<f64>, Vec<f64>) = above
+            .values
+            .iter()
+            .filter_map(|(block, a)| Some((*a, *below.values.get(block)?)))
+            .unzip();
+        if pairs.0.len() >= PAIRS_LEAST
+            && let Some(ratio) = bootstrap.ratio(&pairs.0, &pairs.1)
+        {
+            return ratio;
+        }
+        let alone =
+            |point: &Point| bootstrap.median(&point.values.values().copied().collect::<Vec<_>>());
+        match (alone(above), alone(below)) {
+            (Some(a), Some(b)) => quotient(&a, &b),
+            _ => Estimate::unbounded(above.median / below.median),
+        }
+    }
+
+    /// Whether a point is as good as the best, for all that can be measured.
+    pub(crate) fn as_good(&self, point: &Point, best: &Point) -> bool {
+        let ratio = self.ratio(point, best);
+        ratio.high >= 1.0 - EQUIVALENT && point.median >= best.median * (1.0 - AS_GOOD)
+    }
+
+    /// Whether settings differ, over the whole curve: worse than the best is any setting whose
+    /// whole interval is below it.
+    pub(crate) fn difference(&self) -> Difference {
+        let Some(best) = self.best() else { return Difference::Inconclusive };
+        let ratios: Vec<Estimate> =
+            self.points.iter().map(|point| self.ratio(point, best)).collect();
+        if ratios.iter().any(|ratio| ratio.high < 1.0 - EQUIVALENT) {
+            Difference::Better
+        } else if ratios.iter().all(|ratio| ratio.low >= 1.0 - SURE_OF_ALL) {
+            Difference::NoMeasurableDifference
+        } else {
+            Difference::Inconclusive
+        }
+    }
+}
+
+/// The curve over all goals: the geometric mean of each goal's throughput relative to its own
+/// best, by block, so that twice as fast counts the same wherever it happens.
+pub(crate) fn overall(goals: &[Curve], seed: u64) -> Curve {
+    let bests: Vec<f64> = goals.iter().filter_map(Curve::best).map(|best| best.median).collect();
+    let first = goals.first().map_or(&[][..], |goal| goal.points.as_slice());
+    let values = first.iter().map(|point| {
+        let score = |block: &u32| -> Option<(u32, f64)> {
+            let relative: Vec<f64> = goals
+                .iter()
+                .zip(&bests)
+                .map(|(goal, best)| Some(goal.at(point.settings)?.values.get(block)? / best))
+                .collect::<Option<_>>()?;
+            Some((*block, geometric_mean(&relative)?))
+        };
+        (point.settings, point.values.keys().filter_map(score).collect())
+    });
+    Curve::new("all goals", values, seed)
+}
+
+/// A ratio in a word.
+pub(super) fn in_a_word(ratio: &Estimate) -> Difference {
+    if ratio.low > 1.0 + EQUIVALENT {
+        Difference::Better
+    } else if ratio.high < 1.0 - EQUIVALENT {
+        Difference::Worse
+    } else if ratio.low >= 1.0 - SURE && ratio.high <= 1.0 + SURE {
+        Difference::NoMeasurableDifference
+    } else {
+        Difference::Inconclusive
+    }
+}
+
+/// The ratio of two numbers that vary on their own: distances add in quadrature on a log scale.
+fn quotient(above: &Estimate, below: &Estimate) -> Estimate {
+    let centre = above.median / below.median;
+    let positive = |e: &Estimate| e.low > 0.0 && e.high.is_finite();
+    if !positive(above) || !positive(below) {
+        return Estimate::unbounded(centre);
+    }
+    let down = (above.median / above.low).ln().hypot((below.high / below.median).ln());
+    let up = (above.high / above.median).ln().hypot((below.median / below.low).ln());
+    Estimate { median: centre, low: centre * (-down).exp(), high: centre * up.exp() }
+}

@@ -1,0 +1,56 @@
+//! What may go wrong with the record.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use super::RunId;
+
+/// Why the record cannot be read or written.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// SQLite says no.
+    #[error("{path}: {source}")]
+    Sqlite {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite says.
+        source: rusqlite::Error,
+    },
+    /// The directory cannot be made.
+    #[error("{path}: {source}")]
+    Io {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Made by a later foreread.
+    #[error("{path} was written by a later foreread (schema {found}, this one knows {known})")]
+    TooNew {
+        /// The file.
+        path: PathBuf,
+        /// Its schema.
+        found: i64,
+        /// The latest one known here.
+        known: i64,
+    },
+    /// No such run.
+    #[error("{path} has no run {run}: `foreread runs` lists them")]
+    NoRun {
+        /// The file.
+        path: PathBuf,
+        /// The run asked for.
+        run: RunId,
+    },
+    /// What is in the file is not what this program wrote.
+    #[error("{path}: run {run}: {what}")]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// The run.
+        run: RunId,
+        /// What is wrong.
+        what: String,
+    },
+}

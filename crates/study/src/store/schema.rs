@@ -1,0 +1,138 @@
+//! The tables, and how older ones become them.
+//!
+//! Each entry of [`MIGRATIONS`] takes the file from the schema of its index to the next one;
+//! `user_version` says where it is. Entries that were released are never edited: add one.
+
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use super::{StoreError, sqlite};
+
+const MIGRATIONS: &[&str] = &["
+    CREATE TABLE run (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        created_unix_s REAL NOT NULL,
+        command TEXT NOT NULL CHECK (command IN ('sweep', 'tune')),
+        target TEXT NOT NULL,
+        plan TEXT NOT NULL CHECK (json_valid(plan)),
+        seed INTEGER NOT NULL, -- the bits of an unsigned number
+        grid_kib TEXT NOT NULL CHECK (json_valid(grid_kib)),
+        found_kib INTEGER,
+        workloads TEXT NOT NULL CHECK (json_valid(workloads)),
+        identity TEXT NOT NULL CHECK (json_valid(identity)),
+        dilation REAL NOT NULL,
+        version TEXT NOT NULL,
+        machine TEXT NOT NULL CHECK (json_valid(machine)),
+        device_before TEXT NOT NULL CHECK (json_valid(device_before)),
+        device_after TEXT CHECK (json_valid(device_after)),
+        status TEXT NOT NULL CHECK (status IN ('running', 'interrupted', 'complete', 'failed')),
+        error TEXT
+    ) STRICT;
+    CREATE INDEX run_by_plan ON run (plan, command);
+    CREATE TABLE trial (
+        run INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE,
+        number INTEGER NOT NULL,
+        block INTEGER NOT NULL,
+        workload TEXT NOT NULL,
+        settings TEXT NOT NULL CHECK (json_valid(settings)),
+        started_unix_s REAL NOT NULL,
+        status TEXT NOT NULL CHECK (status IN ('clean', 'disturbed')),
+        disturbances TEXT NOT NULL CHECK (json_valid(disturbances)),
+        record TEXT NOT NULL CHECK (json_valid(record)),
+        PRIMARY KEY (run, number)
+    ) STRICT, WITHOUT ROWID;
+"];
+
+/// Brings the file to the latest schema; all of it or nothing.
+pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
+    migrate_by(MIGRATIONS, connection, path)
+}
+
+/// Says whether the file is too new, without changing it.
+pub(super) fn check(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    version(MIGRATIONS, connection, path).map(|_| ())
+}
+
+fn version(steps: &[&str], connection: &Connection, path: &Path) -> Result<usize, StoreError> {
+    let found: i64 = connection
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .map_err(sqlite(path))?;
+    usize::try_from(found).ok().filter(|version| *version <= steps.len()).ok_or_else(|| {
+        StoreError::TooNew { path: path.to_owned(), found, known: steps.len() as i64 }
+    })
+}
+
+fn migrate_by(steps: &[&str], connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
+    if version(steps, connection, path)? == steps.len() {
+        return Ok(());
+    }
+    // Immediate: of two that open a new file at once, the second waits and finds it done.
+    let transaction = connection
+        .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
+        .map_err(sqlite(path))?;
+    for step in &steps[version(steps, &transaction, path)?..] {
+        transaction.execute_batch(step).map_err(sqlite(path))?;
+    }
+    transaction.pragma_update(None, "user_version", steps.len() as i64).map_err(sqlite(path))?;
+    transaction.commit().map_err(sqlite(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATH: &str = "test.sqlite";
+
+    fn tables(connection: &Connection) -> i64 {
+        let sql = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN \
+                   ('run', 'trial')";
+        connection.query_row(sql, [], |row| row.get(0)).unwrap()
+    }
+
+    #[test]
+    fn files_of_every_age_become_the_latest() {
+        for age in 0..=MIGRATIONS.len() {
+            let mut connection = Connection::open_in_memory().unwrap();
+            migrate_by(&MIGRATIONS[..age], &mut connection, Path::new(PATH)).unwrap();
+            migrate(&mut connection, Path::new(PATH)).unwrap();
+            assert_eq!(tables(&connection), 2, "from schema {age}");
+            assert_eq!(
+                version(MIGRATIONS, &connection, Path::new(PATH)).unwrap(),
+                MIGRATIONS.len()
+            );
+        }
+    }
+
+    #[test]
+    fn a_later_step_keeps_what_is_there() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        let first = ["CREATE TABLE t (a INTEGER) STRICT; INSERT INTO t VALUES (7);"];
+        let both = [first[0], "ALTER TABLE t ADD COLUMN b INTEGER DEFAULT 1;"];
+        migrate_by(&first, &mut connection, Path::new(PATH)).unwrap();
+        migrate_by(&both, &mut connection, Path::new(PATH)).unwrap();
+        migrate_by(&both, &mut connection, Path::new(PATH)).unwrap();
+        let row = connection.query_row("SELECT a, b FROM t", [], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
+        });
+        assert_eq!(row.unwrap(), (7, 1));
+    }
+
+    #[test]
+    fn a_step_that_fails_leaves_the_file_as_it_was() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        let steps = ["CREATE TABLE run (a INTEGER) STRICT;", "CREATE TABLE run (b INTEGER);"];
+        assert!(migrate_by(&steps, &mut connection, Path::new(PATH)).is_err());
+        assert_eq!(tables(&connection), 0);
+        assert_eq!(version(&steps, &connection, Path::new(PATH)).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_file_of_a_later_version_is_refused() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        connection.pragma_update(None, "user_version", 99).unwrap();
+        let error = migrate(&mut connection, Path::new(PATH)).unwrap_err();
+        assert!(matches!(error, StoreError::TooNew { found: 99, .. }));
+        assert!(check(&connection, Path::new(PATH)).is_err());
+    }
+}

@@ -1,0 +1,63 @@
+//! What to measure next, as a pure function of what was measured. So an interrupted run goes on
+//! exactly as it would have gone, from its record alone.
+
+use std::collections::HashMap;
+
+use crate::settings::Settings;
+use crate::trial::{Trial, TrialStatus};
+
+/// How often a spoiled trial is tried in its block before it is left at that.
+pub(crate) const ATTEMPTS_MAX: u32 = 3;
+
+/// One pair of settings and workload; the workload by its place in the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct CellKey {
+    pub(crate) workload: usize,
+    pub(crate) settings: Settings,
+}
+
+/// A trial to be run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Next {
+    pub(crate) block: u32,
+    pub(crate) cell: CellKey,
+}
+
+/// Chooses trials.
+pub(crate) trait Strategy {
+    /// The next trial, or none when enough is known.
+    fn next(&mut self, trials: &[Trial]) -> Option<Next>;
+
+    /// How many more trials it will take, as far as can be said now.
+    fn expected(&self, trials: &[Trial]) -> usize;
+}
+
+/// What a record has for each cell, by block.
+pub(crate) struct Progressed {
+    attempts: HashMap<(u32, CellKey), (u32, bool)>,
+}
+
+impl Progressed {
+    /// Sorts the trials by block and cell; `workloads` are the names in the order of the plan.
+    pub(crate) fn of(trials: &[Trial], workloads: &[String]) -> Self {
+        let mut attempts: HashMap<(u32, CellKey), (u32, bool)> = HashMap::new();
+        for trial in trials {
+            let Some(workload) = workloads.iter().position(|name| *name == trial.workload) else {
+                continue;
+            };
+            let cell = CellKey { workload, settings: trial.settings };
+            let entry = attempts.entry((trial.block, cell)).or_default();
+            entry.0 += 1;
+            entry.1 |= trial.status == TrialStatus::Clean;
+        }
+        Self { attempts }
+    }
+
+    /// Whether the cell needs no more trials in this block: it has a clean one, or too many
+    /// spoiled ones.
+    pub(crate) fn settled(&self, block: u32, cell: CellKey) -> bool {
+        self.attempts
+            .get(&(block, cell))
+            .is_some_and(|(attempts, clean)| *clean || *attempts >= ATTEMPTS_MAX)
+    }
+}

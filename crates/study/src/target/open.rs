@@ -1,0 +1,268 @@
+//! Opens a target for trials: real storage or a virtual disk.
+
+use std::path::Path;
+
+use bench::{CacheStart, Cancel, Dataset, LayOutOptions, TrialOptions, run_trial};
+use host::{Machine, Storage, StorageKind, device_facts, resolve};
+use serde_json::{Value as Json, json};
+use tunables::{Tenure, Tunable, Value};
+use units::{Bytes, BytesPerSecond, Kib};
+use vdisk::{Config, Lifetime, VirtualDisk};
+use workload::Workload;
+
+use super::Target;
+use super::sizes::{Room, with_file_sizes};
+use crate::environment::Environment;
+use crate::error::StudyError;
+use crate::plan::Plan;
+use crate::progress::{Phase, Progress, Step};
+use crate::session::{Opener, Site, SiteFacts};
+use crate::settings::Settings;
+use crate::trial::{Record, TrialRequest, Trials};
+
+/// What opens the plan's target.
+pub(crate) fn opener<'a>(plan: &'a Plan, environment: &'a Environment) -> Box<Opener<'a>> {
+    Box::new(move |workloads, progress| {
+        let site = LiveSite::open(plan, environment, workloads, progress)?;
+        Ok(Box::new(site) as Box<dyn Site>)
+    })
+}
+
+/// Storage under the real kernel. Fields are dropped from the top: the settings are put back
+/// before the disk that they are settings of is removed.
+struct LiveSite {
+    facts: SiteFacts,
+    tenure: Tenure,
+    dataset: Dataset,
+    own_files: bool,
+    disk: Option<VirtualDisk>,
+    storage: Storage,
+    read_ahead: &'static dyn Tunable,
+    plan: Plan,
+    environment: Environment,
+}
+
+impl LiveSite {
+    fn open(
+        plan: &Plan,
+        environment: &Environment,
+        workloads: Option<&[Workload]>,
+        progress: &mut dyn Progress,
+    ) -> Result<Self, StudyError> {
+        let root = &environment.root;
+        let machine = Machine::read(root)?;
+        let read_ahead = tunables::find("read_ahead")?;
+        // Before anything is made: a value that cannot be set is an error of the command line.
+        checked(read_ahead, &plan.read_ahead.values(machine.page_size, None), &machine, progress)?;
+        let made = Made::of(plan, environment, progress)?;
+        let storage = resolve(root, made.path(&plan.target))?;
+        let mut tenure = Tenure::begin(&environment.dirs, root, &storage, &environment.guard)?;
+        let found = tunables::read(root, read_ahead, &tunables::Site::from(&storage))?;
+        // Whoever may not set it should hear so now, not when the files are laid out.
+        tenure.set(read_ahead, &found)?;
+        let found = found.bytes().map(Bytes::to_kib_floor);
+        let values = plan.read_ahead.values(machine.page_size, found);
+        let grid = checked(read_ahead, &values, &machine, progress)?;
+        let room = made.room(&storage, &machine, plan, &grid)?;
+        let workloads = match workloads {
+            Some(workloads) => workloads.to_vec(),
+            None => with_file_sizes(plan, &room),
+        };
+        let own_files = storage.kind == StorageKind::Directory;
+        let dataset = made.lay_out(&storage, &workloads, plan, environment, progress)?;
+        let facts = SiteFacts {
+            identity: identity(&plan.target, &storage, &machine),
+            workloads,
+            grid,
+            found,
+            dilation: made.disk.as_ref().map_or(1.0, VirtualDisk::dilation),
+            device: describe(environment, &storage, read_ahead, made.disk.as_ref()),
+            machine: serde_json::to_value(&machine).unwrap_or_default(),
+        };
+        let (plan, environment) = (plan.clone(), environment.clone());
+        let disk = made.disk;
+        Ok(Self { facts, tenure, dataset, own_files, disk, storage, read_ahead, plan, environment })
+    }
+}
+
+/// The values as the kernel will have them, or why one cannot be.
+fn checked(
+    tunable: &dyn Tunable,
+    values: &[Kib],
+    machine: &Machine,
+    progress: &mut dyn Progress,
+) -> Result<Vec<Kib>, StudyError> {
+    let mut kept = Vec::with_capacity(values.len());
+    for value in values {
+        let checked = tunable.validate(&Value::from(value.to_bytes()), machine.page_size)?;
+        for note in checked.notes {
+            progress.step(&Step::Note(note));
+        }
+        kept.extend(checked.value.bytes().map(Bytes::to_kib_floor));
+    }
+    kept.sort_unstable();
+    kept.dedup();
+    Ok(kept)
+}
+
+/// The virtual disk of the target, if it is one.
+struct Made {
+    disk: Option<VirtualDisk>,
+    peak: Option<BytesPerSecond>,
+}
+
+impl Made {
+    fn of(
+        plan: &Plan,
+        environment: &Environment,
+        progress: &mut dyn Progress,
+    ) -> Result<Self, StudyError> {
+        let Target::Virtual(words) = &plan.target else {
+            return Ok(Self { disk: None, peak: None });
+        };
+        let config = Config::parse(words)?;
+        let peak = config.model.peak().throughput;
+        progress.step(&Step::Phase(Phase::CreatingDisk));
+        let lifetime = Lifetime::DiesWithMe;
+        let disk = VirtualDisk::create(&environment.dirs, config, &environment.server, lifetime)?;
+        Ok(Self { disk: Some(disk), peak: Some(peak) })
+    }
+
+    fn path<'a>(&'a self, target: &'a Target) -> &'a Path {
+        match (&self.disk, target) {
+            (Some(disk), _) => disk.target(),
+            (None, Target::Path(path)) => path,
+            (None, Target::Virtual(words)) => Path::new(words),
+        }
+    }
+
+    fn room(
+        &self,
+        storage: &Storage,
+        machine: &Machine,
+        plan: &Plan,
+        grid: &[Kib],
+    ) -> Result<Room, StudyError> {
+        let disk = match storage.kind {
+            StorageKind::Directory => Some(storage.space()?.available),
+            StorageKind::File | StorageKind::BlockDevice => None,
+        };
+        // What is written to a virtual disk is kept in memory, and so is the cache of it.
+        let memory = self.disk.as_ref().map(|_| Bytes::new(machine.memory_available.get() / 3));
+        let window = grid.last().copied().unwrap_or_default().to_bytes();
+        let space = disk.map(|available| Bytes::new(available.get() / 2));
+        let most = [space, memory].into_iter().flatten().min();
+        Ok(Room { most, peak: self.peak, trial: plan.trial, window })
+    }
+
+    fn lay_out(
+        &self,
+        storage: &Storage,
+        workloads: &[Workload],
+        plan: &Plan,
+        environment: &Environment,
+        progress: &mut dyn Progress,
+    ) -> Result<Dataset, StudyError> {
+        if storage.kind != StorageKind::Directory {
+            return Ok(Dataset::existing(&storage.path)?);
+        }
+        progress.step(&Step::Phase(Phase::LayingOut));
+        if let Some(disk) = &self.disk {
+            disk.set_timing(false)?;
+        }
+        let options = LayOutOptions {
+            file_size: plan.file_size.unwrap_or(Bytes::from_gib(1)),
+            seed: plan.seed.unwrap_or_default(),
+            cancel: environment.cancel.clone(),
+        };
+        let dataset = Dataset::lay_out(&storage.path, workloads, &options, &mut |laid| {
+            let (done, total) = (laid.written.get(), laid.total.get());
+            progress.step(&Step::LaidOut { done, total });
+        })?;
+        if let Some(disk) = &self.disk {
+            disk.set_timing(true)?;
+        }
+        Ok(dataset)
+    }
+}
+
+/// What makes the target the same: the storage and the kernel, or the words of a virtual disk.
+fn identity(target: &Target, storage: &Storage, machine: &Machine) -> Json {
+    match target {
+        Target::Path(_) => json!({
+            "path": storage.path, "bdi": storage.bdi, "devices": storage.devices,
+            "kernel": machine.kernel, "hostname": machine.hostname,
+        }),
+        Target::Virtual(words) => json!({
+            "virtual": words, "kernel": machine.kernel, "hostname": machine.hostname,
+        }),
+    }
+}
+
+/// The storage and its tunables as they are now.
+fn describe(
+    environment: &Environment,
+    storage: &Storage,
+    read_ahead: &dyn Tunable,
+    disk: Option<&VirtualDisk>,
+) -> Json {
+    let root = &environment.root;
+    let devices: Vec<_> =
+        storage.leaves.iter().filter_map(|device| device_facts(root, *device).ok()).collect();
+    let now = tunables::read(root, read_ahead, &tunables::Site::from(storage)).ok();
+    json!({
+        "storage": storage,
+        "devices": devices,
+        "tunables": { read_ahead.json_key(): now.map(|value| read_ahead.to_json(&value)) },
+        "virtual_disk": disk.map(VirtualDisk::record),
+    })
+}
+
+impl Trials for LiveSite {
+    fn trial(&mut self, request: &TrialRequest<'_>) -> Result<Record, StudyError> {
+        let Settings { read_ahead } = request.settings;
+        self.tenure.set(self.read_ahead, &Value::from(read_ahead.to_bytes()))?;
+        let options = TrialOptions {
+            duration: self.plan.trial,
+            dilation: self.facts.dilation,
+            seed: request.seed,
+            drop_caches: self.plan.drop_caches,
+            start: CacheStart::Cold,
+            cancel: Cancel::clone(&self.environment.cancel),
+            ..TrialOptions::default()
+        };
+        if let Some(disk) = &self.disk {
+            disk.reset_counters()?;
+        }
+        let root = &self.environment.root;
+        let sample = run_trial(root, &self.storage, &self.dataset, request.workload, &options)?;
+        let virtual_disk = self.disk.as_ref().map(VirtualDisk::counters).transpose()?;
+        let spoiled = virtual_disk.iter().filter(|counters| counters.is_spoiled()).map(|c| {
+            format!(
+                "the virtual disk was late: p99 {} at a median service time of {}",
+                c.lateness.p99, c.service_p50
+            )
+        });
+        Ok(Record { sample, spoiled: spoiled.collect(), virtual_disk })
+    }
+}
+
+impl Site for LiveSite {
+    fn facts(&self) -> &SiteFacts {
+        &self.facts
+    }
+
+    fn close(self: Box<Self>) -> Result<Json, StudyError> {
+        let site = *self;
+        let restored = site.tenure.restore();
+        let read_ahead = site.read_ahead;
+        let after = describe(&site.environment, &site.storage, read_ahead, site.disk.as_ref());
+        // An open file of our own would keep the disk's filesystem busy.
+        let removed = if site.own_files { site.dataset.remove() } else { Ok(()) };
+        let disk = site.disk.map_or(Ok(()), VirtualDisk::remove);
+        restored?;
+        removed?;
+        disk?;
+        Ok(after)
+    }
+}

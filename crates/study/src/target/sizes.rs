@@ -1,0 +1,118 @@
+//! How large the files are that workloads read.
+//!
+//! A trial ends when a reader has used up its data, so the files should hold what the fastest
+//! setting reads in a trial; and several windows of the largest setting, or the last window is
+//! most of what is measured. Against that stand the time to write them, the room on the disk and,
+//! for a virtual disk, whose content is in memory, the memory.
+
+use units::{Bytes, BytesPerSecond, Nanos};
+use workload::Workload;
+
+use crate::plan::Plan;
+
+/// All files of a workload together, where nothing is known of the storage's speed.
+const TOTAL_UNKNOWN: Bytes = Bytes::from_gib(2);
+/// All files of a workload together, at most: writing them should not take longer than measuring.
+const TOTAL_MOST: Bytes = Bytes::from_gib(4);
+/// The smallest file: less is gone before the window has grown.
+const FILE_LEAST: Bytes = Bytes::from_mib(16);
+/// Files hold this many of the largest windows.
+const WINDOWS: u64 = 4;
+
+/// What bounds the files.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    /// The most that all files together may take; none for what is there already.
+    pub(super) most: Option<Bytes>,
+    /// The fastest that the storage can be, where a model says so.
+    pub(super) peak: Option<BytesPerSecond>,
+    /// How long a trial is.
+    pub(super) trial: Nanos,
+    /// The largest window.
+    pub(super) window: Bytes,
+}
+
+/// The plan's workloads, each with the size of its files.
+pub(super) fn with_file_sizes(plan: &Plan, room: &Room) -> Vec<Workload> {
+    let count = plan.workloads.len() as u64;
+    let sized = plan.workloads.iter().map(|planned| {
+        let mut workload = planned.workload.clone();
+        if room.most.is_some() && workload.file_size.is_none() {
+            workload.file_size =
+                Some(plan.file_size.unwrap_or_else(|| size(&workload, count, room)));
+        }
+        workload
+    });
+    sized.collect()
+}
+
+fn size(workload: &Workload, workloads: u64, room: &Room) -> Bytes {
+    let files = u64::from(workload.files()).max(1);
+    // A quarter more than the peak would read: no setting is faster, and zones are not either.
+    let wanted = match room.peak {
+        Some(peak) => Bytes::new((peak.get() * room.trial.as_secs_f64() * 1.25) as u64),
+        None => TOTAL_UNKNOWN,
+    };
+    let share = Bytes::new(room.most.unwrap_or(TOTAL_MOST).get() / workloads.max(1));
+    let windows = room.window * WINDOWS * files;
+    let total = wanted.max(windows).min(TOTAL_MOST).min(share);
+    let mib = Bytes::from_mib(1).get();
+    Bytes::new(total.get() / files / mib * mib).max(FILE_LEAST).max(workload.block)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::PlannedWorkload;
+    use crate::target::Target;
+
+    fn plan(file_size: Option<Bytes>) -> Plan {
+        let workloads = ["seq-1", "seq-8"].map(|name| Workload::named(name).unwrap());
+        Plan {
+            workloads: workloads.into_iter().map(PlannedWorkload::goal).collect(),
+            file_size,
+            ..Plan::new(Target::Path("/data".into()))
+        }
+    }
+
+    fn room() -> Room {
+        Room {
+            most: Some(Bytes::from_gib(100)),
+            peak: None,
+            trial: Nanos::from_secs(2),
+            window: Bytes::from_mib(64),
+        }
+    }
+
+    fn mib(plan: &Plan, room: &Room) -> Vec<u64> {
+        let sized = with_file_sizes(plan, room);
+        sized.iter().map(|w| w.file_size.unwrap().get() >> 20).collect()
+    }
+
+    #[test]
+    fn files_of_unknown_storage_hold_2_gib() {
+        assert_eq!(mib(&plan(None), &room()), [2048, 256]);
+    }
+
+    #[test]
+    fn files_of_a_model_hold_what_it_can_read() {
+        let room = Room { peak: BytesPerSecond::from_mb(800.0), ..room() };
+        // 800 MB/s × 2 s × 1.25 = 1907 MiB; eight files need four windows each.
+        assert_eq!(mib(&plan(None), &room), [1907, 256]);
+    }
+
+    #[test]
+    fn room_bounds_all_of_them_together() {
+        let room = Room { most: Some(Bytes::from_gib(1)), ..room() };
+        assert_eq!(mib(&plan(None), &room), [512, 64]);
+        let room = Room { most: Some(Bytes::from_mib(8)), ..room };
+        assert_eq!(mib(&plan(None), &room), [16, 16], "never too small to measure");
+    }
+
+    #[test]
+    fn what_was_asked_for_is_taken() {
+        assert_eq!(mib(&plan(Some(Bytes::from_mib(100))), &room()), [100, 100]);
+        let there = Room { most: None, ..room() };
+        assert!(with_file_sizes(&plan(None), &there).iter().all(|w| w.file_size.is_none()));
+    }
+}
