@@ -6,9 +6,10 @@ use std::str::FromStr;
 
 use model::Spec;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, Nanos};
+use units::{Bytes, ParseUnitError};
 
 use crate::error::VdiskError;
+use crate::loop_device::BLOCK;
 
 /// The filesystem on a virtual disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -90,6 +91,45 @@ pub enum Dilation {
     Fixed(f64),
 }
 
+impl Dilation {
+    const MOST: f64 = 10_000.0;
+
+    fn checked(factor: f64) -> Result<Self, VdiskError> {
+        if (1.0..=Self::MOST).contains(&factor) {
+            return Ok(Self::Fixed(factor));
+        }
+        Err(Self::bad(&factor.to_string()))
+    }
+
+    fn bad(value: &str) -> VdiskError {
+        VdiskError::BadValue {
+            key: "dilation",
+            value: value.to_owned(),
+            reason: "use auto or a number from 1 to 10000".to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Dilation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.pad("auto"),
+            Self::Fixed(factor) => write!(f, "{factor}"),
+        }
+    }
+}
+
+impl FromStr for Dilation {
+    type Err = VdiskError;
+
+    fn from_str(text: &str) -> Result<Self, VdiskError> {
+        if text == "auto" {
+            return Ok(Self::Auto);
+        }
+        Self::checked(text.parse().map_err(|_| Self::bad(text))?)
+    }
+}
+
 /// What a virtual disk is to be.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -109,10 +149,203 @@ pub struct Config {
     words: String,
 }
 
+/// The most that a disk takes by default, most of it never written.
+const SIZE_MOST: Bytes = Bytes::from_gib(64);
+
+/// What two cores carry without being late, a server at real-time priority and the programs that
+/// are measured included.
+const KEEPS_UP_BYTES: f64 = 250e6;
+const KEEPS_UP_REQUESTS: f64 = 12e3;
+
+/// The disk's own keys; all others are the model's.
+const OWN_KEYS: [&str; 4] = ["fs", "size", "dilation", "seed"];
+
 impl Config {
+    /// A disk of this model with everything else by default.
+    pub fn new(model: Spec) -> Self {
+        let size = model.capacity().min(SIZE_MOST);
+        Self {
+            words: model.name.clone(),
+            filesystem: Filesystem::default(),
+            size: Bytes::new(size.get() - size.get() % BLOCK.get()),
+            dilation: Dilation::Auto,
+            seed: 1,
+            name: None,
+            model,
+        }
+    }
+
     /// Reads `MODEL[,key=value…]`. The keys `fs`, `size`, `dilation` and `seed` are the disk's
     /// own; the rest override the model's. MODEL is a preset or the path of a TOML file.
+    ///
+    /// # Errors
+    ///
+    /// For a model, key or value that does not exist; a model's error suggests the nearest.
     pub fn parse(words: &str) -> Result<Self, VdiskError> {
-        todo!()
+        let is_own = |word: &&str| {
+            word.split_once('=').is_some_and(|(key, _)| OWN_KEYS.contains(&key.trim()))
+        };
+        let (own, models): (Vec<&str>, Vec<&str>) = words.split(',').partition(is_own);
+        let mut config = Self::new(parse_model(&models)?);
+        config.words = models.join(",");
+        for (key, value) in own.iter().filter_map(|word| word.split_once('=')) {
+            config.set(key.trim(), value.trim())?;
+        }
+        config.check()?;
+        Ok(config)
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<(), VdiskError> {
+        let bad =
+            |key, reason: String| VdiskError::BadValue { key, value: value.to_owned(), reason };
+        match key {
+            "fs" => self.filesystem = value.parse()?,
+            "size" => {
+                let size: Bytes = value
+                    .parse()
+                    .map_err(|error: ParseUnitError| bad("size", error.to_string()))?;
+                self.size = Bytes::new(size.get() - size.get() % BLOCK.get());
+            }
+            "dilation" => self.dilation = value.parse()?,
+            _ => {
+                self.seed = value
+                    .parse()
+                    .map_err(|_| bad("seed", "a seed is a whole number of 0 or more".to_owned()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the disk can be as it is to be.
+    pub(crate) fn check(&self) -> Result<(), VdiskError> {
+        let bad = |reason| Err(VdiskError::BadSize { size: self.size, reason });
+        let least = self.filesystem.maker().map_or(BLOCK, |maker| maker.smallest);
+        if self.size < least {
+            return bad(format!("{} needs {least} at least", self.filesystem));
+        }
+        let capacity = self.model.capacity();
+        if self.size > capacity {
+            return bad(format!("the modelled device has {capacity} only"));
+        }
+        if let Dilation::Fixed(factor) = self.dilation {
+            Dilation::checked(factor)?;
+        }
+        Ok(())
+    }
+
+    /// How many times slower than its model the disk will run.
+    pub fn dilation_factor(&self) -> f64 {
+        match self.dilation {
+            Dilation::Fixed(factor) => factor,
+            Dilation::Auto => {
+                let peak = self.model.peak();
+                automatic(peak.throughput.get(), peak.requests)
+            }
+        }
+    }
+}
+
+/// The dilation at which this machine keeps up with a peak, rounded up to a tenth.
+fn automatic(bytes_per_second: f64, requests_per_second: f64) -> f64 {
+    let needed = (bytes_per_second / KEEPS_UP_BYTES).max(requests_per_second / KEEPS_UP_REQUESTS);
+    // A float that is no number is neither larger nor smaller and gives one.
+    ((needed * 10.0).ceil() / 10.0).max(1.0).min(Dilation::MOST)
+}
+
+fn parse_model(words: &[&str]) -> Result<Spec, VdiskError> {
+    let first = words.first().copied().unwrap_or_default();
+    if !first.ends_with(".toml") && !first.contains('/') {
+        return Ok(Spec::parse(&words.join(","))?);
+    }
+    let path = Path::new(first);
+    let text = std::fs::read_to_string(path).map_err(VdiskError::io("reading", path))?;
+    let mut spec = Spec::from_toml(&text)?;
+    for word in &words[1..] {
+        let (key, value) = word.split_once('=').unwrap_or((word, ""));
+        spec.set(key.trim(), value.trim())?;
+    }
+    Ok(spec)
+}
+
+/// The words that make the same disk again.
+impl fmt::Display for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let size = self.size.to_string().replace(' ', "");
+        let (words, fs, seed) = (&self.words, self.filesystem, self.seed);
+        write!(f, "{words},fs={fs},size={size},dilation={},seed={seed}", self.dilation)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_disk_s_own_keys_are_told_from_the_model_s() {
+        let config = Config::parse("hdd-2008,size=1G,fs=ext4,dilation=2.5,seed=7").unwrap();
+        assert_eq!(config.filesystem, Filesystem::Ext4);
+        assert_eq!(config.size, Bytes::from_gib(1));
+        assert_eq!(config.dilation, Dilation::Fixed(2.5));
+        assert_eq!((config.dilation_factor(), config.seed), (2.5, 7));
+        assert_eq!(config.model, Spec::preset("hdd-2008").unwrap());
+    }
+
+    #[test]
+    fn defaults_are_xfs_sparse_and_automatic() {
+        let config = Config::parse("hdd-2008").unwrap();
+        assert_eq!((config.filesystem, config.size), (Filesystem::Xfs, Bytes::from_gib(64)));
+        assert_eq!((config.dilation, config.seed), (Dilation::Auto, 1));
+    }
+
+    #[test]
+    fn what_is_shown_makes_the_same_disk() {
+        for words in ["hdd-2008", "raid10-2008,chunk=128K,fs=raw,size=96M,dilation=3,seed=0"] {
+            let config = Config::parse(words).unwrap();
+            let again = Config::parse(&config.to_string()).unwrap();
+            assert_eq!(again.to_string(), config.to_string());
+            assert_eq!((again.model, again.size), (config.model, config.size));
+        }
+    }
+
+    #[test]
+    fn bad_words_are_refused_with_what_would_do() {
+        for (words, says) in [
+            ("hdd-2008,fs=fat", "xfs, ext4, ext3, btrfs or raw"),
+            ("hdd-2008,size=10", "has no unit"),
+            ("hdd-2008,size=8M", "xfs needs 300 MiB at least"),
+            ("hdd-2008,size=0", "xfs needs 300 MiB at least"),
+            ("hdd-2008,fs=raw,size=900T", "the modelled device has"),
+            ("hdd-2008,dilation=0.5", "from 1 to 10000"),
+            ("hdd-2008,dilation=nan", "from 1 to 10000"),
+            ("hdd-2008,dilation=fast", "from 1 to 10000"),
+            ("hdd-2008,seed=-1", "whole number"),
+            ("/no/such/model.toml", "/no/such/model.toml"),
+        ] {
+            let error = Config::parse(words).unwrap_err().to_string();
+            assert!(error.contains(says), "{words}: {error}");
+        }
+        for words in ["", "no-such-disk", "hdd-2008,no_such_key=1", "hdd-2008,", ",,,", "=", "\0"] {
+            assert!(Config::parse(words).is_err(), "{words:?} was taken");
+        }
+    }
+
+    #[test]
+    fn a_model_can_come_from_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("mine.toml");
+        std::fs::write(&path, Spec::preset("hdd-2008").unwrap().to_toml()).unwrap();
+        let config = Config::parse(&format!("{},fs=raw", path.display())).unwrap();
+        assert_eq!(config.model, Spec::preset("hdd-2008").unwrap());
+        let again = Config::parse(&config.to_string()).unwrap();
+        assert_eq!(again.model, config.model);
+    }
+
+    #[test]
+    fn dilation_follows_whatever_is_the_harder_to_keep_up_with() {
+        assert_eq!(automatic(100e6, 200.0), 1.0);
+        assert_eq!(automatic(640e6, 200.0), 2.6);
+        assert_eq!(automatic(640e6, 120e3), 10.0);
+        assert_eq!(automatic(f64::NAN, f64::NAN), 1.0);
+        assert_eq!(automatic(f64::INFINITY, 1.0), Dilation::MOST);
     }
 }

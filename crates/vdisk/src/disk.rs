@@ -1,14 +1,30 @@
 //! A virtual disk in the hands of whoever made it.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use host::{DevNo, Dirs};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::config::Config;
+use crate::availability::availability;
+use crate::config::{Config, Filesystem};
+use crate::control::{self, Question};
 use crate::counters::Counters;
 use crate::error::VdiskError;
-use crate::registry::Record;
+use crate::layout::{Home, Job, ServerFacts, read_json, write_json};
+use crate::loop_device;
+use crate::mkfs;
+use crate::registry::{Record, existing};
+use crate::server::{DIR_FLAG, free_memory};
+use crate::teardown::{InUse, take_down};
+
+/// A server that is not ready after so many seconds never will be.
+const START_SECONDS: i64 = 30;
 
 /// How the server is started: a program that calls [`serve_main`](crate::serve_main) with the
 /// arguments that follow `args`.
@@ -32,23 +48,56 @@ pub enum Lifetime {
 /// A virtual disk that is being served.
 #[derive(Debug)]
 pub struct VirtualDisk {
+    home: Home,
     record: Record,
+    devno: DevNo,
+    /// The server, if we started it: its standard input is what tells it that we are there.
+    server: Option<Child>,
+    removed: bool,
 }
 
 impl VirtualDisk {
     /// Makes a disk: starts its server, sets up the loop device, makes the filesystem, mounts it.
+    ///
+    /// # Errors
+    ///
+    /// Where something is missing ([`VdiskError::Unavailable`] says what and which package has
+    /// it), where the name is taken, where memory is short, or where a step fails; nothing is left
+    /// behind then.
     pub fn create(
         dirs: &Dirs,
         config: Config,
         server: &ServerCommand,
         lifetime: Lifetime,
     ) -> Result<Self, VdiskError> {
-        todo!()
+        availability(config.filesystem)?;
+        config.check()?;
+        free_memory().map_or(Ok(()), |free| free.check())?;
+        let home = match &config.name {
+            Some(name) => Home::claim(dirs, name)?,
+            None => Home::claim_numbered(dirs, &config.model.name)?.0,
+        };
+        let mut child = None;
+        match build(&home, &config, server, lifetime, &mut child) {
+            Ok((record, devno)) => Ok(Self { home, record, devno, server: child, removed: false }),
+            Err(error) => {
+                if let Err(left) = take_down(&home, InUse::Force) {
+                    tracing::warn!("after {error}: {left}");
+                }
+                reap(child);
+                Err(error)
+            }
+        }
     }
 
-    /// The kept disk of this name.
+    /// The disk of this name, made by another process or an earlier run.
     pub fn open(dirs: &Dirs, name: &str) -> Result<Self, VdiskError> {
-        todo!()
+        let home = existing(dirs, name)?;
+        let dead = || VdiskError::Dead { name: name.to_owned() };
+        let record: Record = read_json(&home.record())?.ok_or_else(dead)?;
+        control::counters(&home)?;
+        let devno = devno_of(&record.device)?;
+        Ok(Self { home, record, devno, server: None, removed: false })
     }
 
     /// What was made, with every setting that it got.
@@ -73,7 +122,7 @@ impl VirtualDisk {
 
     /// The number of its block device.
     pub fn devno(&self) -> DevNo {
-        todo!()
+        self.devno
     }
 
     /// What to measure on: the mount point, or the device of a raw disk.
@@ -89,21 +138,165 @@ impl VirtualDisk {
     /// Whether the model's times are kept. Off, every request is served at once: for laying out
     /// files. A new disk is timed.
     pub fn set_timing(&self, on: bool) -> Result<(), VdiskError> {
-        todo!()
+        control::tell(&self.home, Question::Timing { on })
     }
 
     /// What the disk has counted so far.
     pub fn counters(&self) -> Result<Counters, VdiskError> {
-        todo!()
+        control::counters(&self.home)
     }
 
     /// Begins to count anew.
     pub fn reset_counters(&self) -> Result<(), VdiskError> {
-        todo!()
+        control::tell(&self.home, Question::Reset)
     }
 
     /// Unmounts it, ends its server and leaves nothing behind.
-    pub fn remove(self) -> Result<(), VdiskError> {
-        todo!()
+    ///
+    /// # Errors
+    ///
+    /// [`VdiskError::Busy`] while somebody uses the filesystem. The disk then goes on working, or,
+    /// if it dies with its creator, is taken down by force a moment later.
+    pub fn remove(mut self) -> Result<(), VdiskError> {
+        take_down(&self.home, InUse::Refuse)?;
+        self.removed = true;
+        reap(self.server.take());
+        Ok(())
     }
+}
+
+impl Drop for VirtualDisk {
+    fn drop(&mut self) {
+        let ours = self.server.is_some() && self.record.dies_with_creator;
+        if ours && !self.removed {
+            if let Err(error) = take_down(&self.home, InUse::Force) {
+                tracing::warn!("virtual disk {} was not removed: {error}", self.record.name);
+            }
+            reap(self.server.take());
+        }
+    }
+}
+
+/// Waits for a server that is about to end. Its standard input is closed first, which would make
+/// it end if nothing else did.
+fn reap(server: Option<Child>) {
+    if let Some(mut server) = server {
+        drop(server.stdin.take());
+        if let Err(error) = server.wait() {
+            tracing::debug!("the server's end was not seen: {error}");
+        }
+    }
+}
+
+/// Builds the disk from the bottom up.
+fn build(
+    home: &Home,
+    config: &Config,
+    command: &ServerCommand,
+    lifetime: Lifetime,
+    child: &mut Option<Child>,
+) -> Result<(Record, DevNo), VdiskError> {
+    let job = Job {
+        model: config.model.to_toml(),
+        size: config.size,
+        dilation: config.dilation_factor(),
+        seed: config.seed,
+        dies_with_creator: lifetime == Lifetime::DiesWithMe,
+    };
+    write_json(&home.job(), &job)?;
+    let server = start_server(home, command, lifetime, child)?;
+    let device = loop_device::attach(&home.disk_file())?;
+    let queue = loop_device::set_up_queue(device.number(), config.model.host())?;
+    mkfs::make(config.filesystem, &device.path())?;
+    let mountpoint = mount(home, config.filesystem, &device.path())?;
+    let devno = devno_of(&device.path())?;
+    let record = Record {
+        name: home.name(),
+        words: config.to_string(),
+        model: job.model,
+        filesystem: config.filesystem,
+        size: job.size,
+        dilation: job.dilation,
+        seed: job.seed,
+        pid: server.pid,
+        device: device.path(),
+        loop_number: device.number(),
+        mountpoint,
+        queue,
+        realtime: server.realtime,
+        dies_with_creator: job.dies_with_creator,
+    };
+    write_json(&home.record(), &record)?;
+    control::tell(home, Question::Timing { on: true })?;
+    control::tell(home, Question::Reset)?;
+    Ok((record, devno))
+}
+
+fn start_server(
+    home: &Home,
+    command: &ServerCommand,
+    lifetime: Lifetime,
+    child: &mut Option<Child>,
+) -> Result<ServerFacts, VdiskError> {
+    let log_path = home.log();
+    let log = File::create(&log_path).map_err(VdiskError::io("making", &log_path))?;
+    let stdin = match lifetime {
+        Lifetime::DiesWithMe => Stdio::piped(),
+        Lifetime::Kept => Stdio::null(),
+    };
+    let started = Command::new(&command.program)
+        .args(&command.args)
+        .arg(DIR_FLAG)
+        .arg(home.dir())
+        .stdin(stdin)
+        .stdout(Stdio::piped())
+        .stderr(log)
+        .spawn()
+        .map_err(VdiskError::io("starting", &command.program))?;
+    let stdout = child.insert(started).stdout.take();
+    let ready = stdout.is_some_and(says_ready);
+    let facts = read_json(&home.server_facts())?.filter(|_| ready);
+    if facts.is_none() {
+        // It may hang; what it has set up is then taken down without it.
+        let _ = child.as_mut().map(Child::kill);
+    }
+    facts.ok_or_else(|| VdiskError::Server { name: home.name(), message: home.last_words() })
+}
+
+/// Waits for the server's one line.
+fn says_ready(mut stdout: ChildStdout) -> bool {
+    let patience = Timespec { tv_sec: START_SECONDS, tv_nsec: 0 };
+    let mut fds = [PollFd::from_borrowed_fd(stdout.as_fd(), PollFlags::IN)];
+    loop {
+        match poll(&mut fds, Some(&patience)) {
+            Ok(1..) => return matches!(stdout.read(&mut [0; 64]), Ok(1..)),
+            Err(rustix::io::Errno::INTR) => {}
+            _ => return false,
+        }
+    }
+}
+
+fn mount(home: &Home, fs: Filesystem, device: &Path) -> Result<Option<PathBuf>, VdiskError> {
+    if fs == Filesystem::Raw {
+        return Ok(None);
+    }
+    let target = home.mountpoint();
+    sys::mounts::mount(device, &target, fs.name()).map_err(|error| {
+        match error.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
+            Some(rustix::io::Errno::NODEV) => {
+                crate::Unavailable::NoFilesystem { filesystem: fs }.into()
+            }
+            _ => VdiskError::io("mounting", &target)(error),
+        }
+    })?;
+    // What mounting left in memory is written now, while that costs no time.
+    let root = File::open(&target).map_err(VdiskError::io("opening", &target))?;
+    rustix::fs::syncfs(&root)
+        .map_err(|error| VdiskError::io("writing out", &target)(error.into()))?;
+    Ok(Some(target))
+}
+
+fn devno_of(device: &Path) -> Result<DevNo, VdiskError> {
+    let meta = std::fs::metadata(device).map_err(VdiskError::io("looking at", device))?;
+    Ok(DevNo::from_raw(meta.rdev()))
 }

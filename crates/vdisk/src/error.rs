@@ -51,7 +51,7 @@ pub enum VdiskError {
         name: String,
     },
     /// There is none of that name.
-    #[error("there is no virtual disk {name}; {}", known(.known))]
+    #[error("there is no virtual disk {name}; {}", those_known(.known))]
     NoSuchDisk {
         /// The name asked for.
         name: String,
@@ -148,6 +148,6 @@ impl VdiskError {
     }
 }
 
-fn known(names: &[String]) -> String {
+fn those_known(names: &[String]) -> String {
     if names.is_empty() { "there are none".to_owned() } else { format!("there are {names:?}") }
 }

@@ -20,12 +20,16 @@
 
 mod availability;
 mod config;
+mod control;
 mod counters;
 mod disk;
 mod error;
+mod layout;
 mod loop_device;
+mod mkfs;
 mod registry;
 mod server;
+mod teardown;
 
 pub use availability::{Unavailable, availability};
 pub use config::{Config, Dilation, Filesystem};

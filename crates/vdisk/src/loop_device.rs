@@ -1,7 +1,24 @@
 //! The loop device over the FUSE file, and its queue.
+//!
+//! What is written here under `/sys` belongs to a device that we have just made and that ends with
+//! the disk; so there is nothing to keep in a journal and nothing to restore.
 
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use model::HostLimits;
 use serde::{Deserialize, Serialize};
+use sys::loopdev::LoopDevice;
 use units::{Bytes, Kib};
+
+use crate::error::VdiskError;
+use crate::server::LARGEST_REQUEST;
+
+/// Logical blocks of the device: direct I/O to a FUSE file works in any, but 512-byte blocks would
+/// let a filesystem make smaller requests than disks of today have.
+pub(crate) const BLOCK: Bytes = Bytes::from_kib(4);
 
 /// How the queue of a virtual disk's block device is set up; read back after writing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,4 +35,104 @@ pub struct QueueSettings {
     pub scheduler: String,
     /// The read-ahead that this kernel gives a fresh loop device; the disk starts with it.
     pub read_ahead: Kib,
+}
+
+/// Sets up a loop device over the file of a disk.
+pub(crate) fn attach(file: &Path) -> Result<LoopDevice, VdiskError> {
+    let backing = File::options()
+        .read(true)
+        .write(true)
+        .open(file)
+        .map_err(VdiskError::io("opening", file))?;
+    LoopDevice::attach(backing.as_fd(), BLOCK)
+        .map_err(VdiskError::io("setting up a loop device over", file))
+}
+
+/// Gives the device's queue the depth and request size of the model, and no scheduler, which
+/// would order what is the model's to order.
+pub(crate) fn set_up_queue(device: u32, host: &HostLimits) -> Result<QueueSettings, VdiskError> {
+    let queue = Queue { dir: PathBuf::from(format!("/sys/block/loop{device}/queue")) };
+    let read_ahead = queue.read_number("read_ahead_kb")?;
+    // The order matters: another scheduler gives the queue another depth, and another request
+    // size gives the device another read-ahead.
+    queue.try_write("scheduler", "none");
+    let requests = host.nr_requests as u64;
+    if queue.read_number("nr_requests")? != requests {
+        queue.try_write("nr_requests", &requests.to_string());
+    }
+    let hardware = Bytes::from_kib(queue.read_number("max_hw_sectors_kb")?);
+    let size = host.max_request.min(LARGEST_REQUEST).min(hardware).max(BLOCK);
+    queue.write("max_sectors_kb", &size.to_kib_floor().get().to_string())?;
+    queue.write("read_ahead_kb", &read_ahead.to_string())?;
+    Ok(QueueSettings {
+        requests: queue.read_number("nr_requests")?,
+        requests_wanted: requests,
+        request_size: Bytes::from_kib(queue.read_number("max_sectors_kb")?),
+        request_size_wanted: host.max_request,
+        scheduler: chosen(&queue.read("scheduler")?),
+        read_ahead: Kib::new(queue.read_number("read_ahead_kb")?),
+    })
+}
+
+/// The queue's directory in sysfs.
+struct Queue {
+    dir: PathBuf,
+}
+
+impl Queue {
+    fn read(&self, attribute: &str) -> Result<String, VdiskError> {
+        let path = self.dir.join(attribute);
+        let text = fs::read_to_string(&path).map_err(VdiskError::io("reading", &path))?;
+        Ok(text.trim().to_owned())
+    }
+
+    fn read_number(&self, attribute: &str) -> Result<u64, VdiskError> {
+        let bad = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+        self.read(attribute)?
+            .parse()
+            .map_err(|error| VdiskError::io("reading", &self.dir.join(attribute))(bad(error)))
+    }
+
+    fn write(&self, attribute: &str, value: &str) -> Result<(), VdiskError> {
+        let path = self.dir.join(attribute);
+        fs::write(&path, value).map_err(VdiskError::io("writing", &path))
+    }
+
+    /// For what the kernel may limit or not offer: the record says what came of it.
+    fn try_write(&self, attribute: &str, value: &str) {
+        if let Err(error) = self.write(attribute, value) {
+            tracing::debug!("{value} was not taken: {error}");
+        }
+    }
+}
+
+/// The one in brackets: `[none] mq-deadline kyber`.
+fn chosen(text: &str) -> String {
+    let inside = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    inside.map_or(text, |(chosen, _)| chosen).to_owned()
+}
+
+/// The loop devices over files in `dir`, whatever state they are in, and whoever set them up.
+pub(crate) fn over_files_in(dir: &Path) -> Vec<PathBuf> {
+    let Ok(blocks) = fs::read_dir("/sys/block") else { return Vec::new() };
+    blocks
+        .flatten()
+        .filter(|block| {
+            let file = fs::read_to_string(block.path().join("loop/backing_file"));
+            file.is_ok_and(|file| Path::new(file.trim_end_matches('\n')).starts_with(dir))
+        })
+        .map(|block| Path::new("/dev").join(block.file_name()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scheduler_is_the_one_in_brackets() {
+        assert_eq!(chosen("[none] mq-deadline kyber bfq"), "none");
+        assert_eq!(chosen("none [mq-deadline]"), "mq-deadline");
+        assert_eq!(chosen("none"), "none");
+    }
 }

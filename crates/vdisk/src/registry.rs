@@ -1,5 +1,7 @@
 //! The virtual disks of this machine: list, show, remove.
 
+use std::fs;
+use std::io;
 use std::path::PathBuf;
 
 use host::Dirs;
@@ -7,9 +9,12 @@ use serde::{Deserialize, Serialize};
 use units::Bytes;
 
 use crate::config::Filesystem;
+use crate::control;
 use crate::counters::Counters;
 use crate::error::VdiskError;
+use crate::layout::{Home, folder, read_json};
 use crate::loop_device::QueueSettings;
+use crate::teardown::{InUse, take_down};
 
 /// What is written down about a virtual disk, beside it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,6 +37,8 @@ pub struct Record {
     pub pid: u32,
     /// The block device.
     pub device: PathBuf,
+    /// The number of the loop device: 3 for `/dev/loop3`.
+    pub loop_number: u32,
     /// The mount point; `None` for a raw disk.
     pub mountpoint: Option<PathBuf>,
     /// How the block device's queue was set up.
@@ -54,6 +61,17 @@ pub enum DiskState {
     Dead,
 }
 
+impl DiskState {
+    /// One word for a table.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Unfinished => "unfinished",
+            Self::Serving => "serving",
+            Self::Dead => "dead",
+        }
+    }
+}
+
 /// One virtual disk in a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Listing {
@@ -69,16 +87,83 @@ pub struct Listing {
 
 /// All virtual disks under these directories, by name.
 pub fn list(dirs: &Dirs) -> Result<Vec<Listing>, VdiskError> {
-    todo!()
+    names(dirs)?.iter().map(|name| Ok(look_at(&Home::of(dirs, name)?))).collect()
 }
 
 /// The virtual disk of this name.
 pub fn show(dirs: &Dirs, name: &str) -> Result<Listing, VdiskError> {
-    todo!()
+    Ok(look_at(&existing(dirs, name)?))
 }
 
 /// Removes the disk of this name, whatever state it is in: unmounts it, releases its loop device,
 /// ends its server, removes its directory.
 pub fn remove(dirs: &Dirs, name: &str) -> Result<(), VdiskError> {
-    todo!()
+    take_down(&existing(dirs, name)?, InUse::Refuse)
+}
+
+/// Where the disk of this name is, if there is one.
+pub(crate) fn existing(dirs: &Dirs, name: &str) -> Result<Home, VdiskError> {
+    let home = Home::of(dirs, name)?;
+    if home.exists() {
+        return Ok(home);
+    }
+    Err(VdiskError::NoSuchDisk { name: name.to_owned(), known: names(dirs)? })
+}
+
+fn names(dirs: &Dirs) -> Result<Vec<String>, VdiskError> {
+    let folder = folder(dirs);
+    let entries = match fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(VdiskError::io("reading", &folder)(error)),
+    };
+    let mut names: Vec<String> = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| Home::of(dirs, name).is_ok_and(|home| home.exists()))
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+fn look_at(home: &Home) -> Listing {
+    // A record that cannot be read is as good as none: what matters is that the disk is shown.
+    let record: Option<Record> = read_json(&home.record()).ok().flatten();
+    let counters = control::counters(home).ok();
+    let state = match (&counters, &record) {
+        (Some(_), Some(_)) => DiskState::Serving,
+        (_, None) => DiskState::Unfinished,
+        (None, Some(_)) => DiskState::Dead,
+    };
+    Listing { name: home.name(), state, record, counters }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_without_server_is_listed_and_can_be_removed() {
+        let base = tempfile::tempdir().unwrap();
+        let dirs = Dirs::under(base.path());
+        assert_eq!(list(&dirs).unwrap(), []);
+        let home = Home::claim(&dirs, "left-over").unwrap();
+        fs::write(home.log(), "it began well").unwrap();
+        let disks = list(&dirs).unwrap();
+        assert_eq!(disks.len(), 1);
+        assert_eq!((&*disks[0].name, disks[0].state), ("left-over", DiskState::Unfinished));
+        remove(&dirs, "left-over").unwrap();
+        assert_eq!(list(&dirs).unwrap(), []);
+    }
+
+    #[test]
+    fn an_unknown_name_is_told_the_known_ones() {
+        let base = tempfile::tempdir().unwrap();
+        let dirs = Dirs::under(base.path());
+        let error = show(&dirs, "one").unwrap_err().to_string();
+        assert!(error.ends_with("there are none"), "{error}");
+        Home::claim(&dirs, "two").unwrap();
+        let error = remove(&dirs, "one").unwrap_err().to_string();
+        assert!(error.contains("two"), "{error}");
+    }
 }

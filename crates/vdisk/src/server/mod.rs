@@ -1,13 +1,264 @@
 //! The process that serves a virtual disk.
 
-use std::ffi::OsString;
+mod engine;
+mod fuse;
+mod histogram;
+mod store;
+mod tally;
+mod waiting;
 
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, mpsc};
+use std::thread;
+
+use fuser::{MountOption, Session};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use sys::{process, realtime};
+use tracing::{debug, warn};
+
+pub(crate) use fuse::LARGEST_REQUEST;
+pub(crate) use store::free_memory;
+
+use crate::control::{self, Answer, Question};
 use crate::error::VdiskError;
+use crate::layout::{Home, Job, ServerFacts, read_json, write_json};
+use crate::teardown::{self, InUse};
+use engine::Engine;
+use fuse::{Disk, DiskFs};
+use store::Store;
+
+/// Before everything but what the kernel itself runs at the default of 50; the timer before the
+/// threads that take requests.
+const TIMER_PRIORITY: i32 = 20;
+const WORKER_PRIORITY: i32 = 10;
+
+/// The arguments that a server takes after those of its `ServerCommand`.
+pub(crate) const DIR_FLAG: &str = "--dir";
+const CLEAN_FLAG: &str = "--clean";
 
 /// The body of the hidden verb `foreread vdisk serve`: serves one disk until it is unmounted or
 /// its creator is gone. `args` are those that follow [`ServerCommand::args`].
 ///
 /// [`ServerCommand::args`]: crate::ServerCommand
 pub fn serve_main(args: impl IntoIterator<Item = OsString>) -> Result<(), VdiskError> {
-    todo!()
+    let mut args = args.into_iter();
+    let (mut dir, mut clean) = (None, false);
+    while let Some(arg) = args.next() {
+        if arg == DIR_FLAG {
+            dir = args.next();
+        } else if arg == CLEAN_FLAG {
+            clean = true;
+        }
+    }
+    let dir = dir.ok_or_else(|| VdiskError::BadValue {
+        key: DIR_FLAG,
+        value: String::new(),
+        reason: "this is for foreread itself; use `foreread vdisk create`".to_owned(),
+    })?;
+    let home = Home::at(PathBuf::from(dir));
+    // Ctrl-C in the creator's terminal is the creator's affair. Fails where it is so already.
+    let _ = process::leave_session();
+    if clean { teardown::take_down(&home, InUse::Force) } else { serve(&home) }
+}
+
+fn serve(home: &Home) -> Result<(), VdiskError> {
+    let job: Job = read_json(&home.job())?
+        .ok_or_else(|| VdiskError::NoSuchDisk { name: home.name(), known: Vec::new() })?;
+    std::env::set_current_dir("/").map_err(VdiskError::io("going to", Path::new("/")))?;
+    if let Err(error) = realtime::lock_memory() {
+        warn!("memory is not locked, paging may make the disk late: {error}");
+    }
+    let device = model::Spec::from_toml(&job.model)?.build(job.seed)?;
+    let engine = Engine::new(device, job.dilation).map_err(VdiskError::system("making a timer"))?;
+    let disk = Arc::new(Disk { engine, store: Store::new(job.size)? });
+    let session = mount(home, &disk)?;
+    let signals = watch_signals().map_err(VdiskError::system("watching for signals"))?;
+    let (ended, realtime) =
+        start_threads(&disk, session).map_err(VdiskError::system("starting threads"))?;
+    let listener = control::listen(home)?;
+    announce(home, realtime)?;
+    let events = Events { listener, ended, signals, lifeline: job.dies_with_creator };
+    let outcome = watch(&events, &disk);
+    disk.engine.stop();
+    outcome
+}
+
+fn mount(home: &Home, disk: &Arc<Disk>) -> Result<Session<DiskFs>, VdiskError> {
+    let mut config = fuser::Config::default();
+    config.mount_options = vec![
+        MountOption::FSName("foreread".to_owned()),
+        MountOption::Subtype("foreread".to_owned()),
+    ];
+    // Two at least, so that one can take requests while the other copies a megabyte.
+    let cpus = thread::available_parallelism().map_or(1, usize::from);
+    config.n_threads = Some(cpus.clamp(2, 4));
+    config.clone_fd = true;
+    let target = home.fuse();
+    Session::new(DiskFs::new(disk.clone()), &target, &config)
+        .map_err(VdiskError::io("mounting FUSE at", &target))
+}
+
+/// Starts the timer and the FUSE threads. Gives a socket that is closed when FUSE has ended, and
+/// whether both run at real-time priority.
+fn start_threads(disk: &Arc<Disk>, session: Session<DiskFs>) -> io::Result<(UnixStream, bool)> {
+    let (ended, end) = UnixStream::pair()?;
+    let (report, reports) = mpsc::channel();
+    let timer = (disk.clone(), report.clone());
+    thread::Builder::new().name("vdisk-timer".to_owned()).spawn(move || {
+        let (disk, report) = timer;
+        let _ = report.send(realtime::run_first(TIMER_PRIORITY).and(realtime::exact_timers()));
+        disk.engine.run_timer(|due| disk.answer(due));
+    })?;
+    thread::Builder::new().name("vdisk-fuse".to_owned()).spawn(move || {
+        // The threads that the session starts inherit the priority.
+        let _ = report.send(realtime::run_first(WORKER_PRIORITY));
+        drop(report);
+        if let Err(error) = session.run() {
+            warn!("FUSE ended: {error}");
+        }
+        drop(end);
+    })?;
+    let mut realtime = true;
+    for outcome in reports.iter().take(2) {
+        if let Err(error) = outcome {
+            warn!("no real-time priority, other programs may make the disk late: {error}");
+            realtime = false;
+        }
+    }
+    Ok((ended, realtime))
+}
+
+/// A socket that becomes readable when a signal asks us to end.
+fn watch_signals() -> io::Result<UnixStream> {
+    let (receive, send) = UnixStream::pair()?;
+    for signal in [SIGTERM, SIGINT, SIGHUP] {
+        signal_hook::low_level::pipe::register(signal, send.try_clone()?)?;
+    }
+    Ok(receive)
+}
+
+/// Writes down who serves, and tells the creator that it may go on.
+fn announce(home: &Home, realtime: bool) -> Result<(), VdiskError> {
+    let pid = std::process::id();
+    let started = process::start_time(pid).ok().flatten().unwrap_or_default();
+    let connection = connection_of(&home.fuse())?;
+    let facts = ServerFacts { pid, started, connection, realtime };
+    write_json(&home.server_facts(), &facts)?;
+    // A creator that has gone meanwhile is noticed by other means.
+    let _ = io::stdout().write_all(b"ready\n").and_then(|()| io::stdout().flush());
+    Ok(())
+}
+
+/// The number of the FUSE connection, from the table of mounts: asking the filesystem itself
+/// would be a question to ourselves.
+fn connection_of(mountpoint: &Path) -> Result<u32, VdiskError> {
+    let table = Path::new("/proc/self/mountinfo");
+    let text = std::fs::read_to_string(table).map_err(VdiskError::io("reading", table))?;
+    host::parse_mountinfo(&text)
+        .iter()
+        .rev()
+        .find(|info| info.mount.point == mountpoint)
+        .map(|info| info.device.minor)
+        .ok_or_else(|| {
+            VdiskError::io("finding the mount", mountpoint)(io::ErrorKind::NotFound.into())
+        })
+}
+
+/// What the main thread of the server waits for.
+struct Events {
+    listener: UnixListener,
+    /// Closed when FUSE is unmounted or its connection is cut.
+    ended: UnixStream,
+    signals: UnixStream,
+    /// Whether the end of standard input is the end of the creator.
+    lifeline: bool,
+}
+
+/// Answers questions until FUSE has ended. When the creator is gone, or a signal or a question
+/// says so, starts the process that takes the disk down, which in turn ends FUSE.
+fn watch(events: &Events, disk: &Disk) -> Result<(), VdiskError> {
+    let mut cleaner: Option<Child> = None;
+    loop {
+        let happened = wait(events, cleaner.is_some()).map_err(VdiskError::system("waiting"))?;
+        if happened.ended {
+            return Ok(());
+        }
+        let mut end = happened.end;
+        if happened.question {
+            control::serve_one(&events.listener, |question| answer(disk, question, &mut end));
+        }
+        match &mut cleaner {
+            None if end => cleaner = Some(start_cleaner()?),
+            None => {}
+            Some(child) => {
+                if let Ok(Some(status)) = child.try_wait() {
+                    debug!("the cleaner has ended: {status}");
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
+struct Happened {
+    ended: bool,
+    end: bool,
+    question: bool,
+}
+
+fn wait(events: &Events, ending: bool) -> io::Result<Happened> {
+    let stdin = io::stdin();
+    let mut fds = [
+        PollFd::new(&events.ended, PollFlags::IN),
+        PollFd::new(&events.listener, PollFlags::IN),
+        PollFd::from_borrowed_fd(events.signals.as_fd(), PollFlags::IN),
+        PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN),
+    ];
+    // Once the end has begun, what asked for it would be ready for ever.
+    let watched = if ending { 2 } else { 3 + usize::from(events.lifeline) };
+    let step = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+    match poll(&mut fds[..watched], ending.then_some(&step)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+    let creator_gone = ready[3] && is_at_end(stdin);
+    Ok(Happened { ended: ready[0], question: ready[1], end: ready[2] || creator_gone })
+}
+
+/// Reads past whatever the creator may have sent.
+fn is_at_end(mut stdin: io::Stdin) -> bool {
+    !matches!(stdin.read(&mut [0; 64]), Ok(1..))
+}
+
+fn answer(disk: &Disk, question: Question, end: &mut bool) -> Answer {
+    match question {
+        Question::Counters => {
+            let mut counters = disk.engine.counters();
+            counters.stored = disk.store.stored();
+            return Answer::Counters(Box::new(counters));
+        }
+        Question::Reset => disk.engine.reset_counters(),
+        Question::Timing { on } => disk.set_timing(on),
+        Question::Shutdown => *end = true,
+    }
+    Answer::Done
+}
+
+/// Starts this program once more, to take the disk down while this process goes on serving it.
+fn start_cleaner() -> Result<Child, VdiskError> {
+    let this = Path::new("/proc/self/exe");
+    Command::new(this)
+        .args(std::env::args_os().skip(1))
+        .arg(CLEAN_FLAG)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .map_err(VdiskError::io("starting", this))
 }

@@ -1,0 +1,212 @@
+//! Talking to the server of a disk: one line of JSON each way over a socket in its directory.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::counters::Counters;
+use crate::error::VdiskError;
+use crate::layout::Home;
+
+/// A server that does not answer for so long hangs.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The longest line that either side reads.
+const LONGEST_LINE: u64 = 64 << 10;
+
+/// What a server is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "ask", rename_all = "snake_case")]
+pub(crate) enum Question {
+    /// What have you counted?
+    Counters,
+    /// Begin to count anew.
+    Reset,
+    /// Keep the model's times, or answer at once.
+    Timing {
+        /// Whether to keep them.
+        on: bool,
+    },
+    /// Remove the disk.
+    Shutdown,
+}
+
+/// What it answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "snake_case")]
+pub(crate) enum Answer {
+    /// What was counted.
+    Counters(Box<Counters>),
+    /// It is done.
+    Done,
+    /// The question was not understood.
+    Error {
+        /// Why.
+        message: String,
+    },
+}
+
+/// Asks the server of the disk at `home`.
+pub(crate) fn ask(home: &Home, question: Question) -> Result<Answer, VdiskError> {
+    let name = home.name();
+    let broken = |error: io::Error| VdiskError::Control {
+        name: name.clone(),
+        message: format!("its server does not answer: {error}"),
+    };
+    let stream = match connect(home) {
+        Ok(stream) => stream,
+        Err(error) if is_nobody(&error) => return Err(VdiskError::Dead { name: name.clone() }),
+        Err(error) => return Err(broken(error)),
+    };
+    let reply = exchange(stream, question).map_err(broken)?;
+    match serde_json::from_str(&reply) {
+        Ok(Answer::Error { message }) => Err(VdiskError::Control { name, message }),
+        Ok(answer) => Ok(answer),
+        Err(error) => Err(broken(error.into())),
+    }
+}
+
+/// Asks and expects nothing but that it is done.
+pub(crate) fn tell(home: &Home, question: Question) -> Result<(), VdiskError> {
+    match ask(home, question)? {
+        Answer::Done => Ok(()),
+        other => Err(VdiskError::Control {
+            name: home.name(),
+            message: format!("{other:?} is no answer to {question:?}"),
+        }),
+    }
+}
+
+/// What the server has counted.
+pub(crate) fn counters(home: &Home) -> Result<Counters, VdiskError> {
+    match ask(home, Question::Counters)? {
+        Answer::Counters(counters) => Ok(*counters),
+        other => Err(VdiskError::Control {
+            name: home.name(),
+            message: format!("{other:?} are no counters"),
+        }),
+    }
+}
+
+fn is_nobody(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound)
+}
+
+fn exchange(mut stream: UnixStream, question: Question) -> io::Result<String> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut line = serde_json::to_string(&question)?;
+    line.push('\n');
+    stream.write_all(line.as_bytes())?;
+    read_line(&stream)
+}
+
+fn read_line(stream: &UnixStream) -> io::Result<String> {
+    let mut line = String::new();
+    BufReader::new(stream.take(LONGEST_LINE)).read_line(&mut line)?;
+    if line.ends_with('\n') { Ok(line) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
+
+/// The socket by a path that is short whatever the directory's is: 107 bytes is all that a
+/// socket's address holds.
+fn short_path(home: &Home) -> io::Result<(File, PathBuf)> {
+    let dir = File::open(home.dir())?;
+    let socket = home.socket();
+    let name = socket.file_name().unwrap_or_default();
+    let path = PathBuf::from(format!("/proc/self/fd/{}", dir.as_raw_fd())).join(name);
+    Ok((dir, path))
+}
+
+fn connect(home: &Home) -> io::Result<UnixStream> {
+    let (_dir, path) = short_path(home)?;
+    UnixStream::connect(path)
+}
+
+/// The server's end of the socket; one question at a time.
+pub(crate) fn listen(home: &Home) -> Result<UnixListener, VdiskError> {
+    let socket = home.socket();
+    let bind = || {
+        let (_dir, path) = short_path(home)?;
+        UnixListener::bind(path)
+    };
+    bind().map_err(VdiskError::io("making the control socket", &socket))
+}
+
+/// Takes one connection, answers its one question. What the other side does wrong is its problem.
+pub(crate) fn serve_one(listener: &UnixListener, answer: impl FnOnce(Question) -> Answer) {
+    let serve = || -> io::Result<()> {
+        let (mut stream, _) = listener.accept()?;
+        stream.set_read_timeout(Some(Duration::from_secs(1)))?;
+        stream.set_write_timeout(Some(Duration::from_secs(1)))?;
+        let line = read_line(&stream)?;
+        let reply = match serde_json::from_str(&line) {
+            Ok(question) => answer(question),
+            Err(error) => Answer::Error { message: error.to_string() },
+        };
+        let mut line = serde_json::to_string(&reply)?;
+        line.push('\n');
+        stream.write_all(line.as_bytes())
+    };
+    if let Err(error) = serve() {
+        tracing::debug!("a control connection failed: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn home() -> (tempfile::TempDir, Home) {
+        let base = tempfile::tempdir().unwrap();
+        let deep = base.path().join("d".repeat(120));
+        std::fs::create_dir(&deep).unwrap();
+        (base, Home::at(deep))
+    }
+
+    #[test]
+    fn questions_get_their_answers_even_from_a_long_path() {
+        let (_base, home) = home();
+        let listener = listen(&home).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                serve_one(&listener, |question| {
+                    assert_eq!(question, Question::Timing { on: true });
+                    Answer::Done
+                });
+                serve_one(&listener, |_| {
+                    Answer::Counters(Box::new(Counters { reads: 7, ..Counters::default() }))
+                });
+                serve_one(&listener, |_| Answer::Error { message: "no".to_owned() });
+            });
+            tell(&home, Question::Timing { on: true }).unwrap();
+            assert_eq!(counters(&home).unwrap().reads, 7);
+            let error = tell(&home, Question::Reset).unwrap_err();
+            assert!(matches!(error, VdiskError::Control { message, .. } if message == "no"));
+        });
+    }
+
+    #[test]
+    fn a_server_that_is_gone_is_dead() {
+        let (_base, home) = home();
+        assert!(matches!(ask(&home, Question::Counters), Err(VdiskError::Dead { .. })));
+        drop(listen(&home).unwrap());
+        assert!(matches!(ask(&home, Question::Counters), Err(VdiskError::Dead { .. })));
+    }
+
+    #[test]
+    fn nonsense_gets_an_error_and_does_no_harm() {
+        let (_base, home) = home();
+        let listener = listen(&home).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| serve_one(&listener, |_| unreachable!("not a question")));
+            let mut stream = connect(&home).unwrap();
+            stream.write_all(b"{\"ask\":\"nonsense\"}\n").unwrap();
+            assert!(read_line(&stream).unwrap().contains("\"error\""));
+        });
+    }
+}

@@ -1,0 +1,269 @@
+//! The FUSE filesystem: one directory with one file, the disk.
+
+use std::cell::RefCell;
+use std::ffi::OsStr;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use fuser::{
+    Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
+    KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty,
+    ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request, WriteFlags,
+};
+use model::RequestKind;
+use sys::sparse::Refused;
+use tracing::warn;
+use units::Bytes;
+
+use super::engine::{Ask, Due, Engine};
+use super::store::Store;
+use crate::layout::DISK_FILE;
+
+/// The largest request that FUSE makes with the kernel's default limit of 256 pages.
+pub(crate) const LARGEST_REQUEST: Bytes = Bytes::from_mib(1);
+
+/// Requests that the kernel lets this filesystem have at once. Twelve by default, which would be
+/// the queue depth of every model; this is more than any loop device sends.
+const MAX_BACKGROUND: u16 = 512;
+
+/// Nothing about the file ever changes.
+const FOREVER: Duration = Duration::from_secs(1 << 30);
+
+const ROOT: INodeNo = INodeNo::ROOT;
+const DISK: INodeNo = INodeNo(2);
+
+/// What is needed to answer a request later.
+#[derive(Debug)]
+pub(crate) enum Token {
+    Read { reply: ReplyData, offset: Bytes, length: Bytes },
+    Write { reply: ReplyWrite, length: u32 },
+    Flush { reply: ReplyEmpty },
+}
+
+/// The disk as the threads of the server share it.
+#[derive(Debug)]
+pub(crate) struct Disk {
+    pub(crate) engine: Engine<Token>,
+    pub(crate) store: Store,
+}
+
+thread_local! {
+    /// Reused by each FUSE thread, so that a request allocates nothing.
+    static DUE: RefCell<Vec<Due<Token>>> = RefCell::new(Vec::with_capacity(64));
+}
+
+impl Disk {
+    /// Answers one request, now.
+    pub(crate) fn answer(&self, due: Due<Token>) {
+        match due.token {
+            Token::Read { reply, offset, length } => self.answer_read(reply, offset, length),
+            Token::Write { reply, length } => reply.written(length),
+            Token::Flush { reply } => reply.ok(),
+        }
+        self.engine.answered(due.times);
+    }
+
+    /// The kernel copies straight from the disk's memory.
+    fn answer_read(&self, reply: ReplyData, offset: Bytes, length: Bytes) {
+        let mut reply = Some(reply);
+        let send = |bytes: &[u8]| reply.take().map(|reply| reply.data(bytes));
+        if self.store.read(offset, length, send).is_none() {
+            if let Some(reply) = reply {
+                reply.error(Errno::EIO);
+            }
+        }
+    }
+
+    /// Switches the model's times on or off and answers what must not wait any longer.
+    pub(crate) fn set_timing(&self, on: bool) {
+        let mut due = Vec::new();
+        self.engine.set_timing(on, &mut due);
+        due.into_iter().for_each(|due| self.answer(due));
+    }
+
+    fn submit(&self, ask: Ask, token: Token) {
+        DUE.with_borrow_mut(|due| {
+            self.engine.submit(ask, token, due);
+            for ready in due.drain(..) {
+                self.answer(ready);
+            }
+        });
+    }
+}
+
+/// What FUSE calls.
+#[derive(Debug)]
+pub(crate) struct DiskFs {
+    disk: Arc<Disk>,
+    born: SystemTime,
+}
+
+impl DiskFs {
+    pub(crate) fn new(disk: Arc<Disk>) -> Self {
+        Self { disk, born: SystemTime::now() }
+    }
+
+    fn attributes(&self, inode: INodeNo) -> FileAttr {
+        let is_disk = inode == DISK;
+        let size = if is_disk { self.disk.store.size() } else { Bytes::ZERO };
+        FileAttr {
+            ino: inode,
+            size: size.get(),
+            blocks: size.to_sectors_floor().get(),
+            atime: self.born,
+            mtime: self.born,
+            ctime: self.born,
+            crtime: self.born,
+            kind: if is_disk { FileType::RegularFile } else { FileType::Directory },
+            perm: if is_disk { 0o600 } else { 0o700 },
+            nlink: if is_disk { 1 } else { 2 },
+            uid: 0,
+            gid: 0,
+            rdev: 0,
+            blksize: 4096,
+            flags: 0,
+        }
+    }
+}
+
+impl Filesystem for DiskFs {
+    fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        let refused = |value: u32| io::Error::other(format!("FUSE allows {value} only"));
+        let small = |value: u16| refused(value.into());
+        // With asynchronous direct I/O the loop device sends on without waiting for answers.
+        config
+            .add_capabilities(InitFlags::FUSE_ASYNC_DIO)
+            .map_err(|_| io::Error::other("this kernel's FUSE has no asynchronous direct I/O"))?;
+        config.set_max_write(LARGEST_REQUEST.get() as u32).map_err(refused)?;
+        config.set_max_background(MAX_BACKGROUND).map_err(small)?;
+        config.set_congestion_threshold(MAX_BACKGROUND).map_err(small)?;
+        Ok(())
+    }
+
+    fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        if parent == ROOT && name == DISK_FILE {
+            reply.entry(&FOREVER, &self.attributes(DISK), Generation(0));
+        } else {
+            reply.error(Errno::ENOENT);
+        }
+    }
+
+    fn getattr(&self, _request: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        reply.attr(&FOREVER, &self.attributes(ino));
+    }
+
+    fn open(&self, _request: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        if ino != DISK {
+            return reply.error(Errno::EISDIR);
+        }
+        let flags = FopenFlags::FOPEN_DIRECT_IO
+            | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES
+            | FopenFlags::FOPEN_NOFLUSH;
+        reply.opened(FileHandle(0), flags);
+    }
+
+    fn read(
+        &self,
+        _request: &Request,
+        _ino: INodeNo,
+        _fh: FileHandle,
+        offset: u64,
+        size: u32,
+        _flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let (offset, length) = (Bytes::new(offset), Bytes::new(size.into()));
+        let ask = Ask { kind: RequestKind::Read, offset, length };
+        self.disk.submit(ask, Token::Read { reply, offset, length });
+    }
+
+    /// The data is taken at once, as FUSE lends it for this call only; the answer waits.
+    fn write(
+        &self,
+        _request: &Request,
+        _ino: INodeNo,
+        _fh: FileHandle,
+        offset: u64,
+        data: &[u8],
+        _write_flags: WriteFlags,
+        _flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let offset = Bytes::new(offset);
+        match self.disk.store.write(offset, data) {
+            Ok(()) => {
+                let length = data.len() as u32;
+                let ask =
+                    Ask { kind: RequestKind::Write, offset, length: Bytes::new(length.into()) };
+                self.disk.submit(ask, Token::Write { reply, length });
+            }
+            Err(Refused::Memory) => {
+                warn!("memory is short: a write of {} bytes was refused", data.len());
+                self.disk.engine.tally.refused();
+                reply.error(Errno::ENOSPC);
+            }
+            Err(Refused::Range) => reply.error(Errno::EIO),
+        }
+    }
+
+    fn fsync(&self, _request: &Request, _ino: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        let ask = Ask { kind: RequestKind::Flush, offset: Bytes::ZERO, length: Bytes::ZERO };
+        self.disk.submit(ask, Token::Flush { reply });
+    }
+
+    /// Discards and writing zeroes without sending them; both only ask for zeroes here, since the
+    /// file never changes its size.
+    fn fallocate(
+        &self,
+        _request: &Request,
+        _ino: INodeNo,
+        _fh: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        const KEEP_SIZE: i32 = 1;
+        const PUNCH_HOLE: i32 = 2;
+        const ZERO_RANGE: i32 = 16;
+        if mode & !KEEP_SIZE == PUNCH_HOLE || mode & !KEEP_SIZE == ZERO_RANGE {
+            self.disk.store.punch(Bytes::new(offset), Bytes::new(length));
+            reply.ok();
+        } else {
+            reply.error(Errno::EOPNOTSUPP);
+        }
+    }
+
+    fn readdir(
+        &self,
+        _request: &Request,
+        ino: INodeNo,
+        _fh: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        if ino != ROOT {
+            return reply.error(Errno::ENOTDIR);
+        }
+        let entries = [
+            (ROOT, FileType::Directory, "."),
+            (ROOT, FileType::Directory, ".."),
+            (DISK, FileType::RegularFile, DISK_FILE),
+        ];
+        for (next, (inode, kind, name)) in (1u64..).zip(entries).skip(offset as usize) {
+            if reply.add(inode, next, kind, name) {
+                break;
+            }
+        }
+        reply.ok();
+    }
+
+    fn statfs(&self, _request: &Request, _ino: INodeNo, reply: ReplyStatfs) {
+        let blocks = self.disk.store.size().get() / 4096;
+        let free = blocks - self.disk.store.stored().get() / 4096;
+        reply.statfs(blocks, free, free, 1, 0, 4096, 255, 4096);
+    }
+}

@@ -1,0 +1,143 @@
+//! What was written to the disk, kept in memory.
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
+use sys::sparse::{Refused, SparseMemory};
+use units::Bytes;
+
+use crate::error::VdiskError;
+
+/// Memory is asked for from the system's point of view after every so much of new data.
+const STEP: Bytes = Bytes::from_mib(64);
+
+/// The disk's contents, and how much more the machine can hold.
+#[derive(Debug)]
+pub(crate) struct Store {
+    memory: SparseMemory,
+    /// Bytes that may be taken before free memory is looked at again.
+    granted: Mutex<u64>,
+}
+
+impl Store {
+    pub(crate) fn new(size: Bytes) -> Result<Self, VdiskError> {
+        let memory =
+            SparseMemory::new(size).map_err(VdiskError::system("reserving memory for the disk"))?;
+        Ok(Self { memory, granted: Mutex::new(0) })
+    }
+
+    pub(crate) fn size(&self) -> Bytes {
+        self.memory.length()
+    }
+
+    pub(crate) fn stored(&self) -> Bytes {
+        self.memory.stored()
+    }
+
+    /// Hands the bytes at `offset` on, as many of `length` as there are before the end.
+    pub(crate) fn read<R>(
+        &self,
+        offset: Bytes,
+        length: Bytes,
+        f: impl FnOnce(&[u8]) -> R,
+    ) -> Option<R> {
+        let length = length.min(self.size().saturating_sub(offset));
+        self.memory.read(offset.min(self.size()), length, f)
+    }
+
+    pub(crate) fn write(&self, offset: Bytes, data: &[u8]) -> Result<(), Refused> {
+        self.memory.write(offset, data, |bytes| self.grant(bytes.get(), free_memory))
+    }
+
+    pub(crate) fn punch(&self, offset: Bytes, length: Bytes) {
+        self.memory.punch(offset, length);
+    }
+
+    /// Whether `bytes` more may be taken: in steps of [`STEP`], each only while enough is free.
+    fn grant(&self, bytes: u64, free: impl Fn() -> Option<Free>) -> bool {
+        let mut granted = self.granted.lock().unwrap_or_else(PoisonError::into_inner);
+        if *granted < bytes {
+            let step = STEP.get().max(bytes);
+            // Without /proc nothing is known, and the kernel must do the refusing.
+            if free().is_some_and(|free| !free.allows(step)) {
+                return false;
+            }
+            *granted = step;
+        }
+        *granted -= bytes;
+        true
+    }
+}
+
+/// The memory of the machine.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Free {
+    total: u64,
+    available: u64,
+}
+
+impl Free {
+    /// What is left to the rest of the machine: a twentieth of memory, 256 MiB at least.
+    fn reserve(self) -> u64 {
+        (self.total / 20).max(256 << 20)
+    }
+
+    fn allows(self, bytes: u64) -> bool {
+        self.available >= self.reserve() + bytes
+    }
+
+    /// Whether there is room for a disk to begin with.
+    pub(crate) fn check(self) -> Result<(), VdiskError> {
+        if self.allows(STEP.get()) {
+            return Ok(());
+        }
+        let needed = Bytes::new(self.reserve()) + STEP;
+        Err(VdiskError::Memory { needed, free: Bytes::new(self.available) })
+    }
+}
+
+/// Total and available memory, or `None` where `/proc` does not say.
+pub(crate) fn free_memory() -> Option<Free> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let kib = |key: &str| -> Option<u64> {
+        let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+        line.trim_start_matches(':').split_whitespace().next()?.parse().ok()
+    };
+    Some(Free { total: kib("MemTotal")? << 10, available: kib("MemAvailable")? << 10 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    #[test]
+    fn memory_is_granted_until_the_reserve_is_reached() {
+        let store = Store::new(Bytes::from_gib(64)).unwrap();
+        let plenty = || Some(Free { total: 20 * GIB, available: 10 * GIB });
+        let short = || Some(Free { total: 20 * GIB, available: GIB + (64 << 20) - 1 });
+        assert!(store.grant(4096, plenty));
+        // What was granted before may still be used.
+        assert!(store.grant(32 << 20, short));
+        assert!(!store.grant(64 << 20, short));
+        assert!(store.grant(64 << 20, plenty));
+        assert!(store.grant(4096, || None));
+    }
+
+    #[test]
+    fn a_machine_without_memory_is_told_what_a_disk_needs() {
+        let error = Free { total: GIB, available: 256 << 20 }.check().unwrap_err().to_string();
+        assert!(error.contains("256 MiB of memory is too little"), "{error}");
+        assert!(error.contains("320 MiB at least"), "{error}");
+        assert!(Free { total: GIB, available: GIB }.check().is_ok());
+    }
+
+    #[test]
+    fn reads_stop_at_the_end() {
+        let store = Store::new(Bytes::from_mib(1)).unwrap();
+        let near_end = Bytes::from_mib(1) - Bytes::new(10);
+        assert_eq!(store.read(near_end, Bytes::from_kib(4), <[u8]>::len), Some(10));
+        assert_eq!(store.read(Bytes::from_gib(1), Bytes::from_kib(4), <[u8]>::len), Some(0));
+    }
+}

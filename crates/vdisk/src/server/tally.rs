@@ -1,0 +1,111 @@
+//! Counting requests while they are served.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use model::RequestKind;
+use units::{Bytes, Nanos};
+
+use super::histogram::Histogram;
+use crate::counters::{Counters, LATENESS_FLOOR, LATENESS_SHARE, Lateness};
+
+/// Counters that the threads of the server add to without a lock.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    since: AtomicU64,
+    reads: AtomicU64,
+    writes: AtomicU64,
+    flushes: AtomicU64,
+    read_bytes: AtomicU64,
+    written_bytes: AtomicU64,
+    timed: AtomicU64,
+    spoiled: AtomicU64,
+    refused: AtomicU64,
+    lateness: Histogram,
+    service: Histogram,
+}
+
+impl Tally {
+    pub(crate) fn new() -> Self {
+        let zero = AtomicU64::default;
+        Self {
+            since: AtomicU64::new(sys::realtime::now().get()),
+            reads: zero(),
+            writes: zero(),
+            flushes: zero(),
+            read_bytes: zero(),
+            written_bytes: zero(),
+            timed: zero(),
+            spoiled: zero(),
+            refused: zero(),
+            lateness: Histogram::new(),
+            service: Histogram::new(),
+        }
+    }
+
+    /// A request has come.
+    pub(crate) fn arrived(&self, kind: RequestKind, length: Bytes) {
+        let (requests, bytes) = match kind {
+            RequestKind::Read => (&self.reads, Some(&self.read_bytes)),
+            RequestKind::Write => (&self.writes, Some(&self.written_bytes)),
+            RequestKind::Flush => (&self.flushes, None),
+        };
+        requests.fetch_add(1, Ordering::Relaxed);
+        if let Some(bytes) = bytes {
+            bytes.fetch_add(length.get(), Ordering::Relaxed);
+        }
+    }
+
+    /// A request that should have taken `service` was answered `late`.
+    pub(crate) fn answered(&self, service: Nanos, late: Nanos) {
+        self.timed.fetch_add(1, Ordering::Relaxed);
+        self.lateness.add(late);
+        self.service.add(service);
+        if late > service.scaled(LATENESS_SHARE).max(LATENESS_FLOOR) {
+            self.spoiled.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A write was refused for want of memory.
+    pub(crate) fn refused(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Begins anew.
+    pub(crate) fn clear(&self) {
+        for counter in [
+            &self.reads,
+            &self.writes,
+            &self.flushes,
+            &self.read_bytes,
+            &self.written_bytes,
+            &self.timed,
+            &self.spoiled,
+            &self.refused,
+        ] {
+            counter.store(0, Ordering::Relaxed);
+        }
+        self.lateness.clear();
+        self.service.clear();
+        self.since.store(sys::realtime::now().get(), Ordering::Relaxed);
+    }
+
+    /// Fills in what is counted here.
+    pub(crate) fn read_into(&self, counters: &mut Counters) {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        counters.elapsed = sys::realtime::now().saturating_sub(Nanos::new(get(&self.since)));
+        counters.reads = get(&self.reads);
+        counters.writes = get(&self.writes);
+        counters.flushes = get(&self.flushes);
+        counters.read_bytes = Bytes::new(get(&self.read_bytes));
+        counters.written_bytes = Bytes::new(get(&self.written_bytes));
+        counters.timed = get(&self.timed);
+        counters.spoiled = get(&self.spoiled);
+        counters.refused_writes = get(&self.refused);
+        counters.service_p50 = self.service.quantile(0.5);
+        counters.lateness = Lateness {
+            p50: self.lateness.quantile(0.5),
+            p99: self.lateness.quantile(0.99),
+            max: self.lateness.max(),
+        };
+    }
+}

@@ -1,0 +1,193 @@
+//! Taking a virtual disk down, from whatever state it is in.
+//!
+//! The work is done by a process that is not the server: unmounting writes to the disk and waits
+//! for it. A disk that answers is taken down in order. From one that does not, the FUSE connection
+//! is cut first: then everything that waits for it fails, and the same steps go through.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal};
+use sys::lock::Lock;
+use sys::{loopdev, mounts, process};
+
+use crate::control::{self, Question};
+use crate::error::VdiskError;
+use crate::layout::{Home, ServerFacts, read_json};
+use crate::loop_device;
+
+/// How long to wait for what takes a moment: an unmount while a probe of udev has the device open,
+/// a loop device that is released when the last user has gone, a server that ends.
+const PATIENCE: Duration = Duration::from_secs(5);
+const STEP: Duration = Duration::from_millis(10);
+
+/// What to do if somebody uses the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InUse {
+    /// Leave it as it is and say so.
+    Refuse,
+    /// Take it from under them: its creator is gone.
+    Force,
+}
+
+/// Unmounts the disk, releases its loop device, ends its server and removes its directory. That
+/// there is nothing left to do is fine.
+pub(crate) fn take_down(home: &Home, in_use: InUse) -> Result<(), VdiskError> {
+    let Some(parent) = home.dir().parent().filter(|parent| parent.is_dir()) else { return Ok(()) };
+    let lock = parent.join(".lock");
+    let _lock = Lock::take(&lock).map_err(VdiskError::io("locking", &lock))?;
+    if !home.exists() {
+        return Ok(());
+    }
+    let server = read_json::<ServerFacts>(&home.server_facts()).ok().flatten();
+    let was_timed = control::counters(home).map(|counters| counters.timing);
+    match &was_timed {
+        Ok(_) => control::tell(home, Question::Timing { on: false })?,
+        Err(_) => cut(server.as_ref()),
+    }
+    if let Err(error) = unmount(&home.mountpoint(), in_use) {
+        if let Ok(on) = was_timed {
+            control::tell(home, Question::Timing { on })?;
+        }
+        return Err(error);
+    }
+    release_loop_devices(home, in_use, server.as_ref())?;
+    unmount_fuse(home, server.as_ref())?;
+    end_server(server.as_ref());
+    remove_files(home)
+}
+
+/// Makes all I/O of the disk fail, now and from now on.
+fn cut(server: Option<&ServerFacts>) {
+    if let Some(server) = server {
+        let abort = format!("/sys/fs/fuse/connections/{}/abort", server.connection);
+        // Not there if the connection has gone, or where that filesystem is not mounted; then it
+        // is the end of the server that cuts it.
+        if fs::write(abort, "1").is_err() {
+            kill(server);
+        }
+    }
+}
+
+fn unmount(target: &Path, in_use: InUse) -> Result<(), VdiskError> {
+    let start = Instant::now();
+    while is_mounted(target) {
+        match mounts::unmount(target) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                if start.elapsed() < PATIENCE {
+                    std::thread::sleep(STEP);
+                } else if in_use == InUse::Refuse {
+                    return Err(VdiskError::Busy { path: target.to_owned() });
+                } else {
+                    mounts::detach(target).map_err(VdiskError::io("detaching", target))?;
+                }
+            }
+            Err(error) if !is_mounted(target) => {
+                tracing::debug!("{} was unmounted by somebody else: {error}", target.display());
+            }
+            Err(error) => return Err(VdiskError::io("unmounting", target)(error)),
+        }
+    }
+    Ok(())
+}
+
+fn is_mounted(target: &Path) -> bool {
+    let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    host::parse_mountinfo(&table).iter().any(|info| info.mount.point == target)
+}
+
+fn release_loop_devices(
+    home: &Home,
+    in_use: InUse,
+    server: Option<&ServerFacts>,
+) -> Result<(), VdiskError> {
+    let release_all = || -> Result<Vec<PathBuf>, VdiskError> {
+        let devices = loop_device::over_files_in(home.dir());
+        for device in &devices {
+            loopdev::release(device).map_err(VdiskError::io("releasing", device))?;
+        }
+        Ok(devices)
+    };
+    let mut devices = release_all()?;
+    let gone = || loop_device::over_files_in(home.dir()).is_empty();
+    if devices.is_empty() || wait_until(PATIENCE, gone) {
+        return Ok(());
+    }
+    if in_use == InUse::Force {
+        cut(server);
+        devices = release_all()?;
+        if wait_until(PATIENCE, gone) {
+            return Ok(());
+        }
+    }
+    let path = devices.pop().unwrap_or_else(|| home.dir().to_owned());
+    Err(VdiskError::Busy { path })
+}
+
+fn unmount_fuse(home: &Home, server: Option<&ServerFacts>) -> Result<(), VdiskError> {
+    let target = home.fuse();
+    if unmount(&target, InUse::Refuse).is_ok() {
+        return Ok(());
+    }
+    cut(server);
+    unmount(&target, InUse::Force)
+}
+
+/// The server ends by itself when its filesystem is unmounted.
+fn end_server(server: Option<&ServerFacts>) {
+    let Some(server) = server else { return };
+    if !wait_until(PATIENCE, || !is_alive(server)) {
+        kill(server);
+        wait_until(PATIENCE, || !is_alive(server));
+    }
+}
+
+fn is_alive(server: &ServerFacts) -> bool {
+    process::start_time(server.pid).is_ok_and(|started| started == Some(server.started))
+}
+
+fn kill(server: &ServerFacts) {
+    let Some(pid) = i32::try_from(server.pid).ok().and_then(Pid::from_raw) else { return };
+    // The descriptor holds on to one process: if it is the server, then it is the server that is
+    // killed, and nobody who got its number meanwhile.
+    let flags = rustix::process::PidfdFlags::empty();
+    let Ok(handle) = rustix::process::pidfd_open(pid, flags) else { return };
+    if is_alive(server) {
+        if let Err(error) = rustix::process::pidfd_send_signal(handle, Signal::KILL) {
+            tracing::debug!("the server {} was not killed: {error}", server.pid);
+        }
+    }
+}
+
+/// Removes what we put there, and nothing else.
+fn remove_files(home: &Home) -> Result<(), VdiskError> {
+    let absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    for file in home.files() {
+        match fs::remove_file(&file) {
+            Err(error) if !absent(&error) => return Err(VdiskError::io("removing", &file)(error)),
+            _ => {}
+        }
+    }
+    for dir in [home.fuse(), home.mountpoint(), home.dir().to_owned()] {
+        match fs::remove_dir(&dir) {
+            Err(error) if !absent(&error) => return Err(VdiskError::io("removing", &dir)(error)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Whether `condition` comes true in time.
+fn wait_until(patience: Duration, condition: impl Fn() -> bool) -> bool {
+    let start = Instant::now();
+    while !condition() {
+        if start.elapsed() > patience {
+            return false;
+        }
+        std::thread::sleep(STEP);
+    }
+    true
+}
