@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-use units::{Bytes, Sectors};
+use units::{Bytes, SECTOR_BYTES};
 
 use crate::{HostError, Root};
 
@@ -117,25 +117,26 @@ pub fn device_facts(root: &Root, device: DevNo) -> Result<DeviceFacts, HostError
     // Only the disk has a queue; a partition shares it.
     let queue = |name: &str| format!("{disk_dir}/queue/{name}");
     let flag = |path: String| root.number_if_present(path).map(|number| number != 0);
-    let kib = |name: &str| root.number_if_present(queue(name)).map(Bytes::from_kib);
-    let bytes = |name: &str| root.number_if_present(queue(name)).map(Bytes::new);
+    let amount = |path: String, unit: u64| {
+        root.number_if_present(path).and_then(|n| n.checked_mul(unit)).map(Bytes::new)
+    };
     let text = |path: String| root.read(path).ok().filter(|text| !text.is_empty());
     Ok(DeviceFacts {
         device,
         name: device_name(root, device),
         disk: (disk != device).then_some(disk),
         kind: kind(root, &dir).to_owned(),
-        size: root.number_if_present(format!("{dir}/size")).map(|n| Sectors::new(n).to_bytes()),
+        size: amount(format!("{dir}/size"), SECTOR_BYTES),
         model: model(root, &disk_dir),
         label: text(format!("{dir}/dm/name")),
         rotational: flag(queue("rotational")),
         read_only: flag(format!("{dir}/ro")),
         scheduler: text(queue("scheduler")).map(|text| active_scheduler(&text)),
         nr_requests: root.number_if_present(queue("nr_requests")),
-        max_sectors: kib("max_sectors_kb"),
-        optimal_io_size: bytes("optimal_io_size"),
-        logical_block_size: bytes("logical_block_size"),
-        read_ahead: kib("read_ahead_kb"),
+        max_sectors: amount(queue("max_sectors_kb"), 1024),
+        optimal_io_size: amount(queue("optimal_io_size"), 1),
+        logical_block_size: amount(queue("logical_block_size"), 1),
+        read_ahead: amount(queue("read_ahead_kb"), 1024),
         diskseq: root.number_if_present(format!("{disk_dir}/diskseq")),
         backing_file: text(format!("{dir}/loop/backing_file")),
         members: members(root, device),

@@ -197,7 +197,9 @@ fn memory_and_made_up_files_are_refused() {
         .mount("0:61", "/tmp", "tmpfs", "tmpfs")
         .mount("0:62", "/proc", "proc", "proc")
         .mount("0:63", "/tank", "zfs", "tank");
-    for (path, word) in [("/tmp/x", "memory"), ("/proc/1", "makes its files up"), ("/tank", "prefetch")] {
+    for (path, word) in
+        [("/tmp/x", "memory"), ("/proc/1", "makes its files up"), ("/tank", "prefetch")]
+    {
         let error = refused(&tree, path);
         assert!(matches!(error, HostError::NoBackingDevice { .. }), "{error}");
         let text = error.to_string();
@@ -244,6 +246,10 @@ fn hostile_trees_give_errors_and_no_panic() {
     let tree = Tree::new().disk("sdb", "8:16").mount("8:16", "/data", "xfs", "/dev/sdb");
     tree.file("sys/devices/virtual/block/sdb/stat", "one two");
     let storage = resolved(&tree, "/data");
+    tree.file("sys/devices/virtual/block/sdb/size", "18446744073709551615");
+    tree.file("sys/devices/virtual/block/sdb/queue/max_sectors_kb", "18446744073709551615");
+    let facts = device_facts(&tree.root(), storage.devices[0]).expect("facts");
+    assert_eq!((facts.size, facts.max_sectors), (None, None));
     let error = storage.stat(&tree.root()).expect_err("no numbers");
     assert!(matches!(error, HostError::Malformed { .. }), "{error}");
     tree.file("sys/devices/virtual/block/sdb/partition", "1\n");

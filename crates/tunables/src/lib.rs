@@ -18,7 +18,7 @@ mod tenure;
 mod value;
 mod vary;
 
-pub use access::{read, write};
+pub use access::{check_writable, read};
 pub use error::TunableError;
 pub use guard::{GuardCommand, guard_main};
 pub use identity::Identity;

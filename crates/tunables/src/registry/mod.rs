@@ -41,7 +41,7 @@ pub struct Checked {
 }
 
 /// A setting of the kernel. It knows its names, its unit, its file and what may be put there;
-/// reading, writing and undoing are the same for all ([`crate::read`], [`crate::write()`]).
+/// reading, writing and undoing are the same for all ([`crate::read`], [`crate::Tenure`]).
 pub trait Tunable: Sync {
     /// Its name on the command line: `read_ahead`.
     fn name(&self) -> &'static str;
@@ -69,7 +69,7 @@ pub trait Tunable: Sync {
     fn to_json(&self, value: &Value) -> serde_json::Value;
 
     /// Reads what [`Tunable::to_json`] gave.
-    fn from_json(&self, json: &serde_json::Value) -> Result<Value, TunableError>;
+    fn read_json(&self, json: &serde_json::Value) -> Result<Value, TunableError>;
 
     /// Checks a value, and rounds it as the kernel would.
     fn validate(&self, value: &Value, page: PageSize) -> Result<Checked, TunableError>;
@@ -90,7 +90,112 @@ impl fmt::Debug for dyn Tunable {
     }
 }
 
-/// The tunable of this name or alias.
-pub fn find(_name: &str) -> Result<&'static dyn Tunable, TunableError> {
-    todo!()
+/// The tunable of this name, JSON key or alias.
+pub fn find(name: &str) -> Result<&'static dyn Tunable, TunableError> {
+    let wanted = name.trim().to_ascii_lowercase().replace('-', "_");
+    let named = REGISTRY.iter().find(|tunable| names(**tunable).any(|known| known == wanted));
+    named
+        .copied()
+        .ok_or_else(|| TunableError::Unknown { name: name.to_owned(), hint: hint(&wanted) })
+}
+
+/// The tunable that a journal or JSON names: by its one name, exactly.
+pub(crate) fn find_exactly(name: &str) -> Option<&'static dyn Tunable> {
+    REGISTRY.iter().find(|tunable| tunable.name() == name).copied()
+}
+
+fn names(tunable: &'static dyn Tunable) -> impl Iterator<Item = &'static str> {
+    [tunable.name(), tunable.json_key()].into_iter().chain(tunable.aliases().iter().copied())
+}
+
+/// Suggests the nearest name if one is near, or lists all.
+fn hint(wanted: &str) -> String {
+    let nearest = REGISTRY
+        .iter()
+        .flat_map(|tunable| names(*tunable).map(|known| (distance(wanted, known), tunable.name())))
+        .min();
+    match nearest {
+        Some((edits, name)) if edits <= wanted.chars().count().max(2) / 2 => {
+            format!(": did you mean {name}?")
+        }
+        _ => {
+            let all: Vec<&str> = REGISTRY.iter().map(|tunable| tunable.name()).collect();
+            format!("; there are: {}", all.join(", "))
+        }
+    }
+}
+
+/// How many letters must be put in, taken out or changed to make one word the other.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, letter) in a.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, other) in b.iter().enumerate() {
+            let changed = diagonal + usize::from(letter != *other);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn names_are_found_and_typing_errors_mended() {
+        for name in ["read_ahead", "read-ahead", "RA", "read_ahead_kb", "read_ahead_kib"] {
+            assert_eq!(find(name).expect(name).name(), "read_ahead");
+        }
+        let text = |name: &str| find(name).expect_err(name).to_string();
+        assert_eq!(
+            text("read_ahed"),
+            r#"there is no tunable "read_ahed": did you mean read_ahead?"#
+        );
+        assert_eq!(
+            text("swappiness"),
+            r#"there is no tunable "swappiness"; there are: read_ahead"#
+        );
+    }
+
+    #[test]
+    fn every_entry_keeps_the_contract() {
+        let mut seen = BTreeSet::new();
+        for tunable in REGISTRY {
+            for name in names(*tunable).collect::<BTreeSet<_>>() {
+                assert!(seen.insert(name), "{name} is given twice");
+            }
+            assert!(!tunable.summary().ends_with('.'));
+            let site = Site { bdi: BdiId::new("8:0").expect("a bdi"), devices: Vec::new() };
+            let file = tunable.file(&site);
+            assert!(file.starts_with("/sys") || file.starts_with("/proc"), "{}", file.display());
+        }
+        assert!(REGISTRY.is_sorted_by_key(|tunable| tunable.order()));
+    }
+
+    #[test]
+    fn distance_counts_edits() {
+        assert_eq!(distance("", "abc"), 3);
+        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(distance("same", "same"), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn any_name_is_survived(name in "\\PC*") {
+            let _ = find(&name);
+        }
+
+        #[test]
+        fn distance_is_the_same_both_ways(a in "[a-c]{0,6}", b in "[a-c]{0,6}") {
+            prop_assert_eq!(distance(&a, &b), distance(&b, &a));
+            prop_assert_eq!(distance(&a, &b) == 0, a == b);
+        }
+    }
 }
