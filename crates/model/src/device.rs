@@ -30,6 +30,22 @@ pub struct Request {
     pub length: Bytes,
 }
 
+/// The longest request that a model takes as it is; a longer one is cut to this.
+const LENGTH_MAX: u64 = 1 << 30;
+
+impl Request {
+    /// First byte and length of the part that lies on a device of this size.
+    pub(crate) fn extent(&self, capacity: Bytes) -> (u64, u64) {
+        let offset = self.offset.get().min(capacity.get());
+        (offset, self.length.get().min(capacity.get() - offset).min(LENGTH_MAX))
+    }
+}
+
+/// `span` after `at`, or the end of time.
+pub(crate) fn after(at: Nanos, span: Nanos) -> Nanos {
+    Nanos::new(at.get().saturating_add(span.get()))
+}
+
 /// The end of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
@@ -52,6 +68,27 @@ pub struct Counters {
     pub cache_hits: u64,
     /// Time for which the device was at work; for a device of many parts, summed over them.
     pub busy: Nanos,
+}
+
+impl Counters {
+    /// Notes a request that was handed over.
+    pub(crate) fn count(&mut self, length: u64) {
+        self.requests += 1;
+        self.bytes = Bytes::new(self.bytes.get().saturating_add(length));
+    }
+
+    /// Notes a span of work.
+    pub(crate) fn work(&mut self, span: u64) {
+        self.busy = after(self.busy, Nanos::new(span));
+    }
+
+    /// Adds what a part of this device did inside it.
+    pub(crate) fn with_part(mut self, part: Self) -> Self {
+        self.seeks += part.seeks;
+        self.cache_hits += part.cache_hits;
+        self.busy = after(self.busy, part.busy);
+        self
+    }
 }
 
 /// A model of a device: requests in, completions out, no clock inside.

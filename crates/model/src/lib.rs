@@ -5,11 +5,21 @@
 //! number that does not follow from the seed; so the simulator and the virtual disk, which works
 //! in real time, run the same code and get the same times.
 
+mod agenda;
+pub mod array;
+pub mod controller;
 mod device;
 pub mod drive;
+pub mod flash;
+mod jitter;
+pub mod layout;
 mod presets;
+pub mod score;
+mod slots;
 mod spec;
+pub mod volume;
+pub mod zero;
 
 pub use device::{Completion, Counters, Device, Request, RequestId, RequestKind};
 pub use presets::{Preset, presets};
-pub use spec::{HostLimits, Peak, Spec, SpecError};
+pub use spec::{DeviceSpec, HostLimits, Peak, Spec, SpecError};

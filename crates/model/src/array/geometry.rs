@@ -1,0 +1,187 @@
+//! Where the bytes of an array lie on its members.
+
+use super::spec::{ArraySpec, Level};
+
+/// A run of bytes on one column of the array (a member, or the members that mirror it).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    /// Column; for parity levels the member itself.
+    pub(super) column: usize,
+    /// First byte on the member.
+    pub(super) offset: u64,
+    /// Bytes.
+    pub(super) length: u64,
+}
+
+/// A row of a parity array: what of it a request covers, and where its parity is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row {
+    pub(super) number: u64,
+    /// First and last byte of the request inside the row's data, the last one excluded.
+    pub(super) from: u64,
+    pub(super) to: u64,
+}
+
+/// How many data columns there are, how they are filled, and how large the whole is.
+#[derive(Clone, Debug)]
+pub(super) struct Geometry {
+    level: Level,
+    members: u64,
+    chunk: u64,
+    /// Columns that hold data in each row.
+    data: u64,
+    /// Members that hold parity in each row.
+    pub(super) parity: u64,
+    /// Members that hold the same column.
+    pub(super) copies: u64,
+    pub(super) capacity: u64,
+}
+
+impl Geometry {
+    /// The geometry of a valid array whose members have this size.
+    pub(super) fn new(spec: &ArraySpec, member: u64) -> Self {
+        let members = spec.members as u64;
+        let (data, parity, copies) = match spec.level {
+            Level::Raid0 => (members, 0, 1),
+            Level::Raid1 => (1, 0, members),
+            Level::Raid10 => (members / 2, 0, 2),
+            Level::Raid5 => (members - 1, 1, 1),
+            Level::Raid6 => (members - 2, 2, 1),
+        };
+        let chunk = if spec.level == Level::Raid1 { member.max(1) } else { spec.chunk.get() };
+        let usable = (member - member % chunk).saturating_mul(data);
+        Self { level: spec.level, members, chunk, data, parity, copies, capacity: usable }
+    }
+
+    /// What one member holds before the next one follows.
+    pub(super) fn chunk(&self) -> u64 {
+        self.chunk
+    }
+
+    /// The chunk-wise pieces of a range, in its order, on columns (with parity levels: members).
+    pub(super) fn list(&self, offset: u64, length: u64) -> Vec<Piece> {
+        let mut list = Vec::new();
+        let (mut at, end) = (offset, offset + length);
+        while at < end {
+            let chunk = at / self.chunk;
+            let within = at % self.chunk;
+            let taken = (self.chunk - within).min(end - at);
+            let (row, column) = (chunk / self.data, chunk % self.data);
+            let column = self.member_of(row, column);
+            list.push(Piece { column, offset: row * self.chunk + within, length: taken });
+            at += taken;
+        }
+        list
+    }
+
+    /// The rows that a range touches.
+    pub(super) fn rows(&self, offset: u64, length: u64) -> impl Iterator<Item = Row> + use<> {
+        let width = self.chunk * self.data;
+        let end = offset + length;
+        (offset / width..end.div_ceil(width)).map(move |number| {
+            let start = number * width;
+            Row { number, from: offset.max(start) - start, to: end.min(start + width) - start }
+        })
+    }
+
+    /// The parity pieces of a row that go with a part of its data: what that part covers within
+    /// a chunk, or the whole chunk if it reaches over a chunk's end.
+    pub(super) fn parity_list(&self, row: Row) -> Vec<Piece> {
+        let (from, to) = if row.from / self.chunk == (row.to - 1) / self.chunk {
+            (row.from % self.chunk, (row.to - 1) % self.chunk + 1)
+        } else {
+            (0, self.chunk)
+        };
+        let offset = row.number * self.chunk + from;
+        (0..self.parity)
+            .map(|index| self.parity_member(row.number, index))
+            .map(|column| Piece { column, offset, length: to - from })
+            .collect()
+    }
+
+    /// Whether a request covers all data of a row.
+    pub(super) fn is_whole(&self, row: Row) -> bool {
+        row.from == 0 && row.to == self.chunk * self.data
+    }
+
+    /// The first byte of a row's data.
+    pub(super) fn row_start(&self, row: Row) -> u64 {
+        row.number * self.chunk * self.data
+    }
+
+    /// Bytes of data in a row.
+    pub(super) fn row_length(&self) -> u64 {
+        self.chunk * self.data
+    }
+
+    /// The left-symmetric order of md: parity moves one member to the left with each row, and
+    /// data begins on the member after it.
+    fn member_of(&self, row: u64, column: u64) -> usize {
+        match self.level {
+            Level::Raid5 | Level::Raid6 => {
+                let last_parity = self.parity_member(row, self.parity - 1) as u64;
+                ((last_parity + 1 + column) % self.members) as usize
+            }
+            _ => column as usize,
+        }
+    }
+
+    fn parity_member(&self, row: u64, index: u64) -> usize {
+        let first = self.members - 1 - row % self.members;
+        ((first + index) % self.members) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use units::Bytes;
+
+    use super::*;
+
+    const CHUNK: u64 = 64 << 10;
+
+    fn geometry(level: Level, members: usize) -> Geometry {
+        let spec = ArraySpec::new(level, members, Bytes::new(CHUNK));
+        Geometry::new(&spec, 1 << 30)
+    }
+
+    #[test]
+    fn stripes_go_round_the_columns() {
+        let array = geometry(Level::Raid10, 12);
+        assert_eq!(array.capacity, 6 << 30);
+        let list = array.list(5 * CHUNK + 100, CHUNK);
+        assert_eq!(list[0], Piece { column: 5, offset: 100, length: CHUNK - 100 });
+        assert_eq!(list[1], Piece { column: 0, offset: CHUNK, length: 100 });
+    }
+
+    #[test]
+    fn a_mirror_is_one_column() {
+        let array = geometry(Level::Raid1, 2);
+        let list = array.list(12345, 1 << 20);
+        assert_eq!(list, [Piece { column: 0, offset: 12345, length: 1 << 20 }]);
+    }
+
+    #[test]
+    fn parity_levels_use_each_member_once_in_a_row() {
+        for (level, members) in [(Level::Raid5, 4), (Level::Raid6, 6)] {
+            let array = geometry(level, members);
+            let width = array.row_length();
+            for number in 0..20 {
+                let mut seen: Vec<usize> =
+                    array.list(number * width, width).iter().map(|p| p.column).collect();
+                let row = Row { number, from: 0, to: width };
+                seen.extend(array.parity_list(row).iter().map(|piece| piece.column));
+                seen.sort_unstable();
+                assert_eq!(seen, (0..members).collect::<Vec<_>>(), "{level:?} row {number}");
+            }
+        }
+    }
+
+    #[test]
+    fn consecutive_chunks_of_raid5_lie_on_consecutive_members() {
+        let array = geometry(Level::Raid5, 4);
+        let columns: Vec<usize> =
+            array.list(0, 12 * CHUNK).iter().map(|piece| piece.column).collect();
+        assert_eq!(columns, [0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3]);
+    }
+}

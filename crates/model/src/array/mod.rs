@@ -1,0 +1,345 @@
+//! Arrays: one device of many.
+//!
+//! A request is cut at chunk ends. With mirrors, the copy to read is chosen for each chunk-wise
+//! piece, in order of address, and only then do pieces that meet end to end on the same member
+//! become one request to it: joining first would change what the policy sees. The request is done
+//! when its slowest piece is.
+//!
+//! Writes go to all mirrors. With parity, a row that a request covers is written whole; of any
+//! other row either the old data and parity or the rest of the row is read before (whichever is
+//! less), and when all that has been read for the request the new data and parity are written.
+//! Each request is judged by itself: there is no stripe cache that collects small writes.
+
+mod geometry;
+mod policy;
+mod spec;
+
+use std::collections::VecDeque;
+
+use units::{Bytes, Nanos};
+
+use crate::slots::Slots;
+use crate::{Completion, Counters, Device, Request, RequestId, RequestKind};
+use geometry::{Geometry, Piece, Row};
+use policy::Arm;
+pub use policy::ReadPolicy;
+pub use spec::{ArraySpec, Level};
+
+/// A request from the host.
+#[derive(Debug)]
+struct Call {
+    id: RequestId,
+    /// Pieces that are not done.
+    left: usize,
+    /// Writes to send when they are.
+    then: Vec<Piece>,
+}
+
+/// A request to a member.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    call: usize,
+    member: usize,
+}
+
+/// No wake is due.
+const NEVER: Nanos = Nanos::MAX;
+
+/// An array at work.
+pub struct Array {
+    geometry: Geometry,
+    policy: ReadPolicy,
+    members: Vec<Box<dyn Device>>,
+    /// When each member wants to be advanced.
+    wakes: Vec<Nanos>,
+    arms: Vec<Arm>,
+    /// Choices made so far, for each column.
+    turns: Vec<usize>,
+    calls: Slots<Call>,
+    open: usize,
+    sent: Slots<Sent>,
+    /// Where in the list of pieces at hand the last one of each member is.
+    last_piece: Vec<usize>,
+    pieces: Vec<Piece>,
+    arrived: Vec<Completion>,
+    finished: VecDeque<Completion>,
+    counters: Counters,
+}
+
+impl Array {
+    /// The array of a valid description, of these members.
+    pub(crate) fn new(spec: &ArraySpec, members: Vec<Box<dyn Device>>) -> Self {
+        let size = members.iter().map(|member| member.capacity().get()).min().unwrap_or(0);
+        let geometry = Geometry::new(spec, size);
+        let columns = members.len() / geometry.copies.max(1) as usize;
+        Self {
+            policy: spec.read_policy,
+            wakes: vec![NEVER; members.len()],
+            arms: vec![Arm::default(); members.len()],
+            turns: vec![0; columns],
+            calls: Slots::new(),
+            open: 0,
+            sent: Slots::new(),
+            last_piece: vec![usize::MAX; members.len()],
+            pieces: Vec::new(),
+            arrived: Vec::new(),
+            finished: VecDeque::new(),
+            counters: Counters::default(),
+            geometry,
+            members,
+        }
+    }
+
+    fn run(&mut self, now: Nanos) {
+        while let Some(member) = self.due(now) {
+            let at = self.wakes[member];
+            let mut arrived = std::mem::take(&mut self.arrived);
+            self.members[member].advance(at, &mut arrived);
+            self.refresh(member);
+            for completion in arrived.drain(..) {
+                self.piece_done(completion);
+            }
+            self.arrived = arrived;
+        }
+    }
+
+    /// The member that is due first, if any is by `now`.
+    fn due(&self, now: Nanos) -> Option<usize> {
+        let earliest = *self.wakes.iter().min()?;
+        let due = earliest <= now && earliest < NEVER;
+        if due { self.wakes.iter().position(|&wake| wake == earliest) } else { None }
+    }
+
+    fn refresh(&mut self, member: usize) {
+        self.wakes[member] = self.members[member].next_wake().unwrap_or(NEVER);
+    }
+
+    fn piece_done(&mut self, completion: Completion) {
+        let Some(sent) = self.sent.remove(completion.id.0 as usize) else { return };
+        self.arms[sent.member].pending -= 1;
+        let Some(call) = self.calls.get_mut(sent.call) else { return };
+        call.left -= 1;
+        if call.left > 0 {
+            return;
+        }
+        if call.then.is_empty() {
+            self.finish(completion.at, sent.call);
+        } else {
+            let writes = std::mem::take(&mut call.then);
+            self.send(completion.at, sent.call, RequestKind::Write, &writes);
+        }
+    }
+
+    fn finish(&mut self, at: Nanos, call: usize) {
+        if let Some(call) = self.calls.remove(call) {
+            self.open -= 1;
+            self.finished.push_back(Completion { id: call.id, at });
+        }
+    }
+
+    fn send(&mut self, at: Nanos, call: usize, kind: RequestKind, pieces: &[Piece]) {
+        if let Some(call) = self.calls.get_mut(call) {
+            call.left += pieces.len();
+        }
+        for piece in pieces {
+            let member = piece.column;
+            // A read noted its arm when the copy was chosen.
+            if kind != RequestKind::Read {
+                self.arms[member].pending += 1;
+                if kind == RequestKind::Write {
+                    self.arms[member].last = piece.offset + piece.length;
+                }
+            }
+            let id = RequestId(self.sent.insert(Sent { call, member }) as u64);
+            let (offset, length) = (Bytes::new(piece.offset), Bytes::new(piece.length));
+            self.members[member].submit(at, Request { id, kind, offset, length });
+            self.refresh(member);
+        }
+    }
+
+    /// Adds a piece on a member to those at hand; whether it only made the last one longer.
+    fn add(&mut self, piece: Piece) -> bool {
+        let last = self.last_piece[piece.column];
+        match self.pieces.get_mut(last) {
+            Some(before) if before.offset + before.length == piece.offset => {
+                before.length += piece.length;
+                true
+            }
+            _ => {
+                self.last_piece[piece.column] = self.pieces.len();
+                self.pieces.push(piece);
+                false
+            }
+        }
+    }
+
+    fn take_pieces(&mut self) -> Vec<Piece> {
+        self.last_piece.fill(usize::MAX);
+        std::mem::take(&mut self.pieces)
+    }
+
+    /// Adds a read of one column's piece: chooses the copy.
+    fn add_read(&mut self, piece: Piece) {
+        let copies = self.geometry.copies as usize;
+        if self.policy == ReadPolicy::Split && copies > 1 {
+            return self.add_split(piece);
+        }
+        let first = piece.column * copies;
+        let arms = &mut self.arms[first..first + copies];
+        let chunk = self.geometry.chunk();
+        let turn = &mut self.turns[piece.column];
+        let copy = self.policy.choose(arms, piece.offset, chunk, turn);
+        self.add_read_from(first, copy, piece);
+    }
+
+    /// Divides a piece among all copies, in whole pages.
+    fn add_split(&mut self, piece: Piece) {
+        let copies = self.geometry.copies;
+        let share = (piece.length.div_ceil(copies)).next_multiple_of(4096);
+        let (mut at, end) = (piece.offset, piece.offset + piece.length);
+        for copy in 0..copies as usize {
+            let length = share.min(end - at);
+            if length > 0 {
+                let part = Piece { offset: at, length, ..piece };
+                self.add_read_from(piece.column * copies as usize, copy, part);
+            }
+            at += length;
+        }
+    }
+
+    fn add_read_from(&mut self, first: usize, copy: usize, piece: Piece) {
+        let end = piece.offset + piece.length;
+        let joined = self.add(Piece { column: first + copy, ..piece });
+        let copies = self.geometry.copies as usize;
+        let arms = &mut self.arms[first..first + copies];
+        self.policy.note(arms, copy, end);
+        if joined {
+            // It travels with the piece before it, which is one request.
+            self.arms[first + copy].pending -= 1;
+        }
+    }
+
+    fn read(&mut self, now: Nanos, call: usize, offset: u64, length: u64) {
+        for piece in self.geometry.list(offset, length) {
+            self.add_read(piece);
+        }
+        let pieces = self.take_pieces();
+        self.send(now, call, RequestKind::Read, &pieces);
+    }
+
+    fn write(&mut self, now: Nanos, call: usize, offset: u64, length: u64) {
+        if self.geometry.parity > 0 {
+            return self.write_rows(now, call, offset, length);
+        }
+        let copies = self.geometry.copies as usize;
+        for piece in self.geometry.list(offset, length) {
+            for copy in 0..copies {
+                self.add(Piece { column: piece.column * copies + copy, ..piece });
+            }
+        }
+        let pieces = self.take_pieces();
+        self.send(now, call, RequestKind::Write, &pieces);
+    }
+
+    fn write_rows(&mut self, now: Nanos, call: usize, offset: u64, length: u64) {
+        let (whole, partial): (Vec<Row>, Vec<Row>) =
+            self.geometry.rows(offset, length).partition(|row| self.geometry.is_whole(*row));
+        for &row in &whole {
+            self.add_row(row);
+        }
+        let whole = self.take_pieces();
+        for &row in &partial {
+            self.add_old(row);
+        }
+        let old = self.take_pieces();
+        for &row in &partial {
+            self.add_row(row);
+        }
+        let then = self.take_pieces();
+        if let Some(call) = self.calls.get_mut(call) {
+            call.then = then;
+        }
+        self.note_reads(&old);
+        self.send(now, call, RequestKind::Read, &old);
+        self.send(now, call, RequestKind::Write, &whole);
+    }
+
+    /// Adds the data and parity that a row's write writes.
+    fn add_row(&mut self, row: Row) {
+        let start = self.geometry.row_start(row);
+        for piece in self.geometry.list(start + row.from, row.to - row.from) {
+            self.add(piece);
+        }
+        for piece in self.geometry.parity_list(row) {
+            self.add(piece);
+        }
+    }
+
+    /// Adds what must be read before part of a row is written.
+    fn add_old(&mut self, row: Row) {
+        let (start, width) = (self.geometry.row_start(row), self.geometry.row_length());
+        let parity: u64 = self.geometry.parity_list(row).iter().map(|piece| piece.length).sum();
+        let touched = row.to - row.from;
+        if width - touched < touched + parity {
+            for (from, to) in [(0, row.from), (row.to, width)] {
+                for piece in self.geometry.list(start + from, to - from) {
+                    self.add(piece);
+                }
+            }
+        } else {
+            self.add_row(row);
+        }
+    }
+
+    fn note_reads(&mut self, pieces: &[Piece]) {
+        for piece in pieces {
+            self.arms[piece.column].pending += 1;
+            self.arms[piece.column].last = piece.offset + piece.length;
+        }
+    }
+
+    fn flush(&mut self, now: Nanos, call: usize) {
+        let pieces: Vec<Piece> =
+            (0..self.members.len()).map(|column| Piece { column, offset: 0, length: 0 }).collect();
+        self.send(now, call, RequestKind::Flush, &pieces);
+    }
+}
+
+impl Device for Array {
+    fn submit(&mut self, now: Nanos, request: Request) {
+        self.run(now);
+        let (offset, length) = request.extent(self.capacity());
+        self.counters.count(length);
+        let call = self.calls.insert(Call { id: request.id, left: 0, then: Vec::new() });
+        self.open += 1;
+        match request.kind {
+            RequestKind::Flush => self.flush(now, call),
+            _ if length == 0 => self.finish(now, call),
+            RequestKind::Read => self.read(now, call, offset, length),
+            RequestKind::Write => self.write(now, call, offset, length),
+        }
+    }
+
+    fn next_wake(&self) -> Option<Nanos> {
+        let first_done = self.finished.front().map(|completion| completion.at);
+        first_done.or_else(|| self.wakes.iter().min().copied().filter(|&wake| wake < NEVER))
+    }
+
+    fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
+        self.run(now);
+        done.extend(self.finished.drain(..));
+    }
+
+    fn in_flight(&self) -> usize {
+        self.open + self.finished.len()
+    }
+
+    fn capacity(&self) -> Bytes {
+        Bytes::new(self.geometry.capacity)
+    }
+
+    fn counters(&self) -> Counters {
+        let parts = self.members.iter().map(|member| member.counters());
+        parts.fold(self.counters, Counters::with_part)
+    }
+}

@@ -1,0 +1,300 @@
+//! Flash: dies that each work on their own, and one link that they share.
+//!
+//! A read waits for the controller's command slot, then for the firmware, then for each die that
+//! holds a part of it, then for the link. Writes go to a buffer and are programmed behind the
+//! host's back; a die that programs cannot read, which is where the slow reads of a busy drive
+//! come from. One read alone takes `firmware + die + transfer`; many are bounded by
+//! `dies / read`, `1 / command` or the link, whichever is least.
+
+mod spec;
+
+use std::collections::VecDeque;
+
+use units::{Bytes, Nanos};
+
+use crate::agenda::Agenda;
+use crate::device::after;
+use crate::jitter::Jitter;
+use crate::slots::Slots;
+use crate::{Completion, Counters, Device, Request, RequestId, RequestKind};
+pub use spec::FlashSpec;
+
+/// The spans of a [`FlashSpec`] in nanoseconds.
+#[derive(Debug)]
+struct Times {
+    command: u64,
+    firmware: u64,
+    read: f64,
+    program: u64,
+    /// Nanoseconds per byte.
+    link: f64,
+}
+
+#[derive(Debug)]
+enum Event {
+    /// The firmware knows what to do for this command.
+    Decoded(usize),
+    /// A die has this many bytes of a read ready.
+    PageRead(usize, u64),
+    /// A write's data is in.
+    Received(usize),
+    /// The command is done.
+    Done(usize),
+    /// This many bytes of the write buffer are on a die.
+    Programmed(u64),
+}
+
+#[derive(Debug)]
+struct Command {
+    request: Request,
+    offset: u64,
+    length: u64,
+    pages_left: u64,
+}
+
+/// A flash drive at work.
+#[derive(Debug)]
+pub struct Flash {
+    spec: FlashSpec,
+    times: Times,
+    jitter: Jitter,
+    agenda: Agenda<Event>,
+    commands: Slots<Command>,
+    /// Commands that the drive holds.
+    active: usize,
+    /// Requests for which it has no place yet.
+    outside: VecDeque<Request>,
+    command_free: Nanos,
+    link_free: Nanos,
+    dies: Vec<Nanos>,
+    buffer: WriteBuffer,
+    finished: VecDeque<Completion>,
+    counters: Counters,
+}
+
+/// Data taken from the host that is not on a die yet.
+#[derive(Debug, Default)]
+struct WriteBuffer {
+    /// Bytes in it.
+    used: u64,
+    /// The part of it that does not fill a page yet.
+    partial: u64,
+    programs: usize,
+    next_die: usize,
+    /// Writes for which there is no room.
+    stalled: VecDeque<usize>,
+    /// Bytes that ever came in, and that ever reached a die.
+    taken: u64,
+    settled: u64,
+    /// Flushes, and what must have reached a die for each.
+    flushes: Vec<(usize, u64)>,
+}
+
+impl Flash {
+    /// The drive of a description that [validates](FlashSpec::validate).
+    pub(crate) fn new(spec: &FlashSpec, seed: u64) -> Self {
+        let nanos = |micros: f64| Nanos::from_secs_f64(micros / 1e6).get();
+        Self {
+            times: Times {
+                command: nanos(spec.command_us),
+                firmware: nanos(spec.firmware_us),
+                read: spec.read_us * 1e3,
+                program: nanos(spec.program_us),
+                link: 1e3 / spec.link_mb_s,
+            },
+            spec: spec.clone(),
+            jitter: Jitter::new(seed),
+            agenda: Agenda::new(),
+            commands: Slots::new(),
+            active: 0,
+            outside: VecDeque::new(),
+            command_free: Nanos::ZERO,
+            link_free: Nanos::ZERO,
+            dies: vec![Nanos::ZERO; spec.dies],
+            buffer: WriteBuffer::default(),
+            finished: VecDeque::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    fn run(&mut self, now: Nanos) {
+        while let Some((at, event)) = self.agenda.pop_due(now) {
+            self.step(at, event);
+        }
+    }
+
+    fn step(&mut self, at: Nanos, event: Event) {
+        match event {
+            Event::Decoded(slot) => self.decoded(at, slot),
+            Event::PageRead(slot, bytes) => {
+                let end = self.transfer(at, bytes);
+                if let Some(command) = self.commands.get_mut(slot) {
+                    command.pages_left -= 1;
+                    if command.pages_left == 0 {
+                        self.agenda.push(end, Event::Done(slot));
+                    }
+                }
+            }
+            Event::Received(slot) => {
+                self.buffer.stalled.push_back(slot);
+                self.admit_writes(at);
+            }
+            Event::Programmed(bytes) => {
+                self.buffer.used -= bytes;
+                self.buffer.settled += bytes;
+                self.buffer.programs -= 1;
+                self.admit_writes(at);
+                self.end_flushes(at);
+            }
+            Event::Done(slot) => self.done(at, slot),
+        }
+    }
+
+    fn start(&mut self, at: Nanos, request: Request) {
+        let (offset, length) = request.extent(self.spec.capacity);
+        let slot = self.commands.insert(Command { request, offset, length, pages_left: 0 });
+        self.active += 1;
+        self.command_free = after(self.command_free.max(at), Nanos::new(self.times.command));
+        let decoded = after(self.command_free, Nanos::new(self.times.firmware));
+        self.agenda.push(decoded, Event::Decoded(slot));
+    }
+
+    fn decoded(&mut self, at: Nanos, slot: usize) {
+        let Some(command) = self.commands.get_mut(slot) else { return };
+        let length = command.length;
+        match command.request.kind {
+            RequestKind::Flush => {
+                self.buffer.flushes.push((slot, self.buffer.taken));
+                self.program_rest(at);
+                self.end_flushes(at);
+            }
+            RequestKind::Write if length > 0 => {
+                let end = self.transfer(at, length);
+                self.agenda.push(end, Event::Received(slot));
+            }
+            RequestKind::Read if length > 0 => self.read_pages(at, slot),
+            _ => self.agenda.push(at, Event::Done(slot)),
+        }
+    }
+
+    fn read_pages(&mut self, at: Nanos, slot: usize) {
+        let Some(command) = self.commands.get_mut(slot) else { return };
+        let page = self.spec.page.get();
+        let (mut offset, end) = (command.offset, command.offset + command.length);
+        command.pages_left = end.div_ceil(page) - offset / page;
+        while offset < end {
+            let next = ((offset / page + 1) * page).min(end);
+            let die = self.die_of(offset / page);
+            let spread = self.spec.read_spread * (2.0 * self.jitter.uniform() - 1.0);
+            let ready = self.occupy(die, at, (self.times.read * (1.0 + spread)) as u64);
+            self.agenda.push(ready, Event::PageRead(slot, next - offset));
+            offset = next;
+        }
+    }
+
+    /// Pages follow one another over the dies, and each round begins at another die: what was
+    /// written at random lies at random, so no stride may keep to one die for ever.
+    fn die_of(&self, page: u64) -> usize {
+        let dies = self.dies.len() as u64;
+        let round = (page / dies).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        ((page % dies + round % dies) % dies) as usize
+    }
+
+    fn occupy(&mut self, die: usize, at: Nanos, span: u64) -> Nanos {
+        self.counters.work(span);
+        self.dies[die] = after(self.dies[die].max(at), Nanos::new(span));
+        self.dies[die]
+    }
+
+    fn transfer(&mut self, at: Nanos, bytes: u64) -> Nanos {
+        let span = Nanos::new((bytes as f64 * self.times.link).ceil() as u64);
+        self.link_free = after(self.link_free.max(at), span);
+        self.link_free
+    }
+
+    /// Takes writes into the buffer while it has room; one that is larger than the whole buffer
+    /// goes in when nothing else is on its way to a die.
+    fn admit_writes(&mut self, at: Nanos) {
+        while let Some(&slot) = self.buffer.stalled.front() {
+            let length = self.commands.get_mut(slot).map_or(0, |command| command.length);
+            let fits = self.buffer.used + length <= self.spec.write_buffer.get();
+            if !fits && self.buffer.programs > 0 {
+                return;
+            }
+            self.buffer.stalled.pop_front();
+            self.buffer.used += length;
+            self.buffer.taken += length;
+            self.buffer.partial += length;
+            self.agenda.push(at, Event::Done(slot));
+            while self.buffer.partial >= self.spec.page.get() {
+                self.program(at, self.spec.page.get());
+            }
+        }
+    }
+
+    fn program(&mut self, at: Nanos, bytes: u64) {
+        let die = self.buffer.next_die % self.dies.len();
+        self.buffer.next_die = die + 1;
+        self.buffer.partial -= bytes;
+        self.buffer.programs += 1;
+        let end = self.occupy(die, at, self.times.program);
+        self.agenda.push(end, Event::Programmed(bytes));
+    }
+
+    fn program_rest(&mut self, at: Nanos) {
+        if self.buffer.partial > 0 {
+            self.program(at, self.buffer.partial);
+        }
+    }
+
+    fn end_flushes(&mut self, at: Nanos) {
+        let settled = self.buffer.settled;
+        for (slot, _) in self.buffer.flushes.extract_if(.., |(_, target)| *target <= settled) {
+            self.agenda.push(at, Event::Done(slot));
+        }
+    }
+
+    fn done(&mut self, at: Nanos, slot: usize) {
+        if let Some(command) = self.commands.remove(slot) {
+            let id: RequestId = command.request.id;
+            self.finished.push_back(Completion { id, at });
+            self.active -= 1;
+        }
+        if let Some(request) = self.outside.pop_front() {
+            self.start(at, request);
+        }
+    }
+}
+
+impl Device for Flash {
+    fn submit(&mut self, now: Nanos, request: Request) {
+        self.run(now);
+        self.counters.count(request.extent(self.spec.capacity).1);
+        if self.active < self.spec.queue_depth {
+            self.start(now, request);
+        } else {
+            self.outside.push_back(request);
+        }
+    }
+
+    fn next_wake(&self) -> Option<Nanos> {
+        self.finished.front().map(|completion| completion.at).or(self.agenda.next_at())
+    }
+
+    fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
+        self.run(now);
+        done.extend(self.finished.drain(..));
+    }
+
+    fn in_flight(&self) -> usize {
+        self.active + self.outside.len() + self.finished.len()
+    }
+
+    fn capacity(&self) -> Bytes {
+        self.spec.capacity
+    }
+
+    fn counters(&self) -> Counters {
+        self.counters
+    }
+}

@@ -1,0 +1,138 @@
+//! Where a file's bytes lie on the device, and what must be read before they can be.
+
+use units::Bytes;
+
+/// How a file system lays out a file that it could place as it liked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FileLayout {
+    /// One extent: XFS or ext4, a file of moderate size on a file system with room.
+    #[default]
+    Contiguous,
+    /// ext3: twelve blocks, then for each 1024 blocks (4 MiB) an indirect block that lies in
+    /// front of them and must be read before they can be. It is a read that waits, in the middle
+    /// of read-ahead, and cost the 2008 arrays half their rate. (The second and third level of
+    /// indirect blocks, one for 4 GiB and one for 4 TiB, are left out.)
+    Ext3,
+}
+
+/// The block of an ext3 file system.
+const BLOCK: u64 = 4096;
+/// Blocks whose place stands in the inode.
+const DIRECT: u64 = 12;
+/// Blocks whose place stands in one indirect block.
+const PER_INDIRECT: u64 = BLOCK / 4;
+
+/// A part of a file on the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// A block that says where what follows lies; the reader waits for it.
+    Metadata {
+        /// Where it is on the device.
+        offset: Bytes,
+        /// Its size.
+        length: Bytes,
+    },
+    /// Data.
+    Data {
+        /// Where it is on the device.
+        offset: Bytes,
+        /// How much.
+        length: Bytes,
+    },
+}
+
+impl FileLayout {
+    /// What reading a range of a file that begins at `start` on the device takes, in order. The
+    /// metadata of a group of blocks is named once for each range that reaches into the group; who
+    /// has read it before need not again.
+    pub fn extents(self, start: Bytes, offset: Bytes, length: Bytes) -> Vec<Extent> {
+        let end = offset.get().saturating_add(length.get());
+        match self {
+            Self::Contiguous if end == offset.get() => Vec::new(),
+            Self::Contiguous => vec![Extent::Data { offset: start + offset, length }],
+            Self::Ext3 => ext3(start.get(), offset.get(), end),
+        }
+    }
+
+    /// What a file of this size takes on the device.
+    pub fn footprint(self, size: Bytes) -> Bytes {
+        match self {
+            Self::Contiguous => size,
+            Self::Ext3 => {
+                let blocks = size.get().div_ceil(BLOCK);
+                let indirect = blocks.saturating_sub(DIRECT).div_ceil(PER_INDIRECT);
+                Bytes::new((blocks + indirect) * BLOCK)
+            }
+        }
+    }
+}
+
+fn ext3(start: u64, offset: u64, end: u64) -> Vec<Extent> {
+    let mut extents = Vec::new();
+    let mut at = offset;
+    while at < end {
+        let block = at / BLOCK;
+        // Group 0 has the direct blocks and no indirect block in front of it.
+        let group = if block < DIRECT { 0 } else { 1 + (block - DIRECT) / PER_INDIRECT };
+        let group_end = (DIRECT + group * PER_INDIRECT) * BLOCK;
+        let length = Bytes::new(group_end.min(end) - at);
+        if group > 0 {
+            let first = DIRECT + (group - 1) * PER_INDIRECT;
+            let offset = Bytes::new(start + (first + group - 1) * BLOCK);
+            extents.push(Extent::Metadata { offset, length: Bytes::new(BLOCK) });
+        }
+        extents.push(Extent::Data { offset: Bytes::new(start + at + group * BLOCK), length });
+        at = group_end.min(end);
+    }
+    extents
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ext3_extents(offset: u64, length: u64) -> Vec<Extent> {
+        FileLayout::Ext3.extents(Bytes::ZERO, Bytes::new(offset), Bytes::new(length))
+    }
+
+    #[test]
+    fn direct_blocks_need_nothing_else() {
+        let data = Extent::Data { offset: Bytes::new(100), length: Bytes::new(200) };
+        assert_eq!(ext3_extents(100, 200), [data]);
+    }
+
+    #[test]
+    fn an_indirect_block_stands_in_front_of_each_four_mib() {
+        let mib4 = 4 << 20;
+        let extents = ext3_extents(0, 48 * 1024 + 2 * mib4);
+        let metadata: Vec<u64> = extents
+            .iter()
+            .filter_map(|extent| match extent {
+                Extent::Metadata { offset, .. } => Some(offset.get()),
+                Extent::Data { .. } => None,
+            })
+            .collect();
+        assert_eq!(metadata, [48 * 1024, 48 * 1024 + 4096 + mib4]);
+        let ends = FileLayout::Ext3.footprint(Bytes::new(48 * 1024 + 2 * mib4));
+        assert_eq!(ends, Bytes::new(48 * 1024 + 2 * mib4 + 2 * 4096));
+    }
+
+    #[test]
+    fn extents_follow_one_another_without_a_gap() {
+        let mut at = 0;
+        for extent in ext3_extents(0, 20 << 20) {
+            let (Extent::Metadata { offset, length } | Extent::Data { offset, length }) = extent;
+            assert_eq!(offset.get(), at);
+            at += length.get();
+        }
+        assert_eq!(at, FileLayout::Ext3.footprint(Bytes::new(20 << 20)).get());
+    }
+
+    #[test]
+    fn a_contiguous_file_is_one_piece() {
+        let extents =
+            FileLayout::Contiguous.extents(Bytes::new(7), Bytes::new(3), Bytes::from_mib(9));
+        assert_eq!(extents, [Extent::Data { offset: Bytes::new(10), length: Bytes::from_mib(9) }]);
+        assert!(FileLayout::Contiguous.extents(Bytes::ZERO, Bytes::new(3), Bytes::ZERO).is_empty());
+    }
+}

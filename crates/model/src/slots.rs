@@ -1,0 +1,41 @@
+//! Places for things under way, named by small numbers that are used again.
+
+/// A table of things under way.
+#[derive(Debug)]
+pub(crate) struct Slots<T> {
+    places: Vec<Option<T>>,
+    free: Vec<usize>,
+}
+
+impl<T> Slots<T> {
+    /// A table with nothing in it.
+    pub(crate) fn new() -> Self {
+        Self { places: Vec::new(), free: Vec::new() }
+    }
+
+    /// Puts something in and names its place.
+    pub(crate) fn insert(&mut self, thing: T) -> usize {
+        match self.free.pop() {
+            Some(slot) => {
+                self.places[slot] = Some(thing);
+                slot
+            }
+            None => {
+                self.places.push(Some(thing));
+                self.places.len() - 1
+            }
+        }
+    }
+
+    /// What is in a place.
+    pub(crate) fn get_mut(&mut self, slot: usize) -> Option<&mut T> {
+        self.places.get_mut(slot)?.as_mut()
+    }
+
+    /// Takes it out; its place may be used again.
+    pub(crate) fn remove(&mut self, slot: usize) -> Option<T> {
+        let thing = self.places.get_mut(slot)?.take()?;
+        self.free.push(slot);
+        Some(thing)
+    }
+}

@@ -1,0 +1,57 @@
+//! What the block layer allows.
+
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+use units::Bytes;
+
+use super::error::{SpecError, check, check_size};
+use super::keys::{fields_of, nearest};
+use crate::drive::size_text;
+
+/// What the block layer in front of the device allows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostLimits {
+    /// The largest request (`max_sectors_kb`).
+    #[serde(default = "default::max_request", with = "size_text")]
+    pub max_request: Bytes,
+    /// Requests that may wait for the device (`nr_requests`); who wants more waits himself.
+    #[serde(default = "default::nr_requests")]
+    pub nr_requests: usize,
+}
+
+mod default {
+    use units::Bytes;
+
+    pub(super) fn max_request() -> Bytes {
+        Bytes::from_kib(512)
+    }
+    pub(super) fn nr_requests() -> usize {
+        128
+    }
+}
+
+impl Default for HostLimits {
+    fn default() -> Self {
+        Self { max_request: default::max_request(), nr_requests: default::nr_requests() }
+    }
+}
+
+impl HostLimits {
+    pub(super) fn validate(&self) -> Result<(), SpecError> {
+        check_size("max_request", self.max_request, 4096, 1 << 30)?;
+        check("nr_requests", self.nr_requests as f64, 1.0, 65536.0)
+    }
+
+    pub(super) fn from_table(table: Table) -> Result<Self, SpecError> {
+        let known = fields_of::<Self>();
+        if let Some(key) = table.keys().find(|key| !known.contains(&key.as_str())) {
+            let nearest = nearest(key, known.iter().copied());
+            return Err(SpecError::UnknownKey { key: format!("host.{key}"), nearest });
+        }
+        Value::Table(table).try_into().map_err(|error: toml::de::Error| SpecError::Table {
+            table: "host".to_owned(),
+            problem: error.to_string().trim().replace('\n', " "),
+        })
+    }
+}

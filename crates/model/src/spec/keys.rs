@@ -1,0 +1,154 @@
+//! Keys: which there are, which one is meant, and what a text can mean as a value.
+
+use std::fmt;
+
+use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor};
+use serde::forward_to_deserialize_any;
+use toml::Value;
+use units::{BytesPerSecond, Nanos};
+
+/// The keys of a structure that is read from a table, as its own definition has them: so that a
+/// key exists for error messages, the command line and documentation as soon as it exists at all.
+pub(super) fn fields_of<T: DeserializeOwned>() -> &'static [&'static str] {
+    match T::deserialize(Asker) {
+        Err(Fields(fields)) => fields,
+        Ok(_) => &[],
+    }
+}
+
+/// A deserialiser that answers nothing and hears which fields it is asked for.
+struct Asker;
+
+/// The fields that were asked for.
+#[derive(Debug)]
+struct Fields(&'static [&'static str]);
+
+impl fmt::Display for Fields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join(", "))
+    }
+}
+
+impl std::error::Error for Fields {}
+
+impl serde::de::Error for Fields {
+    fn custom<T: fmt::Display>(_message: T) -> Self {
+        Self(&[])
+    }
+}
+
+impl<'de> Deserializer<'de> for Asker {
+    type Error = Fields;
+
+    fn deserialize_any<V: Visitor<'de>>(self, _visitor: V) -> Result<V::Value, Fields> {
+        Err(Fields::custom("no structure"))
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        fields: &'static [&'static str],
+        _visitor: V,
+    ) -> Result<V::Value, Fields> {
+        Err(Fields(fields))
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf
+        option unit unit_struct newtype_struct seq tuple tuple_struct map enum identifier
+        ignored_any
+    }
+}
+
+/// The name that looks most like `word`, if one looks like it at all.
+pub(super) fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
+    // Long words are no typing errors, and the distance is quadratic.
+    let word: String = word.chars().take(64).collect::<String>().to_lowercase();
+    let best = names.map(|name| (likeness(&word, name), name)).min()?;
+    let bearable = (word.chars().count().max(3) / 3).max(1);
+    (best.0 <= bearable).then(|| best.1.to_owned())
+}
+
+/// How many letters must change; a word that begins or ends the name is as good as one change.
+fn likeness(word: &str, name: &str) -> usize {
+    let part = word.len() >= 3 && (name.starts_with(word) || name.ends_with(word));
+    if part { 1 } else { distance(word, name) }
+}
+
+/// How many letters must be put in, left out, replaced or swapped with their neighbour.
+fn distance(left: &str, right: &str) -> usize {
+    let left: Vec<char> = left.chars().collect();
+    let right: Vec<char> = right.chars().collect();
+    let mut table = vec![vec![0; right.len() + 1]; left.len() + 1];
+    for i in 0..=left.len() {
+        for j in 0..=right.len() {
+            table[i][j] = if i == 0 || j == 0 {
+                i + j
+            } else {
+                let replaced = table[i - 1][j - 1] + usize::from(left[i - 1] != right[j - 1]);
+                let least = replaced.min(table[i - 1][j] + 1).min(table[i][j - 1] + 1);
+                let swapped =
+                    i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1];
+                if swapped { least.min(table[i - 2][j - 2] + 1) } else { least }
+            };
+        }
+    }
+    table[left.len()][right.len()]
+}
+
+/// What a text can mean as the value of a key, the likeliest first. A key whose name says its
+/// unit takes a bare number in that unit, or a number with a unit of its own.
+pub(super) fn meanings(key: &str, text: &str) -> Vec<Value> {
+    let text = text.trim();
+    let span = || text.parse::<Nanos>().ok();
+    let rate = || text.parse::<BytesPerSecond>().ok();
+    let with_unit = if key.ends_with("_ms") {
+        span().map(Nanos::as_millis_f64)
+    } else if key.ends_with("_us") {
+        span().map(Nanos::as_micros_f64)
+    } else if key.ends_with("_mb_s") {
+        rate().map(BytesPerSecond::as_mb)
+    } else if key.ends_with("_mib_s") {
+        rate().map(BytesPerSecond::as_mib)
+    } else {
+        None
+    };
+    let mut meanings: Vec<Value> = with_unit.map(Value::Float).into_iter().collect();
+    meanings.extend(text.parse().ok().map(Value::Integer));
+    meanings.extend(text.parse().ok().filter(|f: &f64| f.is_finite()).map(Value::Float));
+    meanings.extend(text.parse().ok().map(Value::Boolean));
+    meanings.push(Value::String(text.to_owned()));
+    let list = text.starts_with('[').then(|| toml::from_str::<toml::Table>(&format!("v = {text}")));
+    meanings.extend(list.and_then(Result::ok).and_then(|mut table| table.remove("v")));
+    meanings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_come_from_the_structure_itself() {
+        let fields = fields_of::<crate::zero::ZeroSpec>();
+        assert_eq!(fields, ["capacity"]);
+        assert!(fields_of::<crate::array::ArraySpec>().contains(&"read_policy"));
+    }
+
+    #[test]
+    fn a_slip_of_the_finger_is_understood() {
+        let names = || ["chunk", "read_policy", "seek_average_ms", "rpm"].into_iter();
+        assert_eq!(nearest("chnuk", names()).as_deref(), Some("chunk"));
+        assert_eq!(nearest("rmp", names()).as_deref(), Some("rpm"));
+        assert_eq!(nearest("RPM", names()).as_deref(), Some("rpm"));
+        assert_eq!(nearest("seek_average", names()).as_deref(), Some("seek_average_ms"));
+        assert_eq!(nearest("capacity", names()), None);
+    }
+
+    #[test]
+    fn a_number_may_bring_its_unit() {
+        assert_eq!(meanings("latency_ms", "500us")[0], Value::Float(0.5));
+        assert_eq!(meanings("link_mb_s", "1MiB/s")[0], Value::Float(1.048576));
+        assert_eq!(meanings("rpm", "7200")[0], Value::Integer(7200));
+        assert_eq!(meanings("rpm", "7200")[1], Value::Float(7200.0));
+    }
+}

@@ -1,0 +1,60 @@
+//! The token bucket, as a function of time.
+
+use units::Nanos;
+
+/// Lets `rate` tokens pass each second and saves up to `depth` of them while nobody asks.
+///
+/// Kept as one point in time: the one until which all tokens that ever came in are spoken for, if
+/// the bucket had been empty at the start. No event and no drift.
+#[derive(Clone, Debug)]
+pub(super) struct Bucket {
+    nanos_per_token: f64,
+    depth: u64,
+    spoken_for: u64,
+}
+
+impl Bucket {
+    /// A full bucket; `None` if the rate is 0, which means no limit.
+    pub(super) fn new(rate: f64, depth: f64) -> Option<Self> {
+        let nanos_per_token = 1e9 / rate;
+        let depth = (depth.max(0.0) * nanos_per_token).floor() as u64;
+        (rate > 0.0).then_some(Self { nanos_per_token, depth, spoken_for: 0 })
+    }
+
+    /// Takes tokens at `now` or as soon after as they are there, and says when that is. Who comes
+    /// later is served later.
+    pub(super) fn take(&mut self, now: Nanos, tokens: f64) -> Nanos {
+        let span = (tokens * self.nanos_per_token).ceil() as u64;
+        // All that came in more than a bucket's depth ago and was not taken has run over.
+        self.spoken_for = self.spoken_for.max(now.get()).saturating_add(span);
+        now.max(Nanos::new(self.spoken_for.saturating_sub(self.depth)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_passes_and_then_the_rate_holds() {
+        let mut bucket = Bucket::new(100.0, 50.0).unwrap();
+        let times: Vec<Nanos> = (0..150).map(|_| bucket.take(Nanos::ZERO, 1.0)).collect();
+        assert_eq!(times[49], Nanos::ZERO);
+        assert_eq!(times[50], Nanos::from_millis(10));
+        assert_eq!(times[149], Nanos::from_millis(1000));
+    }
+
+    #[test]
+    fn it_fills_while_nobody_asks_but_not_over_its_depth() {
+        let mut bucket = Bucket::new(100.0, 10.0).unwrap();
+        bucket.take(Nanos::ZERO, 10.0);
+        let later = Nanos::from_secs(60);
+        assert_eq!(bucket.take(later, 10.0), later);
+        assert_eq!(bucket.take(later, 1.0), later + Nanos::from_millis(10));
+    }
+
+    #[test]
+    fn no_rate_is_no_limit() {
+        assert!(Bucket::new(0.0, 5.0).is_none());
+    }
+}

@@ -1,0 +1,209 @@
+//! A volume behind a network, as clouds and file servers offer them.
+//!
+//! What it is made of is out of sight; what can be seen is a latency that varies, a price of each
+//! request in I/Os and in bytes, two token buckets from which that is paid, a cap on how much is
+//! served at once, and a link. Physically sequential small requests are priced as if they had
+//! been merged, and long ones as if split, at the accounting size.
+
+mod bucket;
+mod spec;
+
+use std::collections::VecDeque;
+
+use units::{Bytes, Nanos};
+
+use crate::agenda::Agenda;
+use crate::device::after;
+use crate::jitter::Jitter;
+use crate::slots::Slots;
+use crate::{Completion, Counters, Device, Request, RequestId, RequestKind};
+use bucket::Bucket;
+pub use spec::VolumeSpec;
+
+/// Runs of requests that are followed at the same time to see what is sequential.
+const STREAMS: usize = 64;
+
+#[derive(Debug)]
+enum Event {
+    /// The request has paid; its service begins.
+    Admitted(usize),
+    /// The far end is ready with it.
+    Ready(usize),
+    /// It is done.
+    Done(usize),
+}
+
+#[derive(Debug)]
+struct Call {
+    id: RequestId,
+    length: u64,
+    latency: f64,
+}
+
+/// Where a run of requests has got to, and what is left of the I/O it has paid for.
+#[derive(Clone, Copy, Debug)]
+struct Stream {
+    end: u64,
+    paid: u64,
+    used: u64,
+}
+
+/// A volume at work.
+#[derive(Debug)]
+pub struct Volume {
+    spec: VolumeSpec,
+    jitter: Jitter,
+    iops: Option<Bucket>,
+    throughput: Option<Bucket>,
+    streams: Vec<Stream>,
+    clock: u64,
+    agenda: Agenda<Event>,
+    calls: Slots<Call>,
+    active: usize,
+    outside: VecDeque<Request>,
+    link_free: Nanos,
+    /// Nanoseconds per byte on the shared link, and for one request alone.
+    link: f64,
+    alone: f64,
+    finished: VecDeque<Completion>,
+    counters: Counters,
+}
+
+impl Volume {
+    /// The volume of a description that [validates](VolumeSpec::validate), its buckets full.
+    pub(crate) fn new(spec: &VolumeSpec, seed: u64) -> Self {
+        let per_byte = |mib: f64| if mib > 0.0 { 1e9 / (mib * 1_048_576.0) } else { 0.0 };
+        let rate = spec.throughput_mib_s * 1_048_576.0;
+        Self {
+            jitter: Jitter::new(seed),
+            iops: Bucket::new(spec.iops, spec.iops_burst),
+            throughput: Bucket::new(rate, spec.throughput_burst.get() as f64),
+            streams: Vec::with_capacity(STREAMS),
+            clock: 0,
+            agenda: Agenda::new(),
+            calls: Slots::new(),
+            active: 0,
+            outside: VecDeque::new(),
+            link_free: Nanos::ZERO,
+            link: per_byte(spec.link_mib_s),
+            alone: per_byte(spec.stream_mib_s),
+            finished: VecDeque::new(),
+            counters: Counters::default(),
+            spec: spec.clone(),
+        }
+    }
+
+    fn run(&mut self, now: Nanos) {
+        while let Some((at, event)) = self.agenda.pop_due(now) {
+            match event {
+                Event::Admitted(slot) => self.serve(at, slot),
+                Event::Ready(slot) => {
+                    let length = self.calls.get_mut(slot).map_or(0, |call| call.length);
+                    let span = Nanos::new((length as f64 * self.link).ceil() as u64);
+                    self.link_free = after(self.link_free.max(at), span);
+                    self.agenda.push(self.link_free, Event::Done(slot));
+                }
+                Event::Done(slot) => self.done(at, slot),
+            }
+        }
+    }
+
+    fn start(&mut self, at: Nanos, request: Request) {
+        let (offset, length) = request.extent(self.spec.capacity);
+        let (sequential, ios) = self.follow(offset, length, request.kind);
+        let random = self.spec.latency_ms;
+        let latency = match (sequential, request.kind) {
+            (true, RequestKind::Read) => self.spec.sequential_latency_ms.unwrap_or(random),
+            _ => random,
+        };
+        self.active += 1;
+        let slot = self.calls.insert(Call { id: request.id, length, latency: latency * 1e6 });
+        let charge = if sequential { length } else { length.max(self.spec.random_charge.get()) };
+        let mut admitted = at;
+        if request.kind != RequestKind::Flush && length > 0 {
+            if let Some(bucket) = &mut self.iops {
+                admitted = admitted.max(bucket.take(at, ios as f64));
+            }
+            if let Some(bucket) = &mut self.throughput {
+                admitted = admitted.max(bucket.take(at, charge as f64));
+            }
+        }
+        self.agenda.push(admitted, Event::Admitted(slot));
+    }
+
+    fn serve(&mut self, at: Nanos, slot: usize) {
+        let factor = (self.spec.latency_spread * self.jitter.normal()).exp();
+        let Some(call) = self.calls.get_mut(slot) else { return };
+        let span = Nanos::new((call.latency * factor + call.length as f64 * self.alone) as u64);
+        self.counters.work(span.get());
+        self.agenda.push(after(at, span), Event::Ready(slot));
+    }
+
+    /// Whether a request goes on where an earlier one ended, and how many I/Os it is charged.
+    fn follow(&mut self, offset: u64, length: u64, kind: RequestKind) -> (bool, u64) {
+        if kind == RequestKind::Flush || length == 0 {
+            return (false, 0);
+        }
+        self.clock += 1;
+        let unit = self.spec.accounting.get();
+        let end = offset + length;
+        if let Some(stream) = self.streams.iter_mut().find(|stream| stream.end == offset) {
+            let ios = length.saturating_sub(stream.paid).div_ceil(unit);
+            let paid = stream.paid + ios * unit - length;
+            *stream = Stream { end, paid, used: self.clock };
+            return (true, ios);
+        }
+        self.counters.seeks += 1;
+        let ios = length.div_ceil(unit);
+        let fresh = Stream { end, paid: ios * unit - length, used: self.clock };
+        if self.streams.len() < STREAMS {
+            self.streams.push(fresh);
+        } else if let Some(oldest) = self.streams.iter_mut().min_by_key(|stream| stream.used) {
+            *oldest = fresh;
+        }
+        (false, ios)
+    }
+
+    fn done(&mut self, at: Nanos, slot: usize) {
+        if let Some(call) = self.calls.remove(slot) {
+            self.finished.push_back(Completion { id: call.id, at });
+            self.active -= 1;
+        }
+        if let Some(request) = self.outside.pop_front() {
+            self.start(at, request);
+        }
+    }
+}
+
+impl Device for Volume {
+    fn submit(&mut self, now: Nanos, request: Request) {
+        self.run(now);
+        self.counters.count(request.extent(self.spec.capacity).1);
+        if self.active < self.spec.concurrency {
+            self.start(now, request);
+        } else {
+            self.outside.push_back(request);
+        }
+    }
+
+    fn next_wake(&self) -> Option<Nanos> {
+        self.finished.front().map(|completion| completion.at).or(self.agenda.next_at())
+    }
+
+    fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
+        self.run(now);
+        done.extend(self.finished.drain(..));
+    }
+
+    fn in_flight(&self) -> usize {
+        self.active + self.outside.len() + self.finished.len()
+    }
+
+    fn capacity(&self) -> Bytes {
+        self.spec.capacity
+    }
+
+    fn counters(&self) -> Counters {
+        self.counters
+    }
+}

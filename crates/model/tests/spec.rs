@@ -1,0 +1,147 @@
+//! Descriptions: presets, settings, errors, and reading back what was written.
+
+use foreread_model::{DeviceSpec, Spec, SpecError, presets};
+use proptest::prelude::*;
+use units::Bytes;
+
+#[test]
+fn every_preset_reads_builds_and_reads_back() {
+    for preset in presets() {
+        let spec = preset.spec().unwrap_or_else(|error| panic!("{}: {error}", preset.name));
+        assert_eq!(spec.name, preset.name);
+        assert!(!spec.summary.is_empty() && !spec.sources.is_empty(), "{}", preset.name);
+        assert_eq!(Spec::from_toml(&spec.to_toml()).unwrap(), spec, "{}", preset.name);
+        assert_eq!(Spec::parse(preset.name).unwrap(), spec);
+        let device = spec.build(1).unwrap();
+        assert_eq!(device.capacity(), spec.capacity());
+        assert!(spec.describe().contains(preset.name));
+        let peak = spec.peak();
+        assert!(peak.throughput.get() > 1e6 && peak.requests > 10.0, "{}", preset.name);
+    }
+}
+
+#[test]
+fn values_are_set_by_full_path_by_end_and_by_the_innermost_device() {
+    let spec = Spec::parse("raid10-2008,chunk=128K,disk.rpm=10000,member.jitter_ms=0.1").unwrap();
+    let DeviceSpec::Controller(controller) = &spec.device else { panic!("no controller") };
+    let DeviceSpec::Array(array) = &*controller.behind else { panic!("no array") };
+    let DeviceSpec::Hdd(disk) = &*array.member else { panic!("no disk") };
+    assert_eq!(array.chunk, Bytes::from_kib(128));
+    assert_eq!((disk.rpm, disk.jitter_ms), (10000.0, 0.1));
+    let full = "raid10-2008,device.behind.chunk=128K,device.behind.member.rpm=10000,\
+                device.behind.member.jitter_ms=100us";
+    assert_eq!(Spec::parse(full).unwrap(), spec);
+}
+
+#[test]
+fn values_may_bring_units() {
+    let spec = Spec::parse("cloud-ssd,latency_ms=1500us,link_mib_s=1GiB/s,max_request=1M").unwrap();
+    let DeviceSpec::Volume(volume) = &spec.device else { panic!("no volume") };
+    assert_eq!((volume.latency_ms, volume.link_mib_s), (1.5, 1024.0));
+    assert_eq!(spec.host().max_request, Bytes::from_mib(1));
+    let disk = Spec::parse(
+        "hdd-2008,seek_full_ms=20,segment_size=512K,queue_order=fifo,\
+                            read_ahead_when_queued=true,seek_curve=[]",
+    )
+    .unwrap();
+    assert!(disk.to_toml().contains("segment_size = \"512KiB\""));
+}
+
+#[test]
+fn lists_are_set_too() {
+    let mut spec = Spec::preset("hdd-2008").unwrap();
+    spec.set("seek_curve", "[[1, 0.8], [1000, 5.0]]").unwrap();
+    let DeviceSpec::Hdd(disk) = &spec.device else { panic!("no disk") };
+    assert_eq!(disk.seek_curve, [[1.0, 0.8], [1000.0, 5.0]]);
+}
+
+fn message(words: &str) -> String {
+    Spec::parse(words).unwrap_err().to_string()
+}
+
+#[test]
+fn errors_name_the_key_the_value_and_what_would_do() {
+    assert_eq!(
+        message("raid10-2007"),
+        "there is no model \"raid10-2007\"; did you mean \"raid10-2008\"?"
+    );
+    assert_eq!(
+        message("raid10-2008,chnuk=1M"),
+        "there is no key \"chnuk\"; did you mean \"chunk\"?"
+    );
+    assert_eq!(message("hdd-2008,fast"), "\"fast\" is no setting: write key=value");
+    assert_eq!(
+        message("raid10-2008,overhead_ms=1"),
+        "\"overhead_ms\" could be device.overhead_ms or device.behind.member.overhead_ms: \
+         write one of these"
+    );
+    assert_eq!(
+        message("raid10-2008,members=7"),
+        "device.behind.members = 7 is impossible: allowed is an even number"
+    );
+    assert_eq!(message("hdd-2008,rpm=0"), "device.rpm = 0 is impossible: allowed is 60 to 1000000");
+    assert_eq!(
+        message("raid10-2008,chunk=1K"),
+        "device.behind.chunk = 1 KiB is impossible: allowed is 4 KiB to 1 GiB"
+    );
+    let size = message("hdd-2008,capacity=100");
+    assert!(size.contains("device.capacity = \"100\"") && size.contains("no unit"), "{size}");
+    let word = message("raid10-2008,read_policy=random");
+    assert!(word.contains("random") && word.contains("gmirror-load"), "{word}");
+    let number = message("hdd-2008,rpm=fast");
+    assert!(number.contains("device.rpm = \"fast\""), "{number}");
+}
+
+#[test]
+fn errors_in_files_name_the_table() {
+    let no_kind = "name = \"x\"\n[device]\nrpm = 1\n";
+    assert!(Spec::from_toml(no_kind).unwrap_err().to_string().contains("[device] needs a kind"));
+    let typo = Spec::preset("nvme").unwrap().to_toml().replace("dies", "diess");
+    let error = Spec::from_toml(&typo).unwrap_err();
+    let nearest = Some("dies".to_owned());
+    assert_eq!(error, SpecError::UnknownKey { key: "device.diess".to_owned(), nearest });
+    let lacking = "name = \"x\"\n[device]\nkind = \"zero\"\n";
+    assert!(Spec::from_toml(lacking).unwrap_err().to_string().contains("capacity"));
+    assert!(matches!(Spec::from_toml("= 5"), Err(SpecError::Syntax { .. })));
+    let mut deep = "name = \"x\"\n".to_owned();
+    let mut path = "device".to_owned();
+    for _ in 0..50 {
+        deep += &format!("[{path}]\nkind = \"controller\"\n");
+        path += ".behind";
+    }
+    assert!(Spec::from_toml(&deep).unwrap_err().to_string().contains("inside one another"));
+}
+
+fn preset_name() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(presets().iter().map(|preset| preset.name).collect::<Vec<_>>())
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics_the_parsers(text in "\\PC{0,200}") {
+        let _ = Spec::from_toml(&text);
+        let _ = Spec::parse(&text);
+    }
+
+    #[test]
+    fn no_setting_panics_and_what_is_taken_reads_back(
+        name in preset_name(),
+        key in prop::sample::Index::arbitrary(),
+        value in prop_oneof![
+            "\\PC{0,20}",
+            "[0-9]{1,25}(\\.[0-9]{1,3})?(ms|us|K|M|G|T|s|B|MB/s|GiB/s)?",
+            Just("true".to_owned()),
+            Just("nan".to_owned()),
+            Just("-1".to_owned()),
+            Just("1e308".to_owned()),
+        ],
+    ) {
+        let mut spec = Spec::preset(name).unwrap();
+        let keys = spec.keys();
+        if spec.set(&keys[key.index(keys.len())], &value).is_ok() && spec.validate().is_ok() {
+            prop_assert_eq!(&Spec::from_toml(&spec.to_toml()).unwrap(), &spec);
+            let _ = spec.peak();
+            let _ = spec.describe();
+        }
+    }
+}
