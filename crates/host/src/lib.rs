@@ -23,7 +23,7 @@ pub use dirs::Dirs;
 pub use error::HostError;
 pub use machine::{KernelRelease, Machine, page_size};
 pub use memory::{Pressure, PressureLine, VmStat, parse_meminfo};
-pub use mount::{Mount, MountInfo, parse_mountinfo};
+pub use mount::{Mount, MountInfo, mount_source, parse_mountinfo};
 pub use probe::{Probe, ProbeKind};
 pub use resolve::{resolve, resolve_probe};
 pub use root::Root;

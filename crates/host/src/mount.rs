@@ -48,6 +48,12 @@ pub(crate) fn mounts(root: &Root) -> Result<Vec<MountInfo>, HostError> {
     Ok(parse_mountinfo(&root.read("/proc/self/mountinfo")?))
 }
 
+/// What is mounted under a device number, for file systems without a block device.
+pub fn mount_source(root: &Root, device: DevNo) -> Option<String> {
+    let mounts = mounts(root).ok()?;
+    mounts.into_iter().rev().find(|info| info.device == device).map(|info| info.mount.source)
+}
+
 /// The mount that a path is on, going by names alone: the one with the longest point above it, and
 /// of several on one point the last, which hides the others.
 pub(crate) fn mount_above<'a>(mounts: &'a [MountInfo], path: &Path) -> Option<&'a MountInfo> {

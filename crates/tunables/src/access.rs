@@ -43,13 +43,13 @@ pub(crate) fn write(
     value: &Value,
 ) -> Result<Value, TunableError> {
     let path = root.path(tunable.file(site));
-    let text = tunable.encode(value)?;
-    // Never creates: a file that is not there is a device that has gone.
+    let line = tunable.encode(value)? + "\n";
+    // One call, so that it happens wholly or not at all; and nothing is created: a file that is not
+    // there is a device that has gone.
     let written = OpenOptions::new()
         .write(true)
-        .truncate(true)
         .open(&path)
-        .and_then(|mut file| file.write_all(text.as_bytes()));
+        .and_then(|mut file| file.write_all(line.as_bytes()));
     if let Err(source) = written {
         return Err(match source.kind() {
             _ if is_gone(&source) => absent(root, tunable, site),
@@ -129,11 +129,13 @@ mod tests {
         let (_dir, root) = tree("128\n");
         let path = root.path("/sys/class/bdi/8:0/read_ahead_kb");
         fs::remove_file(&path).expect("gone");
-        // Takes whatever is written and gives nothing back, as no real tunable does.
-        std::os::unix::fs::symlink("/dev/null", &path).expect("a link");
+        // The kernel takes a 0 here for its default, and gives that back.
+        std::os::unix::fs::symlink("/proc/self/timerslack_ns", &path).expect("a link");
         let tunable = find("read_ahead").expect("it");
-        let error = write(&root, tunable, &site(), &Bytes::from_kib(8).into());
-        assert!(matches!(error, Err(TunableError::Host(HostError::Malformed { .. }))));
+        let error = write(&root, tunable, &site(), &Bytes::ZERO.into()).expect_err("another value");
+        assert!(matches!(&error, TunableError::DidNotStick { .. }), "{error}");
+        let text = error.to_string();
+        assert!(text.contains("set to 0 B but reads back as "), "{text}");
     }
 
     #[test]

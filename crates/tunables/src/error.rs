@@ -151,6 +151,12 @@ pub enum TunableError {
         /// Its owner.
         pid: u32,
     },
+    /// There is nothing of this name to undo.
+    #[error("there is no journal {name:?}: what it had changed has been put back, or it never was")]
+    NoSuchJournal {
+        /// The name as given.
+        name: String,
+    },
     /// A directory or lock of foreread's own cannot be used.
     #[error("cannot use {path}{hint}", path = path.display())]
     Own {

@@ -1,11 +1,32 @@
-//! The guard process.
+//! The guard: a process beside the run that puts everything back when the run dies.
+//!
+//! It holds one end of a socket, as its standard input, whose other end only the run has. The end
+//! of that stream without a word before it means that the run is dead, by whatever signal. Its
+//! standard output is the lock of the bdi: such a lock belongs to the open file, so it stays taken
+//! from the death of the run until the guard too has gone, and nobody takes a value in between for
+//! the original. It lives in a session of its own and ignores what ends programs, so Ctrl-C or a
+//! service manager's SIGTERM reaches the run alone.
 
 use std::ffi::OsString;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use host::Root;
+use sys::lock::Lock;
 
-use crate::{TunableError, Undone};
+use crate::restore::put_back;
+use crate::{JournalError, Replay, TunableError, Undone};
+
+/// The guard's word when it is ready, and the run's when all has been put back.
+const READY: u8 = b'r';
+const DONE: u8 = b'd';
+
+/// A guard that says nothing for so long will not.
+const STARTING: Duration = Duration::from_secs(20);
 
 /// How to start the guard: the journal's path is added as the last argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,8 +37,118 @@ pub struct GuardCommand {
     pub args: Vec<OsString>,
 }
 
+/// A guard at work, seen from the run.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    program: PathBuf,
+    child: Child,
+    link: UnixStream,
+}
+
+impl Guard {
+    /// Starts a guard and returns when it is ready.
+    pub(crate) fn start(
+        command: &GuardCommand,
+        journal: &Path,
+        lock: &Lock,
+    ) -> Result<Self, TunableError> {
+        let program = command.program.clone();
+        let fail = |problem: String| TunableError::Guard { program: program.clone(), problem };
+        let spawn = || -> io::Result<(Child, UnixStream)> {
+            let (link, its_end) = UnixStream::pair()?;
+            let child = Command::new(&command.program)
+                .args(&command.args)
+                .arg(journal)
+                .stdin(Stdio::from(OwnedFd::from(its_end)))
+                .stdout(Stdio::from(lock.file().try_clone()?))
+                .spawn()?;
+            Ok((child, link))
+        };
+        let (child, link) =
+            spawn().map_err(|error| fail(format!("cannot be started ({error})")))?;
+        let mut guard = Self { program: program.clone(), child, link };
+        match guard.await_ready() {
+            Ok(()) => Ok(guard),
+            Err(error) => {
+                let _ = guard.child.kill();
+                let status = guard.child.wait();
+                let status = status.map_or_else(|_| String::new(), |status| format!(", {status}"));
+                Err(fail(format!("did not get ready ({error}{status})")))
+            }
+        }
+    }
+
+    fn await_ready(&mut self) -> io::Result<()> {
+        self.link.set_read_timeout(Some(STARTING))?;
+        let mut word = [0];
+        self.link.read_exact(&mut word)?;
+        if word == [READY] { Ok(()) } else { Err(ErrorKind::InvalidData.into()) }
+    }
+
+    /// Whether it is still there; without it nothing may be changed.
+    pub(crate) fn check(&mut self) -> Result<(), TunableError> {
+        match self.child.try_wait() {
+            Ok(None) => Ok(()),
+            Ok(Some(status)) => Err(self.gone(format!("has gone ({status})"))),
+            Err(error) => Err(self.gone(format!("cannot be seen ({error})"))),
+        }
+    }
+
+    fn gone(&self, problem: String) -> TunableError {
+        TunableError::Guard { program: self.program.clone(), problem }
+    }
+
+    /// Tells it that all has been put back, and sees it off.
+    pub(crate) fn dismiss(mut self) {
+        // If it has gone before, there is nobody to tell.
+        let _ = self.link.write_all(&[DONE]);
+        let _ = self.child.wait();
+    }
+
+    /// Lets it do what the run could not, as if the run had died.
+    pub(crate) fn abandon(self) {
+        let Self { mut child, link, .. } = self;
+        drop(link);
+        let _ = child.wait();
+    }
+}
+
 /// The body of `foreread guard JOURNAL`: waits until its owner is done or dead, and in the second
 /// case puts back what the journal says is still changed.
-pub fn guard_main(_root: &Root, _journal: &Path) -> Result<Vec<Undone>, TunableError> {
-    todo!()
+///
+/// Writes nothing to standard output, which is the lock.
+pub fn guard_main(root: &Root, journal: &Path) -> Result<Vec<Undone>, TunableError> {
+    let own = |source| TunableError::Own { path: "/dev/stdin".into(), hint: "", source };
+    sys::process::ignore_endings();
+    // Fails only for the leader of a process group, as when a person starts it from a shell.
+    let _ = sys::process::leave_session();
+    // Only root may; others are as likely to be ended as any process of theirs.
+    let _ = sys::process::spare_from_oom();
+    let _ = std::env::set_current_dir("/");
+    rustix::io::write(io::stdin().as_fd(), &[READY]).map_err(|errno| own(errno.into()))?;
+    if owner_is_done().map_err(own)? {
+        return Ok(Vec::new());
+    }
+    match Replay::load(journal) {
+        Ok(replay) => put_back(root, &replay),
+        // Removed: the run had put all back and died before it could say so.
+        Err(JournalError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+            Ok(Vec::new())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn owner_is_done() -> io::Result<bool> {
+    let mut word = [0];
+    match io::stdin().lock().read_exact(&mut word) {
+        Ok(()) => Ok(word == [DONE]),
+        // Reset is how the stream ends if the run died without having read all of it.
+        Err(error)
+            if matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset) =>
+        {
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
 }

@@ -6,11 +6,14 @@
 //! [`rollback`] puts back what even the guard could not (power loss).
 
 mod access;
+mod bdi_lock;
 mod error;
 mod guard;
 mod identity;
 mod journal;
+mod owner;
 mod registry;
+mod replay;
 mod restore;
 mod rollback;
 mod setting;
@@ -21,9 +24,10 @@ mod vary;
 pub use access::{check_writable, read};
 pub use error::TunableError;
 pub use guard::{GuardCommand, guard_main};
-pub use identity::Identity;
-pub use journal::{Change, Header, Journal, JournalError, Replay};
+pub use identity::{DeviceIdentity, Identity};
+pub use journal::{Change, Header, Journal, JournalError, Owner};
 pub use registry::{Checked, REGISTRY, Site, Tunable, find};
+pub use replay::{Open, Replay};
 pub use restore::{Outcome, Undone};
 pub use rollback::{Rollback, Which, rollback};
 pub use setting::{Setting, Settings};

@@ -1,13 +1,19 @@
-//! Putting a value back.
+//! Putting values back, as owner, guard and rollback all do it.
 
+use std::fmt;
 use std::path::PathBuf;
 
-use host::BdiId;
+use host::{BdiId, Root};
+use serde::{Deserialize, Serialize};
 
-use crate::Value;
+use crate::access::{read, write};
+use crate::journal::{Entry, Settled, unix_ms};
+use crate::replay::Open;
+use crate::{Header, Identity, Journal, Replay, TunableError, Value};
 
 /// What came of undoing a change.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// The old value was written and reads back.
     Restored,
@@ -35,4 +41,86 @@ pub struct Undone {
     pub original: Value,
     /// What came of it.
     pub outcome: Outcome,
+}
+
+/// One line for people: `read_ahead of bdi 8:0 is 128 KiB again`.
+impl fmt::Display for Undone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { bdi, tunable, original, .. } = self;
+        match &self.outcome {
+            Outcome::Restored => write!(f, "{tunable} of bdi {bdi} is {original} again"),
+            Outcome::AlreadySo => write!(f, "{tunable} of bdi {bdi} was {original} already"),
+            Outcome::DeviceGone => {
+                write!(f, "{tunable}: the device of bdi {bdi} is gone, nothing to put back")
+            }
+            Outcome::LeftAlone { present } => write!(
+                f,
+                "{tunable} of bdi {bdi} is left at {present}, which somebody else has set (it was \
+                 {original} before foreread)"
+            ),
+        }
+    }
+}
+
+/// Undoes all that a journal has open and removes it. What cannot be undone stays open, the rest is
+/// undone all the same, and the first reason is given. The caller holds the lock of the bdi.
+pub(crate) fn put_back(root: &Root, replay: &Replay) -> Result<Vec<Undone>, TunableError> {
+    let Some(header) = &replay.header else {
+        return Ok(Vec::new());
+    };
+    let mut journal = Journal::reopen(replay)?;
+    let mut undone = Vec::new();
+    let mut first_error = None;
+    for open in in_order(&replay.open) {
+        let settled = put_back_one(root, header, open).and_then(|outcome| {
+            let (tunable, unix_ms) = (open.tunable.name(), unix_ms());
+            let settled =
+                Settled { tunable: tunable.to_owned(), outcome: outcome.clone(), unix_ms };
+            journal.append(&Entry::Undone(settled))?;
+            let (journal, bdi) = (replay.path.clone(), header.site.bdi.clone());
+            Ok(Undone { journal, bdi, tunable, original: open.original.clone(), outcome })
+        });
+        match settled {
+            Ok(one) => undone.push(one),
+            Err(error) => first_error = first_error.or(Some(error)),
+        }
+    }
+    match first_error {
+        Some(error) => Err(error),
+        None => {
+            journal.remove()?;
+            Ok(undone)
+        }
+    }
+}
+
+/// Last changed, first undone; but what others overwrite comes after them.
+fn in_order(open: &[Open]) -> Vec<&Open> {
+    let mut order: Vec<&Open> = open.iter().rev().collect();
+    order.sort_by_key(|open| open.tunable.order());
+    order
+}
+
+fn put_back_one(root: &Root, header: &Header, open: &Open) -> Result<Outcome, TunableError> {
+    let site = &header.site;
+    let same_boot = header.owner.is_of_this_boot();
+    if !header.identity.is_same(&Identity::of(root, site), same_boot) {
+        return Ok(Outcome::DeviceGone);
+    }
+    let present = match read(root, open.tunable, site) {
+        Ok(present) => present,
+        Err(TunableError::Absent { .. }) => return Ok(Outcome::DeviceGone),
+        Err(error) => return Err(error),
+    };
+    if present == open.original {
+        return Ok(Outcome::AlreadySo);
+    }
+    if !open.ours.contains(&present) {
+        return Ok(Outcome::LeftAlone { present });
+    }
+    match write(root, open.tunable, site, &open.original) {
+        Ok(_) => Ok(Outcome::Restored),
+        Err(TunableError::Absent { .. }) => Ok(Outcome::DeviceGone),
+        Err(error) => Err(error),
+    }
 }

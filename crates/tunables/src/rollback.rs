@@ -1,8 +1,13 @@
-//! Undoing what dead runs left.
+//! Undoing what dead runs left: those whose guard died with them, or with the power.
+
+use std::io;
+use std::path::Path;
 
 use host::{BdiId, Dirs, Root};
 
-use crate::{TunableError, Undone};
+use crate::journal::list;
+use crate::restore::put_back;
+use crate::{JournalError, Replay, TunableError, Undone, bdi_lock};
 
 /// Which journals to undo.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,7 +16,7 @@ pub enum Which {
     All,
     /// Those of one bdi.
     Bdi(BdiId),
-    /// The one of this name.
+    /// The one of this file name, with or without its ending.
     Journal(String),
 }
 
@@ -24,7 +29,93 @@ pub struct Rollback {
     pub refused: Vec<TunableError>,
 }
 
-/// Puts back what runs that are dead have left changed. May be called again at any time.
-pub fn rollback(_dirs: &Dirs, _root: &Root, _which: &Which) -> Result<Rollback, TunableError> {
-    todo!()
+impl Rollback {
+    fn take(&mut self, result: Result<Vec<Undone>, TunableError>) {
+        match result {
+            Ok(undone) => self.undone.extend(undone),
+            Err(error) => self.refused.push(error),
+        }
+    }
+}
+
+/// Puts back what runs that are dead have left changed, the latest run first. May be called again
+/// at any time: what was put back is in no journal any more.
+pub fn rollback(dirs: &Dirs, root: &Root, which: &Which) -> Result<Rollback, TunableError> {
+    let journals = list(dirs)?;
+    if let Which::Journal(name) = which
+        && !journals.iter().any(|path| is_named(path, which))
+    {
+        return Err(TunableError::NoSuchJournal { name: name.clone() });
+    }
+    let mut result = Rollback::default();
+    for path in journals.iter().rev().filter(|path| is_named(path, which)) {
+        match load(path) {
+            Ok(Some(replay)) if is_at(&replay, which) => {
+                result.take(roll_back_one(dirs, root, &replay));
+            }
+            Ok(_) => {}
+            Err(error) => result.take(Err(error.into())),
+        }
+    }
+    Ok(result)
+}
+
+/// Undoes what dead runs left on one bdi, whose lock the caller holds: nobody may take their values
+/// for the original ones. A journal that cannot be believed forbids to go on, as it may be of this
+/// bdi.
+pub(crate) fn inherit(dirs: &Dirs, root: &Root, bdi: &BdiId) -> Result<Vec<Undone>, TunableError> {
+    let which = Which::Bdi(bdi.clone());
+    let mut undone = Vec::new();
+    for path in list(dirs)?.iter().rev() {
+        if let Some(replay) = load(path)?.filter(|replay| is_at(replay, &which)) {
+            // Its owner may live, but holds no tenure: that would hold the lock.
+            undone.extend(put_back(root, &replay)?);
+        }
+    }
+    Ok(undone)
+}
+
+fn roll_back_one(dirs: &Dirs, root: &Root, replay: &Replay) -> Result<Vec<Undone>, TunableError> {
+    let Some(header) = &replay.header else {
+        // Its first line is not finished: a run that is just beginning, or one that died there.
+        return Ok(Vec::new());
+    };
+    if header.owner.is_alive()? {
+        let (journal, pid) = (replay.path.clone(), header.owner.pid);
+        return Err(TunableError::OwnerAlive { journal, pid });
+    }
+    let _lock = bdi_lock::take(dirs, &header.site.bdi)?;
+    // The guard had the lock until now, and may have done the work.
+    match load(&replay.path)? {
+        Some(replay) => put_back(root, &replay),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Reads a journal; `None` if it has been removed meanwhile.
+fn load(path: &Path) -> Result<Option<Replay>, JournalError> {
+    match Replay::load(path) {
+        Ok(replay) => Ok(Some(replay)),
+        Err(JournalError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn is_named(path: &Path, which: &Which) -> bool {
+    match which {
+        Which::Journal(name) => {
+            path.file_name().is_some_and(|file| file == name.as_str())
+                || path.file_stem().is_some_and(|stem| stem == name.as_str())
+        }
+        _ => true,
+    }
+}
+
+fn is_at(replay: &Replay, which: &Which) -> bool {
+    match which {
+        Which::Bdi(bdi) => replay.header.as_ref().is_some_and(|header| header.site.bdi == *bdi),
+        _ => true,
+    }
 }

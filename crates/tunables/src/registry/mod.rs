@@ -80,7 +80,7 @@ pub trait Tunable: Sync {
     /// The text to write to the file.
     fn encode(&self, value: &Value) -> Result<String, TunableError>;
 
-    /// Reads the file's text; `None` if it is none of this tunable's values.
+    /// Reads the first line of the file's text; `None` if it is none of this tunable's values.
     fn decode(&self, text: &str) -> Option<Value>;
 }
 

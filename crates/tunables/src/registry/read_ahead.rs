@@ -120,7 +120,7 @@ impl Tunable for ReadAhead {
     }
 
     fn decode(&self, text: &str) -> Option<Value> {
-        let kib: u64 = text.trim().parse().ok()?;
+        let kib: u64 = text.lines().next()?.trim().parse().ok()?;
         kib.checked_mul(1024)?;
         Some(Kib::new(kib).to_bytes().into())
     }

@@ -1,0 +1,58 @@
+//! One foreread for each bdi.
+
+use std::fs::{self, DirBuilder};
+use std::io::{self, Seek, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+use std::thread::sleep;
+use std::time::Duration;
+
+use host::{BdiId, Dirs};
+use sys::lock::Lock;
+
+use crate::TunableError;
+
+/// How long a guard may take to put things back after its owner died, before it counts as busy.
+const PATIENCE: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Takes the lock of a bdi. Waits a little where its holder is dead and only his guard has it.
+pub(crate) fn take(dirs: &Dirs, bdi: &BdiId) -> Result<Lock, TunableError> {
+    let path = prepare(dirs, bdi)?;
+    let own = |source| {
+        let hint = ": it takes root, or FOREREAD_RUNTIME_DIR in a place of your own";
+        TunableError::Own { path: path.clone(), hint, source }
+    };
+    let mut waited = Duration::ZERO;
+    loop {
+        if let Some(lock) = Lock::try_take(&path).map_err(own)? {
+            sign(&lock).map_err(own)?;
+            return Ok(lock);
+        }
+        let pid = fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok());
+        // No number: the holder is about to write it.
+        let lives = pid.is_some_and(|pid| matches!(sys::process::start_time(pid), Ok(Some(_))));
+        if lives || waited >= PATIENCE {
+            return Err(TunableError::Busy { bdi: bdi.clone(), pid });
+        }
+        sleep(PAUSE);
+        waited += PAUSE;
+    }
+}
+
+fn prepare(dirs: &Dirs, bdi: &BdiId) -> Result<PathBuf, TunableError> {
+    let dir = dirs.runtime.join("lock");
+    DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(|source| {
+        let hint = ": it takes root, or FOREREAD_RUNTIME_DIR in a place of your own";
+        TunableError::Own { path: dir.clone(), hint, source }
+    })?;
+    Ok(dir.join(format!("bdi-{bdi}.lock")))
+}
+
+/// Leaves this process's number for those who find the lock taken.
+fn sign(lock: &Lock) -> io::Result<()> {
+    let mut file = lock.file();
+    file.set_len(0)?;
+    file.rewind()?;
+    writeln!(file, "{}", std::process::id())
+}

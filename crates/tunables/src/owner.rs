@@ -1,0 +1,52 @@
+//! Who owns a journal, and whether he lives.
+
+use host::Root;
+
+use crate::TunableError;
+use crate::journal::Owner;
+
+impl Owner {
+    /// This process.
+    pub(crate) fn this_process() -> Result<Self, TunableError> {
+        let pid = std::process::id();
+        let start_time = start_time(pid)?.unwrap_or_default();
+        Ok(Self { pid, start_time, boot_id: boot_id() })
+    }
+
+    /// Whether it still runs. Processes are this machine's, whatever tree is looked at.
+    pub(crate) fn is_alive(&self) -> Result<bool, TunableError> {
+        Ok(self.is_of_this_boot() && start_time(self.pid)? == Some(self.start_time))
+    }
+
+    /// Whether it ran since the machine was started.
+    pub(crate) fn is_of_this_boot(&self) -> bool {
+        boot_id() == self.boot_id
+    }
+}
+
+fn start_time(pid: u32) -> Result<Option<u64>, TunableError> {
+    sys::process::start_time(pid).map_err(|source| TunableError::Own {
+        path: format!("/proc/{pid}/stat").into(),
+        hint: "",
+        source,
+    })
+}
+
+/// A word that changes with each boot.
+fn boot_id() -> String {
+    Root::system().read("/proc/sys/kernel/random/boot_id").unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_lives_and_its_like_of_another_boot_or_start_does_not() {
+        let own = Owner::this_process().expect("proc");
+        assert!(own.is_alive().expect("proc"));
+        assert!(!Owner { boot_id: "another".to_owned(), ..own.clone() }.is_alive().expect("proc"));
+        let start_time = own.start_time + 1;
+        assert!(!Owner { start_time, ..own }.is_alive().expect("proc"));
+    }
+}

@@ -1,0 +1,264 @@
+//! Reading a journal: what of it is still to be undone.
+
+use std::path::{Path, PathBuf};
+
+use crate::journal::{Entry, Settled, VERSION, read_own};
+use crate::registry::find_exactly;
+use crate::{Change, Header, JournalError, Tunable, Value};
+
+/// A journal as read, every line of it believed.
+#[derive(Clone, Debug)]
+pub struct Replay {
+    pub(crate) path: PathBuf,
+    /// The bytes of its whole lines.
+    pub(crate) sound_bytes: u64,
+    /// The first line; `None` where not even that was finished, so that nothing was changed.
+    pub header: Option<Header>,
+    /// What was changed and not put back yet.
+    pub open: Vec<Open>,
+    changes: u64,
+}
+
+/// A tunable that is still changed, or may be.
+#[derive(Clone, Debug)]
+pub struct Open {
+    /// The tunable.
+    pub tunable: &'static dyn Tunable,
+    /// Its value before the first change.
+    pub original: Value,
+    /// The values that were written, or were about to be.
+    pub ours: Vec<Value>,
+}
+
+impl Replay {
+    /// Reads and checks the journal at `path`.
+    pub fn load(path: &Path) -> Result<Self, JournalError> {
+        Self::parse(path, &read_own(path)?)
+    }
+
+    /// Checks the bytes of the journal at `path`.
+    pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self, JournalError> {
+        let sound = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let mut replay = Self {
+            path: path.to_owned(),
+            sound_bytes: sound as u64,
+            header: None,
+            open: Vec::new(),
+            changes: 0,
+        };
+        let lines = bytes[..sound].split_inclusive(|byte| *byte == b'\n');
+        for (index, line) in lines.enumerate() {
+            let entry = serde_json::from_slice(line).map_err(|error| error.to_string());
+            entry.and_then(|entry| replay.take(entry)).map_err(|problem| {
+                JournalError::Refused { path: path.to_owned(), line: index + 1, problem }
+            })?;
+        }
+        Ok(replay)
+    }
+
+    fn take(&mut self, entry: Entry) -> Result<(), String> {
+        match entry {
+            Entry::Begin(header) => self.begin(header),
+            Entry::Change(change) => self.change(change),
+            Entry::Undone(settled) => self.settle(&settled),
+        }
+    }
+
+    fn begin(&mut self, header: Header) -> Result<(), String> {
+        if self.header.is_some() {
+            return Err("a second beginning".to_owned());
+        }
+        if header.version != VERSION {
+            return Err(format!("version {} is not {VERSION}", header.version));
+        }
+        self.header = Some(header);
+        Ok(())
+    }
+
+    fn change(&mut self, change: Change) -> Result<(), String> {
+        let header = self.header.as_ref().ok_or("a change before the beginning")?;
+        if change.number != self.changes + 1 {
+            return Err(format!("change {} follows change {}", change.number, self.changes));
+        }
+        let tunable = find_exactly(&change.tunable)
+            .ok_or_else(|| format!("there is no tunable {:?}", change.tunable))?;
+        let file = tunable.file(&header.site);
+        if change.file != file {
+            let (told, right) = (change.file.display(), file.display());
+            return Err(format!("{} is at {right}, not {told}", tunable.name()));
+        }
+        for value in [&change.old, &change.new] {
+            tunable.encode(value).map_err(|error| error.to_string())?;
+        }
+        self.changes += 1;
+        match self.open.iter_mut().find(|open| open.tunable.name() == tunable.name()) {
+            Some(open) if open.ours.contains(&change.new) => {}
+            Some(open) => open.ours.push(change.new),
+            None => {
+                self.open.push(Open { tunable, original: change.old, ours: vec![change.new] });
+            }
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self, settled: &Settled) -> Result<(), String> {
+        let at = self.open.iter().position(|open| open.tunable.name() == settled.tunable);
+        let at = at.ok_or_else(|| format!("{:?} was not changed", settled.tunable))?;
+        self.open.remove(at);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use host::{BdiId, DevNo};
+    use proptest::prelude::*;
+    use units::Bytes;
+
+    use super::*;
+    use crate::journal::Owner;
+    use crate::{Identity, Outcome, Site};
+
+    fn kib(kib: u64) -> Value {
+        Bytes::from_kib(kib).into()
+    }
+
+    fn begin() -> Entry {
+        let bdi = BdiId::new("7:0").expect("a bdi");
+        Entry::Begin(Header {
+            version: VERSION,
+            owner: Owner { pid: 7, start_time: 8, boot_id: "b".to_owned() },
+            site: Site { bdi, devices: vec![DevNo { major: 7, minor: 0 }] },
+            identity: Identity::default(),
+            unix_ms: 1,
+        })
+    }
+
+    fn change(number: u64, old: u64, new: u64) -> Entry {
+        Entry::Change(Change {
+            number,
+            tunable: "read_ahead".to_owned(),
+            file: "/sys/class/bdi/7:0/read_ahead_kb".into(),
+            old: kib(old),
+            new: kib(new),
+            unix_ms: 2,
+        })
+    }
+
+    fn undone() -> Entry {
+        let outcome = Outcome::Restored;
+        Entry::Undone(Settled { tunable: "read_ahead".to_owned(), outcome, unix_ms: 3 })
+    }
+
+    fn text(entries: &[Entry]) -> String {
+        let line = |entry| serde_json::to_string(entry).expect("JSON") + "\n";
+        entries.iter().map(line).collect()
+    }
+
+    fn parse(text: &str) -> Result<Replay, String> {
+        Replay::parse(Path::new("/j"), text.as_bytes()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_first_old_value_is_the_original() {
+        let replay =
+            parse(&text(&[begin(), change(1, 128, 4), change(2, 4, 64), change(3, 64, 4)]));
+        let replay = replay.expect("sound");
+        assert_eq!(replay.open.len(), 1);
+        assert_eq!(replay.open[0].original, kib(128));
+        assert_eq!(replay.open[0].ours, [kib(4), kib(64)]);
+        assert_eq!(replay.changes, 3);
+    }
+
+    #[test]
+    fn what_was_put_back_is_not_open() {
+        let replay = parse(&text(&[begin(), change(1, 128, 4), undone()])).expect("sound");
+        assert!(replay.open.is_empty());
+    }
+
+    #[test]
+    fn a_last_line_half_written_does_not_count() {
+        let whole = text(&[begin(), change(1, 128, 4)]);
+        let torn = text(&[begin(), change(1, 128, 4), change(2, 4, 64)]);
+        for end in whole.len()..torn.len() {
+            let replay = parse(&torn[..end]).expect("the last line counts for nothing");
+            assert_eq!(replay.open[0].ours, [kib(4)]);
+            assert_eq!(replay.sound_bytes, whole.len() as u64);
+        }
+        assert!(parse("").expect("nothing yet").header.is_none());
+        assert!(parse("{\"begin\":{\"ver").expect("torn").header.is_none());
+        assert!(parse("\0\0\0\0").expect("torn by a power cut").header.is_none());
+    }
+
+    #[test]
+    fn hands_in_the_journal_are_found_out() {
+        let sound = text(&[begin(), change(1, 128, 4), change(2, 4, 64)]);
+        let edited = |from: &str, to: &str| {
+            assert!(sound.contains(from), "{from}");
+            parse(&sound.replacen(from, to, 1)).expect_err(to)
+        };
+        let elsewhere = edited("/sys/class/bdi/7:0/read_ahead_kb", "/etc/shadow");
+        assert!(
+            elsewhere.contains("line 2") && elsewhere.contains("not /etc/shadow"),
+            "{elsewhere}"
+        );
+        // The bdi is in the first line, where only names that are one part of a path will do.
+        let out = edited(r#""bdi":"7:0""#, r#""bdi":"../../../etc""#);
+        assert!(out.contains("line 1"), "{out}");
+        assert!(edited(r#""bdi":"7:0""#, r#""bdi":"7:1""#).contains("line 2"));
+        assert!(edited(r#""tunable":"read_ahead""#, r#""tunable":"ra""#).contains("no tunable"));
+        assert!(edited(r#""number":2"#, r#""number":3"#).contains("line 3"));
+        assert!(
+            edited(r#""old":{"bytes":131072}"#, r#""old":{"bytes":131073}"#).contains("line 2")
+        );
+        assert!(edited(r#""old":{"bytes":131072}"#, r#""old":"0; rm""#).contains("line 2"));
+        assert!(edited(r#""version":1"#, r#""version":2"#).contains("line 1"));
+        assert!(edited(r#""unix_ms":2"#, r#""unix_ms":2,"run":"rm""#).contains("unknown field"));
+        assert!(edited("\n", "\nnonsense\n").contains("line 2"));
+        assert!(edited("\n", "\n\n").contains("line 2"));
+    }
+
+    #[test]
+    fn entries_out_of_order_are_refused() {
+        for entries in [
+            vec![change(1, 128, 4)],
+            vec![begin(), begin()],
+            vec![begin(), undone()],
+            vec![begin(), change(1, 128, 4), undone(), undone()],
+            vec![begin(), change(2, 128, 4)],
+        ] {
+            assert!(parse(&text(&entries)).is_err(), "{entries:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Replay::parse(Path::new("/j"), &bytes);
+        }
+
+        #[test]
+        fn any_one_byte_changed_is_survived_and_no_path_is_led_astray(
+            at in any::<prop::sample::Index>(), byte: u8
+        ) {
+            let mut bytes = text(&[begin(), change(1, 128, 4), change(2, 4, 64)]).into_bytes();
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+            if let Ok(replay) = Replay::parse(Path::new("/j"), &bytes)
+                && let Some(header) = &replay.header
+            {
+                for open in &replay.open {
+                    let file = open.tunable.file(&header.site);
+                    prop_assert!(file.starts_with("/sys/class/bdi"));
+                    prop_assert!(file.ends_with("read_ahead_kb"));
+                }
+            }
+        }
+
+        #[test]
+        fn cut_anywhere_a_journal_is_sound(cut in any::<prop::sample::Index>()) {
+            let whole = text(&[begin(), change(1, 128, 4), change(2, 4, 64), undone()]);
+            prop_assert!(parse(&whole[..cut.index(whole.len())]).is_ok());
+        }
+    }
+}
