@@ -8,6 +8,7 @@ mod estimate;
 mod gaussian_process;
 mod knee;
 mod outliers;
+mod permutation;
 mod quantile;
 mod saturation;
 
@@ -16,5 +17,6 @@ pub use estimate::Estimate;
 pub use gaussian_process::{GaussianProcess, Posterior, matern52};
 pub use knee::{Dip, deepest_dip, knee};
 pub use outliers::outliers;
+pub use permutation::{Labelled, groups_differ};
 pub use quantile::{geometric_mean, median, quantile};
 pub use saturation::Saturation;

@@ -17,6 +17,8 @@ mod settings;
 mod store;
 mod strategy;
 mod sweep;
+#[cfg(test)]
+mod synthetic;
 mod target;
 mod trial;
 mod tune;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use stats::{Bootstrap, Estimate, geometric_mean, median};
+use stats::{Bootstrap, Estimate, Labelled, geometric_mean, groups_differ, median};
 
 use super::cells::throughputs;
 use super::types::Difference;
@@ -18,6 +18,8 @@ const AS_GOOD: f64 = 0.02;
 const SURE: f64 = 0.05;
 /// The same where all settings are compared with the best of them, which chance has favoured.
 const SURE_OF_ALL: f64 = 0.10;
+/// Settings are said to differ if chance would do as much in fewer than this share of cases.
+const CHANCE: f64 = 0.002;
 /// Blocks that two settings must share to be compared in pairs.
 const PAIRS_LEAST: usize = 3;
 
@@ -108,19 +110,31 @@ impl Curve {
         ratio.high >= 1.0 - EQUIVALENT && point.median >= best.median * (1.0 - AS_GOOD)
     }
 
-    /// Whether settings differ, over the whole curve: worse than the best is any setting whose
-    /// whole interval is below it.
+    /// Whether settings differ at all: one has its whole interval below the best, and the blocks
+    /// together say that this is not the luck of one among many.
     pub(crate) fn difference(&self) -> Difference {
         let Some(best) = self.best() else { return Difference::Inconclusive };
         let ratios: Vec<Estimate> =
             self.points.iter().map(|point| self.ratio(point, best)).collect();
-        if ratios.iter().any(|ratio| ratio.high < 1.0 - EQUIVALENT) {
+        let below = ratios.iter().any(|ratio| ratio.high < 1.0 - EQUIVALENT);
+        if below && groups_differ(&self.blocks(), self.seed).is_none_or(|p| p <= CHANCE) {
             Difference::Better
         } else if ratios.iter().all(|ratio| ratio.low >= 1.0 - SURE_OF_ALL) {
             Difference::NoMeasurableDifference
         } else {
             Difference::Inconclusive
         }
+    }
+
+    /// The logarithms of all values by block, labelled with the place of their setting.
+    fn blocks(&self) -> Vec<Vec<Labelled>> {
+        let mut blocks: BTreeMap<u32, Vec<Labelled>> = BTreeMap::new();
+        for (place, point) in self.points.iter().enumerate() {
+            for (block, value) in &point.values {
+                blocks.entry(*block).or_default().push((place, value.max(f64::MIN_POSITIVE).ln()));
+            }
+        }
+        blocks.into_values().collect()
     }
 }
 

@@ -1,6 +1,8 @@
 //! Measures a whole grid.
 
 mod blocks;
+#[cfg(test)]
+mod tests;
 
 use crate::analyse::Analysis;
 use crate::environment::Environment;

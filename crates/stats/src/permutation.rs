@@ -1,0 +1,113 @@
+//! Whether groups differ at all, tested by rearranging.
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_pcg::Pcg64;
+
+/// Rearrangements tried; the smallest p is one more than none of them, over one more than all.
+const REARRANGEMENTS: usize = 999;
+
+/// A value and the group that it belongs to.
+pub type Labelled = (usize, f64);
+
+/// The probability that groups differ as much as these by chance alone.
+///
+/// Within a block, which shares whatever else varies, values of equal groups could have come in
+/// any order; so the spread of the groups' means is compared with what it is when labels are
+/// shuffled within each block (Fisher's randomisation test for complete blocks). One test for all
+/// groups, whatever their number: comparing each with the luckiest would find differences where
+/// there are none. `None` where fewer than 5000 arrangements exist, of which no p can be small.
+pub fn groups_differ(blocks: &[Vec<Labelled>], seed: u64) -> Option<f64> {
+    const ARRANGEMENTS_LEAST: f64 = 5000.0;
+    let useful: Vec<Vec<Labelled>> = blocks.iter().filter(|b| b.len() > 1).map(centred).collect();
+    // The first block may stay as it is: only the others move against it.
+    let arrangements: f64 = useful
+        .iter()
+        .skip(1)
+        .map(|block| (1..=block.len()).map(|n| n as f64).product::<f64>())
+        .product();
+    if arrangements < ARRANGEMENTS_LEAST {
+        return None;
+    }
+    let groups = useful.iter().flatten().map(|(group, _)| group + 1).max().unwrap_or(0);
+    let seen = spread(&useful, groups);
+    let mut random = Pcg64::seed_from_u64(seed);
+    let mut shuffled = useful;
+    let mut as_much = 0;
+    for _ in 0..REARRANGEMENTS {
+        for block in &mut shuffled {
+            let mut labels: Vec<usize> = block.iter().map(|(group, _)| *group).collect();
+            labels.shuffle(&mut random);
+            block.iter_mut().zip(labels).for_each(|(value, label)| value.0 = label);
+        }
+        // Sums in another order differ in their last bits.
+        if spread(&shuffled, groups) >= seen * (1.0 - 1e-9) {
+            as_much += 1;
+        }
+    }
+    Some(f64::from(as_much + 1) / (REARRANGEMENTS + 1) as f64)
+}
+
+fn centred(block: &Vec<Labelled>) -> Vec<Labelled> {
+    let mean = block.iter().map(|(_, value)| value).sum::<f64>() / block.len() as f64;
+    block.iter().map(|(group, value)| (*group, value - mean)).collect()
+}
+
+/// The sum of squares between groups.
+fn spread(blocks: &[Vec<Labelled>], groups: usize) -> f64 {
+    let mut sums = vec![(0.0, 0.0); groups];
+    for (group, value) in blocks.iter().flatten() {
+        sums[*group].0 += value;
+        sums[*group].1 += 1.0;
+    }
+    sums.iter().filter(|(_, count)| *count > 0.0).map(|(sum, count)| sum * sum / count).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::RngExt;
+
+    fn block(values: &[f64]) -> Vec<Labelled> {
+        values.iter().copied().enumerate().collect()
+    }
+
+    #[test]
+    fn groups_that_differ_in_every_block_differ() {
+        let shape = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+        let blocks: Vec<_> = [0.0, 10.0, -4.0]
+            .iter()
+            .map(|shift| block(&shape.map(|value| value + shift)))
+            .collect();
+        assert!(groups_differ(&blocks, 1).unwrap() <= 0.002);
+    }
+
+    #[test]
+    fn chance_alone_is_called_a_difference_as_rarely_as_it_should() {
+        let mut random = Pcg64::seed_from_u64(3);
+        let found = (0..400)
+            .filter(|seed| {
+                let blocks: Vec<_> = (0..3)
+                    .map(|_| block(&(0..9).map(|_| random.random::<f64>()).collect::<Vec<_>>()))
+                    .collect();
+                groups_differ(&blocks, *seed).unwrap() <= 0.05
+            })
+            .count();
+        assert!((8..=34).contains(&found), "{found} of 400 at p = 0.05, 20 expected");
+    }
+
+    #[test]
+    fn too_few_arrangements_say_nothing() {
+        let pair = block(&[1.0, 9.0]);
+        assert_eq!(groups_differ(&[pair.clone(), pair.clone(), pair], 1), None);
+        assert_eq!(groups_differ(&[block(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])], 1), None);
+        assert_eq!(groups_differ(&[], 1), None);
+    }
+
+    #[test]
+    fn blocks_need_not_be_complete() {
+        let full = block(&[1.0, 1.1, 5.0, 5.1, 5.2, 4.9]);
+        let part = vec![(2, 5.0), (0, 1.0), (4, 5.3), (5, 5.0)];
+        assert!(groups_differ(&[full.clone(), full, part], 1).unwrap() < 0.02);
+    }
+}

@@ -1,0 +1,126 @@
+//! What the blocks are.
+
+use std::collections::HashSet;
+
+use proptest::prelude::*;
+use units::Kib;
+
+use super::Blocks;
+use crate::grid::Grid;
+use crate::plan::{Repeats, Role};
+use crate::settings::Settings;
+use crate::strategy::{ATTEMPTS_MAX, Next, Strategy};
+use crate::synthetic::{Points, World, counts, published};
+use crate::trial::TrialStatus;
+
+fn world() -> World {
+    World::of(vec![
+        ("seq-8", published("carey-perc6-xfs-front10", "rate_8_readers")),
+        ("seq-1", published("carey-perc6-xfs-front10", "rate_1_reader")),
+    ])
+}
+
+fn blocks(world: &World, repeats: Repeats) -> Blocks {
+    Blocks::new(world.roles(), world.settings(&Grid::Full), repeats, world.seed)
+}
+
+#[test]
+fn each_block_holds_every_cell_once_in_an_order_of_its_own() {
+    let world = world();
+    let trials = world.play(&mut blocks(&world, Repeats::exactly(3)));
+    assert_eq!(trials.len(), 3 * 2 * 25);
+    let order = |block| -> Vec<(String, Settings)> {
+        let here = trials.iter().filter(|trial| trial.block == block);
+        here.map(|trial| (trial.workload.clone(), trial.settings)).collect()
+    };
+    for block in 0..3 {
+        assert_eq!(order(block).iter().collect::<HashSet<_>>().len(), 50);
+    }
+    assert_ne!(order(0), order(1));
+    assert_ne!(order(1), order(2));
+}
+
+#[test]
+fn quiet_storage_is_done_after_the_least_repeats_and_noisy_storage_is_not() {
+    let quiet = World { noise: 0.002, ..world() };
+    assert_eq!(quiet.play(&mut blocks(&quiet, Repeats::default())).len(), 3 * 50);
+    let noisy = World { noise: 0.05, ..world() };
+    let trials = noisy.play(&mut blocks(&noisy, Repeats::default()));
+    assert!(trials.len() > 5 * 50, "{}", trials.len());
+    assert!(counts(&trials, "seq-8").values().all(|count| (3..=9).contains(count)));
+}
+
+#[test]
+fn what_is_clearly_worse_is_not_measured_to_the_end() {
+    let noisy = World { noise: 0.03, ..world() };
+    let trials = noisy.play(&mut blocks(&noisy, Repeats::default()));
+    let counts = counts(&trials, "seq-8");
+    let of = |kib| counts[&Settings::read_ahead(Kib::new(kib))];
+    assert!(of(4) + of(8) + of(16) < of(34816) + of(32768) + of(65536), "{counts:?}");
+}
+
+#[test]
+fn prices_need_not_be_as_tight() {
+    let mut world = World { noise: 0.02, ..world() };
+    let random: Points = vec![(4.0, 5.0), (65536.0, 5.0)];
+    world.curves.push(("rand-pread".to_owned(), Role::Price, random));
+    let trials = world.play(&mut blocks(&world, Repeats::default()));
+    let of = |name| counts(&trials, name).values().sum::<usize>();
+    assert!(of("rand-pread") < of("seq-8"));
+}
+
+#[test]
+fn spoiled_trials_are_repeated_but_not_for_ever() {
+    let world = World { spoiled_percent: 40, ..world() };
+    let trials = world.play(&mut blocks(&world, Repeats::exactly(2)));
+    let mut clean = 0;
+    for block in 0..2 {
+        for (name, _) in world.roles() {
+            for settings in world.settings(&Grid::Full) {
+                let cell: Vec<_> = trials
+                    .iter()
+                    .filter(|t| t.block == block && t.workload == name && t.settings == settings)
+                    .collect();
+                let (last, before) = cell.split_last().expect("measured");
+                assert!(cell.len() <= ATTEMPTS_MAX as usize);
+                assert!(before.iter().all(|t| t.status == TrialStatus::Disturbed));
+                if last.status == TrialStatus::Clean {
+                    clean += 1;
+                } else {
+                    assert_eq!(cell.len(), ATTEMPTS_MAX as usize);
+                }
+            }
+        }
+    }
+    assert!(clean > 80, "{clean}");
+}
+
+#[test]
+fn what_is_expected_falls_to_nothing() {
+    let world = World { noise: 0.001, ..world() };
+    let mut blocks = blocks(&world, Repeats::exactly(3));
+    let mut trials = Vec::new();
+    while let Some(next) = blocks.next(&trials) {
+        assert_eq!(trials.len() + blocks.expected(&trials), 150);
+        trials.push(world.trial(next, trials.len()));
+    }
+    assert_eq!(blocks.expected(&trials), 0);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    /// A run that is killed and resumed anywhere measures what it would have measured.
+    #[test]
+    fn a_resumed_run_goes_on_as_it_would_have(cut in 0usize..200, seed in 0u64..1000) {
+        let world = World { seed, noise: 0.03, spoiled_percent: 5, ..world() };
+        let whole = world.play(&mut blocks(&world, Repeats { min: 2, max: 4 }));
+        let cut = cut.min(whole.len());
+        let mut resumed = blocks(&world, Repeats { min: 2, max: 4 });
+        let mut trials = whole[..cut].to_vec();
+        while let Some(Next { block, cell }) = resumed.next(&trials) {
+            trials.push(world.trial(Next { block, cell }, trials.len()));
+        }
+        prop_assert_eq!(trials, whole);
+    }
+}

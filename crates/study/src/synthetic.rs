@@ -1,0 +1,194 @@
+//! Storage that is a formula with noise, for tests.
+
+use std::collections::BTreeMap;
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+use units::{Kib, PageSize};
+use workload::Workload;
+
+use crate::grid::Grid;
+use crate::plan::{Plan, PlannedWorkload, Role};
+use crate::settings::Settings;
+use crate::store::{Command, Run, RunId, RunStatus, RunSummary};
+use crate::strategy::{Next, Strategy};
+use crate::target::Target;
+use crate::trial::{Figures, Trial, TrialStatus};
+
+/// Points of a curve, in KiB and MiB/s, ascending; between them it is straight over log KiB.
+pub(crate) type Points = Vec<(f64, f64)>;
+
+/// Throughput at a setting.
+pub(crate) fn at(points: &Points, kib: Kib) -> f64 {
+    let x = (kib.get() as f64).max(1.0).ln();
+    let above = points.iter().position(|(k, _)| k.ln() >= x);
+    match above {
+        None => points.last().expect("a point").1,
+        Some(0) => points[0].1,
+        Some(i) => {
+            let ((k0, y0), (k1, y1)) = (points[i - 1], points[i]);
+            y0 + (y1 - y0) * (x - k0.ln()) / (k1.ln() - k0.ln())
+        }
+    }
+}
+
+/// A published table, by its id and column: sectors become KiB.
+pub(crate) fn published(id: &str, column: &str) -> Points {
+    let text = include_str!("../tests/data/published-tables.json");
+    let all: serde_json::Value = serde_json::from_str(text).expect("JSON");
+    let tables = all["tables"].as_array().expect("tables");
+    let table = tables.iter().find(|t| t["id"] == id).expect("such a table");
+    let columns = table["columns"].as_array().expect("columns");
+    let place = columns.iter().position(|c| c == column).expect("such a column");
+    let rows = table["rows"].as_array().expect("rows");
+    let mut points: Points = rows
+        .iter()
+        .filter_map(|row| Some((row[0].as_f64()? / 2.0, row[place].as_f64()?)))
+        .collect();
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    points
+}
+
+/// Storage made of a curve for each workload.
+pub(crate) struct World {
+    pub(crate) curves: Vec<(String, Role, Points)>,
+    /// Standard deviation of each trial, relative.
+    pub(crate) noise: f64,
+    /// Standard deviation of what all trials of a block share, relative.
+    pub(crate) drift: f64,
+    /// How many of a hundred trials are spoiled.
+    pub(crate) spoiled_percent: u32,
+    pub(crate) found: Option<Kib>,
+    pub(crate) seed: u64,
+}
+
+impl World {
+    pub(crate) fn of(curves: Vec<(&str, Points)>) -> Self {
+        let goal = |(name, points): (&str, Points)| (name.to_owned(), Role::Goal, points);
+        Self {
+            curves: curves.into_iter().map(goal).collect(),
+            noise: 0.02,
+            drift: 0.0,
+            spoiled_percent: 0,
+            found: Some(Kib::new(128)),
+            seed: 1,
+        }
+    }
+
+    pub(crate) fn roles(&self) -> Vec<(String, Role)> {
+        self.curves.iter().map(|(name, role, _)| (name.clone(), *role)).collect()
+    }
+
+    pub(crate) fn settings(&self, grid: &Grid) -> Vec<Settings> {
+        let values = grid.values(PageSize::FOUR_KIB, self.found);
+        values.into_iter().map(Settings::read_ahead).collect()
+    }
+
+    /// The true throughput.
+    pub(crate) fn truth(&self, workload: &str, settings: Settings) -> f64 {
+        let (_, _, points) =
+            self.curves.iter().find(|(name, _, _)| name == workload).expect("a curve");
+        at(points, settings.read_ahead)
+    }
+
+    pub(crate) fn trial(&self, next: Next, order: usize) -> Trial {
+        let workload = self.curves[next.cell.workload].0.clone();
+        let mut random = Pcg64::seed_from_u64(self.seed ^ (order as u64).wrapping_mul(0xD1B5_4A33));
+        let mut shared = Pcg64::seed_from_u64(self.seed ^ u64::from(next.block) << 40);
+        let spoiled = random.random_range(0..100) < self.spoiled_percent;
+        let exponent = self.noise * normal(&mut random) + self.drift * normal(&mut shared);
+        let spoil = if spoiled { 0.5 } else { 1.0 };
+        Trial {
+            block: next.block,
+            order: order as u32,
+            settings: next.cell.settings,
+            status: if spoiled { TrialStatus::Disturbed } else { TrialStatus::Clean },
+            disturbances: if spoiled { vec!["spoiled".to_owned()] } else { Vec::new() },
+            started_unix_s: order as f64,
+            figures: figures(self.truth(&workload, next.cell.settings) * exponent.exp() * spoil),
+            workload,
+        }
+    }
+
+    /// Lets a strategy measure until it has enough.
+    pub(crate) fn play(&self, strategy: &mut dyn Strategy) -> Vec<Trial> {
+        let mut trials = Vec::new();
+        while let Some(next) = strategy.next(&trials) {
+            assert!(trials.len() < 20_000, "the strategy has no end");
+            trials.push(self.trial(next, trials.len()));
+        }
+        trials
+    }
+
+    /// The trials as a run of the record.
+    pub(crate) fn run(&self, trials: Vec<Trial>) -> Run {
+        let workloads: Vec<PlannedWorkload> = self.curves.iter().map(planned).collect();
+        Run {
+            summary: RunSummary {
+                id: RunId(1),
+                created_unix_s: 0.0,
+                command: Command::Sweep,
+                target: "/data".to_owned(),
+                status: RunStatus::Complete,
+                error: None,
+                trials: trials.len() as u32,
+                version: "0".to_owned(),
+            },
+            workloads: workloads.iter().map(|planned| planned.workload.clone()).collect(),
+            plan: Plan { workloads, ..Plan::new(Target::Path("/data".into())) },
+            seed: self.seed,
+            grid: Vec::new(),
+            found: self.found,
+            dilation: 1.0,
+            identity: serde_json::Value::Null,
+            machine: serde_json::Value::Null,
+            device_before: serde_json::Value::Null,
+            device_after: serde_json::Value::Null,
+            trials,
+        }
+    }
+
+    /// The true geometric mean over the goals, relative to the best of these settings.
+    pub(crate) fn merit(&self, settings: Settings, grid: &[Settings]) -> f64 {
+        let score = |s: Settings| -> f64 {
+            let goals = self.curves.iter().filter(|(_, role, _)| *role == Role::Goal);
+            goals.map(|(name, _, _)| self.truth(name, s).ln()).sum::<f64>()
+        };
+        let count = self.curves.iter().filter(|(_, role, _)| *role == Role::Goal).count() as f64;
+        let best = grid.iter().map(|s| score(*s)).fold(f64::NEG_INFINITY, f64::max);
+        ((score(settings) - best) / count).exp()
+    }
+}
+
+fn planned((name, role, _): &(String, Role, Points)) -> PlannedWorkload {
+    let known = Workload::named(name).unwrap_or_else(|_| {
+        Workload::new(name.clone(), workload::Pattern::Sequential, units::Bytes::from_kib(64))
+    });
+    PlannedWorkload { workload: known, role: *role }
+}
+
+pub(crate) fn figures(throughput_mib_s: f64) -> Figures {
+    Figures {
+        throughput_mib_s,
+        amplification: Some(1.0),
+        device_requests: Some(1000),
+        latency_us: None,
+        random_latency_us: None,
+        measured_seconds: 2.0,
+    }
+}
+
+/// Normal noise by Box and Muller.
+fn normal(random: &mut Pcg64) -> f64 {
+    let (u, v): (f64, f64) = (random.random(), random.random());
+    (-2.0 * (1.0 - u).ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+}
+
+/// How many trials each setting of a workload has.
+pub(crate) fn counts(trials: &[Trial], workload: &str) -> BTreeMap<Settings, usize> {
+    let mut counts = BTreeMap::new();
+    for trial in trials.iter().filter(|trial| trial.workload == workload) {
+        *counts.entry(trial.settings).or_default() += 1;
+    }
+    counts
+}
