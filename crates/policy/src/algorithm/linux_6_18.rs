@@ -1,0 +1,243 @@
+//! Linux 6.12 to 6.18: one window for each open file, marks in the page cache, folios that grow
+//! with each window.
+//!
+//! Source: `mm/readahead.c`, `mm/filemap.c` and `mm/fadvise.c` of Linux 6.18, and the decisions
+//! that 6.18.44 was observed to make. Sizes are in pages throughout.
+
+use units::{Bytes, Pages};
+
+use super::window::{following, initial, largest};
+use crate::cache::{Cache, Fill, PAGE, Submission, Trigger, folio_order};
+use crate::page::{Extent, Folio, Page};
+use crate::policy::{Advice, FileId, MapAdvice, Method, Policy, StreamId, Table, Touch};
+
+/// Faults of a mapping may miss this much oftener than hit before read-around stops.
+const LOTS_OF_MISSES: u16 = 100;
+/// The order of a huge page (one PMD of 4 KiB pages).
+const HUGE_ORDER: u8 = 9;
+/// Reads that are ordered, not guessed, go out in pieces of 2 MiB.
+const FORCED_PIECE: u64 = (2 << 20) / PAGE.bytes().get();
+
+/// The read-ahead state of an open file (`struct file_ra_state`).
+#[derive(Clone, Debug, Default)]
+struct OpenFile {
+    start: u64,
+    size: u64,
+    async_size: u64,
+    order: u8,
+    /// The largest window, copied from the bdi when the file was opened or last advised.
+    ra_pages: u64,
+    mmap_miss: u16,
+    /// The byte after the last one of the call before.
+    previous: Option<Bytes>,
+    /// FMODE_RANDOM.
+    random: bool,
+}
+
+/// Linux 6.18.
+#[derive(Clone, Debug, Default)]
+pub struct Linux618 {
+    files: Table<OpenFile>,
+}
+
+impl Linux618 {
+    /// A kernel without open files.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl OpenFile {
+    fn window(&self, cache: &dyn Cache, request: u64) -> u64 {
+        largest(request, self.ra_pages, cache.limits().max_request.get())
+    }
+
+    /// `page_cache_sync_ra`: a page is missing and its reader waits.
+    fn sync(&mut self, cache: &mut dyn Cache, page: Page, request: u64) {
+        let pages = Pages::new(request);
+        cache.trace(Trigger::Sync { index: page, request: pages, previous: self.previous });
+        if self.ra_pages == 0 || cache.congested() {
+            return self.force(cache, page, 1);
+        }
+        if self.random {
+            return self.force(cache, page, request);
+        }
+        let index = page.get();
+        let max = self.window(cache, request);
+        // Before the first call the position is -1, whose page no index follows.
+        let previous = self.previous.map_or(u64::MAX, Bytes::get) / PAGE.bytes().get();
+        if index == 0 || request > max || index.wrapping_sub(previous) <= 1 {
+            self.start = index;
+            self.size = initial(request, max);
+            self.async_size = if self.size > request { self.size - request } else { self.size / 2 };
+        } else {
+            let miss = cache.prev_miss(Page::new(index - 1), Pages::new(max));
+            let mut behind = miss.map_or(index, |miss| index - 1 - miss.get());
+            if behind <= request {
+                return cache.submit(Submission::plain(page, pages));
+            }
+            if miss.is_none() {
+                behind *= 2;
+            }
+            self.start = index;
+            self.size = (behind + request).min(max);
+            self.async_size = 1;
+        }
+        self.order = 0;
+        self.submit(cache, self.start);
+    }
+
+    /// `page_cache_async_ra`: a marked folio is touched; its reader need not wait.
+    fn async_(&mut self, cache: &mut dyn Cache, page: Page, folio: Folio, request: u64) {
+        if self.ra_pages == 0 {
+            return;
+        }
+        let pages = Pages::new(request);
+        cache.trace(Trigger::Async { index: page, request: pages, previous: self.previous });
+        cache.clear_mark(folio.head);
+        if cache.congested() {
+            return;
+        }
+        let index = page.get();
+        let max = self.window(cache, request);
+        let mark = (self.start + self.size).saturating_sub(self.async_size);
+        if index == mark & !(folio.pages().get() - 1) {
+            self.start += self.size;
+            self.size = self.size.max(following(self.size, max));
+        } else {
+            let Some(hole) = cache.next_miss(Page::new(index + 1), Pages::new(max)) else { return };
+            if hole.since(page).get() > max {
+                return;
+            }
+            self.start = hole.get();
+            self.size = following(hole.since(page).get() + request, max);
+        }
+        self.order = self.order.saturating_add(2);
+        // ffs(max) - 1: how often the largest window can be halved.
+        let align = 1 << u32::from(self.order).min(max.trailing_zeros());
+        let end = (self.start + self.size) / align * align;
+        if end > self.start {
+            self.size = end - self.start;
+        }
+        self.async_size = self.size;
+        self.submit(cache, self.start);
+    }
+
+    /// `page_cache_ra_order`.
+    fn submit(&mut self, cache: &mut dyn Cache, start: u64) {
+        let window = Submission {
+            start: Page::new(start),
+            pages: Pages::new(self.size),
+            lookahead: Pages::new(self.async_size),
+            fill: Fill::Folios { order: self.order },
+        };
+        self.order = folio_order(self.order, window.pages, cache.folio_limit()).unwrap_or(0);
+        cache.submit(window);
+    }
+
+    /// `force_page_cache_ra`: what was asked for, cut off silently at the larger of window and
+    /// device request.
+    fn force(&self, cache: &mut dyn Cache, page: Page, request: u64) {
+        let mut left = request.min(self.ra_pages.max(cache.limits().max_request.get()));
+        let mut at = page;
+        while left > 0 {
+            let piece = Pages::new(left.min(FORCED_PIECE));
+            cache.submit(Submission::plain(at, piece));
+            at = at.plus(piece);
+            left -= piece.get();
+        }
+    }
+
+    /// `do_sync_mmap_readahead`: a fault on a page that is not cached.
+    fn fault(&mut self, cache: &mut dyn Cache, page: Page, advice: MapAdvice) {
+        if advice.huge {
+            return self.fault_huge(cache, page, advice);
+        }
+        if advice.random || self.ra_pages == 0 {
+            return;
+        }
+        if advice.sequential {
+            return self.sync(cache, page, self.ra_pages);
+        }
+        self.mmap_miss = self.mmap_miss.saturating_add(1).min(LOTS_OF_MISSES * 10);
+        if self.mmap_miss > LOTS_OF_MISSES {
+            return;
+        }
+        self.start = page.get().saturating_sub(self.ra_pages / 2);
+        self.size = self.ra_pages;
+        self.async_size = self.ra_pages / 4;
+        self.order = 0;
+        cache.trace(Trigger::Direct);
+        self.submit(cache, self.start);
+    }
+
+    /// One huge page, and a second one to read ahead unless reads are known to be random. The
+    /// window's start stays where it was, as in the kernel.
+    fn fault_huge(&mut self, cache: &mut dyn Cache, page: Page, advice: MapAdvice) {
+        let huge = 1 << HUGE_ORDER;
+        self.size = if advice.random { huge } else { 2 * huge };
+        self.async_size = huge;
+        self.order = HUGE_ORDER;
+        cache.trace(Trigger::Direct);
+        self.submit(cache, page.get() & !(huge - 1));
+    }
+}
+
+impl Policy for Linux618 {
+    fn open(&mut self, cache: &mut dyn Cache, stream: StreamId, _file: FileId) {
+        let ra_pages = cache.limits().read_ahead.get();
+        self.files.put(stream.0, OpenFile { ra_pages, ..OpenFile::default() });
+    }
+
+    fn miss(&mut self, cache: &mut dyn Cache, touch: Touch) {
+        if let Some(file) = self.files.get(touch.stream.0) {
+            match touch.method {
+                Method::Read => file.sync(cache, touch.page, touch.request.get()),
+                Method::Fault(advice) => file.fault(cache, touch.page, advice),
+            }
+        }
+    }
+
+    fn mark(&mut self, cache: &mut dyn Cache, touch: Touch, folio: Folio) {
+        if let Some(file) = self.files.get(touch.stream.0) {
+            let request = match touch.method {
+                Method::Read => touch.request.get(),
+                Method::Fault(_) => file.ra_pages,
+            };
+            file.async_(cache, touch.page, folio, request);
+        }
+    }
+
+    fn fault_hits(&mut self, stream: StreamId, pages: Pages, around: bool) {
+        if let Some(file) = self.files.get(stream.0)
+            && (around || file.ra_pages > 0)
+        {
+            let hits = u16::try_from(pages.get()).unwrap_or(u16::MAX);
+            file.mmap_miss = file.mmap_miss.saturating_sub(hits);
+        }
+    }
+
+    fn end(&mut self, stream: StreamId, position: Bytes) {
+        if let Some(file) = self.files.get(stream.0) {
+            file.previous = Some(position);
+        }
+    }
+
+    fn advise(&mut self, cache: &mut dyn Cache, stream: StreamId, advice: Advice) {
+        let Some(file) = self.files.get(stream.0) else { return };
+        let device = cache.limits().read_ahead.get();
+        match advice {
+            Advice::Normal => (file.ra_pages, file.random) = (device, false),
+            Advice::Sequential => (file.ra_pages, file.random) = (2 * device, false),
+            Advice::Random => file.random = true,
+            Advice::WillNeed(Extent { start, pages }) => {
+                cache.trace(Trigger::Direct);
+                file.force(cache, start, pages.get());
+            }
+        }
+    }
+
+    fn close(&mut self, _cache: &mut dyn Cache, stream: StreamId) {
+        self.files.take(stream.0);
+    }
+}

@@ -1,0 +1,100 @@
+//! One file with its cached pages: the cache to run a policy against where time does not matter.
+
+use units::{Bytes, Pages};
+
+use super::fill::{Filled, fill};
+use super::tree::PageTree;
+use super::{Cache, DeviceLimits, Submission};
+use crate::page::{Extent, Folio, Page};
+
+/// What a file and its device allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileShape {
+    /// The size of the file, at most [`super::MAX_FILE`].
+    pub size: Bytes,
+    /// The largest folio order of the file, `None` for single pages only.
+    pub folio_limit: Option<u8>,
+    /// What the device is set to.
+    pub limits: DeviceLimits,
+}
+
+/// A [`Cache`] of one file whose reads arrive at once; it keeps what was read.
+#[derive(Clone, Debug)]
+pub struct FileCache {
+    shape: FileShape,
+    tree: PageTree,
+    read: Vec<Extent>,
+}
+
+impl FileCache {
+    /// A file of which nothing is cached.
+    pub fn new(shape: FileShape) -> Self {
+        Self { shape, tree: PageTree::new(), read: Vec::new() }
+    }
+
+    /// The cached pages.
+    pub fn tree(&self) -> &PageTree {
+        &self.tree
+    }
+
+    /// Takes a folio out, as reclaim or POSIX_FADV_DONTNEED would.
+    pub fn remove(&mut self, page: Page) -> Option<Folio> {
+        self.tree.remove(page)
+    }
+
+    /// Changes what the device is set to.
+    pub fn set_limits(&mut self, limits: DeviceLimits) {
+        self.shape.limits = limits;
+    }
+
+    /// The batches read since this was last asked, in the order in which they were submitted.
+    pub fn take_reads(&mut self) -> Vec<Extent> {
+        std::mem::take(&mut self.read)
+    }
+
+    /// Has a window read, and says what that did.
+    pub fn fill(&mut self, window: &Submission) -> Filled {
+        let end = Page::FIRST.plus(self.file_pages());
+        let filled = fill(&mut self.tree, window, end, self.shape.folio_limit);
+        self.read.extend(&filled.batches);
+        filled
+    }
+}
+
+impl Cache for FileCache {
+    fn file_size(&self) -> Bytes {
+        self.shape.size
+    }
+
+    fn folio(&self, page: Page) -> Option<Folio> {
+        self.tree.folio(page)
+    }
+
+    fn next_miss(&self, from: Page, max: Pages) -> Option<Page> {
+        self.tree.next_miss(from, max)
+    }
+
+    fn prev_miss(&self, from: Page, max: Pages) -> Option<Page> {
+        self.tree.prev_miss(from, max)
+    }
+
+    fn submit(&mut self, window: Submission) {
+        self.fill(&window);
+    }
+
+    fn set_mark(&mut self, page: Page) {
+        self.tree.set_mark(page, true);
+    }
+
+    fn clear_mark(&mut self, page: Page) {
+        self.tree.set_mark(page, false);
+    }
+
+    fn limits(&self) -> DeviceLimits {
+        self.shape.limits
+    }
+
+    fn folio_limit(&self) -> Option<u8> {
+        self.shape.folio_limit
+    }
+}

@@ -1,0 +1,196 @@
+//! How a submission becomes cached pages and I/O: the kernel's `page_cache_ra_order` and
+//! `page_cache_ra_unbounded`.
+
+use units::Pages;
+
+use super::tree::{MAX_ORDER, PageTree};
+use super::{Fill, Submission};
+use crate::page::{Extent, Folio, Page};
+
+/// What a submission did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filled {
+    /// The pages to be read, one extent for each batch that goes to the file system.
+    pub batches: Vec<Extent>,
+    /// The read of single pages, where there was one: the whole of a plain submission, or what
+    /// was left when a folio met a cached page.
+    pub plain: Option<Extent>,
+}
+
+/// The order that folios of a window get: what the policy wished for, within the file's limit and
+/// the window's size; `None` where the file may have single pages only.
+pub fn folio_order(wished: u8, window: Pages, limit: Option<u8>) -> Option<u8> {
+    let order = wished.min(limit?).min(MAX_ORDER);
+    // A window of nothing has no logarithm and, in the kernel, does not lower the order.
+    Some(window.get().checked_ilog2().map_or(order, |log| order.min(log as u8)))
+}
+
+/// Puts the window into `tree`, as far as it lies before `end` and is not cached yet.
+pub fn fill(tree: &mut PageTree, window: &Submission, end: Page, limit: Option<u8>) -> Filled {
+    let mut filled = Filled::default();
+    let mut done = Pages::ZERO;
+    if let Fill::Folios { order } = window.fill
+        && let Some(order) = folio_order(order, window.pages, limit)
+    {
+        match walk_folios(tree, window, end, order) {
+            Ok(whole) => {
+                filled.batches.extend(whole);
+                return filled;
+            }
+            Err(stopped) => {
+                done = stopped.since(window.start);
+                filled.batches.extend(batch(window.start, stopped));
+            }
+        }
+    }
+    let rest = Extent::new(window.start.plus(done), window.pages.saturating_sub(done)).before(end);
+    if !rest.pages.is_zero() {
+        filled.plain = Some(rest);
+        fill_plain(tree, rest, window.lookahead, &mut filled.batches);
+    }
+    filled
+}
+
+fn batch(start: Page, end: Page) -> Option<Extent> {
+    (end > start).then(|| Extent::new(start, end.since(start)))
+}
+
+/// Puts in folios from the start of the window on, and returns what is to be read; or the head of
+/// the first folio that would cover a cached page.
+fn walk_folios(
+    tree: &mut PageTree,
+    window: &Submission,
+    end: Page,
+    order: u8,
+) -> Result<Option<Extent>, Page> {
+    let stop = window.start.plus(window.pages).min(end);
+    let mark = window.start.get().saturating_add(window.pages.get())
+        - window.lookahead.get().min(window.pages.get());
+    let mut at = window.start;
+    while at < stop {
+        let order = fitting(at, stop, order);
+        let size = 1u64 << order;
+        let marked = !window.lookahead.is_zero() && at.get() == mark & !(size - 1);
+        if !tree.insert(Folio { head: at, order, marked }) {
+            return Err(at);
+        }
+        at = at.plus(Pages::new(size));
+    }
+    Ok(batch(window.start, at))
+}
+
+/// The largest order up to `order` that `at` is aligned to and that ends before `stop`.
+fn fitting(at: Page, stop: Page, order: u8) -> u8 {
+    let aligned = at.get().trailing_zeros().min(u32::from(order));
+    let room = stop.since(at).get().max(1).ilog2();
+    aligned.min(room) as u8
+}
+
+/// Reads the pages of `window` that are not cached, one batch for each gap. The mark goes to the
+/// page that begins the last `lookahead` pages, if that is one of the new ones.
+fn fill_plain(tree: &mut PageTree, window: Extent, lookahead: Pages, batches: &mut Vec<Extent>) {
+    let mut at = window.start;
+    loop {
+        at = at.plus(tree.present_run(at, window.end().since(at)));
+        let gap = Extent::new(at, tree.absent_run(at, window.end().since(at)));
+        if gap.pages.is_zero() {
+            return;
+        }
+        tree.insert_run(gap);
+        batches.push(gap);
+        let mark = window.end().minus(lookahead);
+        if !lookahead.is_zero()
+            && lookahead <= window.pages
+            && gap.start <= mark
+            && mark < gap.end()
+        {
+            tree.set_mark(mark, true);
+        }
+        at = gap.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Option<u8> = Some(MAX_ORDER);
+
+    fn extent(start: u64, pages: u64) -> Extent {
+        Extent::new(Page::new(start), Pages::new(pages))
+    }
+
+    fn window(start: u64, pages: u64, lookahead: u64, order: u8) -> Submission {
+        let fill = Fill::Folios { order };
+        Submission {
+            fill,
+            ..Submission::marked(Page::new(start), Pages::new(pages), Pages::new(lookahead))
+        }
+    }
+
+    fn folios(tree: &PageTree) -> Vec<(u64, u8, bool)> {
+        let all = extent(0, 1 << 20);
+        tree.folios(all).map(|folio| (folio.head.get(), folio.order, folio.marked)).collect()
+    }
+
+    #[test]
+    fn folios_follow_the_alignment_of_their_index() {
+        let mut tree = PageTree::new();
+        let filled = fill(&mut tree, &window(6, 20, 20, 3), Page::new(1000), LIMIT);
+        assert_eq!(filled, Filled { batches: vec![extent(6, 20)], plain: None });
+        assert_eq!(folios(&tree), [(6, 1, true), (8, 3, false), (16, 3, false), (24, 1, false)]);
+    }
+
+    #[test]
+    fn the_folio_that_holds_the_mark_is_marked() {
+        let mut tree = PageTree::new();
+        fill(&mut tree, &window(0, 32, 5, 4), Page::new(1000), LIMIT);
+        assert_eq!(folios(&tree), [(0, 4, false), (16, 4, true)]);
+    }
+
+    #[test]
+    fn folios_do_not_pass_the_end_of_the_file() {
+        let mut tree = PageTree::new();
+        let filled = fill(&mut tree, &window(16, 16, 16, 4), Page::new(21), LIMIT);
+        assert_eq!(filled.batches, [extent(16, 5)]);
+        assert_eq!(folios(&tree), [(16, 2, true), (20, 0, false)]);
+        assert_eq!(
+            fill(&mut tree, &window(32, 32, 32, 2), Page::new(21), LIMIT),
+            Filled::default()
+        );
+    }
+
+    #[test]
+    fn a_cached_page_turns_the_rest_into_single_pages() {
+        let mut tree = PageTree::new();
+        fill(&mut tree, &Submission::plain(Page::new(13), Pages::new(1)), Page::new(1000), None);
+        let filled = fill(&mut tree, &window(8, 16, 12, 2), Page::new(1000), LIMIT);
+        assert_eq!(filled.plain, Some(extent(12, 12)));
+        assert_eq!(filled.batches, [extent(8, 4), extent(12, 1), extent(14, 10)]);
+        // The mark of 12 pages of tail is the first of the 12 that remained.
+        assert!(tree.folio(Page::new(12)).is_some_and(|folio| folio.marked && folio.order == 0));
+    }
+
+    #[test]
+    fn a_mark_does_not_go_to_a_cached_page_nor_before_the_rest() {
+        let mut tree = PageTree::new();
+        fill(&mut tree, &window(0, 4, 0, 0), Page::new(1000), LIMIT);
+        fill(
+            &mut tree,
+            &Submission::marked(Page::FIRST, Pages::new(8), Pages::new(5)),
+            Page::new(1000),
+            LIMIT,
+        );
+        assert!(folios(&tree).iter().all(|&(_, _, marked)| !marked));
+        fill(&mut tree, &window(6, 4, 4, 1), Page::new(1000), LIMIT);
+        assert!(folios(&tree).iter().all(|&(_, _, marked)| !marked));
+    }
+
+    #[test]
+    fn a_plain_window_cut_off_at_the_end_moves_its_mark_forward() {
+        let mut tree = PageTree::new();
+        let filled = fill(&mut tree, &window(16, 32, 8, 2), Page::new(40), None);
+        assert_eq!(filled.plain, Some(extent(16, 24)));
+        assert!(tree.folio(Page::new(32)).is_some_and(|folio| folio.marked));
+    }
+}

@@ -1,0 +1,141 @@
+//! The operations of a pattern.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// An operation on the file of a pattern. Open files have labels; so have mappings: `m` and the
+/// label of the open file.
+#[derive(Debug, PartialEq)]
+pub(super) enum Operation {
+    Open(String),
+    Close(String),
+    Fadvise { file: String, advice: String, offset: u64, length: u64 },
+    Readahead { file: String, offset: u64, length: u64 },
+    Mmap(String),
+    Madvise { file: String, advice: String, offset: u64, length: Option<u64> },
+    Run { times: u64, accesses: Vec<Access> },
+    BeginObserve,
+}
+
+/// A read call, or a touch of one byte of a mapping, that moves by `step` each time.
+#[derive(Debug, PartialEq)]
+pub(super) struct Access {
+    pub(super) target: String,
+    pub(super) offset: i64,
+    pub(super) length: u64,
+    pub(super) step: i64,
+}
+
+impl Access {
+    /// The byte that the `nth` time begins at, if there is one.
+    pub(super) fn at(&self, nth: u64) -> Option<u64> {
+        let moved = self.step.checked_mul(i64::try_from(nth).ok()?)?;
+        u64::try_from(self.offset.checked_add(moved)?).ok()
+    }
+}
+
+impl Operation {
+    /// Reads one operation, or says what is wrong with it.
+    pub(super) fn parse(value: &Value) -> Result<Self, String> {
+        let fail = || format!("cannot read the operation {value}");
+        let words = value.as_array().ok_or_else(fail)?;
+        let name = words.first().and_then(Value::as_str).ok_or_else(fail)?;
+        read(name, &words[1..]).ok_or_else(fail)
+    }
+}
+
+fn read(name: &str, words: &[Value]) -> Option<Operation> {
+    let text = |nth: usize| words.get(nth).and_then(label);
+    let number = |nth: usize| words.get(nth).and_then(Value::as_u64);
+    Some(match name {
+        "open" => Operation::Open(text(0)?),
+        "close" => Operation::Close(text(0)?),
+        "fadvise" => Operation::Fadvise {
+            file: text(0)?,
+            advice: text(1)?,
+            offset: number(2)?,
+            length: number(3)?,
+        },
+        "readahead" => {
+            Operation::Readahead { file: text(0)?, offset: number(1)?, length: number(2)? }
+        }
+        "mmap" => Operation::Mmap(text(0)?),
+        "madvise" => Operation::Madvise {
+            file: text(0)?,
+            advice: text(1)?,
+            offset: number(2).unwrap_or(0),
+            length: number(3),
+        },
+        "run" => Operation::Run { times: number(0)?, accesses: accesses(words.get(1)?)? },
+        "list" => Operation::Run { times: 1, accesses: accesses(words.first()?)? },
+        "begin_observe" => Operation::BeginObserve,
+        _ => return None,
+    })
+}
+
+/// A label, which may be written as a number.
+fn label(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+fn accesses(value: &Value) -> Option<Vec<Access>> {
+    value.as_array()?.iter().map(access).collect()
+}
+
+fn access(value: &Value) -> Option<Access> {
+    let (target, offset, length) = match value.as_array()?.len() {
+        3 => <(Value, i64, u64)>::deserialize(value).ok()?,
+        _ => {
+            let (target, offset, length, step) =
+                <(Value, i64, u64, i64)>::deserialize(value).ok()?;
+            return Some(Access { target: label(&target)?, offset, length, step });
+        }
+    };
+    Some(Access { target: label(&target)?, offset, length, step: 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn operations_of_every_kind_are_read() {
+        let open = Operation::parse(&json!(["open", 0]));
+        assert_eq!(open, Ok(Operation::Open("0".to_owned())));
+        let all = [
+            json!(["close", "a"]),
+            json!(["fadvise", 0, "WILLNEED", 0, 4096]),
+            json!(["readahead", 0, 0, 4096]),
+            json!(["mmap", 0]),
+            json!(["madvise", 0, "RANDOM"]),
+            json!(["madvise", 0, "RANDOM", 4096, 8192]),
+            json!(["list", [["m0", 4096, 1]]]),
+            json!(["begin_observe"]),
+        ];
+        for operation in all {
+            assert!(Operation::parse(&operation).is_ok(), "{operation}");
+        }
+    }
+
+    #[test]
+    fn a_run_moves_by_its_step_and_stops_at_the_start_of_the_file() {
+        let run = Operation::parse(&json!(["run", 3, [[0, 8192, 4096, -4096]]]));
+        let Ok(Operation::Run { times: 3, accesses }) = run else { panic!("{run:?}") };
+        let at: Vec<_> = (0..4).map(|nth| accesses[0].at(nth)).collect();
+        assert_eq!(at, [Some(8192), Some(4096), Some(0), None]);
+        assert_eq!(accesses[0].at(u64::MAX), None);
+    }
+
+    #[test]
+    fn what_is_no_operation_is_named() {
+        for broken in [json!(["dance", 0]), json!(["open"]), json!({}), json!(["run", -1, []])] {
+            assert!(Operation::parse(&broken).is_err_and(|why| why.contains("cannot read")));
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! What a kernel's tracepoints would tell of a replay.
+
+use std::fmt;
+
+use units::{Bytes, Pages};
+
+use crate::cache::{Cache, DeviceLimits, FileCache, Fill, Submission, Trigger};
+use crate::page::{Folio, Page};
+
+/// A decision as it is recorded; all numbers are pages but `previous`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// `sync` (a miss), `async` (a mark) or `direct` (read-around, WILLNEED, `readahead`).
+    pub trigger: String,
+    /// The page that triggered it; for `direct`, where the first submission starts.
+    pub index: u64,
+    /// The pages from there to the end of the call; not known of `direct`.
+    pub request: Option<u64>,
+    /// The byte after the call before, -1 for none; not known of `direct`.
+    pub previous: Option<i64>,
+    /// What was submitted; empty where a mark was used up for nothing.
+    pub submitted: Vec<Submitted>,
+}
+
+/// A submission as it is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Submitted {
+    /// `page_cache_ra_order`.
+    Order {
+        /// The first page.
+        start: u64,
+        /// The pages of the window.
+        size: u64,
+        /// The tail of it that is left when its mark is touched.
+        async_size: u64,
+        /// The folio order wished for.
+        order: u64,
+    },
+    /// `page_cache_ra_unbounded`: single pages.
+    Plain {
+        /// The first page.
+        start: u64,
+        /// How many, cut off at the end of the file.
+        pages: u64,
+        /// The tail that is left when its mark is touched.
+        lookahead: u64,
+    },
+}
+
+/// Shows the decision as the recording has it.
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = |number: Option<i64>| number.map_or("null".to_owned(), |n| n.to_string());
+        let request = number(self.request.map(|pages| pages as i64));
+        let previous = number(self.previous);
+        write!(f, "[\"{}\",{},{request},{previous},[", self.trigger, self.index)?;
+        for (nth, submitted) in self.submitted.iter().enumerate() {
+            write!(f, "{}{submitted}", if nth > 0 { "," } else { "" })?;
+        }
+        write!(f, "]]")
+    }
+}
+
+impl fmt::Display for Submitted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Order { start, size, async_size, order } => {
+                write!(f, "[\"order\",{start},{size},{async_size},{order}]")
+            }
+            Self::Plain { start, pages, lookahead } => {
+                write!(f, "[\"plain\",{start},{pages},{lookahead}]")
+            }
+        }
+    }
+}
+
+/// A file's cache that keeps the decisions made about it.
+pub(super) struct Recorder {
+    file: FileCache,
+    decisions: Vec<Decision>,
+}
+
+impl Recorder {
+    pub(super) fn new(file: FileCache) -> Self {
+        Self { file, decisions: Vec::new() }
+    }
+
+    pub(super) fn file(&mut self) -> &mut FileCache {
+        &mut self.file
+    }
+
+    pub(super) fn forget_decisions(&mut self) {
+        self.decisions.clear();
+    }
+
+    /// The decisions. A direct one that submitted nothing leaves no trace in a kernel.
+    pub(super) fn decisions(mut self) -> Vec<Decision> {
+        self.decisions
+            .retain(|decision| decision.trigger != "direct" || !decision.submitted.is_empty());
+        self.decisions
+    }
+
+    fn decide(&mut self, trigger: &str, index: Page, request: Pages, previous: Option<Bytes>) {
+        self.decisions.push(Decision {
+            trigger: trigger.to_owned(),
+            index: index.get(),
+            request: Some(request.get()),
+            previous: Some(previous.map_or(-1, |bytes| bytes.get() as i64)),
+            submitted: Vec::new(),
+        });
+    }
+
+    fn note(&mut self, start: Page, submitted: Submitted) {
+        if let Some(decision) = self.decisions.last_mut() {
+            if decision.submitted.is_empty() && decision.trigger == "direct" {
+                decision.index = start.get();
+            }
+            decision.submitted.push(submitted);
+        }
+    }
+}
+
+impl Cache for Recorder {
+    fn file_size(&self) -> Bytes {
+        self.file.file_size()
+    }
+
+    fn folio(&self, page: Page) -> Option<Folio> {
+        self.file.folio(page)
+    }
+
+    fn next_miss(&self, from: Page, max: Pages) -> Option<Page> {
+        self.file.next_miss(from, max)
+    }
+
+    fn prev_miss(&self, from: Page, max: Pages) -> Option<Page> {
+        self.file.prev_miss(from, max)
+    }
+
+    fn submit(&mut self, window: Submission) {
+        let (start, lookahead) = (window.start.get(), window.lookahead.get());
+        if let Fill::Folios { order } = window.fill {
+            let (size, order) = (window.pages.get(), u64::from(order));
+            self.note(window.start, Submitted::Order { start, size, async_size: lookahead, order });
+        }
+        if let Some(plain) = self.file.fill(&window).plain {
+            let (start, pages) = (plain.start.get(), plain.pages.get());
+            self.note(plain.start, Submitted::Plain { start, pages, lookahead });
+        }
+    }
+
+    fn demand(&mut self, page: Page) {
+        self.file.demand(page);
+    }
+
+    fn set_mark(&mut self, page: Page) {
+        self.file.set_mark(page);
+    }
+
+    fn clear_mark(&mut self, page: Page) {
+        self.file.clear_mark(page);
+    }
+
+    fn limits(&self) -> DeviceLimits {
+        self.file.limits()
+    }
+
+    fn folio_limit(&self) -> Option<u8> {
+        self.file.folio_limit()
+    }
+
+    fn trace(&mut self, trigger: Trigger) {
+        match trigger {
+            Trigger::Sync { index, request, previous } => {
+                self.decide("sync", index, request, previous);
+            }
+            Trigger::Async { index, request, previous } => {
+                self.decide("async", index, request, previous);
+            }
+            Trigger::Direct => {
+                self.decide("direct", Page::FIRST, Pages::ZERO, None);
+                if let Some(decision) = self.decisions.last_mut() {
+                    (decision.request, decision.previous) = (None, None);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The form of a recording.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+use units::{Bytes, Kib, Pages};
+
+use super::recorder::{Decision, Submitted};
+use super::replay::Replayed;
+use super::{Difference, GoldenError, Verdict};
+use crate::cache::{MAX_FILE, MAX_ORDER, PAGE};
+
+#[derive(Deserialize)]
+pub(super) struct Recording {
+    /// In prose, with the two numbers that a replay needs.
+    device: String,
+    pub(super) patterns: BTreeMap<String, Pattern>,
+    pub(super) results: BTreeMap<String, BTreeMap<String, Recorded>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Pattern {
+    pub(super) ops: Vec<Value>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Recorded {
+    #[serde(deserialize_with = "decisions")]
+    pub(super) decisions: Vec<Decision>,
+    cached_pages_after: u64,
+}
+
+/// The device and the file that a recording was made on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Device {
+    pub(super) file: Bytes,
+    pub(super) max_request: Pages,
+}
+
+/// What the name of a configuration says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Config {
+    pub(super) folio_limit: Option<u8>,
+    pub(super) read_ahead: Pages,
+}
+
+impl Recording {
+    pub(super) fn device(&self) -> Result<Device, GoldenError> {
+        let fail = |wanted| GoldenError::Device { device: self.device.clone(), wanted };
+        let kib = number_after(&self.device, "max_sectors_kb=")
+            .ok_or_else(|| fail("it should have max_sectors_kb=N"))?;
+        let pages = number_after(&self.device, "file is ")
+            .ok_or_else(|| fail("it should say that the file is N pages"))?;
+        if pages > MAX_FILE.get() || kib > u64::from(u32::MAX) {
+            return Err(fail("these numbers are too large"));
+        }
+        let max_request = Kib::new(kib).to_bytes().to_pages_floor(PAGE);
+        Ok(Device { file: Pages::new(pages).to_bytes(PAGE), max_request })
+    }
+}
+
+/// The number that follows `key` in prose.
+fn number_after(text: &str, key: &str) -> Option<u64> {
+    let rest = &text[text.find(key)? + key.len()..];
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    rest[..end].parse().ok()
+}
+
+impl Config {
+    /// Reads `large_folio/ra128k` and `order0/ra1024k`.
+    pub(super) fn parse(name: &str) -> Option<Self> {
+        let (kind, setting) = name.split_once('/')?;
+        let folio_limit = match kind {
+            "large_folio" => Some(MAX_ORDER),
+            "order0" => None,
+            _ => return None,
+        };
+        let kib: u32 = setting.strip_prefix("ra")?.strip_suffix('k')?.parse().ok()?;
+        let read_ahead = Kib::new(u64::from(kib)).to_bytes().to_pages_floor(PAGE);
+        Some(Self { folio_limit, read_ahead })
+    }
+}
+
+impl Recorded {
+    pub(super) fn compare(&self, made: &Replayed) -> Verdict {
+        let count = self.decisions.len().max(made.decisions.len());
+        let pair = |nth| (self.decisions.get(nth), made.decisions.get(nth));
+        if let Some(nth) = (0..count).find(|&nth| pair(nth).0 != pair(nth).1) {
+            let (recorded, made) = pair(nth);
+            return Verdict::Differs(Difference::Decision {
+                nth,
+                recorded: recorded.cloned(),
+                made: made.cloned(),
+            });
+        }
+        let (recorded, made) = (self.cached_pages_after, made.cached.get());
+        if recorded == made {
+            Verdict::Same
+        } else {
+            Verdict::Differs(Difference::Cached { recorded, made })
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum RawSubmission {
+    Order(OrderTag, u64, u64, u64, u64),
+    Plain(PlainTag, u64, u64, u64),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum OrderTag {
+    Order,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum PlainTag {
+    Plain,
+}
+
+type RawDecision = (String, u64, Option<u64>, Option<i64>, Vec<RawSubmission>);
+
+fn decisions<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<Decision>, D::Error> {
+    let raw = Vec::<RawDecision>::deserialize(from)?;
+    Ok(raw.into_iter().map(decision).collect())
+}
+
+fn decision((trigger, index, request, previous, submitted): RawDecision) -> Decision {
+    let submitted = submitted
+        .into_iter()
+        .map(|raw| match raw {
+            RawSubmission::Order(OrderTag::Order, start, size, async_size, order) => {
+                Submitted::Order { start, size, async_size, order }
+            }
+            RawSubmission::Plain(PlainTag::Plain, start, pages, lookahead) => {
+                Submitted::Plain { start, pages, lookahead }
+            }
+        })
+        .collect();
+    Decision { trigger, index, request, previous, submitted }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn configurations_have_names_that_say_all() {
+        let config =
+            |limit, pages| Some(Config { folio_limit: limit, read_ahead: Pages::new(pages) });
+        assert_eq!(Config::parse("large_folio/ra128k"), config(Some(MAX_ORDER), 32));
+        assert_eq!(Config::parse("order0/ra1024k"), config(None, 256));
+        // sysfs rounds down to whole pages.
+        assert_eq!(Config::parse("order0/ra3k"), config(None, 0));
+        for name in ["", "large_folio", "order1/ra128k", "order0/128", "order0/ra-4k"] {
+            assert_eq!(Config::parse(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_device_is_read_from_prose() {
+        let prose = "loop device, max_sectors_kb=1280, so io_pages=320; the file is 49152 pages";
+        assert_eq!(number_after(prose, "max_sectors_kb="), Some(1280));
+        assert_eq!(number_after(prose, "file is "), Some(49152));
+        assert_eq!(number_after(prose, "nothing"), None);
+        assert_eq!(number_after("file is large", "file is "), None);
+    }
+}

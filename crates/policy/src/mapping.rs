@@ -1,0 +1,190 @@
+//! A mapped file: which pages are mapped, and what a fault does.
+
+use std::collections::HashMap;
+
+use units::Pages;
+
+use crate::cache::Cache;
+use crate::page::{Extent, Page};
+use crate::policy::{MapAdvice, Method, Policy, StreamId, Touch};
+
+/// The pages that a fault maps along with its own: an aligned 64 KiB (`fault_around_bytes`).
+const AROUND: u64 = 16;
+
+/// A range of the mapping with one advice: a VMA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Area {
+    extent: Extent,
+    advice: MapAdvice,
+}
+
+/// A whole file mapped for reading, at an address as aligned as the file's pages.
+#[derive(Clone, Debug)]
+pub struct Mapping {
+    stream: StreamId,
+    areas: Vec<Area>,
+    mapped: HashMap<u64, u64>,
+}
+
+impl Mapping {
+    /// Maps the first `pages` pages through `stream`'s open file.
+    pub fn new(stream: StreamId, pages: Pages) -> Self {
+        let area = Area { extent: Extent::new(Page::FIRST, pages), advice: MapAdvice::default() };
+        Self { stream, areas: vec![area], mapped: HashMap::new() }
+    }
+
+    /// The open file that was mapped.
+    pub fn stream(&self) -> StreamId {
+        self.stream
+    }
+
+    /// Changes the advice for the pages of `extent`.
+    pub fn advise(&mut self, extent: Extent, change: impl Fn(&mut MapAdvice)) {
+        let mut areas = Vec::with_capacity(self.areas.len() + 2);
+        for area in &self.areas {
+            let cut = |from: Page, to: Page| {
+                let pages = to.min(area.extent.end()).since(from.max(area.extent.start));
+                Extent::new(from.max(area.extent.start), pages)
+            };
+            let end = Page::new(u64::MAX);
+            let (before, inside) =
+                (cut(Page::FIRST, extent.start), cut(extent.start, extent.end()));
+            let mut changed = area.advice;
+            change(&mut changed);
+            let after = cut(extent.end(), end);
+            for (extent, advice) in [(before, area.advice), (inside, changed), (after, area.advice)]
+            {
+                push(&mut areas, Area { extent, advice });
+            }
+        }
+        self.areas = areas;
+    }
+
+    /// Forgets that the pages of `extent` are mapped (MADV_DONTNEED); the cache keeps them.
+    pub fn unmap(&mut self, extent: Extent) {
+        self.mapped.retain(|&word, bits| {
+            for bit in 0..64 {
+                let page = Page::new(word * 64 + bit);
+                if extent.start <= page && page < extent.end() {
+                    *bits &= !(1 << bit);
+                }
+            }
+            *bits != 0
+        });
+    }
+
+    /// Whether touching `page` causes no fault.
+    pub fn is_mapped(&self, page: Page) -> bool {
+        self.mapped.get(&(page.get() / 64)).is_some_and(|bits| bits >> (page.get() % 64) & 1 == 1)
+    }
+
+    /// Touches a page; false where the mapping ends before it.
+    pub fn touch(&mut self, policy: &mut dyn Policy, cache: &mut dyn Cache, page: Page) -> bool {
+        let Some(area) = self.area(page).filter(|_| page.get() < cache.file_pages().get()) else {
+            return false;
+        };
+        if self.is_mapped(page) {
+            return true;
+        }
+        self.map_around(policy, cache, area, page);
+        if self.is_mapped(page) {
+            return true;
+        }
+        let one = Pages::new(1);
+        let method = Method::Fault(area.advice);
+        let touch = Touch { stream: self.stream, page, request: one, method };
+        match cache.folio(page) {
+            Some(folio) => {
+                if !area.advice.random {
+                    policy.fault_hits(self.stream, one, false);
+                    if folio.marked {
+                        policy.mark(cache, touch, folio);
+                    }
+                }
+            }
+            None => {
+                policy.miss(cache, touch);
+                if cache.folio(page).is_none() {
+                    cache.demand(page);
+                }
+            }
+        }
+        // The fault is taken again once the read is over; now it maps what came with it, and
+        // passes over a mark.
+        self.map_around(policy, cache, area, page);
+        self.map(page);
+        true
+    }
+
+    fn area(&self, page: Page) -> Option<Area> {
+        let inside = |area: &&Area| area.extent.start <= page && page < area.extent.end();
+        self.areas.iter().find(inside).copied()
+    }
+
+    /// Maps the cached pages around `page` that are not marked.
+    fn map_around(&mut self, policy: &mut dyn Policy, cache: &dyn Cache, area: Area, page: Page) {
+        let start = page.get() / AROUND * AROUND;
+        let end = (start + AROUND).min(area.extent.end().get()).min(cache.file_pages().get());
+        let mut hits = 0;
+        for page in start.max(area.extent.start.get())..end {
+            let page = Page::new(page);
+            if cache.folio(page).is_some_and(|folio| !folio.marked) {
+                self.map(page);
+                hits += 1;
+            }
+        }
+        policy.fault_hits(self.stream, Pages::new(hits), true);
+    }
+
+    fn map(&mut self, page: Page) {
+        *self.mapped.entry(page.get() / 64).or_default() |= 1 << (page.get() % 64);
+    }
+}
+
+/// Appends an area, joined to the last one where their advice is the same.
+fn push(areas: &mut Vec<Area>, area: Area) {
+    if area.extent.pages.is_zero() {
+        return;
+    }
+    match areas.last_mut() {
+        Some(last) if last.advice == area.advice => {
+            last.extent.pages += area.extent.pages;
+        }
+        _ => areas.push(area),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn extent(start: u64, pages: u64) -> Extent {
+        Extent::new(Page::new(start), Pages::new(pages))
+    }
+
+    #[test]
+    fn advice_splits_and_joins_areas() {
+        let mut mapping = Mapping::new(StreamId(0), Pages::new(100));
+        mapping.advise(extent(20, 30), |advice| advice.random = true);
+        let areas: Vec<_> =
+            mapping.areas.iter().map(|area| (area.extent, area.advice.random)).collect();
+        assert_eq!(
+            areas,
+            [(extent(0, 20), false), (extent(20, 30), true), (extent(50, 50), false)]
+        );
+        mapping.advise(extent(0, 1000), |advice| advice.random = false);
+        assert_eq!(mapping.areas.len(), 1);
+        assert_eq!(mapping.areas[0].extent, extent(0, 100));
+    }
+
+    #[test]
+    fn unmapping_takes_the_pages_of_the_range_only() {
+        let mut mapping = Mapping::new(StreamId(0), Pages::new(200));
+        for page in [0, 63, 64, 130] {
+            mapping.map(Page::new(page));
+        }
+        mapping.unmap(extent(63, 2));
+        let mapped = |page| mapping.is_mapped(Page::new(page));
+        assert_eq!([mapped(0), mapped(63), mapped(64), mapped(130)], [true, false, false, true]);
+    }
+}

@@ -1,0 +1,152 @@
+//! The contract between a read-ahead algorithm and whatever runs it.
+
+use units::{Bytes, Pages};
+
+use crate::cache::Cache;
+use crate::page::{Extent, Folio, Page};
+
+/// An open file (open file description), numbered by whoever runs the policy; small numbers that
+/// are used again after a close keep the tables small.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub u32);
+
+/// A file, numbered likewise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileId(pub u32);
+
+/// What an application says of a range of a mapping (`madvise`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MapAdvice {
+    /// MADV_SEQUENTIAL.
+    pub sequential: bool,
+    /// MADV_RANDOM.
+    pub random: bool,
+    /// MADV_HUGEPAGE.
+    pub huge: bool,
+}
+
+/// How a page is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// By a read call.
+    Read,
+    /// By touching a mapping.
+    Fault(MapAdvice),
+}
+
+/// A page that a stream asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Touch {
+    /// Who asks.
+    pub stream: StreamId,
+    /// The page; for a mark met by a read call, the first of the marked folio.
+    pub page: Page,
+    /// How many pages there are from `page` to the end of the read call; 1 for a fault.
+    pub request: Pages,
+    /// How it is asked for.
+    pub method: Method,
+}
+
+/// A read call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// Its first byte.
+    pub offset: Bytes,
+    /// What it asks for, which may reach beyond the end of the file.
+    pub length: Bytes,
+}
+
+/// What a reader met at a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The page was there.
+    Hit,
+    /// The page was on its way, and the reader waited for it.
+    Waited,
+    /// The page was not in the cache.
+    Missed,
+}
+
+/// What an application says of an open file (`posix_fadvise`, `readahead`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advice {
+    /// POSIX_FADV_NORMAL.
+    Normal,
+    /// POSIX_FADV_SEQUENTIAL.
+    Sequential,
+    /// POSIX_FADV_RANDOM.
+    Random,
+    /// POSIX_FADV_WILLNEED or `readahead(2)` of these pages.
+    WillNeed(Extent),
+}
+
+/// A read-ahead algorithm: all open files of one kernel, or one program, on one device.
+///
+/// The cache that a callback is given is that of the stream's file. Callbacks of a stream that was
+/// not opened do nothing.
+pub trait Policy: Send {
+    /// A file is opened.
+    fn open(&mut self, cache: &mut dyn Cache, stream: StreamId, file: FileId);
+
+    /// A read call begins.
+    fn begin(&mut self, _cache: &mut dyn Cache, _stream: StreamId, _call: Call) {}
+
+    /// A page that is asked for is not cached. What the policy does not read, the reader reads
+    /// by itself, page by page.
+    fn miss(&mut self, cache: &mut dyn Cache, touch: Touch);
+
+    /// A cached page that is asked for belongs to a marked folio.
+    fn mark(&mut self, _cache: &mut dyn Cache, _touch: Touch, _folio: Folio) {}
+
+    /// Whether [`Policy::access`] is to be called: it costs time for each page.
+    fn watches(&self) -> bool {
+        false
+    }
+
+    /// A page was asked for, after [`Policy::miss`] or [`Policy::mark`].
+    fn access(&mut self, _cache: &mut dyn Cache, _touch: Touch, _outcome: Outcome) {}
+
+    /// Faults found this many pages cached: the one that was touched, or those `around` it that
+    /// were mapped along with it.
+    fn fault_hits(&mut self, _stream: StreamId, _pages: Pages, _around: bool) {}
+
+    /// A read call that read anything is over; `position` is the byte after its last.
+    fn end(&mut self, _stream: StreamId, _position: Bytes) {}
+
+    /// A page leaves the cache; `used`: it was asked for since it was read.
+    fn evict(&mut self, _file: FileId, _page: Page, _used: bool) {}
+
+    /// The application gives advice.
+    fn advise(&mut self, _cache: &mut dyn Cache, _stream: StreamId, _advice: Advice) {}
+
+    /// A file is closed.
+    fn close(&mut self, cache: &mut dyn Cache, stream: StreamId);
+}
+
+/// A table of states by stream or file number.
+#[derive(Clone, Debug)]
+pub(crate) struct Table<T>(Vec<Option<T>>);
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> Table<T> {
+    pub(crate) fn put(&mut self, id: u32, state: T) {
+        let slot = id as usize;
+        if self.0.len() <= slot {
+            self.0.resize_with(slot + 1, || None);
+        }
+        self.0[slot] = Some(state);
+    }
+
+    pub(crate) fn get(&mut self, id: u32) -> Option<&mut T> {
+        self.0.get_mut(id as usize)?.as_mut()
+    }
+
+    pub(crate) fn take(&mut self, id: u32) -> Option<T> {
+        self.0.get_mut(id as usize)?.take()
+    }
+}
