@@ -1,0 +1,189 @@
+//! What the tests of tenures share: the helper process, and a place for its journals.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use foreread_tunables::{GuardCommand, Value, find, read};
+use host::{BdiId, Dirs, Root};
+use sys::lock::Lock;
+use tempfile::TempDir;
+use units::Bytes;
+
+/// Long enough for a busy machine; what is awaited takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A bdi, and a directory for journals and locks.
+pub struct Stage {
+    base: TempDir,
+    /// What the helper is to take for the machine.
+    pub prefix: Option<PathBuf>,
+    /// What to resolve.
+    pub target: String,
+    pub bdi: BdiId,
+}
+
+impl Stage {
+    pub fn new(prefix: Option<PathBuf>, target: &str, bdi: &str) -> Self {
+        let base = tempfile::tempdir().expect("a directory");
+        let bdi = BdiId::new(bdi).expect("a bdi");
+        Self { base, prefix, target: target.to_owned(), bdi }
+    }
+
+    pub fn root(&self) -> Root {
+        self.prefix.clone().map_or_else(Root::system, Root::at)
+    }
+
+    pub fn dirs(&self) -> Dirs {
+        Dirs::under(self.base.path())
+    }
+
+    pub fn guard(&self) -> GuardCommand {
+        // `FLIP_ROOT` cannot be set here for the guard alone, so `env` does.
+        let flip = flip_path().into_os_string();
+        match &self.prefix {
+            None => GuardCommand { program: flip.into(), args: vec!["guard".into()] },
+            Some(prefix) => {
+                let root = format!("FLIP_ROOT={}", prefix.display());
+                GuardCommand {
+                    program: "/usr/bin/env".into(),
+                    args: vec![root.into(), flip, "guard".into()],
+                }
+            }
+        }
+    }
+
+    /// Starts the helper.
+    pub fn flip(&self) -> Command {
+        let mut command = Command::new(flip_path());
+        command.arg(&self.target).arg(self.base.path()).stderr(Stdio::null());
+        if let Some(prefix) = &self.prefix {
+            command.env("FLIP_ROOT", prefix);
+        }
+        command
+    }
+
+    /// Starts the helper and returns when it has made its first change.
+    pub fn flipping(&self) -> Child {
+        let mut child = self.flip().stdout(Stdio::piped()).spawn().expect("the helper");
+        let mut line = String::new();
+        let stdout = child.stdout.as_mut().expect("its output");
+        BufReader::new(stdout).read_line(&mut line).expect("a line");
+        assert_eq!(line, "flipping\n");
+        child
+    }
+
+    pub fn value(&self) -> Value {
+        let site = foreread_tunables::Site { bdi: self.bdi.clone(), devices: Vec::new() };
+        read(&self.root(), find("read_ahead").expect("it"), &site).expect("a value")
+    }
+
+    /// What an administrator does.
+    pub fn set_by_hand(&self, kib: u64) {
+        let path = self.root().path(self.bdi.dir().join("read_ahead_kb"));
+        fs::write(path, format!("{kib}\n")).expect("written");
+    }
+
+    pub fn journals(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.dirs().state.join("journal"));
+        entries.into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+    }
+
+    /// Waits until neither run nor guard is there any more.
+    pub fn await_end(&self) {
+        let lock = self.dirs().runtime.join(format!("lock/bdi-{}.lock", self.bdi));
+        if lock.exists() {
+            wait_until("the lock is free", || {
+                Lock::try_take(&lock).expect("a lock file").is_some()
+            });
+        }
+    }
+
+    /// The guard of the helper that runs now.
+    pub fn guard_pid(&self) -> u32 {
+        let journal = self.journals().pop().expect("a journal");
+        let journal = journal.to_str().expect("a name");
+        let all = fs::read_dir("/proc").expect("proc").flatten();
+        let is_guard = |pid: &u32| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+            words.windows(2).any(|pair| pair == [b"guard".as_slice(), journal.as_bytes()])
+        };
+        let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        pids.into_iter().find(is_guard).expect("a guard")
+    }
+}
+
+pub fn kib(kib: u64) -> Value {
+    Bytes::from_kib(kib).into()
+}
+
+/// Ends a process as nothing can prevent.
+pub fn kill_hard(pid: u32) {
+    let pid = rustix::process::Pid::from_raw(pid.cast_signed()).expect("a process");
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("killed");
+}
+
+pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "{what}: not after {PATIENCE:?}");
+        sleep(Duration::from_millis(2));
+    }
+}
+
+/// A run is killed after each of `moments`; then everything must be as before.
+pub fn survives_kills(stage: &Stage, moments: impl Iterator<Item = Moment>) {
+    let original = stage.value();
+    for (round, moment) in moments.enumerate() {
+        let mut child = if moment.after_first_change {
+            stage.flipping()
+        } else {
+            stage.flip().stdout(Stdio::null()).spawn().expect("the helper")
+        };
+        sleep(moment.delay);
+        child.kill().expect("killed");
+        child.wait().expect("its end");
+        stage.await_end();
+        assert_eq!(stage.value(), original, "round {round}, {moment:?}");
+        // Killed between beginning a journal and having a guard, it leaves one with no change.
+        let result = foreread_tunables::rollback(
+            &stage.dirs(),
+            &stage.root(),
+            &foreread_tunables::Which::All,
+        );
+        assert!(result.expect("rolled back").undone.is_empty(), "round {round}, {moment:?}");
+    }
+}
+
+/// When to kill.
+#[derive(Debug)]
+pub struct Moment {
+    pub after_first_change: bool,
+    pub delay: Duration,
+}
+
+/// Fifty moments: most while values are flipped, some while the run begins. The seed is fixed, the
+/// machine adds chance enough.
+pub fn fifty_moments() -> impl Iterator<Item = Moment> {
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    (0..50).map(move |round| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        let delay = Duration::from_micros(state % 25_000);
+        Moment { after_first_change: round % 5 != 0, delay }
+    })
+}
+
+/// Examples are built beside the tests.
+fn flip_path() -> PathBuf {
+    let own = std::env::current_exe().expect("this test");
+    let target = own.parent().and_then(Path::parent).expect("a target folder");
+    let path = target.join("examples/flip");
+    assert!(path.exists(), "{} is not built: run `cargo test` without --test", path.display());
+    path
+}
