@@ -1,7 +1,26 @@
 //! Emptying the page cache of some files, and proving it.
 
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::num::NonZeroU64;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use host::Root;
+use rustix::fs::{Access, Advice, fadvise};
 use serde::{Deserialize, Serialize};
+use sys::cachestat::{cachestat, mincore, page_size};
 use units::Bytes;
+
+use crate::dataset::DataFile;
+use crate::{BenchError, Cancel};
+
+/// How often eviction is tried. Pages that are dirty or on their way to a list are skipped at
+/// first; a mapping of somebody else's keeps them for good.
+const EVICTIONS_MAX: u32 = 6;
 
 /// How it was found out what is in the page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -11,6 +30,9 @@ pub enum ResidencyMethod {
     Cachestat,
     /// By `mincore(2)` on a mapping.
     Mincore,
+    /// Not at all: the kernel does not say it to those who neither own the file nor may write it.
+    /// What came from the device is the only proof then.
+    Denied,
 }
 
 /// What was in the page cache when the trial began.
@@ -27,8 +49,128 @@ pub struct ColdProof {
 }
 
 impl ColdProof {
-    /// Whether nothing was in the cache.
+    /// Whether nothing was in the cache, as far as the kernel says.
     pub fn is_cold(&self) -> bool {
         self.resident.is_zero()
     }
+}
+
+/// One file, opened to be looked at, and those of its parts that are data of the workload.
+struct Watched {
+    path: PathBuf,
+    file: File,
+    parts: Vec<(Bytes, Bytes)>,
+}
+
+impl Watched {
+    /// The files behind these parts, each once.
+    fn open_all(parts: &[DataFile]) -> Result<Vec<Self>, BenchError> {
+        let mut by_path: BTreeMap<&Path, Vec<(Bytes, Bytes)>> = BTreeMap::new();
+        for part in parts {
+            by_path.entry(&part.path).or_default().push((part.start, part.length));
+        }
+        let open = |(path, parts): (&Path, Vec<_>)| {
+            let file = File::open(path).map_err(BenchError::io("open", path))?;
+            Ok(Self { path: path.to_owned(), file, parts })
+        };
+        by_path.into_iter().map(open).collect()
+    }
+
+    /// Asks the kernel to forget the whole file, not only the parts: a large folio across the
+    /// border of a part would stay.
+    fn evict(&self, write_first: bool) -> Result<(), BenchError> {
+        if write_first {
+            rustix::fs::fsync(&self.file)
+                .map_err(|errno| BenchError::io("sync", &self.path)(errno.into()))?;
+        }
+        let whole: Option<NonZeroU64> = None;
+        fadvise(&self.file, 0, whole, Advice::DontNeed)
+            .map_err(|errno| BenchError::io("evict", &self.path)(errno.into()))
+    }
+
+    /// How much of the parts is in the cache.
+    fn resident(&self) -> Result<(ResidencyMethod, Bytes), BenchError> {
+        let mut sum = Bytes::ZERO;
+        let mut method = ResidencyMethod::Cachestat;
+        for (start, length) in &self.parts {
+            let (how, found) = self
+                .resident_in(*start, *length)
+                .map_err(BenchError::io("look for cached pages of", &self.path))?;
+            sum += found;
+            method = how;
+        }
+        Ok((method, sum))
+    }
+
+    fn resident_in(&self, start: Bytes, length: Bytes) -> io::Result<(ResidencyMethod, Bytes)> {
+        let page = page_size();
+        match cachestat(self.file.as_fd(), start, length) {
+            Ok(stat) => Ok((ResidencyMethod::Cachestat, stat.cached.to_bytes(page))),
+            Err(_) if !self.may_ask()? => Ok((ResidencyMethod::Denied, Bytes::ZERO)),
+            Err(_) => {
+                let pages = mincore(self.file.as_fd(), start, length)?;
+                Ok((ResidencyMethod::Mincore, pages.to_bytes(page)))
+            }
+        }
+    }
+
+    /// Whether `mincore(2)` tells this user the truth (`can_do_mincore` in mm/mincore.c).
+    fn may_ask(&self) -> io::Result<bool> {
+        let owner = self.file.metadata()?.uid() == rustix::process::geteuid().as_raw();
+        Ok(owner || rustix::fs::access(&self.path, Access::WRITE_OK).is_ok())
+    }
+}
+
+fn resident(files: &[Watched]) -> Result<(ResidencyMethod, Bytes), BenchError> {
+    let mut all = (ResidencyMethod::Cachestat, Bytes::ZERO);
+    for file in files {
+        let (method, found) = file.resident()?;
+        all = (method, all.1 + found);
+    }
+    Ok(all)
+}
+
+/// Looks up what of these parts is in the cache, and leaves it there.
+pub(crate) fn as_found(parts: &[DataFile]) -> Result<ColdProof, BenchError> {
+    let (method, resident) = resident(&Watched::open_all(parts)?)?;
+    Ok(ColdProof { method, resident, evictions: 0, dropped_caches: false })
+}
+
+/// Evicts these parts of files from the page cache, as far as that can be done.
+pub(crate) fn evict(
+    root: &Root,
+    parts: &[DataFile],
+    drop_caches: bool,
+    cancel: &Cancel,
+) -> Result<ColdProof, BenchError> {
+    let files = Watched::open_all(parts)?;
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        if cancel.is_cancelled() {
+            return Err(BenchError::Cancelled);
+        }
+        for file in &files {
+            // Flushing may take its time and is seldom needed: only when plain eviction failed.
+            file.evict(attempt > 1)?;
+        }
+        if drop_caches {
+            drop_all_caches(root)?;
+        }
+        let (method, resident) = resident(&files)?;
+        if resident.is_zero() || attempt == EVICTIONS_MAX {
+            return Ok(ColdProof {
+                method,
+                resident,
+                evictions: attempt,
+                dropped_caches: drop_caches,
+            });
+        }
+        std::thread::sleep(Duration::from_millis(5 << attempt));
+    }
+}
+
+fn drop_all_caches(root: &Root) -> Result<(), BenchError> {
+    let path = root.path("/proc/sys/vm/drop_caches");
+    std::fs::write(&path, "3").map_err(BenchError::io("write to", &path))
 }

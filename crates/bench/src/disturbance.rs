@@ -39,12 +39,17 @@ pub enum Disturbance {
         own: Bytes,
     },
     /// Memory was short: tasks were held up until some was free.
-    #[error("memory was short: tasks were stalled for {stalled} of {elapsed}")]
+    #[error(
+        "memory was short: tasks were stalled for {stalled} of {elapsed} and looked at \
+         {scanned_pages} pages for free ones"
+    )]
     MemoryPressure {
         /// How long at least one task was stalled.
         stalled: Nanos,
         /// How long the trial took.
         elapsed: Nanos,
+        /// Pages that tasks looked at to find free ones.
+        scanned_pages: u64,
     },
     /// Requests were still under way when waiting for them was given up.
     #[error("{requests} requests were still under way after {waited}")]

@@ -67,6 +67,25 @@ pub enum BenchError {
         /// The path.
         path: PathBuf,
     },
+    /// Nothing is in the thing to be read.
+    #[error("{path} is empty", path = path.display())]
+    Empty {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The thing to be read is too small for the workload.
+    #[error(
+        "{path} has {size}: the workload needs {needed} or more; name a larger one, or use fewer \
+         readers or smaller blocks", path = path.display()
+    )]
+    TooSmall {
+        /// The path.
+        path: PathBuf,
+        /// Its size.
+        size: Bytes,
+        /// One block for each reader.
+        needed: Bytes,
+    },
     /// A file became shorter while it was read.
     #[error("{path} shrank while it was read: at {offset} there is nothing any more", path = path.display())]
     Shrank {

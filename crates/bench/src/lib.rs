@@ -13,8 +13,11 @@ mod device;
 mod disturbance;
 mod error;
 mod histogram;
+mod reader;
 mod sample;
+mod source;
 mod trial;
+mod watch;
 
 pub use cancel::Cancel;
 pub use cold::{ColdProof, ResidencyMethod};

@@ -25,6 +25,13 @@ pub struct ClassSample {
     pub latency: LatencyHistogram,
 }
 
+impl ClassSample {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.useful += other.useful;
+        self.latency.merge(&other.latency);
+    }
+}
+
 /// Processor time of all readers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuTime {
@@ -79,42 +86,136 @@ impl Sample {
     /// elapsed time, so that a request which ends late neither adds idle time of the others nor
     /// is lost.
     pub fn throughput(&self) -> BytesPerSecond {
-        todo!()
+        let rate = self.rate(|reader| reader.useful.get());
+        BytesPerSecond::new(rate).unwrap_or_default()
     }
 
     /// Requests for each second of the storage's own time, counted like [`Sample::throughput`].
     pub fn requests_per_second(&self) -> f64 {
-        todo!()
+        self.rate(|reader| reader.requests)
+    }
+
+    fn rate(&self, amount: impl Fn(&ReaderSample) -> u64) -> f64 {
+        let active = self.readers.iter().filter(|reader| reader.elapsed > Nanos::ZERO);
+        let rate: f64 =
+            active.map(|reader| amount(reader) as f64 / reader.elapsed.as_secs_f64()).sum();
+        rate * self.dilation
     }
 
     /// The latency that the share `q` of all requests stay within, in the storage's own time.
-    pub fn latency_quantile(&self, _q: f64) -> Option<Nanos> {
-        todo!()
+    pub fn latency_quantile(&self, q: f64) -> Option<Nanos> {
+        let mut all = self.stream.latency.clone();
+        all.merge(&self.random.latency);
+        self.undilated(all.quantile(q))
     }
 
     /// As [`Sample::latency_quantile`], of the random requests only.
-    pub fn random_latency_quantile(&self, _q: f64) -> Option<Nanos> {
-        todo!()
+    pub fn random_latency_quantile(&self, q: f64) -> Option<Nanos> {
+        self.undilated(self.random.latency.quantile(q))
     }
 
     /// As [`Sample::latency_quantile`], of the requests of streams only.
-    pub fn stream_latency_quantile(&self, _q: f64) -> Option<Nanos> {
-        todo!()
+    pub fn stream_latency_quantile(&self, q: f64) -> Option<Nanos> {
+        self.undilated(self.stream.latency.quantile(q))
+    }
+
+    fn undilated(&self, wall: Option<Nanos>) -> Option<Nanos> {
+        wall.map(|wall| wall.scaled(1.0 / self.dilation))
     }
 
     /// Data read from the device for each byte that the readers got; `None` where no device
     /// counts or nothing was got.
     pub fn amplification(&self) -> Option<f64> {
-        todo!()
+        let useful = self.useful();
+        let device = self.device?;
+        (!useful.is_zero()).then(|| device.bytes.get() as f64 / useful.get() as f64)
     }
 
     /// Processor time of the readers for each request; nothing if there were none.
     pub fn cpu_per_request(&self) -> Nanos {
-        todo!()
+        let total = self.cpu.user + self.cpu.system;
+        Nanos::new(total.get().checked_div(self.requests()).unwrap_or(0))
     }
 
     /// Whether nothing speaks against it.
     pub fn is_clean(&self) -> bool {
         self.disturbances.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ResidencyMethod;
+
+    fn sample(dilation: f64) -> Sample {
+        let reader = |mib, seconds| ReaderSample {
+            requests: mib * 16,
+            useful: Bytes::from_mib(mib),
+            elapsed: Nanos::from_secs(seconds),
+        };
+        let mut stream = ClassSample::default();
+        stream.latency.record(Nanos::from_millis(8));
+        let mut random = ClassSample::default();
+        random.latency.record(Nanos::from_millis(80));
+        Sample {
+            workload: "seq-2".to_owned(),
+            seed: 1,
+            dilation,
+            elapsed: Nanos::from_secs(10),
+            exhausted: false,
+            readers: vec![reader(100, 10), reader(40, 20)],
+            stream,
+            random,
+            cpu: CpuTime { user: Nanos::from_millis(100), system: Nanos::from_millis(348) },
+            device: Some(DeviceDelta { bytes: Bytes::from_mib(280), ..DeviceDelta::default() }),
+            cold: ColdProof {
+                method: ResidencyMethod::Cachestat,
+                resident: Bytes::ZERO,
+                evictions: 1,
+                dropped_caches: false,
+            },
+            disturbances: vec![Disturbance::CacheDropped { times: 2 }],
+        }
+    }
+
+    #[test]
+    fn each_reader_counts_with_its_own_time() {
+        assert!((sample(1.0).throughput().as_mib() - 12.0).abs() < 1e-9);
+        assert!((sample(1.0).requests_per_second() - 192.0).abs() < 1e-9);
+        assert_eq!(sample(1.0).amplification(), Some(2.0));
+        assert_eq!(sample(1.0).cpu_per_request(), Nanos::from_micros(200));
+    }
+
+    #[test]
+    fn dilation_is_taken_out_of_time_and_only_of_time() {
+        let slow = sample(8.0);
+        assert!((slow.throughput().as_mib() - 96.0).abs() < 1e-9);
+        assert_eq!(slow.amplification(), Some(2.0));
+        let near = |found: Option<Nanos>, millis: f64| {
+            let found = found.unwrap().as_millis_f64();
+            assert!((found - millis).abs() < millis / 500.0, "{found}");
+        };
+        near(slow.latency_quantile(0.5), 1.0);
+        near(slow.latency_quantile(1.0), 10.0);
+        near(slow.stream_latency_quantile(1.0), 1.0);
+        near(slow.random_latency_quantile(0.5), 10.0);
+    }
+
+    #[test]
+    fn it_is_stored_and_read_back() {
+        let text = serde_json::to_string(&sample(1.0)).unwrap();
+        let again: Sample = serde_json::from_str(&text).unwrap();
+        assert_eq!(serde_json::to_string(&again).unwrap(), text);
+        assert_eq!(again.disturbances, sample(1.0).disturbances);
+        assert!(text.contains("\"kind\":\"cache_dropped\""), "{text}");
+    }
+
+    #[test]
+    fn a_trial_without_requests_has_no_rates() {
+        let empty = Sample { readers: vec![ReaderSample::default()], ..sample(1.0) };
+        assert!(empty.throughput().get() == 0.0);
+        assert_eq!(empty.amplification(), None);
+        assert_eq!(empty.cpu_per_request(), Nanos::ZERO);
     }
 }

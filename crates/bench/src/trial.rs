@@ -1,10 +1,23 @@
 //! One trial: readers at work on a data set, with everything counted.
 
-use host::{Root, Storage};
-use units::Nanos;
-use workload::Workload;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
 
-use crate::{BenchError, Cancel, Dataset, Sample};
+use host::{Root, Storage};
+use rustix::process::{Resource, getrlimit, setrlimit};
+use sys::realtime;
+use units::{Bytes, Nanos};
+use workload::{Pattern, Sharing, Workload};
+
+use crate::dataset::DataFile;
+use crate::reader::{Course, Reader, Tally};
+use crate::source::Source;
+use crate::watch::{self, Watch};
+use crate::{
+    BenchError, Cancel, ClassSample, ColdProof, CpuTime, Dataset, Disturbance, Sample, cold,
+};
 
 /// What is in the page cache when the readers start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,6 +64,26 @@ impl Default for TrialOptions {
     }
 }
 
+/// How long readers may take to notice that they were interrupted, before they are left behind.
+const INTERRUPT_PATIENCE: Nanos = Nanos::from_millis(60);
+/// How often the readers are looked after.
+const LOOK: Duration = Duration::from_millis(10);
+
+impl TrialOptions {
+    fn validate(&self) -> Result<(), BenchError> {
+        let bad = |option, value: &dyn ToString, wanted| {
+            Err(BenchError::BadOption { option, value: value.to_string(), wanted })
+        };
+        if !(self.dilation.is_finite() && self.dilation > 0.0) {
+            return bad("dilation", &self.dilation, "a number above 0");
+        }
+        if self.duration == Nanos::ZERO {
+            return bad("duration", &self.duration, "more than nothing");
+        }
+        Ok(())
+    }
+}
+
 /// Runs `workload` once on `dataset`, which lies on `storage`.
 ///
 /// All readers start together. The trial is over when its time is, or when the first reader has
@@ -58,11 +91,229 @@ impl Default for TrialOptions {
 /// read-ahead among them, are waited for, and the counters are read. Files are opened anew for
 /// each trial, because an open file keeps the read-ahead window that was set when it was opened.
 pub fn run_trial(
-    _root: &Root,
-    _storage: &Storage,
-    _dataset: &Dataset,
-    _workload: &Workload,
-    _options: &TrialOptions,
+    root: &Root,
+    storage: &Storage,
+    dataset: &Dataset,
+    workload: &Workload,
+    options: &TrialOptions,
 ) -> Result<Sample, BenchError> {
-    todo!()
+    options.validate()?;
+    workload.validate()?;
+    let files = dataset.files(workload)?;
+    let cold = match options.start {
+        CacheStart::AsFound => cold::as_found(&files)?,
+        CacheStart::Cold => cold::evict(root, &files, options.drop_caches, &options.cancel)?,
+    };
+    let course = Arc::new(Course::default());
+    let readers = prepare(workload, &files, options, &course)?;
+    let threads = spawn(readers)?;
+    let watch = Watch::start(root, storage);
+    let start = course.start(threads.len());
+    if watch.is_err() {
+        course.end(start, false);
+    }
+    let watch = watch?;
+    let tallies = accompany(threads, &course, start, options)
+        .map_err(|problem| explain(problem, root, storage))?;
+    let limit = options.drain_limit.scaled(options.dilation);
+    let undrained = watch::drain(root, storage, limit, &options.cancel)?;
+    let observed = watch.finish(root, storage, own_bytes(&tallies))?;
+    let mut sample = collect(workload, options, tallies, cold);
+    let (end, exhausted) = course.ending().unwrap_or((start, false));
+    sample.elapsed = end.saturating_sub(start);
+    sample.exhausted = exhausted;
+    sample.device = observed.device;
+    if options.start == CacheStart::Cold {
+        let data = files.iter().map(|file| file.length).sum();
+        if cold.resident > dataset.tolerated_resident(data) {
+            sample.disturbances.push(Disturbance::WarmStart { resident: cold.resident });
+        }
+    }
+    let proves_cold =
+        options.start == CacheStart::Cold && dataset.is_dense() && workload.reads_each_block_once();
+    sample.disturbances.extend(observed.disturbances(sample.useful(), proves_cold));
+    sample.disturbances.extend(undrained);
+    Ok(sample)
+}
+
+/// Opens everything and lays out the readers' work.
+fn prepare(
+    workload: &Workload,
+    files: &[DataFile],
+    options: &TrialOptions,
+    course: &Arc<Course>,
+) -> Result<Vec<Reader>, BenchError> {
+    allow_open_files(files.len() as u64 * 2 * u64::from(workload.readers));
+    let mut opener = Opener { workload, files, shared: BTreeMap::new() };
+    let beside = matches!(workload.pattern, Pattern::Mixed { same_open_file: false, .. });
+    let largest = match workload.pattern {
+        Pattern::Mixed { random_block, .. } => workload.block.max(random_block),
+        _ => workload.block,
+    };
+    let reader = |reader| {
+        let own = || (0..workload.files_per_reader).map(|file| workload.file_of(reader, file));
+        let sizes: Vec<Bytes> = own().map(|file| files[file as usize].length).collect();
+        let mut open = |second| -> Result<Vec<Arc<Source>>, BenchError> {
+            own().map(|file| opener.open(file, second)).collect()
+        };
+        Ok(Reader {
+            sources: open(false)?,
+            beside: if beside { open(true)? } else { Vec::new() },
+            accesses: workload.accesses(reader, &sizes, options.seed)?,
+            block: largest,
+            think: workload.think.scaled(options.dilation),
+            duration: options.duration.scaled(options.dilation),
+            course: Arc::clone(course),
+        })
+    };
+    (0..workload.readers).map(reader).collect()
+}
+
+/// Opens files, each once for all readers if they share open files.
+struct Opener<'a> {
+    workload: &'a Workload,
+    files: &'a [DataFile],
+    shared: BTreeMap<(u32, bool), Arc<Source>>,
+}
+
+impl Opener<'_> {
+    fn open(&mut self, file: u32, second: bool) -> Result<Arc<Source>, BenchError> {
+        let (workload, part) = (self.workload, &self.files[file as usize]);
+        let open = || Source::open(part, workload.access, workload.hint).map(Arc::new);
+        if workload.sharing != Sharing::SharedOpenFile {
+            return open();
+        }
+        match self.shared.get(&(file, second)) {
+            Some(source) => Ok(Arc::clone(source)),
+            None => {
+                let source = open()?;
+                self.shared.insert((file, second), Arc::clone(&source));
+                Ok(source)
+            }
+        }
+    }
+}
+
+/// Raises the limit of open files as far as it must and may be; opening says it if that is not
+/// enough.
+fn allow_open_files(needed: u64) {
+    let mut limit = getrlimit(Resource::Nofile);
+    let needed = needed + 256;
+    if limit.current.is_some_and(|current| current < needed) {
+        limit.current = Some(limit.maximum.map_or(needed, |maximum| maximum.min(needed)));
+        let _ = setrlimit(Resource::Nofile, limit);
+    }
+}
+
+type ReaderThread = JoinHandle<Result<Tally, BenchError>>;
+
+/// Starts a thread for each reader. All that a thread uses belongs to it, so that it may be left
+/// behind if it hangs in the kernel.
+fn spawn(readers: Vec<Reader>) -> Result<Vec<ReaderThread>, BenchError> {
+    let course = readers.first().map(|reader| Arc::clone(&reader.course));
+    let mut threads = Vec::with_capacity(readers.len());
+    for (index, reader) in readers.into_iter().enumerate() {
+        let builder = Builder::new().name(format!("reader-{index}"));
+        match builder.spawn(move || reader.run()) {
+            Ok(thread) => threads.push(thread),
+            Err(error) => {
+                // Those that wait for the start must not wait for ever.
+                if let Some(course) = &course {
+                    course.end(Nanos::ZERO, false);
+                    course.start(threads.len());
+                }
+                return Err(BenchError::io("start a reader for", "the trial")(error));
+            }
+        }
+    }
+    Ok(threads)
+}
+
+/// Waits for the end of the trial and of all readers.
+fn accompany(
+    threads: Vec<ReaderThread>,
+    course: &Course,
+    start: Nanos,
+    options: &TrialOptions,
+) -> Result<Vec<Tally>, BenchError> {
+    let readers = threads.len();
+    let deadline = start.get().saturating_add(options.duration.scaled(options.dilation).get());
+    let patience = options.drain_limit.scaled(options.dilation);
+    let mut interrupted = None;
+    loop {
+        let finished = course.wait(readers, LOOK);
+        if finished >= readers {
+            break;
+        }
+        let now = realtime::now();
+        if now.get() >= deadline {
+            course.end(now, false);
+        }
+        if options.cancel.is_cancelled() {
+            course.end(now, false);
+            let since = *interrupted.get_or_insert(now);
+            if now.saturating_sub(since) >= INTERRUPT_PATIENCE {
+                return Err(BenchError::Cancelled);
+            }
+        } else if let Some((end, _)) = course.ending() {
+            let waited = now.saturating_sub(end);
+            if waited >= patience {
+                return Err(BenchError::Stuck { readers: readers - finished, waited });
+            }
+        }
+    }
+    let results: Vec<_> = threads.into_iter().map(join).collect();
+    // The reader that failed first ended the others, which then have nothing to complain of.
+    let tallies = results.into_iter().collect::<Result<Vec<Tally>, BenchError>>()?;
+    if options.cancel.is_cancelled() { Err(BenchError::Cancelled) } else { Ok(tallies) }
+}
+
+fn join(thread: ReaderThread) -> Result<Tally, BenchError> {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// A read error on a device that is gone is told as that.
+fn explain(problem: BenchError, root: &Root, storage: &Storage) -> BenchError {
+    match problem {
+        BenchError::Read { .. } => match watch::gone_device(root, storage) {
+            Some(device) => BenchError::DeviceGone { device },
+            None => problem,
+        },
+        other => other,
+    }
+}
+
+/// What all readers together are accounted for; `None` if one of them is not.
+fn own_bytes(tallies: &[Tally]) -> Option<Bytes> {
+    tallies.iter().map(|tally| tally.device_bytes).sum()
+}
+
+fn collect(
+    workload: &Workload,
+    options: &TrialOptions,
+    tallies: Vec<Tally>,
+    cold: ColdProof,
+) -> Sample {
+    let mut sample = Sample {
+        workload: workload.name.clone(),
+        seed: options.seed,
+        dilation: options.dilation,
+        elapsed: Nanos::ZERO,
+        exhausted: false,
+        readers: Vec::with_capacity(tallies.len()),
+        stream: ClassSample::default(),
+        random: ClassSample::default(),
+        cpu: CpuTime::default(),
+        device: None,
+        cold,
+        disturbances: Vec::new(),
+    };
+    for tally in tallies {
+        sample.readers.push(tally.sample);
+        sample.stream.add(&tally.stream);
+        sample.random.add(&tally.random);
+        sample.cpu.user += tally.cpu.user;
+        sample.cpu.system += tally.cpu.system;
+    }
+    sample
 }

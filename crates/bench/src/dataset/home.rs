@@ -1,0 +1,149 @@
+//! The directory of our own inside somebody else's.
+
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+use rustix::io::Errno;
+use units::Bytes;
+
+use super::manifest::{MANIFEST, Manifest, is_our_name};
+use crate::BenchError;
+
+/// Its name: hidden, and one for each directory, so that nothing is ever left twice.
+const NAME: &str = ".foreread-data";
+
+/// Our directory, locked against other processes as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Home {
+    path: PathBuf,
+    handle: OwnedFd,
+}
+
+impl Home {
+    /// Finds our directory in `dir` if it is there, and takes it.
+    pub(crate) fn find(dir: &Path) -> Result<Option<Self>, BenchError> {
+        let path = dir.join(NAME);
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let handle = match open(&path, flags, Mode::empty()) {
+            Ok(handle) => handle,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::NOTDIR | Errno::LOOP) => {
+                return Err(foreign(&path, "it is no directory".to_owned()));
+            }
+            Err(errno) => return Err(BenchError::io("open", &path)(errno.into())),
+        };
+        // A file system without locks (some network ones) answers otherwise: go on without.
+        if flock(&handle, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+            return Err(BenchError::Busy { path });
+        }
+        let home = Self { path, handle };
+        home.check_ownership()?;
+        Ok(Some(home))
+    }
+
+    /// Finds our directory in `dir` or makes it.
+    pub(crate) fn find_or_make(dir: &Path) -> Result<Self, BenchError> {
+        if let Some(home) = Self::find(dir)? {
+            return Ok(home);
+        }
+        let path = dir.join(NAME);
+        DirBuilder::new().mode(0o700).create(&path).map_err(|error| write_error(dir, error))?;
+        // From here on it can be told to be ours, whatever happens.
+        let marked = Manifest::default().write(&path);
+        if let Err(problem) = marked {
+            // Nothing is in it yet, so that at most an empty directory would stay.
+            let _ = fs::remove_file(path.join(super::manifest::MANIFEST_NEW));
+            let _ = fs::remove_dir(&path);
+            return Err(match problem {
+                BenchError::Io { source, .. } => write_error(dir, source),
+                other => other,
+            });
+        }
+        Self::find(dir)?
+            .ok_or_else(|| BenchError::io("open", &path)(io::Error::from(io::ErrorKind::NotFound)))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The open directory, for `statvfs(3)` and syncing.
+    pub(crate) fn handle(&self) -> &OwnedFd {
+        &self.handle
+    }
+
+    fn names(&self) -> Result<Vec<String>, BenchError> {
+        let entries = fs::read_dir(&self.path).map_err(BenchError::io("list", &self.path))?;
+        let name = |entry: io::Result<fs::DirEntry>| {
+            let name = entry.map_err(BenchError::io("list", &self.path))?.file_name();
+            Ok(name.to_string_lossy().into_owned())
+        };
+        entries.map(name).collect()
+    }
+
+    /// A directory with our manifest, or an empty one (left by a crash right after it was made).
+    fn check_ownership(&self) -> Result<(), BenchError> {
+        let names = self.names()?;
+        let unmarked = !names.iter().any(|name| name == MANIFEST);
+        match names.iter().find(|name| unmarked && !is_our_name(name)) {
+            Some(name) => Err(foreign(&self.path, format!("{name} is in it"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Deletes the data files that `keep` does not want.
+    pub(crate) fn remove_files(&self, keep: &dyn Fn(&str) -> bool) -> Result<(), BenchError> {
+        for name in self.names()? {
+            if is_our_name(&name) && name.ends_with(".data") && !keep(&name) {
+                let path = self.path.join(&name);
+                fs::remove_file(&path).map_err(BenchError::io("delete", &path))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes the files and the directory. The manifest goes last of the files, so that what is
+    /// left by an interruption can still be told to be ours.
+    pub(crate) fn remove(self) -> Result<(), BenchError> {
+        self.remove_files(&|_| false)?;
+        let mut rest = self.names()?;
+        if let Some(name) = rest.iter().find(|name| !is_our_name(name)) {
+            return Err(foreign(&self.path, format!("{name} is in it")));
+        }
+        rest.sort_by_key(|name| name == MANIFEST);
+        for name in rest {
+            let path = self.path.join(name);
+            fs::remove_file(&path).map_err(BenchError::io("delete", &path))?;
+        }
+        fs::remove_dir(&self.path).map_err(BenchError::io("delete", &self.path))
+    }
+
+    /// Makes sure that all names in the directory are on the disk.
+    pub(crate) fn sync(&self) -> Result<(), BenchError> {
+        let sync = || File::open(&self.path)?.sync_all();
+        sync().map_err(BenchError::io("sync", &self.path))
+    }
+
+    /// What this user may still fill.
+    pub(crate) fn room(&self) -> Result<Bytes, BenchError> {
+        let room = rustix::fs::fstatvfs(self.handle())
+            .map_err(|errno| BenchError::io("look for room in", &self.path)(errno.into()))?;
+        Ok(Bytes::new(room.f_bavail.saturating_mul(room.f_frsize)))
+    }
+}
+
+fn foreign(path: &Path, why: String) -> BenchError {
+    BenchError::Foreign { path: path.to_owned(), why }
+}
+
+/// What a failure to write in `dir` means.
+pub(crate) fn write_error(dir: &Path, source: io::Error) -> BenchError {
+    match source.kind() {
+        io::ErrorKind::ReadOnlyFilesystem => BenchError::ReadOnly { path: dir.to_owned() },
+        _ => BenchError::io("write files in", dir)(source),
+    }
+}

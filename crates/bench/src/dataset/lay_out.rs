@@ -1,0 +1,229 @@
+//! Writing the files.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use rand::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use rustix::fs::{Advice, FallocateFlags, OFlags, fadvise, fallocate};
+use rustix::io::Errno;
+use units::Bytes;
+
+use super::home::{Home, write_error};
+use super::manifest::{FileSet, Manifest};
+use super::{LayOutOptions, LayOutProgress};
+use crate::BenchError;
+
+/// How much is written at once.
+const CHUNK: u64 = 1 << 20;
+/// The pieces of interleaved files. Writers that append at the same time get extents of about
+/// this size from file systems that allocate when they write back.
+const PIECE: u64 = 4 << 20;
+/// How much may be written before it is synced and dropped from the cache: progress stays honest
+/// and memory free.
+const UNSYNCED: u64 = 64 << 20;
+/// What a file system needs beside the data: extents, a journal, its reserve.
+const SPARE: Bytes = Bytes::from_mib(16);
+
+/// Makes sure that these sets of files are in our directory inside `dir`.
+pub(crate) fn lay_out(
+    dir: &Path,
+    sets: &[FileSet],
+    options: &LayOutOptions,
+    progress: &mut dyn FnMut(LayOutProgress),
+) -> Result<Home, BenchError> {
+    let home = Home::find_or_make(dir)?;
+    let mut manifest = Manifest::read(home.path());
+    manifest.sets.retain(|set| is_intact(&home, set) && sets.iter().any(|want| set.holds(want)));
+    let missing: Vec<FileSet> = sets
+        .iter()
+        .copied()
+        .filter(|want| !manifest.sets.iter().any(|set| set.holds(want)))
+        .collect();
+    if missing.is_empty() {
+        progress(LayOutProgress { written: Bytes::ZERO, total: Bytes::ZERO });
+        return Ok(home);
+    }
+    let result = fill(dir, &home, &mut manifest, &missing, options, progress);
+    match result {
+        Ok(()) => Ok(home),
+        Err(problem) => {
+            give_back(home, &manifest);
+            Err(problem)
+        }
+    }
+}
+
+/// Whether all files of a set are there in their full size, without holes.
+fn is_intact(home: &Home, set: &FileSet) -> bool {
+    let size = set.file_size.get();
+    (0..set.count).all(|index| {
+        let path = home.path().join(set.file_name(index));
+        let metadata = std::fs::symlink_metadata(path);
+        metadata.is_ok_and(|it| it.is_file() && it.len() == size && it.blocks() * 512 >= size)
+    })
+}
+
+/// Takes back what was written of sets that did not become complete.
+fn give_back(home: Home, manifest: &Manifest) {
+    let removed = match manifest.sets.as_slice() {
+        [] => home.remove(),
+        sets => home.remove_files(&|name| is_file_of(sets, name)),
+    };
+    if let Err(problem) = removed {
+        tracing::warn!(%problem, "files of an unfinished lay-out are left");
+    }
+}
+
+fn is_file_of(sets: &[FileSet], name: &str) -> bool {
+    sets.iter().any(|set| (0..set.count).any(|index| set.file_name(index) == name))
+}
+
+fn fill(
+    dir: &Path,
+    home: &Home,
+    manifest: &mut Manifest,
+    missing: &[FileSet],
+    options: &LayOutOptions,
+    progress: &mut dyn FnMut(LayOutProgress),
+) -> Result<(), BenchError> {
+    // First what nobody wants any more, so that its room counts.
+    manifest.write(home.path())?;
+    home.remove_files(&|name| is_file_of(&manifest.sets, name))?;
+    let total: Bytes = missing.iter().map(FileSet::size).sum();
+    let (needed, available) = (total + Bytes::new(total.get() / 100) + SPARE, home.room()?);
+    if needed > available {
+        return Err(BenchError::NoSpace { path: dir.to_owned(), needed, available });
+    }
+    let mut writer = Writer { dir, options, progress, written: Bytes::ZERO, total };
+    for set in missing {
+        writer.write_set(home, set).map_err(|problem| match problem {
+            // Somebody else was faster, or the file system needs more than the data.
+            BenchError::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+                let available = home.room().unwrap_or_default();
+                BenchError::NoSpace { path: dir.to_owned(), needed, available }
+            }
+            other => other,
+        })?;
+        home.sync()?;
+        manifest.sets.push(*set);
+        manifest.write(home.path())?;
+    }
+    Ok(())
+}
+
+struct Writer<'a> {
+    dir: &'a Path,
+    options: &'a LayOutOptions,
+    progress: &'a mut dyn FnMut(LayOutProgress),
+    written: Bytes,
+    total: Bytes,
+}
+
+/// A file under way, with the generator of its content.
+struct Target {
+    file: File,
+    content: Pcg64Mcg,
+    at: u64,
+    unsynced: u64,
+}
+
+impl Writer<'_> {
+    fn write_set(&mut self, home: &Home, set: &FileSet) -> Result<(), BenchError> {
+        let create = |index| self.create(home, set, index);
+        let mut targets: Vec<Target> = (0..set.count).map(create).collect::<Result<_, _>>()?;
+        let reserved = self.reserve(&targets, set).map_err(|error| write_error(self.dir, error))?;
+        // Where room cannot be reserved beforehand, the order of synced writes decides.
+        let piece = if set.interleaved && !reserved { PIECE } else { set.file_size.get() };
+        let written = self.write_pieces(&mut targets, set.file_size.get(), piece);
+        written.map_err(|error| match self.options.cancel.is_cancelled() {
+            true => BenchError::Cancelled,
+            false => write_error(self.dir, error),
+        })
+    }
+
+    fn create(&self, home: &Home, set: &FileSet, index: u32) -> Result<Target, BenchError> {
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .custom_flags(OFlags::NOFOLLOW.bits() as i32)
+            .open(home.path().join(set.file_name(index)))
+            .map_err(|error| write_error(self.dir, error))?;
+        let mut seeds = Pcg64Mcg::seed_from_u64(self.options.seed ^ set.file_size.get());
+        seeds.advance(u128::from(index));
+        let content = Pcg64Mcg::seed_from_u64(seeds.next_u64());
+        Ok(Target { file, content, at: 0, unsynced: 0 })
+    }
+
+    /// Has room set aside in the order in which files shall lie on the disk; says whether the file
+    /// system can do that.
+    fn reserve(&self, targets: &[Target], set: &FileSet) -> io::Result<bool> {
+        let size = set.file_size.get();
+        let piece = if set.interleaved { PIECE } else { size };
+        let pieces = size.div_ceil(piece);
+        let rounds = if set.interleaved { pieces } else { 1 };
+        for round in 0..rounds {
+            for target in targets {
+                let start = round * piece;
+                let length = piece.min(size - start);
+                match fallocate(&target.file, FallocateFlags::empty(), start, length) {
+                    Ok(()) => {}
+                    Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(false),
+                    Err(errno) => return Err(errno.into()),
+                }
+                self.stop_if_cancelled()?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Fills all targets, a piece of each in turn.
+    fn write_pieces(&mut self, targets: &mut [Target], size: u64, piece: u64) -> io::Result<()> {
+        let mut buffer = vec![0; CHUNK as usize];
+        for round in 0..size.div_ceil(piece) {
+            let end = ((round + 1) * piece).min(size);
+            for target in targets.iter_mut() {
+                while target.at < end {
+                    self.stop_if_cancelled()?;
+                    let length = (end - target.at).min(CHUNK);
+                    target.write(&mut buffer[..length as usize])?;
+                    self.written += Bytes::new(length);
+                    let (written, total) = (self.written, self.total);
+                    (self.progress)(LayOutProgress { written, total });
+                }
+                target.settle()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn stop_if_cancelled(&self) -> io::Result<()> {
+        match self.options.cancel.is_cancelled() {
+            true => Err(io::ErrorKind::Interrupted.into()),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Target {
+    fn write(&mut self, buffer: &mut [u8]) -> io::Result<()> {
+        self.content.fill_bytes(buffer);
+        self.file.write_all_at(buffer, self.at)?;
+        self.at += buffer.len() as u64;
+        self.unsynced += buffer.len() as u64;
+        if self.unsynced >= UNSYNCED { self.settle() } else { Ok(()) }
+    }
+
+    /// Has everything on the disk and nothing in the cache.
+    fn settle(&mut self) -> io::Result<()> {
+        if self.unsynced > 0 {
+            self.file.sync_all()?;
+            fadvise(&self.file, 0, None, Advice::DontNeed)?;
+            self.unsynced = 0;
+        }
+        Ok(())
+    }
+}

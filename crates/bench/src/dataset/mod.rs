@@ -1,0 +1,152 @@
+//! What is read: files of foreread's own, or something that is there already.
+
+mod existing;
+mod home;
+mod lay_out;
+mod manifest;
+
+use std::path::{Path, PathBuf};
+
+use units::Bytes;
+use workload::Workload;
+
+use crate::{BenchError, Cancel};
+use existing::Existing;
+use home::Home;
+use manifest::FileSet;
+
+/// How files are laid out.
+#[derive(Clone, Debug)]
+pub struct LayOutOptions {
+    /// The size of the files of workloads that do not say it themselves.
+    pub file_size: Bytes,
+    /// The seed of the content.
+    pub seed: u64,
+    /// Stops the work early; what was written then is removed again.
+    pub cancel: Cancel,
+}
+
+/// How far the files are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LayOutProgress {
+    /// Written so far.
+    pub written: Bytes,
+    /// To be written in all; nothing if files of an earlier run fit.
+    pub total: Bytes,
+}
+
+/// What can be read by trials.
+#[derive(Debug)]
+pub struct Dataset(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Own { home: Home, sets: Vec<FileSet>, file_size: Bytes },
+    Existing(Existing),
+}
+
+/// A part of a file or device that a workload takes for one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DataFile {
+    pub(crate) path: PathBuf,
+    pub(crate) start: Bytes,
+    pub(crate) length: Bytes,
+}
+
+impl Dataset {
+    /// How much room the files for these workloads take.
+    pub fn room_needed(workloads: &[Workload], file_size: Bytes) -> Bytes {
+        manifest::sets_for(workloads, file_size).iter().map(FileSet::size).sum()
+    }
+
+    /// Makes the files that these workloads need, in a directory of their own inside `dir`. The
+    /// content is incompressible. Files of an earlier run are used if they fit; those that do not
+    /// are removed.
+    pub fn lay_out(
+        dir: &Path,
+        workloads: &[Workload],
+        options: &LayOutOptions,
+        progress: &mut dyn FnMut(LayOutProgress),
+    ) -> Result<Self, BenchError> {
+        for workload in workloads {
+            workload.validate()?;
+        }
+        let largest = workloads.iter().map(|workload| workload.block).max().unwrap_or_default();
+        if options.file_size < largest || options.file_size.is_zero() {
+            return Err(BenchError::BadOption {
+                option: "file size",
+                value: options.file_size.to_string(),
+                wanted: "at least as large as the largest block",
+            });
+        }
+        let sets = manifest::sets_for(workloads, options.file_size);
+        let home = lay_out::lay_out(dir, &sets, options, progress)?;
+        Ok(Self(Kind::Own { home, sets, file_size: options.file_size }))
+    }
+
+    /// An existing file or block device. It is only ever read, and each reader gets its own part.
+    pub fn existing(path: &Path) -> Result<Self, BenchError> {
+        Existing::open(path).map(|existing| Self(Kind::Existing(existing)))
+    }
+
+    /// The directory of the files that were made; `None` if nothing was.
+    pub fn directory(&self) -> Option<&Path> {
+        match &self.0 {
+            Kind::Own { home, .. } => Some(home.path()),
+            Kind::Existing(_) => None,
+        }
+    }
+
+    /// Deletes the files that were made; what was there before is left alone.
+    pub fn remove(self) -> Result<(), BenchError> {
+        match self.0 {
+            Kind::Own { home, .. } => home.remove(),
+            Kind::Existing(_) => Ok(()),
+        }
+    }
+
+    /// Deletes files that an earlier run left in `dir`; says whether there were any.
+    pub fn remove_from(dir: &Path) -> Result<bool, BenchError> {
+        let Some(home) = Home::find(dir)? else { return Ok(false) };
+        home.remove()?;
+        Ok(true)
+    }
+
+    /// What each file of the workload is, in the order of [`Workload::file_of`].
+    pub(crate) fn files(&self, workload: &Workload) -> Result<Vec<DataFile>, BenchError> {
+        match &self.0 {
+            Kind::Own { home, sets, file_size } => {
+                let wanted = FileSet::of(workload, *file_size);
+                let set = sets
+                    .iter()
+                    .find(|set| set.holds(&wanted))
+                    .ok_or_else(|| BenchError::NotLaidOut { workload: workload.name.clone() })?;
+                let file = |index| DataFile {
+                    path: home.path().join(set.file_name(index)),
+                    start: Bytes::ZERO,
+                    length: set.file_size,
+                };
+                Ok((0..workload.files()).map(file).collect())
+            }
+            Kind::Existing(existing) => existing.parts(workload),
+        }
+    }
+
+    /// Whether all data really lie on the device, so that reading them cold must cause I/O:
+    /// false for an existing file with holes or compression.
+    pub(crate) fn is_dense(&self) -> bool {
+        match &self.0 {
+            Kind::Own { .. } => true,
+            Kind::Existing(existing) => existing.is_dense(),
+        }
+    }
+
+    /// How much of the data may be in the cache at a cold start: nothing of our own files, but
+    /// others may hold on to pages of what belongs to them.
+    pub(crate) fn tolerated_resident(&self, data: Bytes) -> Bytes {
+        match &self.0 {
+            Kind::Own { .. } => Bytes::ZERO,
+            Kind::Existing(_) => Bytes::new(data.get() / 1000),
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Readers: threads that go through their accesses until the trial is over.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use sys::realtime;
+use sys::thread_usage::{ThreadCpu, thread_cpu, thread_read_bytes};
+use units::{Bytes, Nanos};
+use workload::{AccessClass, Accesses};
+
+use crate::source::Source;
+use crate::{BenchError, ClassSample, CpuTime, ReaderSample};
+
+/// A rest longer than this is taken in pieces, so that the end of the trial is noticed.
+const REST_PIECE: Nanos = Nanos::from_millis(20);
+
+/// What all readers of a trial look at.
+#[derive(Debug, Default)]
+pub(crate) struct Course {
+    over: AtomicBool,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Readers that have arrived at the start.
+    ready: usize,
+    /// Readers that have come to their end.
+    finished: usize,
+    start: Option<Nanos>,
+    end: Option<Nanos>,
+    exhausted: bool,
+}
+
+impl Course {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic elsewhere leaves plain numbers in a state that is as good as any.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends all readers off at the same moment, as soon as all are there.
+    pub(crate) fn start(&self, readers: usize) -> Nanos {
+        let mut state = self.state();
+        // One that has finished already has panicked: the others need not wait for it.
+        while state.ready < readers && state.finished == 0 {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        let now = realtime::now();
+        state.start = Some(now);
+        self.changed.notify_all();
+        now
+    }
+
+    fn wait_for_start(&self) -> Nanos {
+        let mut state = self.state();
+        state.ready += 1;
+        self.changed.notify_all();
+        loop {
+            if let Some(start) = state.start {
+                return start;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Ends the trial at `now`, if it has not ended before.
+    pub(crate) fn end(&self, now: Nanos, exhausted: bool) {
+        self.over.store(true, Ordering::Relaxed);
+        let mut state = self.state();
+        if state.end.is_none() {
+            state.end = Some(now);
+            state.exhausted = exhausted;
+        }
+        self.changed.notify_all();
+    }
+
+    #[inline]
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// When it ended, and whether that was because data were used up.
+    pub(crate) fn ending(&self) -> Option<(Nanos, bool)> {
+        let state = self.state();
+        state.end.map(|end| (end, state.exhausted))
+    }
+
+    /// Waits up to `limit` for something to happen; says how many readers have finished.
+    pub(crate) fn wait(&self, readers: usize, limit: Duration) -> usize {
+        let state = self.state();
+        if state.finished >= readers {
+            return state.finished;
+        }
+        let waited = self.changed.wait_timeout(state, limit);
+        waited.unwrap_or_else(PoisonError::into_inner).0.finished
+    }
+
+    fn finish(&self) {
+        let mut state = self.state();
+        state.finished += 1;
+        self.changed.notify_all();
+    }
+}
+
+/// Counts a reader as finished however it ends.
+struct Finish<'a>(&'a Course);
+
+impl Drop for Finish<'_> {
+    fn drop(&mut self) {
+        self.0.finish();
+    }
+}
+
+/// A reader before the start.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    /// Its files.
+    pub(crate) sources: Vec<Arc<Source>>,
+    /// The same files opened a second time, for random reads that must not touch the stream's
+    /// open files; empty where there are none.
+    pub(crate) beside: Vec<Arc<Source>>,
+    pub(crate) accesses: Accesses,
+    /// The largest request.
+    pub(crate) block: Bytes,
+    /// Wall time of rest after each request.
+    pub(crate) think: Nanos,
+    /// Wall time until the end.
+    pub(crate) duration: Nanos,
+    pub(crate) course: Arc<Course>,
+}
+
+/// What a reader has done.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) sample: ReaderSample,
+    pub(crate) stream: ClassSample,
+    pub(crate) random: ClassSample,
+    pub(crate) cpu: CpuTime,
+    /// What the kernel accounts to the thread; `None` where it does not account.
+    pub(crate) device_bytes: Option<Bytes>,
+}
+
+impl Reader {
+    /// Waits for the start and works until the end. Ends the trial for all if it fails.
+    pub(crate) fn run(self) -> Result<Tally, BenchError> {
+        let course = Arc::clone(&self.course);
+        let _finish = Finish(&course);
+        let result = self.work();
+        if result.is_err() {
+            course.end(realtime::now(), false);
+        }
+        result
+    }
+
+    fn work(mut self) -> Result<Tally, BenchError> {
+        let mut tally = Tally::default();
+        let mut buffer = vec![1; self.block.get() as usize];
+        if self.think > Nanos::ZERO {
+            // Else each rest is up to 50 µs longer than asked for; it must do without the right.
+            let _ = realtime::exact_timers();
+        }
+        let (cpu, read) = (thread_cpu(), thread_read_bytes());
+        let start = self.course.wait_for_start();
+        self.read_until_over(start, &mut buffer, &mut tally)?;
+        let account = |cpu: io::Result<ThreadCpu>| {
+            cpu.map_err(BenchError::io("read the account of", "/proc/thread-self"))
+        };
+        tally.cpu = cpu_between(account(cpu)?, account(thread_cpu())?);
+        tally.device_bytes =
+            read.zip(thread_read_bytes()).map(|(before, after)| after.saturating_sub(before));
+        Ok(tally)
+    }
+
+    /// The hot loop: no allocation, one look at the clock for each request (two with rests).
+    fn read_until_over(
+        &mut self,
+        start: Nanos,
+        buffer: &mut [u8],
+        tally: &mut Tally,
+    ) -> Result<(), BenchError> {
+        let deadline = Nanos::new(start.get().saturating_add(self.duration.get()));
+        let mut before = start;
+        while !self.course.is_over() {
+            let Some(access) = self.accesses.next() else {
+                self.course.end(before, true);
+                break;
+            };
+            let random = access.class == AccessClass::Random;
+            let sources =
+                if random && !self.beside.is_empty() { &self.beside } else { &self.sources };
+            let place = &mut buffer[..access.length.get() as usize];
+            sources[access.file as usize].read(access.offset, place)?;
+            let now = realtime::now();
+            let class = if random { &mut tally.random } else { &mut tally.stream };
+            class.latency.record(now.saturating_sub(before));
+            class.useful += access.length;
+            tally.sample.elapsed = now.saturating_sub(start);
+            before = now;
+            if now >= deadline {
+                self.course.end(now, false);
+                break;
+            }
+            if self.think > Nanos::ZERO {
+                before = self.rest(now);
+            }
+        }
+        let (stream, random) = (&tally.stream, &tally.random);
+        tally.sample.requests = stream.latency.count() + random.latency.count();
+        tally.sample.useful = stream.useful + random.useful;
+        Ok(())
+    }
+
+    /// Sleeps for the think time, or until the trial is over; says when it woke.
+    fn rest(&self, from: Nanos) -> Nanos {
+        let until = Nanos::new(from.get().saturating_add(self.think.get()));
+        let mut now = from;
+        while now < until && !self.course.is_over() {
+            realtime::sleep_until(until.min(now + REST_PIECE));
+            now = realtime::now();
+        }
+        now
+    }
+}
+
+fn cpu_between(before: ThreadCpu, after: ThreadCpu) -> CpuTime {
+    CpuTime {
+        user: after.user.saturating_sub(before.user),
+        system: after.system.saturating_sub(before.system),
+    }
+}

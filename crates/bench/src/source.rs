@@ -1,0 +1,185 @@
+//! An open file that readers read from, by `pread(2)` or out of a mapping.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Seek, SeekFrom};
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+
+use rustix::fs::{Advice, OFlags, fadvise};
+use rustix::io::Errno;
+use sys::mapping::{FileMapping, MappingAdvice};
+use units::Bytes;
+use workload::{AccessMethod, Hint};
+
+use crate::BenchError;
+use crate::dataset::DataFile;
+
+/// A part of a file, opened for a trial. Its read-ahead window is that of the moment when it was
+/// opened, and is shared by all who read through it.
+#[derive(Debug)]
+pub(crate) struct Source {
+    part: DataFile,
+    file: File,
+    mapping: Option<FileMapping>,
+}
+
+impl Source {
+    pub(crate) fn open(
+        part: &DataFile,
+        access: AccessMethod,
+        hint: Hint,
+    ) -> Result<Self, BenchError> {
+        let mut file = open(part).map_err(BenchError::io("open", &part.path))?;
+        let size = file.seek(SeekFrom::End(0)).map_err(BenchError::io("seek in", &part.path))?;
+        if size < (part.start + part.length).get() {
+            let offset = Bytes::new(size);
+            return Err(BenchError::Shrank { path: part.path.clone(), offset });
+        }
+        let mapping = match access {
+            AccessMethod::Read => None,
+            AccessMethod::Mmap => Some(
+                FileMapping::new(file.as_fd(), part.start, part.length)
+                    .map_err(BenchError::io("map", &part.path))?,
+            ),
+        };
+        let source = Self { part: part.clone(), file, mapping };
+        source.advise(hint).map_err(BenchError::io("advise on", &part.path))?;
+        Ok(source)
+    }
+
+    /// Gives the hint to whatever the data come through. No hint is no call: even "normal" would
+    /// reset the window.
+    fn advise(&self, hint: Hint) -> io::Result<()> {
+        let (of_file, of_mapping) = match hint {
+            Hint::None => return Ok(()),
+            Hint::Sequential => (Advice::Sequential, MappingAdvice::Sequential),
+            Hint::Random => (Advice::Random, MappingAdvice::Random),
+        };
+        match &self.mapping {
+            Some(mapping) => mapping.advise(of_mapping),
+            None => Ok(fadvise(&self.file, 0, None, of_file)?),
+        }
+    }
+
+    /// Gets the data at `offset` of this part, as much as fills the buffer.
+    #[inline]
+    pub(crate) fn read(&self, offset: Bytes, buffer: &mut [u8]) -> Result<(), BenchError> {
+        match &self.mapping {
+            None => self.pread(offset, buffer),
+            Some(mapping) => {
+                mapping.copy_to(offset.get() as usize, buffer).map_err(|torn| self.torn(torn.at))
+            }
+        }
+    }
+
+    #[inline]
+    fn pread(&self, offset: Bytes, buffer: &mut [u8]) -> Result<(), BenchError> {
+        let place = self.part.start + offset;
+        match rustix::io::pread(&self.file, &mut *buffer, place.get()) {
+            Ok(read) if read == buffer.len() => Ok(()),
+            Ok(read) => self.pread_rest(place, buffer, read),
+            Err(Errno::INTR) => self.pread_rest(place, buffer, 0),
+            Err(errno) => Err(self.read_error(place, errno.into())),
+        }
+    }
+
+    /// Goes on where a read ended early: at a signal, at the end of the file, before a bad block.
+    #[cold]
+    fn pread_rest(
+        &self,
+        place: Bytes,
+        buffer: &mut [u8],
+        mut done: usize,
+    ) -> Result<(), BenchError> {
+        while done < buffer.len() {
+            let at = place + Bytes::new(done as u64);
+            match rustix::io::pread(&self.file, &mut buffer[done..], at.get()) {
+                Ok(0) => {
+                    return Err(BenchError::Shrank { path: self.part.path.clone(), offset: at });
+                }
+                Ok(read) => done += read,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(self.read_error(at, errno.into())),
+            }
+        }
+        Ok(())
+    }
+
+    /// What a page that could not be mapped means: the file ends before it, or it is unreadable.
+    #[cold]
+    fn torn(&self, at: Bytes) -> BenchError {
+        let place = self.part.start + at;
+        match (&self.file).seek(SeekFrom::End(0)) {
+            Ok(size) if size <= place.get() => {
+                BenchError::Shrank { path: self.part.path.clone(), offset: Bytes::new(size) }
+            }
+            Ok(_) => self.read_error(place, Errno::IO.into()),
+            Err(error) => self.read_error(place, error),
+        }
+    }
+
+    #[cold]
+    fn read_error(&self, offset: Bytes, source: io::Error) -> BenchError {
+        BenchError::Read { path: self.part.path.clone(), offset, source }
+    }
+}
+
+/// Opens without a note of the access, if we may: updating the time of it is a write.
+fn open(part: &DataFile) -> io::Result<File> {
+    let quiet =
+        OpenOptions::new().read(true).custom_flags(OFlags::NOATIME.bits() as i32).open(&part.path);
+    match quiet {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => File::open(&part.path),
+        result => result,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    const HALF: Bytes = Bytes::from_kib(64);
+
+    fn written() -> (tempfile::NamedTempFile, DataFile) {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(&vec![1; HALF.get() as usize]).unwrap();
+        file.write_all(&vec![2; HALF.get() as usize]).unwrap();
+        let part = DataFile { path: file.path().to_owned(), start: HALF, length: HALF };
+        (file, part)
+    }
+
+    #[test]
+    fn a_part_is_read_from_its_start_on() {
+        let (_file, part) = written();
+        for access in [AccessMethod::Read, AccessMethod::Mmap] {
+            for hint in [Hint::None, Hint::Sequential, Hint::Random] {
+                let source = Source::open(&part, access, hint).unwrap();
+                let mut buffer = [0; 100];
+                source.read(Bytes::new(65_000), &mut buffer).unwrap();
+                assert_eq!(buffer, [2; 100]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_shrinks_is_an_error_either_way() {
+        for access in [AccessMethod::Read, AccessMethod::Mmap] {
+            let (file, part) = written();
+            let source = Source::open(&part, access, Hint::None).unwrap();
+            file.as_file().set_len(HALF.get() + 8192).unwrap();
+            let mut buffer = [0; 4096];
+            source.read(Bytes::new(4096), &mut buffer).unwrap();
+            let problem = source.read(Bytes::new(12_288), &mut buffer).unwrap_err();
+            assert!(matches!(problem, BenchError::Shrank { .. }), "{access:?}: {problem}");
+            // A buffer that reaches beyond the end gets less than it asked for.
+            let problem = source.read(Bytes::new(6_000), &mut buffer).unwrap_err();
+            let BenchError::Shrank { offset, .. } = problem else { panic!("{problem}") };
+            assert_eq!(offset, HALF + Bytes::new(8192));
+            // One that is too short from the start is not opened at all.
+            let problem = Source::open(&part, access, Hint::None).unwrap_err();
+            assert!(matches!(problem, BenchError::Shrank { .. }), "{problem}");
+        }
+    }
+}
