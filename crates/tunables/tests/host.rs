@@ -1,0 +1,227 @@
+//! Tenures over the kernel's own read-ahead, on a loop device of the test's own. They need root.
+
+// A skipped test says so.
+#![allow(clippy::print_stdout)]
+
+mod stage;
+
+use std::fs::{self, File};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use foreread_tunables::{Outcome, Tenure, TunableError, Undone, Which, find, rollback};
+use host::resolve;
+use rustix::process::{Pid, Signal, kill_process};
+use stage::{Stage, fifty_moments, kib, kill_hard, survives_kills};
+use sys::lock::Lock;
+use sys::loopdev::{LoopDevice, release};
+use tempfile::TempDir;
+use units::Bytes;
+
+/// A loop device over a file of 256 MiB, gone when dropped.
+struct Loop {
+    stage: Stage,
+    node: PathBuf,
+    original: u64,
+    dir: TempDir,
+    _turn: Lock,
+}
+
+impl Loop {
+    /// Attaches one, or says why the test called `name` is skipped. Tests of the host take turns.
+    fn attach(name: &str) -> Option<Self> {
+        let skip = |reason: String| {
+            println!("SKIP {name}: {reason}");
+            None
+        };
+        if !rustix::process::geteuid().is_root() {
+            return skip("needs root".to_owned());
+        }
+        let turn = match Lock::take(Path::new("/tmp/foreread-host-tests.lock")) {
+            Ok(turn) => turn,
+            Err(error) => return skip(format!("no lock ({error})")),
+        };
+        let dir = tempfile::tempdir().expect("a directory");
+        let device = match attach(&dir.path().join("disk.img")) {
+            Ok(device) => device,
+            Err(error) => return skip(format!("no loop device ({error})")),
+        };
+        let (node, bdi) = (device.path(), format!("7:{}", device.number()));
+        drop(device);
+        let stage = Stage::new(None, node.to_str().expect("a name"), &bdi);
+        let value = fs::read_to_string(stage.bdi.dir().join("read_ahead_kb")).expect("a value");
+        let original = value.trim().parse().expect("a number");
+        Some(Self { stage, node, original, dir, _turn: turn })
+    }
+
+    fn begin(&self) -> Tenure {
+        self.try_begin(&self.node).expect("a tenure")
+    }
+
+    fn try_begin(&self, target: &Path) -> Result<Tenure, TunableError> {
+        let root = self.stage.root();
+        let storage = resolve(&root, target).expect("storage");
+        Tenure::begin(&self.stage.dirs(), &root, &storage, &self.stage.guard())
+    }
+
+    fn assert_as_before(&self) {
+        assert_eq!(self.stage.value(), kib(self.original));
+        assert!(self.stage.journals().is_empty());
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let file = self.stage.bdi.dir().join("read_ahead_kb");
+        let _ = fs::write(file, format!("{}\n", self.original));
+        let _ = release(&self.node);
+    }
+}
+
+fn attach(path: &Path) -> std::io::Result<LoopDevice> {
+    let file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
+    file.set_len(Bytes::from_mib(256).get())?;
+    LoopDevice::attach(file.as_fd(), Bytes::new(4096))
+}
+
+fn set(tenure: &mut Tenure, window_kib: u64) -> Result<(), TunableError> {
+    tenure.set(find("read_ahead").expect("it"), &kib(window_kib)).map(drop)
+}
+
+fn outcomes(undone: &[Undone]) -> Vec<Outcome> {
+    undone.iter().map(|one| one.outcome.clone()).collect()
+}
+
+/// Runs a program of the system; false if it is not there or fails.
+fn run(program: &str, arguments: &[&str]) -> bool {
+    let quiet = || Stdio::null();
+    let status = Command::new(program).args(arguments).stdout(quiet()).stderr(quiet()).status();
+    status.is_ok_and(|status| status.success())
+}
+
+#[test]
+fn host_the_kernel_keeps_what_is_set_and_gets_it_back() {
+    let Some(device) = Loop::attach("host_the_kernel_keeps_what_is_set_and_gets_it_back") else {
+        return;
+    };
+    let mut tenure = device.begin();
+    // Both families of the default grid, none and the largest.
+    for window in [0, 4, 68, 128, 1088, 65536, 1 << 20] {
+        set(&mut tenure, window).expect("set");
+        assert_eq!(device.stage.value(), kib(window));
+    }
+    // The block device shows the same by its own file.
+    let queue = format!("/sys/block/{}/queue/read_ahead_kb", name(&device.node));
+    assert_eq!(fs::read_to_string(queue).expect("a value").trim(), (1 << 20).to_string());
+    assert_eq!(outcomes(&tenure.restore().expect("put back")), [Outcome::Restored]);
+    device.assert_as_before();
+}
+
+fn name(node: &Path) -> &str {
+    node.file_name().and_then(|name| name.to_str()).expect("a name")
+}
+
+#[test]
+fn host_fifty_kills_change_nothing() {
+    let Some(device) = Loop::attach("host_fifty_kills_change_nothing") else { return };
+    survives_kills(&device.stage, fifty_moments());
+    device.assert_as_before();
+}
+
+#[test]
+fn host_a_second_owner_is_refused() {
+    let Some(device) = Loop::attach("host_a_second_owner_is_refused") else { return };
+    let mut child = device.stage.flipping();
+    let pid = child.id();
+    let error = device.try_begin(&device.node).expect_err("taken");
+    assert!(matches!(error, TunableError::Busy { pid: Some(owner), .. } if owner == pid));
+    child.kill().expect("killed");
+    child.wait().expect("its end");
+    // No waiting: whoever comes next waits for the guard himself.
+    let tenure = device.begin();
+    assert_eq!(device.stage.value(), kib(device.original));
+    tenure.restore().expect("put back");
+    device.assert_as_before();
+}
+
+#[test]
+fn host_a_rollback_undoes_a_power_cut() {
+    let Some(device) = Loop::attach("host_a_rollback_undoes_a_power_cut") else { return };
+    let stage = &device.stage;
+    let mut child = stage.flipping();
+    kill_process(Pid::from_child(&child), Signal::STOP).expect("stopped");
+    kill_hard(stage.guard_pid());
+    child.kill().expect("killed");
+    child.wait().expect("its end");
+    stage.await_end();
+    stage.set_by_hand(4);
+    let result = rollback(&stage.dirs(), &stage.root(), &Which::All).expect("rolled back");
+    assert_eq!(outcomes(&result.undone), [Outcome::Restored], "{result:?}");
+    device.assert_as_before();
+}
+
+#[test]
+fn host_an_administrator_s_value_is_left_alone() {
+    let Some(device) = Loop::attach("host_an_administrator_s_value_is_left_alone") else { return };
+    let mut tenure = device.begin();
+    set(&mut tenure, 64).expect("set");
+    device.stage.set_by_hand(776);
+    assert!(matches!(set(&mut tenure, 32), Err(TunableError::ChangedByOther { .. })));
+    let undone = tenure.restore().expect("seen to");
+    assert_eq!(outcomes(&undone), [Outcome::LeftAlone { present: kib(776) }]);
+    assert_eq!(device.stage.value(), kib(776));
+}
+
+#[test]
+fn host_a_loop_device_left_vacant_is_put_back_for_the_next_user() {
+    let test = "host_a_loop_device_left_vacant_is_put_back_for_the_next_user";
+    let Some(device) = Loop::attach(test) else { return };
+    let mut tenure = device.begin();
+    set(&mut tenure, 65536).expect("set");
+    release(&device.node).expect("detached");
+    assert_eq!(outcomes(&tenure.restore().expect("put back")), [Outcome::Restored]);
+    device.assert_as_before();
+}
+
+#[test]
+fn host_a_loop_device_with_another_file_is_another_device() {
+    let test = "host_a_loop_device_with_another_file_is_another_device";
+    let Some(device) = Loop::attach(test) else { return };
+    let mut tenure = device.begin();
+    set(&mut tenure, 65536).expect("set");
+    release(&device.node).expect("detached");
+    let other = attach(&device.dir.path().join("other.img")).expect("a loop device");
+    if other.path() != device.node {
+        println!("SKIP {test}: the kernel gave another loop device");
+        let node = other.path();
+        drop(other);
+        release(&node).expect("detached");
+        return;
+    }
+    drop(other);
+    assert_eq!(outcomes(&tenure.restore().expect("seen to")), [Outcome::DeviceGone]);
+    assert_eq!(device.stage.value(), kib(65536), "it is not ours any more");
+}
+
+#[test]
+fn host_a_file_system_that_is_unmounted_takes_its_bdi_along() {
+    let test = "host_a_file_system_that_is_unmounted_takes_its_bdi_along";
+    let Some(device) = Loop::attach(test) else { return };
+    let node = device.node.to_str().expect("a name");
+    let point = device.dir.path().join("mnt");
+    fs::create_dir(&point).expect("a directory");
+    let point = point.to_str().expect("a name");
+    if !run("mkfs.btrfs", &["-q", node]) || !run("mount", &["-t", "btrfs", node, point]) {
+        println!("SKIP {test}: no btrfs here");
+        return;
+    }
+    let begun = device.try_begin(Path::new(point));
+    let changed = begun.and_then(|mut tenure| set(&mut tenure, 64).map(|()| tenure));
+    // Before anything may fail: the mount would outlive the test.
+    assert!(run("umount", &[point]), "umount {point}");
+    let undone = changed.expect("set").restore().expect("seen to");
+    assert_eq!(outcomes(&undone), [Outcome::DeviceGone]);
+    assert!(undone[0].bdi.as_str().starts_with("btrfs-"), "{undone:?}");
+    device.assert_as_before();
+}
