@@ -130,7 +130,7 @@ mod tests {
         let path = root.path("/sys/class/bdi/8:0/read_ahead_kb");
         fs::remove_file(&path).expect("gone");
         // The kernel takes a 0 here for its default, and gives that back.
-        std::os::unix::fs::symlink("/proc/self/timerslack_ns", &path).expect("a link");
+        std::os::unix::fs::symlink("/proc/thread-self/timerslack_ns", &path).expect("a link");
         let tunable = find("read_ahead").expect("it");
         let error = write(&root, tunable, &site(), &Bytes::ZERO.into()).expect_err("another value");
         assert!(matches!(&error, TunableError::DidNotStick { .. }), "{error}");

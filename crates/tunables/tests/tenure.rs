@@ -102,7 +102,7 @@ fn a_change_is_in_the_journal_before_it_is_made() {
 fn a_value_that_does_not_stick_is_not_left_behind() {
     let (dir, stage) = machine();
     // The kernel takes a 0 here for its default, and gives that back.
-    replace_value(&dir, "/proc/self/timerslack_ns");
+    replace_value(&dir, "/proc/thread-self/timerslack_ns");
     let mut tenure = begin(&stage).expect("a tenure");
     let before = stage.value();
     let refused = set(&mut tenure, 0).expect_err("another value");
