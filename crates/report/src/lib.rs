@@ -1,1 +1,26 @@
-//! What a study looks like: terminal tables and plots, JSON, CSV, Markdown.
+//! What a study looks like: terminal table and plot, JSON, CSV, Markdown.
+//!
+//! All formats show the same [`Findings`], and none of them works anything out: figures and
+//! verdicts come from [`study::analyse`]. What was not measured is left out, never shown as a
+//! number. Names that come from outside (paths, workloads, errors) pass through [`clean`] on
+//! their way into a terminal, a spreadsheet or a web page.
+
+pub mod clean;
+mod csv;
+mod findings;
+mod json;
+mod markdown;
+mod number;
+mod plot;
+mod runs;
+mod table;
+mod terminal;
+mod verdict;
+
+pub use crate::csv::write_csv;
+pub use findings::Findings;
+pub use json::{Document, SCHEMA_VERSION, json};
+pub use markdown::markdown;
+pub use runs::{RunList, runs_csv, runs_json, runs_markdown, runs_table};
+pub use terminal::{Look, terminal};
+pub use verdict::{Line, verdict};

@@ -1,0 +1,105 @@
+//! Makes names from outside harmless.
+//!
+//! A file name may hold anything but `/` and NUL: escape sequences that rewrite the terminal,
+//! marks that reverse the direction of text, a `|` that adds a column, a formula that a
+//! spreadsheet runs. Here each becomes something to look at.
+
+use std::fmt::Write;
+
+/// The text for a terminal or a line of a log: control characters, direction marks and invisible
+/// characters are written as `\u{1b}`.
+pub fn plain(text: &str) -> String {
+    let mut cleaned = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() || is_invisible(c) {
+            let _ = write!(cleaned, "{}", c.escape_unicode());
+        } else {
+            cleaned.push(c);
+        }
+    }
+    cleaned
+}
+
+/// Characters that take no room or turn the text round (Unicode TR 36: bidirectional controls,
+/// zero-width characters, line separators, tags and variation selectors).
+fn is_invisible(c: char) -> bool {
+    matches!(
+        c,
+        '\u{ad}'
+            | '\u{61c}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{180e}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e01ef}'
+    )
+}
+
+/// The text for Markdown, in a table's cell or outside: every character that could begin markup
+/// is escaped, so that it shows as itself.
+pub fn markdown(text: &str) -> String {
+    let mut cleaned = String::with_capacity(text.len());
+    for c in plain(text).chars() {
+        match c {
+            '<' => cleaned.push_str("&lt;"),
+            '>' => cleaned.push_str("&gt;"),
+            '&' => cleaned.push_str("&amp;"),
+            '@' => cleaned.push_str("&#64;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '#' | '|' | '~' | '$' => {
+                cleaned.push('\\');
+                cleaned.push(c);
+            }
+            _ => cleaned.push(c),
+        }
+    }
+    // A bare address becomes a link on many sites; so it must not look like one.
+    cleaned.replace("://", "&#58;//").replace("www.", "www&#46;")
+}
+
+/// The text for a field of CSV: a spreadsheet takes what begins with `=`, `+`, `-`, `@` for a
+/// formula, so such text gets an apostrophe before it, which spreadsheets hide.
+pub fn csv(text: &str) -> String {
+    let cleaned = plain(text);
+    let formula = cleaned.trim_start().starts_with(['=', '+', '-', '@']);
+    if formula { format!("'{cleaned}") } else { cleaned }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_name_stays_as_it_is() {
+        for name in ["/srv/data-1", "virtual:raid10-2008,fs=xfs", "/mnt/Göttingen/数据"] {
+            assert_eq!(plain(name), name);
+            assert_eq!(csv(name), name);
+        }
+    }
+
+    #[test]
+    fn control_and_direction_characters_become_visible() {
+        assert_eq!(plain("a\u{1b}[2Jb\nc"), "a\\u{1b}[2Jb\\u{a}c");
+        assert_eq!(plain("txt\u{202e}gpj"), "txt\\u{202e}gpj");
+        assert_eq!(plain("\u{9b}31m"), "\\u{9b}31m", "C1 controls are escapes too");
+    }
+
+    #[test]
+    fn markup_is_shown_and_not_obeyed() {
+        assert_eq!(markdown("virtual:raid10-2008,fs=xfs"), "virtual:raid10-2008,fs=xfs");
+        assert_eq!(markdown("a|b"), "a\\|b");
+        assert_eq!(markdown("<img src=x>"), "&lt;img src=x&gt;");
+        assert_eq!(markdown("[x](http://y)"), "\\[x\\](http&#58;//y)");
+        assert_eq!(markdown("`rm`\n# x"), "\\`rm\\`\\\\u{a}\\# x");
+    }
+
+    #[test]
+    fn a_spreadsheet_finds_no_formula() {
+        assert_eq!(csv("=cmd|' /C calc'!A0"), "'=cmd|' /C calc'!A0");
+        assert_eq!(csv(" +1"), "' +1");
+        assert_eq!(csv("\t=1"), "\\u{9}=1");
+    }
+}

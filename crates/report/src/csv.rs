@@ -1,0 +1,78 @@
+//! CSV: one row for each cell, units in the names of the columns.
+
+use std::io::{self, Write};
+
+use stats::Estimate;
+use study::{Cell, Quantiles};
+
+use crate::clean;
+use crate::findings::Findings;
+
+const COLUMNS: &[&str] = &[
+    "run",
+    "target",
+    "workload",
+    "read_ahead_kib",
+    "read_ahead_sectors",
+    "marks",
+    "repeats",
+    "disturbed",
+    "throughput_mib_s_median",
+    "throughput_mib_s_low",
+    "throughput_mib_s_high",
+    "amplification_median",
+    "amplification_low",
+    "amplification_high",
+    "device_requests_median",
+    "device_requests_low",
+    "device_requests_high",
+    "latency_us_p50",
+    "latency_us_p99",
+    "random_latency_us_p50",
+    "random_latency_us_p99",
+    "dilation",
+];
+
+/// Writes the cells of a run. What was not measured is an empty field.
+pub fn write_csv(findings: &Findings<'_>, out: impl Write) -> io::Result<()> {
+    let mut writer = csv::Writer::from_writer(out);
+    writer.write_record(COLUMNS)?;
+    for cell in &findings.analysis.cells {
+        writer.write_record(row(findings, cell))?;
+    }
+    writer.flush()
+}
+
+fn row(findings: &Findings<'_>, cell: &Cell) -> Vec<String> {
+    let setting = cell.settings.read_ahead;
+    let mut fields = vec![
+        findings.run.summary.id.to_string(),
+        clean::csv(&findings.run.summary.target),
+        clean::csv(&cell.workload),
+        setting.get().to_string(),
+        setting.to_sectors().get().to_string(),
+        findings.marks(setting).join(" "),
+        cell.repeats.to_string(),
+        cell.disturbed.to_string(),
+    ];
+    fields.extend(estimate(Some(&cell.throughput_mib_s)));
+    fields.extend(estimate(cell.amplification.as_ref()));
+    fields.extend(estimate(cell.device_requests.as_ref()));
+    fields.extend(quantiles(cell.latency_us.as_ref()));
+    fields.extend(quantiles(cell.random_latency_us.as_ref()));
+    fields.push(number(findings.analysis.dilation));
+    fields
+}
+
+fn estimate(estimate: Option<&Estimate>) -> [String; 3] {
+    estimate.map_or_else(Default::default, |e| [e.median, e.low, e.high].map(number))
+}
+
+fn quantiles(quantiles: Option<&Quantiles>) -> [String; 2] {
+    quantiles.map_or_else(Default::default, |q| [q.p50, q.p99].map(number))
+}
+
+/// The number in full, or nothing for what is none.
+fn number(value: f64) -> String {
+    if value.is_finite() { value.to_string() } else { String::new() }
+}

@@ -1,0 +1,51 @@
+//! A run and what it shows, as every format needs them.
+
+use study::{Analysis, Cell, PlannedWorkload, Run};
+use units::Kib;
+
+/// A run and what was worked out from it.
+#[derive(Clone, Copy, Debug)]
+pub struct Findings<'a> {
+    /// The record.
+    pub run: &'a Run,
+    /// What it shows.
+    pub analysis: &'a Analysis,
+}
+
+impl<'a> Findings<'a> {
+    /// The settings that have a cell, ascending.
+    pub(crate) fn settings(&self) -> Vec<Kib> {
+        let mut settings: Vec<Kib> =
+            self.analysis.cells.iter().map(|cell| cell.settings.read_ahead).collect();
+        settings.sort_unstable();
+        settings.dedup();
+        settings
+    }
+
+    /// The workloads that have a cell, in the order of the plan.
+    pub(crate) fn workloads(&self) -> Vec<&'a PlannedWorkload> {
+        let measured =
+            |name: &str| self.analysis.cells.iter().any(|cell| cell.workload.as_str() == name);
+        let planned = self.run.plan.workloads.iter();
+        planned.filter(|planned| measured(&planned.workload.name)).collect()
+    }
+
+    /// What was measured of this workload under this setting.
+    pub(crate) fn cell(&self, setting: Kib, workload: &str) -> Option<&'a Cell> {
+        let cells = &self.analysis.cells;
+        cells.iter().find(|c| c.settings.read_ahead == setting && c.workload == workload)
+    }
+
+    /// What this setting is to the reader of a table: `now`, `conservative`, `full`.
+    pub(crate) fn marks(&self, setting: Kib) -> Vec<&'static str> {
+        let verdict = &self.analysis.verdict;
+        [
+            (self.run.found, "now"),
+            (verdict.conservative_kib, "conservative"),
+            (verdict.full_kib, "full"),
+        ]
+        .into_iter()
+        .filter_map(|(marked, mark)| (marked == Some(setting)).then_some(mark))
+        .collect()
+    }
+}

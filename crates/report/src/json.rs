@@ -1,0 +1,83 @@
+//! JSON: the interface for other programs. docs/json.md explains it, docs/foreread.schema.json
+//! fixes it.
+
+use serde::Serialize;
+use serde_json::Value;
+use study::{Cell, Command, Role, RunStatus, Verdict};
+use units::Kib;
+
+use crate::findings::Findings;
+
+/// Goes up when a field changes its meaning or goes away; new fields do not count.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// A workload of the plan.
+#[derive(Debug, Serialize)]
+struct Planned<'a> {
+    name: &'a str,
+    role: Role,
+    streams: u32,
+    declaration_toml: String,
+}
+
+/// The document of a run: what `sweep`, `tune` and `runs show` print with `--json`.
+#[derive(Debug, Serialize)]
+pub struct Document<'a> {
+    schema_version: u32,
+    run: i64,
+    command: Command,
+    status: RunStatus,
+    error: Option<&'a str>,
+    version: &'a str,
+    created_unix_s: f64,
+    target: &'a str,
+    seed: u64,
+    measured_seconds: f64,
+    trial_seconds: f64,
+    trials: usize,
+    dilation: f64,
+    found_kib: Option<Kib>,
+    grid_kib: &'a [Kib],
+    workloads: Vec<Planned<'a>>,
+    cells: &'a [Cell],
+    verdict: &'a Verdict,
+    notes: &'a [String],
+    machine: &'a Value,
+    device_before: &'a Value,
+    device_after: &'a Value,
+}
+
+/// The document of a run. Figures that are no finite numbers are `null` in it.
+pub fn json<'a>(findings: &Findings<'a>) -> Document<'a> {
+    let (run, analysis) = (findings.run, findings.analysis);
+    let planned = run.plan.workloads.iter().map(|planned| Planned {
+        name: &planned.workload.name,
+        role: planned.role,
+        streams: planned.workload.streams(),
+        declaration_toml: planned.workload.to_toml(),
+    });
+    Document {
+        schema_version: SCHEMA_VERSION,
+        run: run.summary.id.0,
+        command: run.summary.command,
+        status: run.summary.status,
+        error: run.summary.error.as_deref(),
+        version: &run.summary.version,
+        created_unix_s: run.summary.created_unix_s,
+        target: &run.summary.target,
+        seed: run.seed,
+        measured_seconds: analysis.measured_seconds,
+        trial_seconds: run.plan.trial.as_secs_f64(),
+        trials: run.trials.len(),
+        dilation: analysis.dilation,
+        found_kib: run.found,
+        grid_kib: &run.grid,
+        workloads: planned.collect(),
+        cells: &analysis.cells,
+        verdict: &analysis.verdict,
+        notes: &analysis.notes,
+        machine: &run.machine,
+        device_before: &run.device_before,
+        device_after: &run.device_after,
+    }
+}

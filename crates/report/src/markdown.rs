@@ -1,0 +1,58 @@
+//! Markdown: the verdict and the table, to paste into an issue or a wiki.
+
+use crate::clean;
+use crate::findings::Findings;
+use crate::number::ABSENT;
+use crate::table::{Figures, Table};
+use crate::verdict::{Line, verdict};
+
+/// The verdict in sentences, the table below.
+pub fn markdown(findings: &Findings<'_>) -> String {
+    let target = clean::markdown(&findings.run.summary.target);
+    let mut text = format!("### Read-ahead of {target}\n\n");
+    for line in verdict(findings, clean::markdown) {
+        match line {
+            Line::Sentence(sentence) => text.push_str(&format!("- {sentence}\n")),
+            Line::Command(command) => text.push_str(&format!("\n```sh\n{command}\n```\n")),
+        }
+    }
+    let table = Table::of(findings);
+    if table.rows.is_empty() {
+        return text;
+    }
+    text.push_str("\n| read-ahead (KiB) | sectors |");
+    for name in &table.workloads {
+        text.push_str(&format!(" {} (MiB/s) |", clean::markdown(name)));
+    }
+    text.push_str(" |\n|---:|---:|");
+    text.push_str(&"---:|".repeat(table.workloads.len()));
+    text.push_str("---|\n");
+    for row in &table.rows {
+        let sectors = row.setting.to_sectors().get();
+        text.push_str(&format!("| {} | {sectors} |", row.setting.get()));
+        for figures in &row.figures {
+            let cell = figures.as_ref().map_or_else(|| ABSENT.to_owned(), cell);
+            text.push_str(&format!(" {cell} |"));
+        }
+        text.push_str(&format!(" {} |\n", row.marks.join(", ")));
+    }
+    text.push_str(&format!(
+        "\n± half the 95 % interval of the median; × amplification: bytes read from the device ÷ \
+         bytes asked for. Run {}, seed {}, foreread {}.\n",
+        findings.run.summary.id,
+        findings.run.seed,
+        clean::markdown(&findings.run.summary.version),
+    ));
+    text
+}
+
+fn cell(figures: &Figures) -> String {
+    let mut text = figures.throughput.clone();
+    if let Some(half) = &figures.plus_minus {
+        text.push_str(&format!(" ± {half}"));
+    }
+    if let Some(amplification) = &figures.amplification {
+        text.push_str(&format!(" ×{amplification}"));
+    }
+    text
+}

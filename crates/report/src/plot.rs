@@ -1,0 +1,117 @@
+//! Throughput against read-ahead, drawn in a terminal: one small plot for each workload, read-ahead
+//! on a logarithmic axis.
+
+use textplots::{Chart, Plot, Shape};
+use units::{Bytes, Kib};
+
+use crate::number::short;
+
+/// A point of a plot.
+pub(crate) struct Point {
+    pub setting: Kib,
+    pub mib_s: f64,
+}
+
+/// Character cells that the canvas takes; a cell holds 2 × 4 points of Braille.
+const COLUMNS: usize = 60;
+const LINES: usize = 7;
+
+/// Draws the points, or nothing if there are fewer than two of them to draw a line through.
+pub(crate) fn plot(points: &[Point]) -> Option<String> {
+    // No read-ahead at all has no logarithm: it is drawn where half a page would be.
+    let x = |setting: Kib| (setting.get().max(2) as f32).log2();
+    let drawn: Vec<(f32, f32)> = points
+        .iter()
+        .filter(|point| point.mib_s.is_finite())
+        .map(|point| (x(point.setting), point.mib_s as f32))
+        .collect();
+    let (left, right) = (drawn.first()?.0, drawn.last()?.0);
+    let top = drawn.iter().map(|(_, y)| *y).fold(0.0, f32::max) * 1.05;
+    if drawn.len() < 2 || right <= left || top <= 0.0 {
+        return None;
+    }
+    let (width, height) = (COLUMNS as u32 * 2, LINES as u32 * 4);
+    let shape = Shape::Lines(&drawn);
+    let mut chart = Chart::new_with_y_range(width, height, left, right, 0.0, top);
+    let chart = chart.lineplot(&shape);
+    chart.figures();
+    let mut text = with_scale(&chart.frame(), f64::from(top));
+    text.push_str(&axis(points, |setting| (x(setting) - left) / (right - left)));
+    Some(text)
+}
+
+/// Puts the scale of the vertical axis before the lines of the canvas.
+fn with_scale(frame: &str, top: f64) -> String {
+    let mut text = String::new();
+    let lines: Vec<&str> = frame.lines().take(LINES).collect();
+    for index in 0..LINES {
+        let label = match index {
+            0 => short(top).unwrap_or_default(),
+            i if i == LINES / 2 => short(top / 2.0).unwrap_or_default(),
+            i if i == LINES - 1 => "0".to_owned(),
+            _ => String::new(),
+        };
+        let line = lines.get(index).copied().unwrap_or("").trim_end();
+        text.push_str(&format!("{label:>8} ┤{line}\n"));
+    }
+    text
+}
+
+/// The horizontal axis: as many settings as have room, the first and the last among them.
+fn axis(points: &[Point], place: impl Fn(Kib) -> f32) -> String {
+    let mut line: Vec<char> = vec![' '; 10 + COLUMNS + 8];
+    let mut taken = 0;
+    let mut put = |setting: Kib, line: &mut Vec<char>, until: usize| {
+        let label = setting.to_bytes();
+        let label = if label == Bytes::ZERO { "0".to_owned() } else { label.to_string() };
+        let label: String = label.replace(" KiB", "K").replace(" MiB", "M").replace(" GiB", "G");
+        let at = 10 + (place(setting) * (COLUMNS - 1) as f32).round() as usize;
+        let start = at.saturating_sub(label.len() / 2).max(9);
+        if start < taken || start + label.len() > until {
+            return;
+        }
+        for (offset, letter) in label.chars().enumerate() {
+            line[start + offset] = letter;
+        }
+        taken = start + label.len() + 2;
+    };
+    let Some((last, others)) = points.split_last() else { return String::new() };
+    let end = line.len();
+    for point in others.iter().filter(|point| point.setting.get().is_power_of_two()) {
+        put(point.setting, &mut line, end - 14);
+    }
+    put(last.setting, &mut line, end);
+    let mut text: String = line.into_iter().collect();
+    text.truncate(text.trim_end().len());
+    text + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn points(figures: &[(u64, f64)]) -> Vec<Point> {
+        let point = |&(kib, mib_s)| Point { setting: Kib::new(kib), mib_s };
+        figures.iter().map(point).collect()
+    }
+
+    #[test]
+    fn the_highest_point_is_at_the_top_and_the_ends_are_named() {
+        let text = plot(&points(&[(4, 10.0), (64, 50.0), (1024, 100.0), (65536, 100.0)])).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), LINES + 1, "{text}");
+        assert!(lines[0].contains("105") && lines[LINES - 1].starts_with("       0"), "{text}");
+        let drawn = |line: &str| line.chars().any(|c| ('\u{2801}'..='\u{28ff}').contains(&c));
+        assert!(drawn(lines[0]) && drawn(lines[LINES - 1]), "{text}");
+        for label in ["4K", "64K", "1M", "64M"] {
+            assert!(lines[LINES].contains(label), "{label} in {text}");
+        }
+    }
+
+    #[test]
+    fn one_point_is_no_line() {
+        assert!(plot(&points(&[(4, 10.0)])).is_none());
+        assert!(plot(&points(&[(4, 10.0), (8, f64::NAN)])).is_none());
+        assert!(plot(&[]).is_none());
+    }
+}

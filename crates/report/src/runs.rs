@@ -1,0 +1,165 @@
+//! The list of runs.
+
+use std::io::{self, Write};
+
+use comfy_table::{CellAlignment, Table as Grid, presets};
+use serde::Serialize;
+use study::{Command, RunStatus, RunSummary};
+
+use crate::clean;
+use crate::json::SCHEMA_VERSION;
+
+/// The document of `runs list --json`.
+#[derive(Debug, Serialize)]
+pub struct RunList<'a> {
+    schema_version: u32,
+    runs: Vec<Line<'a>>,
+}
+
+/// One run in it.
+#[derive(Debug, Serialize)]
+struct Line<'a> {
+    run: i64,
+    created_unix_s: f64,
+    command: Command,
+    target: &'a str,
+    status: RunStatus,
+    trials: u32,
+    error: Option<&'a str>,
+    version: &'a str,
+}
+
+/// The list as JSON.
+pub fn runs_json(runs: &[RunSummary]) -> RunList<'_> {
+    let line = |run| Line::of(run);
+    RunList { schema_version: SCHEMA_VERSION, runs: runs.iter().map(line).collect() }
+}
+
+impl<'a> Line<'a> {
+    fn of(run: &'a RunSummary) -> Self {
+        Self {
+            run: run.id.0,
+            created_unix_s: run.created_unix_s,
+            command: run.command,
+            target: &run.target,
+            status: run.status,
+            trials: run.trials,
+            error: run.error.as_deref(),
+            version: &run.version,
+        }
+    }
+}
+
+/// The list for a terminal, latest first as the store gives it.
+pub fn runs_table(runs: &[RunSummary]) -> String {
+    let mut grid = Grid::new();
+    grid.load_style(presets::NOTHING);
+    grid.set_header(["run", "begun (UTC)", "verb", "trials", "status", "target"]);
+    for run in runs {
+        grid.add_row([
+            run.id.to_string(),
+            utc(run.created_unix_s),
+            command(run.command).to_owned(),
+            run.trials.to_string(),
+            status(run.status).to_owned(),
+            clean::plain(&run.target),
+        ]);
+    }
+    for column in [0, 3] {
+        if let Some(column) = grid.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let mut text = String::new();
+    for line in grid.to_string().lines() {
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// The list as CSV.
+pub fn runs_csv(runs: &[RunSummary], out: impl Write) -> io::Result<()> {
+    let mut writer = csv::Writer::from_writer(out);
+    writer.write_record(["run", "begun_utc", "command", "trials", "status", "target"])?;
+    for run in runs {
+        writer.write_record([
+            run.id.to_string(),
+            utc(run.created_unix_s),
+            command(run.command).to_owned(),
+            run.trials.to_string(),
+            status(run.status).to_owned(),
+            clean::csv(&run.target),
+        ])?;
+    }
+    writer.flush()
+}
+
+/// The list as Markdown.
+pub fn runs_markdown(runs: &[RunSummary]) -> String {
+    let mut text =
+        "| run | begun (UTC) | verb | trials | status | target |\n|---:|---|---|---:|---|---|\n"
+            .to_owned();
+    for run in runs {
+        text.push_str(&format!(
+            "| {} | {} | {} | {} | {} | {} |\n",
+            run.id,
+            utc(run.created_unix_s),
+            command(run.command),
+            run.trials,
+            status(run.status),
+            clean::markdown(&run.target)
+        ));
+    }
+    text
+}
+
+fn command(command: Command) -> &'static str {
+    match command {
+        Command::Sweep => "sweep",
+        Command::Tune => "tune",
+    }
+}
+
+fn status(status: RunStatus) -> &'static str {
+    match status {
+        RunStatus::Running => "running",
+        RunStatus::Interrupted => "interrupted",
+        RunStatus::Complete => "complete",
+        RunStatus::Failed => "failed",
+    }
+}
+
+/// `2008-04-07 12:34` of a number of seconds since 1970. The calendar is Hinnant's civil-from-days
+/// (howardhinnant.github.io/date_algorithms.html), good for every date that a clock may show.
+fn utc(unix_s: f64) -> String {
+    if !unix_s.is_finite() || unix_s.abs() > 1e13 {
+        return String::new();
+    }
+    let seconds = unix_s as i64;
+    let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let day_of_era = shifted.rem_euclid(146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02} {:02}:{:02}", rest / 3_600, rest % 3_600 / 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_calendar_knows_leap_years() {
+        assert_eq!(utc(0.0), "1970-01-01 00:00");
+        assert_eq!(utc(951_827_696.0), "2000-02-29 12:34");
+        assert_eq!(utc(1_795_181_583.0), "2026-11-20 13:33");
+        assert_eq!(utc(f64::NAN), "");
+    }
+}

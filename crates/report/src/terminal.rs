@@ -1,0 +1,227 @@
+//! A study for people at a terminal: the table of the classic posts, plots, and the verdict.
+
+use anstyle::{AnsiColor, Style};
+use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
+use study::Role;
+use units::Kib;
+
+use crate::clean;
+use crate::findings::Findings;
+use crate::number::ABSENT;
+use crate::plot::{Point, plot};
+use crate::table::{Figures, Row, Table};
+use crate::verdict::{Line, verdict};
+
+/// How the terminal is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// Columns that a line may have.
+    pub width: usize,
+    /// Whether the recommended rows are marked by colour as well.
+    pub colour: bool,
+}
+
+/// The columns before the first workload's: the setting in KiB and in sectors.
+const SETTING_COLUMNS: usize = 2;
+/// The blanks left and right of a column.
+const CELL_PADDING: usize = 2;
+/// What the numbers in a cell are.
+const LEGEND: &str = "MiB/s, ± half the 95 % interval of the median, × amplification (bytes read \
+                      from the device ÷ bytes asked for).";
+
+/// All that a study shows.
+pub fn terminal(findings: &Findings<'_>, look: Look) -> String {
+    let mut text = head(findings);
+    let table = Table::of(findings);
+    if table.rows.is_empty() {
+        text.push_str("Nothing has been measured yet.\n");
+        return text;
+    }
+    for columns in chunks(&table, look.width) {
+        text.push('\n');
+        text.push_str(&grid(&table, columns, look));
+    }
+    text.push('\n');
+    text.push_str(&wrap(LEGEND, look.width));
+    text.push_str(&plots(findings));
+    text.push('\n');
+    for line in verdict(findings, clean::plain) {
+        match line {
+            Line::Sentence(sentence) => text.push_str(&wrap(&sentence, look.width)),
+            Line::Command(command) => text.push_str(&format!("    {command}\n")),
+        }
+    }
+    text
+}
+
+fn head(findings: &Findings<'_>) -> String {
+    let run = findings.run;
+    format!(
+        "Run {}: read-ahead of {}, {} trials in {:.0} s of measuring, seed {}\n",
+        run.summary.id,
+        clean::plain(&run.summary.target),
+        run.trials.len(),
+        findings.analysis.measured_seconds,
+        run.seed
+    )
+}
+
+/// Which workloads go into one table each, so that none is wider than the terminal.
+fn chunks(table: &Table, width: usize) -> Vec<std::ops::Range<usize>> {
+    let widths: Vec<usize> = (0..table.workloads.len())
+        .map(|column| {
+            let cells = column_text(table, column);
+            let widest = cells.iter().map(|cell| cell.chars().count()).max().unwrap_or(0);
+            widest.max(clean::plain(&table.workloads[column]).chars().count()) + CELL_PADDING
+        })
+        .collect();
+    let widest_mark = table.rows.iter().map(|row| marks(row).chars().count()).max().unwrap_or(0);
+    let fixed = "read-ahead".len() + "sectors".len() + widest_mark + 3 * CELL_PADDING;
+    let mut chunks = Vec::new();
+    let (mut start, mut used) = (0, fixed);
+    for (column, width_of) in widths.iter().enumerate() {
+        if used + width_of > width && column > start {
+            chunks.push(start..column);
+            (start, used) = (column, fixed);
+        }
+        used += width_of;
+    }
+    chunks.push(start..widths.len());
+    chunks
+}
+
+fn grid(table: &Table, columns: std::ops::Range<usize>, look: Look) -> String {
+    let mut grid = Grid::new();
+    grid.load_style(presets::NOTHING);
+    grid.set_content_arrangement(ContentArrangement::Disabled);
+    let names = table.workloads[columns.clone()].iter().map(|name| clean::plain(name));
+    let header = ["read-ahead".to_owned(), "sectors".to_owned()].into_iter();
+    grid.set_header(header.chain(names).chain([String::new()]));
+    let texts: Vec<Vec<String>> =
+        columns.clone().map(|column| column_text(table, column)).collect();
+    for (index, row) in table.rows.iter().enumerate() {
+        let cells = texts.iter().map(|column| column[index].clone());
+        let fixed = [row.setting.to_string(), row.setting.to_sectors().get().to_string()];
+        grid.add_row(fixed.into_iter().chain(cells).chain([marks(row)]));
+    }
+    for column in 0..columns.len() + SETTING_COLUMNS {
+        if let Some(column) = grid.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    finished(&grid.to_string(), table, look)
+}
+
+fn marks(row: &Row) -> String {
+    if row.marks.is_empty() { String::new() } else { format!("◀ {}", row.marks.join(", ")) }
+}
+
+/// Draws a line below the header and colours the marked rows. The table library would put lines
+/// everywhere or nowhere, and would count the letters of the colour.
+fn finished(text: &str, table: &Table, look: Look) -> String {
+    let widest = text.lines().map(|line| line.trim_end().chars().count()).max().unwrap_or(0);
+    let mut finished = String::new();
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim_end();
+        let row = index.checked_sub(1).and_then(|row| table.rows.get(row));
+        let style = row.map_or(Style::new(), |row| style_of(&row.marks));
+        if look.colour && style != Style::new() {
+            finished.push_str(&format!("{style}{line}{style:#}\n"));
+        } else {
+            finished.push_str(&format!("{line}\n"));
+        }
+        if index == 0 {
+            finished.push_str(&format!("{}\n", "─".repeat(widest)));
+        }
+    }
+    finished
+}
+
+fn style_of(marks: &[&str]) -> Style {
+    if marks.contains(&"full") {
+        Style::new().bold().fg_color(Some(AnsiColor::Green.into()))
+    } else if marks.contains(&"conservative") {
+        Style::new().fg_color(Some(AnsiColor::Green.into()))
+    } else if marks.contains(&"now") {
+        Style::new().bold()
+    } else {
+        Style::new()
+    }
+}
+
+/// The cells of one workload, their parts one below the other.
+fn column_text(table: &Table, column: usize) -> Vec<String> {
+    let figures: Vec<Option<&Figures>> =
+        table.rows.iter().map(|row| row.figures[column].as_ref()).collect();
+    let widest = |part: fn(&Figures) -> &str| {
+        figures.iter().flatten().map(|f| part(f).chars().count()).max().unwrap_or(0)
+    };
+    let interval = widest(|f| f.plus_minus.as_deref().unwrap_or(""));
+    let amplification = widest(|f| f.amplification.as_deref().unwrap_or(""));
+    let cell = |figures: &Figures| {
+        let mut text = figures.throughput.clone();
+        text.push_str(&part(" ±", figures.plus_minus.as_deref(), interval));
+        text.push_str(&part("  ×", figures.amplification.as_deref(), amplification));
+        text
+    };
+    figures.into_iter().map(|figures| figures.map_or_else(|| ABSENT.to_owned(), cell)).collect()
+}
+
+/// A part of a cell, or as many blanks where there is none.
+fn part(sign: &str, text: Option<&str>, width: usize) -> String {
+    match text {
+        _ if width == 0 => String::new(),
+        Some(text) => format!("{sign}{text:<width$}"),
+        None => " ".repeat(sign.chars().count() + width),
+    }
+}
+
+/// A plot for each goal.
+fn plots(findings: &Findings<'_>) -> String {
+    let mut text = String::new();
+    for planned in findings.workloads().iter().filter(|planned| planned.role == Role::Goal) {
+        let name = &planned.workload.name;
+        let cells = findings.settings().into_iter().filter_map(|s| findings.cell(s, name));
+        let points: Vec<Point> = cells.map(point).collect();
+        if let Some(drawn) = plot(&points) {
+            text.push_str(&format!("\n{} (MiB/s against read-ahead)\n", clean::plain(name)));
+            text.push_str(&drawn);
+        }
+    }
+    text
+}
+
+fn point(cell: &study::Cell) -> Point {
+    let setting: Kib = cell.settings.read_ahead;
+    Point { setting, mib_s: cell.throughput_mib_s.median }
+}
+
+/// Breaks a sentence into lines, but not between a number and its unit.
+fn wrap(sentence: &str, width: usize) -> String {
+    let width = width.clamp(40, 100);
+    let (mut text, mut column) = (String::new(), 0);
+    let mut words = sentence.split(' ').peekable();
+    while let Some(first) = words.next() {
+        let mut word = first.to_owned();
+        while let Some(unit) = words.next_if(|next| is_unit(next)) {
+            word = format!("{word} {unit}");
+        }
+        let length = word.chars().count();
+        if column > 0 && column + 1 + length > width {
+            text.push('\n');
+            column = 0;
+        } else if column > 0 {
+            text.push(' ');
+            column += 1;
+        }
+        text.push_str(&word);
+        column += length;
+    }
+    text.push('\n');
+    text
+}
+
+fn is_unit(word: &str) -> bool {
+    let word = word.trim_end_matches([',', '.', ';', ':', ')']);
+    matches!(word, "%" | "KiB" | "MiB" | "GiB" | "ms" | "µs" | "s")
+}

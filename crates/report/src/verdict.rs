@@ -1,0 +1,210 @@
+//! The verdict as a person would say it.
+
+use study::{Difference, Gain, Price, Role, RunStatus, Target, VerdictKind, WorkloadVerdict};
+use units::Kib;
+
+use crate::clean;
+use crate::findings::Findings;
+use crate::number::{ratio, ratio_interval, setting, short, time};
+
+/// A piece of the verdict.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// A sentence or a few.
+    Sentence(String),
+    /// Something to type.
+    Command(String),
+}
+
+/// How names from outside are made harmless for where the sentences go.
+type Clean = fn(&str) -> String;
+
+/// The verdict: which setting, what it gains, how sure that is, what it costs elsewhere, what was
+/// not measured, how to set it. `clean` makes names harmless for where the sentences go.
+pub fn verdict(findings: &Findings<'_>, clean: Clean) -> Vec<Line> {
+    let mut sentences = Vec::new();
+    if findings.run.summary.status != RunStatus::Complete {
+        sentences.push(unfinished(findings.run.summary.status).to_owned());
+    }
+    if findings.analysis.cells.is_empty() {
+        return sentences.into_iter().map(Line::Sentence).collect();
+    }
+    sentences.push(headline(findings, clean));
+    sentences.extend(conservative(findings));
+    sentences.extend(each_goal(findings, clean));
+    sentences.extend(findings.analysis.verdict.price.iter().filter_map(|p| price(p, clean)));
+    if findings.analysis.dilation > 1.0
+        && let Some(dilation) = short(findings.analysis.dilation)
+    {
+        sentences.push(format!(
+            "The virtual disk ran {dilation} times slower than its model, so that this machine \
+             could keep up; all figures are in the model's own time."
+        ));
+    }
+    sentences.extend(findings.analysis.notes.iter().map(|note| format!("Note: {}.", clean(note))));
+    let mut lines: Vec<Line> = sentences.into_iter().map(Line::Sentence).collect();
+    lines.extend(how_to_apply(findings));
+    lines
+}
+
+fn unfinished(status: RunStatus) -> &'static str {
+    match status {
+        RunStatus::Complete => "",
+        RunStatus::Running => "This run is still being measured; so far:",
+        RunStatus::Interrupted => {
+            "This run was interrupted: the same command goes on with it. So far:"
+        }
+        RunStatus::Failed => "This run ended with an error; up to there:",
+    }
+}
+
+/// The setting and its gain, in one or two sentences.
+fn headline(findings: &Findings<'_>, clean: Clean) -> String {
+    let verdict = &findings.analysis.verdict;
+    let goals = goals(findings, clean);
+    let settings = findings.settings();
+    let range = match (settings.first(), settings.last()) {
+        (Some(first), Some(last)) if first != last => {
+            format!("the {} settings from {first} to {last}", settings.len())
+        }
+        _ => "the one setting that was tried".to_owned(),
+    };
+    match (verdict.kind, verdict.full_kib) {
+        (VerdictKind::Inconclusive, _) => format!(
+            "Inconclusive: the intervals are too wide to tell {range} apart for {goals}. Measure \
+             more (--repeats, --budget), longer (--duration) or at a quieter time."
+        ),
+        (VerdictKind::NoMeasurableDifference, _) | (VerdictKind::Better, None) => {
+            let stay = findings
+                .run
+                .found
+                .map_or_else(String::new, |found| format!(" Leave it at {}.", setting(found)));
+            format!("No measurable difference between {range} for {goals}.{stay}")
+        }
+        (VerdictKind::Better, Some(full)) if findings.run.found == Some(full) => format!(
+            "Keep read-ahead at {}: for {goals}, none of {range} is measurably better.",
+            setting(full)
+        ),
+        (VerdictKind::Better, Some(full)) => {
+            let gain = verdict.gain.as_ref().and_then(gain_words).unwrap_or_default();
+            format!("Set read-ahead to {} for {goals}{gain}.", setting(full))
+        }
+    }
+}
+
+/// The goals by name.
+fn goals(findings: &Findings<'_>, clean: Clean) -> String {
+    let workloads = findings.workloads();
+    let goals = workloads.iter().filter(|planned| planned.role == Role::Goal);
+    let names: Vec<String> = goals.map(|planned| clean(&planned.workload.name)).collect();
+    match names.split_last() {
+        None => "what was measured".to_owned(),
+        Some((only, [])) => only.clone(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+    }
+}
+
+/// What a setting gains, to follow its name.
+fn gain_words(gain: &Gain) -> Option<String> {
+    let than = if gain.over_found { "the present" } else { "the lowest tried," };
+    let over = gain.over_kib;
+    if gain.difference == Difference::NoMeasurableDifference {
+        return Some(format!(", which is as good as {than} {over}"));
+    }
+    let much = ratio(gain.ratio.median)?;
+    let sure = ratio_interval(&gain.ratio)
+        .map(|interval| format!(" (95 % sure of {interval})"))
+        .unwrap_or_else(|| " (measured once, so nobody knows how sure that is)".to_owned());
+    Some(format!(": {much}{sure} compared with {than} {over}"))
+}
+
+/// The smaller setting that has most of the gain.
+fn conservative(findings: &Findings<'_>) -> Option<String> {
+    let verdict = &findings.analysis.verdict;
+    let (small, full) = (verdict.conservative_kib?, verdict.full_kib?);
+    if verdict.kind != VerdictKind::Better || small == full {
+        return None;
+    }
+    let gain = verdict.conservative_gain.as_ref().and_then(gain_words).unwrap_or_default();
+    Some(format!(
+        "If memory is short or others share the device, {} already has at least 80 % of the \
+         possible gain{gain}.",
+        setting(small)
+    ))
+}
+
+/// Goals that would be served by another setting than the one for all.
+fn each_goal(findings: &Findings<'_>, clean: Clean) -> Vec<String> {
+    let verdict = &findings.analysis.verdict;
+    if verdict.per_workload.len() < 2 {
+        return Vec::new();
+    }
+    let line = |goal: &WorkloadVerdict| {
+        let name = clean(&goal.workload);
+        match (goal.kind, goal.full_kib) {
+            (VerdictKind::Better, Some(full)) => {
+                let gain = goal.gain.as_ref().and_then(gain_words).unwrap_or_default();
+                format!("{name} alone: {full}{gain}.")
+            }
+            (VerdictKind::Inconclusive, _) => format!("{name} alone: inconclusive."),
+            _ => format!("{name} alone: no measurable difference."),
+        }
+    };
+    verdict.per_workload.iter().map(line).collect()
+}
+
+/// What a setting costs.
+fn price(price: &Price, clean: Clean) -> Option<String> {
+    let memory = short(price.memory_mib)?;
+    let streams = match price.streams {
+        1 => "one stream".to_owned(),
+        streams => format!("{streams} streams"),
+    };
+    let mut parts = vec![format!("up to {memory} MiB of memory for {streams}")];
+    if let Some(amplification) = price.amplification.and_then(short) {
+        parts.push(format!("the device reads {amplification} times what is asked for"));
+    }
+    for change in &price.random {
+        let Some(throughput) = ratio(change.throughput_ratio.median) else { continue };
+        let mut part = format!("{} gets {throughput}", clean(&change.workload));
+        if let (Some(before), Some(after)) = (time(change.before_us.p99), time(change.after_us.p99))
+        {
+            part.push_str(&format!(" (p99 latency {before} → {after})"));
+        }
+        if let Some(amplification) = change.amplification.and_then(short) {
+            part.push_str(&format!(", reading {amplification} times what it asks for"));
+        }
+        parts.push(part);
+    }
+    Some(format!("The price of {}: {}.", price.read_ahead_kib, parts.join("; ")))
+}
+
+/// What to type to have the setting now. A virtual disk is gone by then.
+fn how_to_apply(findings: &Findings<'_>) -> Vec<Line> {
+    let full = findings.analysis.verdict.full_kib.filter(|full| Some(*full) != findings.run.found);
+    let (Some(full), Target::Path(_)) = (full, &findings.run.plan.target) else {
+        return Vec::new();
+    };
+    if findings.analysis.verdict.kind != VerdictKind::Better {
+        return Vec::new();
+    }
+    let Some(bdi) = bdi(findings) else { return Vec::new() };
+    vec![
+        Line::Sentence(
+            "To set it now, until the next boot, for files opened from then on (as root):"
+                .to_owned(),
+        ),
+        Line::Command(apply_command(full, &bdi)),
+    ]
+}
+
+/// The bdi that the record names, if it is a name that can stand in a command.
+fn bdi(findings: &Findings<'_>) -> Option<String> {
+    let name = findings.run.device_before.pointer("/storage/bdi")?.as_str()?;
+    let harmless = |c: char| c.is_ascii_alphanumeric() || ":-_.".contains(c);
+    (name.chars().all(harmless) && !name.is_empty()).then(|| clean::plain(name))
+}
+
+fn apply_command(setting: Kib, bdi: &str) -> String {
+    format!("echo {} > /sys/class/bdi/{bdi}/read_ahead_kb", setting.get())
+}

@@ -1,0 +1,134 @@
+//! The same numbers in every format, and never a number that was not measured.
+
+mod sample;
+
+use foreread_report::{Findings, Look, json, markdown, terminal, write_csv};
+use sample::{SETTINGS, sample};
+use serde_json::Value;
+use study::Estimate;
+
+const LOOK: Look = Look { width: 100, colour: false };
+
+fn csv_of(findings: &Findings<'_>) -> Vec<std::collections::BTreeMap<String, String>> {
+    let mut text = Vec::new();
+    write_csv(findings, &mut text).unwrap();
+    let mut reader = csv::Reader::from_reader(text.as_slice());
+    reader.deserialize().map(|row| row.unwrap()).collect()
+}
+
+fn json_of(findings: &Findings<'_>) -> Value {
+    serde_json::from_str(&serde_json::to_string(&json(findings)).unwrap()).unwrap()
+}
+
+#[test]
+fn json_and_csv_hold_the_same_cells() {
+    let sample = sample();
+    let document = json_of(&sample.findings());
+    let rows = csv_of(&sample.findings());
+    let cells = document["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), rows.len());
+    for (cell, row) in cells.iter().zip(&rows) {
+        assert_eq!(cell["workload"], row["workload"]);
+        assert_eq!(cell["settings"]["read_ahead_kib"].to_string(), row["read_ahead_kib"]);
+        for (field, part) in [
+            ("throughput_mib_s", "median"),
+            ("throughput_mib_s", "low"),
+            ("throughput_mib_s", "high"),
+            ("amplification", "median"),
+            ("device_requests", "median"),
+            ("latency_us", "p50"),
+            ("latency_us", "p99"),
+        ] {
+            let in_row: f64 = row[&format!("{field}_{part}")].parse().unwrap();
+            let in_cell = cell[field][part].as_f64().unwrap();
+            // The last binary digit may be lost between text and number.
+            assert!(
+                (in_cell - in_row).abs() <= in_row * 1e-15,
+                "{field} {part}: {in_cell} {in_row}"
+            );
+        }
+    }
+}
+
+#[test]
+fn tables_show_the_medians_that_json_holds() {
+    let sample = sample();
+    let document = json_of(&sample.findings());
+    let text = terminal(&sample.findings(), LOOK);
+    let pasted = markdown(&sample.findings());
+    for cell in document["cells"].as_array().unwrap() {
+        let kib = cell["settings"]["read_ahead_kib"].as_u64().unwrap();
+        let median = cell["throughput_mib_s"]["median"].as_f64().unwrap();
+        for (table, row) in [(&text, format!(" {kib} KiB")), (&pasted, format!("| {kib} |"))] {
+            let lines = table.lines().filter(|line| line.contains(&row));
+            let words = lines.flat_map(|line| line.split([' ', '×', '±']));
+            let mut shown = words.filter_map(|word| word.parse::<f64>().ok());
+            let close = |shown: f64| (shown - median).abs() <= median * 0.005 + 5e-5;
+            assert!(shown.any(close), "{median} is not in the row {row} of\n{table}");
+        }
+    }
+}
+
+#[test]
+fn table_has_both_units_and_marks_the_settings_that_matter() {
+    let text = terminal(&sample().findings(), LOOK);
+    let line = |kib: u64| {
+        text.lines().find(|line| line.contains(&format!(" {kib} KiB"))).unwrap().to_owned()
+    };
+    for kib in SETTINGS {
+        assert!(line(kib).contains(&format!(" {} ", kib * 2)), "sectors in {}", line(kib));
+    }
+    assert!(line(128).contains("◀ now"));
+    assert!(line(1088).contains("◀ conservative"));
+    assert!(line(8192).contains("◀ full"));
+    assert!(!line(4).contains('◀'));
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal_and_colour_stays_out_of_pipes() {
+    let sample = sample();
+    for width in [80, 100, 200] {
+        let text = terminal(&sample.findings(), Look { width, colour: false });
+        let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(widest <= width, "{widest} columns of {width}:\n{text}");
+        assert!(!text.contains('\u{1b}'));
+    }
+    assert!(terminal(&sample.findings(), Look { width: 80, colour: true }).contains('\u{1b}'));
+}
+
+#[test]
+fn what_was_not_measured_is_not_printed() {
+    let mut sample = sample();
+    for cell in &mut sample.analysis.cells {
+        cell.throughput_mib_s = Estimate::unbounded(cell.throughput_mib_s.median);
+        cell.amplification = None;
+        cell.device_requests = Some(Estimate::unbounded(f64::NAN));
+        cell.latency_us = None;
+    }
+    sample.analysis.cells.pop();
+    let gain = sample.analysis.verdict.gain.as_mut().unwrap();
+    gain.ratio = Estimate::unbounded(f64::INFINITY);
+    let findings = sample.findings();
+    let mut csv = Vec::new();
+    write_csv(&findings, &mut csv).unwrap();
+    let csv = String::from_utf8(csv).unwrap();
+    let json = serde_json::to_string(&json(&findings)).unwrap();
+    let (terminal, markdown) = (terminal(&findings, LOOK), markdown(&findings));
+    for text in [&csv, &json, &terminal, &markdown] {
+        for word in ["NaN", "nan", "inf", "Inf", "None"] {
+            let words = text.split(|c: char| !c.is_alphanumeric());
+            assert!(!words.clone().any(|found| found == word), "{word} in\n{text}");
+        }
+    }
+    assert!(terminal.contains('–') && markdown.contains("| – |"), "the gap is shown as one");
+    assert!(!terminal.contains("30.1 ±"), "one repeat has no interval");
+}
+
+#[test]
+fn nothing_measured_yet_is_said_plainly() {
+    let mut sample = sample();
+    sample.analysis.cells.clear();
+    assert!(terminal(&sample.findings(), LOOK).contains("Nothing has been measured yet"));
+    assert!(csv_of(&sample.findings()).is_empty());
+    assert!(!markdown(&sample.findings()).contains("|---"));
+}

@@ -1,0 +1,111 @@
+//! The sentences that people read first.
+
+mod sample;
+
+use foreread_report::{Line, verdict};
+use sample::{Sample, sample};
+use study::{Difference, RunStatus, Target, VerdictKind};
+use units::Kib;
+
+fn said(sample: &Sample) -> String {
+    let lines = verdict(&sample.findings(), str::to_owned);
+    let texts: Vec<String> = lines
+        .into_iter()
+        .map(|line| match line {
+            Line::Sentence(text) | Line::Command(text) => text,
+        })
+        .collect();
+    texts.join("\n")
+}
+
+#[track_caller]
+fn assert_says(text: &str, words: &[&str]) {
+    for word in words {
+        assert!(text.contains(word), "{word:?} is not in:\n{text}");
+    }
+}
+
+#[test]
+fn better_says_what_it_gains_how_sure_and_what_it_costs() {
+    let text = said(&sample());
+    assert_says(
+        &text,
+        &[
+            "Set read-ahead to 8192 KiB (16384 sectors)",
+            "seq-1 and seq-8",
+            "2.51 times as much (95 % sure of 2.43 to 2.56) compared with the present 128 KiB",
+            "1088 KiB (2176 sectors) already has at least 80 %",
+            "up to 64.0 MiB of memory for 8 streams",
+            "rand-mmap gets 40.0 times less (p99 latency 12.0 ms → 240 ms)",
+            "reading 242 times what it asks for",
+            "2 trials were disturbed",
+            "echo 8192 > /sys/class/bdi/8:16/read_ahead_kb",
+        ],
+    );
+}
+
+#[test]
+fn the_present_setting_may_be_the_best() {
+    let mut sample = sample();
+    sample.run.found = Some(Kib::new(8192));
+    let text = said(&sample);
+    assert_says(&text, &["Keep read-ahead at 8192 KiB (16384 sectors)"]);
+    assert!(!text.contains("echo "), "{text}");
+}
+
+#[test]
+fn no_difference_recommends_nothing() {
+    let mut sample = sample();
+    sample.analysis.verdict.kind = VerdictKind::NoMeasurableDifference;
+    let text = said(&sample);
+    assert_says(
+        &text,
+        &[
+            "No measurable difference between the 6 settings from 4 KiB to 65536 KiB",
+            "Leave it at 128 KiB (256 sectors)",
+        ],
+    );
+    assert!(!text.contains("Set read-ahead") && !text.contains("echo "), "{text}");
+}
+
+#[test]
+fn as_good_as_now_claims_no_gain() {
+    let mut sample = sample();
+    let gain = sample.analysis.verdict.gain.as_mut().unwrap();
+    gain.difference = Difference::NoMeasurableDifference;
+    assert_says(&said(&sample), &["which is as good as the present 128 KiB"]);
+}
+
+#[test]
+fn inconclusive_says_what_to_do() {
+    let mut sample = sample();
+    sample.analysis.verdict.kind = VerdictKind::Inconclusive;
+    sample.analysis.verdict.full_kib = None;
+    let text = said(&sample);
+    assert_says(&text, &["Inconclusive", "--repeats"]);
+    assert!(!text.contains("echo "), "{text}");
+}
+
+#[test]
+fn a_virtual_disk_has_a_dilation_and_nothing_to_set() {
+    let mut sample = sample();
+    sample.run.plan.target = Target::Virtual("raid10-2008".to_owned());
+    sample.analysis.dilation = 4.0;
+    let text = said(&sample);
+    assert_says(&text, &["4.00 times slower than its model"]);
+    assert!(!text.contains("echo "), "{text}");
+}
+
+#[test]
+fn a_command_holds_no_name_that_could_run_something() {
+    let mut sample = sample();
+    sample.run.device_before = serde_json::json!({ "storage": { "bdi": "8:16; rm -rf x" } });
+    assert!(!said(&sample).contains("rm -rf"));
+}
+
+#[test]
+fn an_unfinished_run_says_so() {
+    let mut sample = sample();
+    sample.run.summary.status = RunStatus::Interrupted;
+    assert_says(&said(&sample), &["the same command goes on with it"]);
+}
