@@ -9,7 +9,7 @@ use cargo_metadata::MetadataCommand;
 const FLOORS: &[&[&str]] = &[
     &["units"],
     &["sys"],
-    &["model", "workload", "stats"],
+    &["policy", "model", "workload", "stats"],
     &["host"],
     &["tunables"],
     &["bench", "vdisk"],
