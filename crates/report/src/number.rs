@@ -29,11 +29,6 @@ pub(crate) fn short(value: f64) -> Option<String> {
     })
 }
 
-/// As [`short`], or the sign for nothing.
-pub(crate) fn short_or_absent(value: f64) -> String {
-    short(value).unwrap_or_else(|| ABSENT.to_owned())
-}
-
 /// Half the width of the interval, the larger half where they differ; `None` for one end only.
 pub(crate) fn plus_minus(estimate: &Estimate) -> Option<f64> {
     let half = (estimate.high - estimate.median).max(estimate.median - estimate.low);
@@ -111,7 +106,6 @@ mod tests {
         }
         assert_eq!(short(f64::NAN), None);
         assert_eq!(short(f64::INFINITY), None);
-        assert_eq!(short_or_absent(f64::NAN), ABSENT);
     }
 
     #[test]

@@ -43,6 +43,15 @@ pub enum StoreError {
         /// The run asked for.
         run: RunId,
     },
+    /// A process is at work on the run.
+    #[error("run {run} is being measured{}: wait for it or end it",
+        pid.map(|pid| format!(" by process {pid}")).unwrap_or_default())]
+    InUse {
+        /// The run.
+        run: RunId,
+        /// The process, if it could be told.
+        pid: Option<u32>,
+    },
     /// What is in the file is not what this program wrote.
     #[error("{path}: run {run}: {what}")]
     Corrupt {

@@ -176,6 +176,19 @@ impl Store {
         rows::load(&self.connection, &self.path, run)
     }
 
+    /// Deletes a run with all its trials, unless a process is at work on it.
+    pub fn delete(&mut self, run: RunId) -> Result<(), StoreError> {
+        let _claim = match Claim::take(&self.path, run)? {
+            Claimed::Ours(claim) => claim,
+            Claimed::Theirs(pid) => return Err(StoreError::InUse { run, pid }),
+        };
+        let sql = "DELETE FROM run WHERE id = ?1";
+        match self.connection.execute(sql, params![run.0]).map_err(sqlite(&self.path))? {
+            0 => Err(StoreError::NoRun { path: self.path.clone(), run }),
+            _ => Ok(()),
+        }
+    }
+
     /// The run of the same command and plan to go on with: the latest, unless it is complete.
     pub(crate) fn resumable(
         &self,

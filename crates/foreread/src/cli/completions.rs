@@ -1,0 +1,29 @@
+//! `foreread completions`.
+
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+
+use super::Cli;
+use crate::exit::Exit;
+use crate::output;
+
+/// Print what makes a shell complete foreread's words
+///
+///   bash:  foreread completions bash > /etc/bash_completion.d/foreread
+///   zsh:   foreread completions zsh > ~/.zfunc/_foreread
+///   fish:  foreread completions fish > ~/.config/fish/completions/foreread.fish
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub struct Completions {
+    /// The shell
+    shell: Shell,
+}
+
+impl Completions {
+    pub fn run(self) -> anyhow::Result<Exit> {
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut Cli::command(), "foreread", &mut script);
+        output::with_stdout(|out| out.write_all(&script))?;
+        Ok(Exit::Fine)
+    }
+}

@@ -1,0 +1,160 @@
+//! What a study would do, without doing it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use host::{Storage, StorageKind, page_size};
+use study::{Plan, Role, Target};
+use tunables::{REGISTRY, Site};
+use units::Kib;
+
+use super::Context;
+use crate::exit::Exit;
+use crate::output;
+
+/// How far a study goes.
+pub enum Extent {
+    /// Through the whole grid.
+    Grid,
+    /// As far as this time lets it.
+    Budget(Duration),
+}
+
+/// Wall time that a trial takes beside its own: evicting, waiting for what is under way, recording.
+const BESIDE_TRIAL: Duration = Duration::from_millis(500);
+
+/// Prints the plan, the exact writes and their undo, and an estimate of the time.
+pub fn dry_run(plan: &Plan, extent: Extent, context: &Context) -> anyhow::Result<Exit> {
+    let mut text = format!("Target: {}\n", report::clean::plain(&plan.target.to_string()));
+    let (found, dilation) = match &plan.target {
+        Target::Path(path) => {
+            let (described, found) = on_path(path, plan, context)?;
+            text.push_str(&described);
+            (found, None)
+        }
+        Target::Virtual(words) => {
+            let config = vdisk::Config::parse(words)?;
+            text.push_str(&on_virtual_disk(&config));
+            (None, Some(config.dilation))
+        }
+    };
+    text.push_str(&measurements(plan, found, dilation, &extent));
+    output::print(&text)?;
+    Ok(Exit::Fine)
+}
+
+/// What would happen on real storage, and what its read-ahead is now.
+fn on_path(path: &Path, plan: &Plan, context: &Context) -> anyhow::Result<(String, Option<Kib>)> {
+    let storage = host::resolve(&context.root, path)?;
+    let mut text = format!("Backing device: bdi {}\n", storage.bdi);
+    text.push_str(match storage.kind {
+        StorageKind::Directory => {
+            "Files: laid out in a directory of its own in there, removed at the end\n"
+        }
+        _ => "Files: none are made; it is only read\n",
+    });
+    let site = Site::from(&storage);
+    let mut found = None;
+    text.push_str("Changes, one before each trial, in random order:\n");
+    for tunable in REGISTRY.iter().filter(|tunable| tunable.name() == "read_ahead") {
+        let present = tunables::read(&context.root, *tunable, &site)?;
+        found = present.bytes().map(|bytes| bytes.to_kib_floor());
+        let file = tunable.file(&site);
+        for value in plan.read_ahead.values(page_size(), found) {
+            let written = tunable.encode(&value.to_bytes().into())?;
+            text.push_str(&format!("  echo {written} > {}\n", file.display()));
+        }
+        text.push_str("Undo, when it ends, however it ends:\n");
+        let undo = tunable.encode(&present)?;
+        text.push_str(&format!("  echo {undo} > {}\n", file.display()));
+    }
+    text.push_str(&writable(&storage, context));
+    Ok((text, found))
+}
+
+/// Says so if the study would fail for want of rights.
+fn writable(storage: &Storage, context: &Context) -> String {
+    let root = rights_of_root();
+    let _ = context;
+    if root {
+        return String::new();
+    }
+    format!("That needs root: this user may not write the read-ahead of bdi {}\n", storage.bdi)
+}
+
+fn rights_of_root() -> bool {
+    vdisk::availability(vdisk::Filesystem::Raw) != Err(vdisk::Unavailable::NotRoot)
+}
+
+fn on_virtual_disk(config: &vdisk::Config) -> String {
+    let mut text = format!(
+        "A virtual disk is made and removed: {}, {} with {}\n",
+        report::clean::plain(&config.to_string()),
+        config.size,
+        config.filesystem
+    );
+    text.push_str(
+        "Changes: only the read-ahead of that disk, which is gone at the end; nothing to undo\n",
+    );
+    if let Err(lack) = vdisk::availability(config.filesystem) {
+        text.push_str(&format!("That cannot be done here: {lack}\n"));
+    }
+    text
+}
+
+fn measurements(
+    plan: &Plan,
+    found: Option<Kib>,
+    dilation: Option<vdisk::Dilation>,
+    extent: &Extent,
+) -> String {
+    let settings = plan.read_ahead.values(page_size(), found);
+    let cells = settings.len() * plan.workloads.len();
+    let mut text = String::from("Workloads:");
+    for planned in &plan.workloads {
+        let role = if planned.role == Role::Price { " (only its price)" } else { "" };
+        text.push_str(&format!(" {}{role}", planned.workload.name));
+    }
+    let (low, high) = (plan.repeats.min as usize, plan.repeats.max.max(plan.repeats.min) as usize);
+    let repeats = if low == high { low.to_string() } else { format!("{low} to {high}") };
+    let trial = Duration::from_nanos(plan.trial.get());
+    text.push_str(&format!(
+        "\nSettings: {} values of read-ahead × {} workloads, {repeats} repeats of {} each\n",
+        settings.len(),
+        plan.workloads.len(),
+        plan.trial
+    ));
+    let minutes = |trials: usize| {
+        (trial + BESIDE_TRIAL).as_secs_f64() * trials as f64 / 60.0 * factor(dilation)
+    };
+    match extent {
+        Extent::Grid => text.push_str(&format!(
+            "Time: {:.0} to {:.0} minutes, and the laying out of files{}\n",
+            minutes(cells * low).max(1.0),
+            minutes(cells * high).max(1.0),
+            dilation_words(dilation)
+        )),
+        Extent::Budget(time) => text.push_str(&format!(
+            "Time: at most {:.1} minutes of trials, chosen among those, and the laying out of \
+             files\n",
+            time.as_secs_f64() / 60.0
+        )),
+    }
+    text
+}
+
+fn factor(dilation: Option<vdisk::Dilation>) -> f64 {
+    match dilation {
+        Some(vdisk::Dilation::Fixed(factor)) => factor,
+        _ => 1.0,
+    }
+}
+
+fn dilation_words(dilation: Option<vdisk::Dilation>) -> &'static str {
+    match dilation {
+        Some(vdisk::Dilation::Auto) => {
+            "; more if the disk has to run slower than its model for this machine to keep up"
+        }
+        _ => "",
+    }
+}

@@ -1,0 +1,155 @@
+//! The command line: one file for each verb, and what they share.
+
+mod completions;
+mod dry_run;
+mod guard;
+mod models;
+mod rollback;
+mod runs;
+mod study_options;
+mod sweep;
+mod tune;
+mod vdisk;
+mod workloads;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use host::{Dirs, Root};
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::exit::Exit;
+
+const AFTER_HELP: &str = "\
+Examples:
+  foreread tune /srv/data                      which read-ahead does this directory need?
+  foreread tune virtual:raid10-2008,fs=xfs     the same for a disk array that need not exist
+  foreread sweep /dev/sdb --vary read_ahead=128K,1M,8M --workload seq-8
+  foreread runs                                what has been measured so far
+
+Sizes need a unit: 128K, 1M or 256s (512-byte sectors). Everything that a study changes is put
+back when it ends, however it ends; after a power loss, `foreread rollback` does that.
+
+Exit codes: 0 fine, 1 failed, 2 usage, 3 a setting is not what it should be, 4 refused for safety,
+5 inconclusive, 6 not permitted or not supported here, 130 and 143 ended by SIGINT and SIGTERM.";
+
+/// Finds the read-ahead that your storage and your work need, and proves it.
+#[derive(Debug, Parser)]
+#[command(name = "foreread", version, after_help = AFTER_HELP, max_term_width = 100)]
+#[command(propagate_version = true, subcommand_required = true, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// Options of every verb.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Options of every verb")]
+pub struct Global {
+    /// The record of all runs (SQLite); default: runs.sqlite in the state directory, which is
+    /// /var/lib/foreread for root and ~/.local/state/foreread for others
+    #[arg(long, global = true, value_name = "FILE", env = "FOREREAD_STORE")]
+    pub store: Option<PathBuf>,
+    /// Say nothing but results and errors
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Say more on stderr; twice for everything
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Sweep(sweep::Sweep),
+    Tune(tune::Tune),
+    Runs(runs::Runs),
+    Models(models::Models),
+    Workloads(workloads::Workloads),
+    Vdisk(vdisk::Vdisk),
+    Rollback(rollback::Rollback),
+    Completions(completions::Completions),
+    #[command(hide = true)]
+    Guard(guard::Guard),
+}
+
+/// What a verb has to work with.
+pub struct Context {
+    pub global: Global,
+    pub dirs: Dirs,
+    pub root: Root,
+}
+
+impl Context {
+    /// The file with the record of all runs.
+    pub fn store_path(&self) -> PathBuf {
+        self.global.store.clone().unwrap_or_else(|| self.dirs.state.join("runs.sqlite"))
+    }
+
+    /// Says something that is no result, unless it is to be quiet.
+    pub fn note(&self, text: &str) {
+        if !self.global.quiet {
+            crate::output::note(text);
+        }
+    }
+}
+
+impl Cli {
+    /// Does what the verb says.
+    pub fn run(self) -> anyhow::Result<Exit> {
+        start_log(self.global.verbose);
+        let context = Context { global: self.global, dirs: Dirs::of_user(), root: Root::system() };
+        match self.verb {
+            Verb::Sweep(verb) => verb.run(&context),
+            Verb::Tune(verb) => verb.run(&context),
+            Verb::Runs(verb) => verb.run(&context),
+            Verb::Models(verb) => verb.run(),
+            Verb::Workloads(verb) => verb.run(),
+            Verb::Vdisk(verb) => verb.run(&context),
+            Verb::Rollback(verb) => verb.run(&context),
+            Verb::Completions(verb) => verb.run(),
+            Verb::Guard(verb) => verb.run(&context),
+        }
+    }
+}
+
+/// The log goes to stderr: what `-v` asks for, or what `FOREREAD_LOG` says room by room, as in
+/// `FOREREAD_LOG=foreread_vdisk=debug,info`.
+fn start_log(verbose: u8) {
+    let level = match verbose {
+        0 => LevelFilter::WARN,
+        1 => LevelFilter::INFO,
+        _ => LevelFilter::DEBUG,
+    };
+    let filter = std::env::var("FOREREAD_LOG")
+        .ok()
+        .and_then(|words| words.parse::<Targets>().ok())
+        .unwrap_or_else(|| Targets::new().with_default(level));
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .without_time()
+        .with_ansi(
+            anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never,
+        );
+    // A second subscriber in one process could only come from a test: the first one stays.
+    let _ = tracing_subscriber::registry().with(filter).with(lines).try_init();
+}
+
+/// A format for programs or for pasting, instead of the terminal's.
+#[derive(Clone, Debug, Default, Args)]
+#[group(multiple = false)]
+pub struct Format {
+    /// Print JSON (docs/json.md explains the fields)
+    #[arg(long)]
+    pub json: bool,
+    /// Print CSV, one row for each cell
+    #[arg(long)]
+    pub csv: bool,
+    /// Print Markdown, to paste into an issue or a wiki
+    #[arg(long)]
+    pub markdown: bool,
+}

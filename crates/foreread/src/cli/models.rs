@@ -1,0 +1,101 @@
+//! `foreread models`.
+
+use clap::{Args, Subcommand};
+use model::{Spec, presets};
+
+use crate::exit::Exit;
+use crate::output;
+
+/// List the devices that a virtual disk can be, explain one, or score a drive model
+///
+/// A model can be changed key by key, as in virtual:raid10-2008,chunk=256K,disk.rpm=15000, or
+/// loaded from a file of one's own: foreread models show hdd-2008 > mine.toml, change it, and use
+/// virtual:mine.toml.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Models {
+    #[command(subcommand)]
+    action: Option<Action>,
+    #[command(flatten)]
+    list: List,
+}
+
+#[derive(Debug, Args)]
+struct List {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List the named models
+    List(List),
+    /// Explain a model: its description in TOML with sources, and what it can reach
+    Show {
+        /// Its name, with keys changed or not (NAME[,key=value…]), or a TOML file
+        model: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+impl Models {
+    pub fn run(self) -> anyhow::Result<Exit> {
+        match self.action.unwrap_or(Action::List(self.list)) {
+            Action::List(List { json }) => list(json)?,
+            Action::Show { model, json } => show(&model, json)?,
+        }
+        Ok(Exit::Fine)
+    }
+}
+
+fn list(json: bool) -> anyhow::Result<()> {
+    if json {
+        let models: Vec<_> = presets()
+            .iter()
+            .map(|preset| serde_json::json!({ "name": preset.name, "summary": preset.summary() }))
+            .collect();
+        return output::print_json(&serde_json::json!({
+            "schema_version": report::SCHEMA_VERSION,
+            "models": models,
+        }));
+    }
+    let widest = presets().iter().map(|preset| preset.name.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for preset in presets() {
+        text.push_str(&format!("{:widest$}  {}\n", preset.name, preset.summary()));
+    }
+    output::print(&text)
+}
+
+fn show(words: &str, json: bool) -> anyhow::Result<()> {
+    let spec = spec(words)?;
+    if json {
+        let peak = spec.peak();
+        return output::print_json(&serde_json::json!({
+            "schema_version": report::SCHEMA_VERSION,
+            "name": spec.name,
+            "capacity_bytes": spec.capacity().get(),
+            "peak_throughput_mib_s": peak.throughput.as_mib(),
+            "peak_requests_s": peak.requests,
+            "description_toml": spec.to_toml(),
+        }));
+    }
+    // A preset's own file has the sources in its comments; with keys changed only the spec is true.
+    let preset = presets().iter().find(|preset| preset.name == words);
+    let toml = preset.map_or_else(|| spec.to_toml(), |preset| preset.toml.to_owned());
+    let described = spec.describe();
+    let comment: String = described.lines().map(|line| format!("# {line}\n")).collect();
+    output::print(&format!("{comment}\n{}\n", toml.trim_end()))
+}
+
+/// The model that a word names: `NAME[,key=value…]`, or a file with a description.
+fn spec(words: &str) -> anyhow::Result<Spec> {
+    let (first, _) = words.split_once(',').unwrap_or((words, ""));
+    if first.contains('/') || first.ends_with(".toml") {
+        return Ok(vdisk::Config::parse(words)?.model);
+    }
+    Ok(Spec::parse(words)?)
+}

@@ -1,0 +1,123 @@
+//! `foreread runs`.
+
+use clap::{Args, Subcommand};
+use report::Findings;
+use study::{RunId, Store};
+
+use super::study_options::print;
+use super::{Context, Format};
+use crate::exit::{Exit, Usage};
+use crate::output;
+
+/// List what has been measured, or show a run again
+///
+/// A run keeps all its raw measurements: its verdict is worked out anew each time it is shown.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Runs {
+    #[command(subcommand)]
+    action: Option<Action>,
+    #[command(flatten)]
+    list: List,
+}
+
+#[derive(Debug, Args)]
+struct List {
+    #[command(flatten)]
+    format: Format,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List all runs, latest first
+    List(List),
+    /// Show the table and the verdict of a run
+    Show {
+        /// Its number, or `last`
+        run: String,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Delete runs from the record
+    Delete {
+        /// Their numbers
+        #[arg(required = true)]
+        runs: Vec<i64>,
+        /// Only print what would be deleted
+        #[arg(short = 'n', long)]
+        dry_run: bool,
+    },
+}
+
+impl Runs {
+    pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let path = context.store_path();
+        let store = Store::open_existing(&path)?;
+        match (self.action.unwrap_or(Action::List(self.list)), store) {
+            (Action::List(list), store) => list.print(store.as_ref(), context)?,
+            (_, None) => {
+                let usage = format!("there is no run yet: {} does not exist", path.display());
+                return Err(Usage(usage).into());
+            }
+            (Action::Show { run, format }, Some(store)) => {
+                let run = store.load(number(&run, &store)?)?;
+                let analysis = study::analyse(&run);
+                print(&Findings { run: &run, analysis: &analysis }, &format)?;
+            }
+            (Action::Delete { runs, dry_run }, Some(store)) => {
+                delete(store, &runs, dry_run, context)?;
+            }
+        }
+        Ok(Exit::Fine)
+    }
+}
+
+/// The run that a word names.
+fn number(word: &str, store: &Store) -> anyhow::Result<RunId> {
+    if word == "last" {
+        let runs = store.runs()?;
+        let last = runs.first().map(|run| run.id);
+        return last.ok_or_else(|| Usage("there is no run yet".to_owned()).into());
+    }
+    let number = word.parse();
+    let number = number.map_err(|_| Usage(format!("{word:?} is no run: give a number or last")))?;
+    Ok(RunId(number))
+}
+
+fn delete(mut store: Store, runs: &[i64], dry_run: bool, context: &Context) -> anyhow::Result<()> {
+    // All or none: a mistyped number among them must not leave half of the job done.
+    let known = store.runs()?;
+    for run in runs {
+        let Some(run) = known.iter().find(|known| known.id.0 == *run) else {
+            store.load(RunId(*run))?;
+            continue;
+        };
+        let target = report::clean::plain(&run.target);
+        let verb = if dry_run { "would delete" } else { "deleting" };
+        context.note(&format!("{verb} run {}: {target}, {} trials", run.id, run.trials));
+    }
+    if !dry_run {
+        for run in runs {
+            store.delete(RunId(*run))?;
+        }
+    }
+    Ok(())
+}
+
+impl List {
+    fn print(&self, store: Option<&Store>, context: &Context) -> anyhow::Result<()> {
+        let runs = store.map_or_else(|| Ok(Vec::new()), Store::runs)?;
+        if self.format.json {
+            output::print_json(&report::runs_json(&runs))
+        } else if self.format.csv {
+            output::with_stdout(|out| report::runs_csv(&runs, out))
+        } else if self.format.markdown {
+            output::print(&report::runs_markdown(&runs))
+        } else if runs.is_empty() {
+            context.note("no runs yet: foreread tune TARGET makes the first one");
+            Ok(())
+        } else {
+            output::print(&report::runs_table(&runs))
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! What `sweep` and `tune` have in common: options, and the way from them to a study.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use clap::Args;
+use host::page_size;
+use report::Findings;
+use study::{
+    Environment, Grid, Outcome, Plan, PlannedWorkload, Repeats, RunId, Store, StudyError, Target,
+    VerdictKind,
+};
+use tunables::{GuardCommand, Vary};
+use units::{Bytes, Kib, Nanos};
+use vdisk::ServerCommand;
+use workload::{Pattern, Workload};
+
+use super::{Context, Format};
+use crate::exit::{Exit, Usage};
+use crate::output;
+use crate::progress::Shown;
+use crate::signals::Signals;
+
+/// Options of a study.
+#[derive(Debug, Args)]
+pub struct StudyOptions {
+    /// What to study: a directory or mount point (files are laid out in it and removed), a file or
+    /// block device (read only), or virtual:MODEL[,key=value…] (`foreread models` lists them)
+    pub target: String,
+    /// Which values to try instead of the grid from a page to 64 MiB, as in
+    /// read_ahead=4K,128K,1M
+    #[arg(long, value_name = "TUNABLE=VALUE[,VALUE…]")]
+    pub vary: Option<Vary>,
+    /// What to run: names (`foreread workloads` lists them) or TOML files. Random reads beside
+    /// streams only show what a setting costs them; by themselves they are what it is chosen for
+    #[arg(
+        long,
+        value_name = "NAME[,NAME…]",
+        value_delimiter = ',',
+        default_value = "seq-1,seq-8,rand-pread,rand-mmap"
+    )]
+    pub workload: Vec<String>,
+    /// Repeats of each cell, exactly; default: 3 to 9, until the intervals are tight enough
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeats: Option<u32>,
+    /// Seed of all that is random; default: drawn, and recorded
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// How long a trial lasts
+    #[arg(long, value_name = "TIME", default_value = "2s")]
+    pub duration: Nanos,
+    /// Size of each file that is laid out; default: chosen for the target
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<Bytes>,
+    /// Begin anew, even if the same command was interrupted before and could go on
+    #[arg(long)]
+    pub fresh: bool,
+    /// Drop the whole machine's caches before each trial, which slows everybody down; without it
+    /// only the files read are evicted, and that is checked
+    #[arg(long)]
+    pub drop_caches: bool,
+    /// Change nothing: print what would be written and undone, what would run, and how long
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub format: Format,
+}
+
+/// What `sweep` and `tune` do with a plan.
+pub type Conduct<'a> =
+    dyn FnOnce(&Plan, &mut Store, &Environment, &mut Shown) -> Result<Outcome, StudyError> + 'a;
+
+impl StudyOptions {
+    /// The plan that the options ask for.
+    pub fn plan(&self, context: &Context) -> anyhow::Result<Plan> {
+        let target = Target::parse(&self.target)?;
+        let mut plan = Plan::new(target);
+        if let Some(vary) = &self.vary {
+            plan.read_ahead = Grid::Values(self.values(vary, context)?);
+        }
+        plan.workloads = planned(&self.workload)?;
+        if let Some(repeats) = self.repeats {
+            plan.repeats = Repeats::exactly(repeats);
+        }
+        if self.duration == Nanos::ZERO {
+            return Err(Usage("--duration 0s leaves nothing to measure".to_owned()).into());
+        }
+        plan.trial = self.duration;
+        plan.seed = self.seed;
+        plan.drop_caches = self.drop_caches;
+        plan.file_size = self.size;
+        Ok(plan)
+    }
+
+    fn values(&self, vary: &Vary, context: &Context) -> anyhow::Result<Vec<Kib>> {
+        let mut values = Vec::new();
+        for value in &vary.values {
+            let checked = vary.tunable.validate(value, page_size())?;
+            checked.notes.iter().for_each(|note| context.note(&format!("note: {note}")));
+            let bytes = checked.value.bytes().context("read-ahead is an amount of data")?;
+            values.push(bytes.to_kib_floor());
+        }
+        Ok(values)
+    }
+
+    /// Runs the study and prints what it found.
+    pub fn conduct(&self, context: &Context, conduct: Box<Conduct<'_>>) -> anyhow::Result<Exit> {
+        let plan = self.plan(context)?;
+        let signals = Signals::listen().context("listening to signals")?;
+        let environment = environment(context, &signals)?;
+        let mut store = Store::open(&context.store_path())?;
+        let mut shown = Shown::new(context.global.quiet);
+        let outcome = conduct(&plan, &mut store, &environment, &mut shown);
+        shown.finish();
+        let outcome = match (outcome, signals.which()) {
+            // Whatever a cancelled study complains of, it is the signal that ended it.
+            (Err(_), Some(signal)) if signals.cancelled() => return Ok(Exit::Signal(signal)),
+            (outcome, _) => outcome?,
+        };
+        self.tell(context, &store, &outcome)?;
+        Ok(match signals.which() {
+            Some(signal) if !outcome.complete => Exit::Signal(signal),
+            _ if outcome.analysis.verdict.kind == VerdictKind::Inconclusive => Exit::Inconclusive,
+            _ => Exit::Fine,
+        })
+    }
+
+    fn tell(&self, context: &Context, store: &Store, outcome: &Outcome) -> anyhow::Result<()> {
+        let run = store.load(outcome.run)?;
+        let findings = Findings { run: &run, analysis: &outcome.analysis };
+        print(&findings, &self.format)?;
+        if !outcome.complete {
+            context.note("interrupted: everything was put back; the same command goes on with it");
+        }
+        context.note(&recorded(outcome.run, store.path()));
+        Ok(())
+    }
+}
+
+fn recorded(run: RunId, store: &Path) -> String {
+    format!("run {run} is recorded in {}: foreread runs show {run}", store.display())
+}
+
+/// Prints a run in the format asked for.
+pub fn print(findings: &Findings<'_>, format: &Format) -> anyhow::Result<()> {
+    if format.json {
+        output::print_json(&report::json(findings))
+    } else if format.csv {
+        output::with_stdout(|out| report::write_csv(findings, out))
+    } else if format.markdown {
+        output::print(&report::markdown(findings))
+    } else {
+        output::print(&report::terminal(findings, output::look()))
+    }
+}
+
+/// What a study needs from this process.
+fn environment(context: &Context, signals: &Signals) -> anyhow::Result<Environment> {
+    let program = std::env::current_exe().context("finding this program's own file")?;
+    Ok(Environment {
+        dirs: context.dirs.clone(),
+        root: context.root.clone(),
+        guard: GuardCommand { program: program.clone(), args: vec!["guard".into()] },
+        server: ServerCommand { program, args: vec!["vdisk".into(), "serve".into()] },
+        cancel: signals.flag().into(),
+    })
+}
+
+/// The workload of this name, or declared in this file.
+pub fn workload(word: &str) -> anyhow::Result<Workload> {
+    let file = word.contains('/') || word.ends_with(".toml");
+    if !file {
+        return Ok(Workload::named(word)?);
+    }
+    let text = std::fs::read_to_string(word)
+        .map_err(|error| Usage(format!("cannot read the workload file {word:?}: {error}")))?;
+    Workload::from_toml(&text).with_context(|| format!("in {word:?}"))
+}
+
+/// Streams are what read-ahead is for: random reads named beside them only show its price.
+fn planned(words: &[String]) -> anyhow::Result<Vec<PlannedWorkload>> {
+    let mut workloads: Vec<Workload> = Vec::new();
+    for word in words {
+        let workload = workload(word.trim())?;
+        if workloads.iter().any(|other| other.name == workload.name) {
+            return Err(Usage(format!("workload {:?} is named twice", workload.name)).into());
+        }
+        workloads.push(workload);
+    }
+    let random =
+        |workload: &Workload| matches!(workload.pattern, Pattern::Uniform | Pattern::Zipf { .. });
+    let streams = workloads.iter().any(|workload| !random(workload));
+    let plan = |workload: Workload| {
+        if streams && random(&workload) {
+            PlannedWorkload::price(workload)
+        } else {
+            PlannedWorkload::goal(workload)
+        }
+    };
+    Ok(workloads.into_iter().map(plan).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use study::Role;
+
+    use super::*;
+
+    fn roles(words: &[&str]) -> Vec<Role> {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        planned(&words).unwrap().iter().map(|planned| planned.role).collect()
+    }
+
+    #[test]
+    fn random_reads_are_a_price_beside_streams_and_a_goal_alone() {
+        assert_eq!(roles(&["seq-8", "rand-mmap"]), [Role::Goal, Role::Price]);
+        assert_eq!(roles(&["rand-mmap", "rand-pread"]), [Role::Goal, Role::Goal]);
+        assert_eq!(roles(&["mixed"]), [Role::Goal]);
+    }
+
+    #[test]
+    fn the_same_workload_twice_is_a_mistake() {
+        assert!(planned(&["seq-1".to_owned(), "seq-1".to_owned()]).is_err());
+    }
+}

@@ -1,0 +1,42 @@
+//! `foreread sweep`.
+
+use clap::Args;
+
+use super::Context;
+use super::dry_run::{Extent, dry_run};
+use super::study_options::StudyOptions;
+use crate::exit::Exit;
+
+const AFTER_HELP: &str = "\
+Examples:
+  foreread sweep /srv/data
+  foreread sweep /dev/sdb --vary read_ahead=128K,1M,8M --workload seq-1,seq-8 --repeats 5
+  foreread sweep virtual:hdd-2008,fs=ext4 --workload seq-1 --csv > hdd.csv
+  foreread sweep -n /srv/data                  print what would be done
+
+The trials run in random order, in blocks that hold each cell once, and each on a cold cache, which
+is checked. The table shows the median and half its 95 % interval. An interrupted sweep goes on
+when the same command is given again.";
+
+/// Measure every read-ahead setting of a grid under every workload
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Sweep {
+    #[command(flatten)]
+    options: StudyOptions,
+}
+
+impl Sweep {
+    pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        if self.options.dry_run {
+            return dry_run(&self.options.plan(context)?, Extent::Grid, context);
+        }
+        let fresh = self.options.fresh;
+        self.options.conduct(
+            context,
+            Box::new(move |plan, store, environment, shown| {
+                study::sweep(plan, fresh, store, environment, shown)
+            }),
+        )
+    }
+}

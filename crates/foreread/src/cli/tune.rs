@@ -1,0 +1,56 @@
+//! `foreread tune`.
+
+use std::time::Duration;
+
+use clap::Args;
+use study::Budget;
+
+use super::Context;
+use super::dry_run::{Extent, dry_run};
+use super::study_options::StudyOptions;
+use crate::exit::{Exit, Usage};
+
+const AFTER_HELP: &str = "\
+Examples:
+  foreread tune /srv/data
+  foreread tune /var/lib/postgresql --workload seq-8,mixed,rand-pread --budget 20
+  foreread tune virtual:raid10-2008,fs=xfs     no such array is needed
+  foreread tune -n /srv/data                   print what would be done
+
+It measures a few settings, fits latency and bandwidth to what it has seen, measures where that
+says the answer lies, and confirms it. --vary limits what may be tried. The verdict names the
+smallest setting with at least 80 % of the possible gain (conservative), the smallest that is not
+measurably below the best (full), and what each costs elsewhere; or it says that there is no
+measurable difference. It changes nothing for good.";
+
+/// Find the read-ahead that suits the target, in a few minutes
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Tune {
+    #[command(flatten)]
+    options: StudyOptions,
+    /// Minutes that the trials may take
+    #[arg(long, value_name = "MIN", default_value_t = 10.0)]
+    budget: f64,
+}
+
+impl Tune {
+    pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        if !(self.budget > 0.0 && self.budget <= 10_000.0) {
+            let usage = format!("--budget {}: give minutes, more than 0", self.budget);
+            return Err(Usage(usage).into());
+        }
+        let budget = Budget::minutes(self.budget);
+        if self.options.dry_run {
+            let time = Duration::from_secs_f64(self.budget * 60.0);
+            return dry_run(&self.options.plan(context)?, Extent::Budget(time), context);
+        }
+        let fresh = self.options.fresh;
+        self.options.conduct(
+            context,
+            Box::new(move |plan, store, environment, shown| {
+                study::tune(plan, budget, fresh, store, environment, shown)
+            }),
+        )
+    }
+}

@@ -1,0 +1,290 @@
+//! `foreread vdisk`.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+use report::clean::plain;
+use vdisk::{Config, Counters, DiskState, Lifetime, Listing, ServerCommand, VirtualDisk};
+
+use super::Context;
+use crate::exit::{Exit, Usage};
+use crate::output;
+use crate::signals::Signals;
+
+/// Make virtual disks for use with any program, look at them, remove them
+///
+/// A virtual disk is a real filesystem on a real block device; only the service times come from a
+/// model. It stays until it is removed. What is written to it is kept in memory.
+///
+///   foreread vdisk create raid10-2008,fs=xfs,size=8G --name old-array
+///   fio --directory=/run/foreread/vdisk/old-array/mnt …
+///   foreread vdisk show old-array --watch
+///   foreread vdisk remove old-array
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub struct Vdisk {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Make a virtual disk and mount it
+    Create {
+        /// The model (`foreread models` lists them) and what is to be different: fs=xfs, ext4,
+        /// ext3, btrfs or raw; size=8G; dilation=4 (times slower than the model) or auto; seed=1;
+        /// any key of the model
+        #[arg(value_name = "MODEL[,KEY=VALUE…]")]
+        words: String,
+        /// What to call it; default: the model's name with a number
+        #[arg(long)]
+        name: Option<String>,
+        /// Make nothing: print what would be made
+        #[arg(short = 'n', long)]
+        dry_run: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the virtual disks of this machine
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a virtual disk and what it counts
+    Show {
+        /// Its name
+        name: String,
+        /// Show it again each second, with what happened in that second
+        #[arg(short, long)]
+        watch: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Unmount and remove virtual disks, dead ones too
+    Remove {
+        /// Their names
+        #[arg(required_unless_present = "all", conflicts_with = "all")]
+        names: Vec<String>,
+        /// All of them
+        #[arg(long)]
+        all: bool,
+        /// Remove nothing: print what would be removed
+        #[arg(short = 'n', long)]
+        dry_run: bool,
+    },
+    #[command(hide = true)]
+    Serve {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<OsString>,
+    },
+}
+
+impl Vdisk {
+    pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        match self.action {
+            Action::Create { words, name, dry_run, json } => {
+                create(context, &words, name, dry_run, json)
+            }
+            Action::List { json } => list(context, json),
+            Action::Show { name, watch: true, json } => watch(context, &name, json),
+            Action::Show { name, watch: false, json } => {
+                let listing = vdisk::show(&context.dirs, &name)?;
+                if json {
+                    output::print_json(&listing)?
+                } else {
+                    output::print(&page(&listing))?
+                }
+                Ok(Exit::Fine)
+            }
+            Action::Remove { names, all, dry_run } => remove(context, names, all, dry_run),
+            Action::Serve { args } => {
+                vdisk::serve_main(args)?;
+                Ok(Exit::Fine)
+            }
+        }
+    }
+}
+
+fn create(
+    context: &Context,
+    words: &str,
+    name: Option<String>,
+    dry_run: bool,
+    json: bool,
+) -> anyhow::Result<Exit> {
+    let words = words.strip_prefix("virtual:").unwrap_or(words);
+    let mut config = Config::parse(words)?;
+    config.name = name;
+    if dry_run {
+        let (size, filesystem) = (config.size, config.filesystem);
+        output::print(&format!(
+            "would make a virtual disk of {size} with {filesystem}: {}\nundo: foreread vdisk \
+             remove NAME\n",
+            plain(&config.to_string())
+        ))?;
+        return Ok(Exit::Fine);
+    }
+    let program = std::env::current_exe().context("finding this program's own file")?;
+    let server = ServerCommand { program, args: vec!["vdisk".into(), "serve".into()] };
+    let disk = VirtualDisk::create(&context.dirs, config, &server, Lifetime::Kept)?;
+    if json {
+        output::print_json(disk.record())?;
+    } else {
+        output::print(&format!("{}\n", disk.target().display()))?;
+        context.note(&format!(
+            "virtual disk {} on {}, {} times slower than its model; remove it with: foreread vdisk \
+             remove {}",
+            disk.name(),
+            disk.device().display(),
+            disk.dilation(),
+            disk.name()
+        ));
+    }
+    Ok(Exit::Fine)
+}
+
+fn list(context: &Context, json: bool) -> anyhow::Result<Exit> {
+    let disks = vdisk::list(&context.dirs)?;
+    if json {
+        output::print_json(&serde_json::json!({
+            "schema_version": report::SCHEMA_VERSION,
+            "virtual_disks": disks,
+        }))?;
+    } else if disks.is_empty() {
+        context.note("no virtual disks: foreread vdisk create MODEL makes one");
+    } else {
+        let mut text = format!("{:<20} {:<10} {:<12} {}\n", "NAME", "STATE", "DEVICE", "MOUNTED");
+        for disk in &disks {
+            let record = disk.record.as_ref();
+            let device = record.map_or_else(String::new, |r| r.device.display().to_string());
+            let mounted = record.and_then(|r| r.mountpoint.as_ref());
+            let mounted = mounted.map_or_else(String::new, |path| path.display().to_string());
+            let line = format!(
+                "{:<20} {:<10} {device:<12} {mounted}",
+                plain(&disk.name),
+                state(disk.state)
+            );
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        output::print(&text)?;
+    }
+    Ok(Exit::Fine)
+}
+
+fn state(state: DiskState) -> &'static str {
+    match state {
+        DiskState::Unfinished => "unfinished",
+        DiskState::Serving => "serving",
+        DiskState::Dead => "dead",
+    }
+}
+
+/// Shows a disk each second until a signal comes or the disk goes.
+fn watch(context: &Context, name: &str, json: bool) -> anyhow::Result<Exit> {
+    let signals = Signals::listen().context("listening to signals")?;
+    let mut before: Option<Counters> = None;
+    loop {
+        let listing = vdisk::show(&context.dirs, name)?;
+        if json {
+            output::print_json_line(&listing)?;
+        } else {
+            let counters = listing.counters.as_ref();
+            output::print(&format!("{}\n", second(counters, before.as_ref())))?;
+        }
+        if listing.state != DiskState::Serving {
+            context.note(&format!("virtual disk {name} is {}", state(listing.state)));
+            return Ok(Exit::Failed);
+        }
+        before = listing.counters;
+        for _ in 0..10 {
+            if signals.cancelled() {
+                return Ok(Exit::Fine);
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
+
+/// What happened between two looks, or since the start at the first.
+fn second(now: Option<&Counters>, before: Option<&Counters>) -> String {
+    let Some(now) = now else { return "no counters".to_owned() };
+    let none = Counters::default();
+    let before = before.unwrap_or(&none);
+    let elapsed = now.elapsed.saturating_sub(before.elapsed).as_secs_f64();
+    if elapsed <= 0.0 {
+        return "counted anew".to_owned();
+    }
+    let requests = now.requests().saturating_sub(before.requests()) as f64 / elapsed;
+    let bytes = now.bytes().saturating_sub(before.bytes()).as_mib() / elapsed;
+    format!(
+        "{requests:>9.0} requests/s {bytes:>9.1} MiB/s  queue {:>3}  lateness p99 {}",
+        now.queue, now.lateness.p99
+    )
+}
+
+/// All about one disk.
+fn page(listing: &Listing) -> String {
+    let mut lines = vec![
+        ("name".to_owned(), plain(&listing.name)),
+        ("state".to_owned(), state(listing.state).to_owned()),
+    ];
+    let mut line = |name: &str, value: String| lines.push((name.to_owned(), value));
+    if let Some(record) = &listing.record {
+        line("model", plain(&record.words));
+        line("device", record.device.display().to_string());
+        if let Some(mountpoint) = &record.mountpoint {
+            line("mounted", mountpoint.display().to_string());
+        }
+        line("filesystem", record.filesystem.to_string());
+        line("size", record.size.to_string());
+        line("dilation", format!("{} times slower than its model", record.dilation));
+        line("seed", record.seed.to_string());
+        line("server", format!("process {}", record.pid));
+    }
+    if let Some(counters) = &listing.counters {
+        line("counted for", counters.elapsed.to_string());
+        line("reads", format!("{} ({})", counters.reads, counters.read_bytes));
+        line("writes", format!("{} ({})", counters.writes, counters.written_bytes));
+        let mean = counters.queue_mean;
+        line(
+            "queue",
+            format!("{} now, {mean:.1} mean, {} at most", counters.queue, counters.queue_max),
+        );
+        line("seek share", format!("{:.2}", counters.seek_share()));
+        line("cache hits", counters.cache_hits.to_string());
+        let late = counters.lateness;
+        line("lateness", format!("p50 {}, p99 {}, max {}", late.p50, late.p99, late.max));
+        line("memory used", counters.stored.to_string());
+    }
+    lines.into_iter().map(|(name, value)| format!("{name:<12} {value}\n")).collect()
+}
+
+fn remove(context: &Context, names: Vec<String>, all: bool, dry_run: bool) -> anyhow::Result<Exit> {
+    let known = vdisk::list(&context.dirs)?;
+    let names = if all { known.iter().map(|disk| disk.name.clone()).collect() } else { names };
+    if names.is_empty() {
+        context.note("no virtual disks to remove");
+    }
+    let mut first_error = None;
+    for name in names {
+        if dry_run {
+            if !known.iter().any(|disk| disk.name == name) {
+                return Err(Usage(format!("there is no virtual disk {name:?}")).into());
+            }
+            output::print(&format!("would remove {}\n", plain(&name)))?;
+            continue;
+        }
+        match vdisk::remove(&context.dirs, &name) {
+            Ok(()) => context.note(&format!("removed {}", plain(&name))),
+            Err(error) if first_error.is_none() => first_error = Some(error),
+            Err(error) => output::error(&error.into(), context.global.quiet),
+        }
+    }
+    first_error.map_or(Ok(Exit::Fine), |error| Err(error.into()))
+}

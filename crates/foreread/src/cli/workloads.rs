@@ -1,0 +1,115 @@
+//! `foreread workloads`.
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use workload::Workload;
+
+use crate::exit::Exit;
+use crate::output;
+
+/// List the workloads that a study can run, or show one as TOML
+///
+/// The standard suite covers the questions that people ask. To make a workload of your own, write
+/// the declaration of one that comes near to a file, change it, and give the file to --workload:
+///
+///   foreread workloads show seq-8 > mine.toml
+///   foreread sweep /srv/data --workload mine.toml
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment, args_conflicts_with_subcommands = true)]
+pub struct Workloads {
+    #[command(subcommand)]
+    action: Option<Action>,
+    #[command(flatten)]
+    list: List,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List the standard suite
+    List(List),
+    /// Show a workload's declaration in TOML
+    Show {
+        /// Its name, or a file with a declaration
+        workload: String,
+    },
+}
+
+#[derive(Debug, Args)]
+struct List {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// One workload in the list.
+#[derive(Serialize)]
+struct Line<'a> {
+    name: &'a str,
+    pattern: &'static str,
+    block_bytes: u64,
+    readers: u32,
+    streams: u32,
+    access: &'static str,
+    declaration_toml: String,
+}
+
+impl Workloads {
+    pub fn run(self) -> anyhow::Result<Exit> {
+        match self.action.unwrap_or(Action::List(self.list)) {
+            Action::List(List { json: true }) => print_json()?,
+            Action::List(_) => print_list()?,
+            Action::Show { workload } => {
+                let workload = super::study_options::workload(&workload)?;
+                output::print(&workload.to_toml())?;
+            }
+        }
+        Ok(Exit::Fine)
+    }
+}
+
+fn access(workload: &Workload) -> &'static str {
+    match workload.access {
+        workload::AccessMethod::Read => "read",
+        workload::AccessMethod::Mmap => "mmap",
+    }
+}
+
+fn print_json() -> anyhow::Result<()> {
+    let suite = Workload::suite();
+    let line = |workload| {
+        let workload: &Workload = workload;
+        Line {
+            name: &workload.name,
+            pattern: workload.pattern.name(),
+            block_bytes: workload.block.get(),
+            readers: workload.readers,
+            streams: workload.streams(),
+            access: access(workload),
+            declaration_toml: workload.to_toml(),
+        }
+    };
+    let lines: Vec<Line<'_>> = suite.iter().map(line).collect();
+    output::print_json(&serde_json::json!({
+        "schema_version": report::SCHEMA_VERSION,
+        "workloads": lines,
+    }))
+}
+
+fn print_list() -> anyhow::Result<()> {
+    let mut text = format!(
+        "{:<12} {:<12} {:>8} {:>8} {:>8}  {}\n",
+        "NAME", "PATTERN", "BLOCK", "READERS", "STREAMS", "BY"
+    );
+    for workload in Workload::suite() {
+        text.push_str(&format!(
+            "{:<12} {:<12} {:>8} {:>8} {:>8}  {}\n",
+            workload.name,
+            workload.pattern.name(),
+            workload.block,
+            workload.readers,
+            workload.streams(),
+            access(&workload),
+        ));
+    }
+    output::print(&text)
+}

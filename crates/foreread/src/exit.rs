@@ -1,0 +1,222 @@
+//! Exit codes, and which error gets which. docs/exit-codes.md tells users.
+
+use std::io;
+use std::process::ExitCode;
+
+use bench::BenchError;
+use host::HostError;
+use study::{StoreError, StudyError, TargetError};
+use tunables::TunableError;
+use vdisk::VdiskError;
+
+use crate::output::StdoutClosed;
+
+/// How the program ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// All is well.
+    Fine,
+    /// The operation failed.
+    Failed,
+    /// The command line makes no sense.
+    Usage,
+    /// A setting is not what it should be.
+    Drift,
+    /// Doing it could do harm, so it was not done.
+    Refused,
+    /// The measurements decide nothing.
+    Inconclusive,
+    /// This user or this machine cannot.
+    NotPossible,
+    /// Ended by this signal, after everything was put back.
+    Signal(i32),
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+/// An error of the command line that clap could not see.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Usage(pub String);
+
+impl Exit {
+    /// The number that the shell sees.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Fine => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Drift => 3,
+            Self::Refused => 4,
+            Self::Inconclusive => 5,
+            Self::NotPossible => 6,
+            Self::Signal(signal) => 128u8.saturating_add(u8::try_from(signal).unwrap_or(127)),
+        }
+    }
+
+    /// What an error means: the first error of the chain that has a meaning of its own decides.
+    pub fn of(error: &anyhow::Error) -> Self {
+        error.chain().find_map(Self::of_cause).unwrap_or(Self::Failed)
+    }
+
+    fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Self> {
+        if let Some(error) = cause.downcast_ref() {
+            return of_study(error);
+        }
+        if let Some(error) = cause.downcast_ref() {
+            return of_tunable(error);
+        }
+        if let Some(error) = cause.downcast_ref() {
+            return of_vdisk(error);
+        }
+        if let Some(error) = cause.downcast_ref() {
+            return of_host(error);
+        }
+        if let Some(error) = cause.downcast_ref() {
+            return of_bench(error);
+        }
+        if let Some(error) = cause.downcast_ref() {
+            return of_store(error);
+        }
+        if let Some(error) = cause.downcast_ref::<io::Error>() {
+            return of_io(error);
+        }
+        if cause.is::<StdoutClosed>() {
+            return Some(Self::Fine);
+        }
+        let usage = cause.is::<Usage>()
+            || cause.is::<TargetError>()
+            || cause.is::<model::SpecError>()
+            || cause.is::<workload::WorkloadError>()
+            || cause.is::<units::ParseUnitError>();
+        usage.then_some(Self::Usage)
+    }
+}
+
+fn of_study(error: &StudyError) -> Option<Exit> {
+    match error {
+        StudyError::Target(_) | StudyError::Plan(_) => Some(Exit::Usage),
+        StudyError::RunBusy { .. } => Some(Exit::Refused),
+        StudyError::Store(error) => of_store(error),
+        StudyError::Host(error) => of_host(error),
+        StudyError::Tunable(error) => of_tunable(error),
+        StudyError::Bench(error) => of_bench(error),
+        StudyError::VirtualDisk(error) => of_vdisk(error),
+        #[allow(unreachable_patterns)] // a further kind of error has its cause in the chain
+        _ => None,
+    }
+}
+
+fn of_store(error: &StoreError) -> Option<Exit> {
+    match error {
+        StoreError::NoRun { .. } => Some(Exit::Usage),
+        StoreError::TooNew { .. } => Some(Exit::NotPossible),
+        StoreError::InUse { .. } => Some(Exit::Refused),
+        StoreError::Io { source, .. } => of_io(source),
+        StoreError::Sqlite { .. } | StoreError::Corrupt { .. } => Some(Exit::Failed),
+    }
+}
+
+fn of_tunable(error: &TunableError) -> Option<Exit> {
+    match error {
+        TunableError::Unknown { .. }
+        | TunableError::Syntax { .. }
+        | TunableError::Amount { .. }
+        | TunableError::BelowPage { .. }
+        | TunableError::TooLarge { .. }
+        | TunableError::WrongSort { .. } => Some(Exit::Usage),
+        TunableError::Absent { .. } | TunableError::NotPermitted { .. } => Some(Exit::NotPossible),
+        TunableError::ChangedByOther { .. } | TunableError::DidNotStick { .. } => Some(Exit::Drift),
+        TunableError::Busy { .. } | TunableError::OwnerAlive { .. } => Some(Exit::Refused),
+        TunableError::Host(error) => of_host(error),
+        TunableError::Own { source, .. } => of_io(source),
+        _ => None,
+    }
+}
+
+fn of_vdisk(error: &VdiskError) -> Option<Exit> {
+    match error {
+        VdiskError::Unavailable(_) => Some(Exit::NotPossible),
+        VdiskError::Model(_)
+        | VdiskError::BadValue { .. }
+        | VdiskError::BadSize { .. }
+        | VdiskError::BadName { .. }
+        | VdiskError::NameTaken { .. }
+        | VdiskError::NoSuchDisk { .. } => Some(Exit::Usage),
+        VdiskError::Busy { .. } | VdiskError::Memory { .. } => Some(Exit::Refused),
+        _ => None,
+    }
+}
+
+fn of_host(error: &HostError) -> Option<Exit> {
+    match error {
+        HostError::NotFound { .. } | HostError::NotStorage { .. } => Some(Exit::Usage),
+        HostError::NoBackingDevice { .. } | HostError::NoBdi { .. } => Some(Exit::NotPossible),
+        HostError::Read { source, .. } => of_io(source),
+        _ => None,
+    }
+}
+
+fn of_bench(error: &BenchError) -> Option<Exit> {
+    match error {
+        BenchError::Workload(_)
+        | BenchError::BadOption { .. }
+        | BenchError::NotReadable { .. }
+        | BenchError::NotLaidOut { .. } => Some(Exit::Usage),
+        BenchError::ReadOnly { .. } => Some(Exit::NotPossible),
+        BenchError::Busy { .. } | BenchError::Foreign { .. } | BenchError::NoSpace { .. } => {
+            Some(Exit::Refused)
+        }
+        BenchError::Host(error) => of_host(error),
+        BenchError::Io { source, .. } | BenchError::Read { source, .. } => of_io(source),
+        _ => None,
+    }
+}
+
+/// What the system refused for want of a right is not possible; the rest has failed.
+fn of_io(error: &io::Error) -> Option<Exit> {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            Some(Exit::NotPossible)
+        }
+        _ => Some(Exit::Failed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_those_of_the_documentation() {
+        let documented = include_str!("../../../docs/exit-codes.md");
+        for exit in [
+            Exit::Fine,
+            Exit::Failed,
+            Exit::Usage,
+            Exit::Drift,
+            Exit::Refused,
+            Exit::Inconclusive,
+            Exit::NotPossible,
+            Exit::Signal(2),
+            Exit::Signal(15),
+        ] {
+            let row = format!("| {} |", exit.code());
+            assert!(documented.contains(&row), "{row} is not in docs/exit-codes.md");
+        }
+    }
+
+    #[test]
+    fn the_first_cause_with_a_meaning_decides() {
+        let missing_right = io::Error::from(io::ErrorKind::PermissionDenied);
+        let error = anyhow::Error::new(missing_right).context("creating the store");
+        assert_eq!(Exit::of(&error), Exit::NotPossible);
+        let error = anyhow::Error::new(TargetError::Empty).context("reading the target");
+        assert_eq!(Exit::of(&error), Exit::Usage);
+        assert_eq!(Exit::of(&anyhow::anyhow!("something")), Exit::Failed);
+    }
+}

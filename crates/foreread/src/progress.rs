@@ -1,0 +1,153 @@
+//! Shows on stderr what a study is doing: a bar on a terminal, a line now and then elsewhere.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use report::clean;
+use study::{Phase, Progress, Step};
+
+use crate::output::note;
+
+/// How often a line appears where there is no terminal.
+const LINE_EVERY: Duration = Duration::from_secs(20);
+
+/// Shows what a study is doing.
+pub struct Shown {
+    quiet: bool,
+    bar: Option<ProgressBar>,
+    last_line: Instant,
+}
+
+impl Shown {
+    /// Shows nothing at all if `quiet`.
+    pub fn new(quiet: bool) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        let bar = (!quiet && terminal).then(|| {
+            let bar = ProgressBar::new(0).with_style(style());
+            bar.enable_steady_tick(Duration::from_millis(200));
+            bar
+        });
+        Self { quiet, bar, last_line: Instant::now() }
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    /// A line that stays.
+    fn say(&self, text: &str) {
+        if self.quiet {
+            return;
+        }
+        match &self.bar {
+            Some(bar) => bar.suspend(|| note(text)),
+            None => note(text),
+        }
+    }
+
+    /// A line that the next one may replace.
+    fn state(&mut self, text: String) {
+        match &self.bar {
+            Some(bar) => bar.set_message(text),
+            None if !self.quiet && self.last_line.elapsed() >= LINE_EVERY => {
+                self.last_line = Instant::now();
+                note(&text);
+            }
+            None => {}
+        }
+    }
+
+    fn position(&self, done: u64, total: u64) {
+        if let Some(bar) = &self.bar {
+            bar.set_length(total);
+            bar.set_position(done);
+        }
+    }
+
+    fn phase(&mut self, phase: &Phase) {
+        let text = match phase {
+            Phase::Preparing => "looking at the target",
+            Phase::CreatingDisk => "making the virtual disk",
+            Phase::LayingOut => "laying out files",
+            Phase::Measuring => "measuring",
+            Phase::Restoring => "putting everything back",
+        };
+        self.position(0, 0);
+        match &self.bar {
+            Some(bar) => bar.set_message(text),
+            None => self.say(text),
+        }
+    }
+}
+
+impl Progress for Shown {
+    fn step(&mut self, step: &Step) {
+        match step {
+            Step::Phase(phase) => self.phase(phase),
+            Step::LaidOut { done, total } => {
+                self.position(*done, *total);
+                let mib = |bytes: u64| bytes >> 20;
+                self.state(format!("laying out files: {} of {} MiB", mib(*done), mib(*total)));
+            }
+            Step::Resumed { run, trials } => {
+                self.say(&format!("going on with run {run}: {trials} trials are done already"));
+            }
+            Step::TrialStarted { number, expected, settings, workload, eta } => {
+                self.position(number.saturating_sub(1) as u64, (*expected).max(*number) as u64);
+                let left = eta.map_or_else(String::new, |eta| format!(", {} left", rough(eta)));
+                let workload = clean::plain(workload);
+                self.state(format!("trial {number} of {expected}{left}: {workload}, {settings}"));
+            }
+            Step::TrialDone { number, settings, workload, figures } => {
+                self.position(*number as u64, *number as u64);
+                tracing::info!(
+                    number,
+                    %settings,
+                    workload,
+                    throughput_mib_s = figures.throughput_mib_s,
+                    amplification = figures.amplification,
+                    "trial done"
+                );
+            }
+            Step::TrialSpoiled { number, reasons, again } => {
+                let reasons = clean::plain(&reasons.join("; "));
+                let then = if *again { "it is repeated" } else { "it counts as disturbed" };
+                self.say(&format!("trial {number} was spoiled ({reasons}): {then}"));
+            }
+            Step::Note(text) => self.say(&format!("note: {}", clean::plain(text))),
+            #[allow(unreachable_patterns)] // a step that is not shown yet
+            _ => {}
+        }
+    }
+}
+
+fn style() -> ProgressStyle {
+    ProgressStyle::with_template("{spinner} {bar:24} {wide_msg}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+/// `3 min`, `40 s`: nobody wants to know it better.
+fn rough(time: Duration) -> String {
+    match time.as_secs() {
+        0..=90 => format!("{} s", time.as_secs().max(1)),
+        91..=5400 => format!("{} min", (time.as_secs() + 30) / 60),
+        _ => format!("{:.1} h", time.as_secs_f64() / 3600.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_left_is_rough() {
+        assert_eq!(rough(Duration::from_millis(10)), "1 s");
+        assert_eq!(rough(Duration::from_secs(90)), "90 s");
+        assert_eq!(rough(Duration::from_secs(200)), "3 min");
+        assert_eq!(rough(Duration::from_secs(9000)), "2.5 h");
+    }
+}
