@@ -1,6 +1,6 @@
 //! The mechanical drive: what every device promises, and what makes it a disk.
 
-use foreread_model::drive::{Drive, DriveError, DriveSpec, QueueOrder};
+use foreread_model::drive::{Drive, DriveError, DriveSpec, QueueOrder, ReadBefore};
 use foreread_model::{Completion, Device, Request, RequestId, RequestKind};
 use proptest::prelude::*;
 use units::{Bytes, Nanos};
@@ -207,7 +207,8 @@ fn small_disk() -> impl Strategy<Value = DriveSpec> {
             spec.store_and_forward = flags[0];
             spec.read_ahead_when_queued = flags[1];
             spec.read_ahead_at_least = Bytes::new(ahead / 2);
-            spec.read_on_arrival = flags[2];
+            spec.read_before = if flags[2] { ReadBefore::Track } else { ReadBefore::Passing };
+            spec.read_ahead_within_track = flags[0];
             spec.keep_delivered = flags[3];
             spec.queue_order = if flags[4] { QueueOrder::Fifo } else { QueueOrder::Nearest };
             spec.seek_curve = if flags[5] { vec![[1.0, track], [50.0, average]] } else { vec![] };

@@ -28,9 +28,10 @@ use crate::device::{Completion, Counters, Device, Request, RequestId, RequestKin
 use queue::{Command, Queue};
 use rotation::{Platter, Turns};
 use seek::SeekTime;
-use segments::{Lookup, ReadSpan, Segments};
+use segments::{Lead, Lookup, ReadSpan, Segments};
 use spec::nanos;
-pub use spec::{DriveSpec, QueueOrder};
+pub(crate) use spec::size_text;
+pub use spec::{DriveSpec, QueueOrder, ReadBefore};
 use write_back::WriteCache;
 
 /// Why a drive cannot be built.
@@ -61,6 +62,7 @@ struct Times {
     write: u64,
     streak: u64,
     settle: u64,
+    write_settle: u64,
     destage_delay: u64,
     jitter: f64,
     /// Nanoseconds per byte.
@@ -103,7 +105,8 @@ pub struct Drive {
     mechanism_free: u64,
     bus_free: u64,
     last_arrival: u64,
-    last_was_write: bool,
+    /// Where the last command ended, if it was a write.
+    write_end: Option<u64>,
     destaged_last: bool,
     pending: BinaryHeap<Reverse<(u64, u64, RequestId)>>,
     sequence: u64,
@@ -128,7 +131,8 @@ impl Drive {
             hit: nanos(spec.hit_overhead_ms.unwrap_or(spec.overhead_ms)),
             write: nanos(spec.write_overhead_ms.unwrap_or(spec.overhead_ms)),
             streak: nanos(spec.write_streak_ms),
-            settle: nanos(spec.write_settle_ms),
+            settle: nanos(spec.settle_ms),
+            write_settle: nanos(spec.write_settle_ms),
             destage_delay: nanos(spec.destage_delay_ms),
             jitter: spec.jitter_ms * 1e6,
             bus: 1e3 / spec.bus_mb_s,
@@ -151,7 +155,7 @@ impl Drive {
             mechanism_free: 0,
             bus_free: 0,
             last_arrival: 0,
-            last_was_write: false,
+            write_end: None,
             destaged_last: false,
             pending: BinaryHeap::new(),
             sequence: 0,
@@ -231,7 +235,6 @@ impl Drive {
                     self.flush = Some((request.id, self.after(self.times.write + extra)));
                 }
             }
-            self.last_was_write = request.kind == RequestKind::Write;
         }
     }
 
@@ -247,6 +250,7 @@ impl Drive {
     }
 
     fn admit_read(&mut self, request: Request, extra: u64) {
+        self.write_end = None;
         let (start, end) = self.span(request);
         let ready = self.after(self.times.hit + extra);
         if self.writes.covers(start, end) {
@@ -272,7 +276,7 @@ impl Drive {
                 }
             }
             Lookup::Beyond { segment } if undisturbed => {
-                self.segments.prolong(end, self.clock, &self.platter);
+                self.segments.prolong(segment, end, self.clock, &self.platter);
                 let at = self.segments.passes(end, &self.platter).unwrap_or(ready);
                 self.hit_under_the_head(request.id, segment, (start, end), ready, at);
                 self.read_on(segment, end);
@@ -302,8 +306,8 @@ impl Drive {
     /// on when half of what it had read is used up.
     fn read_on(&mut self, segment: usize, end: u64) {
         let ahead = self.spec.read_ahead.get();
-        let limit = end.saturating_add(ahead).min(self.spec.capacity.get());
-        if ahead == 0 || self.segments.prolong(limit, self.clock, &self.platter) {
+        let limit = self.ahead_of(end, ahead);
+        if ahead == 0 || self.segments.prolong(segment, limit, self.clock, &self.platter) {
             return;
         }
         if let Some(place) = self.segments.stop(self.clock, &self.platter) {
@@ -317,6 +321,16 @@ impl Drive {
             let since = self.after(self.platter.span(wait));
             self.segments.restart(segment, since, limit, &self.platter);
         }
+    }
+
+    /// How far to read on after `end`.
+    fn ahead_of(&self, end: u64, ahead: u64) -> u64 {
+        let limit = end.saturating_add(ahead).min(self.spec.capacity.get());
+        if !self.spec.read_ahead_within_track {
+            return limit;
+        }
+        let track = self.platter.turns(end).floor();
+        limit.min(self.platter.offset_at(track + 1.0)).max(end)
     }
 
     /// Sends `start..end` to the host: from `ready` on, and finished no sooner than `available`.
@@ -346,7 +360,9 @@ impl Drive {
     }
 
     fn admit_write(&mut self, request: Request, extra: u64) {
-        let streak = if self.last_was_write { self.times.streak } else { 0 };
+        let (start, end) = self.span(request);
+        let streak = if self.write_end == Some(start) { self.times.streak } else { 0 };
+        self.write_end = Some(end);
         let ready = self.after(self.times.write.saturating_sub(streak) + extra);
         if !self.writes.may_hold(request.length.get()) {
             return self.enqueue(request, ready);
@@ -396,8 +412,9 @@ impl Drive {
             let distance = self.platter.cylinder(place) - self.platter.cylinder(self.head);
             self.seek.time(distance.abs().max(1.0)) as u64
         };
-        if is_write && !here {
-            seek += self.times.settle;
+        if !here {
+            seek = seek.max(self.times.settle);
+            seek += if is_write { self.times.write_settle } else { 0 };
         }
         (seek, self.platter.wait_turns(place, self.clock.saturating_add(seek)))
     }
@@ -483,18 +500,14 @@ impl Drive {
 
     /// Enters a read and what the head reads before and after it into the cache.
     fn fill(&mut self, command: &Command, on_track: u64, begin: u64, waited: bool) {
-        let mut before = command.start;
-        if self.spec.read_on_arrival {
-            let landed = command.place - self.platter.turned(begin - on_track);
-            before = self.platter.offset_at(landed.max(command.place.floor())).min(before);
-        }
+        let lead = self.lead(command, on_track, begin);
         let ahead = if self.spec.read_ahead_when_queued || (!waited && self.queue.is_empty()) {
             self.spec.read_ahead.get()
         } else {
             0
         };
-        let limit = command.end.saturating_add(ahead).min(self.spec.capacity.get());
-        let span = ReadSpan { before, start: command.start, limit, since: begin };
+        let limit = self.ahead_of(command.end, ahead);
+        let span = ReadSpan { lead, start: command.start, limit, since: begin };
         let segment = self.segments.read(span, &self.platter);
         self.segments.deliver(segment, command.end);
         let forced = self.spec.read_ahead_at_least.get();
@@ -502,6 +515,25 @@ impl Drive {
             let until = command.end.saturating_add(forced).min(limit);
             let passed = self.segments.passes(until, &self.platter).unwrap_or(0);
             self.mechanism_free = self.mechanism_free.max(passed);
+        }
+    }
+
+    /// What the head, on the track at `on_track` and over the wanted data at `begin`, reads before
+    /// that.
+    fn lead(&self, command: &Command, on_track: u64, begin: u64) -> Lead {
+        let track = command.place.floor();
+        let landed = (command.place - self.platter.turned(begin - on_track)).max(track);
+        let offset_of = |place| self.platter.offset_at(place).min(command.start);
+        match self.spec.read_before {
+            ReadBefore::Nothing => Lead { passed: command.start, all: command.start, at: 0 },
+            ReadBefore::Passing => {
+                Lead { passed: offset_of(landed), all: offset_of(landed), at: 0 }
+            }
+            ReadBefore::Track => Lead {
+                passed: offset_of(landed),
+                all: offset_of(track),
+                at: on_track.saturating_add(self.platter.span(1.0)),
+            },
         }
     }
 

@@ -20,6 +20,16 @@ struct Reading {
     since: u64,
     from: Turns,
     limit: u64,
+    lead: Lead,
+}
+
+/// What goes into the cache of the track before the wanted data: from `passed` at once, from `all`
+/// when the platter has come round at `at`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Lead {
+    pub(super) passed: u64,
+    pub(super) all: u64,
+    pub(super) at: u64,
 }
 
 /// What the cache can do for a read.
@@ -66,6 +76,17 @@ impl Segments {
         }
     }
 
+    /// Where a segment starts at `time`.
+    fn start(&self, index: usize, time: u64) -> u64 {
+        let start = self.all[index].start;
+        match &self.reading {
+            Some(reading) if reading.segment == index && time >= reading.lead.at => {
+                start.min(reading.lead.all)
+            }
+            _ => start,
+        }
+    }
+
     fn time_of(&self, reading: &Reading, offset: u64, platter: &Platter) -> u64 {
         let turns = platter.turns(offset) - reading.from;
         reading.since.saturating_add(platter.span(turns))
@@ -76,11 +97,13 @@ impl Segments {
         for (index, segment) in self.all.iter().enumerate() {
             let reading = self.reading.as_ref().filter(|reading| reading.segment == index);
             let limit = reading.map_or(segment.end, |reading| reading.limit.max(segment.end));
-            if start < segment.start || start > limit || limit == segment.start {
+            let first =
+                reading.map_or(segment.start, |reading| reading.lead.all.min(segment.start));
+            if start < first || start > limit || limit == first {
                 continue;
             }
             let now = self.end(index, time, platter);
-            if start < segment.start.max(now.saturating_sub(self.size)) {
+            if start < self.start(index, time).max(now.saturating_sub(self.size)) {
                 continue;
             }
             if end <= now {
@@ -111,30 +134,38 @@ impl Segments {
         (0..self.all.len()).find(goes_on).or_else(oldest).unwrap_or(0)
     }
 
-    /// The head is on `start` at `since` and reads to `limit`; `before` is where it has been
-    /// reading from, if it began ahead of what was asked.
+    /// The head begins on a read; returns the segment that it reads into.
     pub(super) fn read(&mut self, span: ReadSpan, platter: &Platter) -> usize {
         self.stop(span.since, platter);
         let index = self.choose(span.start, span.since, platter);
         self.touch(index);
         let segment = &mut self.all[index];
         if segment.end == segment.start || !(segment.start..=segment.end).contains(&span.start) {
-            segment.start = span.before.min(span.start);
+            segment.start = span.lead.passed;
             segment.end = span.start;
         } else {
-            segment.start = segment.start.min(span.before);
+            segment.start = segment.start.min(span.lead.passed);
         }
         let from = platter.turns(span.start);
         let limit = span.limit.max(span.start);
-        self.reading = Some(Reading { segment: index, since: span.since, from, limit });
+        let ReadSpan { since, lead, .. } = span;
+        self.reading = Some(Reading { segment: index, since, from, limit, lead });
         index
     }
 
-    /// Lets the head read on to `limit`, if it has not stopped by `time`; returns whether it does.
-    pub(super) fn prolong(&mut self, limit: u64, time: u64, platter: &Platter) -> bool {
+    /// Lets the head read on to `limit`, if it is at this segment and has not stopped by `time`;
+    /// returns whether it reads on, here or for another segment.
+    pub(super) fn prolong(
+        &mut self,
+        segment: usize,
+        limit: u64,
+        time: u64,
+        platter: &Platter,
+    ) -> bool {
         let Some(reading) = self.reading.clone() else { return false };
         let goes_on = time < self.time_of(&reading, reading.limit, platter);
-        if let Some(reading) = self.reading.as_mut().filter(|_| goes_on) {
+        let here = goes_on && reading.segment == segment;
+        if let Some(reading) = self.reading.as_mut().filter(|_| here) {
             reading.limit = reading.limit.max(limit);
         }
         goes_on
@@ -144,7 +175,9 @@ impl Segments {
     pub(super) fn restart(&mut self, index: usize, since: u64, limit: u64, platter: &Platter) {
         let start = self.all[index].end;
         let from = platter.turns(start);
-        self.reading = Some(Reading { segment: index, since, from, limit: limit.max(start) });
+        let lead = Lead { passed: start, all: start, at: 0 };
+        let limit = limit.max(start);
+        self.reading = Some(Reading { segment: index, since, from, limit, lead });
     }
 
     /// The head is wanted elsewhere: what it has read by `time` is what there is. Returns where
@@ -152,17 +185,18 @@ impl Segments {
     pub(super) fn stop(&mut self, time: u64, platter: &Platter) -> Option<Turns> {
         let reading = self.reading.as_ref()?;
         let (index, begun) = (reading.segment, time >= reading.since);
-        let end = self.end(index, time, platter);
+        let (start, end) = (self.start(index, time), self.end(index, time, platter));
         self.reading = None;
         let segment = &mut self.all[index];
         segment.end = end;
-        segment.start = segment.start.max(end.saturating_sub(self.size));
+        segment.start = start.max(end.saturating_sub(self.size));
         begun.then(|| platter.turns(end))
     }
 
     /// When the head stops reading ahead by itself, if it is at it.
     pub(super) fn stops_at(&self, platter: &Platter) -> Option<u64> {
-        self.reading.as_ref().map(|reading| self.time_of(reading, reading.limit, platter))
+        let reading = self.reading.as_ref()?;
+        Some(self.time_of(reading, reading.limit, platter).max(reading.lead.at))
     }
 
     /// When the head, reading on, is past `offset`.
@@ -182,6 +216,10 @@ impl Segments {
             let segment = &mut self.all[index];
             segment.start = segment.start.max(end);
             segment.end = segment.end.max(segment.start);
+            if let Some(reading) = self.reading.as_mut().filter(|reading| reading.segment == index)
+            {
+                reading.lead.all = segment.start;
+            }
         }
     }
 
@@ -213,10 +251,10 @@ impl Segments {
     }
 }
 
-/// What the head reads from `since` on: `start..limit`, and already `before..start`.
+/// What the head reads from `since` on: `start..limit`, and what it read before.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReadSpan {
-    pub(super) before: u64,
+    pub(super) lead: Lead,
     pub(super) start: u64,
     pub(super) limit: u64,
     pub(super) since: u64,
@@ -232,7 +270,7 @@ mod tests {
 
     fn segments(keep_delivered: bool) -> Segments {
         let mut segments = Segments::new(4, 1 << 20, keep_delivered);
-        let span = ReadSpan { before: 0, start: 0, limit: 500_000, since: 1_000 };
+        let span = ReadSpan { lead: Lead::default(), start: 0, limit: 500_000, since: 1_000 };
         segments.read(span, &platter());
         segments
     }
@@ -270,7 +308,7 @@ mod tests {
     #[test]
     fn a_segment_holds_no_more_than_its_size() {
         let mut segments = Segments::new(2, 1 << 16, true);
-        let span = ReadSpan { before: 0, start: 0, limit: 1 << 20, since: 0 };
+        let span = ReadSpan { lead: Lead::default(), start: 0, limit: 1 << 20, since: 0 };
         segments.read(span, &platter());
         let late = 1_000_000_000;
         assert_eq!(segments.look(0, 4096, late, &platter()), Lookup::Miss);

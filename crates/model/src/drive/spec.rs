@@ -19,6 +19,19 @@ pub enum QueueOrder {
     Nearest,
 }
 
+/// What a drive reads of the track before the data that is wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReadBefore {
+    /// Nothing: it waits for the data.
+    #[default]
+    Nothing,
+    /// What passes from the moment when the head is on the track.
+    Passing,
+    /// That, and the rest of the track when it comes round, if nothing else is wanted by then.
+    Track,
+}
+
 /// A mechanical drive. Times are in milliseconds, rates in decimal MB/s, as data sheets give them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -46,6 +59,10 @@ pub struct DriveSpec {
     /// Tracks per cylinder, where `cylinders` is not known.
     #[serde(default = "default::heads")]
     pub heads: f64,
+    /// The least time to find the track again for an operation that does not go on where the last
+    /// one ended, even if the arm need not move.
+    #[serde(default)]
+    pub settle_ms: f64,
     /// Added to the seek before a write, which needs a steadier head.
     #[serde(default)]
     pub write_settle_ms: f64,
@@ -65,7 +82,8 @@ pub struct DriveSpec {
     /// unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_overhead_ms: Option<f64>,
-    /// Taken from `write_overhead_ms` if the last command was a write too.
+    /// Taken from `write_overhead_ms` if the write goes on where the last command, a write too,
+    /// ended.
     #[serde(default)]
     pub write_streak_ms: f64,
     /// The greatest extra of a command's overhead; each command draws its own, uniformly from
@@ -94,10 +112,12 @@ pub struct DriveSpec {
     /// With `read_ahead_when_queued`: what it reads ahead before it takes another command.
     #[serde(default, with = "size_text")]
     pub read_ahead_at_least: Bytes,
-    /// Whether the head reads from the moment it is on the track, so that what lies before the
-    /// wanted data on the same track is in the cache too.
+    /// Whether reading ahead ends with the track.
     #[serde(default)]
-    pub read_on_arrival: bool,
+    pub read_ahead_within_track: bool,
+    /// What of the track before the wanted data goes into the cache.
+    #[serde(default)]
+    pub read_before: ReadBefore,
     /// Whether data stays in the cache when the host has had it.
     #[serde(default = "default::yes")]
     pub keep_delivered: bool,
@@ -166,6 +186,7 @@ impl DriveSpec {
             seek_curve: Vec::new(),
             cylinders: None,
             heads: default::heads(),
+            settle_ms: 0.0,
             write_settle_ms: 0.0,
             outer_mb_s: edge_mb_s[0],
             inner_mb_s: edge_mb_s[1],
@@ -181,7 +202,8 @@ impl DriveSpec {
             read_ahead: default::read_ahead(),
             read_ahead_when_queued: false,
             read_ahead_at_least: Bytes::ZERO,
-            read_on_arrival: false,
+            read_ahead_within_track: false,
+            read_before: ReadBefore::default(),
             keep_delivered: true,
             write_cache: Bytes::ZERO,
             destage_delay_ms: default::destage_delay(),
@@ -193,7 +215,7 @@ impl DriveSpec {
 
     /// Says which value, if any, no drive can have. What passes can be built and never panics.
     pub fn validate(&self) -> Result<(), DriveError> {
-        let ranges: [(&'static str, f64, f64, f64); 16] = [
+        let ranges: [(&'static str, f64, f64, f64); 17] = [
             ("capacity", self.capacity.get() as f64, 1e6, 1e18),
             ("rpm", self.rpm, 60.0, 1e6),
             ("seek_track_ms", self.seek_track_ms, 0.0, 1e4),
@@ -201,6 +223,7 @@ impl DriveSpec {
             ("seek_full_ms", self.seek_full(), 0.0, 1e5),
             ("cylinders", self.cylinders.unwrap_or(1.0), 1.0, 1e9),
             ("heads", self.heads, 1.0, 1e4),
+            ("settle_ms", self.settle_ms, 0.0, 1e4),
             ("write_settle_ms", self.write_settle_ms, 0.0, 1e4),
             ("outer_mb_s", self.outer_mb_s, 1e-3, 1e6),
             ("inner_mb_s", self.inner_mb_s, 1e-3, self.outer_mb_s),

@@ -1,0 +1,45 @@
+//! A trace run through the model.
+//!
+//! The loop is closed, as it was when the trace was taken (and as DiskSim replays it): a request
+//! arrives one recorded gap after the completion before it, the model's own. Whatever the model
+//! gets wrong in one request, the next begins at the same turn of the platter after it.
+
+use rand_pcg::Pcg64Mcg;
+use rand_pcg::rand_core::{Rng, SeedableRng};
+use units::{Nanos, Sectors};
+
+use crate::device::{Device, Request, RequestId, RequestKind};
+use crate::drive::{Drive, DriveError, DriveSpec};
+
+use super::trace::TraceRequest;
+
+/// The model's service times in milliseconds.
+///
+/// Replay 0 is the trace as it was. The others draw out each gap by another part of a turn, which
+/// is as likely a trace: the gaps know nothing of the platter. They are for averaging the luck of
+/// the rotation out of a fit.
+pub fn replay(spec: &DriveSpec, seed: u64, trace: &[TraceRequest]) -> Result<Vec<f64>, DriveError> {
+    let mut drive = Drive::new(spec, seed)?;
+    let mut luck = Pcg64Mcg::seed_from_u64(seed);
+    let turn = if seed == 0 { 0.0 } else { 60e6 / spec.rpm };
+    let mut times = Vec::with_capacity(trace.len());
+    let mut done = Vec::new();
+    let mut now = Nanos::ZERO;
+    for (id, request) in (0..).zip(trace) {
+        let kind = if request.is_write { RequestKind::Write } else { RequestKind::Read };
+        let (offset, length) = (Sectors::new(request.start), Sectors::new(request.sectors));
+        let (offset, length) = (offset.to_bytes(), length.to_bytes());
+        drive.submit(now, Request { id: RequestId(id), kind, offset, length });
+        let arrival = now;
+        while done.is_empty() {
+            let Some(wake) = drive.next_wake() else { break };
+            drive.advance(wake, &mut done);
+        }
+        for completion in done.drain(..) {
+            times.push((completion.at - arrival).as_millis_f64());
+            let late = turn * (luck.next_u32() as f64 / u32::MAX as f64);
+            now = completion.at + Nanos::from_secs_f64((request.gap_us + late) / 1e6);
+        }
+    }
+    Ok(times)
+}

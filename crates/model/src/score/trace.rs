@@ -1,0 +1,119 @@
+//! Traces of real drives, as the DiskSim validation set has them.
+
+use std::borrow::Cow;
+use std::io::Read;
+
+use super::ScoreError;
+
+/// One request of a closed loop, with what it took.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TraceRequest {
+    /// Whether it wrote.
+    pub is_write: bool,
+    /// First block, in 512-byte sectors.
+    pub start: u64,
+    /// Length in sectors.
+    pub sectors: u64,
+    /// Measured service time in microseconds.
+    pub service_us: f64,
+    /// From its completion to the next arrival, in microseconds.
+    pub gap_us: f64,
+}
+
+/// The first bytes of a zstd frame.
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// The most text that a trace may unpack to: a hundred times the largest known.
+const LARGEST: u64 = 64 << 20;
+
+/// The text of a trace that may be packed with zstd, which its first bytes tell.
+///
+/// # Errors
+///
+/// If the packed data is broken, larger than 64 MiB, or the text is not UTF-8.
+pub fn unpack(trace: &[u8]) -> Result<Cow<'_, str>, ScoreError> {
+    if !trace.starts_with(&ZSTD) {
+        let text = std::str::from_utf8(trace).map_err(|_| ScoreError::NotText)?;
+        return Ok(Cow::Borrowed(text));
+    }
+    let broken = |why: String| ScoreError::Packed { why };
+    let decoder = ruzstd::decoding::StreamingDecoder::new(trace)
+        .map_err(|error| broken(error.to_string()))?;
+    let mut bytes = Vec::new();
+    let mut decoder = decoder.take(LARGEST + 1);
+    decoder.read_to_end(&mut bytes).map_err(|error| broken(error.to_string()))?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(broken(format!("unpacks to more than {} MiB", LARGEST >> 20)));
+    }
+    String::from_utf8(bytes).map(Cow::Owned).map_err(|_| ScoreError::NotText)
+}
+
+/// Reads the lines `R|W Hit|Miss BLOCK SECTORS SERVICE_US GAP_US`; the second word, what DiskSim
+/// thought of the cache, is left aside. Empty lines are skipped.
+///
+/// # Errors
+///
+/// With the number of the first line that is no request.
+pub fn parse_trace(text: &str) -> Result<Vec<TraceRequest>, ScoreError> {
+    let mut requests = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() {
+            continue;
+        }
+        let broken = |why: &str| ScoreError::TraceLine { line: index + 1, why: why.to_owned() };
+        requests.push(parse_request(line).map_err(broken)?);
+    }
+    Ok(requests)
+}
+
+fn parse_request(line: &str) -> Result<TraceRequest, &'static str> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let &[kind, _, start, sectors, service, gap] = words.as_slice() else {
+        return Err("expected six words: R or W, Hit or Miss, block, sectors, service us, gap us");
+    };
+    let is_write = match kind {
+        "R" | "r" => false,
+        "W" | "w" => true,
+        _ => return Err("the first word must be R or W"),
+    };
+    let span = |word: &str, what| {
+        let span = word.parse::<f64>().ok().filter(|span| (0.0..=1e10).contains(span));
+        span.ok_or(what)
+    };
+    let sectors = sectors.parse().ok().filter(|&sectors| (1..=1 << 22).contains(&sectors));
+    Ok(TraceRequest {
+        is_write,
+        start: start.parse().ok().filter(|&start| start < 1 << 48).ok_or("not a block number")?,
+        sectors: sectors.ok_or("not a length in sectors from 1 to 4194304")?,
+        service_us: span(service, "the service time must be from 0 to 1e10 microseconds")?,
+        gap_us: span(gap, "the gap must be from 0 to 1e10 microseconds")?,
+    })
+}
+
+/// Reads a measured seek curve: a title line, then `CYLINDERS, MILLISECONDS[, DEVIATION]`.
+/// Returns pairs of distance and time.
+///
+/// # Errors
+///
+/// With the number of the first line that is no point, or if there is no point at all.
+pub fn parse_seek(text: &str) -> Result<Vec<[f64; 2]>, ScoreError> {
+    let mut points = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim();
+        let is_title = points.is_empty() && line.starts_with(|first: char| first.is_alphabetic());
+        if line.is_empty() || line.starts_with('#') || is_title {
+            continue;
+        }
+        let mut words = line.split(',').map(str::trim);
+        let mut number = |limit: f64| {
+            let number = words.next().and_then(|word| word.parse::<f64>().ok());
+            number.filter(|number| (0.0..=limit).contains(number))
+        };
+        match (number(1e9), number(1e4)) {
+            (Some(distance), Some(time)) => points.push([distance, time]),
+            _ => return Err(ScoreError::SeekLine { line: index + 1 }),
+        }
+    }
+    if points.is_empty() { Err(ScoreError::NoSeekPoints) } else { Ok(points) }
+}
