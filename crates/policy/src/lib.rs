@@ -7,6 +7,7 @@
 //! - [`Policy`] is the contract of an algorithm, [`Cache`] what it may ask and order.
 //! - [`cache`] is a page cache of folios and marks, with the kernel's walk over it; [`read`] and
 //!   [`Mapping`] lead read calls and faults through a policy and a cache.
+//! - [`REGISTRY`] has every algorithm by name; [`build`] makes one from `NAME[,KEY=VALUE…]`.
 //! - [`golden`] replays sequences whose decisions were recorded on a real kernel.
 
 pub mod algorithm;
@@ -16,11 +17,16 @@ mod mapping;
 mod page;
 mod policy;
 mod reader;
+mod registry;
 
 pub use cache::{
     Cache, DeviceLimits, FileCache, FileShape, Fill, Memory, PageTree, Submission, Trigger,
+    Upcoming,
 };
 pub use mapping::Mapping;
 pub use page::{Extent, Folio, Page};
-pub use policy::{Advice, Call, FileId, MapAdvice, Method, Outcome, Policy, StreamId, Touch};
+pub use policy::{
+    Advice, Call, Eviction, FileId, MapAdvice, Method, Outcome, Policy, StreamId, Touch,
+};
 pub use reader::read;
+pub use registry::{Entry, Parameter, PolicyError, REGISTRY, Settings, build, named};

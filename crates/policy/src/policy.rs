@@ -67,6 +67,15 @@ pub enum Outcome {
     Missed,
 }
 
+/// What a policy says of a page that is about to leave the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Eviction {
+    /// It may go.
+    Release,
+    /// It deserves a second chance.
+    Retain,
+}
+
 /// What an application says of an open file (`posix_fadvise`, `readahead`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
@@ -113,8 +122,11 @@ pub trait Policy: Send {
     /// A read call that read anything is over; `position` is the byte after its last.
     fn end(&mut self, _stream: StreamId, _position: Bytes) {}
 
-    /// A page leaves the cache; `used`: it was asked for since it was read.
-    fn evict(&mut self, _file: FileId, _page: Page, _used: bool) {}
+    /// A page is about to leave the cache; `used`: it was asked for since it was read. Whoever
+    /// owns the cache may let a policy keep it for another round.
+    fn evict(&mut self, _file: FileId, _page: Page, _used: bool) -> Eviction {
+        Eviction::Release
+    }
 
     /// The application gives advice.
     fn advise(&mut self, _cache: &mut dyn Cache, _stream: StreamId, _advice: Advice) {}

@@ -6,17 +6,23 @@
 
 use units::{Bytes, Pages};
 
-use super::window::{following, initial, largest};
+use super::linux::{MapMisses, following, force, initial, largest};
 use crate::cache::{Cache, Fill, PAGE, Submission, Trigger, folio_order};
 use crate::page::{Extent, Folio, Page};
 use crate::policy::{Advice, FileId, MapAdvice, Method, Policy, StreamId, Table, Touch};
+use crate::registry::Entry;
 
-/// Faults of a mapping may miss this much oftener than hit before read-around stops.
-const LOTS_OF_MISSES: u16 = 100;
+/// This algorithm's line in the registry.
+pub const ENTRY: Entry = Entry {
+    name: "linux-6.18",
+    summary: "Linux 6.12 to 6.18: one window for each open file, marks, large folios",
+    source: "mm/readahead.c, mm/filemap.c, mm/fadvise.c of Linux 6.18; recorded decisions",
+    parameters: &[],
+    build: |_| Ok(Box::new(Linux618::new())),
+};
+
 /// The order of a huge page (one PMD of 4 KiB pages).
 const HUGE_ORDER: u8 = 9;
-/// Reads that are ordered, not guessed, go out in pieces of 2 MiB.
-const FORCED_PIECE: u64 = (2 << 20) / PAGE.bytes().get();
 
 /// The read-ahead state of an open file (`struct file_ra_state`).
 #[derive(Clone, Debug, Default)]
@@ -27,14 +33,14 @@ struct OpenFile {
     order: u8,
     /// The largest window, copied from the bdi when the file was opened or last advised.
     ra_pages: u64,
-    mmap_miss: u16,
+    mmap_miss: MapMisses,
     /// The byte after the last one of the call before.
     previous: Option<Bytes>,
     /// FMODE_RANDOM.
     random: bool,
 }
 
-/// Linux 6.18.
+/// Linux 6.18: see the module.
 #[derive(Clone, Debug, Default)]
 pub struct Linux618 {
     files: Table<OpenFile>,
@@ -57,10 +63,10 @@ impl OpenFile {
         let pages = Pages::new(request);
         cache.trace(Trigger::Sync { index: page, request: pages, previous: self.previous });
         if self.ra_pages == 0 || cache.congested() {
-            return self.force(cache, page, 1);
+            return force(cache, page, 1, self.ra_pages);
         }
         if self.random {
-            return self.force(cache, page, request);
+            return force(cache, page, request, self.ra_pages);
         }
         let index = page.get();
         let max = self.window(cache, request);
@@ -74,7 +80,8 @@ impl OpenFile {
             let miss = cache.prev_miss(Page::new(index - 1), Pages::new(max));
             let mut behind = miss.map_or(index, |miss| index - 1 - miss.get());
             if behind <= request {
-                return cache.submit(Submission::plain(page, pages));
+                cache.submit(Submission::plain(page, pages));
+                return;
             }
             if miss.is_none() {
                 behind *= 2;
@@ -135,19 +142,6 @@ impl OpenFile {
         cache.submit(window);
     }
 
-    /// `force_page_cache_ra`: what was asked for, cut off silently at the larger of window and
-    /// device request.
-    fn force(&self, cache: &mut dyn Cache, page: Page, request: u64) {
-        let mut left = request.min(self.ra_pages.max(cache.limits().max_request.get()));
-        let mut at = page;
-        while left > 0 {
-            let piece = Pages::new(left.min(FORCED_PIECE));
-            cache.submit(Submission::plain(at, piece));
-            at = at.plus(piece);
-            left -= piece.get();
-        }
-    }
-
     /// `do_sync_mmap_readahead`: a fault on a page that is not cached.
     fn fault(&mut self, cache: &mut dyn Cache, page: Page, advice: MapAdvice) {
         if advice.huge {
@@ -159,8 +153,7 @@ impl OpenFile {
         if advice.sequential {
             return self.sync(cache, page, self.ra_pages);
         }
-        self.mmap_miss = self.mmap_miss.saturating_add(1).min(LOTS_OF_MISSES * 10);
-        if self.mmap_miss > LOTS_OF_MISSES {
+        if !self.mmap_miss.worth_reading_around() {
             return;
         }
         self.start = page.get().saturating_sub(self.ra_pages / 2);
@@ -212,8 +205,7 @@ impl Policy for Linux618 {
         if let Some(file) = self.files.get(stream.0)
             && (around || file.ra_pages > 0)
         {
-            let hits = u16::try_from(pages.get()).unwrap_or(u16::MAX);
-            file.mmap_miss = file.mmap_miss.saturating_sub(hits);
+            file.mmap_miss.hit(pages);
         }
     }
 
@@ -232,7 +224,7 @@ impl Policy for Linux618 {
             Advice::Random => file.random = true,
             Advice::WillNeed(Extent { start, pages }) => {
                 cache.trace(Trigger::Direct);
-                file.force(cache, start, pages.get());
+                force(cache, start, pages.get(), file.ra_pages);
             }
         }
     }

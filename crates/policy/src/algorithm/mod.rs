@@ -1,4 +1,10 @@
 //! The algorithms, one file each.
 
+pub mod fixed;
+mod linux;
 pub mod linux_6_18;
-mod window;
+pub mod linux_legacy;
+pub mod linux_on_demand;
+pub mod none;
+#[cfg(test)]
+pub(crate) mod testing;

@@ -298,6 +298,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
         #[test]
         fn gliding_does_not_change_the_walk(
             folios in prop::collection::vec((0u64..160, 0u8..=9), 0..120),

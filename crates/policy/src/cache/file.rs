@@ -78,8 +78,8 @@ impl Cache for FileCache {
         self.tree.prev_miss(from, max)
     }
 
-    fn submit(&mut self, window: Submission) {
-        self.fill(&window);
+    fn submit(&mut self, window: Submission) -> Pages {
+        self.fill(&window).pages()
     }
 
     fn set_mark(&mut self, page: Page) {

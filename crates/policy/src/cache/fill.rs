@@ -17,6 +17,13 @@ pub struct Filled {
     pub plain: Option<Extent>,
 }
 
+impl Filled {
+    /// How many pages are to be read.
+    pub fn pages(&self) -> Pages {
+        self.batches.iter().map(|batch| batch.pages).sum()
+    }
+}
+
 /// The order that folios of a window get: what the policy wished for, within the file's limit and
 /// the window's size; `None` where the file may have single pages only.
 pub fn folio_order(wished: u8, window: Pages, limit: Option<u8>) -> Option<u8> {

@@ -110,6 +110,17 @@ pub struct Memory {
     pub pending: Pages,
 }
 
+/// What a reader will ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Upcoming {
+    /// It does not know itself.
+    Unknown,
+    /// This page.
+    Page(Page),
+    /// Nothing: it will be done by then.
+    End,
+}
+
 /// One file's page cache as policies see it: they ask, submit and mark, and cannot remove anything.
 ///
 /// [`Cache::next_miss`] and [`Cache::prev_miss`] answer as the kernel's walk does, quirk included,
@@ -134,8 +145,9 @@ pub trait Cache {
     /// `max`; `None` where all are cached down to page 0.
     fn prev_miss(&self, from: Page, max: Pages) -> Option<Page>;
 
-    /// Has a window read. Pages that are cached are left alone.
-    fn submit(&mut self, window: Submission);
+    /// Has a window read, and says how many pages of it were not cached yet: the others are left
+    /// alone.
+    fn submit(&mut self, window: Submission) -> Pages;
 
     /// Reads a page that its reader needs and no policy asked for.
     fn demand(&mut self, page: Page) {
@@ -190,9 +202,9 @@ pub trait Cache {
         Pages::new(u64::MAX)
     }
 
-    /// The page that the reader will ask for as its `nth` from now (0 is the next), where the
-    /// reader is one that knows: a database's scan. `None`: it does not know or is done.
-    fn upcoming(&self, _nth: u64) -> Option<Page> {
-        None
+    /// The `nth` page from now (0 is the next) at which the reader will begin a call, where it is
+    /// one that knows: a database's scan.
+    fn upcoming(&self, _nth: u64) -> Upcoming {
+        Upcoming::Unknown
     }
 }

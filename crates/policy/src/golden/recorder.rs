@@ -137,16 +137,18 @@ impl Cache for Recorder {
         self.file.prev_miss(from, max)
     }
 
-    fn submit(&mut self, window: Submission) {
+    fn submit(&mut self, window: Submission) -> Pages {
         let (start, lookahead) = (window.start.get(), window.lookahead.get());
         if let Fill::Folios { order } = window.fill {
             let (size, order) = (window.pages.get(), u64::from(order));
             self.note(window.start, Submitted::Order { start, size, async_size: lookahead, order });
         }
-        if let Some(plain) = self.file.fill(&window).plain {
+        let filled = self.file.fill(&window);
+        if let Some(plain) = filled.plain {
             let (start, pages) = (plain.start.get(), plain.pages.get());
             self.note(plain.start, Submitted::Plain { start, pages, lookahead });
         }
+        filled.pages()
     }
 
     fn demand(&mut self, page: Page) {

@@ -1,4 +1,15 @@
-//! Window sizes of Linux since 2.6.23, in pages.
+//! What all of Linux's algorithms since 2.6.23 share. Sizes are in pages.
+
+use units::Pages;
+
+use crate::cache::{Cache, PAGE, Submission};
+use crate::page::Page;
+
+/// Faults of a mapping may miss this much oftener than hit before read-around stops
+/// (MMAP_LOTSAMISS).
+const LOTS_OF_MISSES: u16 = 100;
+/// Reads that are ordered, not guessed, go out in pieces of 2 MiB.
+const FORCED_PIECE: u64 = (2 << 20) / PAGE.bytes().get();
 
 /// The first window of a stream whose read asks for `request` pages: four times as much for small
 /// requests, twice for larger ones, `max` beyond that.
@@ -31,6 +42,42 @@ pub(super) fn largest(request: u64, read_ahead: u64, max_request: u64) -> u64 {
         request.min(max_request)
     } else {
         read_ahead
+    }
+}
+
+/// `force_page_cache_ra`: reads what was asked for, cut off silently at the larger of the window
+/// and one request to the device.
+pub(super) fn force(cache: &mut dyn Cache, page: Page, request: u64, read_ahead: u64) {
+    let limit = read_ahead.max(cache.limits().max_request.get());
+    force_all(cache, page, request.min(limit));
+}
+
+/// The same without the limit, as kernels before 4.10 have it.
+pub(super) fn force_all(cache: &mut dyn Cache, page: Page, request: u64) {
+    let mut left = request.min(cache.file_pages().get().saturating_sub(page.get()));
+    let mut at = page;
+    while left > 0 {
+        let piece = Pages::new(left.min(FORCED_PIECE));
+        cache.submit(Submission::plain(at, piece));
+        at = at.plus(piece);
+        left -= piece.get();
+    }
+}
+
+/// Counts by how much the faults of an open file's mappings miss oftener than hit (`mmap_miss`).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct MapMisses(u16);
+
+impl MapMisses {
+    /// Counts a miss; whether reading around it is still worth while.
+    pub(super) fn worth_reading_around(&mut self) -> bool {
+        self.0 = self.0.saturating_add(1).min(LOTS_OF_MISSES * 10);
+        self.0 <= LOTS_OF_MISSES
+    }
+
+    /// Counts hits.
+    pub(super) fn hit(&mut self, pages: Pages) {
+        self.0 = self.0.saturating_sub(u16::try_from(pages.get()).unwrap_or(u16::MAX));
     }
 }
 

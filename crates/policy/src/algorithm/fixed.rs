@@ -1,0 +1,64 @@
+//! A fixed number of blocks in every request, whatever the call asks for: the reader of the 2002
+//! experiment, which read 1 to n blocks a request in one and in four processes.
+
+use units::Pages;
+
+use crate::cache::{Cache, Submission};
+use crate::policy::{FileId, Policy, StreamId, Touch};
+use crate::registry::{Entry, Parameter};
+
+/// This algorithm's line in the registry.
+pub const ENTRY: Entry = Entry {
+    name: "fixed",
+    summary: "a fixed number of blocks in every request, without looking ahead",
+    source: "the blocks-per-request experiment of 2002",
+    parameters: &[
+        Parameter { name: "blocks", summary: "blocks of each request", default: "8" },
+        Parameter { name: "block", summary: "the size of a block", default: "4K" },
+    ],
+    build: |settings| {
+        let blocks = settings.count("blocks", 1, 1 << 20)?;
+        Ok(Box::new(Fixed::new(Pages::new(blocks * settings.pages("block")?))))
+    },
+};
+
+/// Requests of a fixed size: see the module.
+#[derive(Clone, Copy, Debug)]
+pub struct Fixed {
+    pages: Pages,
+}
+
+impl Fixed {
+    /// Requests of this many pages; a call that asks for more is not cut.
+    pub const fn new(pages: Pages) -> Self {
+        Self { pages }
+    }
+}
+
+impl Policy for Fixed {
+    fn open(&mut self, _cache: &mut dyn Cache, _stream: StreamId, _file: FileId) {}
+
+    fn miss(&mut self, cache: &mut dyn Cache, touch: Touch) {
+        cache.submit(Submission::plain(touch.page, touch.request.max(self.pages)));
+    }
+
+    fn close(&mut self, _cache: &mut dyn Cache, _stream: StreamId) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::testing::Bench;
+
+    #[test]
+    fn a_scan_asks_once_for_each_block_of_requests() {
+        let mut bench = Bench::new(Fixed::new(Pages::new(8)), 20);
+        let all: Vec<_> = (0..20).flat_map(|page| bench.read(page, 1)).collect();
+        assert_eq!(all, [(0, 8), (8, 8), (16, 4)]);
+    }
+
+    #[test]
+    fn a_larger_call_is_not_cut() {
+        assert_eq!(Bench::new(Fixed::new(Pages::new(8)), 100).read(0, 30), [(0, 30)]);
+    }
+}
