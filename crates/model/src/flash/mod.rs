@@ -1,10 +1,10 @@
 //! Flash: dies that each work on their own, and one link that they share.
 //!
-//! A read waits for the controller's command slot, then for the firmware, then for each die that
-//! holds a part of it, then for the link. Writes go to a buffer and are programmed behind the
+//! A read takes the link for its command, then waits for the firmware, then for each die that
+//! holds a part of it, then for the link again. Writes go to a buffer and are programmed behind the
 //! host's back; a die that programs cannot read, which is where the slow reads of a busy drive
 //! come from. One read alone takes `firmware + die + transfer`; many are bounded by
-//! `dies / read`, `1 / command` or the link, whichever is least.
+//! `dies / read` or by the link, whichever is less.
 
 mod spec;
 
@@ -64,7 +64,6 @@ pub struct Flash {
     active: usize,
     /// Requests for which it has no place yet.
     outside: VecDeque<Request>,
-    command_free: Nanos,
     link_free: Nanos,
     dies: Vec<Nanos>,
     buffer: WriteBuffer,
@@ -108,7 +107,6 @@ impl Flash {
             commands: Slots::new(),
             active: 0,
             outside: VecDeque::new(),
-            command_free: Nanos::ZERO,
             link_free: Nanos::ZERO,
             dies: vec![Nanos::ZERO; spec.dies],
             buffer: WriteBuffer::default(),
@@ -154,8 +152,8 @@ impl Flash {
         let (offset, length) = request.extent(self.spec.capacity);
         let slot = self.commands.insert(Command { request, offset, length, pages_left: 0 });
         self.active += 1;
-        self.command_free = after(self.command_free.max(at), Nanos::new(self.times.command));
-        let decoded = after(self.command_free, Nanos::new(self.times.firmware));
+        self.link_free = after(self.link_free.max(at), Nanos::new(self.times.command));
+        let decoded = after(self.link_free, Nanos::new(self.times.firmware));
         self.agenda.push(decoded, Event::Decoded(slot));
     }
 

@@ -28,7 +28,7 @@ pub struct FlashSpec {
     pub program_us: f64,
     /// What the firmware adds to each command, beside other commands.
     pub firmware_us: f64,
-    /// What each command takes of the link or of the firmware's attention, one after another.
+    /// What each command takes of the link, beside its data.
     #[serde(default = "default::command")]
     pub command_us: f64,
     /// Rate of the link to the host.
@@ -83,7 +83,7 @@ impl FlashSpec {
     pub(crate) fn peak(&self) -> Peak {
         let dies = self.dies as f64 / (self.read_us * 1e-6).max(1e-9);
         let throughput = (self.link_mb_s * 1e6).min(dies * self.page.get() as f64);
-        let commands = 1e6 / self.command_us.max(1e-3);
+        let commands = 1e6 / (self.command_us + 4096.0 / self.link_mb_s);
         Peak::new(throughput, dies.min(commands))
     }
 }
