@@ -205,7 +205,9 @@ mod tests {
         }
 
         #[test]
-        fn any_numbers_are_read_without_panic(numbers in prop::collection::vec(any::<u64>(), 0..20)) {
+        fn any_numbers_are_read_without_panic(
+            numbers in prop::collection::vec(any::<u64>(), 0..20)
+        ) {
             let words: Vec<String> = numbers.iter().map(u64::to_string).collect();
             let stat = words.join(" ").parse::<BlockStat>();
             prop_assert_eq!(stat.is_ok(), numbers.len() >= 11);

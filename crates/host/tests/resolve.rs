@@ -271,7 +271,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_mount_table_is_survived(table in "([0-9:/a-z\\\\, -]{0,30} ){0,9}- [a-z0-9 /\\\\=,]{0,30}\n") {
+    fn any_mount_table_is_survived(
+        table in "([0-9:/a-z\\\\, -]{0,30} ){0,9}- [a-z0-9 /\\\\=,]{0,30}\n"
+    ) {
         let tree = Tree::new();
         let root = tree.root();
         tree.file("proc/self/mountinfo", &table);

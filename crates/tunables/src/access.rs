@@ -129,13 +129,14 @@ mod tests {
         let (_dir, root) = tree("128\n");
         let path = root.path("/sys/class/bdi/8:0/read_ahead_kb");
         fs::remove_file(&path).expect("gone");
-        // The kernel takes a 0 here for its default, and gives that back.
-        std::os::unix::fs::symlink("/proc/thread-self/timerslack_ns", &path).expect("a link");
+        // The kernel gives back in hexadecimal digits what it is given here.
+        std::os::unix::fs::symlink("/proc/self/coredump_filter", &path).expect("a link");
         let tunable = find("read_ahead").expect("it");
-        let error = write(&root, tunable, &site(), &Bytes::ZERO.into()).expect_err("another value");
+        let error =
+            write(&root, tunable, &site(), &Bytes::from_kib(16).into()).expect_err("another");
         assert!(matches!(&error, TunableError::DidNotStick { .. }), "{error}");
         let text = error.to_string();
-        assert!(text.contains("set to 0 B but reads back as "), "{text}");
+        assert!(text.contains("set to 16 KiB but reads back as 10 KiB"), "{text}");
     }
 
     #[test]

@@ -101,13 +101,13 @@ fn a_change_is_in_the_journal_before_it_is_made() {
 #[test]
 fn a_value_that_does_not_stick_is_not_left_behind() {
     let (dir, stage) = machine();
-    // The kernel takes a 0 here for its default, and gives that back.
-    replace_value(&dir, "/proc/thread-self/timerslack_ns");
+    // The kernel gives back in hexadecimal digits what it is given here.
+    replace_value(&dir, "/proc/self/coredump_filter");
+    stage.set_by_hand(7);
     let mut tenure = begin(&stage).expect("a tenure");
-    let before = stage.value();
-    let refused = set(&mut tenure, 0).expect_err("another value");
+    let refused = set(&mut tenure, 16).expect_err("another value");
     assert!(matches!(refused, TunableError::DidNotStick { .. }), "{refused}");
-    assert_eq!(stage.value(), before);
+    assert_eq!(stage.value(), kib(7));
     assert_eq!(outcomes(&tenure.restore().expect("seen to")), [Outcome::AlreadySo]);
 }
 
