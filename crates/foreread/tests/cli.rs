@@ -1,0 +1,248 @@
+//! The command line as a person meets it. Nothing here needs root or changes anything.
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+/// A scratch directory and the program at work in it.
+struct Scratch(tempfile::TempDir);
+
+impl Scratch {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn foreread(&self, words: &str) -> Command {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("foreread"));
+        command
+            .env("FOREREAD_STATE_DIR", self.0.path().join("state"))
+            .env("FOREREAD_RUNTIME_DIR", self.0.path().join("runtime"))
+            .env_remove("FOREREAD_STORE")
+            .env_remove("FOREREAD_LOG")
+            .current_dir(self.0.path())
+            .args(words.split(' ').filter(|word| !word.is_empty()));
+        command
+    }
+
+    fn file(&self, name: &str, text: &str) {
+        std::fs::write(self.0.path().join(name), text).unwrap();
+    }
+}
+
+/// Runs it and gives the exit code, stdout and stderr.
+#[track_caller]
+fn run(command: &mut Command) -> (i32, String, String) {
+    let output = command.output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+/// Checks that it ends with `code`, says each of `words` on stderr and nothing on stdout.
+#[track_caller]
+fn refuses(words: &str, code: i32, said: &[&str]) {
+    let scratch = Scratch::new();
+    let (found, stdout, stderr) = run(&mut scratch.foreread(words));
+    assert_eq!(found, code, "{words}: {stderr}");
+    assert_eq!(stdout, "", "{words}");
+    for word in said {
+        assert!(stderr.contains(word), "{words}: {word:?} is not in:\n{stderr}");
+    }
+    let errors = stderr.lines().filter(|line| line.starts_with("error: ")).count();
+    assert_eq!(errors, 1, "{words}: one clear line, not\n{stderr}");
+}
+
+#[test]
+fn unitless_and_senseless_sizes_are_refused_with_a_hint() {
+    refuses("sweep -n / --vary read_ahead=128", 2, &["no unit", "128K", "256s"]);
+    refuses("sweep -n / --vary read_ahead=-4K", 2, &["-4K"]);
+    refuses("sweep -n / --vary read_ahead=3K", 2, &["less than a memory page"]);
+    refuses("sweep -n / --vary read_ahead=1MB", 2, &["MB", "write K, M or G"]);
+    refuses("sweep -n / --vary read_ahead=", 2, &["read_ahead"]);
+    refuses("sweep -n / --vary readahed=4K", 2, &["readahed", "did you mean"]);
+    refuses("sweep -n / --size 100", 2, &["no unit"]);
+    refuses("sweep -n / --duration 2", 2, &["no unit"]);
+    refuses("sweep -n / --duration 0s", 2, &["--duration"]);
+    refuses("sweep -n / --repeats 0", 2, &["--repeats"]);
+    refuses("tune -n / --budget 0", 2, &["--budget"]);
+    refuses("tune -n / --budget nan", 2, &["--budget"]);
+}
+
+#[test]
+fn mistyped_names_get_the_nearest_one() {
+    refuses("tune -n virtual:raid10-208", 2, &["raid10-2008"]);
+    refuses("tune virtual:raid10-208", 2, &["raid10-2008"]);
+    refuses("tune -n virtual:raid10-2008,chnk=1M", 2, &["chunk"]);
+    refuses("tune -n virtual:raid10-2008,fs=zfs", 2, &["xfs"]);
+    refuses("sweep -n / --workload seq8", 2, &["seq-8"]);
+    refuses("workloads show rand-pred", 2, &["rand-pread"]);
+    refuses("models show raid10", 2, &["raid10-2008"]);
+    refuses("swep /", 2, &["sweep"]);
+}
+
+#[test]
+fn targets_that_are_none_are_refused_before_anything_is_done() {
+    refuses("tune -n no/such/directory", 2, &["no/such/directory"]);
+    refuses("tune -n sim:raid10-2008", 2, &["virtual:raid10-2008"]);
+    refuses("tune -n /proc", 6, &["/proc"]);
+    refuses("tune -n /dev/null", 2, &["/dev/null"]);
+    refuses("tune", 2, &["TARGET"]);
+}
+
+#[test]
+fn one_format_at_a_time() {
+    refuses("runs --json --csv", 2, &["--json", "--csv"]);
+    refuses("sweep -n / --markdown --json", 2, &["--markdown"]);
+    refuses("runs -q -v", 2, &["--quiet"]);
+}
+
+#[test]
+fn a_run_that_is_not_there_is_a_usage_error() {
+    refuses("runs show 7", 2, &["no run"]);
+    refuses("runs show seven", 2, &["no run"]);
+    refuses("vdisk show nosuch", 2, &["nosuch"]);
+    refuses("vdisk remove nosuch", 2, &["nosuch"]);
+    refuses("vdisk remove", 2, &["NAMES"]);
+}
+
+#[test]
+fn an_empty_record_is_no_error() {
+    let scratch = Scratch::new();
+    for words in ["runs", "runs list", "vdisk list", "rollback", "vdisk remove --all"] {
+        let (code, stdout, stderr) = run(&mut scratch.foreread(words));
+        assert_eq!((code, stdout.as_str()), (0, ""), "{words}: {stderr}");
+        assert!(!stderr.is_empty(), "{words} says that there is nothing");
+    }
+    let (_, _, stderr) = run(&mut scratch.foreread("runs --quiet"));
+    assert_eq!(stderr, "");
+}
+
+#[test]
+fn every_verb_has_help_with_what_it_is_for() {
+    let scratch = Scratch::new();
+    for verb in [
+        "",
+        "sweep",
+        "tune",
+        "runs",
+        "runs show",
+        "models",
+        "models show",
+        "workloads",
+        "vdisk",
+        "vdisk create",
+        "rollback",
+        "completions",
+    ] {
+        let (code, stdout, stderr) = run(&mut scratch.foreread(&format!("{verb} --help")));
+        assert_eq!((code, stderr.as_str()), (0, ""), "{verb}");
+        assert!(stdout.contains("Usage: foreread"), "{verb}");
+        let widest = stdout.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(widest <= 100, "{verb}: a line of {widest} columns");
+    }
+    let (_, help, _) = run(&mut scratch.foreread("--help"));
+    assert!(help.contains("Examples:") && help.contains("Exit codes:"));
+    assert!(!help.contains("guard"), "the guard is nobody's verb");
+}
+
+#[test]
+fn every_model_is_listed_explained_and_read_back() {
+    let scratch = Scratch::new();
+    let (_, list, _) = run(&mut scratch.foreread("models list --json"));
+    let list: Value = serde_json::from_str(&list).unwrap();
+    let models = list["models"].as_array().unwrap();
+    assert!(models.len() >= 12, "{}", models.len());
+    for model in models {
+        let name = model["name"].as_str().unwrap();
+        let (code, toml, stderr) = run(&mut scratch.foreread(&format!("models show {name}")));
+        assert_eq!(code, 0, "{name}: {stderr}");
+        scratch.file("own.toml", &toml);
+        let (code, again, stderr) = run(&mut scratch.foreread("models show ./own.toml --json"));
+        assert_eq!(code, 0, "{name}: {stderr}");
+        let again: Value = serde_json::from_str(&again).unwrap();
+        assert_eq!(again["name"], name, "what is shown can be loaded");
+    }
+}
+
+#[test]
+fn every_workload_is_listed_and_its_declaration_can_be_used() {
+    let scratch = Scratch::new();
+    let (_, list, _) = run(&mut scratch.foreread("workloads --json"));
+    let list: Value = serde_json::from_str(&list).unwrap();
+    let names: Vec<&str> =
+        list["workloads"].as_array().unwrap().iter().map(|w| w["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["seq-1", "seq-8", "rand-pread", "rand-mmap", "mixed", "stride"]);
+    for name in names {
+        let (_, toml, _) = run(&mut scratch.foreread(&format!("workloads show {name}")));
+        scratch.file("own.toml", &toml);
+        let (code, again, _) = run(&mut scratch.foreread("workloads show own.toml"));
+        assert_eq!((code, again), (0, toml), "{name}");
+    }
+}
+
+#[test]
+fn a_broken_workload_file_is_named() {
+    let scratch = Scratch::new();
+    scratch.file("broken.toml", "name = 1\n");
+    let (code, _, stderr) = run(&mut scratch.foreread("sweep -n / --workload broken.toml"));
+    assert_eq!(code, 2);
+    assert!(stderr.contains("broken.toml"), "{stderr}");
+    let (code, _, stderr) = run(&mut scratch.foreread("sweep -n / --workload gone.toml"));
+    assert_eq!(code, 2);
+    assert!(stderr.contains("gone.toml"), "{stderr}");
+}
+
+#[test]
+fn a_dry_run_prints_the_plan_for_a_disk_that_need_not_exist() {
+    let scratch = Scratch::new();
+    let words = "sweep -n virtual:hdd-2008,fs=ext4,dilation=1 --workload seq-1 --repeats 3 \
+                 --vary read_ahead=4K,128K,256s";
+    let (code, stdout, stderr) = run(&mut scratch.foreread(words));
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stdout.contains("hdd-2008") && stdout.contains("nothing to undo"), "{stdout}");
+    assert!(stdout.contains("2 values of read-ahead × 1 workloads, 3 repeats"), "{stdout}");
+    assert!(!scratch.0.path().join("state").exists(), "nothing is made, not even the record");
+}
+
+#[test]
+fn a_reader_who_leaves_is_no_error() {
+    let scratch = Scratch::new();
+    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin!("foreread"))
+        .args(["completions", "zsh"])
+        .current_dir(scratch.0.path())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+}
+
+#[test]
+fn no_colour_where_nobody_sees_it() {
+    let scratch = Scratch::new();
+    let (_, _, stderr) = run(&mut scratch.foreread("tune -n nosuch"));
+    assert!(!stderr.contains('\u{1b}'), "{stderr:?}");
+    let (_, _, stderr) = run(scratch.foreread("swep").env("NO_COLOR", "1"));
+    assert!(!stderr.contains('\u{1b}'), "{stderr:?}");
+}
+
+#[test]
+fn a_hostile_name_reaches_no_terminal() {
+    let scratch = Scratch::new();
+    let mut command = scratch.foreread("tune -n");
+    command.arg("no\u{1b}[2Jsuch\nthing");
+    let (code, _, stderr) = run(&mut command);
+    assert_eq!(code, 2);
+    assert!(!stderr.contains('\u{1b}') && stderr.lines().count() == 1, "{stderr:?}");
+}
+
+#[test]
+fn completions_know_the_verbs() {
+    let scratch = Scratch::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let (code, script, _) = run(&mut scratch.foreread(&format!("completions {shell}")));
+        assert_eq!(code, 0);
+        assert!(script.contains("sweep") && script.contains("rollback"), "{shell}");
+    }
+}
