@@ -40,6 +40,12 @@ impl Lock {
         }
     }
 
+    /// Frees the lock at once, for all who hold it. Without this it is free when the last duplicate
+    /// is closed, and a child that another thread is just starting has one until its `exec`.
+    pub fn release(self) -> io::Result<()> {
+        flock(self.file.as_fd(), FlockOperation::Unlock).map_err(io::Error::from)
+    }
+
     /// The locked file, to write in it or to hand the lock to a child.
     pub fn file(&self) -> &File {
         &self.file
@@ -73,6 +79,16 @@ mod tests {
         assert!(Lock::try_take(&path).expect("a file").is_none(), "the duplicate holds it");
         drop(heir);
         Lock::take(&path).expect("a free lock");
+    }
+
+    #[test]
+    fn a_lock_released_is_free_for_all() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("lock");
+        let lock = Lock::take(&path).expect("a free lock");
+        let _heir = lock.file().try_clone().expect("a duplicate");
+        lock.release().expect("released");
+        assert!(Lock::try_take(&path).expect("a file").is_some());
     }
 
     #[test]

@@ -84,12 +84,16 @@ fn roll_back_one(dirs: &Dirs, root: &Root, replay: &Replay) -> Result<Vec<Undone
         let (journal, pid) = (replay.path.clone(), header.owner.pid);
         return Err(TunableError::OwnerAlive { journal, pid });
     }
-    let _lock = bdi_lock::take(dirs, &header.site.bdi)?;
+    let lock = bdi_lock::take(dirs, &header.site.bdi)?;
     // The guard had the lock until now, and may have done the work.
-    match load(&replay.path)? {
-        Some(replay) => put_back(root, &replay),
-        None => Ok(Vec::new()),
-    }
+    let undone = match load(&replay.path) {
+        Ok(Some(replay)) => put_back(root, &replay),
+        Ok(None) => Ok(Vec::new()),
+        Err(error) => Err(error.into()),
+    };
+    // If this fails, it is free when the file is closed, which is now.
+    let _ = lock.release();
+    undone
 }
 
 /// Reads a journal; `None` if it has been removed meanwhile.

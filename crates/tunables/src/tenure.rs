@@ -6,7 +6,7 @@ use std::path::Path;
 use host::{Dirs, Root, Storage, page_size};
 use sys::lock::Lock;
 
-use crate::access::{read, write};
+use crate::access::{check_writable, read, write};
 use crate::guard::Guard;
 use crate::journal::{Change, Entry, Header, Journal, Owner, VERSION, unix_ms};
 use crate::restore::put_back;
@@ -26,7 +26,8 @@ pub struct Tenure {
     inherited: Vec<Undone>,
     /// `None` once it has been dismissed.
     guard: Option<Guard>,
-    _lock: Lock,
+    /// `None` once it has been released.
+    lock: Option<Lock>,
 }
 
 impl Tenure {
@@ -51,13 +52,14 @@ impl Tenure {
         let guard = match Guard::start(guard, journal.path(), &lock) {
             Ok(guard) => Some(guard),
             Err(error) => {
-                // Nothing has been changed: the reason for stopping is the guard, not this.
+                // Nothing has been changed: the reason for stopping is the guard, not these.
                 let _ = journal.remove();
+                let _ = lock.release();
                 return Err(error);
             }
         };
         let (root, set) = (root.clone(), BTreeMap::new());
-        Ok(Self { root, site, journal, changes: 0, set, inherited, guard, _lock: lock })
+        Ok(Self { root, site, journal, changes: 0, set, inherited, guard, lock: Some(lock) })
     }
 
     /// What was left by dead runs and undone at the beginning.
@@ -95,6 +97,8 @@ impl Tenure {
             });
         }
         if old == value {
+            // Nothing to write; but whoever may not should hear so before he relies on it.
+            check_writable(&self.root, tunable, &self.site)?;
             return Ok(value);
         }
         if let Some(guard) = &mut self.guard {
@@ -137,6 +141,10 @@ impl Tenure {
         match undone {
             Ok(_) => guard.dismiss(),
             Err(_) => guard.abandon(),
+        }
+        if let Some(lock) = self.lock.take() {
+            // If this fails, it is free when the file is closed, which is now.
+            let _ = lock.release();
         }
         undone
     }

@@ -97,7 +97,8 @@ impl Stage {
         let lock = self.dirs().runtime.join(format!("lock/bdi-{}.lock", self.bdi));
         if lock.exists() {
             wait_until("the lock is free", || {
-                Lock::try_take(&lock).expect("a lock file").is_some()
+                let taken = Lock::try_take(&lock).expect("a lock file");
+                taken.is_some_and(|lock| lock.release().is_ok())
             });
         }
     }
