@@ -1,6 +1,6 @@
 //! Latency histograms that can be stored.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use hdrhistogram::Histogram;
 use serde::de::Error as _;
@@ -18,7 +18,7 @@ const BUCKET_BITS: u32 = 10;
 ///
 /// It is stored as one line of text, `bucket+count` for each bucket in use, each bucket as the
 /// distance from the one before: a few kilobytes for a hundred thousand latencies.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct LatencyHistogram(Histogram<u64>);
 
 impl LatencyHistogram {
@@ -93,6 +93,18 @@ fn value_in(bucket: u64) -> Option<u64> {
     let shift = (bucket >> BUCKET_BITS).saturating_sub(1);
     let within = bucket - (shift << BUCKET_BITS);
     (shift < 64 - u64::from(BUCKET_BITS)).then(|| within << shift)
+}
+
+/// Shows what a person may want to know; most of the thousands of buckets are empty.
+impl fmt::Debug for LatencyHistogram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("LatencyHistogram");
+        shown.field("count", &self.count());
+        for (name, q) in [("p50", 0.5), ("p99", 0.99), ("max", 1.0)] {
+            shown.field(name, &self.quantile(q).unwrap_or_default());
+        }
+        shown.finish()
+    }
 }
 
 impl Default for LatencyHistogram {
