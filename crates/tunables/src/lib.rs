@@ -29,7 +29,7 @@ pub use journal::{Change, Header, Journal, JournalError, Owner};
 pub use registry::{Checked, REGISTRY, Site, Tunable, find};
 pub use replay::{Open, Replay};
 pub use restore::{Outcome, Undone};
-pub use rollback::{Rollback, Which, rollback};
+pub use rollback::{Rollback, Which, rollback, rollback_preview};
 pub use setting::{Setting, Settings};
 pub use tenure::Tenure;
 pub use value::Value;

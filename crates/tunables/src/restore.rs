@@ -37,10 +37,25 @@ pub struct Undone {
     pub bdi: BdiId,
     /// The tunable's name.
     pub tunable: &'static str,
+    /// Its file.
+    pub file: PathBuf,
     /// The value before the run.
     pub original: Value,
-    /// What came of it.
+    /// What came of it, or in a preview would come.
     pub outcome: Outcome,
+}
+
+impl Undone {
+    fn new(replay: &Replay, header: &Header, open: &Open, outcome: Outcome) -> Self {
+        Self {
+            journal: replay.path.clone(),
+            bdi: header.site.bdi.clone(),
+            tunable: open.tunable.name(),
+            file: open.tunable.file(&header.site),
+            original: open.original.clone(),
+            outcome,
+        }
+    }
 }
 
 /// One line for people: `read_ahead of bdi 8:0 is 128 KiB again`.
@@ -77,8 +92,7 @@ pub(crate) fn put_back(root: &Root, replay: &Replay) -> Result<Vec<Undone>, Tuna
             let settled =
                 Settled { tunable: tunable.to_owned(), outcome: outcome.clone(), unix_ms };
             journal.append(&Entry::Undone(settled))?;
-            let (journal, bdi) = (replay.path.clone(), header.site.bdi.clone());
-            Ok(Undone { journal, bdi, tunable, original: open.original.clone(), outcome })
+            Ok(Undone::new(replay, header, open, outcome))
         });
         match settled {
             Ok(one) => undone.push(one),
@@ -94,6 +108,15 @@ pub(crate) fn put_back(root: &Root, replay: &Replay) -> Result<Vec<Undone>, Tuna
     }
 }
 
+/// What [`put_back`] would do, without doing it.
+pub(crate) fn preview(root: &Root, replay: &Replay) -> Result<Vec<Undone>, TunableError> {
+    let Some(header) = &replay.header else { return Ok(Vec::new()) };
+    let judged = in_order(&replay.open)
+        .into_iter()
+        .map(|open| Ok(Undone::new(replay, header, open, judge(root, header, open)?)));
+    judged.collect()
+}
+
 /// Last changed, first undone; but what others overwrite comes after them.
 fn in_order(open: &[Open]) -> Vec<&Open> {
     let mut order: Vec<&Open> = open.iter().rev().collect();
@@ -102,6 +125,19 @@ fn in_order(open: &[Open]) -> Vec<&Open> {
 }
 
 fn put_back_one(root: &Root, header: &Header, open: &Open) -> Result<Outcome, TunableError> {
+    let outcome = judge(root, header, open)?;
+    if outcome != Outcome::Restored {
+        return Ok(outcome);
+    }
+    match write(root, open.tunable, &header.site, &open.original) {
+        Ok(_) => Ok(Outcome::Restored),
+        Err(TunableError::Absent { .. }) => Ok(Outcome::DeviceGone),
+        Err(error) => Err(error),
+    }
+}
+
+/// What should come of undoing a change, as things are.
+fn judge(root: &Root, header: &Header, open: &Open) -> Result<Outcome, TunableError> {
     let site = &header.site;
     let same_boot = header.owner.is_of_this_boot();
     if !header.identity.is_same(&Identity::of(root, site), same_boot) {
@@ -115,12 +151,6 @@ fn put_back_one(root: &Root, header: &Header, open: &Open) -> Result<Outcome, Tu
     if present == open.original {
         return Ok(Outcome::AlreadySo);
     }
-    if !open.ours.contains(&present) {
-        return Ok(Outcome::LeftAlone { present });
-    }
-    match write(root, open.tunable, site, &open.original) {
-        Ok(_) => Ok(Outcome::Restored),
-        Err(TunableError::Absent { .. }) => Ok(Outcome::DeviceGone),
-        Err(error) => Err(error),
-    }
+    let ours = open.ours.contains(&present);
+    Ok(if ours { Outcome::Restored } else { Outcome::LeftAlone { present } })
 }

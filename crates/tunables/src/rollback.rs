@@ -6,7 +6,7 @@ use std::path::Path;
 use host::{BdiId, Dirs, Root};
 
 use crate::journal::list;
-use crate::restore::put_back;
+use crate::restore::{preview, put_back};
 use crate::{JournalError, Replay, TunableError, Undone, bdi_lock};
 
 /// Which journals to undo.
@@ -41,6 +41,22 @@ impl Rollback {
 /// Puts back what runs that are dead have left changed, the latest run first. May be called again
 /// at any time: what was put back is in no journal any more.
 pub fn rollback(dirs: &Dirs, root: &Root, which: &Which) -> Result<Rollback, TunableError> {
+    for_each(dirs, which, |replay| roll_back_one(dirs, root, replay))
+}
+
+/// What [`rollback`] would do now, without doing it: the outcomes are those that would come.
+pub fn rollback_preview(dirs: &Dirs, root: &Root, which: &Which) -> Result<Rollback, TunableError> {
+    for_each(dirs, which, |replay| {
+        refuse_living(replay)?;
+        preview(root, replay)
+    })
+}
+
+fn for_each(
+    dirs: &Dirs,
+    which: &Which,
+    undo: impl Fn(&Replay) -> Result<Vec<Undone>, TunableError>,
+) -> Result<Rollback, TunableError> {
     let journals = list(dirs)?;
     if let Which::Journal(name) = which
         && !journals.iter().any(|path| is_named(path, which))
@@ -50,9 +66,7 @@ pub fn rollback(dirs: &Dirs, root: &Root, which: &Which) -> Result<Rollback, Tun
     let mut result = Rollback::default();
     for path in journals.iter().rev().filter(|path| is_named(path, which)) {
         match load(path) {
-            Ok(Some(replay)) if is_at(&replay, which) => {
-                result.take(roll_back_one(dirs, root, &replay));
-            }
+            Ok(Some(replay)) if is_at(&replay, which) => result.take(undo(&replay)),
             Ok(_) => {}
             Err(error) => result.take(Err(error.into())),
         }
@@ -80,10 +94,7 @@ fn roll_back_one(dirs: &Dirs, root: &Root, replay: &Replay) -> Result<Vec<Undone
         // Its first line is not finished: a run that is just beginning, or one that died there.
         return Ok(Vec::new());
     };
-    if header.owner.is_alive()? {
-        let (journal, pid) = (replay.path.clone(), header.owner.pid);
-        return Err(TunableError::OwnerAlive { journal, pid });
-    }
+    refuse_living(replay)?;
     let lock = bdi_lock::take(dirs, &header.site.bdi)?;
     // The guard had the lock until now, and may have done the work.
     let undone = match load(&replay.path) {
@@ -94,6 +105,16 @@ fn roll_back_one(dirs: &Dirs, root: &Root, replay: &Replay) -> Result<Vec<Undone
     // If this fails, it is free when the file is closed, which is now.
     let _ = lock.release();
     undone
+}
+
+fn refuse_living(replay: &Replay) -> Result<(), TunableError> {
+    match &replay.header {
+        Some(header) if header.owner.is_alive()? => {
+            let (journal, pid) = (replay.path.clone(), header.owner.pid);
+            Err(TunableError::OwnerAlive { journal, pid })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Reads a journal; `None` if it has been removed meanwhile.

@@ -9,6 +9,7 @@ use std::process::Stdio;
 
 use foreread_tunables::{
     GuardCommand, Outcome, Settings, Tenure, TunableError, Undone, Value, Which, find, rollback,
+    rollback_preview,
 };
 use host::{HostError, Storage, resolve};
 use rustix::process::{Pid, Signal, kill_process};
@@ -194,6 +195,10 @@ fn a_rollback_puts_back_what_the_guard_could_not() {
     power_cut(&stage);
     // The helper may just have been at any value.
     stage.set_by_hand(4);
+    let would = rollback_preview(&stage.dirs(), &stage.root(), &Which::All).expect("looked at");
+    assert_eq!(outcomes(&would.undone), [Outcome::Restored]);
+    assert_eq!(would.undone[0].file, Path::new("/sys/class/bdi/8:0/read_ahead_kb"));
+    assert_eq!(stage.value(), kib(4), "only looked at");
     let result = rollback(&stage.dirs(), &stage.root(), &Which::All).expect("rolled back");
     assert_eq!(outcomes(&result.undone), [Outcome::Restored], "{result:?}");
     assert_eq!(stage.value(), kib(128));
