@@ -6,7 +6,7 @@ use units::Pages;
 
 use crate::cache::Cache;
 use crate::page::{Extent, Page};
-use crate::policy::{MapAdvice, Method, Policy, StreamId, Touch};
+use crate::policy::{MapAdvice, Method, Outcome, Policy, StreamId, Touch};
 
 /// The pages that a fault maps along with its own: an aligned 64 KiB (`fault_around_bytes`).
 const AROUND: u64 = 16;
@@ -93,6 +93,7 @@ impl Mapping {
         let one = Pages::new(1);
         let method = Method::Fault(area.advice);
         let touch = Touch { stream: self.stream, page, request: one, method };
+        let mut outcome = Outcome::Hit;
         match cache.folio(page) {
             Some(folio) => {
                 if !area.advice.random {
@@ -103,12 +104,17 @@ impl Mapping {
                 }
             }
             None => {
+                outcome = Outcome::Missed;
                 policy.miss(cache, touch);
                 if cache.folio(page).is_none() {
                     cache.demand(page);
                 }
             }
         }
+        if policy.watches() {
+            policy.access(cache, touch, outcome);
+        }
+        cache.set_used(Extent::new(page, one));
         // The fault is taken again once the read is over; now it maps what came with it, and
         // passes over a mark.
         self.map_around(policy, cache, area, page);

@@ -3,7 +3,7 @@
 use units::{Bytes, Pages};
 
 use crate::cache::{Cache, PAGE};
-use crate::page::Page;
+use crate::page::{Extent, Page};
 use crate::policy::{Call, Method, Outcome, Policy, StreamId, Touch};
 
 /// Runs one read call of `stream` through its policy and cache, and says how much it delivers.
@@ -46,14 +46,15 @@ fn step(policy: &mut dyn Policy, cache: &mut dyn Cache, touch: Touch, end: Page)
         let at = Touch { page: folio.head, request: beyond.since(folio.head), ..touch };
         policy.mark(cache, at, folio);
     }
-    if !policy.watches() {
-        return folio.end();
+    let used = Extent::new(touch.page, folio.end().min(end).since(touch.page));
+    if policy.watches() {
+        for page in used.start.get()..used.end().get() {
+            let page = Page::new(page);
+            let request = touch.page.plus(touch.request).since(page);
+            policy.access(cache, Touch { page, request, ..touch }, outcome);
+            outcome = Outcome::Hit;
+        }
     }
-    for page in touch.page.get()..folio.end().min(end).get() {
-        let page = Page::new(page);
-        let request = touch.page.plus(touch.request).since(page);
-        policy.access(cache, Touch { page, request, ..touch }, outcome);
-        outcome = Outcome::Hit;
-    }
+    cache.set_used(used);
     folio.end()
 }

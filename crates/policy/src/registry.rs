@@ -4,13 +4,20 @@ use std::collections::BTreeMap;
 
 use units::Bytes;
 
-use crate::algorithm::{fixed, linux_6_18, linux_legacy, linux_on_demand, none};
+use crate::algorithm::{fixed, freebsd, linux_6_18, linux_legacy, linux_on_demand, none, zfs};
 use crate::cache::PAGE;
 use crate::policy::Policy;
 
 /// Every algorithm.
-pub static REGISTRY: &[Entry] =
-    &[none::ENTRY, fixed::ENTRY, linux_6_18::ENTRY, linux_on_demand::ENTRY, linux_legacy::ENTRY];
+pub static REGISTRY: &[Entry] = &[
+    none::ENTRY,
+    fixed::ENTRY,
+    linux_6_18::ENTRY,
+    linux_on_demand::ENTRY,
+    linux_legacy::ENTRY,
+    freebsd::ENTRY,
+    zfs::ENTRY,
+];
 
 /// An algorithm that can be built by name.
 #[derive(Clone, Copy)]

@@ -4,7 +4,7 @@ use units::{Bytes, Nanos, Pages};
 
 use crate::cache::{Cache, DeviceLimits, FileCache, FileShape, Memory, PAGE, Submission, Upcoming};
 use crate::mapping::Mapping;
-use crate::page::{Folio, Page};
+use crate::page::{Extent, Folio, Page};
 use crate::policy::{Advice, Call, FileId, MapAdvice, Policy, StreamId};
 use crate::reader::read;
 
@@ -46,6 +46,14 @@ impl Cache for Stage {
 
     fn clear_mark(&mut self, page: Page) {
         self.file.clear_mark(page);
+    }
+
+    fn is_used(&self, page: Page) -> bool {
+        self.file.is_used(page)
+    }
+
+    fn set_used(&mut self, extent: Extent) {
+        self.file.set_used(extent);
     }
 
     fn limits(&self) -> DeviceLimits {
@@ -141,7 +149,7 @@ impl<P: Policy> Bench<P> {
     /// Touches a page of a mapping made for this touch alone.
     pub(crate) fn touch(&mut self, page: u64, advice: MapAdvice) -> Vec<(u64, u64)> {
         let mut mapping = Mapping::new(StreamId(0), self.stage.file_pages());
-        let all = crate::page::Extent::new(Page::FIRST, self.stage.file_pages());
+        let all = Extent::new(Page::FIRST, self.stage.file_pages());
         mapping.advise(all, |to| *to = advice);
         mapping.touch(&mut self.policy, &mut self.stage, Page::new(page));
         self.reads()
@@ -155,7 +163,7 @@ impl<P: Policy> Bench<P> {
     }
 
     pub(crate) fn marked(&self) -> Vec<u64> {
-        let all = crate::page::Extent::new(Page::FIRST, self.stage.file_pages());
+        let all = Extent::new(Page::FIRST, self.stage.file_pages());
         let folios = self.stage.file.tree().folios(all);
         folios.filter(|folio| folio.marked).map(|folio| folio.head.get()).collect()
     }

@@ -90,6 +90,14 @@ impl Cache for FileCache {
         self.tree.set_mark(page, false);
     }
 
+    fn is_used(&self, page: Page) -> bool {
+        self.tree.is_used(page)
+    }
+
+    fn set_used(&mut self, extent: Extent) {
+        self.tree.set_used(extent);
+    }
+
     fn limits(&self) -> DeviceLimits {
         self.shape.limits
     }

@@ -7,7 +7,7 @@ mod tree;
 
 use units::{Bytes, Nanos, PageSize, Pages};
 
-use crate::page::{Folio, Page};
+use crate::page::{Extent, Folio, Page};
 
 /// The size of the pages that all of this counts in.
 pub const PAGE: PageSize = PageSize::FOUR_KIB;
@@ -188,10 +188,12 @@ pub trait Cache {
     /// tracepoints tell.
     fn trace(&mut self, _trigger: Trigger) {}
 
-    /// Whether `page` is cached and was referenced since it was read.
-    fn referenced(&self, page: Page) -> bool {
-        self.folio(page).is_some()
-    }
+    /// Whether `page` is cached and a reader has used it before. During [`crate::Policy::access`]
+    /// that does not count the access itself.
+    fn is_used(&self, page: Page) -> bool;
+
+    /// Hears that a reader has used these pages, after the policy did.
+    fn set_used(&mut self, _extent: Extent) {}
 
     /// Moves cached pages that are near their eviction out of danger.
     fn rescue(&mut self, _start: Page, _pages: Pages) {}

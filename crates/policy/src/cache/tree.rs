@@ -18,12 +18,14 @@ const SLOTS: usize = 1 << SHIFT;
 /// The smallest order that takes whole leaves.
 const LEAF_ORDER: u8 = SHIFT as u8;
 
-/// 64 pages: which are cached, which begin a folio, which of those are marked.
+/// 64 pages: which are cached, which begin a folio, which of those are marked, which pages a
+/// reader has used.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Leaf {
     pub(super) present: u64,
     heads: u64,
     marks: u64,
+    used: u64,
     /// The order of the folio that this leaf is a part of, where that is of whole leaves; else 0.
     pub(super) big: u8,
 }
@@ -194,6 +196,7 @@ impl PageTree {
             leaf.present &= keep;
             leaf.heads &= keep;
             leaf.marks &= keep;
+            leaf.used &= keep;
             leaf.big = 0;
             let empty = leaf.present == 0;
             self.forget(index, empty);
@@ -208,6 +211,26 @@ impl PageTree {
             let (leaf, bit) = place(folio.head.get());
             let leaf = self.leaf_mut(leaf);
             leaf.marks = leaf.marks & !(1 << bit) | u64::from(marked) << bit;
+        }
+    }
+
+    /// Whether a reader has used `page` since it was cached.
+    pub fn is_used(&self, page: Page) -> bool {
+        let (leaf, bit) = place(page.get());
+        self.leaf(leaf).is_some_and(|leaf| leaf.used >> bit & 1 == 1)
+    }
+
+    /// Notes that a reader has used the cached pages of `extent`.
+    pub fn set_used(&mut self, extent: Extent) {
+        let (mut page, end) = (extent.start.get(), extent.end().get().min(MAX_FILE.get()));
+        while page < end {
+            let (index, bit) = place(page);
+            let count = (64 - bit).min(end - page);
+            if self.leaf(index).is_some_and(|leaf| leaf.present != 0) {
+                let leaf = self.leaf_mut(index);
+                leaf.used |= mask(bit, count) & leaf.present;
+            }
+            page += count;
         }
     }
 
@@ -307,6 +330,18 @@ mod tests {
         assert_eq!(tree.remove(Page::new(190)), None);
         assert_eq!(tree.cached(), Pages::ZERO);
         assert!(!tree.any_group(0, 1));
+    }
+
+    #[test]
+    fn only_cached_pages_can_have_been_used() {
+        let mut tree = PageTree::new();
+        tree.insert_run(Extent::new(Page::new(60), Pages::new(6)));
+        tree.set_used(Extent::new(Page::new(58), Pages::new(5)));
+        let used: Vec<_> = (50..70).filter(|&page| tree.is_used(Page::new(page))).collect();
+        assert_eq!(used, [60, 61, 62]);
+        tree.remove(Page::new(61));
+        tree.insert(folio(61, 0));
+        assert!(!tree.is_used(Page::new(61)));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fmt;
 use units::{Bytes, Pages};
 
 use crate::cache::{Cache, DeviceLimits, FileCache, Fill, Submission, Trigger};
-use crate::page::{Folio, Page};
+use crate::page::{Extent, Folio, Page};
 
 /// A decision as it is recorded; all numbers are pages but `previous`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -161,6 +161,14 @@ impl Cache for Recorder {
 
     fn clear_mark(&mut self, page: Page) {
         self.file.clear_mark(page);
+    }
+
+    fn is_used(&self, page: Page) -> bool {
+        self.file.is_used(page)
+    }
+
+    fn set_used(&mut self, extent: Extent) {
+        self.file.set_used(extent);
     }
 
     fn limits(&self) -> DeviceLimits {

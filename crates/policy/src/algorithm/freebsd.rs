@@ -1,0 +1,364 @@
+//! FreeBSD's clustered read-ahead: a count of sequential 16 KiB units for each open file, marks on
+//! blocks, and clusters as large as one request to the device.
+//!
+//! Source: `cluster_read` and `cluster_rbuild` (sys/kern/vfs_cluster.c) and `sequential_heuristic`
+//! (sys/kern/vfs_vnops.c). The window is a number of *blocks* and grows with the amount read, not
+//! by doubling; a cluster ends where the file's layout does or at a cached block.
+
+use units::{Bytes, Pages};
+
+use crate::cache::{Cache, PAGE, Submission};
+use crate::page::{Folio, Page};
+use crate::policy::{Advice, Call, FileId, Outcome, Policy, StreamId, Table, Touch};
+use crate::registry::{Entry, Parameter};
+
+/// This algorithm's line in the registry.
+pub const ENTRY: Entry = Entry {
+    name: "freebsd",
+    summary: "FreeBSD cluster_read: vfs.read_max blocks ahead, in clusters",
+    source: "sys/kern/vfs_cluster.c, sys/kern/vfs_vnops.c of FreeBSD",
+    parameters: &[
+        Parameter { name: "read_max", summary: "blocks ahead (vfs.read_max)", default: "64" },
+        Parameter {
+            name: "read_min",
+            summary: "blocks read at least on a miss (vfs.read_min)",
+            default: "1",
+        },
+        Parameter { name: "block", summary: "the file system's block", default: "32K" },
+        Parameter {
+            name: "max_io",
+            summary: "the largest cluster (MAXPHYS; 128K before FreeBSD 13)",
+            default: "1M",
+        },
+    ],
+    build: |settings| {
+        let block = settings.pages("block")?;
+        Ok(Box::new(FreeBsd::new(Limits {
+            read_max: settings.count("read_max", 0, 1 << 20)?,
+            read_min: settings.count("read_min", 1, 1 << 20)?,
+            block,
+            cluster: (settings.pages("max_io")? / block).max(1),
+        })))
+    },
+};
+
+/// The unit in which sequential reading is counted.
+const UNIT: u64 = 16 << 10;
+/// The count never exceeds this (IO_SEQMAX).
+const MOST: u64 = 127;
+
+/// The tunables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Blocks ahead.
+    pub read_max: u64,
+    /// Blocks that a miss reads at least.
+    pub read_min: u64,
+    /// Pages of a block.
+    pub block: u64,
+    /// Blocks of the largest cluster.
+    pub cluster: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct OpenFile {
+    sequential: u64,
+    next: Bytes,
+    random: bool,
+    /// What the call under way counts as, and the page where it began.
+    now: u64,
+    first: Page,
+    /// The block that this call missed last: its own mark is for the next call.
+    missed: Option<u64>,
+}
+
+/// FreeBSD's read-ahead: see the module.
+#[derive(Clone, Debug)]
+pub struct FreeBsd {
+    limits: Limits,
+    files: Table<OpenFile>,
+}
+
+impl FreeBsd {
+    /// A kernel with these limits and without open files.
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, files: Table::default() }
+    }
+}
+
+impl OpenFile {
+    /// `sequential_heuristic`.
+    fn count(&mut self, call: Call) -> u64 {
+        let at_start = call.offset.is_zero() && self.sequential > 0;
+        if at_start || call.offset == self.next {
+            self.sequential = (self.sequential + call.length.get().div_ceil(UNIT)).min(MOST);
+            return self.sequential;
+        }
+        self.sequential = u64::from(self.sequential > 1);
+        0
+    }
+}
+
+impl Limits {
+    fn page(&self, block: u64) -> Page {
+        Page::new(block.saturating_mul(self.block))
+    }
+
+    fn cached(&self, cache: &dyn Cache, block: u64) -> bool {
+        cache.folio(self.page(block)).is_some()
+    }
+
+    /// How many blocks ahead of `block` may be read: whole ones, within the file.
+    fn ahead(&self, cache: &dyn Cache, block: u64, sequential: u64) -> u64 {
+        let ahead = sequential.min(self.read_max);
+        let whole = self.whole(cache);
+        if block + ahead + 1 > whole { whole.saturating_sub(block) } else { ahead }
+    }
+
+    /// The whole blocks of the file.
+    fn whole(&self, cache: &dyn Cache) -> u64 {
+        cache.file_size().get() / (self.block * PAGE.bytes().get())
+    }
+
+    /// How many blocks follow each other on the device from `block` on.
+    fn contiguous(&self, cache: &dyn Cache, block: u64) -> u64 {
+        (cache.contiguous(self.page(block)).get() / self.block).max(1)
+    }
+
+    /// `cluster_rbuild`: reads up to `run` blocks that are not cached; how many it read, at least 1.
+    /// `waiting`: a reader waits for the first, which is why the mark is on the second.
+    fn cluster(&self, cache: &mut dyn Cache, block: u64, run: u64, waiting: bool) -> u64 {
+        let whole = self.whole(cache).saturating_sub(block);
+        let run = run.min(whole).max(1);
+        let free = (1..run).find(|&ahead| self.cached(cache, block + ahead)).unwrap_or(run);
+        cache.submit(Submission::plain(self.page(block), Pages::new(free * self.block)));
+        if !waiting {
+            cache.set_mark(self.page(block));
+        } else if free > 1 {
+            cache.set_mark(self.page(block + 1));
+        }
+        if run > 1 && free == run {
+            cache.set_mark(self.page(block + run - 1));
+        }
+        free
+    }
+
+    /// A block that is not cached: reads it, and what its call still wants along with it.
+    fn miss(&self, cache: &mut dyn Cache, touch: Touch, sequential: u64) {
+        let block = touch.page.get() / self.block;
+        let ahead = self.ahead(cache, block, sequential);
+        let inside = touch.page.get() % self.block;
+        let wanted = (inside + touch.request.get()).max(self.read_min * self.block);
+        let left = cache.file_pages().get().saturating_sub(block * self.block);
+        let blocks = wanted.min(left).div_ceil(self.block).min(self.cluster);
+        let blocks = blocks.min(self.contiguous(cache, block)).max(1);
+        let next = if blocks > 1 {
+            block + self.cluster(cache, block, blocks, true)
+        } else {
+            cache.submit(Submission::plain(self.page(block), Pages::new(self.block)));
+            cache.set_mark(self.page(block));
+            block + 1
+        };
+        self.go_ahead(cache, next, block + ahead);
+    }
+
+    /// A marked block: looks how far the cached blocks reach, and goes on from there.
+    fn hit(&self, cache: &mut dyn Cache, block: u64, sequential: u64) {
+        if sequential == 0 {
+            return;
+        }
+        cache.clear_mark(self.page(block));
+        let ahead = self.ahead(cache, block, sequential);
+        let mut i = 1;
+        while i < ahead && self.cached(cache, block + i) {
+            if i % self.cluster == self.cluster - 1 || i == ahead - 1 {
+                cache.set_mark(self.page(block + i));
+            }
+            i += 1;
+        }
+        if i < ahead {
+            self.go_ahead(cache, block + i, block + ahead);
+        }
+    }
+
+    /// Reads clusters from `block` on, until one has passed `end`.
+    fn go_ahead(&self, cache: &mut dyn Cache, mut block: u64, end: u64) {
+        while block < end {
+            if self.cached(cache, block) {
+                block += 1;
+                continue;
+            }
+            let run = self.contiguous(cache, block).min(self.cluster);
+            block += self.cluster(cache, block, run, false);
+        }
+    }
+}
+
+impl Policy for FreeBsd {
+    fn open(&mut self, _cache: &mut dyn Cache, stream: StreamId, _file: FileId) {
+        // The first read at offset 0 counts as slightly sequential.
+        let file = OpenFile {
+            sequential: 1,
+            next: Bytes::ZERO,
+            random: false,
+            now: 0,
+            first: Page::FIRST,
+            missed: None,
+        };
+        self.files.put(stream.0, file);
+    }
+
+    fn begin(&mut self, _cache: &mut dyn Cache, stream: StreamId, call: Call) {
+        if let Some(file) = self.files.get(stream.0) {
+            file.now = if file.random { 0 } else { file.count(call) };
+            file.first = Page::FIRST.plus(call.offset.to_pages_floor(PAGE));
+            file.missed = None;
+        }
+    }
+
+    fn miss(&mut self, cache: &mut dyn Cache, touch: Touch) {
+        if let Some(file) = self.files.get(touch.stream.0) {
+            file.missed = Some(touch.page.get() / self.limits.block);
+            self.limits.miss(cache, touch, file.now);
+        }
+    }
+
+    fn mark(&mut self, cache: &mut dyn Cache, touch: Touch, _folio: Folio) {
+        if let Some(file) = self.files.get(touch.stream.0) {
+            let block = touch.page.get() / self.limits.block;
+            if file.missed != Some(block) {
+                self.limits.hit(cache, block, file.now);
+            }
+        }
+    }
+
+    fn watches(&self) -> bool {
+        true
+    }
+
+    /// A call that begins inside a block looks at the block's mark, which is on its first page.
+    fn access(&mut self, cache: &mut dyn Cache, touch: Touch, outcome: Outcome) {
+        let Some(file) = self.files.get(touch.stream.0) else { return };
+        let block = touch.page.get() / self.limits.block;
+        let head = self.limits.page(block);
+        if touch.page == file.first
+            && touch.page != head
+            && outcome != Outcome::Missed
+            && cache.folio(head).is_some_and(|folio| folio.marked)
+        {
+            self.limits.hit(cache, block, file.now);
+        }
+    }
+
+    fn end(&mut self, stream: StreamId, position: Bytes) {
+        if let Some(file) = self.files.get(stream.0) {
+            file.next = position;
+        }
+    }
+
+    fn advise(&mut self, _cache: &mut dyn Cache, stream: StreamId, advice: Advice) {
+        if let Some(file) = self.files.get(stream.0) {
+            match advice {
+                Advice::Normal | Advice::Sequential => file.random = false,
+                Advice::Random => file.random = true,
+                Advice::WillNeed(_) => {}
+            }
+        }
+    }
+
+    fn close(&mut self, _cache: &mut dyn Cache, stream: StreamId) {
+        self.files.take(stream.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::testing::Bench;
+
+    /// Blocks of 8 pages, clusters of 4 blocks.
+    const SMALL: Limits = Limits { read_max: 64, read_min: 1, block: 8, cluster: 4 };
+
+    fn bench(limits: Limits) -> Bench<FreeBsd> {
+        Bench::new(FreeBsd::new(limits), 8000)
+    }
+
+    #[test]
+    fn the_count_grows_with_the_amount_and_falls_in_two_steps() {
+        let mut file = OpenFile {
+            sequential: 1,
+            next: Bytes::ZERO,
+            random: false,
+            now: 0,
+            first: Page::FIRST,
+            missed: None,
+        };
+        let call = |offset, length| Call { offset: Bytes::new(offset), length: Bytes::new(length) };
+        assert_eq!(file.count(call(0, 16 << 10)), 2);
+        file.next = Bytes::new(16 << 10);
+        assert_eq!(file.count(call(16 << 10, 65_537)), 7);
+        assert_eq!(file.count(call(16 << 10, u64::MAX / 2)), MOST);
+        // A seek counts as nothing at once; what remains is 1, then 0, and 0 is not special then.
+        assert_eq!((file.count(call(999, 1)), file.sequential), (0, 1));
+        assert_eq!((file.count(call(777, 1)), file.sequential), (0, 0));
+        assert_eq!(file.count(call(0, 1)), 0);
+    }
+
+    #[test]
+    fn a_random_read_is_one_block() {
+        let mut bench = bench(SMALL);
+        assert_eq!(bench.read(803, 1), [(800, 8)]);
+        assert_eq!(bench.read(1607, 2), [(1600, 16)]);
+        // The mark on it does not help a reader that is not sequential.
+        assert_eq!(bench.read(801, 1), []);
+        assert_eq!(bench.marked(), [800, 1608]);
+    }
+
+    #[test]
+    fn read_min_makes_random_reads_larger() {
+        let mut bench = bench(Limits { read_min: 3, ..SMALL });
+        assert_eq!(bench.read(800, 1), [(800, 24)]);
+    }
+
+    #[test]
+    fn a_scan_reads_read_max_blocks_ahead_in_clusters() {
+        let mut bench = bench(Limits { read_max: 8, ..SMALL });
+        // One block of 32 KiB is two units: count 3, so blocks 1 and 2 ahead are one cluster.
+        assert_eq!(bench.read(0, 8), [(0, 8), (8, 32)]);
+        let ahead: Vec<_> = (1..40)
+            .map(|block| {
+                bench.read(block * 8, 8);
+                let tree = bench.stage.file.tree();
+                tree.present_run(Page::new(block * 8), Pages::new(1000)).get() / 8
+            })
+            .collect();
+        // Once the count has grown, what is ahead is between one window and a cluster more.
+        assert!(ahead[8..].iter().all(|&blocks| (4..=12).contains(&blocks)), "{ahead:?}");
+        assert_eq!(bench.stage.file.tree().cached().get() % 8, 0);
+    }
+
+    #[test]
+    fn a_cluster_ends_where_the_layout_does() {
+        let mut bench = bench(Limits { read_max: 8, ..SMALL });
+        bench.stage.contiguous = 16;
+        // Eight blocks ahead of the last of the call's eight, two at a time.
+        let pairs: Vec<_> = (0..8).map(|pair| (16 * pair, 16)).collect();
+        assert_eq!(bench.read(0, 64), pairs);
+    }
+
+    #[test]
+    fn a_cluster_ends_at_a_cached_block() {
+        let mut bench = bench(Limits { read_max: 8, ..SMALL });
+        bench.open(1);
+        bench.read_by(1, 24, 1);
+        assert_eq!(bench.read(0, 32)[..2], [(0, 24), (32, 32)]);
+    }
+
+    #[test]
+    fn a_short_file_is_read_in_whole_blocks_ahead_only() {
+        let mut bench = Bench::new(FreeBsd::new(SMALL), 20);
+        assert_eq!(bench.read(0, 8), [(0, 8), (8, 8)]);
+        assert_eq!(bench.read(8, 8), []);
+        assert_eq!(bench.read(16, 8), [(16, 4)]);
+    }
+}
