@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use foreread_host as host;
 use host::{HostError, Machine, Probe, Root, Storage, StorageKind, device_facts, resolve};
 use sys::lock::Lock;
-use sys::loopdev::{LoopDevice, release};
+use sys::loopdev::{LoopDevice, find_free, release};
 use tempfile::TempDir;
 use units::Bytes;
 
@@ -61,7 +61,9 @@ impl Scene {
         let file = File::options().read(true).write(true).create_new(true).open(path);
         let file = file.expect("a file");
         file.set_len(Bytes::from_mib(256).get()).expect("its size");
-        match LoopDevice::attach(file.as_fd(), Bytes::new(4096)) {
+        let device = find_free()
+            .and_then(|number| LoopDevice::set_up(number, file.as_fd(), Bytes::new(4096)));
+        match device {
             Ok(device) => {
                 self.nodes.push(device.path());
                 Some(device.path())

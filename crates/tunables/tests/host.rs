@@ -15,7 +15,7 @@ use host::resolve;
 use rustix::process::{Pid, Signal, kill_process};
 use stage::{Stage, fifty_moments, kib, kill_hard, survives_kills};
 use sys::lock::Lock;
-use sys::loopdev::{LoopDevice, release};
+use sys::loopdev::{LoopDevice, find_free, release};
 use tempfile::TempDir;
 use units::Bytes;
 
@@ -82,7 +82,7 @@ impl Drop for Loop {
 fn attach(path: &Path) -> std::io::Result<LoopDevice> {
     let file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
     file.set_len(Bytes::from_mib(256).get())?;
-    LoopDevice::attach(file.as_fd(), Bytes::new(4096))
+    LoopDevice::set_up(find_free()?, file.as_fd(), Bytes::new(4096))
 }
 
 fn set(tenure: &mut Tenure, window_kib: u64) -> Result<(), TunableError> {
