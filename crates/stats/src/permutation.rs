@@ -19,7 +19,7 @@ pub type Labelled = (usize, f64);
 /// there are none. `None` where fewer than 5000 arrangements exist, of which no p can be small.
 pub fn groups_differ(blocks: &[Vec<Labelled>], seed: u64) -> Option<f64> {
     const ARRANGEMENTS_LEAST: f64 = 5000.0;
-    let useful: Vec<Vec<Labelled>> = blocks.iter().filter(|b| b.len() > 1).map(centred).collect();
+    let useful: Vec<Vec<Labelled>> = blocks.iter().filter(|b| b.len() > 1).map(|b| centred(b)).collect();
     // The first block may stay as it is: only the others move against it.
     let arrangements: f64 = useful
         .iter()
@@ -48,7 +48,7 @@ pub fn groups_differ(blocks: &[Vec<Labelled>], seed: u64) -> Option<f64> {
     Some(f64::from(as_much + 1) / (REARRANGEMENTS + 1) as f64)
 }
 
-fn centred(block: &Vec<Labelled>) -> Vec<Labelled> {
+fn centred(block: &[Labelled]) -> Vec<Labelled> {
     let mean = block.iter().map(|(_, value)| value).sum::<f64>() / block.len() as f64;
     block.iter().map(|(group, value)| (*group, value - mean)).collect()
 }

@@ -65,7 +65,9 @@ mod tests {
     proptest! {
         #[test]
         fn quantiles_ascend_within_the_range(
-            values in prop::collection::vec(-1e9..1e9f64, 1..40), a in 0.0..1.0f64, b in 0.0..1.0f64,
+            values in prop::collection::vec(-1e9..1e9f64, 1..40),
+            a in 0.0..1.0f64,
+            b in 0.0..1.0f64,
         ) {
             let (a, b) = (a.min(b), a.max(b));
             let (low, high) = (quantile(&values, a).unwrap(), quantile(&values, b).unwrap());

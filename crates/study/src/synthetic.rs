@@ -9,6 +9,7 @@ use workload::Workload;
 
 use crate::grid::Grid;
 use crate::plan::{Plan, PlannedWorkload, Role};
+use crate::session::Field;
 use crate::settings::Settings;
 use crate::store::{Command, Run, RunId, RunStatus, RunSummary};
 use crate::strategy::{Next, Strategy};
@@ -82,6 +83,29 @@ impl World {
     pub(crate) fn settings(&self, grid: &Grid) -> Vec<Settings> {
         let values = grid.values(PageSize::FOUR_KIB, self.found);
         values.into_iter().map(Settings::read_ahead).collect()
+    }
+
+    /// Has a strategy made for this storage, and lets it measure.
+    pub(crate) fn study(
+        &self,
+        grid: &Grid,
+        make: impl Fn(&Field<'_>) -> Box<dyn Strategy>,
+    ) -> Vec<Trial> {
+        self.play(self.strategy(grid, make).as_mut())
+    }
+
+    /// Has a strategy made for this storage.
+    pub(crate) fn strategy(
+        &self,
+        grid: &Grid,
+        make: impl Fn(&Field<'_>) -> Box<dyn Strategy>,
+    ) -> Box<dyn Strategy> {
+        make(&Field {
+            workloads: &self.roles(),
+            settings: &self.settings(grid),
+            found: self.found.map(Settings::read_ahead),
+            seed: self.seed,
+        })
     }
 
     /// The true throughput.

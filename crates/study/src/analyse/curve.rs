@@ -20,6 +20,10 @@ const SURE: f64 = 0.05;
 const SURE_OF_ALL: f64 = 0.10;
 /// Settings are said to differ if chance would do as much in fewer than this share of cases.
 const CHANCE: f64 = 0.002;
+/// Two of many equal settings are hardly ever this many standard errors apart.
+const FAR: f64 = 6.0;
+/// Degrees of freedom without which the noise is not known.
+const FREEDOM_LEAST: f64 = 4.0;
 /// Blocks that two settings must share to be compared in pairs.
 const PAIRS_LEAST: usize = 3;
 
@@ -110,20 +114,35 @@ impl Curve {
         ratio.high >= 1.0 - EQUIVALENT && point.median >= best.median * (1.0 - AS_GOOD)
     }
 
-    /// Whether settings differ at all: one has its whole interval below the best, and the blocks
-    /// together say that this is not the luck of one among many.
+    /// Whether settings differ at all: one has its whole interval below the best, and this is not
+    /// the luck of one among many. It is not if chance would hardly spread the blocks so far, or
+    /// if the distance is beyond what the noise of all cells could make of any two.
     pub(crate) fn difference(&self) -> Difference {
         let Some(best) = self.best() else { return Difference::Inconclusive };
-        let ratios: Vec<Estimate> =
-            self.points.iter().map(|point| self.ratio(point, best)).collect();
-        let below = ratios.iter().any(|ratio| ratio.high < 1.0 - EQUIVALENT);
-        if below && groups_differ(&self.blocks(), self.seed).is_none_or(|p| p <= CHANCE) {
+        let ratios: Vec<(&Point, Estimate)> =
+            self.points.iter().map(|point| (point, self.ratio(point, best))).collect();
+        let below = || ratios.iter().filter(|(_, ratio)| ratio.high < 1.0 - EQUIVALENT);
+        let far = below().any(|(point, _)| self.noise().is_far(point, best));
+        let rare = || groups_differ(&self.blocks(), self.seed).is_none_or(|p| p <= CHANCE);
+        if far || (below().next().is_some() && rare()) {
             Difference::Better
-        } else if ratios.iter().all(|ratio| ratio.low >= 1.0 - SURE_OF_ALL) {
+        } else if ratios.iter().all(|(_, ratio)| ratio.low >= 1.0 - SURE_OF_ALL) {
             Difference::NoMeasurableDifference
         } else {
             Difference::Inconclusive
         }
+    }
+
+    /// How much the repeats of a cell vary, over all cells.
+    pub(crate) fn noise(&self) -> Noise {
+        let mut noise = Noise::default();
+        for point in &self.points {
+            let logs: Vec<f64> = point.values.values().map(|v| ln(*v)).collect();
+            let mean = logs.iter().sum::<f64>() / logs.len() as f64;
+            noise.squares += logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>();
+            noise.freedom += logs.len() as f64 - 1.0;
+        }
+        noise
     }
 
     /// The logarithms of all values by block, labelled with the place of their setting.
@@ -131,11 +150,35 @@ impl Curve {
         let mut blocks: BTreeMap<u32, Vec<Labelled>> = BTreeMap::new();
         for (place, point) in self.points.iter().enumerate() {
             for (block, value) in &point.values {
-                blocks.entry(*block).or_default().push((place, value.max(f64::MIN_POSITIVE).ln()));
+                blocks.entry(*block).or_default().push((place, ln(*value)));
             }
         }
         blocks.into_values().collect()
     }
+}
+
+/// Variation of repeats, relative: a sum of squares and its degrees of freedom.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Noise {
+    pub(crate) squares: f64,
+    pub(crate) freedom: f64,
+}
+
+impl Noise {
+    /// Whether two points are further apart than any two of many equal ones would be.
+    fn is_far(&self, a: &Point, b: &Point) -> bool {
+        if self.freedom < FREEDOM_LEAST {
+            return false;
+        }
+        let counts = 1.0 / a.values.len() as f64 + 1.0 / b.values.len() as f64;
+        let error = (self.squares / self.freedom * counts).sqrt();
+        (ln(a.median) - ln(b.median)).abs() > FAR * error
+    }
+}
+
+/// The logarithm; of a throughput of nothing, the least there is.
+fn ln(value: f64) -> f64 {
+    value.max(f64::MIN_POSITIVE).ln()
 }
 
 /// The curve over all goals: the geometric mean of each goal's throughput relative to its own

@@ -15,6 +15,7 @@ pub use types::{
     Analysis, Cell, Difference, Gain, LatencyChange, Price, Quantiles, Verdict, VerdictKind,
     WorkloadVerdict,
 };
+pub(crate) use verdict::CONSERVATIVE;
 
 use crate::plan::Role;
 use crate::store::Run;

@@ -12,9 +12,7 @@ use crate::synthetic::{Points, World, published};
 use crate::trial::{Trial, TrialStatus};
 
 fn sweep_of(world: &World, grid: &Grid, repeats: Repeats) -> Analysis {
-    let settings = world.settings(grid);
-    let mut blocks = Blocks::new(world.roles(), settings, repeats, world.seed);
-    analyse(&world.run(world.play(&mut blocks)))
+    analyse(&world.run(world.study(grid, |field| Box::new(Blocks::new(field, repeats)))))
 }
 
 fn eight_readers() -> Points {
@@ -113,9 +111,8 @@ fn price_is_memory_and_what_random_reads_lose() {
     let mut world = World { noise: 0.002, ..World::of(vec![("seq-8", eight_readers())]) };
     let random: Points = vec![(4.0, 8.0), (128.0, 4.0), (65536.0, 0.5)];
     world.curves.push(("rand-mmap".to_owned(), crate::plan::Role::Price, random));
-    let settings = world.settings(&Grid::Full);
-    let mut blocks = Blocks::new(world.roles(), settings, Repeats::exactly(3), 1);
-    let mut trials = world.play(&mut blocks);
+    let mut trials =
+        world.study(&Grid::Full, |field| Box::new(Blocks::new(field, Repeats::exactly(3))));
     for trial in trials.iter_mut().filter(|trial| trial.workload == "rand-mmap") {
         let p50 = 1e3 / trial.figures.throughput_mib_s;
         trial.figures.random_latency_us = Some(Quantiles { p50, p99: p50 * 3.0 });
@@ -145,9 +142,8 @@ fn what_was_not_measured_is_said_and_not_invented() {
 fn spoiled_trials_do_not_count_beside_clean_ones() {
     let world =
         World { spoiled_percent: 30, noise: 0.005, ..World::of(vec![("seq-8", eight_readers())]) };
-    let settings = world.settings(&Grid::Coarse);
-    let mut blocks = Blocks::new(world.roles(), settings.clone(), Repeats::exactly(3), 1);
-    let trials = world.play(&mut blocks);
+    let trials =
+        world.study(&Grid::Coarse, |field| Box::new(Blocks::new(field, Repeats::exactly(3))));
     assert!(trials.iter().any(|trial| trial.status == TrialStatus::Disturbed));
     let analysis = analyse(&world.run(trials));
     for cell in &analysis.cells {

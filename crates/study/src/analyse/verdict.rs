@@ -11,7 +11,7 @@ use crate::store::Run;
 
 /// The share of the possible gain that the conservative setting gets. The possible gain is the
 /// best median less that of the lowest setting measured.
-const CONSERVATIVE: f64 = 0.80;
+pub(crate) const CONSERVATIVE: f64 = 0.80;
 
 /// A dip in a curve worth mentioning.
 const DIP: f64 = 0.10;

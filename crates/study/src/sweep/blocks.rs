@@ -9,6 +9,7 @@ use stats::{Bootstrap, Estimate};
 
 use crate::analyse::throughputs;
 use crate::plan::{Repeats, Role};
+use crate::session::Field;
 use crate::settings::Settings;
 use crate::strategy::{CellKey, Next, Progressed, Strategy};
 use crate::trial::Trial;
@@ -32,12 +33,9 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    pub(crate) fn new(
-        workloads: Vec<(String, Role)>,
-        settings: Vec<Settings>,
-        repeats: Repeats,
-        seed: u64,
-    ) -> Self {
+    pub(crate) fn new(field: &Field<'_>, repeats: Repeats) -> Self {
+        let (workloads, settings) = (field.workloads.to_vec(), field.settings.to_vec());
+        let seed = field.seed;
         let mut blocks = Self { workloads, settings, repeats, seed, block: 0, order: Vec::new() };
         blocks.order = blocks.shuffled(blocks.cells().collect(), 0);
         blocks

@@ -37,10 +37,8 @@ pub fn sweep(
     progress: &mut dyn Progress,
 ) -> Result<Outcome, StudyError> {
     let study = Study { command: Command::Sweep, plan, fresh, cancel: &environment.cancel };
-    let blocks = |field: &Field<'_>| -> Box<dyn Strategy> {
-        let (workloads, settings) = (field.workloads.to_vec(), field.settings.to_vec());
-        Box::new(Blocks::new(workloads, settings, plan.repeats, field.seed))
-    };
+    let blocks =
+        |field: &Field<'_>| -> Box<dyn Strategy> { Box::new(Blocks::new(field, plan.repeats)) };
     let mut open = target::opener(plan, environment);
     study.conduct(store, &mut open, &blocks, progress)
 }

@@ -20,14 +20,14 @@ fn world() -> World {
     ])
 }
 
-fn blocks(world: &World, repeats: Repeats) -> Blocks {
-    Blocks::new(world.roles(), world.settings(&Grid::Full), repeats, world.seed)
+fn blocks(world: &World, repeats: Repeats) -> Box<dyn Strategy> {
+    world.strategy(&Grid::Full, |field| Box::new(Blocks::new(field, repeats)))
 }
 
 #[test]
 fn each_block_holds_every_cell_once_in_an_order_of_its_own() {
     let world = world();
-    let trials = world.play(&mut blocks(&world, Repeats::exactly(3)));
+    let trials = world.play(blocks(&world, Repeats::exactly(3)).as_mut());
     assert_eq!(trials.len(), 3 * 2 * 25);
     let order = |block| -> Vec<(String, Settings)> {
         let here = trials.iter().filter(|trial| trial.block == block);
@@ -43,9 +43,9 @@ fn each_block_holds_every_cell_once_in_an_order_of_its_own() {
 #[test]
 fn quiet_storage_is_done_after_the_least_repeats_and_noisy_storage_is_not() {
     let quiet = World { noise: 0.002, ..world() };
-    assert_eq!(quiet.play(&mut blocks(&quiet, Repeats::default())).len(), 3 * 50);
+    assert_eq!(quiet.play(blocks(&quiet, Repeats::default()).as_mut()).len(), 3 * 50);
     let noisy = World { noise: 0.05, ..world() };
-    let trials = noisy.play(&mut blocks(&noisy, Repeats::default()));
+    let trials = noisy.play(blocks(&noisy, Repeats::default()).as_mut());
     assert!(trials.len() > 5 * 50, "{}", trials.len());
     assert!(counts(&trials, "seq-8").values().all(|count| (3..=9).contains(count)));
 }
@@ -53,7 +53,7 @@ fn quiet_storage_is_done_after_the_least_repeats_and_noisy_storage_is_not() {
 #[test]
 fn what_is_clearly_worse_is_not_measured_to_the_end() {
     let noisy = World { noise: 0.03, ..world() };
-    let trials = noisy.play(&mut blocks(&noisy, Repeats::default()));
+    let trials = noisy.play(blocks(&noisy, Repeats::default()).as_mut());
     let counts = counts(&trials, "seq-8");
     let of = |kib| counts[&Settings::read_ahead(Kib::new(kib))];
     assert!(of(4) + of(8) + of(16) < of(34816) + of(32768) + of(65536), "{counts:?}");
@@ -64,7 +64,7 @@ fn prices_need_not_be_as_tight() {
     let mut world = World { noise: 0.02, ..world() };
     let random: Points = vec![(4.0, 5.0), (65536.0, 5.0)];
     world.curves.push(("rand-pread".to_owned(), Role::Price, random));
-    let trials = world.play(&mut blocks(&world, Repeats::default()));
+    let trials = world.play(blocks(&world, Repeats::default()).as_mut());
     let of = |name| counts(&trials, name).values().sum::<usize>();
     assert!(of("rand-pread") < of("seq-8"));
 }
@@ -72,7 +72,7 @@ fn prices_need_not_be_as_tight() {
 #[test]
 fn spoiled_trials_are_repeated_but_not_for_ever() {
     let world = World { spoiled_percent: 40, ..world() };
-    let trials = world.play(&mut blocks(&world, Repeats::exactly(2)));
+    let trials = world.play(blocks(&world, Repeats::exactly(2)).as_mut());
     let mut clean = 0;
     for block in 0..2 {
         for (name, _) in world.roles() {
@@ -114,7 +114,7 @@ proptest! {
     #[test]
     fn a_resumed_run_goes_on_as_it_would_have(cut in 0usize..200, seed in 0u64..1000) {
         let world = World { seed, noise: 0.03, spoiled_percent: 5, ..world() };
-        let whole = world.play(&mut blocks(&world, Repeats { min: 2, max: 4 }));
+        let whole = world.play(blocks(&world, Repeats { min: 2, max: 4 }).as_mut());
         let cut = cut.min(whole.len());
         let mut resumed = blocks(&world, Repeats { min: 2, max: 4 });
         let mut trials = whole[..cut].to_vec();

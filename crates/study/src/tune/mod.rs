@@ -1,13 +1,23 @@
 //! Chooses its own next measurements.
 
+mod model;
+#[cfg(test)]
+mod tests;
+mod tuner;
+
 use std::time::Duration;
 
 use crate::environment::Environment;
 use crate::error::StudyError;
 use crate::plan::Plan;
 use crate::progress::Progress;
-use crate::store::Store;
+use crate::session::{Field, Study};
+use crate::store::{Command, Store};
+use crate::strategy::Strategy;
 use crate::sweep::Outcome;
+use crate::target;
+
+use tuner::Tuner;
 
 /// How much time `tune` may spend in trials.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,6 +43,10 @@ pub fn tune(
     environment: &Environment,
     progress: &mut dyn Progress,
 ) -> Result<Outcome, StudyError> {
-    let _ = (plan, budget, fresh, store, environment, progress);
-    todo!("tune")
+    let study = Study { command: Command::Tune, plan, fresh, cancel: &environment.cancel };
+    let tuner = |field: &Field<'_>| -> Box<dyn Strategy> {
+        Box::new(Tuner::new(field, plan.repeats, budget.time.as_secs_f64()))
+    };
+    let mut open = target::opener(plan, environment);
+    study.conduct(store, &mut open, &tuner, progress)
 }

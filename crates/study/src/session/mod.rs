@@ -1,6 +1,9 @@
 //! One study from its first look at the target to its last word in the record: the same for
 //! `sweep` and `tune`, which differ in their strategy alone.
 
+#[cfg(test)]
+mod tests;
+
 use units::Kib;
 use workload::Workload;
 

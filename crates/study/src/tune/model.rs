@@ -1,0 +1,113 @@
+//! What is known of a goal's curve between the settings that were measured.
+//!
+//! The first guess is latency and bandwidth: B · w / (w + w₀), fitted robustly to what was seen.
+//! Arrays do not keep to it (one reader of the 2008 array peaks at 512 KiB, loses half by 2 MiB and
+//! comes back), so a Gaussian process over log₂ w describes what is left: it follows a dip where
+//! one was measured and says how little is known where nothing was. Windows of 17·2ⁿ pages can
+//! differ from their neighbours of 2ⁿ pages, so the two families share one smooth part and have
+//! another each.
+
+use stats::{GaussianProcess, Posterior, Saturation, matern52};
+
+use crate::settings::Settings;
+
+/// Octaves over which a deviation from the first guess extends.
+const OCTAVES: f64 = 2.0;
+/// Standard deviation of the deviation that both families share, in ln.
+const SHARED: f64 = 0.25;
+/// Standard deviation between the families.
+const FAMILY: f64 = 0.04;
+
+/// A setting as the model sees it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Place {
+    octave: f64,
+    power_of_two: bool,
+}
+
+impl Place {
+    fn of(settings: Settings) -> Self {
+        // Zero has no logarithm; it is a page less than a page.
+        let kib = settings.read_ahead.get().max(2);
+        Self { octave: (kib as f64).log2(), power_of_two: kib.is_power_of_two() }
+    }
+
+    fn covariance(&self, other: &Self) -> f64 {
+        let near = matern52((self.octave - other.octave) / OCTAVES);
+        let family = if self.power_of_two == other.power_of_two { FAMILY * FAMILY } else { 0.0 };
+        near * (SHARED * SHARED + family)
+    }
+}
+
+/// What is known of a curve.
+pub(super) struct Model {
+    first_guess: Option<Saturation>,
+    level: f64,
+    process: GaussianProcess<Place, fn(&Place, &Place) -> f64>,
+}
+
+impl Model {
+    /// Learns from throughputs; `noise` is the relative standard deviation of a single one, and
+    /// each entry has the mean of its logarithms and how many there were.
+    pub(super) fn learn(seen: &[(Settings, f64, usize)], noise: f64) -> Option<Self> {
+        let sizes: Vec<f64> =
+            seen.iter().map(|(settings, _, _)| settings.read_ahead.get().max(2) as f64).collect();
+        let rates: Vec<f64> = seen.iter().map(|(_, log, _)| log.exp()).collect();
+        let first_guess = Saturation::fit(&sizes, &rates);
+        let level = seen.iter().map(|(_, log, _)| log).sum::<f64>() / seen.len().max(1) as f64;
+        let guess = |size: f64| first_guess.map_or(level, |curve| curve.at(size).ln());
+        let left: Vec<f64> =
+            sizes.iter().zip(seen).map(|(size, (_, log, _))| log - guess(*size)).collect();
+        let variance = |n: &usize| noise * noise / (*n).max(1) as f64;
+        let variances: Vec<f64> = seen.iter().map(|(_, _, n)| variance(n)).collect();
+        let places = seen.iter().map(|(settings, _, _)| Place::of(*settings)).collect();
+        let covariance: fn(&Place, &Place) -> f64 = Place::covariance;
+        let process = GaussianProcess::fit(places, &left, &variances, covariance)?;
+        Some(Self { first_guess, level, process })
+    }
+
+    /// The logarithm of the throughput at a setting.
+    pub(super) fn at(&self, settings: Settings) -> Posterior {
+        let size = settings.read_ahead.get().max(2) as f64;
+        let guess = self.first_guess.map_or(self.level, |curve| curve.at(size).ln());
+        let left = self.process.at(&Place::of(settings));
+        Posterior { mean: guess + left.mean, ..left }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use units::Kib;
+
+    use super::*;
+
+    fn seen(points: &[(u64, f64)]) -> Vec<(Settings, f64, usize)> {
+        points.iter().map(|(kib, t)| (Settings::read_ahead(Kib::new(*kib)), t.ln(), 1)).collect()
+    }
+
+    fn at(model: &Model, kib: u64) -> Posterior {
+        model.at(Settings::read_ahead(Kib::new(kib)))
+    }
+
+    #[test]
+    fn a_saturating_curve_is_known_between_its_points() {
+        let curve = |kib: u64| 600.0 * kib as f64 / (kib as f64 + 800.0);
+        let points = [4, 64, 256, 1024, 4096, 16384, 65536].map(|kib| (kib, curve(kib)));
+        let model = Model::learn(&seen(&points), 0.01).unwrap();
+        for kib in [32, 512, 2048, 8192, 32768] {
+            assert!((at(&model, kib).mean.exp() / curve(kib) - 1.0).abs() < 0.05, "{kib}");
+        }
+    }
+
+    #[test]
+    fn a_measured_dip_is_followed_and_a_gap_is_doubted() {
+        let points = [(4, 55.0), (512, 605.0), (2048, 281.0), (65536, 640.0)];
+        let model = Model::learn(&seen(&points), 0.01).unwrap();
+        assert!((at(&model, 2048).mean.exp() / 281.0 - 1.0).abs() < 0.05);
+        assert!(at(&model, 512).deviation < 0.02);
+        assert!(at(&model, 64).deviation > 0.15);
+        // Its neighbour of the other family is nearly, but not quite, as well known.
+        let (own, other) = (at(&model, 2048).deviation, at(&model, 2176).deviation);
+        assert!(own < other && other < 0.1, "{own} {other}");
+    }
+}

@@ -1,0 +1,149 @@
+//! Whether few measurements find what the whole grid would.
+
+use proptest::prelude::*;
+use units::Kib;
+
+use super::tuner::Tuner;
+use crate::analyse::{VerdictKind, analyse};
+use crate::grid::Grid;
+use crate::plan::{Repeats, Role};
+use crate::settings::Settings;
+use crate::synthetic::{Points, World, counts, published};
+use crate::trial::Trial;
+
+const ENDLESS: f64 = 1e9;
+
+fn tuned(world: &World, budget: f64) -> Vec<Trial> {
+    world.study(&Grid::Full, |field| Box::new(Tuner::new(field, Repeats::default(), budget)))
+}
+
+/// What the tuner's recommendation is worth relative to the grid's best, and its trials.
+fn merit(world: &World) -> (f64, usize) {
+    let trials = tuned(world, ENDLESS);
+    let count = trials.len();
+    let verdict = analyse(&world.run(trials)).verdict;
+    // Without a measurable difference the device keeps what it has.
+    let chosen = verdict.full_kib.or(world.found).expect("a setting");
+    (world.merit(Settings::read_ahead(chosen), &world.settings(&Grid::Full)), count)
+}
+
+fn curves() -> Vec<(&'static str, Vec<(&'static str, Points)>)> {
+    let table = |id, name, column| (name, published(id, column));
+    let front = "carey-perc6-xfs-front10";
+    let eight = |id| vec![table(id, "seq-8", "rate_8_readers")];
+    let one = || table(front, "seq-1", "rate_1_reader");
+    vec![
+        ("XFS, 8 readers", eight(front)),
+        ("XFS, 1 reader", vec![one()]),
+        ("XFS, both", vec![table(front, "seq-8", "rate_8_readers"), one()]),
+        ("ext3, 8 readers", eight("carey-perc6-ext3-full")),
+        ("3ware, 8 readers", eight("carey-3ware-ext3")),
+        ("flat", vec![("seq-1", vec![(4.0, 300.0), (65536.0, 300.0)])]),
+        ("flat from 32K", vec![("seq-1", vec![(4.0, 300.0), (32.0, 390.0), (65536.0, 400.0)])]),
+        ("falling", vec![("rand-mmap", vec![(4.0, 500.0), (65536.0, 5.0)])]),
+    ]
+}
+
+/// Merits on one curve over many seeds; each within a quarter of the least that the grid takes.
+fn merits(name: &str, curve: &[(&'static str, Points)], noise: f64, seeds: u64) -> Vec<f64> {
+    let of_seed = |seed| {
+        let world = World { seed, noise, ..World::of(curve.to_vec()) };
+        let (merit, count) = merit(&world);
+        let grid = world.settings(&Grid::Full).len() * curve.len() * 3;
+        assert!(count * 4 <= grid, "{name}, seed {seed}: {count} trials of {grid}");
+        merit
+    };
+    (0..seeds).map(of_seed).collect()
+}
+
+#[test]
+fn a_quarter_of_the_grid_finds_97_percent_of_its_best() {
+    for (name, curve) in curves() {
+        for merit in merits(name, &curve, 0.01, 10) {
+            assert!(merit >= 0.97, "{name}: {merit:.3}");
+        }
+    }
+}
+
+/// At 2 % noise, three repeats of two settings that differ by 4 % may come out even.
+#[test]
+fn noise_of_2_percent_rarely_costs_more_than_3() {
+    let mut all = Vec::new();
+    for (name, curve) in curves() {
+        let merits = merits(name, &curve, 0.02, 14);
+        assert!(merits.iter().all(|merit| *merit >= 0.94), "{name}: {merits:?}");
+        all.extend(merits);
+    }
+    let missed = all.iter().filter(|merit| **merit < 0.97).count();
+    assert!(missed * 20 <= all.len(), "{missed} of {} below 97 %", all.len());
+}
+
+#[test]
+fn the_named_settings_are_confirmed_by_repeats() {
+    let (_, curve) = curves().swap_remove(0);
+    let world = World { noise: 0.01, ..World::of(curve) };
+    let trials = tuned(&world, ENDLESS);
+    let counts = counts(&trials, "seq-8");
+    let verdict = analyse(&world.run(trials)).verdict;
+    assert_eq!(verdict.kind, VerdictKind::Better);
+    for kib in [verdict.full_kib, verdict.conservative_kib, world.found] {
+        assert!(counts[&Settings::read_ahead(kib.expect("named"))] >= 3, "{kib:?}: {counts:?}");
+    }
+    assert!(verdict.gain.expect("a gain").ratio.is_bounded());
+}
+
+#[test]
+fn prices_are_measured_where_the_verdict_needs_them() {
+    let (_, curve) = curves().swap_remove(0);
+    let mut world = World { noise: 0.01, ..World::of(curve) };
+    let random: Points = vec![(4.0, 8.0), (65536.0, 0.5)];
+    world.curves.push(("rand-mmap".to_owned(), Role::Price, random));
+    let trials = tuned(&world, ENDLESS);
+    let priced = counts(&trials, "rand-mmap");
+    let verdict = analyse(&world.run(trials)).verdict;
+    for kib in [verdict.full_kib, verdict.conservative_kib, world.found] {
+        assert_eq!(priced[&Settings::read_ahead(kib.expect("named"))], 3, "{priced:?}");
+    }
+    assert_eq!(priced.len(), 3);
+}
+
+#[test]
+fn the_budget_is_kept() {
+    let (_, curve) = curves().swap_remove(1);
+    let world = World { noise: 0.01, ..World::of(curve) };
+    for budget in [10.0, 20.0, 24.0, 30.0] {
+        // A block that was begun is finished, and the first one is always measured: 7 × 2 s.
+        let spent: f64 = tuned(&world, budget).iter().map(|t| t.figures.measured_seconds).sum();
+        assert!(spent <= f64::max(14.0, budget + 4.0), "{spent} s of {budget} s");
+    }
+}
+
+#[test]
+fn a_grid_of_few_settings_is_measured_whole() {
+    let world = World { noise: 0.005, ..World::of(curves().swap_remove(0).1) };
+    let grid = Grid::Values([4, 128, 8192].map(Kib::new).to_vec());
+    let trials =
+        world.study(&grid, |field| Box::new(Tuner::new(field, Repeats::default(), ENDLESS)));
+    assert_eq!(counts(&trials, "seq-8").len(), 3);
+    let verdict = analyse(&world.run(trials)).verdict;
+    assert_eq!(verdict.full_kib, Some(Kib::new(8192)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(8))]
+
+    /// A run that is killed and resumed anywhere measures what it would have measured.
+    #[test]
+    fn a_resumed_run_goes_on_as_it_would_have(cut in 0usize..20, seed in 0u64..1000) {
+        let world = World { seed, spoiled_percent: 5, ..World::of(curves().swap_remove(1).1) };
+        let whole = tuned(&world, ENDLESS);
+        let mut resumed = world.strategy(&Grid::Full, |field| {
+            Box::new(Tuner::new(field, Repeats::default(), ENDLESS))
+        });
+        let mut trials = whole[..cut.min(whole.len())].to_vec();
+        while let Some(next) = resumed.next(&trials) {
+            trials.push(world.trial(next, trials.len()));
+        }
+        prop_assert_eq!(trials, whole);
+    }
+}
