@@ -9,11 +9,10 @@ use units::Bytes;
 
 const LOOP_CONFIGURE: libc::c_ulong = 0x4C0A;
 const LOOP_CLR_FD: libc::c_ulong = 0x4C01;
+const LOOP_CTL_ADD: libc::c_ulong = 0x4C80;
+const LOOP_CTL_REMOVE: libc::c_ulong = 0x4C81;
 const LOOP_CTL_GET_FREE: libc::c_ulong = 0x4C82;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
-
-/// How often another process may snatch the free device that the kernel named to us.
-const ATTEMPTS: u32 = 64;
 
 #[repr(C)]
 struct LoopInfo64 {
@@ -53,21 +52,14 @@ pub struct LoopDevice {
 }
 
 impl LoopDevice {
-    /// Sets up a free loop device over `backing` with direct I/O and blocks of `block_size`.
+    /// Sets up the loop device of this number over `backing`, with direct I/O and blocks of
+    /// `block_size`. Fails with `EBUSY` if somebody else has set it up.
     ///
     /// It stays set up after this value is dropped, until [`release`] is called.
-    pub fn attach(backing: BorrowedFd<'_>, block_size: Bytes) -> io::Result<Self> {
-        let control = OpenOptions::new().read(true).write(true).open("/dev/loop-control")?;
-        for _ in 0..ATTEMPTS {
-            let number = free_device(control.as_fd())?;
-            let file = OpenOptions::new().read(true).write(true).open(path_of(number))?;
-            match configure(file.as_fd(), backing, block_size) {
-                Ok(()) => return Ok(Self { number, file }),
-                Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Err(io::Error::from_raw_os_error(libc::EBUSY))
+    pub fn set_up(number: u32, backing: BorrowedFd<'_>, block_size: Bytes) -> io::Result<Self> {
+        let file = OpenOptions::new().read(true).write(true).open(path_of(number))?;
+        configure(file.as_fd(), backing, block_size)?;
+        Ok(Self { number, file })
     }
 
     /// Its number: 3 for `/dev/loop3`.
@@ -86,14 +78,35 @@ impl LoopDevice {
     }
 }
 
-fn path_of(number: u32) -> PathBuf {
+/// The device node of the loop device of this number.
+pub fn path_of(number: u32) -> PathBuf {
     PathBuf::from(format!("/dev/loop{number}"))
 }
 
-fn free_device(control: BorrowedFd<'_>) -> io::Result<u32> {
-    // SAFETY: LOOP_CTL_GET_FREE takes no argument; the descriptor is open for the whole call.
-    let number = unsafe { libc::ioctl(control.as_raw_fd(), LOOP_CTL_GET_FREE as _) };
-    u32::try_from(number).map_err(|_| io::Error::last_os_error())
+/// Makes a new loop device. Unlike one that was used before, it has the settings that this kernel
+/// gives a new device; read-ahead above all, which setting a device up anew never lowers.
+pub fn add() -> io::Result<u32> {
+    // -1 is the lowest number that there is no device of.
+    control(LOOP_CTL_ADD, -1)
+}
+
+/// The number of a loop device that nobody has set up; made if there is none.
+pub fn find_free() -> io::Result<u32> {
+    control(LOOP_CTL_GET_FREE, 0)
+}
+
+/// Removes a loop device that nobody has open or set up.
+pub fn remove(number: u32) -> io::Result<()> {
+    let number = libc::c_long::from(i32::try_from(number).unwrap_or(i32::MAX));
+    control(LOOP_CTL_REMOVE, number).map(|_| ())
+}
+
+fn control(request: libc::c_ulong, argument: libc::c_long) -> io::Result<u32> {
+    let file = OpenOptions::new().read(true).write(true).open("/dev/loop-control")?;
+    // SAFETY: the requests of loop-control take a number, no pointer; the descriptor is open for
+    // the whole call.
+    let result = unsafe { libc::ioctl(file.as_raw_fd(), request as _, argument) };
+    u32::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
 fn configure(device: BorrowedFd<'_>, backing: BorrowedFd<'_>, block: Bytes) -> io::Result<()> {

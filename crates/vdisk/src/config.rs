@@ -157,6 +157,10 @@ const SIZE_MOST: Bytes = Bytes::from_gib(64);
 const KEEPS_UP_BYTES: f64 = 250e6;
 const KEEPS_UP_REQUESTS: f64 = 12e3;
 
+/// A model that says so much has no limit of its own, and no dilation would make the machine keep
+/// up with it.
+const NO_LIMIT: f64 = 1e12;
+
 /// The disk's own keys; all others are the model's.
 const OWN_KEYS: [&str; 4] = ["fs", "size", "dilation", "seed"];
 
@@ -247,9 +251,11 @@ impl Config {
 
 /// The dilation at which this machine keeps up with a peak, rounded up to a tenth.
 fn automatic(bytes_per_second: f64, requests_per_second: f64) -> f64 {
-    let needed = (bytes_per_second / KEEPS_UP_BYTES).max(requests_per_second / KEEPS_UP_REQUESTS);
+    let limit = |peak: f64, kept: f64| if peak < NO_LIMIT { peak / kept } else { 1.0 };
+    let needed =
+        limit(bytes_per_second, KEEPS_UP_BYTES).max(limit(requests_per_second, KEEPS_UP_REQUESTS));
     // A float that is no number is neither larger nor smaller and gives one.
-    ((needed * 10.0).ceil() / 10.0).max(1.0).min(Dilation::MOST)
+    ((needed * 10.0).ceil() / 10.0).clamp(1.0, Dilation::MOST)
 }
 
 fn parse_model(words: &[&str]) -> Result<Spec, VdiskError> {
@@ -324,7 +330,7 @@ mod tests {
             let error = Config::parse(words).unwrap_err().to_string();
             assert!(error.contains(says), "{words}: {error}");
         }
-        for words in ["", "no-such-disk", "hdd-2008,no_such_key=1", "hdd-2008,", ",,,", "=", "\0"] {
+        for words in ["", "no-such-disk", "hdd-2008,no_such_key=1", ",,,", "=", "\0"] {
             assert!(Config::parse(words).is_err(), "{words:?} was taken");
         }
     }
@@ -346,6 +352,7 @@ mod tests {
         assert_eq!(automatic(640e6, 200.0), 2.6);
         assert_eq!(automatic(640e6, 120e3), 10.0);
         assert_eq!(automatic(f64::NAN, f64::NAN), 1.0);
-        assert_eq!(automatic(f64::INFINITY, 1.0), Dilation::MOST);
+        assert_eq!(automatic(f64::INFINITY, 1e15), 1.0);
+        assert_eq!(automatic(1.1e12, 24e3), 2.0);
     }
 }

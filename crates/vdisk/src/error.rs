@@ -96,14 +96,6 @@ pub enum VdiskError {
         /// The mount point or device.
         path: PathBuf,
     },
-    /// Cleaning up did not get through.
-    #[error("virtual disk {name} could not be removed altogether: {left}")]
-    Remains {
-        /// The disk's name.
-        name: String,
-        /// What is left.
-        left: String,
-    },
     /// There is not enough memory for the disk.
     #[error(
         "a virtual disk keeps what is written to it in memory, and {free} of memory is too \

@@ -129,6 +129,10 @@ impl Home {
         self.dir.join("server.json")
     }
 
+    pub(crate) fn loop_device(&self) -> PathBuf {
+        self.dir.join("loop.json")
+    }
+
     pub(crate) fn record(&self) -> PathBuf {
         self.dir.join("disk.json")
     }
@@ -136,7 +140,7 @@ impl Home {
     /// Every file that may lie in the directory, for removing it without removing what is not
     /// ours.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
-        let jsons = [self.job(), self.server_facts(), self.record()];
+        let jsons = [self.job(), self.server_facts(), self.loop_device(), self.record()];
         let halves = jsons.iter().map(|json| json.with_extension("new"));
         halves.chain(jsons.clone()).chain([self.socket(), self.log()]).collect()
     }

@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 
 use model::HostLimits;
 use serde::{Deserialize, Serialize};
-use sys::loopdev::LoopDevice;
+use sys::loopdev::{self, LoopDevice};
 use units::{Bytes, Kib};
 
 use crate::error::VdiskError;
+use crate::layout::{Home, write_json};
 use crate::server::LARGEST_REQUEST;
 
 /// Logical blocks of the device: direct I/O to a FUSE file works in any, but 512-byte blocks would
@@ -37,15 +38,46 @@ pub struct QueueSettings {
     pub read_ahead: Kib,
 }
 
-/// Sets up a loop device over the file of a disk.
-pub(crate) fn attach(file: &Path) -> Result<LoopDevice, VdiskError> {
+/// A loop device that was made for a disk; written down before it is set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Added {
+    pub(crate) number: u32,
+}
+
+/// How often another process may snatch the device that we have just made.
+const ATTEMPTS: u32 = 64;
+
+/// Sets up a new loop device over the file of a disk.
+pub(crate) fn attach(home: &Home) -> Result<LoopDevice, VdiskError> {
+    let file = home.disk_file();
     let backing = File::options()
         .read(true)
         .write(true)
-        .open(file)
-        .map_err(VdiskError::io("opening", file))?;
-    LoopDevice::attach(backing.as_fd(), BLOCK)
-        .map_err(VdiskError::io("setting up a loop device over", file))
+        .open(&file)
+        .map_err(VdiskError::io("opening", &file))?;
+    let failed = VdiskError::io("setting up a loop device over", &file);
+    for _ in 0..ATTEMPTS {
+        let number = new_device(home)?;
+        match LoopDevice::set_up(number, backing.as_fd(), BLOCK) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {}
+            result => return result.map_err(failed),
+        }
+    }
+    Err(failed(io::ErrorKind::ResourceBusy.into()))
+}
+
+/// Makes a device, or takes a free one where the kernel makes none or `/dev` does not show it.
+fn new_device(home: &Home) -> Result<u32, VdiskError> {
+    let control = Path::new("/dev/loop-control");
+    if let Ok(number) = loopdev::add() {
+        if loopdev::path_of(number).exists() {
+            write_json(&home.loop_device(), &Added { number })?;
+            return Ok(number);
+        }
+        // Only in a container with a /dev of its own; the device can be removed at once.
+        let _ = loopdev::remove(number);
+    }
+    loopdev::find_free().map_err(VdiskError::io("asking for a loop device", control))
 }
 
 /// Gives the device's queue the depth and request size of the model, and no scheduler, which

@@ -16,7 +16,7 @@ use sys::{loopdev, mounts, process};
 use crate::control::{self, Question};
 use crate::error::VdiskError;
 use crate::layout::{Home, ServerFacts, read_json};
-use crate::loop_device;
+use crate::loop_device::{self, Added};
 
 /// How long to wait for what takes a moment: an unmount while a probe of udev has the device open,
 /// a loop device that is released when the last user has gone, a server that ends.
@@ -111,20 +111,25 @@ fn release_loop_devices(
         }
         Ok(devices)
     };
-    let mut devices = release_all()?;
     let gone = || loop_device::over_files_in(home.dir()).is_empty();
-    if devices.is_empty() || wait_until(PATIENCE, gone) {
-        return Ok(());
-    }
-    if in_use == InUse::Force {
+    let mut devices = release_all()?;
+    if !devices.is_empty() && !wait_until(PATIENCE, gone) {
+        if in_use == InUse::Refuse {
+            let path = devices.pop().unwrap_or_else(|| home.dir().to_owned());
+            return Err(VdiskError::Busy { path });
+        }
+        // Whoever still has it open gets errors from now on; it goes when he closes it.
         cut(server);
-        devices = release_all()?;
-        if wait_until(PATIENCE, gone) {
-            return Ok(());
+        release_all()?;
+        wait_until(PATIENCE, gone);
+    }
+    if let Ok(Some(Added { number })) = read_json(&home.loop_device()) {
+        // A device that is still open stays, and is free for others once it is closed.
+        if let Err(error) = loopdev::remove(number) {
+            tracing::debug!("loop device {number} was not removed: {error}");
         }
     }
-    let path = devices.pop().unwrap_or_else(|| home.dir().to_owned());
-    Err(VdiskError::Busy { path })
+    Ok(())
 }
 
 fn unmount_fuse(home: &Home, server: Option<&ServerFacts>) -> Result<(), VdiskError> {
@@ -155,10 +160,10 @@ fn kill(server: &ServerFacts) {
     // killed, and nobody who got its number meanwhile.
     let flags = rustix::process::PidfdFlags::empty();
     let Ok(handle) = rustix::process::pidfd_open(pid, flags) else { return };
-    if is_alive(server) {
-        if let Err(error) = rustix::process::pidfd_send_signal(handle, Signal::KILL) {
-            tracing::debug!("the server {} was not killed: {error}", server.pid);
-        }
+    if is_alive(server)
+        && let Err(error) = rustix::process::pidfd_send_signal(handle, Signal::KILL)
+    {
+        tracing::debug!("the server {} was not killed: {error}", server.pid);
     }
 }
 

@@ -11,6 +11,7 @@ use model::{Completion, Device, Request, RequestKind};
 use sys::realtime::{Alarm, now};
 use units::{Bytes, Nanos};
 
+use super::queue::Queue;
 use super::tally::Tally;
 use super::waiting::Waiting;
 use crate::counters::Counters;
@@ -85,34 +86,6 @@ struct Waits<T> {
 impl<T> std::fmt::Debug for Core<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Core").field("queue", &self.queue).finish_non_exhaustive()
-    }
-}
-
-/// How many requests the model had, and for how long.
-#[derive(Clone, Copy, Debug, Default)]
-struct Queue {
-    depth: u64,
-    depth_max: u64,
-    changed: Nanos,
-    /// Depth times nanoseconds.
-    area: u128,
-    busy: Nanos,
-}
-
-impl Queue {
-    fn change(&mut self, now: Nanos, depth: usize) {
-        let span = now.saturating_sub(self.changed);
-        self.area += u128::from(self.depth) * u128::from(span.get());
-        if self.depth > 0 {
-            self.busy += span;
-        }
-        self.changed = now;
-        self.depth = depth as u64;
-        self.depth_max = self.depth_max.max(self.depth);
-    }
-
-    fn mean(&self) -> f64 {
-        if self.busy == Nanos::ZERO { 0.0 } else { self.area as f64 / self.busy.get() as f64 }
     }
 }
 
@@ -208,10 +181,7 @@ impl<T> Engine<T> {
             let depth = core.waiting.count();
             core.queue.change(now(), depth);
             let device = core.device.counters();
-            counters.queue = core.queue.depth;
-            counters.queue_max = core.queue.depth_max;
-            counters.queue_mean = core.queue.mean();
-            counters.busy = core.queue.busy;
+            core.queue.read_into(&mut counters);
             counters.seeks = device.seeks.saturating_sub(core.base.seeks);
             counters.cache_hits = device.cache_hits.saturating_sub(core.base.cache_hits);
         }
@@ -224,8 +194,7 @@ impl<T> Engine<T> {
     pub(crate) fn reset_counters(&self) {
         let mut core = self.lock();
         core.base = core.device.counters();
-        let depth = core.waiting.count() as u64;
-        core.queue = Queue { depth, depth_max: depth, changed: now(), ..Queue::default() };
+        core.queue = Queue::beginning_at(now(), core.waiting.count());
         self.tally.clear();
     }
 

@@ -68,10 +68,10 @@ impl Disk {
     fn answer_read(&self, reply: ReplyData, offset: Bytes, length: Bytes) {
         let mut reply = Some(reply);
         let send = |bytes: &[u8]| reply.take().map(|reply| reply.data(bytes));
-        if self.store.read(offset, length, send).is_none() {
-            if let Some(reply) = reply {
-                reply.error(Errno::EIO);
-            }
+        self.store.read(offset, length, send);
+        // Still there if nothing could be read.
+        if let Some(reply) = reply {
+            reply.error(Errno::EIO);
         }
     }
 

@@ -3,6 +3,7 @@
 mod engine;
 mod fuse;
 mod histogram;
+mod queue;
 mod store;
 mod tally;
 mod waiting;

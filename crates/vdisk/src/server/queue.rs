@@ -1,0 +1,68 @@
+//! How deep the model's queue was.
+
+use units::Nanos;
+
+use crate::counters::Counters;
+
+/// How many requests the model had, and for how long.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Queue {
+    depth: u64,
+    depth_max: u64,
+    changed: Nanos,
+    /// Depth times nanoseconds.
+    area: u128,
+    busy: Nanos,
+}
+
+impl Queue {
+    /// Beginning now, with so many.
+    pub(crate) fn beginning_at(now: Nanos, depth: usize) -> Self {
+        let depth = depth as u64;
+        Self { depth, depth_max: depth, changed: now, area: 0, busy: Nanos::ZERO }
+    }
+
+    /// From now on there are so many.
+    pub(crate) fn change(&mut self, now: Nanos, depth: usize) {
+        let span = now.saturating_sub(self.changed);
+        self.area += u128::from(self.depth) * u128::from(span.get());
+        if self.depth > 0 {
+            self.busy += span;
+        }
+        self.changed = now;
+        self.depth = depth as u64;
+        self.depth_max = self.depth_max.max(self.depth);
+    }
+
+    fn mean(&self) -> f64 {
+        if self.busy == Nanos::ZERO { 0.0 } else { self.area as f64 / self.busy.get() as f64 }
+    }
+
+    /// Fills in what is counted here.
+    pub(crate) fn read_into(&self, counters: &mut Counters) {
+        counters.queue = self.depth;
+        counters.queue_max = self.depth_max;
+        counters.queue_mean = self.mean();
+        counters.busy = self.busy;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mean_is_over_the_time_that_there_was_a_queue() {
+        let at = Nanos::from_millis;
+        let mut queue = Queue::beginning_at(at(0), 0);
+        assert_eq!(queue.mean(), 0.0);
+        queue.change(at(10), 1);
+        queue.change(at(20), 4);
+        queue.change(at(30), 0);
+        queue.change(at(90), 0);
+        let mut counters = Counters::default();
+        queue.read_into(&mut counters);
+        assert_eq!((counters.queue, counters.queue_max), (0, 4));
+        assert_eq!((counters.queue_mean, counters.busy), (2.5, at(20)));
+    }
+}

@@ -1,0 +1,464 @@
+//! Virtual disks on the real kernel. Needs root, FUSE and loop devices; says SKIP without.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use foreread_vdisk::{
+    Config, DiskState, Filesystem, Lifetime, ServerCommand, VdiskError, VirtualDisk, availability,
+    list, remove, show,
+};
+use host::{DevNo, Dirs, Root, block_stat};
+use rustix::fs::{Advice, OFlags, fadvise};
+use rustix::process::{Pid, Signal, kill_process};
+use sys::lock::Lock;
+use units::Bytes;
+
+const HELPER: &str = env!("CARGO_BIN_EXE_vdisk-helper");
+
+/// A device that takes no time, and one that takes half a millisecond for every request.
+const ZERO: &str = "name = 'zero'\n[device]\nkind = 'zero'\ncapacity = '8GiB'\n";
+const HALF_MS: &str = "name = 'half-ms'\n[host]\nmax_request = '256KiB'\nnr_requests = 64\n[device]\n\
+     kind = 'volume'\ncapacity = '8GiB'\nlatency_ms = 0.5\nlatency_spread = 0.0\n";
+
+/// One test's turn: the machine to itself and directories of its own.
+struct Stage {
+    base: tempfile::TempDir,
+    dirs: Dirs,
+    _turn: Lock,
+}
+
+impl Stage {
+    /// `None`, said aloud, where the test cannot run.
+    fn set(test: &str, filesystem: Filesystem) -> Option<Self> {
+        if let Err(missing) = availability(filesystem) {
+            println!("SKIP {test}: {missing}");
+            return None;
+        }
+        let turn = Lock::take(Path::new("/tmp/foreread-host-tests.lock")).unwrap();
+        let base = tempfile::tempdir().unwrap();
+        let dirs = Dirs::under(base.path());
+        Some(Self { base, dirs, _turn: turn })
+    }
+
+    fn words(&self, model: &str, rest: &str) -> String {
+        let path = self.base.path().join("model.toml");
+        fs::write(&path, model).unwrap();
+        format!("{},dilation=1,{rest}", path.display())
+    }
+
+    fn config(&self, name: &str, model: &str, rest: &str) -> Config {
+        let mut config = Config::parse(&self.words(model, rest)).unwrap();
+        config.name = Some(name.to_owned());
+        config
+    }
+
+    fn create(&self, name: &str, model: &str, rest: &str) -> VirtualDisk {
+        self.try_create(name, model, rest, Lifetime::Kept).unwrap()
+    }
+
+    fn try_create(
+        &self,
+        name: &str,
+        model: &str,
+        rest: &str,
+        lifetime: Lifetime,
+    ) -> Result<VirtualDisk, VdiskError> {
+        let server = ServerCommand { program: HELPER.into(), args: vec!["serve".into()] };
+        VirtualDisk::create(&self.dirs, self.config(name, model, rest), &server, lifetime)
+    }
+
+    /// Mounts, loop devices, processes and files that virtual disks of this test have left.
+    fn traces(&self) -> Vec<String> {
+        let base = self.base.path().to_str().unwrap();
+        let mut traces: Vec<String> = fs::read_to_string("/proc/self/mountinfo")
+            .unwrap()
+            .lines()
+            .filter(|line| line.contains(base))
+            .map(|line| format!("mount {line}"))
+            .collect();
+        for block in fs::read_dir("/sys/block").unwrap().flatten() {
+            let file = fs::read_to_string(block.path().join("loop/backing_file"));
+            if file.is_ok_and(|file| file.contains(base)) {
+                traces.push(format!("loop device {:?}", block.file_name()));
+            }
+        }
+        for process in fs::read_dir("/proc").unwrap().flatten() {
+            let line = fs::read(process.path().join("cmdline")).unwrap_or_default();
+            if String::from_utf8_lossy(&line).contains(base) {
+                traces.push(format!("process {:?}", process.file_name()));
+            }
+        }
+        let files = fs::read_dir(self.dirs.runtime.join("vdisk")).into_iter().flatten().flatten();
+        let is_ours = |name: &str| name != ".lock";
+        traces.extend(
+            files
+                .map(|file| file.file_name().into_string().unwrap())
+                .filter(|name| is_ours(name))
+                .map(|name| format!("directory {name}")),
+        );
+        traces
+    }
+
+    fn assert_nothing_left(&self) {
+        assert_eq!(self.traces(), Vec::<String>::new());
+    }
+
+    /// For what others clean up: waits for it.
+    fn await_nothing_left(&self) {
+        let start = Instant::now();
+        while !self.traces().is_empty() && start.elapsed() < Duration::from_secs(30) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        self.assert_nothing_left();
+    }
+}
+
+impl Drop for Stage {
+    /// A test that fails must not leave mounts for others to stumble over.
+    fn drop(&mut self) {
+        for disk in list(&self.dirs).unwrap_or_default() {
+            if let Err(error) = remove(&self.dirs, &disk.name) {
+                eprintln!("{} is left over: {error}", disk.name);
+            }
+        }
+    }
+}
+
+/// Bytes that no filesystem compresses and no two places share.
+fn noise(seed: u64, length: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let words = std::iter::repeat_with(|| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    });
+    words.flat_map(u64::to_le_bytes).take(length).collect()
+}
+
+/// Writes `data`, makes the kernel forget it, and reads it again.
+fn write_and_read_back(path: &Path, data: &[u8]) -> Vec<u8> {
+    let mut file = OpenOptions::new().create(true).write(true).read(true).open(path).unwrap();
+    file.write_all(data).unwrap();
+    file.sync_all().unwrap();
+    fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+    drop(file);
+    let mut back = vec![0; data.len()];
+    File::open(path).unwrap().read_exact(&mut back).unwrap();
+    back
+}
+
+fn open_direct(path: &Path) -> File {
+    let flags = OFlags::DIRECT.bits() as i32;
+    OpenOptions::new().read(true).custom_flags(flags).open(path).unwrap()
+}
+
+/// Reads past the page cache, `length` bytes at each of `count` places one after another.
+fn read_direct(path: &Path, length: usize, count: u64) {
+    let file = open_direct(path);
+    let mut room = vec![0u8; length + 4096];
+    let start = room.as_ptr().align_offset(4096);
+    for index in 0..count {
+        file.read_exact_at(&mut room[start..start + length], index * length as u64).unwrap();
+    }
+}
+
+fn end(pid: u32, signal: Signal) {
+    kill_process(Pid::from_raw(pid as i32).unwrap(), signal).unwrap();
+}
+
+fn is_mounted(point: &Path, fstype: &str) -> bool {
+    let table = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let found = |info: &host::MountInfo| info.mount.point == point && info.mount.fstype == fstype;
+    host::parse_mountinfo(&table).iter().any(found)
+}
+
+fn is_made_listed_shown_and_removed(test: &str, filesystem: Filesystem) {
+    let Some(stage) = Stage::set(test, filesystem) else { return };
+    let disk = stage.create("one", HALF_MS, &format!("fs={filesystem},size=1G,dilation=2"));
+    if let Some(point) = disk.mountpoint() {
+        assert!(is_mounted(point, filesystem.name()));
+    }
+    assert_eq!(disk.mountpoint().is_none(), filesystem == Filesystem::Raw);
+    let shown = show(&stage.dirs, "one").unwrap();
+    assert_eq!((shown.state, shown.record.as_ref()), (DiskState::Serving, Some(disk.record())));
+    assert_eq!(list(&stage.dirs).unwrap().len(), 1);
+    assert_eq!(disk.dilation(), 2.0);
+    assert_eq!(VirtualDisk::open(&stage.dirs, "one").unwrap().record(), disk.record());
+    let facts = disk.record();
+    let again = Config::parse(&facts.words).unwrap();
+    assert_eq!((again.size, again.filesystem), (Bytes::from_gib(1), filesystem));
+    remove(&stage.dirs, "one").unwrap();
+    drop(disk);
+    // The server was our child: it may be a zombie, which has no command line.
+    stage.assert_nothing_left();
+    assert!(matches!(remove(&stage.dirs, "one"), Err(VdiskError::NoSuchDisk { .. })));
+}
+
+#[test]
+fn host_an_xfs_disk_is_made_listed_shown_and_removed() {
+    is_made_listed_shown_and_removed("host_an_xfs_disk…", Filesystem::Xfs);
+}
+
+#[test]
+fn host_an_ext4_disk_is_made_listed_shown_and_removed() {
+    is_made_listed_shown_and_removed("host_an_ext4_disk…", Filesystem::Ext4);
+}
+
+#[test]
+fn host_an_ext3_disk_is_made_listed_shown_and_removed() {
+    is_made_listed_shown_and_removed("host_an_ext3_disk…", Filesystem::Ext3);
+}
+
+#[test]
+fn host_a_btrfs_disk_is_made_listed_shown_and_removed() {
+    is_made_listed_shown_and_removed("host_a_btrfs_disk…", Filesystem::Btrfs);
+}
+
+#[test]
+fn host_a_raw_disk_is_made_listed_shown_and_removed() {
+    is_made_listed_shown_and_removed("host_a_raw_disk…", Filesystem::Raw);
+}
+
+#[test]
+fn host_what_is_written_is_read_back_while_the_model_keeps_time() {
+    for filesystem in [Filesystem::Xfs, Filesystem::Ext4, Filesystem::Raw] {
+        let Some(stage) = Stage::set("host_what_is_written…", filesystem) else { continue };
+        let disk = stage.create("data", HALF_MS, &format!("fs={filesystem},size=512M"));
+        let path = match disk.mountpoint() {
+            Some(point) => point.join("file"),
+            None => disk.device().to_owned(),
+        };
+        let data = noise(1, 24 << 20);
+        disk.reset_counters().unwrap();
+        assert!(write_and_read_back(&path, &data) == data, "{filesystem}: other data came back");
+        let counters = disk.counters().unwrap();
+        assert!(counters.timing && counters.timed >= 2 * 24 * 4, "{counters:?}");
+        assert!(counters.read_bytes >= Bytes::from_mib(24), "{counters:?}");
+        assert!(counters.stored >= Bytes::from_mib(24), "{counters:?}");
+        assert_eq!(counters.refused_writes, 0);
+        disk.remove().unwrap();
+        stage.assert_nothing_left();
+    }
+}
+
+#[test]
+fn host_counters_add_up_exactly() {
+    let Some(stage) = Stage::set("host_counters_add_up_exactly", Filesystem::Raw) else { return };
+    let disk = stage.create("count", HALF_MS, "fs=raw,size=64M");
+    disk.reset_counters().unwrap();
+    let before = block_stat(&Root::system(), disk.devno()).unwrap();
+    read_direct(disk.device(), 64 << 10, 256);
+    let counters = disk.counters().unwrap();
+    assert_eq!((counters.requests(), counters.reads, counters.timed), (256, 256, 256));
+    assert_eq!((counters.bytes(), counters.read_bytes), (Bytes::from_mib(16), Bytes::from_mib(16)));
+    assert_eq!((counters.writes, counters.flushes, counters.queue), (0, 0, 0));
+    assert!((1.0..1.01).contains(&counters.queue_mean), "{counters:?}");
+    // Late they may be on a busy machine, but early never.
+    assert!(counters.service_p50.as_millis_f64() >= 0.5, "{counters:?}");
+    let after = block_stat(&Root::system(), disk.devno()).unwrap();
+    assert_eq!(after.reads - before.reads, 256);
+    disk.set_timing(false).unwrap();
+    read_direct(disk.device(), 64 << 10, 16);
+    let counters = disk.counters().unwrap();
+    assert_eq!((counters.reads, counters.timed, counters.timing), (272, 256, false));
+    disk.remove().unwrap();
+    stage.assert_nothing_left();
+}
+
+#[test]
+fn host_the_queue_is_the_model_s_and_the_read_ahead_the_kernel_s() {
+    let test = "host_the_queue_is_the_model_s_and_the_read_ahead_the_kernel_s";
+    let Some(stage) = Stage::set(test, Filesystem::Raw) else { return };
+    let fresh = stage.create("fresh", ZERO, "fs=raw,size=64M");
+    let disk = stage.create("queue", HALF_MS, "fs=raw,size=64M");
+    let queue = &disk.record().queue;
+    assert_eq!((queue.requests, queue.requests_wanted), (64, 64));
+    assert_eq!((queue.request_size, &*queue.scheduler), (Bytes::from_kib(256), "none"));
+    assert_eq!(queue.read_ahead, fresh.record().queue.read_ahead);
+    let number = disk.record().loop_number;
+    let read = |attribute: &str| {
+        let path = format!("/sys/block/loop{number}/{attribute}");
+        fs::read_to_string(path).unwrap().trim().to_owned()
+    };
+    assert_eq!(read("queue/read_ahead_kb"), queue.read_ahead.get().to_string());
+    assert_eq!(read("queue/max_sectors_kb"), "256");
+    assert_eq!((read("loop/dio"), read("queue/logical_block_size")), ("1".into(), "4096".into()));
+    disk.reset_counters().unwrap();
+    read_direct(disk.device(), 1 << 20, 4);
+    let counters = disk.counters().unwrap();
+    assert_eq!((counters.reads, counters.queue_max), (16, 4));
+    fresh.remove().unwrap();
+    disk.remove().unwrap();
+    stage.assert_nothing_left();
+}
+
+#[test]
+fn host_a_killed_server_leaves_nothing_that_remove_cannot_clean() {
+    for filesystem in [Filesystem::Xfs, Filesystem::Ext4, Filesystem::Raw] {
+        let Some(stage) = Stage::set("host_a_killed_server…", filesystem) else { continue };
+        let disk = stage.create("victim", HALF_MS, &format!("fs={filesystem},size=512M"));
+        if let Some(point) = disk.mountpoint() {
+            // Data that has not reached the disk and never will.
+            fs::write(point.join("dirty"), noise(2, 1 << 20)).unwrap();
+        }
+        end(disk.record().pid, Signal::KILL);
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(show(&stage.dirs, "victim").unwrap().state, DiskState::Dead);
+        assert!(matches!(disk.counters(), Err(VdiskError::Dead { .. })));
+        remove(&stage.dirs, "victim").unwrap();
+        stage.assert_nothing_left();
+    }
+}
+
+#[test]
+fn host_a_server_that_hangs_can_be_removed() {
+    let test = "host_a_server_that_hangs_can_be_removed";
+    let Some(stage) = Stage::set(test, Filesystem::Ext4) else { return };
+    let disk = stage.create("stopped", HALF_MS, "fs=ext4,size=512M");
+    fs::write(disk.target().join("dirty"), noise(3, 1 << 20)).unwrap();
+    end(disk.record().pid, Signal::STOP);
+    remove(&stage.dirs, "stopped").unwrap();
+    stage.assert_nothing_left();
+}
+
+#[test]
+fn host_a_server_that_is_asked_to_end_takes_its_disk_down() {
+    let test = "host_a_server_that_is_asked_to_end_takes_its_disk_down";
+    let Some(stage) = Stage::set(test, Filesystem::Xfs) else { return };
+    let disk = stage.create("asked", HALF_MS, "fs=xfs,size=512M");
+    fs::write(disk.target().join("file"), noise(4, 1 << 20)).unwrap();
+    end(disk.record().pid, Signal::TERM);
+    stage.await_nothing_left();
+}
+
+#[test]
+fn host_a_disk_dies_with_its_creator() {
+    for (filesystem, signal) in [(Filesystem::Xfs, Signal::KILL), (Filesystem::Raw, Signal::INT)] {
+        let Some(stage) = Stage::set("host_a_disk_dies_with_its_creator", filesystem) else {
+            return;
+        };
+        let mut creator = Command::new(HELPER)
+            .arg("hold")
+            .arg(stage.base.path())
+            .arg(stage.words(HALF_MS, &format!("fs={filesystem},size=512M")))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut target = String::new();
+        BufReader::new(creator.stdout.take().unwrap()).read_line(&mut target).unwrap();
+        let disks = list(&stage.dirs).unwrap();
+        assert_eq!((disks.len(), disks[0].state), (1, DiskState::Serving));
+        // Somebody who works on the disk does not keep it alive.
+        let in_use = File::open(PathBuf::from(target.trim())).unwrap();
+        end(creator.id(), signal);
+        creator.wait().unwrap();
+        stage.await_nothing_left();
+        drop(in_use);
+    }
+}
+
+#[test]
+fn host_a_dropped_disk_is_gone() {
+    let Some(stage) = Stage::set("host_a_dropped_disk_is_gone", Filesystem::Ext4) else { return };
+    let disk = stage.try_create("drop", ZERO, "fs=ext4,size=512M", Lifetime::DiesWithMe).unwrap();
+    fs::write(disk.target().join("file"), "contents").unwrap();
+    drop(disk);
+    stage.assert_nothing_left();
+}
+
+#[test]
+fn host_two_disks_are_two() {
+    let Some(stage) = Stage::set("host_two_disks_are_two", Filesystem::Raw) else { return };
+    let one = stage.create("one", HALF_MS, "fs=raw,size=64M");
+    let two = stage.create("two", ZERO, "fs=raw,size=64M");
+    let devices: [DevNo; 2] = [one.devno(), two.devno()];
+    assert_ne!(devices[0], devices[1]);
+    let names: Vec<String> = list(&stage.dirs).unwrap().into_iter().map(|disk| disk.name).collect();
+    assert_eq!(names, ["one", "two"]);
+    let (left, right) = (noise(5, 4 << 20), noise(6, 4 << 20));
+    assert!(write_and_read_back(one.device(), &left) == left);
+    assert!(write_and_read_back(two.device(), &right) == right);
+    one.remove().unwrap();
+    let mut still = vec![0; 4 << 20];
+    File::open(two.device()).unwrap().read_exact(&mut still).unwrap();
+    assert!(still == right, "removing one disk changed the other");
+    two.remove().unwrap();
+    stage.assert_nothing_left();
+}
+
+#[test]
+fn host_a_name_is_taken_once() {
+    let Some(stage) = Stage::set("host_a_name_is_taken_once", Filesystem::Raw) else { return };
+    let disk = stage.create("mine", ZERO, "fs=raw,size=64M");
+    let second = stage.try_create("mine", ZERO, "fs=raw,size=64M", Lifetime::Kept);
+    assert!(matches!(second, Err(VdiskError::NameTaken { .. })), "{second:?}");
+    read_direct(disk.device(), 4096, 1);
+    disk.remove().unwrap();
+    stage.assert_nothing_left();
+}
+
+#[test]
+fn host_a_disk_in_use_is_not_removed_and_goes_on() {
+    let test = "host_a_disk_in_use_is_not_removed_and_goes_on";
+    let Some(stage) = Stage::set(test, Filesystem::Ext4) else { return };
+    let disk = stage.create("busy", HALF_MS, "fs=ext4,size=512M");
+    let path = disk.target().join("file");
+    fs::write(&path, "contents").unwrap();
+    let file = File::open(&path).unwrap();
+    assert!(matches!(remove(&stage.dirs, "busy"), Err(VdiskError::Busy { .. })));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "contents");
+    assert!(disk.counters().unwrap().timing);
+    drop(file);
+    disk.remove().unwrap();
+    stage.assert_nothing_left();
+}
+
+#[test]
+fn host_a_server_that_does_not_start_leaves_nothing() {
+    let test = "host_a_server_that_does_not_start_leaves_nothing";
+    let Some(stage) = Stage::set(test, Filesystem::Raw) else { return };
+    let config = || stage.config("never", ZERO, "fs=raw,size=64M");
+    let silent = ServerCommand { program: "/bin/false".into(), args: Vec::new() };
+    let error = VirtualDisk::create(&stage.dirs, config(), &silent, Lifetime::Kept).unwrap_err();
+    assert!(matches!(error, VdiskError::Server { .. }), "{error}");
+    stage.assert_nothing_left();
+    let verbose = ServerCommand { program: HELPER.into(), args: vec!["no-verb".into()] };
+    let error = VirtualDisk::create(&stage.dirs, config(), &verbose, Lifetime::Kept).unwrap_err();
+    assert!(error.to_string().contains("no such verb"), "{error}");
+    stage.assert_nothing_left();
+    let missing = ServerCommand { program: "/no/such/program".into(), args: Vec::new() };
+    let error = VirtualDisk::create(&stage.dirs, config(), &missing, Lifetime::Kept).unwrap_err();
+    assert!(error.to_string().contains("/no/such/program"), "{error}");
+    stage.assert_nothing_left();
+}
+
+#[test]
+fn host_discarded_space_gives_its_memory_back() {
+    let test = "host_discarded_space_gives_its_memory_back";
+    let Some(stage) = Stage::set(test, Filesystem::Ext4) else { return };
+    let disk = stage.create("trim", ZERO, "fs=ext4,size=512M");
+    let path = disk.target().join("file");
+    let mut file = File::create(&path).unwrap();
+    file.write_all(&noise(7, 32 << 20)).unwrap();
+    file.sync_all().unwrap();
+    drop(file);
+    let full = disk.counters().unwrap().stored;
+    assert!(full >= Bytes::from_mib(32));
+    fs::remove_file(&path).unwrap();
+    // The filesystem knows that the space is free when its journal says so.
+    rustix::fs::syncfs(File::open(disk.target()).unwrap()).unwrap();
+    let trimmed = Command::new("fstrim").arg(disk.target()).status();
+    if trimmed.is_ok_and(|status| status.success()) {
+        let left = disk.counters().unwrap().stored;
+        assert!(left <= full.saturating_sub(Bytes::from_mib(30)), "{left} of {full} left");
+    } else {
+        println!("SKIP {test}: no fstrim here");
+    }
+    disk.remove().unwrap();
+    stage.assert_nothing_left();
+}
