@@ -29,7 +29,10 @@ pub enum BenchError {
         source: io::Error,
     },
     /// The file system cannot be written to.
-    #[error("{path} is on a read-only file system: name an existing file on it instead", path = path.display())]
+    #[error(
+        "{path} is on a read-only file system: name an existing file on it instead",
+        path = path.display()
+    )]
     ReadOnly {
         /// The directory.
         path: PathBuf,
@@ -87,7 +90,10 @@ pub enum BenchError {
         needed: Bytes,
     },
     /// A file became shorter while it was read.
-    #[error("{path} shrank while it was read: at {offset} there is nothing any more", path = path.display())]
+    #[error(
+        "{path} shrank while it was read: at {offset} there is nothing any more",
+        path = path.display()
+    )]
     Shrank {
         /// The file.
         path: PathBuf,

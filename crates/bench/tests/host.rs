@@ -1,6 +1,7 @@
 //! Trials on the real kernel: what it does with a window, and what disturbs a trial.
 
 #![allow(clippy::unwrap_used)] // A test may panic.
+#![allow(clippy::print_stdout)] // What is skipped must be seen.
 
 mod support;
 
