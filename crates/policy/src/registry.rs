@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use units::Bytes;
 
-use crate::algorithm::{fixed, freebsd, linux_6_18, linux_legacy, linux_on_demand, none, zfs};
+use crate::algorithm::{
+    amp, ara_2006, fixed, freebsd, innodb, linux_6_18, linux_legacy, linux_on_demand, none,
+    postgres_17, postgres_18, rocksdb, zfs,
+};
 use crate::cache::PAGE;
 use crate::policy::Policy;
 
@@ -15,8 +18,14 @@ pub static REGISTRY: &[Entry] = &[
     linux_6_18::ENTRY,
     linux_on_demand::ENTRY,
     linux_legacy::ENTRY,
+    ara_2006::ENTRY,
     freebsd::ENTRY,
     zfs::ENTRY,
+    postgres_17::ENTRY,
+    postgres_18::ENTRY,
+    innodb::ENTRY,
+    rocksdb::ENTRY,
+    amp::ENTRY,
 ];
 
 /// An algorithm that can be built by name.

@@ -1,0 +1,403 @@
+//! Adaptive read-ahead, Wu Fengguang, 2006: windows as large as the memory that a stream has left
+//! before its pages are evicted unread.
+//!
+//! Source: "Adaptive read-ahead V12" to V14 (LKML, May and June 2006) and the consolidated patch
+//! for 2.6.17-rc5. It was never merged; its page marks were (Linux 2.6.23). Sizes are in pages
+//! throughout. Eight methods are tried in order; each keeps to what the estimate of the thrashing
+//! threshold allows. Whether a page is on the active list is not asked for.
+
+mod context;
+
+use units::{Bytes, Pages};
+
+use crate::cache::{Cache, PAGE, Submission};
+use crate::page::{Folio, Page};
+use crate::policy::{Call, FileId, Method, Outcome, Policy, StreamId, Table, Touch};
+use crate::registry::{Entry, Parameter};
+
+/// This algorithm's line in the registry.
+pub const ENTRY: Entry = Entry {
+    name: "ara-2006",
+    summary: "adaptive read-ahead of 2006: windows by thrashing threshold, any pattern",
+    source: "Wu Fengguang, Adaptive read-ahead V12 to V14, LKML 2006",
+    parameters: &[
+        Parameter {
+            name: "ratio",
+            summary: "percent of the thrashing threshold to use (readahead_ratio)",
+            default: "50",
+        },
+        Parameter {
+            name: "hit_rate",
+            summary: "one hit in so many pages is success (readahead_hit_rate)",
+            default: "1",
+        },
+    ],
+    build: |settings| {
+        let ratio = settings.count("ratio", 0, 100)?;
+        Ok(Box::new(Ara2006::new(ratio, settings.count("hit_rate", 1, 1024)?)))
+    },
+};
+
+/// The tail that is left to read when the mark is touched: one in so many (LOOKAHEAD_RATIO).
+const LOOKAHEAD_RATIO: u64 = 8;
+/// 128 KiB: the start of both averages and the most that is read of a new file.
+const FIRST: u64 = 32;
+/// 16 KiB.
+const LEAST: u64 = 4;
+/// 1 GiB.
+const GIB: u64 = 1 << 18;
+
+/// The method that made the last request of an open file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Class {
+    #[default]
+    None,
+    Initial,
+    State,
+    Context,
+    FromStart,
+    Backward,
+    Recovery,
+    Seek,
+}
+
+#[derive(Clone, Debug, Default)]
+struct OpenFile {
+    /// Where the last call of the algorithm happened.
+    la_index: u64,
+    /// Where its request begins.
+    ra_index: u64,
+    /// Its mark.
+    lookahead: u64,
+    /// Its end.
+    readahead: u64,
+    /// First uses of pages: since the last request, in this sequence, in the two before.
+    hits: [u64; 4],
+    age: u64,
+    class: Class,
+    /// The page used last.
+    previous: Option<u64>,
+    /// The first page of the call under way.
+    call: u64,
+    used: u64,
+    read: u64,
+    reached_end: bool,
+}
+
+/// Averages of a device, in bytes.
+#[derive(Clone, Copy, Debug)]
+struct Averages {
+    /// What new files turn out to be worth.
+    expect: u64,
+    /// What survives until it is used.
+    thrash: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Tunables {
+    ratio: u64,
+    hit_rate: u64,
+}
+
+/// The bounds of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Bounds {
+    min: u64,
+    max: u64,
+}
+
+/// Adaptive read-ahead: see the module.
+#[derive(Clone, Debug)]
+pub struct Ara2006 {
+    tunables: Tunables,
+    averages: Averages,
+    files: Table<OpenFile>,
+}
+
+impl Ara2006 {
+    /// A kernel and device without history: `readahead_ratio` in percent, `readahead_hit_rate`.
+    pub fn new(ratio: u64, hit_rate: u64) -> Self {
+        let first = FIRST * PAGE.bytes().get();
+        Self {
+            tunables: Tunables { ratio, hit_rate },
+            averages: Averages { expect: first, thrash: first },
+            files: Table::default(),
+        }
+    }
+}
+
+impl Bounds {
+    fn of(cache: &dyn Cache) -> Self {
+        let pages = GIB.min(cache.memory().available.get() / 2);
+        let max = pages.min(65_535).min(cache.limits().read_ahead.get());
+        Self { min: (LEAST + pages / 8192).min(FIRST).min(max / 2), max }
+    }
+}
+
+impl Averages {
+    /// Learns that a stream kept a steady window of `pages`.
+    fn steady(&mut self, pages: u64) {
+        let bytes = pages * PAGE.bytes().get();
+        self.thrash = if self.thrash < bytes {
+            (bytes + 1023 * self.thrash) / 1024
+        } else {
+            (bytes + 7 * self.thrash) / 8
+        };
+    }
+
+    /// Learns from a closed file of which `read` pages were cached and `used` were used.
+    fn closed(&mut self, read: u64, used: u64) {
+        let page = PAGE.bytes().get();
+        self.expect = if used >= read {
+            (self.expect + read * page / 8).min(FIRST * page)
+        } else {
+            self.expect.saturating_sub((read - used) * page / 2)
+        };
+    }
+}
+
+/// Turns an estimate of what is safe and the tail of the request before into a request and its
+/// own tail; `None` if the tail is all that is safe (`adjust_rala`).
+fn adjust(limit: u64, safe: u64, tail: u64) -> Option<(u64, u64)> {
+    let size = safe.checked_sub(tail).filter(|&size| size > 0)?;
+    let (new_tail, size) = (size / LOOKAHEAD_RATIO, size.min(limit));
+    let mut new_tail = new_tail.min(size);
+    let shift = tail + size - new_tail;
+    new_tail = new_tail.saturating_sub((size / 4).saturating_sub(shift));
+    Some((size, new_tail))
+}
+
+impl OpenFile {
+    fn has(&self, index: u64) -> bool {
+        self.la_index <= index && index < self.readahead
+    }
+
+    fn hits_enough(&self, tunables: Tunables) -> bool {
+        self.hits[0] * tunables.hit_rate >= self.lookahead.saturating_sub(self.la_index)
+    }
+
+    /// Takes down a request of `size` pages from `start` on, made at `at`, and submits it.
+    fn request(
+        &mut self,
+        cache: &mut dyn Cache,
+        class: Class,
+        at: u64,
+        start: u64,
+        (size, tail): (u64, u64),
+    ) {
+        self.hits[1] += std::mem::take(&mut self.hits[0]);
+        if class != Class::State {
+            self.hits = [0, 0, self.hits[1], self.hits[2]];
+        }
+        self.class = class;
+        self.age = cache.memory().aged.get();
+        (self.la_index, self.ra_index) = (at, start);
+        (self.readahead, self.lookahead) = (start + size, start + size - tail);
+        self.dispatch(cache);
+    }
+
+    /// `ra_dispatch`: what would leave a little of the file takes all of it.
+    fn dispatch(&mut self, cache: &mut dyn Cache) {
+        let end = cache.file_pages().get();
+        if self.ra_index >= end {
+            return;
+        }
+        let size = self.readahead - self.ra_index;
+        if self.readahead + size / 4 > end {
+            let keeps = self.class == Class::FromStart && end > self.lookahead + 1;
+            self.readahead = end;
+            self.lookahead = if keeps { self.lookahead } else { end };
+        }
+        self.reached_end |= self.readahead == end;
+        let (size, tail) = (self.readahead - self.ra_index, self.readahead - self.lookahead);
+        let window =
+            Submission::marked(Page::new(self.ra_index), Pages::new(size), Pages::new(tail));
+        self.read += cache.submit(window).get();
+    }
+
+    /// A request sized by how far the inactive list moved while this stream read on.
+    fn state_based(&mut self, cache: &mut dyn Cache, now: Now<'_>) {
+        let memory = cache.memory();
+        let tail = self.readahead - now.index;
+        let old = self.readahead - self.ra_index;
+        let ratio = now.tunables.ratio;
+        let limit = now.request + now.bounds.max / 16 + (2 + ratio / 64) * old;
+        let moved = memory.aged.get().saturating_sub(self.age).max(1);
+        let all = memory.available.get();
+        let share = |pages: u64| {
+            let product = u128::from(self.hits[0]) * u128::from(pages) / u128::from(moved);
+            u64::try_from(product).unwrap_or(u64::MAX)
+        };
+        let safe = u64::try_from(u128::from(share(all)) * u128::from(ratio) / 100);
+        let remain = share(all.saturating_sub(moved));
+        if now.marked && remain <= tail && tail > 1 {
+            return cache.rescue(Page::new(now.index), Pages::new(tail));
+        }
+        let limit = limit.min(now.bounds.max);
+        if let Some(size) = adjust(limit, safe.unwrap_or(u64::MAX), tail) {
+            if 8 * size.0 <= 9 * old {
+                now.averages.steady(size.0);
+            }
+            self.request(cache, Class::State, now.index, self.readahead, size);
+        }
+    }
+
+    /// A page of the last request is gone: reads the rest of it again, or three quarters of what
+    /// is now known to survive.
+    fn recover(&mut self, cache: &mut dyn Cache, now: Now<'_>) {
+        let size = if now.index < self.ra_index {
+            self.ra_index - now.index
+        } else {
+            self.hits[0] * 3 / 4
+        };
+        let size = size.clamp(1, now.bounds.max);
+        now.averages.thrash = now.averages.thrash.min(size.max(LEAST) * PAGE.bytes().get());
+        let tail = size / LOOKAHEAD_RATIO;
+        self.request(cache, Class::Recovery, now.index, now.index, (size, tail));
+    }
+
+    /// Reads down to an earlier place, if that is near enough.
+    fn backward(&mut self, cache: &mut dyn Cache, now: &Now<'_>) -> bool {
+        let Some(previous) = self.previous.filter(|&previous| now.index < previous) else {
+            return false;
+        };
+        let continues = self.class == Class::Backward && self.has(previous);
+        let (size, end) = if continues {
+            (now.request + 2 * self.hits[0], self.la_index)
+        } else {
+            (2 * now.request, previous)
+        };
+        let size = size.min(now.bounds.max).min(end);
+        let begin = end - size;
+        if size == 0 || now.index < begin || now.index >= end {
+            return false;
+        }
+        self.request(cache, Class::Backward, begin, begin, (size, 0));
+        true
+    }
+
+    /// After several sequences of much the same length, expects another one.
+    fn seek(&mut self, cache: &mut dyn Cache, now: &Now<'_>) -> bool {
+        let hit1 = self.hits[1] + self.hits[0];
+        let [_, _, hit2, hit3] = self.hits;
+        let alike = hit1 > hit2 / 2 && hit2 > hit3 / 2 && hit3 > hit1 / 2;
+        let known = self.previous.is_some_and(|previous| self.has(previous));
+        if !known || now.request >= hit1 || !alike {
+            return false;
+        }
+        let size = hit1.max(hit2).min(now.bounds.max);
+        let start = if self.class == Class::Backward {
+            (now.index + now.request).saturating_sub(size)
+        } else {
+            now.index
+        };
+        self.request(cache, Class::Seek, start, start, (size, 0));
+        true
+    }
+}
+
+/// What is asked for, and what there is to know.
+struct Now<'a> {
+    index: u64,
+    request: u64,
+    marked: bool,
+    bounds: Bounds,
+    tunables: Tunables,
+    averages: &'a mut Averages,
+}
+
+impl Ara2006 {
+    /// `page_cache_readahead_adaptive`.
+    fn decide(&mut self, cache: &mut dyn Cache, touch: Touch, marked: bool) {
+        let Some(file) = self.files.get(touch.stream.0) else { return };
+        let (tunables, bounds) = (self.tunables, Bounds::of(cache));
+        let (index, request) = (touch.page.get(), touch.request.get());
+        let mut now =
+            Now { index, request, marked, bounds, tunables, averages: &mut self.averages };
+        if bounds.max == 0 || tunables.ratio == 0 {
+            if !marked {
+                cache.submit(Submission::plain(touch.page, touch.request));
+            }
+            return;
+        }
+        if index == 0 {
+            let page = PAGE.bytes().get();
+            let size = request.max(now.averages.expect / page).min(now.averages.thrash / page);
+            let size = size.clamp(1, bounds.max);
+            return file.request(cache, Class::Initial, 0, 0, (size, size / LOOKAHEAD_RATIO));
+        }
+        if index == file.lookahead
+            && file.has(index.saturating_sub(1))
+            && file.hits_enough(tunables)
+        {
+            return file.state_based(cache, now);
+        }
+        let follows = file.previous.is_some_and(|previous| previous + 1 == index);
+        if !marked && follows && file.has(index) {
+            return file.recover(cache, now);
+        }
+        if !marked && index == file.call && file.backward(cache, &now) {
+            return;
+        }
+        if file.context(cache, &mut now) || marked || file.seek(cache, &now) {
+            return;
+        }
+        cache.submit(Submission::plain(touch.page, Pages::new(request.min(bounds.max))));
+    }
+}
+
+impl Policy for Ara2006 {
+    fn open(&mut self, _cache: &mut dyn Cache, stream: StreamId, _file: FileId) {
+        self.files.put(stream.0, OpenFile::default());
+    }
+
+    fn begin(&mut self, _cache: &mut dyn Cache, stream: StreamId, call: Call) {
+        if let Some(file) = self.files.get(stream.0) {
+            file.call = call.offset.to_pages_floor(PAGE).get();
+        }
+    }
+
+    fn miss(&mut self, cache: &mut dyn Cache, touch: Touch) {
+        if let Method::Fault(advice) = touch.method {
+            if advice.random {
+                return;
+            }
+            if let Some(file) = self.files.get(touch.stream.0) {
+                file.call = touch.page.get();
+            }
+        }
+        self.decide(cache, touch, false);
+    }
+
+    fn mark(&mut self, cache: &mut dyn Cache, touch: Touch, folio: Folio) {
+        cache.clear_mark(folio.head);
+        if !cache.congested() {
+            self.decide(cache, touch, true);
+        }
+    }
+
+    fn watches(&self) -> bool {
+        true
+    }
+
+    fn access(&mut self, cache: &mut dyn Cache, touch: Touch, _outcome: Outcome) {
+        let Some(file) = self.files.get(touch.stream.0) else { return };
+        let page = touch.page.get();
+        file.previous = Some(page);
+        if !cache.is_used(touch.page) {
+            file.used += 1;
+            file.hits[0] += u64::from(file.has(page));
+        }
+    }
+
+    fn end(&mut self, _stream: StreamId, _position: Bytes) {}
+
+    fn close(&mut self, _cache: &mut dyn Cache, stream: StreamId) {
+        if let Some(file) = self.files.take(stream.0).filter(|file| file.reached_end) {
+            self.averages.closed(file.read, file.used);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,307 @@
+//! InnoDB: an area of 64 pages is read when its neighbour was read in order (linear), or when
+//! enough of itself was used lately (random).
+//!
+//! Source: `storage/innobase/buf/buf0rea.cc` of MySQL 5.6. Pages here are InnoDB's (16 KiB unless
+//! set). The neighbour pointers inside a page are taken to follow the order of the file, as after a
+//! fresh load. "Lately" counts uses, not the buffer pool's own clock.
+
+use std::collections::HashMap;
+
+use units::Pages;
+
+use crate::cache::{Cache, Submission};
+use crate::page::Page;
+use crate::policy::{Eviction, FileId, Outcome, Policy, StreamId, Table, Touch};
+use crate::registry::{Entry, Parameter};
+
+/// This algorithm's line in the registry.
+pub const ENTRY: Entry = Entry {
+    name: "innodb",
+    summary: "InnoDB: whole areas of 64 pages, by linear and by random read-ahead",
+    source: "storage/innobase/buf/buf0rea.cc of MySQL",
+    parameters: &[
+        Parameter {
+            name: "page",
+            summary: "the size of a page (innodb_page_size)",
+            default: "16K",
+        },
+        Parameter {
+            name: "pool",
+            summary: "the buffer pool (innodb_buffer_pool_size)",
+            default: "128M",
+        },
+        Parameter {
+            name: "threshold",
+            summary: "pages of 64 read in order; 0 for no linear read-ahead",
+            default: "56",
+        },
+        Parameter {
+            name: "random",
+            summary: "random read-ahead (innodb_random_read_ahead)",
+            default: "off",
+        },
+    ],
+    build: |settings| {
+        let page = settings.pages("page")?;
+        let pool = settings.pages("pool")? / page;
+        let threshold = settings.count("threshold", 0, 64)?;
+        Ok(Box::new(Innodb::new(page, pool, threshold, settings.flag("random")?)))
+    },
+};
+
+/// The largest area, in pages.
+const AREA: u64 = 64;
+
+/// When a page was used, counted in uses of any page.
+#[derive(Clone, Copy, Debug)]
+struct Used {
+    first: u64,
+    last: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Tablespace {
+    used: HashMap<u64, Used>,
+}
+
+/// InnoDB's read-ahead: see the module.
+#[derive(Clone, Debug)]
+pub struct Innodb {
+    /// 4 KiB pages of a page.
+    page: u64,
+    pool: u64,
+    area: u64,
+    threshold: u64,
+    random: bool,
+    uses: u64,
+    spaces: Table<Tablespace>,
+    space_of: Table<u32>,
+    /// The page used last by each stream, so that its parts count once.
+    at: Table<u64>,
+}
+
+impl Innodb {
+    /// A server with pages of `page` 4 KiB pages and a pool of `pool` such pages.
+    pub fn new(page: u64, pool: u64, threshold: u64, random: bool) -> Self {
+        Self {
+            page: page.max(1),
+            pool,
+            area: (pool / 32).max(1).next_power_of_two().min(AREA),
+            threshold,
+            random,
+            uses: 0,
+            spaces: Table::default(),
+            space_of: Table::default(),
+            at: Table::default(),
+        }
+    }
+
+    fn busy(&self, cache: &dyn Cache) -> bool {
+        cache.memory().pending.get() / self.page > self.pool / 2
+    }
+
+    fn submit(&self, cache: &mut dyn Cache, first: u64, count: u64) {
+        let start = Page::new(first.saturating_mul(self.page));
+        cache.submit(Submission::plain(start, Pages::new(count.saturating_mul(self.page))));
+    }
+
+    /// `buf_read_ahead_random`: the page was not cached.
+    fn random(&mut self, cache: &mut dyn Cache, space: u32, page: u64) {
+        if !self.random || self.busy(cache) {
+            return;
+        }
+        let (uses, young) = (self.uses, self.pool / 4);
+        let low = page / self.area * self.area;
+        let Some(space) = self.spaces.get(space) else { return };
+        let recent = (low..low + self.area)
+            .filter(|page| space.used.get(page).is_some_and(|used| uses - used.last < young.max(1)))
+            .count() as u64;
+        if recent >= 5 + self.area / 8 {
+            self.submit(cache, low, self.area);
+        }
+    }
+
+    /// `buf_read_ahead_linear`: the page is used for the first time.
+    fn linear(&mut self, cache: &mut dyn Cache, space: u32, page: u64) {
+        let area = self.area;
+        let low = page / area * area;
+        let high = low + area;
+        let whole = cache.file_pages().get() / self.page;
+        let border = page == low || page == high - 1;
+        if self.threshold == 0 || !border || high > whole || self.busy(cache) {
+            return;
+        }
+        let ascending = page != low;
+        let allowed = AREA.saturating_sub(self.threshold).min(area);
+        let Some(space) = self.spaces.get(space) else { return };
+        if failures(space, low..high, ascending) > allowed {
+            return;
+        }
+        // The neighbour across the border; it belongs to an area of its own.
+        let next = if ascending { Some(high) } else { low.checked_sub(area) };
+        if let Some(next) = next.filter(|next| next + area <= whole) {
+            self.submit(cache, next, area);
+        }
+    }
+}
+
+/// How many pages of an area were not used, or not in order.
+fn failures(space: &Tablespace, area: std::ops::Range<u64>, ascending: bool) -> u64 {
+    let mut failures = 0;
+    let mut before: Option<u64> = None;
+    for page in area {
+        let Some(used) = space.used.get(&page) else {
+            failures += 1;
+            continue;
+        };
+        if before.is_some_and(|before| (before < used.first) != ascending) {
+            failures += 1;
+        }
+        before = Some(used.first);
+    }
+    failures
+}
+
+impl Policy for Innodb {
+    fn open(&mut self, _cache: &mut dyn Cache, stream: StreamId, file: FileId) {
+        if self.spaces.get(file.0).is_none() {
+            self.spaces.put(file.0, Tablespace::default());
+        }
+        self.space_of.put(stream.0, file.0);
+        self.at.put(stream.0, u64::MAX);
+    }
+
+    fn miss(&mut self, cache: &mut dyn Cache, touch: Touch) {
+        let page = touch.page.get() / self.page;
+        self.submit(cache, page, 1);
+        if let Some(space) = self.space_of.get(touch.stream.0).copied() {
+            self.random(cache, space, page);
+        }
+    }
+
+    fn watches(&self) -> bool {
+        true
+    }
+
+    fn access(&mut self, cache: &mut dyn Cache, touch: Touch, outcome: Outcome) {
+        let page = touch.page.get() / self.page;
+        let Some(space) = self.space_of.get(touch.stream.0).copied() else { return };
+        let Some(at) = self.at.get(touch.stream.0) else { return };
+        if *at == page && outcome != Outcome::Missed {
+            return;
+        }
+        *at = page;
+        self.uses += 1;
+        let uses = self.uses;
+        let Some(tablespace) = self.spaces.get(space) else { return };
+        let known = tablespace.used.contains_key(&page);
+        let used = tablespace.used.entry(page).or_insert(Used { first: uses, last: uses });
+        used.last = uses;
+        if !known {
+            self.linear(cache, space, page);
+        }
+    }
+
+    fn evict(&mut self, file: FileId, page: Page, _used: bool) -> Eviction {
+        if let Some(space) = self.spaces.get(file.0) {
+            space.used.remove(&(page.get() / self.page));
+        }
+        Eviction::Release
+    }
+
+    fn close(&mut self, _cache: &mut dyn Cache, stream: StreamId) {
+        self.space_of.take(stream.0);
+        self.at.take(stream.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::testing::Bench;
+
+    fn bench(random: bool) -> Bench<Innodb> {
+        Bench::new(Innodb::new(4, 8192, 56, random), 4 * 1024)
+    }
+
+    /// Reads pages of 16 KiB; what was read from the device, in such pages.
+    fn scan(
+        bench: &mut Bench<Innodb>,
+        pages: impl Iterator<Item = u64>,
+    ) -> Vec<(u64, Vec<(u64, u64)>)> {
+        let mut all = Vec::new();
+        for page in pages {
+            let reads: Vec<_> = bench.read(4 * page, 4);
+            let reads: Vec<_> = reads.into_iter().map(|(at, pages)| (at / 4, pages / 4)).collect();
+            if reads.iter().any(|&(_, count)| count > 1) {
+                all.push((page, reads));
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn the_area_follows_the_pool() {
+        let area = |pool| Innodb::new(4, pool, 56, false).area;
+        assert_eq!((area(8192), area(1000), area(320), area(0)), (64, 32, 16, 1));
+    }
+
+    #[test]
+    fn the_last_page_of_an_area_brings_the_next_area() {
+        let reads = scan(&mut bench(false), 0..200);
+        assert_eq!(
+            reads,
+            [(63, vec![(63, 1), (64, 64)]), (127, vec![(128, 64)]), (191, vec![(192, 64)])]
+        );
+    }
+
+    #[test]
+    fn descending_works_too() {
+        let reads = scan(&mut bench(false), (100..256).rev());
+        assert_eq!(reads, [(192, vec![(192, 1), (128, 64)]), (128, vec![(64, 64)])]);
+    }
+
+    #[test]
+    fn eight_of_sixty_four_may_fail() {
+        let skipping = |step: u64| (0..128).filter(move |page| page % step != 1 || *page > 63);
+        assert_eq!(scan(&mut bench(false), skipping(8)).len(), 2);
+        // Nine pages left out, or out of order, are too many.
+        assert_eq!(scan(&mut bench(false), skipping(7)).first().map(|first| first.0), Some(127));
+        let backward_within = (0..64).map(|page| page ^ 1);
+        assert!(scan(&mut bench(false), backward_within).is_empty());
+    }
+
+    #[test]
+    fn only_the_first_use_of_a_border_page_counts() {
+        let mut bench = bench(false);
+        scan(&mut bench, 0..64);
+        bench.drop_pages(256..512);
+        assert!(scan(&mut bench, std::iter::once(63)).is_empty());
+    }
+
+    #[test]
+    fn the_next_area_must_be_whole() {
+        let mut bench = Bench::new(Innodb::new(4, 8192, 56, false), 4 * 127);
+        assert!(scan(&mut bench, 0..64).is_empty());
+    }
+
+    #[test]
+    fn thirteen_recent_pages_bring_the_rest_at_random() {
+        let order = |nth: u64| nth * 29 % 64;
+        assert!(scan(&mut bench(false), (0..13).map(order)).is_empty());
+        let mut bench = bench(true);
+        assert!(scan(&mut bench, (0..13).map(order)).is_empty());
+        let reads = scan(&mut bench, std::iter::once(order(13)));
+        assert_eq!(reads.len(), 1);
+        assert_eq!(bench.stage.file.tree().cached(), Pages::new(4 * 64));
+    }
+
+    #[test]
+    fn a_busy_pool_is_left_in_peace() {
+        let mut bench = bench(false);
+        let mut memory = bench.stage.memory();
+        memory.pending = Pages::new(4 * 4097);
+        bench.stage.memory = Some(memory);
+        assert!(scan(&mut bench, 0..64).is_empty());
+    }
+}

@@ -1,0 +1,333 @@
+//! What PostgreSQL 17 and 18 share: a *read stream* that pins buffers in the order of its scan, up
+//! to a distance that follows what it meets.
+//!
+//! The cache stands for PostgreSQL's shared buffers and the kernel's cache in one. A block is
+//! asked for by its own read call; calls of several blocks are walked block by block.
+
+use std::collections::VecDeque;
+
+use units::{Bytes, Pages};
+
+use crate::cache::{Cache, PAGE, Submission, Upcoming};
+use crate::page::Page;
+use crate::policy::{Call, FileId, Policy, StreamId, Table, Touch};
+use crate::registry::{Parameter, PolicyError, Settings};
+
+/// What can be set, in both versions.
+pub(super) const PARAMETERS: [Parameter; 3] = [
+    Parameter { name: "block", summary: "the size of a block", default: "8K" },
+    Parameter { name: "combine", summary: "the largest read (io_combine_limit)", default: "128K" },
+    Parameter {
+        name: "full",
+        summary: "on: the scan is known to read the whole relation",
+        default: "off",
+    },
+];
+
+/// How a version behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rules {
+    /// Pages of a block.
+    pub(super) block: u64,
+    /// Reads under way at once (effective_io_concurrency).
+    pub(super) max_ios: u64,
+    /// Blocks of the largest read.
+    pub(super) combine: u64,
+    /// Blocks pinned at most.
+    pub(super) pins: u64,
+    /// The scan reads all.
+    pub(super) full: bool,
+    /// Whether a wait for a read without advice only leads towards full reads (17), or ramps up
+    /// like any other (18).
+    pub(super) trusts_kernel: bool,
+    /// Whether reads start when they are decided (18 with workers or io_uring), or only advice is
+    /// given then and the read itself is made by whoever needs it.
+    pub(super) asynchronous: bool,
+    /// Whether the kernel is advised of reads that are to come.
+    pub(super) advice: bool,
+    /// Whether a sequential run goes on being advised until its first advised block is read (18).
+    pub(super) advises_runs: bool,
+}
+
+impl Rules {
+    /// Reads `block`, `combine` and `full`: pages of a block, blocks of a read, whether all is read.
+    pub(super) fn settings(settings: &Settings<'_>) -> Result<(u64, u64, bool), PolicyError> {
+        let block = settings.pages("block")?;
+        Ok((block, (settings.pages("combine")? / block).max(1), settings.flag("full")?))
+    }
+}
+
+/// A read that was started and not waited for yet.
+#[derive(Clone, Copy, Debug)]
+struct Started {
+    /// The place in the queue of its first buffer, counted from the start of the stream.
+    place: u64,
+    block: u64,
+    count: u64,
+    advised: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Scan {
+    rules: Rules,
+    distance: u64,
+    /// The blocks pinned, the next to be returned first.
+    pinned: VecDeque<u64>,
+    /// The blocks that were returned.
+    returned: u64,
+    started: VecDeque<Started>,
+    pending: Option<(u64, u64)>,
+    /// A block that was asked for and could not be dealt with.
+    held: Option<u64>,
+    /// The block that would go on sequentially.
+    sequential: Option<u64>,
+    /// The first block of a run that is being advised.
+    run: Option<u64>,
+    /// The block that is asked for now, until it is taken into the stream.
+    asked: Option<u64>,
+    /// Whether that block is still in the stream.
+    waiting: bool,
+    /// The last block taken into the stream.
+    last: u64,
+    ended: bool,
+}
+
+impl Scan {
+    fn new(rules: Rules) -> Self {
+        let distance = if rules.full { rules.combine.min(rules.pins) } else { 1 };
+        Self {
+            rules,
+            distance,
+            pinned: VecDeque::new(),
+            returned: 0,
+            started: VecDeque::new(),
+            pending: None,
+            held: None,
+            sequential: None,
+            run: None,
+            asked: None,
+            waiting: false,
+            last: 0,
+            ended: false,
+        }
+    }
+
+    fn pending_count(&self) -> u64 {
+        self.pending.map_or(0, |(_, count)| count)
+    }
+
+    /// The next block of the scan; where the scan does not know, the one after the last.
+    fn next_block(&mut self, cache: &dyn Cache) -> Option<u64> {
+        if let Some(held) = self.held.take() {
+            return Some(held);
+        }
+        let block = match self.asked.take() {
+            Some(asked) => asked,
+            None => {
+                let ahead = self.pinned.len() as u64 + self.pending_count();
+                match cache.upcoming(ahead.saturating_sub(u64::from(self.waiting))) {
+                    Upcoming::Page(page) => page.get() / self.rules.block,
+                    Upcoming::Unknown => self.last + 1,
+                    Upcoming::End => return None,
+                }
+            }
+        };
+        let end = cache.file_pages().get().div_ceil(self.rules.block);
+        self.last = block;
+        (block < end).then_some(block)
+    }
+
+    /// Whether the read of a run that begins at `block` is announced to the kernel.
+    fn advises(&mut self, block: u64, at_once: bool) -> bool {
+        if !self.rules.advice {
+            return false;
+        }
+        let follows = self.sequential == Some(block);
+        if self.rules.advises_runs {
+            if follows {
+                return self.run.is_some();
+            }
+            self.run = Some(block);
+            return !self.pinned.is_empty();
+        }
+        !follows && !at_once
+    }
+
+    /// Starts as much of the pending read as is one read: up to the first block that is cached.
+    fn start(&mut self, cache: &mut dyn Cache, at_once: bool) {
+        let Some((block, count)) = self.pending else { return };
+        let advised = self.advises(block, at_once);
+        let page = |block: u64| Page::new(block * self.rules.block);
+        let cached = |nth: &u64| cache.folio(page(block + nth)).is_some();
+        let hit = (0..count).find(cached);
+        let missing = hit.unwrap_or(count);
+        let taken = hit.map_or(count, |hit| hit + 1);
+        if missing > 0 {
+            let place = self.returned + self.pinned.len() as u64;
+            self.started.push_back(Started { place, block, count: missing, advised });
+            self.sequential = Some(block + taken);
+            if advised || self.rules.asynchronous {
+                self.read(cache, block, missing);
+            }
+        } else {
+            self.distance = self.distance.saturating_sub(1).max(1);
+        }
+        self.pinned.extend(block..block + taken);
+        self.pending = (taken < count).then_some((block + taken, count - taken));
+    }
+
+    fn read(&self, cache: &mut dyn Cache, block: u64, count: u64) {
+        let start = Page::new(block * self.rules.block);
+        cache.submit(Submission::plain(start, Pages::new(count * self.rules.block)));
+    }
+
+    /// `read_stream_look_ahead`; `at_once`: what is started first is waited for immediately, so
+    /// advice is of no use.
+    fn look_ahead(&mut self, cache: &mut dyn Cache, mut at_once: bool) {
+        let Rules { max_ios, combine, .. } = self.rules;
+        while !self.ended
+            && (self.started.len() as u64) < max_ios
+            && self.pinned.len() as u64 + self.pending_count() < self.distance
+        {
+            if self.pending_count() == combine {
+                self.start(cache, std::mem::take(&mut at_once));
+                continue;
+            }
+            let Some(block) = self.next_block(cache) else {
+                self.ended = true;
+                break;
+            };
+            match &mut self.pending {
+                Some((first, count)) if *first + *count == block => *count += 1,
+                pending => {
+                    let mut waiting = pending.is_some();
+                    while waiting {
+                        self.start(cache, std::mem::take(&mut at_once));
+                        waiting = self.pending.is_some();
+                        if self.started.len() as u64 == max_ios {
+                            self.held = Some(block);
+                            return;
+                        }
+                    }
+                    self.pending = Some((block, 1));
+                }
+            }
+        }
+        let count = self.pending_count();
+        let alone = self.pinned.is_empty() && count >= self.distance;
+        if count > 0
+            && (count == combine || alone || self.ended)
+            && (self.started.len() as u64) < max_ios
+        {
+            self.start(cache, at_once);
+        }
+    }
+
+    /// Waits for the oldest read.
+    fn wait(&mut self, cache: &mut dyn Cache, read: Started) {
+        if !read.advised && !self.rules.asynchronous {
+            self.read(cache, read.block, read.count);
+        }
+        let Rules { combine, pins, trusts_kernel, .. } = self.rules;
+        self.distance = if !trusts_kernel || read.advised {
+            (2 * self.distance).min(pins)
+        } else if self.distance > combine {
+            self.distance - 1
+        } else {
+            (2 * self.distance).min(combine).min(pins)
+        };
+        if self.run == Some(read.block) {
+            self.run = None;
+        }
+    }
+
+    /// `read_stream_next_buffer`: the reader asks for `block`. One that is not next in the stream
+    /// begins a new scan.
+    fn next_buffer(&mut self, cache: &mut dyn Cache, block: u64) {
+        let expected = self.pinned.front().copied().or(self.pending.map(|(first, _)| first));
+        if expected.or(self.held) != Some(block) {
+            *self = Self::new(self.rules);
+            self.asked = Some(block);
+        }
+        self.waiting = true;
+        if self.pinned.is_empty() {
+            self.look_ahead(cache, true);
+        }
+        self.waiting = false;
+        if self.pinned.pop_front().is_none() {
+            return;
+        }
+        if let Some(&read) = self.started.front().filter(|read| read.place == self.returned) {
+            self.started.pop_front();
+            self.wait(cache, read);
+        }
+        self.returned += 1;
+        self.look_ahead(cache, false);
+    }
+}
+
+/// The scans of a PostgreSQL server.
+#[derive(Clone, Debug)]
+pub struct Scans {
+    rules: Rules,
+    scans: Table<Scan>,
+}
+
+impl Scans {
+    pub(super) fn new(rules: Rules) -> Self {
+        Self { rules, scans: Table::default() }
+    }
+}
+
+impl Policy for Scans {
+    fn open(&mut self, _cache: &mut dyn Cache, stream: StreamId, _file: FileId) {
+        self.scans.put(stream.0, Scan::new(self.rules));
+    }
+
+    fn begin(&mut self, cache: &mut dyn Cache, stream: StreamId, call: Call) {
+        let Some(scan) = self.scans.get(stream.0) else { return };
+        let block = self.rules.block * PAGE.bytes().get();
+        let end = call.offset.get().saturating_add(call.length.get());
+        let end = Bytes::new(end).min(cache.file_size());
+        for block in call.offset.get() / block..end.get().div_ceil(block) {
+            scan.next_buffer(cache, block);
+        }
+    }
+
+    /// A block that was evicted while it was waiting for its turn, or a fault.
+    fn miss(&mut self, cache: &mut dyn Cache, touch: Touch) {
+        let block = touch.page.get() / self.rules.block;
+        let start = Page::new(block * self.rules.block);
+        cache.submit(Submission::plain(start, Pages::new(self.rules.block)));
+    }
+
+    fn close(&mut self, _cache: &mut dyn Cache, stream: StreamId) {
+        self.scans.take(stream.0);
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::algorithm::testing::Bench;
+
+    /// Scans these blocks of two pages in this order, known to the scan; what was read from the
+    /// device at each, in blocks.
+    pub(crate) fn scan(bench: &mut Bench<Scans>, blocks: &[u64]) -> Vec<Vec<(u64, u64)>> {
+        let reads = |nth: usize| {
+            bench.stage.scan = Some(blocks[nth + 1..].iter().map(|block| block * 2).collect());
+            let reads = bench.read(blocks[nth] * 2, 2);
+            reads.into_iter().map(|(start, pages)| (start / 2, pages / 2)).collect()
+        };
+        (0..blocks.len()).map(reads).collect()
+    }
+
+    pub(crate) fn distance(bench: &mut Bench<Scans>) -> u64 {
+        bench.policy.scans.get(0).map_or(0, |scan| scan.distance)
+    }
+
+    pub(crate) fn cached_up_to(bench: &mut Bench<Scans>, blocks: u64) {
+        bench.stage.submit(Submission::plain(Page::FIRST, Pages::new(2 * blocks)));
+        bench.stage.file.take_reads();
+    }
+}

@@ -1,0 +1,268 @@
+//! RocksDB's automatic read-ahead of an iterator: after two sequential block reads, 8 KiB, doubled
+//! with each read up to 256 KiB.
+//!
+//! Source: `table/block_based/block_prefetcher.cc` and `file/file_prefetch_buffer.h` of RocksDB.
+//! Prefetches go through the kernel's `readahead(2)`, which stops silently at the larger of its
+//! window and one device request; the iterator believes that all was read. [Issue 12038 of
+//! RocksDB.]
+
+use units::Pages;
+
+use crate::cache::{Cache, PAGE, Submission};
+use crate::page::{Extent, Page};
+use crate::policy::{Call, FileId, Policy, StreamId, Table, Touch};
+use crate::registry::{Entry, Parameter};
+
+/// This algorithm's line in the registry.
+pub const ENTRY: Entry = Entry {
+    name: "rocksdb",
+    summary: "RocksDB iterators: 8 KiB doubled to 256 KiB after two sequential reads",
+    source: "table/block_based/block_prefetcher.cc, file/file_prefetch_buffer.h of RocksDB",
+    parameters: &[
+        Parameter {
+            name: "initial",
+            summary: "the first read-ahead (initial_auto_readahead_size)",
+            default: "8K",
+        },
+        Parameter {
+            name: "max",
+            summary: "the largest read-ahead (max_auto_readahead_size)",
+            default: "256K",
+        },
+        Parameter {
+            name: "reads",
+            summary: "sequential reads before (num_file_reads_for_auto_readahead)",
+            default: "2",
+        },
+        Parameter {
+            name: "async_io",
+            summary: "on: half of a read-ahead is always on its way (async_io)",
+            default: "off",
+        },
+        Parameter {
+            name: "compaction",
+            summary: "on: 2 MiB from the first read on (compaction_readahead_size)",
+            default: "off",
+        },
+    ],
+    build: |settings| {
+        let max = settings.pages("max")? * PAGE.bytes().get();
+        Ok(Box::new(RocksDb::new(Options {
+            initial: (settings.pages("initial")? * PAGE.bytes().get()).min(max),
+            max,
+            reads: settings.count("reads", 0, 1000)?,
+            async_io: settings.flag("async_io")?,
+            compaction: settings.flag("compaction")?,
+        })))
+    },
+};
+
+/// What a block that needed no read takes off the read-ahead (DEFAULT_DECREMENT).
+const DECREMENT: u64 = 8 << 10;
+/// The read-ahead of a compaction.
+const COMPACTION: u64 = 2 << 20;
+
+/// The options; sizes in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The first read-ahead, and the least.
+    pub initial: u64,
+    /// The largest.
+    pub max: u64,
+    /// Sequential reads before the first.
+    pub reads: u64,
+    /// Two buffers, each of half a read-ahead, of which one is always on its way.
+    pub async_io: bool,
+    /// A compaction reads all it can.
+    pub compaction: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Iterator {
+    options: Options,
+    reads: u64,
+    size: u64,
+    /// Where the read before ended, if there was one.
+    next: Option<u64>,
+    /// Up to here it believes that everything is read.
+    limit: u64,
+    /// With `async_io`: where the first of its two buffers ends.
+    middle: u64,
+}
+
+/// RocksDB's read-ahead: see the module.
+#[derive(Clone, Debug)]
+pub struct RocksDb {
+    options: Options,
+    iterators: Table<Iterator>,
+}
+
+impl RocksDb {
+    /// A database with these options.
+    pub fn new(options: Options) -> Self {
+        Self { options, iterators: Table::default() }
+    }
+}
+
+/// Prefetches bytes through the kernel, which cuts them off.
+fn prefetch(cache: &mut dyn Cache, offset: u64, length: u64) {
+    let page = PAGE.bytes().get();
+    let (first, end) = (offset / page, offset.saturating_add(length).div_ceil(page));
+    let limits = cache.limits();
+    let most = limits.read_ahead.max(limits.max_request);
+    let pages = Pages::new(end - first).min(most);
+    cache.submit(Submission::plain(Page::new(first), pages));
+}
+
+/// Whether all of the bytes are cached.
+fn cached(cache: &dyn Cache, offset: u64, length: u64) -> bool {
+    let page = PAGE.bytes().get();
+    let mut at = Page::new(offset / page);
+    let end = Page::new(offset.saturating_add(length).div_ceil(page));
+    while at < end {
+        match cache.folio(at) {
+            Some(folio) => at = Extent::new(folio.head, folio.pages()).end(),
+            None => return false,
+        }
+    }
+    true
+}
+
+impl Iterator {
+    fn new(options: Options) -> Self {
+        Self { options, reads: 0, size: options.initial, next: None, limit: 0, middle: 0 }
+    }
+
+    /// A read of `length` bytes at `offset`.
+    fn read(&mut self, cache: &mut dyn Cache, offset: u64, length: u64) {
+        let end = offset.saturating_add(length);
+        if self.options.compaction {
+            if end > self.limit {
+                prefetch(cache, offset, length.saturating_add(COMPACTION));
+                self.limit = end.saturating_add(COMPACTION);
+            }
+            return;
+        }
+        let sequential = self.next.is_none_or(|next| next == offset);
+        self.next = Some(end);
+        if end <= self.limit {
+            if self.options.async_io && end > self.middle {
+                self.refill(cache);
+            }
+            return;
+        }
+        if !sequential {
+            (self.reads, self.size, self.limit, self.middle) = (1, self.options.initial, 0, 0);
+            return;
+        }
+        if self.reads + 1 > self.options.reads && cached(cache, offset, length) {
+            self.size = self.size.saturating_sub(DECREMENT).max(self.options.initial);
+            return;
+        }
+        self.reads += 1;
+        if self.reads <= self.options.reads {
+            return;
+        }
+        prefetch(cache, offset, length.saturating_add(self.size));
+        self.limit = end.saturating_add(self.size);
+        self.middle = self.limit - self.size / 2;
+        self.size = (2 * self.size).min(self.options.max);
+    }
+
+    /// The first buffer is used up: the second takes its place, and another one is filled.
+    fn refill(&mut self, cache: &mut dyn Cache) {
+        let half = (self.size / 2).max(PAGE.bytes().get());
+        prefetch(cache, self.limit, half);
+        self.middle = self.limit;
+        self.limit = self.limit.saturating_add(half);
+        self.size = (2 * self.size).min(self.options.max);
+    }
+}
+
+impl Policy for RocksDb {
+    fn open(&mut self, _cache: &mut dyn Cache, stream: StreamId, _file: FileId) {
+        self.iterators.put(stream.0, Iterator::new(self.options));
+    }
+
+    fn begin(&mut self, cache: &mut dyn Cache, stream: StreamId, call: Call) {
+        if let Some(iterator) = self.iterators.get(stream.0) {
+            iterator.read(cache, call.offset.get(), call.length.get());
+        }
+    }
+
+    fn miss(&mut self, cache: &mut dyn Cache, touch: Touch) {
+        cache.submit(Submission::plain(touch.page, touch.request));
+    }
+
+    fn close(&mut self, _cache: &mut dyn Cache, stream: StreamId) {
+        self.iterators.take(stream.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::testing::Bench;
+
+    const DEFAULT: Options =
+        Options { initial: 8 << 10, max: 256 << 10, reads: 2, async_io: false, compaction: false };
+
+    fn bench(options: Options) -> Bench<RocksDb> {
+        Bench::new(RocksDb::new(options), 1 << 16)
+    }
+
+    fn scan(bench: &mut Bench<RocksDb>, pages: std::ops::Range<u64>) -> Vec<(u64, u64)> {
+        pages.flat_map(|page| bench.read(page, 1)).collect()
+    }
+
+    #[test]
+    fn the_third_sequential_read_starts_it_and_each_doubles_it() {
+        let mut bench = bench(DEFAULT);
+        let reads = scan(&mut bench, 0..200);
+        let expected =
+            [(0, 1), (1, 1), (2, 3), (5, 5), (10, 9), (19, 17), (36, 33), (69, 65), (134, 65)];
+        assert_eq!(reads[..9], expected);
+    }
+
+    #[test]
+    fn a_read_elsewhere_starts_again_as_the_first_of_a_sequence() {
+        let mut bench = bench(DEFAULT);
+        scan(&mut bench, 0..40);
+        let reads = scan(&mut bench, 1000..1006);
+        assert_eq!(reads, [(1000, 1), (1001, 1), (1002, 3), (1005, 5)]);
+    }
+
+    #[test]
+    fn a_block_that_was_cached_makes_it_smaller() {
+        let mut bench = bench(DEFAULT);
+        scan(&mut bench, 0..69);
+        bench.stage.submit(Submission::plain(Page::new(69), Pages::new(3)));
+        bench.stage.file.take_reads();
+        // 256 KiB would be next; three cached blocks take 8 KiB each.
+        assert_eq!(scan(&mut bench, 69..73), [(72, 1 + 64 - 6)]);
+    }
+
+    #[test]
+    fn the_kernel_cuts_off_a_compaction() {
+        let mut bench = bench(Options { compaction: true, ..DEFAULT });
+        assert_eq!(bench.read(0, 1), [(0, 320)]);
+        // Believed to be read up to page 512; it is not.
+        assert_eq!(scan(&mut bench, 1..322), [(320, 1), (321, 1)]);
+        assert_eq!(scan(&mut bench, 322..513).last(), Some(&(512, 1)));
+        assert_eq!(scan(&mut bench, 513..514), [(513, 320)]);
+    }
+
+    #[test]
+    fn async_keeps_half_of_it_on_its_way() {
+        let mut bench = bench(Options { async_io: true, ..DEFAULT });
+        let reads = scan(&mut bench, 0..400);
+        assert_eq!(reads[..3], [(0, 1), (1, 1), (2, 3)]);
+        // After the start nobody waits: each read begins beyond the page that asked for it.
+        let mut waits = 0;
+        for page in 400..800 {
+            waits += u64::from(bench.stage.folio(Page::new(page)).is_none());
+            bench.read(page, 1);
+        }
+        assert_eq!(waits, 0);
+    }
+}
