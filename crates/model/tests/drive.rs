@@ -117,7 +117,7 @@ fn a_deep_queue_served_nearest_first_is_twice_as_fast_as_in_order() {
 /// Cache hits of two readers far from each other, each asking for the next block as soon as it
 /// has the last.
 fn hits_of_two_streams(spec: &DriveSpec) -> u64 {
-    let mut drive = Drive::new(spec, 3).unwrap();
+    let mut drive = Drive::new(spec, 3).expect("a sound drive");
     let block =
         |id: u64| request(id, RequestKind::Read, id % 2 * (1 << 39) + id / 2 * 65536, 65536);
     drive.submit(Nanos::ZERO, block(0));
@@ -240,7 +240,7 @@ fn arrivals() -> impl Strategy<Value = Vec<(u64, Request)>> {
 
 /// Calls `advance` at each wake-up time if `timely`, otherwise only now and then; sorted by id.
 fn run(spec: &DriveSpec, arrivals: &[(u64, Request)], timely: bool) -> Vec<Completion> {
-    let mut drive = Drive::new(spec, 42).unwrap();
+    let mut drive = Drive::new(spec, 42).expect("a sound drive");
     let mut done = Vec::new();
     for (index, &(at, request)) in arrivals.iter().enumerate() {
         while let Some(wake) = drive.next_wake().filter(|wake| timely && wake.get() <= at) {

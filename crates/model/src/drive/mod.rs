@@ -310,9 +310,7 @@ impl Drive {
         if ahead == 0 || self.segments.prolong(segment, limit, self.clock, &self.platter) {
             return;
         }
-        if let Some(place) = self.segments.stop(self.clock, &self.platter) {
-            self.head = place;
-        }
+        self.stop_reading();
         let rest = self.segments.rest_end(segment);
         let place = self.platter.turns(rest);
         let there = (place - self.head).abs() <= SAME_PLACE;
@@ -380,6 +378,9 @@ impl Drive {
             self.blocked.pop_front();
             let (start, end) = self.span(request);
             self.writes.insert(start, end);
+            if self.segments.stops_at(&self.platter).is_some_and(|stops| stops <= self.clock) {
+                self.stop_reading();
+            }
             self.segments.write(start, end, self.clock, &self.platter);
             let ready = ready.max(self.clock);
             self.deliver(request.id, start, end, ready, ready);
@@ -425,11 +426,15 @@ impl Drive {
         seek as f64 + self.platter.span(wait) as f64
     }
 
-    /// Breaks off reading ahead.
-    fn free_the_head(&mut self) {
+    fn stop_reading(&mut self) {
         if let Some(place) = self.segments.stop(self.clock, &self.platter) {
             self.head = place;
         }
+    }
+
+    /// Breaks off reading ahead for another operation.
+    fn free_the_head(&mut self) {
+        self.stop_reading();
         self.absorb();
     }
 
@@ -501,11 +506,10 @@ impl Drive {
     /// Enters a read and what the head reads before and after it into the cache.
     fn fill(&mut self, command: &Command, on_track: u64, begin: u64, waited: bool) {
         let lead = self.lead(command, on_track, begin);
-        let ahead = if self.spec.read_ahead_when_queued || (!waited && self.queue.is_empty()) {
-            self.spec.read_ahead.get()
-        } else {
-            0
-        };
+        let undisturbed = !waited && self.queue.is_empty();
+        let may = (self.spec.read_ahead_when_queued || undisturbed)
+            && (!self.spec.read_ahead_after_run || self.segments.goes_on(command.start));
+        let ahead = if may { self.spec.read_ahead.get() } else { 0 };
         let limit = self.ahead_of(command.end, ahead);
         let span = ReadSpan { lead, start: command.start, limit, since: begin };
         let segment = self.segments.read(span, &self.platter);

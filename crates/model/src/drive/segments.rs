@@ -122,22 +122,27 @@ impl Segments {
         Lookup::Miss
     }
 
-    /// The segment to read `start` into at `time`: the one that it goes on from, or the one that
-    /// has not been used for longest.
-    fn choose(&self, start: u64, time: u64, platter: &Platter) -> usize {
-        let goes_on = |&index: &usize| {
-            let segment = &self.all[index];
-            segment.end > segment.start
-                && (segment.start..=self.end(index, time, platter)).contains(&start)
-        };
+    /// Whether a segment holds, or has just held, what comes before `start`.
+    pub(super) fn goes_on(&self, start: u64) -> bool {
+        self.continued_by(start).is_some()
+    }
+
+    fn continued_by(&self, start: u64) -> Option<usize> {
+        let holds = |segment: &Segment| (segment.start..=segment.end).contains(&start);
+        self.all.iter().position(|segment| segment.used > 0 && holds(segment))
+    }
+
+    /// The segment to read `start` into: the one that it goes on from, or the one that has not
+    /// been used for longest.
+    fn choose(&self, start: u64) -> usize {
         let oldest = || (0..self.all.len()).min_by_key(|&index| self.all[index].used);
-        (0..self.all.len()).find(goes_on).or_else(oldest).unwrap_or(0)
+        self.continued_by(start).or_else(oldest).unwrap_or(0)
     }
 
     /// The head begins on a read; returns the segment that it reads into.
     pub(super) fn read(&mut self, span: ReadSpan, platter: &Platter) -> usize {
         self.stop(span.since, platter);
-        let index = self.choose(span.start, span.since, platter);
+        let index = self.choose(span.start);
         self.touch(index);
         let segment = &mut self.all[index];
         if segment.end == segment.start || !(segment.start..=segment.end).contains(&span.start) {

@@ -112,6 +112,9 @@ pub struct DriveSpec {
     /// With `read_ahead_when_queued`: what it reads ahead before it takes another command.
     #[serde(default, with = "size_text")]
     pub read_ahead_at_least: Bytes,
+    /// Whether it reads ahead only after a read that goes on where an earlier one ended.
+    #[serde(default)]
+    pub read_ahead_after_run: bool,
     /// Whether reading ahead ends with the track.
     #[serde(default)]
     pub read_ahead_within_track: bool,
@@ -202,6 +205,7 @@ impl DriveSpec {
             read_ahead: default::read_ahead(),
             read_ahead_when_queued: false,
             read_ahead_at_least: Bytes::ZERO,
+            read_ahead_after_run: false,
             read_ahead_within_track: false,
             read_before: ReadBefore::default(),
             keep_delivered: true,

@@ -1,22 +1,179 @@
 //! The drive model against recorded service times of real drives.
+//!
+//! A trace is replayed through [`Drive`](crate::drive::Drive) and the two distributions of
+//! response times are compared by their *demerit*: the root mean square of the horizontal
+//! distance between them (Ruemmler and Wilkes, *An Introduction to Disk Drive Modeling*, 1994),
+//! here also in percent of the measured mean. The drive's geometry, media rates and measured seek
+//! curve are given; what no data sheet says (overheads, what the cache does) is fitted to the
+//! first [`FITTED`] requests, and only the others count.
+//!
+//! The loop is closed, as it was when the traces were taken and as DiskSim validates with them: a
+//! request arrives one recorded gap after the completion before it, which is the model's own.
+
+mod classes;
+mod constants;
 mod demerit;
+mod fit;
 mod replay;
+mod start;
 mod trace;
+
+use serde::{Deserialize, Serialize};
+use units::Sectors;
+
+use crate::drive::{DriveError, DriveSpec};
+
+pub use constants::Constants;
 pub use demerit::demerit;
 pub use replay::replay;
 pub use trace::{TraceRequest, parse_seek, parse_trace, unpack};
 
-/// Err
+/// Requests at the start of a trace that the constants are fitted to.
+pub const FITTED: usize = 2000;
+
+/// Why nothing can be scored.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ScoreError {
-    #[error("the trace is not text")]
+    /// The trace is neither packed nor UTF-8.
+    #[error("the trace is neither text nor packed with zstd")]
     NotText,
-    #[error("packed trace: {why}")]
-    Packed { why: String },
-    #[error("trace line {line}: {why}")]
-    TraceLine { line: usize, why: String },
-    #[error("seek curve line {line}: expected `cylinders, milliseconds`")]
-    SeekLine { line: usize },
-    #[error("the seek curve has no points")]
+    /// The trace is packed and cannot be unpacked.
+    #[error("the packed trace is broken: {why}")]
+    Packed {
+        /// What the decoder said.
+        why: String,
+    },
+    /// A line of the trace is no request.
+    #[error("trace, line {line}: {why}")]
+    TraceLine {
+        /// Its number, from 1.
+        line: usize,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A line of the seek curve is no point.
+    #[error("seek curve, line {line}: expected `cylinders, milliseconds`")]
+    SeekLine {
+        /// Its number, from 1.
+        line: usize,
+    },
+    /// The seek curve is empty.
+    #[error("the seek curve has no points; give lines of `cylinders, milliseconds`")]
     NoSeekPoints,
+    /// The drive's description cannot be read.
+    #[error("the drive's description is broken: {why}")]
+    Description {
+        /// What the TOML reader said, with the line.
+        why: String,
+    },
+    /// The drive's description has a value that no drive has.
+    #[error("the drive's description: {0}")]
+    Drive(#[from] DriveError),
+    /// Nothing is left to score.
+    #[error("the trace has {requests} requests; {FITTED} are for fitting, so give more")]
+    TooShort {
+        /// What it has.
+        requests: usize,
+    },
+}
+
+/// What is known of a traced drive.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct TracedDrive {
+    /// Its name.
+    pub drive: String,
+    /// Revolutions per minute.
+    pub rpm: f64,
+    /// Cylinders.
+    pub cylinders: f64,
+    /// Capacity in 512-byte sectors.
+    pub capacity_sectors: u64,
+    /// Sustained media rate at the outer edge, in decimal MB/s.
+    pub outer_mb_s: f64,
+    /// Sustained media rate at the inner edge, in decimal MB/s.
+    pub inner_mb_s: f64,
+}
+
+impl TracedDrive {
+    /// Reads the description from TOML. Keys that are not known are left aside.
+    ///
+    /// # Errors
+    ///
+    /// If it is no TOML, or a key is missing or of the wrong type.
+    pub fn from_toml(text: &str) -> Result<Self, ScoreError> {
+        toml::from_str(text).map_err(|error| ScoreError::Description { why: error.to_string() })
+    }
+
+    /// The drive as far as it is known, with a measured seek curve.
+    ///
+    /// # Errors
+    ///
+    /// If no drive can be like that.
+    pub fn with_seek_curve(&self, curve: Vec<[f64; 2]>) -> Result<DriveSpec, ScoreError> {
+        let sectors = self.capacity_sectors.min(1 << 50);
+        let seeks = [curve.first(), curve.last()].map(|point| point.map_or(0.0, |point| point[1]));
+        let edges = [self.outer_mb_s, self.inner_mb_s];
+        let capacity = Sectors::new(sectors).to_bytes();
+        let mut spec = DriveSpec::new(capacity, self.rpm, seeks, edges);
+        spec.seek_curve = curve;
+        spec.cylinders = Some(self.cylinders);
+        spec.destage_delay_ms = 1.0;
+        spec.queue_depth = 1;
+        spec.validate()?;
+        Ok(spec)
+    }
+}
+
+/// How well the model does on a drive.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Score {
+    /// The drive's name.
+    pub drive: String,
+    /// Requests that count.
+    pub requests_scored: usize,
+    /// Requests before them, for fitting.
+    pub requests_fitted: usize,
+    /// Mean measured service time of those that count.
+    pub mean_ms: f64,
+    /// Mean of the model's.
+    pub modelled_mean_ms: f64,
+    /// Root mean square of the distance between the distributions.
+    pub demerit_ms: f64,
+    /// The same in percent of `mean_ms`.
+    pub demerit_percent: f64,
+    /// What was fitted.
+    pub constants: Constants,
+}
+
+/// Fits the drive model to the first [`FITTED`] requests of a trace (text, or packed with zstd)
+/// and scores it on the rest. `seek` is the measured seek curve, `description` the drive's TOML.
+///
+/// # Errors
+///
+/// If one of the three cannot be read, the drive cannot be, or the trace is too short.
+pub fn score(trace: &[u8], seek: &str, description: &str) -> Result<Score, ScoreError> {
+    let drive = TracedDrive::from_toml(description)?;
+    let spec = drive.with_seek_curve(parse_seek(seek)?)?;
+    let trace = parse_trace(&unpack(trace)?)?;
+    if trace.len() <= FITTED {
+        return Err(ScoreError::TooShort { requests: trace.len() });
+    }
+    let constants = fit::fit(&spec, &trace[..FITTED])?;
+    let modelled = replay(&constants.apply(&spec), 0, &trace)?;
+    let mut modelled = modelled[FITTED.min(modelled.len())..].to_vec();
+    let mut measured: Vec<f64> =
+        trace[FITTED..].iter().map(|request| request.service_us / 1e3).collect();
+    let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len().max(1) as f64;
+    let (mean_ms, modelled_mean_ms) = (mean(&measured), mean(&modelled));
+    let demerit_ms = demerit(&mut measured, &mut modelled);
+    Ok(Score {
+        drive: drive.drive,
+        requests_scored: measured.len(),
+        requests_fitted: FITTED,
+        mean_ms,
+        modelled_mean_ms,
+        demerit_ms,
+        demerit_percent: 100.0 * demerit_ms / mean_ms.max(f64::MIN_POSITIVE),
+        constants,
+    })
 }

@@ -1,0 +1,250 @@
+//! Fitting the constants to the first requests of a trace.
+//!
+//! A search in two stages, with no randomness but the replays' seeds: a grid over what the cache
+//! may do, then coordinate descent from the best few, with the switches tried in turn. Bus rate
+//! and overheads begin at what the trace itself says: medians by length lie on a line whose slope
+//! is the bus.
+
+use crate::drive::{DriveError, DriveSpec, ReadBefore};
+
+use super::classes::{self, KINDS};
+use super::constants::Constants;
+use super::replay::replay;
+use super::start::first_guess;
+use super::trace::TraceRequest;
+
+/// Replays per evaluation; see [`replay`].
+const REPLAYS: u64 = 3;
+
+/// What a deviation of the seek scale from 1 costs, in milliseconds: the curve was measured, and
+/// the luck of a short trace should not bend it.
+const SCALE_COST: f64 = 0.3;
+
+/// Combinations of the grid that are followed further.
+const FOLLOWED: usize = 4;
+
+/// A switch that makes things worse by more than this factor is not followed.
+const HOPELESS: f64 = 1.3;
+
+/// Smaller gains than this, in milliseconds, are not worth another round.
+const ENOUGH: f64 = 1e-4;
+
+/// A constant that varies continuously: its first step, and how to move it.
+struct Knob {
+    step: f64,
+    turn: fn(&mut Constants, f64, f64),
+}
+
+/// Moves a value, which cannot fall below nothing.
+fn shift(value: &mut f64, by: f64) {
+    *value = (*value + by).clamp(0.0, 100.0);
+}
+
+/// The last argument is the mean length of a request in bytes, at which a change of the bus rate
+/// leaves the service times as they are.
+const KNOBS: [Knob; 8] = [
+    Knob { step: 0.3, turn: |c, by, _| shift(&mut c.overhead_ms, by) },
+    Knob { step: 0.05, turn: |c, by, _| shift(&mut c.hit_overhead_ms, by) },
+    Knob { step: 0.05, turn: |c, by, _| shift(&mut c.write_overhead_ms, by) },
+    Knob { step: 0.05, turn: |c, by, _| shift(&mut c.write_streak_ms, by) },
+    Knob { step: 0.03, turn: turn_bus },
+    Knob { step: 0.04, turn: |c, by, _| c.seek_scale = (c.seek_scale + by).clamp(0.3, 3.0) },
+    Knob { step: 0.5, turn: |c, by, _| shift(&mut c.settle_ms, by) },
+    Knob { step: 0.05, turn: |c, by, _| shift(&mut c.jitter_ms, by) },
+];
+
+fn turn_bus(constants: &mut Constants, by: f64, mean_length: f64) {
+    let old = constants.bus_mb_s;
+    constants.bus_mb_s = (old * (1.0 + by)).clamp(0.5, 1e4);
+    let saved = mean_length * (1.0 / old - 1.0 / constants.bus_mb_s) / 1e3;
+    shift(&mut constants.hit_overhead_ms, saved);
+    shift(&mut constants.write_overhead_ms, saved);
+}
+
+/// Changes of one switch, or of one size, each tried from where the search stands.
+const SWITCHES: [fn(&mut Constants); 8] = [
+    |c| c.keep_delivered = !c.keep_delivered,
+    |c| c.read_ahead_within_track = !c.read_ahead_within_track,
+    |c| c.read_ahead_after_run = !c.read_ahead_after_run,
+    |c| c.write_back = !c.write_back,
+    |c| c.store_and_forward = !c.store_and_forward,
+    |c| c.read_before = ReadBefore::Nothing,
+    |c| c.read_before = ReadBefore::Passing,
+    |c| c.read_before = ReadBefore::Track,
+];
+const READ_AHEADS_KIB: [u64; 10] = [0, 16, 32, 48, 64, 96, 128, 192, 256, 512];
+const SEGMENTS: [usize; 7] = [1, 2, 3, 4, 6, 8, 16];
+
+/// What the fit compares against.
+struct Fit<'a> {
+    drive: &'a DriveSpec,
+    trace: &'a [TraceRequest],
+    kinds: Vec<usize>,
+    /// Measured times, sorted: of each kind, and of all.
+    measured: [Vec<f64>; KINDS],
+    measured_all: Vec<f64>,
+    mean_length: f64,
+}
+
+/// Constants, and how far the model is off with them.
+type Candidate = (f64, Constants);
+
+/// The constants with which the drive comes closest to the trace.
+pub(super) fn fit(drive: &DriveSpec, trace: &[TraceRequest]) -> Result<Constants, DriveError> {
+    let fit = Fit::new(drive, trace);
+    let start = first_guess(trace, &fit.kinds);
+    let mut best: Option<Candidate> = None;
+    for (_, constants) in fit.grid(&start)?.into_iter().take(FOLLOWED) {
+        let found = fit.descend(constants, 5, 1.0)?;
+        if best.as_ref().is_none_or(|best| found.0 < best.0) {
+            best = Some(found);
+        }
+    }
+    let mut best = best.unwrap_or((f64::INFINITY, start));
+    for _ in 0..2 {
+        let before = best.0;
+        best = fit.switch(best)?;
+        best = fit.resize(best)?;
+        let finer = fit.descend(best.1.clone(), 8, 0.5)?;
+        best = if finer.0 < best.0 { finer } else { best };
+        if before - best.0 < ENOUGH {
+            break;
+        }
+    }
+    Ok(best.1)
+}
+
+impl<'a> Fit<'a> {
+    fn new(drive: &'a DriveSpec, trace: &'a [TraceRequest]) -> Self {
+        let kinds = classes::kinds(trace);
+        let mut measured: [Vec<f64>; KINDS] = Default::default();
+        let mut measured_all = Vec::with_capacity(trace.len());
+        for (request, &kind) in trace.iter().zip(&kinds) {
+            measured[kind].push(request.service_us / 1e3);
+            measured_all.push(request.service_us / 1e3);
+        }
+        for times in measured.iter_mut().chain([&mut measured_all]) {
+            times.sort_unstable_by(f64::total_cmp);
+        }
+        let mean_length = super::start::mean_length(trace);
+        Self { drive, trace, kinds, measured, measured_all, mean_length }
+    }
+
+    /// How far the model is off, in milliseconds: the mean of the demerit over all and of that
+    /// by kinds.
+    fn distance(&self, constants: &Constants) -> Result<f64, DriveError> {
+        let spec = constants.apply(self.drive);
+        let mut modelled: [Vec<f64>; KINDS] = Default::default();
+        let mut modelled_all = Vec::with_capacity(self.trace.len() * REPLAYS as usize);
+        for seed in 1..=REPLAYS {
+            let times = replay(&spec, seed, self.trace)?;
+            for (&time, &kind) in times.iter().zip(&self.kinds) {
+                modelled[kind].push(time);
+            }
+            modelled_all.extend(times);
+        }
+        let pairs = self.measured.iter().zip(&mut modelled);
+        let by_kind: f64 = pairs.map(|(measured, modelled)| squares(measured, modelled)).sum();
+        let all = squares(&self.measured_all, &mut modelled_all);
+        let rms = |squares: f64| (squares / self.trace.len().max(1) as f64).sqrt();
+        let bent = (constants.seek_scale - 1.0).abs();
+        Ok((rms(by_kind) + rms(all)) / 2.0 + SCALE_COST * bent)
+    }
+
+    /// What the cache may do, in all combinations, the best first.
+    fn grid(&self, start: &Constants) -> Result<Vec<Candidate>, DriveError> {
+        let mut all = Vec::new();
+        for read_before in [ReadBefore::Nothing, ReadBefore::Passing, ReadBefore::Track] {
+            for flags in 0..4 {
+                for read_ahead_kib in [0, 32, 64, 128, 256] {
+                    let (keep_delivered, read_ahead_within_track) =
+                        (flags & 1 == 0, flags & 2 != 0);
+                    let constants = Constants {
+                        read_before,
+                        keep_delivered,
+                        read_ahead_within_track,
+                        read_ahead_kib,
+                        ..start.clone()
+                    };
+                    all.push((self.distance(&constants)?, constants));
+                }
+            }
+        }
+        all.sort_by(|left, right| left.0.total_cmp(&right.0));
+        Ok(all)
+    }
+
+    /// Moves one knob after the other as long as that helps, by steps that grow where they do and
+    /// shrink where they don't.
+    fn descend(
+        &self,
+        mut constants: Constants,
+        rounds: usize,
+        scale: f64,
+    ) -> Result<Candidate, DriveError> {
+        let mut steps = KNOBS.map(|knob| knob.step * scale);
+        let mut best = self.distance(&constants)?;
+        for _ in 0..rounds {
+            for (knob, step) in KNOBS.iter().zip(&mut steps) {
+                let mut factor = 0.6;
+                for by in [*step, -*step] {
+                    let mut moved = constants.clone();
+                    (knob.turn)(&mut moved, by, self.mean_length);
+                    if moved == constants {
+                        continue;
+                    }
+                    let distance = self.distance(&moved)?;
+                    if distance < best {
+                        (best, constants, factor) = (distance, moved, 1.3);
+                        break;
+                    }
+                }
+                *step *= factor;
+            }
+        }
+        Ok((best, constants))
+    }
+
+    /// Tries each switch the other way, with a little descent to make up for it.
+    fn switch(&self, mut best: Candidate) -> Result<Candidate, DriveError> {
+        for switch in SWITCHES {
+            let mut constants = best.1.clone();
+            switch(&mut constants);
+            if constants == best.1 || self.distance(&constants)? > best.0 * HOPELESS {
+                continue;
+            }
+            let found = self.descend(constants, 3, 0.5)?;
+            if found.0 < best.0 {
+                best = found;
+            }
+        }
+        Ok(best)
+    }
+
+    /// Tries other sizes of the cache.
+    fn resize(&self, mut best: Candidate) -> Result<Candidate, DriveError> {
+        let mut tried = Vec::new();
+        for read_ahead_kib in READ_AHEADS_KIB {
+            tried.push(Constants { read_ahead_kib, ..best.1.clone() });
+        }
+        for segments in SEGMENTS {
+            tried.push(Constants { segments, ..best.1.clone() });
+        }
+        for constants in tried {
+            let distance = self.distance(&constants)?;
+            if distance < best.0 {
+                best = (distance, constants);
+            }
+        }
+        Ok(best)
+    }
+}
+
+/// The sum of squared horizontal distances between two distributions of which the second has a
+/// whole number of values for each of the first; `measured` is sorted.
+fn squares(measured: &[f64], modelled: &mut [f64]) -> f64 {
+    modelled.sort_unstable_by(f64::total_cmp);
+    let each = modelled.len() / measured.len().max(1);
+    let means = modelled.chunks(each.max(1)).map(|some| some.iter().sum::<f64>() / each as f64);
+    measured.iter().zip(means).map(|(left, right)| (left - right).powi(2)).sum()
+}
