@@ -82,7 +82,7 @@ fn eight_readers_on_the_array_of_2008() {
     let spec = Spec::preset("raid10-2008").unwrap();
     let model = curve(&spec, 8);
     let error = error(&model, XFS_2008.iter().map(|row| row.1));
-    assert!(error < 0.14, "{error}");
+    assert!(error < 0.12, "{error}");
     let (first, mib8, mib32) = (model[0], model[15], model[19]);
     assert!(mib8 > 10.0 * first, "4 KiB: {first}, 8 MiB: {mib8}");
     assert!(mib32 > 1.1 * mib8, "8 MiB: {mib8}, 32 MiB: {mib32}");
@@ -113,9 +113,9 @@ fn the_dip_needs_drives_that_stop_reading_ahead() {
 fn other_ways_to_read_a_mirror_do_not_fit_the_array_of_2008() {
     let fitted = Spec::preset("raid10-2008").unwrap();
     let primary = Spec::parse("raid10-2008,read_policy=primary").unwrap();
-    // Half the arms: eight readers lose, and one reader's dip comes before its peak should.
+    // Half the arms: eight readers lose, and one reader's dip is much too deep.
     assert!(at(&primary, 8, 1024) < 0.85 * at(&fitted, 8, 1024));
-    assert!(at(&primary, 1, 640) < 0.6 * at(&fitted, 1, 640));
+    assert!(at(&primary, 1, 768) < 0.5 * at(&fitted, 1, 768));
 }
 
 #[test]
