@@ -48,12 +48,13 @@ impl Queue {
     }
 
     /// Takes the one that `cost` (nanoseconds of positioning) less `ageing` times its waiting
-    /// makes cheapest, of those that are ready; the older one if two are equal.
+    /// makes cheapest, of those that are ready; the older one if two are equal. `cost` is told
+    /// the cost that would lose, and may stop working once it is above.
     pub(super) fn take_nearest(
         &mut self,
         time: u64,
         ageing: f64,
-        cost: impl Fn(&Command) -> f64,
+        cost: impl Fn(&Command, f64) -> f64,
     ) -> Option<Command> {
         if self.commands.len() == 1 {
             return self.take_oldest(time);
@@ -64,8 +65,10 @@ impl Queue {
                 continue;
             }
             let waited = time.saturating_sub(command.arrival) as f64;
-            let value = cost(command) - ageing * waited;
-            if best.is_none_or(|(_, least)| value < least) {
+            let bonus = ageing * waited;
+            let least = best.map_or(f64::INFINITY, |(_, least)| least);
+            let value = cost(command, least + bonus) - bonus;
+            if value < least {
                 best = Some((index, value));
             }
         }
@@ -100,7 +103,7 @@ mod tests {
 
     #[test]
     fn the_nearest_is_taken_until_another_has_waited_too_long() {
-        let cost = |command: &Command| command.start as f64;
+        let cost = |command: &Command, _| command.start as f64;
         let mut queue = Queue::default();
         queue.push(command(1, 1000, 0));
         queue.push(command(2, 10, 500));

@@ -94,7 +94,8 @@ impl Platter {
     /// The part of a turn for which a head that is on the track at `time` waits for `place`.
     pub(super) fn wait_turns(&self, place: Turns, time: u64) -> f64 {
         let angle = (time % self.turn_ns) as f64 / self.turn + self.phase;
-        let wait = (place - angle).rem_euclid(1.0);
+        let turns = place - angle;
+        let wait = turns - turns.floor();
         if wait > 1.0 - ROUNDING { 0.0 } else { wait }
     }
 }

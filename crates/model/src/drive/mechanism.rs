@@ -1,0 +1,176 @@
+//! What the mechanism does: approach a place, read or write there, read on.
+
+use units::Nanos;
+
+use super::queue::Command;
+use super::rotation::Turns;
+use super::segments::{Lead, Lookup, ReadSpan};
+use super::spec::{QueueOrder, ReadBefore};
+use super::{Drive, SAME_PLACE};
+
+impl Drive {
+    /// The arm's time to a place.
+    fn seek_to(&self, place: Turns, is_write: bool) -> u64 {
+        let ahead = place - self.head;
+        if ahead.abs() <= SAME_PLACE {
+            return 0;
+        }
+        // Up to a turn ahead the skew of tracks hides their switch: waiting is enough.
+        let seek = if (0.0..1.0).contains(&ahead) || place.floor() == self.head.floor() {
+            0
+        } else {
+            let distance = self.platter.cylinder(place) - self.platter.cylinder(self.head);
+            self.seek.time(distance.abs().max(1.0)) as u64
+        };
+        seek.max(self.times.settle) + if is_write { self.times.write_settle } else { 0 }
+    }
+
+    /// The rotation, in turns, that the head waits for a place after a seek.
+    fn wait_for(&self, place: Turns, seek: u64) -> f64 {
+        self.platter.wait_turns(place, self.clock.saturating_add(seek))
+    }
+
+    /// Nanoseconds until the head is over a place; only the seek's if that is beyond `limit`.
+    fn positioning(&self, place: Turns, is_write: bool, limit: f64) -> f64 {
+        let seek = self.seek_to(place, is_write);
+        if seek as f64 >= limit {
+            return seek as f64;
+        }
+        seek as f64 + self.platter.span(self.wait_for(place, seek)) as f64
+    }
+
+    pub(super) fn stop_reading(&mut self) {
+        if let Some(place) = self.segments.stop(self.clock, &self.platter) {
+            self.head = place;
+        }
+    }
+
+    /// Breaks off reading ahead for another operation.
+    fn free_the_head(&mut self) {
+        self.stop_reading();
+        self.absorb();
+    }
+
+    /// Starts the next command of the queue.
+    pub(super) fn start(&mut self) {
+        self.free_the_head();
+        self.destaged_last = false;
+        let taken = match self.spec.queue_order {
+            QueueOrder::Fifo => self.queue.take_oldest(self.clock),
+            QueueOrder::Nearest => {
+                let mut queue = std::mem::take(&mut self.queue);
+                let cost = |command: &Command, limit| {
+                    self.positioning(command.place, command.is_write, limit)
+                };
+                let taken = queue.take_nearest(self.clock, self.spec.ageing, cost);
+                self.queue = queue;
+                taken
+            }
+        };
+        let Some(command) = taken else { return };
+        if !command.is_write && self.is_cached(&command) {
+            return;
+        }
+        let waited = command.ready < self.clock;
+        let (on_track, begin, done) = self.operate(command.start, command.end, command.is_write);
+        if command.is_write {
+            let at = self.bus_free.max(command.ready).saturating_add(
+                ((command.end - command.start) as f64 * self.times.bus).round() as u64,
+            );
+            return self.finish(command.id, at.max(done));
+        }
+        self.deliver(command.id, command.start, command.end, begin, done);
+        self.fill(&command, on_track, begin, waited);
+    }
+
+    /// Serves a read from the cache if its data got there while it waited.
+    fn is_cached(&mut self, command: &Command) -> bool {
+        let Command { id, start, end, .. } = *command;
+        match self.segments.look(start, end, self.clock, &self.platter) {
+            Lookup::Hit { segment } => self.segments.deliver(segment, end),
+            _ if self.writes.covers(start, end) => {}
+            _ => return false,
+        }
+        self.counters.cache_hits += 1;
+        self.deliver(id, start, end, self.clock, self.clock);
+        true
+    }
+
+    pub(super) fn count_busy(&mut self, span: u64) {
+        self.counters.busy = Nanos::new(self.counters.busy.get().saturating_add(span));
+    }
+
+    /// Moves the head over `start..end`: returns when it is on the track, when at `start` and when
+    /// at `end`.
+    fn operate(&mut self, start: u64, end: u64, is_write: bool) -> (u64, u64, u64) {
+        let place = self.platter.turns(start);
+        let last = self.platter.turns(end);
+        let seek = self.seek_to(place, is_write);
+        let wait = self.wait_for(place, seek);
+        if (place - self.head).abs() > SAME_PLACE {
+            self.counters.seeks += 1;
+        }
+        let on_track = self.after(seek);
+        let begin = on_track.saturating_add(self.platter.span(wait));
+        let done = begin.saturating_add(self.platter.span(last - place));
+        self.count_busy(done.saturating_sub(self.clock));
+        self.head = last;
+        self.mechanism_free = done;
+        (on_track, begin, done)
+    }
+
+    /// Enters a read and what the head reads before and after it into the cache.
+    fn fill(&mut self, command: &Command, on_track: u64, begin: u64, waited: bool) {
+        let lead = self.lead(command, on_track, begin);
+        let undisturbed = !waited && self.queue.is_empty();
+        let may = (self.spec.read_ahead_when_queued || undisturbed)
+            && (!self.spec.read_ahead_after_run || self.segments.goes_on(command.start));
+        let ahead = if may { self.spec.read_ahead.get() } else { 0 };
+        let limit = self.ahead_of(command.end, ahead);
+        let span = ReadSpan { lead, start: command.start, limit, since: begin };
+        let segment = self.segments.read(span, &self.platter);
+        self.segments.deliver(segment, command.end);
+        let forced = self.spec.read_ahead_at_least.get();
+        if self.spec.read_ahead_when_queued && forced > 0 {
+            let until = command.end.saturating_add(forced).min(limit);
+            let passed = self.segments.passes(until, &self.platter).unwrap_or(0);
+            self.mechanism_free = self.mechanism_free.max(passed);
+        }
+    }
+
+    /// What the head, on the track at `on_track` and over the wanted data at `begin`, reads before
+    /// that.
+    fn lead(&self, command: &Command, on_track: u64, begin: u64) -> Lead {
+        let track = command.place.floor();
+        let landed = (command.place - self.platter.turned(begin - on_track)).max(track);
+        let offset_of = |place| self.platter.offset_at(place).min(command.start);
+        match self.spec.read_before {
+            ReadBefore::Nothing => Lead { passed: command.start, all: command.start, at: 0 },
+            ReadBefore::Passing => {
+                Lead { passed: offset_of(landed), all: offset_of(landed), at: 0 }
+            }
+            ReadBefore::Track => Lead {
+                passed: offset_of(landed),
+                all: offset_of(track),
+                at: on_track.saturating_add(self.platter.span(1.0)),
+            },
+        }
+    }
+
+    /// Writes the nearest piece of what the cache holds.
+    pub(super) fn destage(&mut self) {
+        self.free_the_head();
+        self.destaged_last = true;
+        let near = self.platter.offset_at(self.head);
+        let nearest = self
+            .writes
+            .candidates(near)
+            .map(|start| (self.positioning(self.platter.turns(start), true, f64::INFINITY), start))
+            .min_by(|left, right| left.0.total_cmp(&right.0));
+        let Some((start, end)) = nearest.and_then(|(_, start)| self.writes.piece(start)) else {
+            return;
+        };
+        let (_, _, done) = self.operate(start, end, true);
+        self.writes.remove(start, end, done);
+    }
+}
