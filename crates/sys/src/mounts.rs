@@ -1,14 +1,17 @@
 //! Mounting and unmounting.
 
+use std::ffi::CString;
 use std::io;
 use std::path::Path;
 
 use rustix::mount::{MountFlags, UnmountFlags};
 
-/// Mounts `source` at `target` without access times, so that reading writes nothing.
-pub fn mount(source: &Path, target: &Path, fstype: &str) -> io::Result<()> {
+/// Mounts `source` at `target` without access times, so that reading writes nothing. `options` are
+/// those of the filesystem, separated by commas.
+pub fn mount(source: &Path, target: &Path, fstype: &str, options: &str) -> io::Result<()> {
     let flags = MountFlags::NOATIME | MountFlags::NODEV | MountFlags::NOSUID;
-    rustix::mount::mount(source, target, fstype, flags, None::<&std::ffi::CStr>)?;
+    let options = CString::new(options)?;
+    rustix::mount::mount(source, target, fstype, flags, Some(options.as_c_str()))?;
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-use model::Spec;
+use model::{Spec, SpecError};
 use serde::{Deserialize, Serialize};
 use units::{Bytes, ParseUnitError};
 
@@ -155,11 +155,12 @@ const SIZE_MOST: Bytes = Bytes::from_gib(64);
 /// What two cores carry without being late, a server at real-time priority and the programs that
 /// are measured included.
 const KEEPS_UP_BYTES: f64 = 250e6;
-const KEEPS_UP_REQUESTS: f64 = 12e3;
+const KEEPS_UP_REQUESTS: f64 = 20e3;
 
 /// A model that says so much has no limit of its own, and no dilation would make the machine keep
 /// up with it.
-const NO_LIMIT: f64 = 1e12;
+const NO_LIMIT_BYTES: f64 = 1e12;
+const NO_LIMIT_REQUESTS: f64 = 1e8;
 
 /// The disk's own keys; all others are the model's.
 const OWN_KEYS: [&str; 4] = ["fs", "size", "dilation", "seed"];
@@ -251,26 +252,33 @@ impl Config {
 
 /// The dilation at which this machine keeps up with a peak, rounded up to a tenth.
 fn automatic(bytes_per_second: f64, requests_per_second: f64) -> f64 {
-    let limit = |peak: f64, kept: f64| if peak < NO_LIMIT { peak / kept } else { 1.0 };
-    let needed =
-        limit(bytes_per_second, KEEPS_UP_BYTES).max(limit(requests_per_second, KEEPS_UP_REQUESTS));
-    // A float that is no number is neither larger nor smaller and gives one.
+    let limit = |peak: f64, none: f64, kept: f64| if peak < none { peak / kept } else { 1.0 };
+    let data = limit(bytes_per_second, NO_LIMIT_BYTES, KEEPS_UP_BYTES);
+    let needed = data.max(limit(requests_per_second, NO_LIMIT_REQUESTS, KEEPS_UP_REQUESTS));
     ((needed * 10.0).ceil() / 10.0).clamp(1.0, Dilation::MOST)
 }
 
 fn parse_model(words: &[&str]) -> Result<Spec, VdiskError> {
     let first = words.first().copied().unwrap_or_default();
     if !first.ends_with(".toml") && !first.contains('/') {
-        return Ok(Spec::parse(&words.join(","))?);
+        return Spec::parse(&words.join(",")).map_err(with_own_keys);
     }
     let path = Path::new(first);
     let text = std::fs::read_to_string(path).map_err(VdiskError::io("reading", path))?;
     let mut spec = Spec::from_toml(&text)?;
     for word in &words[1..] {
         let (key, value) = word.split_once('=').unwrap_or((word, ""));
-        spec.set(key.trim(), value.trim())?;
+        spec.set(key.trim(), value.trim()).map_err(with_own_keys)?;
     }
     Ok(spec)
+}
+
+/// The model does not know what else could have been meant.
+fn with_own_keys(error: SpecError) -> VdiskError {
+    match error {
+        SpecError::UnknownKey { .. } => VdiskError::UnknownKey { source: error },
+        other => other.into(),
+    }
 }
 
 /// The words that make the same disk again.
@@ -325,6 +333,7 @@ mod tests {
             ("hdd-2008,dilation=nan", "from 1 to 10000"),
             ("hdd-2008,dilation=fast", "from 1 to 10000"),
             ("hdd-2008,seed=-1", "whole number"),
+            ("hdd-2008,filesystem=ext4", "\"filesystem\"; the disk's own keys are fs, size"),
             ("/no/such/model.toml", "/no/such/model.toml"),
         ] {
             let error = Config::parse(words).unwrap_err().to_string();
@@ -350,9 +359,9 @@ mod tests {
     fn dilation_follows_whatever_is_the_harder_to_keep_up_with() {
         assert_eq!(automatic(100e6, 200.0), 1.0);
         assert_eq!(automatic(640e6, 200.0), 2.6);
-        assert_eq!(automatic(640e6, 120e3), 10.0);
+        assert_eq!(automatic(640e6, 120e3), 6.0);
         assert_eq!(automatic(f64::NAN, f64::NAN), 1.0);
-        assert_eq!(automatic(f64::INFINITY, 1e15), 1.0);
-        assert_eq!(automatic(1.1e12, 24e3), 2.0);
+        assert_eq!(automatic(1e15, 2.4e11), 1.0);
+        assert_eq!(automatic(1.1e12, 40e3), 2.0);
     }
 }

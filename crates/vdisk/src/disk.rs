@@ -281,7 +281,7 @@ fn mount(home: &Home, fs: Filesystem, device: &Path) -> Result<Option<PathBuf>, 
         return Ok(None);
     }
     let target = home.mountpoint();
-    sys::mounts::mount(device, &target, fs.name()).map_err(|error| {
+    sys::mounts::mount(device, &target, fs.name(), mkfs::mount_options(fs)).map_err(|error| {
         match error.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
             Some(rustix::io::Errno::NODEV) => {
                 crate::Unavailable::NoFilesystem { filesystem: fs }.into()

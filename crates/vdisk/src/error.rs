@@ -17,6 +17,12 @@ pub enum VdiskError {
     /// The words name no model, or a model that cannot be built.
     #[error(transparent)]
     Model(#[from] model::SpecError),
+    /// A key that neither the model nor the disk has.
+    #[error("{source}; the disk's own keys are fs, size, dilation and seed")]
+    UnknownKey {
+        /// What the model says.
+        source: model::SpecError,
+    },
     /// One of the virtual disk's own keys has a value that it cannot have.
     #[error("{key}={value}: {reason}")]
     BadValue {

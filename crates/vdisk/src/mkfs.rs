@@ -32,6 +32,12 @@ fn options(filesystem: Filesystem) -> &'static [&'static str] {
     }
 }
 
+/// btrfs would discard freed space in the background, whenever it likes; the others do so only when
+/// they are asked to.
+pub(crate) fn mount_options(filesystem: Filesystem) -> &'static str {
+    if filesystem == Filesystem::Btrfs { "nodiscard" } else { "" }
+}
+
 fn run(command: &mut Command) -> Result<(), VdiskError> {
     let shown = format!("{command:?}");
     let output = command

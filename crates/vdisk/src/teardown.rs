@@ -20,7 +20,7 @@ use crate::loop_device::{self, Added};
 
 /// How long to wait for what takes a moment: an unmount while a probe of udev has the device open,
 /// a loop device that is released when the last user has gone, a server that ends.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(3);
 const STEP: Duration = Duration::from_millis(10);
 
 /// What to do if somebody uses the disk.

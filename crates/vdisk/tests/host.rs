@@ -1,5 +1,7 @@
 //! Virtual disks on the real kernel. Needs root, FUSE and loop devices; says SKIP without.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // tests throughout, helpers included
+
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -142,7 +144,7 @@ fn noise(seed: u64, length: usize) -> Vec<u8> {
 
 /// Writes `data`, makes the kernel forget it, and reads it again.
 fn write_and_read_back(path: &Path, data: &[u8]) -> Vec<u8> {
-    let mut file = OpenOptions::new().create(true).write(true).read(true).open(path).unwrap();
+    let mut file = File::options().create(true).truncate(true).write(true).open(path).unwrap();
     file.write_all(data).unwrap();
     file.sync_all().unwrap();
     fadvise(&file, 0, None, Advice::DontNeed).unwrap();
