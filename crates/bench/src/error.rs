@@ -40,7 +40,7 @@ pub enum BenchError {
     /// Too little room for the files.
     #[error(
         "{path}: {needed} are needed for the files, {available} are free: make room or ask for \
-         smaller files with --file-size", path = path.display()
+         smaller files with --size", path = path.display()
     )]
     NoSpace {
         /// The directory.

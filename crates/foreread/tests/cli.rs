@@ -1,4 +1,5 @@
 //! The command line as a person meets it. Nothing here needs root or changes anything.
+#![allow(clippy::unwrap_used)] // a test may panic
 
 use assert_cmd::Command;
 use serde_json::Value;
@@ -245,4 +246,16 @@ fn completions_know_the_verbs() {
         assert_eq!(code, 0);
         assert!(script.contains("sweep") && script.contains("rollback"), "{shell}");
     }
+}
+
+#[test]
+fn scoring_needs_files_that_can_be_read() {
+    refuses("models score no.trace no.seek no.toml --json", 2, &["no.trace"]);
+    let scratch = Scratch::new();
+    for name in ["a.trace", "a.seek", "a.toml"] {
+        scratch.file(name, "nothing of use\n");
+    }
+    let (code, stdout, stderr) = run(&mut scratch.foreread("models score a.trace a.seek a.toml"));
+    assert_eq!((code, stdout.as_str()), (1, ""), "{stderr}");
+    assert!(stderr.contains("a.trace"), "{stderr}");
 }

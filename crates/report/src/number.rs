@@ -35,11 +35,13 @@ pub(crate) fn plus_minus(estimate: &Estimate) -> Option<f64> {
     (estimate.is_bounded() && half.is_finite()).then_some(half.max(0.0))
 }
 
-/// The `±` of a median, with as many decimals as the median is shown with.
+/// The `±` of a median, with as many decimals as the median is shown with, unless it is so wide
+/// that they mean nothing.
 pub(crate) fn plus_minus_text(estimate: &Estimate) -> Option<String> {
     let shown = short(estimate.median)?;
     let decimals = shown.split_once('.').map_or(0, |(_, fraction)| fraction.len());
-    plus_minus(estimate).map(|half| format!("{half:.decimals$}"))
+    let half = plus_minus(estimate)?;
+    if half > estimate.median { short(half) } else { Some(format!("{half:.decimals$}")) }
 }
 
 /// A time given in microseconds, in the unit that suits it.

@@ -1,4 +1,5 @@
 //! The same numbers in every format, and never a number that was not measured.
+#![allow(clippy::unwrap_used)] // a test may panic
 
 mod sample;
 

@@ -1,4 +1,5 @@
 //! Names that want to be more than names.
+#![allow(clippy::unwrap_used)] // a test may panic
 
 mod sample;
 

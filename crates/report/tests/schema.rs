@@ -1,4 +1,5 @@
 //! The JSON is what docs/foreread.schema.json promises.
+#![allow(clippy::unwrap_used)] // a test may panic
 
 mod sample;
 

@@ -1,4 +1,5 @@
 //! The sentences that people read first.
+#![allow(clippy::unwrap_used)] // a test may panic
 
 mod sample;
 

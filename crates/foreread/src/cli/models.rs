@@ -1,9 +1,12 @@
 //! `foreread models`.
 
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use model::{Spec, presets};
 
-use crate::exit::Exit;
+use crate::exit::{Exit, Usage};
 use crate::output;
 
 /// List the devices that a virtual disk can be, explain one, or score a drive model
@@ -39,6 +42,23 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
+    /// Compare the drive model with the recorded service times of a real drive
+    ///
+    /// What the description leaves open is fitted to the first 2000 requests; the rest are scored
+    /// by the demerit figure of Ruemmler and Wilkes (1994): the root mean square of the horizontal
+    /// distance between the two distributions of service time.
+    Score {
+        /// Service times of single requests in DiskSim's form, as text or packed with zstd
+        trace: PathBuf,
+        /// The drive's measured seek curve: lines of `cylinders, milliseconds`
+        seek: PathBuf,
+        /// What is known of the drive: name, speed, cylinders, capacity and media rates, in TOML
+        #[arg(value_name = "SPEC.toml")]
+        spec: PathBuf,
+        /// Print one line of JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 impl Models {
@@ -46,6 +66,7 @@ impl Models {
         match self.action.unwrap_or(Action::List(self.list)) {
             Action::List(List { json }) => list(json)?,
             Action::Show { model, json } => show(&model, json)?,
+            Action::Score { trace, seek, spec, json } => score(&trace, &seek, &spec, json)?,
         }
         Ok(Exit::Fine)
     }
@@ -98,4 +119,29 @@ fn spec(words: &str) -> anyhow::Result<Spec> {
         return Ok(vdisk::Config::parse(words)?.model);
     }
     Ok(Spec::parse(words)?)
+}
+
+fn score(trace: &Path, seek: &Path, spec: &Path, json: bool) -> anyhow::Result<()> {
+    let score = model::score::score(&read(trace)?, &read_text(seek)?, &read_text(spec)?)
+        .with_context(|| format!("cannot score {}", trace.display()))?;
+    if json {
+        return output::print_json_line(&score);
+    }
+    output::print(&format!(
+        "{}: {} requests scored, demerit {:.3} ms, {:.1} % of the mean service time\n",
+        report::clean::plain(&score.drive),
+        score.requests_scored,
+        score.demerit_ms,
+        score.demerit_percent
+    ))
+}
+
+fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let unreadable = |error| Usage(format!("cannot read {}: {error}", path.display())).into();
+    std::fs::read(path).map_err(unreadable)
+}
+
+fn read_text(path: &Path) -> anyhow::Result<String> {
+    let not_text = |_| Usage(format!("{} is not text", path.display())).into();
+    String::from_utf8(read(path)?).map_err(not_text)
 }

@@ -1,0 +1,261 @@
+//! The program on a filesystem of its own, with everything that may go wrong there. It needs root,
+//! FUSE and loop devices; what it makes and changes is gone and back at the end.
+#![allow(clippy::print_stdout, clippy::unwrap_used)] // a skipped test says so, others may panic
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use sys::lock::Lock;
+use vdisk::Filesystem;
+
+/// A virtual disk that takes no time, and directories for foreread's own state.
+struct Stage {
+    dir: tempfile::TempDir,
+    mount: PathBuf,
+    knob: PathBuf,
+    original: String,
+    _turn: Lock,
+}
+
+impl Stage {
+    /// Makes the disk, or says why the test called `name` is skipped. Tests take turns.
+    fn set(name: &str) -> Option<Self> {
+        if let Err(lack) = vdisk::availability(Filesystem::Ext4) {
+            println!("SKIP {name}: {lack}");
+            return None;
+        }
+        let turn = Lock::take(Path::new("/tmp/foreread-host-tests.lock")).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let made = foreread_in(dir.path())
+            .args(["vdisk", "create", "zero,fs=ext4,size=2G", "--name", "stage", "--json"])
+            .output()
+            .unwrap();
+        assert!(made.status.success(), "{}", text(&made.stderr));
+        let record: Value = serde_json::from_slice(&made.stdout).unwrap();
+        let mount = PathBuf::from(record["mountpoint"].as_str().unwrap());
+        let device = Path::new(record["device"].as_str().unwrap()).file_name().unwrap().to_owned();
+        let number = fs::read_to_string(Path::new("/sys/class/block").join(device).join("dev"));
+        let knob = format!("/sys/class/bdi/{}/read_ahead_kb", number.unwrap().trim());
+        let original = fs::read_to_string(&knob).unwrap();
+        Some(Self { dir, mount, knob: knob.into(), original, _turn: turn })
+    }
+
+    fn foreread(&self) -> Command {
+        foreread_in(self.dir.path())
+    }
+
+    /// A sweep of the disk: two settings that it does not have.
+    fn sweep(&self, duration: &str) -> Command {
+        let mut command = self.foreread();
+        command.args(["sweep", "--vary", "read_ahead=36K,68K", "--workload", "seq-1"]);
+        command.args(["--repeats", "2", "--seed", "7", "--size", "256M", "--json"]);
+        command.args(["--duration", duration]).arg(&self.mount);
+        command
+    }
+
+    /// A sweep that runs for long, at the moment when it has changed the setting.
+    fn begun(&self) -> Child {
+        let mut command = self.sweep("60s");
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        self.wait(|| self.value() != self.original, "the sweep to change the setting");
+        child
+    }
+
+    fn value(&self) -> String {
+        fs::read_to_string(&self.knob).unwrap()
+    }
+
+    #[track_caller]
+    fn wait(&self, until: impl Fn() -> bool, what: &str) {
+        let begun = Instant::now();
+        while !until() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "waited too long for {what}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    #[track_caller]
+    fn assert_as_before(&self) {
+        assert_eq!(self.value(), self.original, "the setting is back");
+        let left: Vec<_> = fs::read_dir(&self.mount)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .filter(|name| name != "lost+found")
+            .collect();
+        assert!(left.is_empty(), "{left:?} is left on the disk");
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let _ = self.foreread().args(["vdisk", "remove", "--all", "-q"]).status();
+    }
+}
+
+fn foreread_in(dir: &Path) -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("foreread"));
+    command
+        .env("FOREREAD_STATE_DIR", dir.join("state"))
+        .env("FOREREAD_RUNTIME_DIR", dir.join("runtime"))
+        .env_remove("FOREREAD_STORE");
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn signal(child: &Child, name: &str) {
+    let status = Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
+    assert!(status.success());
+}
+
+#[track_caller]
+fn document(output: &Output) -> Value {
+    let code = output.status.code();
+    assert!(matches!(code, Some(0 | 5)), "{code:?}: {}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn host_sweep_measures_records_and_leaves_nothing() {
+    let Some(stage) = Stage::set("host_sweep_measures_records_and_leaves_nothing") else { return };
+    let swept = document(&stage.sweep("200ms").output().unwrap());
+    stage.assert_as_before();
+    let cells = swept["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 2);
+    for cell in cells {
+        assert!(cell["throughput_mib_s"]["median"].as_f64().unwrap() > 0.0);
+        assert!(cell["amplification"]["median"].as_f64().unwrap() > 0.9, "it was cold");
+        assert!(cell["repeats"].as_u64().unwrap() >= 2);
+    }
+    assert_eq!(swept["seed"], 7);
+    let shown = stage.foreread().args(["runs", "show", "last", "--json"]).output().unwrap();
+    assert_eq!(document(&shown), swept, "the record shows what the sweep printed");
+}
+
+#[test]
+fn host_signals_end_a_sweep_and_put_everything_back() {
+    let Some(stage) = Stage::set("host_signals_end_a_sweep_and_put_everything_back") else {
+        return;
+    };
+    for (name, code) in [("-INT", 130), ("-TERM", 143)] {
+        let child = stage.begun();
+        signal(&child, name);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{}", text(&output.stderr));
+        stage.assert_as_before();
+    }
+    let mut child = stage.begun();
+    signal(&child, "-KILL");
+    child.wait().unwrap();
+    stage.wait(|| stage.value() == stage.original, "the guard to put the setting back");
+}
+
+#[test]
+fn host_an_interrupted_sweep_goes_on_with_the_same_command() {
+    let Some(stage) = Stage::set("host_an_interrupted_sweep_goes_on_with_the_same_command") else {
+        return;
+    };
+    let mut child = stage.sweep("1s").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let trials = || {
+        let runs = stage.foreread().args(["runs", "--json"]).output().unwrap();
+        let runs: Value = serde_json::from_slice(&runs.stdout).unwrap();
+        runs["runs"][0]["trials"].as_u64().unwrap_or(0)
+    };
+    stage.wait(|| trials() >= 1, "the first trial to be recorded");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let kept = trials();
+    let output = stage.sweep("1s").output().unwrap();
+    let said = text(&output.stderr);
+    assert!(said.contains("going on with run 1"), "{said}");
+    let document = document(&output);
+    assert_eq!((&document["run"], &document["status"]), (&1.into(), &"complete".into()));
+    assert!(document["trials"].as_u64().unwrap() >= kept.max(4));
+    stage.assert_as_before();
+}
+
+#[test]
+fn host_a_second_foreread_on_the_same_device_is_refused() {
+    let Some(stage) = Stage::set("host_a_second_foreread_on_the_same_device_is_refused") else {
+        return;
+    };
+    let first = stage.begun();
+    let second = stage.sweep("1s").arg("--fresh").output().unwrap();
+    let said = text(&second.stderr);
+    assert_eq!(second.status.code(), Some(4), "{said}");
+    assert!(said.contains("another foreread") || said.contains("is in use"), "{said}");
+    signal(&first, "-INT");
+    assert_eq!(first.wait_with_output().unwrap().status.code(), Some(130));
+    stage.assert_as_before();
+}
+
+#[test]
+fn host_places_that_will_not_do_are_refused_with_their_own_code() {
+    let Some(stage) = Stage::set("host_places_that_will_not_do_are_refused_with_their_own_code")
+    else {
+        return;
+    };
+    let refused = |command: &mut Command, code: i32, word: &str| {
+        let output = command.output().unwrap();
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert!(said.contains(word), "{said}");
+    };
+    refused(stage.foreread().args(["sweep", "/dev/shm"]), 6, "tmpfs");
+    let mut too_large = stage.foreread();
+    too_large.args(["sweep", "--size", "100G", "--workload", "seq-1"]).arg(&stage.mount);
+    refused(&mut too_large, 4, "--size");
+    let remount = |how: &str| {
+        let status =
+            Command::new("mount").args(["-o", how]).arg(&stage.mount).status().unwrap().success();
+        assert!(status, "mount -o {how}");
+    };
+    remount("remount,ro");
+    refused(&mut stage.sweep("200ms"), 6, "read-only");
+    remount("remount,rw");
+    stage.assert_as_before();
+}
+
+#[test]
+fn host_a_virtual_target_is_gone_afterwards() {
+    let Some(stage) = Stage::set("host_a_virtual_target_is_gone_afterwards") else { return };
+    let mut command = stage.foreread();
+    command.args(["sweep", "virtual:hdd-modern,fs=ext4,size=1G,dilation=1", "--json"]);
+    command.args(["--vary", "read_ahead=36K,1M", "--workload", "seq-1", "--repeats", "1"]);
+    let output = command.args(["--size", "64M", "--duration", "300ms"]).output().unwrap();
+    let document = document(&output);
+    assert_eq!(document["cells"].as_array().unwrap().len(), 2);
+    assert_eq!(document["dilation"], 1.0);
+    let disks = stage.foreread().args(["vdisk", "list", "--json"]).output().unwrap();
+    let disks: Value = serde_json::from_slice(&disks.stdout).unwrap();
+    let names: Vec<&Value> =
+        disks["virtual_disks"].as_array().unwrap().iter().map(|disk| &disk["name"]).collect();
+    assert_eq!(names, ["stage"], "only the stage's own disk is there");
+}
+
+#[test]
+fn host_a_virtual_disk_counts_and_can_be_removed_when_its_server_is_dead() {
+    let name = "host_a_virtual_disk_counts_and_can_be_removed_when_its_server_is_dead";
+    let Some(stage) = Stage::set(name) else { return };
+    fs::write(stage.mount.join("file"), vec![7; 1 << 20]).unwrap();
+    assert!(Command::new("sync").arg("-f").arg(&stage.mount).status().unwrap().success());
+    let show = || {
+        let shown = stage.foreread().args(["vdisk", "show", "stage", "--json"]).output().unwrap();
+        serde_json::from_slice::<Value>(&shown.stdout).unwrap()
+    };
+    let shown = show();
+    assert_eq!(shown["state"], "serving");
+    assert!(shown["counters"]["written_bytes"].as_u64().unwrap() >= 1 << 20, "{shown}");
+    let server = shown["record"]["pid"].as_u64().unwrap().to_string();
+    assert!(Command::new("kill").args(["-KILL", &server]).status().unwrap().success());
+    stage.wait(|| show()["state"] == "dead", "the server to be dead");
+    let removed = stage.foreread().args(["vdisk", "remove", "stage"]).output().unwrap();
+    assert!(removed.status.success(), "{}", text(&removed.stderr));
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    assert!(!mounts.contains(stage.dir.path().to_str().unwrap()), "a mount is left");
+}
