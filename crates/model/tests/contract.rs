@@ -303,3 +303,56 @@ fn small_writes_to_parity_read_first_and_whole_rows_do_not() {
     assert!(small > Nanos::from_millis(8), "{small}");
     assert!(row < small + Nanos::from_millis(8), "{row}");
 }
+
+/// One request at a time, each when the one before is done; the times that they took.
+fn one_by_one(spec: &Spec, list: &[(RequestKind, u64, u64)]) -> (Vec<Nanos>, Box<dyn Device>) {
+    let mut device = spec.build(9).unwrap();
+    let (mut now, mut done, mut times) = (Nanos::ZERO, Vec::new(), Vec::new());
+    for (id, &(kind, offset, length)) in list.iter().enumerate() {
+        let (offset, length) = (Bytes::new(offset), Bytes::new(length));
+        device.submit(now, Request { id: RequestId(id as u64), kind, offset, length });
+        while done.is_empty() {
+            let wake = device.next_wake().unwrap();
+            device.advance(wake, &mut done);
+        }
+        let at = done.pop().unwrap().at;
+        times.push(at - now);
+        now = at;
+    }
+    (times, device)
+}
+
+#[test]
+fn a_controller_reads_ahead_of_runs_only() {
+    let spec = Spec::parse("raid10-2008,device.jitter_ms=0,prefetch=1M").unwrap();
+    let read = |offset| (RequestKind::Read, offset, 65536);
+    let run: Vec<_> = (0..64).map(|index| read(index << 16)).collect();
+    let (times, device) = one_by_one(&spec, &run);
+    assert!(device.counters().cache_hits > 50, "{:?}", device.counters());
+    assert!(times[63] < Nanos::from_millis(1), "{}", times[63]);
+    let jumps: Vec<_> = (0..64).map(|index| read(((index * 37) % 64) << 30)).collect();
+    let (_, device) = one_by_one(&spec, &jumps);
+    assert_eq!(device.counters().cache_hits, 0);
+    assert_eq!(device.counters().requests, 64);
+}
+
+#[test]
+fn a_safe_write_cache_answers_before_the_disks_do() {
+    let write = [(RequestKind::Write, 5 << 30, 65536), (RequestKind::Flush, 0, 0)];
+    let words = "raid10-2008,disk.write_cache=0,device.write_cache=";
+    let (through, _) = one_by_one(&Spec::parse(&format!("{words}0")).unwrap(), &write);
+    let (back, _) = one_by_one(&Spec::parse(&format!("{words}64M")).unwrap(), &write);
+    assert!(back[0] < Nanos::from_millis(1) && back[1] < Nanos::from_millis(1), "{back:?}");
+    assert!(through[0] > Nanos::from_millis(2), "{through:?}");
+}
+
+#[test]
+fn a_mirror_writes_to_all_and_reads_from_one() {
+    let spec = Spec::parse("mirror-2010,disk.write_cache=0,disk.read_ahead=0").unwrap();
+    let place = 100 << 30;
+    let busy = |kind| {
+        let (_, device) = one_by_one(&spec, &[(kind, place, 4096)]);
+        device.counters().seeks
+    };
+    assert_eq!((busy(RequestKind::Read), busy(RequestKind::Write)), (1, 2));
+}

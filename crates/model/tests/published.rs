@@ -4,6 +4,8 @@
 //! megabytes a second (fio of 2008 printed these as MiB). Tolerances say what the models reach,
 //! not what one would like; the published figures repeat within about 2 %.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
 mod closed_loop;
 
 use closed_loop::{Job, Window, mean, random_reads};
