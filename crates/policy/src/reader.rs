@@ -58,3 +58,88 @@ fn step(policy: &mut dyn Policy, cache: &mut dyn Cache, touch: Touch, end: Page)
     cache.set_used(used);
     folio.end()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::{DeviceLimits, FileCache, FileShape};
+    use crate::policy::FileId;
+
+    /// Keeps what it is told.
+    #[derive(Default)]
+    struct Diary(Vec<String>);
+
+    impl Policy for Diary {
+        fn open(&mut self, _cache: &mut dyn Cache, _stream: StreamId, _file: FileId) {}
+
+        fn begin(&mut self, _cache: &mut dyn Cache, _stream: StreamId, call: Call) {
+            self.0.push(format!("begin {}", call.offset.get()));
+        }
+
+        fn miss(&mut self, _cache: &mut dyn Cache, touch: Touch) {
+            self.0.push(format!("miss {} {}", touch.page.get(), touch.request.get()));
+        }
+
+        fn mark(&mut self, _cache: &mut dyn Cache, touch: Touch, _folio: crate::Folio) {
+            self.0.push(format!("mark {} {}", touch.page.get(), touch.request.get()));
+        }
+
+        fn watches(&self) -> bool {
+            true
+        }
+
+        fn access(&mut self, _cache: &mut dyn Cache, touch: Touch, outcome: Outcome) {
+            self.0.push(format!("{outcome:?} {}", touch.page.get()));
+        }
+
+        fn end(&mut self, _stream: StreamId, position: Bytes) {
+            self.0.push(format!("end {}", position.get()));
+        }
+
+        fn close(&mut self, _cache: &mut dyn Cache, _stream: StreamId) {}
+    }
+
+    fn diary(cache: &mut FileCache, offset: u64, length: u64) -> (u64, Vec<String>) {
+        let mut diary = Diary::default();
+        let call = Call { offset: Bytes::new(offset), length: Bytes::new(length) };
+        let got = read(&mut diary, cache, StreamId(0), call);
+        (got.get(), diary.0)
+    }
+
+    fn cache(size: u64) -> FileCache {
+        let limits = DeviceLimits { read_ahead: Pages::new(32), max_request: Pages::new(320) };
+        FileCache::new(FileShape { size: Bytes::new(size), folio_limit: Some(9), limits })
+    }
+
+    #[test]
+    fn a_policy_hears_of_pages_in_their_order() {
+        let mut cache = cache(10_000);
+        let (got, events) = diary(&mut cache, 4000, 1_000_000);
+        // The request goes on beyond the end of the file, the reading does not.
+        let pages = ["miss 0 246", "Missed 0", "miss 1 245", "Missed 1", "miss 2 244", "Missed 2"];
+        assert_eq!(got, 6000);
+        assert_eq!(events[0], "begin 4000");
+        assert_eq!(events[1..7], pages);
+        assert_eq!(events[7..], ["end 10000"]);
+    }
+
+    #[test]
+    fn a_marked_folio_is_told_once_and_from_its_head() {
+        let mut cache = cache(1 << 20);
+        let fill = crate::Fill::Folios { order: 3 };
+        let window = crate::Submission {
+            fill,
+            ..crate::Submission::marked(Page::FIRST, Pages::new(16), Pages::new(8))
+        };
+        cache.fill(&window);
+        let (_, events) = diary(&mut cache, 10 * 4096, 8192);
+        assert_eq!(events[1..], ["mark 8 4", "Hit 10", "Hit 11", "end 49152"]);
+    }
+
+    #[test]
+    fn nothing_happens_where_nothing_can_be_read() {
+        assert_eq!(diary(&mut cache(10_000), 0, 0), (0, vec![]));
+        assert_eq!(diary(&mut cache(10_000), 10_000, 5), (0, vec![]));
+        assert_eq!(diary(&mut cache(0), 0, 5), (0, vec![]));
+    }
+}

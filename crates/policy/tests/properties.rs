@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use units::{Bytes, Nanos, Pages};
 
 /// Each case runs every policy twice.
-const CASES: u32 = 24;
+const CASES: u32 = 64;
 
 /// Parameters that make small cases of what is large by default.
 const VARIANTS: &[&str] = &[
@@ -87,7 +87,12 @@ fn step() -> impl Strategy<Value = Step> {
     let stream = 0u32..4;
     let page = prop_oneof![4 => 0u64..6000, 1 => Just(u64::MAX / 8192)];
     let offset = prop_oneof![6 => 0u64..24_000_000, 1 => Just(u64::MAX - 5)];
-    let length = prop_oneof![3 => 0u64..20_000, 2 => Just(4096u64), 1 => 0u64..3_000_000, 1 => Just(u64::MAX)];
+    let length = prop_oneof![
+        3 => 0u64..20_000,
+        2 => Just(4096u64),
+        1 => 0u64..3_000_000,
+        1 => Just(u64::MAX),
+    ];
     let advice = (page.clone(), 0u64..3000).prop_map(|(start, pages)| {
         Advice::WillNeed(Extent::new(Page::new(start), Pages::new(pages)))
     });

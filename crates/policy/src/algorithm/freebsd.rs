@@ -125,7 +125,8 @@ impl Limits {
         (cache.contiguous(self.page(block)).get() / self.block).max(1)
     }
 
-    /// `cluster_rbuild`: reads up to `run` blocks that are not cached; how many it read, at least 1.
+    /// `cluster_rbuild`: reads up to `run` blocks that are not cached; how many it read, at least
+    /// 1.
     /// `waiting`: a reader waits for the first, which is why the mark is on the second.
     fn cluster(&self, cache: &mut dyn Cache, block: u64, run: u64, waiting: bool) -> u64 {
         let whole = self.whole(cache).saturating_sub(block);

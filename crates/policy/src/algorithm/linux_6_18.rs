@@ -233,3 +233,79 @@ impl Policy for Linux618 {
         self.files.take(stream.0);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::testing::Bench;
+    use crate::cache::DeviceLimits;
+
+    fn bench() -> Bench<Linux618> {
+        Bench::new(Linux618::new(), 10_000)
+    }
+
+    fn window(bench: &mut Bench<Linux618>) -> u64 {
+        bench.policy.files.get(0).map_or(0, |file| file.ra_pages)
+    }
+
+    #[test]
+    fn the_window_is_copied_at_open_and_again_by_advice() {
+        let mut bench = bench();
+        let set = |bench: &mut Bench<Linux618>, pages| {
+            let max_request = Pages::new(320);
+            let limits = DeviceLimits { read_ahead: Pages::new(pages), max_request };
+            bench.stage.file.set_limits(limits);
+        };
+        set(&mut bench, 256);
+        assert_eq!(window(&mut bench), 32);
+        bench.advise(Advice::Normal);
+        assert_eq!(window(&mut bench), 256);
+        set(&mut bench, 64);
+        bench.advise(Advice::Sequential);
+        assert_eq!(window(&mut bench), 128);
+        bench.advise(Advice::Random);
+        assert_eq!(window(&mut bench), 128);
+        // Random advice is for reads; only a mapping's own advice keeps faults from reading around.
+        assert_eq!(bench.read(700, 3), [(700, 3)]);
+        assert_eq!(bench.touch(5000, MapAdvice::default()), [(4936, 128)]);
+    }
+
+    #[test]
+    fn skipping_one_page_counts_as_sequential_and_reading_one_again_does_not() {
+        let mut bench = bench();
+        bench.read(8192, 1);
+        assert_eq!(bench.read(8194, 1), [(8194, 4)]);
+        bench.drop_pages(8190..8200);
+        bench.read(500, 1);
+        bench.drop_pages(500..501);
+        assert_eq!(bench.read(500, 1), [(500, 1)]);
+    }
+
+    #[test]
+    fn what_is_ordered_is_cut_off_silently() {
+        let mut bench = bench();
+        bench.advise(Advice::WillNeed(Extent::new(Page::FIRST, Pages::new(16_384))));
+        assert_eq!(bench.stage.file.tree().cached(), Pages::new(320));
+    }
+
+    #[test]
+    fn a_mark_is_lost_where_nothing_can_follow_it() {
+        let mut bench = bench();
+        bench.open(1);
+        bench.advise(Advice::WillNeed(Extent::new(Page::FIRST, Pages::new(320))));
+        bench.stage.file.take_reads();
+        bench.stage.set_mark(Page::new(100));
+        assert_eq!(bench.read_by(1, 100, 1), []);
+        assert!(bench.marked().is_empty());
+    }
+
+    #[test]
+    fn a_mark_at_the_start_of_a_file_that_was_never_read_here_does_no_harm() {
+        let mut bench = bench();
+        bench.read(0, 4);
+        bench.stage.set_mark(Page::FIRST);
+        bench.open(1);
+        assert_eq!(bench.read_by(1, 0, 1), []);
+        assert!(!bench.marked().contains(&0));
+    }
+}

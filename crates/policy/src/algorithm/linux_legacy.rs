@@ -25,7 +25,8 @@ pub const ENTRY: Entry = Entry {
 
 /// The smallest window that a miss leaves: 16 KiB.
 const LEAST: u64 = 4;
-/// After this many pages that were cached already, read-ahead is not worth while (VM_MAX_CACHE_HIT).
+/// After this many pages that were cached already, read-ahead is not worth while
+/// (VM_MAX_CACHE_HIT).
 const IN_CACHE: u64 = 256;
 
 #[derive(Clone, Debug, Default)]

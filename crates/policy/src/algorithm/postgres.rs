@@ -50,7 +50,8 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    /// Reads `block`, `combine` and `full`: pages of a block, blocks of a read, whether all is read.
+    /// Reads `block`, `combine` and `full`: pages of a block, blocks of a read, whether all is
+    /// read.
     pub(super) fn settings(settings: &Settings<'_>) -> Result<(u64, u64, bool), PolicyError> {
         let block = settings.pages("block")?;
         Ok((block, (settings.pages("combine")? / block).max(1), settings.flag("full")?))

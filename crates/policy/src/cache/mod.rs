@@ -4,6 +4,8 @@ mod cursor;
 mod file;
 mod fill;
 mod tree;
+#[cfg(test)]
+mod xarray;
 
 use units::{Bytes, Nanos, PageSize, Pages};
 

@@ -130,15 +130,22 @@ impl PageTree {
             if stop != 0 {
                 return Pages::new(max.min(done + u64::from(stop.trailing_zeros())));
             }
-            done += self.free_step(page, bit);
+            done = done.saturating_add(self.free_step(page, bit));
         }
         Pages::new(max)
     }
 
-    /// How far a walk that found nothing in a leaf may go on: past groups that do not exist.
+    /// How far a walk that found nothing in a leaf may go on: past groups that do not exist,
+    /// and past the last of all.
     fn free_step(&self, page: u64, bit: u64) -> u64 {
         let group = page >> (2 * SHIFT);
-        if self.group(group).is_some() { 64 - bit } else { 4096 - (page & 4095) }
+        if group >= self.groups.len() as u64 {
+            u64::MAX - page
+        } else if self.group(group).is_some() {
+            64 - bit
+        } else {
+            4096 - (page & 4095)
+        }
     }
 
     /// Puts in a folio, unless any of its pages is cached or beyond [`MAX_FILE`], or it is not

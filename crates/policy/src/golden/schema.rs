@@ -50,8 +50,8 @@ impl Recording {
         let fail = |wanted| GoldenError::Device { device: self.device.clone(), wanted };
         let kib = number_after(&self.device, "max_sectors_kb=")
             .ok_or_else(|| fail("it should have max_sectors_kb=N"))?;
-        let pages = number_after(&self.device, "file is ")
-            .ok_or_else(|| fail("it should say that the file is N pages"))?;
+        let pages = number_before(&self.device, " pages")
+            .ok_or_else(|| fail("it should say how many pages the file has: N pages"))?;
         if pages > MAX_FILE.get() || kib > u64::from(u32::MAX) {
             return Err(fail("these numbers are too large"));
         }
@@ -65,6 +65,14 @@ fn number_after(text: &str, key: &str) -> Option<u64> {
     let rest = &text[text.find(key)? + key.len()..];
     let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
     rest[..end].parse().ok()
+}
+
+/// The number that stands before `unit` in prose, at the first place where one does.
+fn number_before(text: &str, unit: &str) -> Option<u64> {
+    text.match_indices(unit).find_map(|(at, _)| {
+        let number = text[..at].rsplit(|c: char| !c.is_ascii_digit()).next()?;
+        number.parse().ok()
+    })
 }
 
 impl Config {
@@ -165,8 +173,9 @@ mod tests {
     fn the_device_is_read_from_prose() {
         let prose = "loop device, max_sectors_kb=1280, so io_pages=320; the file is 49152 pages";
         assert_eq!(number_after(prose, "max_sectors_kb="), Some(1280));
-        assert_eq!(number_after(prose, "file is "), Some(49152));
+        assert_eq!(number_before(prose, " pages"), Some(49152));
+        assert_eq!(number_before("some pages, then 7 pages", " pages"), Some(7));
         assert_eq!(number_after(prose, "nothing"), None);
-        assert_eq!(number_after("file is large", "file is "), None);
+        assert_eq!(number_before("io_pages of no pages", " pages"), None);
     }
 }
