@@ -114,26 +114,28 @@ fn strange(change: impl Fn(&mut DriveSpec)) -> DriveSpec {
     spec
 }
 
-fn demerit_of(spec: &DriveSpec) -> f64 {
+fn score_of(spec: &DriveSpec) -> Score {
     let trace = recorded(spec, 6000);
-    score(trace.as_bytes(), SEEK, DESCRIPTION).expect("it can be scored").demerit_percent
+    score(trace.as_bytes(), SEEK, DESCRIPTION).expect("it can be scored")
 }
 
 #[test]
 fn a_drive_without_any_cache_is_found_out() {
-    let demerit = demerit_of(&strange(|spec| spec.read_ahead = Bytes::ZERO));
-    assert!(demerit < 5.0, "{demerit}");
+    let spec = strange(|spec| spec.read_ahead = Bytes::ZERO);
+    let score = score_of(&spec);
+    assert!(score.demerit_percent < 5.0, "{score:?}");
+    assert_eq!(score, score_of(&spec), "the same input, the same fit");
 }
 
 #[test]
 fn a_drive_that_reads_ahead_only_in_runs_and_slow_arm_is_found_out() {
-    let demerit = demerit_of(&strange(|spec| {
+    let score = score_of(&strange(|spec| {
         spec.read_ahead_after_run = true;
         spec.write_cache = Bytes::from_kib(512);
         spec.settle_ms = 1.5;
         spec.seek_curve.iter_mut().for_each(|point| point[1] *= 1.1);
     }));
-    assert!(demerit < 5.0, "{demerit}");
+    assert!(score.demerit_percent < 5.0, "{score:?}");
 }
 
 #[test]
