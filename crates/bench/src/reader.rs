@@ -19,6 +19,9 @@ const REST_PIECE: Nanos = Nanos::from_millis(20);
 /// The share of the duration for which a reader may read on from the cache after the end.
 const TAIL: f64 = 0.125;
 
+/// Buffers begin at a page, as those of programs that care do: the kernel copies faster to there.
+const BUFFER_ALIGNMENT: usize = 4096;
+
 /// What all readers of a trial look at.
 #[derive(Debug, Default)]
 pub(crate) struct Course {
@@ -160,14 +163,16 @@ impl Reader {
 
     fn work(mut self) -> Result<Tally, BenchError> {
         let mut tally = Tally::default();
-        let mut buffer = vec![1; self.block.get() as usize];
+        let mut memory = vec![1; self.block.get() as usize + BUFFER_ALIGNMENT];
+        let aligned = memory.as_ptr().align_offset(BUFFER_ALIGNMENT).min(BUFFER_ALIGNMENT);
+        let buffer = &mut memory[aligned..];
         if self.think > Nanos::ZERO {
             // Else each rest is up to 50 µs longer than asked for; it must do without the right.
             let _ = realtime::exact_timers();
         }
         let (cpu, read) = (thread_cpu(), thread_read_bytes());
         let start = self.course.wait_for_start();
-        self.read_until_over(start, &mut buffer, &mut tally)?;
+        self.read_until_over(start, buffer, &mut tally)?;
         let account = |cpu: io::Result<ThreadCpu>| {
             cpu.map_err(BenchError::io("read the account of", "/proc/thread-self"))
         };
