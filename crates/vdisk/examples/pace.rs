@@ -8,8 +8,8 @@
 //!
 //! - `zero_requests_s`: 4 KiB direct reads a second from a device without latency, 64 readers;
 //! - `overhead_us`: median time of one such read alone, with a pause before each;
-//! - `error_1_ms`, …: how far the median time of a read is from the model's, after subtracting
-//!   `overhead_us`, in per cent of the model's;
+//! - `error_1_ms_percent`, …: how far the median time of a read is from the model's, after
+//!   subtracting what reads from the same disk take, in turns with these, while its timing is off;
 //! - `lateness_p99_us` and `lateness_p50_us`: how late the server handed completions to the
 //!   kernel at queue depth 32 and 5 ms, by its own account.
 
@@ -34,19 +34,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let zero = disk(None)?;
     let requests = throughput(zero.device(), 64, Duration::from_secs(4))?;
-    let overhead = alone(zero.device(), 1500)?;
+    let overhead = median(alone(zero.device(), 1000)?);
     zero.remove()?;
     let mut line = format!(
         "{{\"zero_requests_s\": {requests:.0}, \"overhead_us\": {:.1}",
         overhead.as_secs_f64() * 1e6
     );
-    for (millis, count) in [(1, 1500), (5, 500), (10, 300)] {
-        let disk = disk(Some(millis))?;
-        let median = alone(disk.device(), count)?;
-        let model = f64::from(millis) * 1e-3;
-        let error = (median.as_secs_f64() - overhead.as_secs_f64() - model) / model;
-        line += &format!(", \"error_{millis}_ms_percent\": {:.2}", error * 100.0);
-        disk.remove()?;
+    for (millis, turns) in [(1, 40), (5, 20), (10, 10)] {
+        line += &format!(", \"error_{millis}_ms_percent\": {:.2}", error(millis, turns)? * 100.0);
     }
     let counters = deep()?;
     let late = counters.lateness;
@@ -100,9 +95,25 @@ fn throughput(device: &Path, readers: u64, span: Duration) -> Result<f64, Box<dy
     Ok(total.into_inner() as f64 / start.elapsed().as_secs_f64())
 }
 
-/// Median time of `count` reads, one after another with a pause of a millisecond before each: as
-/// a reader comes who has something to do with what he reads, to a machine that has gone to rest.
-fn alone(device: &Path, count: usize) -> Result<Duration, Box<dyn Error>> {
+/// How far a read's time is from the model's, as a share of that. Timed and untimed reads take
+/// turns, so that whatever else slows the machine slows both.
+fn error(millis: u32, turns: u32) -> Result<f64, Box<dyn Error>> {
+    let disk = disk(Some(millis))?;
+    let (mut untimed, mut timed) = (Vec::new(), Vec::new());
+    for _ in 0..turns {
+        disk.set_timing(false)?;
+        untimed.extend(alone(disk.device(), 30)?);
+        disk.set_timing(true)?;
+        timed.extend(alone(disk.device(), 30)?);
+    }
+    disk.remove()?;
+    let model = f64::from(millis) * 1e-3;
+    Ok((median(timed).as_secs_f64() - median(untimed).as_secs_f64() - model) / model)
+}
+
+/// Times of `count` reads, one after another with a pause of a millisecond before each: as a
+/// reader comes who has something to do with what he reads, to a machine that has gone to rest.
+fn alone(device: &Path, count: usize) -> Result<Vec<Duration>, Box<dyn Error>> {
     let file = open(device)?;
     let mut reader = Reader::new(&file, 1);
     let mut times = Vec::with_capacity(count);
@@ -112,8 +123,12 @@ fn alone(device: &Path, count: usize) -> Result<Duration, Box<dyn Error>> {
         reader.read()?;
         times.push(start.elapsed());
     }
+    Ok(times)
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
     times.sort();
-    Ok(times[count / 2])
+    times[times.len() / 2]
 }
 
 /// What a disk counts at queue depth 32.
