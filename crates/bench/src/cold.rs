@@ -136,6 +136,13 @@ pub(crate) fn as_found(parts: &[DataFile]) -> Result<ColdProof, BenchError> {
     Ok(ColdProof { method, resident, evictions: 0, dropped_caches: false })
 }
 
+/// How much of a part is in the cache from `offset` on.
+pub(crate) fn resident_from(part: &DataFile, offset: Bytes) -> Result<Bytes, BenchError> {
+    let length = part.length.saturating_sub(offset);
+    let rest = DataFile { path: part.path.clone(), start: part.start + offset, length };
+    if rest.length.is_zero() { Ok(Bytes::ZERO) } else { Ok(as_found(&[rest])?.resident) }
+}
+
 /// Evicts these parts of files from the page cache, as far as that can be done.
 pub(crate) fn evict(
     root: &Root,

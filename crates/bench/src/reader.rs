@@ -16,9 +16,6 @@ use crate::{BenchError, ClassSample, CpuTime, ReaderSample};
 /// A rest longer than this is taken in pieces, so that the end of the trial is noticed.
 const REST_PIECE: Nanos = Nanos::from_millis(20);
 
-/// The share of the duration for which a reader may read on from the cache after the end.
-const TAIL: f64 = 0.125;
-
 /// Buffers begin at a page, as those of programs that care do: the kernel copies faster to there.
 const BUFFER_ALIGNMENT: usize = 4096;
 
@@ -145,6 +142,8 @@ pub(crate) struct Tally {
     pub(crate) stream: ClassSample,
     pub(crate) random: ClassSample,
     pub(crate) cpu: CpuTime,
+    /// The file and the end of the last request.
+    pub(crate) reached: Option<(u32, Bytes)>,
     /// What the kernel accounts to the thread; `None` where it does not account.
     pub(crate) device_bytes: Option<Bytes>,
 }
@@ -206,6 +205,7 @@ impl Reader {
             class.latency.record(now.saturating_sub(before));
             class.useful += access.length;
             tally.sample.elapsed = now.saturating_sub(start);
+            tally.reached = Some((access.file, access.offset + access.length));
             before = now;
             if now >= deadline {
                 self.course.end(now, false);
@@ -215,45 +215,10 @@ impl Reader {
                 before = self.rest(now);
             }
         }
-        self.read_what_has_come(start, before, buffer, tally);
         let (stream, random) = (&tally.stream, &tally.random);
         tally.sample.requests = stream.latency.count() + random.latency.count();
         tally.sample.useful = stream.useful + random.useful;
         Ok(())
-    }
-
-    /// Reads on after the end for as long as no request has to wait for the storage.
-    ///
-    /// The last request of most readers is the one that waited for a window of read-ahead, and
-    /// its wait is counted. So is, then, what the reader has waited for, or a trial that sees only
-    /// a few windows would find large ones slow: a reader ends where a window ends.
-    fn read_what_has_come(
-        &mut self,
-        start: Nanos,
-        end: Nanos,
-        buffer: &mut [u8],
-        tally: &mut Tally,
-    ) {
-        if self.think > Nanos::ZERO {
-            return;
-        }
-        // A reader that is slower than the storage never has to wait.
-        let limit = end + self.duration.scaled(TAIL);
-        let mut before = end;
-        while before < limit
-            && let Some(access) = self.accesses.next()
-            && access.class == AccessClass::Stream
-        {
-            let place = &mut buffer[..access.length.get() as usize];
-            if !self.sources[access.file as usize].read_cached(access.offset, place) {
-                break;
-            }
-            let now = realtime::now();
-            tally.stream.latency.record(now.saturating_sub(before));
-            tally.stream.useful += access.length;
-            tally.sample.elapsed = now.saturating_sub(start);
-            before = now;
-        }
     }
 
     /// Sleeps for the think time, or until the trial is over; says when it woke.

@@ -65,6 +65,13 @@ pub struct Sample {
     pub cpu: CpuTime,
     /// The block layer's account; `None` where no device counts (NFS, FUSE).
     pub device: Option<DeviceDelta>,
+    /// Data that were read ahead of streams, and lay ready for them at the end; none where that
+    /// cannot be told.
+    #[serde(default)]
+    pub ahead: Bytes,
+    /// Wall time from the start of the readers until nothing was under way any more.
+    #[serde(default)]
+    pub settled: Nanos,
     /// What was in the page cache at the start.
     pub cold: ColdProof,
     /// What speaks against this sample; empty for a clean one.
@@ -82,15 +89,27 @@ impl Sample {
         self.readers.iter().map(|reader| reader.useful).sum()
     }
 
-    /// Data got for each second of the storage's own time. Each reader counts with its own
-    /// elapsed time, so that a request which ends late neither adds idle time of the others nor
-    /// is lost.
+    /// Data for each second of the storage's own time.
+    ///
+    /// Of streams, what was read ahead counts with the time that it took: they would have got it
+    /// next. A trial sees but a few of the largest windows, and would find them slow if the last
+    /// of them were lost. Otherwise each reader counts with its own elapsed time, so that a
+    /// request which ends late neither adds idle time of the others nor is lost.
     pub fn throughput(&self) -> BytesPerSecond {
-        let rate = self.rate(|reader| reader.useful.get());
+        let useful = self.useful().get() as f64;
+        let rate = if self.ahead.is_zero() || useful == 0.0 {
+            self.rate(|reader| reader.useful.get())
+        } else {
+            let ahead = self.ahead.get() as f64;
+            let cpu = (self.cpu.user + self.cpu.system).as_secs_f64();
+            // Getting it out of the cache takes the readers' time, if nothing else.
+            let copying = cpu * ahead / useful / self.readers.len() as f64;
+            self.dilation * (useful + ahead) / (self.settled.as_secs_f64() + copying)
+        };
         BytesPerSecond::new(rate).unwrap_or_default()
     }
 
-    /// Requests for each second of the storage's own time, counted like [`Sample::throughput`].
+    /// Requests for each second of the storage's own time, each reader's in its own elapsed time.
     pub fn requests_per_second(&self) -> f64 {
         self.rate(|reader| reader.requests)
     }
@@ -123,10 +142,10 @@ impl Sample {
         wall.map(|wall| wall.scaled(1.0 / self.dilation))
     }
 
-    /// Data read from the device for each byte that the readers got; `None` where no device
-    /// counts or nothing was got.
+    /// Data read from the device for each byte that the readers got, or had read ahead for their
+    /// streams; `None` where no device counts or nothing was got.
     pub fn amplification(&self) -> Option<f64> {
-        let useful = self.useful();
+        let useful = self.useful() + self.ahead;
         let device = self.device?;
         (!useful.is_zero()).then(|| device.bytes.get() as f64 / useful.get() as f64)
     }
@@ -169,6 +188,8 @@ mod tests {
             random,
             cpu: CpuTime { user: Nanos::from_millis(100), system: Nanos::from_millis(348) },
             device: Some(DeviceDelta { bytes: Bytes::from_mib(280), ..DeviceDelta::default() }),
+            ahead: Bytes::ZERO,
+            settled: Nanos::from_secs(20),
             cold: ColdProof {
                 method: ResidencyMethod::Cachestat,
                 resident: Bytes::ZERO,
@@ -185,6 +206,15 @@ mod tests {
         assert!((sample(1.0).requests_per_second() - 192.0).abs() < 1e-9);
         assert_eq!(sample(1.0).amplification(), Some(2.0));
         assert_eq!(sample(1.0).cpu_per_request(), Nanos::from_micros(200));
+    }
+
+    #[test]
+    fn what_streams_would_get_next_counts_with_the_time_it_took() {
+        let ahead = Sample { ahead: Bytes::from_mib(140), ..sample(2.0) };
+        // 140 MiB got and as many ahead in 20 s, and 448 ms of copying by two readers.
+        let expected = 2.0 * 280.0 / (20.0 + 0.224);
+        assert!((ahead.throughput().as_mib() - expected).abs() < 1e-9);
+        assert_eq!(ahead.amplification(), Some(1.0));
     }
 
     #[test]

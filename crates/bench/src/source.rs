@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 
 use rustix::fs::{Advice, OFlags, fadvise};
-use rustix::io::{Errno, ReadWriteFlags};
+use rustix::io::Errno;
 use sys::mapping::{FileMapping, MappingAdvice};
 use units::Bytes;
 use workload::{AccessMethod, Hint};
@@ -70,15 +70,6 @@ impl Source {
                 mapping.copy_to(offset.get() as usize, buffer).map_err(|torn| self.torn(torn.at))
             }
         }
-    }
-
-    /// Gets the data at `offset` if they are all in the page cache, without waiting for any; says
-    /// whether they were. Of a mapping that cannot be told beforehand, so there they never are.
-    pub(crate) fn read_cached(&self, offset: Bytes, buffer: &mut [u8]) -> bool {
-        let place = (self.part.start + offset).get();
-        let (wanted, parts) = (buffer.len(), &mut [io::IoSliceMut::new(buffer)]);
-        self.mapping.is_none()
-            && rustix::io::preadv2(&self.file, parts, place, ReadWriteFlags::NOWAIT) == Ok(wanted)
     }
 
     #[inline]
@@ -149,9 +140,6 @@ mod tests {
 
     use super::*;
 
-    /// The type of a file system whose files are nowhere but in the page cache.
-    const TMPFS: rustix::fs::FsWord = 0x0102_1994;
-
     const HALF: Bytes = Bytes::from_kib(64);
 
     fn written() -> (tempfile::NamedTempFile, DataFile) {
@@ -173,24 +161,6 @@ mod tests {
                 assert_eq!(buffer, [2; 100]);
             }
         }
-    }
-
-    #[test]
-    fn what_is_cached_is_read_without_waiting_and_what_is_not_is_left() {
-        let (file, part) = written();
-        let source = Source::open(&part, AccessMethod::Read, Hint::None).unwrap();
-        let mut buffer = [0; 4096];
-        assert!(source.read_cached(Bytes::new(8192), &mut buffer), "just written");
-        assert_eq!(buffer, [2; 4096]);
-        let beyond = Bytes::new(HALF.get() - 100);
-        assert!(!source.read_cached(beyond, &mut buffer), "a part of it is no block");
-        file.as_file().sync_all().unwrap();
-        fadvise(&file, 0, None, Advice::DontNeed).unwrap();
-        if rustix::fs::statfs(file.path()).unwrap().f_type != TMPFS {
-            assert!(!source.read_cached(Bytes::new(8192), &mut buffer), "evicted");
-        }
-        let mapped = Source::open(&part, AccessMethod::Mmap, Hint::None).unwrap();
-        assert!(!mapped.read_cached(Bytes::ZERO, &mut buffer));
     }
 
     #[test]

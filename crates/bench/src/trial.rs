@@ -117,8 +117,11 @@ pub fn run_trial(
         .map_err(|problem| explain(problem, root, storage))?;
     let limit = options.drain_limit.scaled(options.dilation);
     let undrained = watch::drain(root, storage, limit, &options.cancel)?;
+    let settled = realtime::now().saturating_sub(start);
     let observed = watch.finish(root, storage, own_bytes(&tallies))?;
+    let ahead = ahead(workload, &files, options, &tallies)?;
     let mut sample = collect(workload, options, tallies, cold);
+    (sample.ahead, sample.settled) = (ahead, settled);
     let (end, exhausted) = course.ending().unwrap_or((start, false));
     sample.elapsed = end.saturating_sub(start);
     sample.exhausted = exhausted;
@@ -134,6 +137,28 @@ pub fn run_trial(
     sample.disturbances.extend(observed.disturbances(sample.useful(), proves_cold));
     sample.disturbances.extend(undrained);
     Ok(sample)
+}
+
+/// What has been read ahead of streams and would have been theirs next: whatever is in the cache
+/// beyond their ends, where nothing was at the start. Only of files that one reader has to himself
+/// and goes through in order can it be told.
+fn ahead(
+    workload: &Workload,
+    files: &[DataFile],
+    options: &TrialOptions,
+    tallies: &[Tally],
+) -> Result<Bytes, BenchError> {
+    let in_order = workload.pattern == Pattern::Sequential && workload.sharing == Sharing::OwnFile;
+    if !in_order || options.start != CacheStart::Cold {
+        return Ok(Bytes::ZERO);
+    }
+    let of_reader = |(reader, tally): (u32, &Tally)| match tally.reached {
+        Some((file, end)) => {
+            cold::resident_from(&files[workload.file_of(reader, file) as usize], end)
+        }
+        None => Ok(Bytes::ZERO),
+    };
+    (0..).zip(tallies).map(of_reader).sum()
 }
 
 /// Opens everything and lays out the readers' work.
@@ -305,6 +330,8 @@ fn collect(
         random: ClassSample::default(),
         cpu: CpuTime::default(),
         device: None,
+        ahead: Bytes::ZERO,
+        settled: Nanos::ZERO,
         cold,
         disturbances: Vec::new(),
     };

@@ -422,3 +422,26 @@ fn host_storage_that_cannot_be_counted_still_works() {
     let share = sample.random.latency.count() as f64 / sample.requests() as f64;
     assert!((0.02..0.3).contains(&share), "{share}");
 }
+
+#[test]
+fn host_our_own_reads_are_not_foreign_on_any_file_system() {
+    let name = "host_our_own_reads_are_not_foreign_on_any_file_system";
+    for filesystem in ["ext4", "xfs", "btrfs"] {
+        let Some(disk) = disk(name, filesystem, 400) else { continue };
+        disk.set_read_ahead(1024);
+        for workload in [named("seq-8"), named("rand-mmap"), named("mixed"), named("stride")] {
+            let dataset = disk.lay_out(std::slice::from_ref(&workload), Bytes::from_mib(16));
+            let sample = disk.trial(&dataset, &workload, &whole());
+            let device = sample.device.unwrap();
+            println!(
+                "{filesystem} {}: {} read, {} of it accounted to us",
+                workload.name,
+                device.bytes,
+                device.own_bytes.unwrap_or_default()
+            );
+            let foreign = |it: &Disturbance| matches!(it, Disturbance::ForeignTraffic { .. });
+            assert!(!sample.disturbances.iter().any(foreign), "{:?}", sample.disturbances);
+            assert!(about_data(&sample).is_empty(), "{:?}", sample.disturbances);
+        }
+    }
+}
