@@ -63,6 +63,8 @@ fn sample(request: &TrialRequest<'_>, disturbances: Vec<Disturbance>) -> Sample 
         random: ClassSample::default(),
         cpu: CpuTime::default(),
         device: Some(DeviceDelta { requests: 7, bytes: useful * 2, ..DeviceDelta::default() }),
+        ahead: Bytes::ZERO,
+        settled: elapsed,
         cold: ColdProof {
             method: ResidencyMethod::Mincore,
             resident: Bytes::ZERO,
