@@ -106,8 +106,7 @@ fn of_study(error: &StudyError) -> Option<Exit> {
         StudyError::Tunable(error) => of_tunable(error),
         StudyError::Bench(error) => of_bench(error),
         StudyError::VirtualDisk(error) => of_vdisk(error),
-        #[allow(unreachable_patterns)] // a further kind of error has its cause in the chain
-        _ => None,
+        StudyError::Cancelled => Some(Exit::Failed),
     }
 }
 
@@ -121,6 +120,8 @@ fn of_store(error: &StoreError) -> Option<Exit> {
     }
 }
 
+// The matches below name every error, so that a new one cannot be forgotten here.
+
 fn of_tunable(error: &TunableError) -> Option<Exit> {
     match error {
         TunableError::Unknown { .. }
@@ -128,13 +129,14 @@ fn of_tunable(error: &TunableError) -> Option<Exit> {
         | TunableError::Amount { .. }
         | TunableError::BelowPage { .. }
         | TunableError::TooLarge { .. }
-        | TunableError::WrongSort { .. } => Some(Exit::Usage),
+        | TunableError::WrongSort { .. }
+        | TunableError::NoSuchJournal { .. } => Some(Exit::Usage),
         TunableError::Absent { .. } | TunableError::NotPermitted { .. } => Some(Exit::NotPossible),
         TunableError::ChangedByOther { .. } | TunableError::DidNotStick { .. } => Some(Exit::Drift),
         TunableError::Busy { .. } | TunableError::OwnerAlive { .. } => Some(Exit::Refused),
         TunableError::Host(error) => of_host(error),
-        TunableError::Own { source, .. } => of_io(source),
-        _ => None,
+        TunableError::Own { source, .. } | TunableError::Write { source, .. } => of_io(source),
+        TunableError::Guard { .. } | TunableError::Journal(_) => Some(Exit::Failed),
     }
 }
 
@@ -142,13 +144,18 @@ fn of_vdisk(error: &VdiskError) -> Option<Exit> {
     match error {
         VdiskError::Unavailable(_) => Some(Exit::NotPossible),
         VdiskError::Model(_)
+        | VdiskError::UnknownKey { .. }
         | VdiskError::BadValue { .. }
         | VdiskError::BadSize { .. }
         | VdiskError::BadName { .. }
         | VdiskError::NameTaken { .. }
         | VdiskError::NoSuchDisk { .. } => Some(Exit::Usage),
         VdiskError::Busy { .. } | VdiskError::Memory { .. } => Some(Exit::Refused),
-        _ => None,
+        VdiskError::Io { source, .. } | VdiskError::System { source, .. } => of_io(source),
+        VdiskError::Dead { .. }
+        | VdiskError::Server { .. }
+        | VdiskError::Control { .. }
+        | VdiskError::Program { .. } => Some(Exit::Failed),
     }
 }
 
@@ -157,7 +164,7 @@ fn of_host(error: &HostError) -> Option<Exit> {
         HostError::NotFound { .. } | HostError::NotStorage { .. } => Some(Exit::Usage),
         HostError::NoBackingDevice { .. } | HostError::NoBdi { .. } => Some(Exit::NotPossible),
         HostError::Read { source, .. } => of_io(source),
-        _ => None,
+        HostError::Malformed { .. } | HostError::DeviceGone { .. } => Some(Exit::Failed),
     }
 }
 
@@ -166,6 +173,8 @@ fn of_bench(error: &BenchError) -> Option<Exit> {
         BenchError::Workload(_)
         | BenchError::BadOption { .. }
         | BenchError::NotReadable { .. }
+        | BenchError::Empty { .. }
+        | BenchError::TooSmall { .. }
         | BenchError::NotLaidOut { .. } => Some(Exit::Usage),
         BenchError::ReadOnly { .. } => Some(Exit::NotPossible),
         BenchError::Busy { .. } | BenchError::Foreign { .. } | BenchError::NoSpace { .. } => {
@@ -173,7 +182,10 @@ fn of_bench(error: &BenchError) -> Option<Exit> {
         }
         BenchError::Host(error) => of_host(error),
         BenchError::Io { source, .. } | BenchError::Read { source, .. } => of_io(source),
-        _ => None,
+        BenchError::Shrank { .. }
+        | BenchError::DeviceGone { .. }
+        | BenchError::Stuck { .. }
+        | BenchError::Cancelled => Some(Exit::Failed),
     }
 }
 

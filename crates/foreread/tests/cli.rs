@@ -99,6 +99,8 @@ fn one_format_at_a_time() {
 fn a_run_that_is_not_there_is_a_usage_error() {
     refuses("runs show 7", 2, &["no run"]);
     refuses("runs show seven", 2, &["no run"]);
+    refuses("rollback 7", 2, &["no run 7"]);
+    refuses("rollback nosuch", 2, &["nosuch"]);
     refuses("vdisk show nosuch", 2, &["nosuch"]);
     refuses("vdisk remove nosuch", 2, &["nosuch"]);
     refuses("vdisk remove", 2, &["NAMES"]);

@@ -53,7 +53,13 @@ impl BytesPerSecond {
 impl fmt::Display for BytesPerSecond {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mib = self.as_mib();
-        let decimals = if mib >= 100.0 { 0 } else if mib >= 10.0 { 1 } else { 2 };
+        let decimals = if mib >= 100.0 {
+            0
+        } else if mib >= 10.0 {
+            1
+        } else {
+            2
+        };
         f.pad(&format!("{mib:.decimals$} MiB/s"))
     }
 }

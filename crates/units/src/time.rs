@@ -135,7 +135,13 @@ impl fmt::Display for Nanos {
             1_000_000_000..120_000_000_000 => (nanos / 1e9, "s"),
             _ => (nanos / 60e9, "min"),
         };
-        let decimals = if value >= 100.0 { 0 } else if value >= 10.0 { 1 } else { 2 };
+        let decimals = if value >= 100.0 {
+            0
+        } else if value >= 10.0 {
+            1
+        } else {
+            2
+        };
         f.pad(&format!("{value:.decimals$} {unit}"))
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use host::{Storage, StorageKind, page_size};
+use host::{StorageKind, page_size};
 use study::{Plan, Role, Target};
 use tunables::{REGISTRY, Site};
 use units::Kib;
@@ -67,23 +67,11 @@ fn on_path(path: &Path, plan: &Plan, context: &Context) -> anyhow::Result<(Strin
         text.push_str("Undo, when it ends, however it ends:\n");
         let undo = tunable.encode(&present)?;
         text.push_str(&format!("  echo {undo} > {}\n", file.display()));
+        if let Err(error) = tunables::check_writable(&context.root, *tunable, &site) {
+            text.push_str(&format!("That cannot be done now: {error}\n"));
+        }
     }
-    text.push_str(&writable(&storage, context));
     Ok((text, found))
-}
-
-/// Says so if the study would fail for want of rights.
-fn writable(storage: &Storage, context: &Context) -> String {
-    let root = rights_of_root();
-    let _ = context;
-    if root {
-        return String::new();
-    }
-    format!("That needs root: this user may not write the read-ahead of bdi {}\n", storage.bdi)
-}
-
-fn rights_of_root() -> bool {
-    vdisk::availability(vdisk::Filesystem::Raw) != Err(vdisk::Unavailable::NotRoot)
 }
 
 fn on_virtual_disk(config: &vdisk::Config) -> String {

@@ -1,7 +1,9 @@
 //! `foreread rollback`.
 
+use anyhow::Context as _;
 use clap::Args;
 use host::BdiId;
+use study::{RunId, Store};
 use tunables::{Outcome, Undone, Which};
 
 use super::Context;
@@ -16,24 +18,23 @@ use crate::output;
 /// set since then.
 #[derive(Debug, Args)]
 pub struct Rollback {
-    /// What to put back: all, a device (MAJ:MIN as in /sys/class/bdi), or the name of a journal
-    #[arg(default_value = "all", value_name = "all|BDI|JOURNAL")]
+    /// What to put back: all; what a run changed, by its number; what was changed of a device, by
+    /// its name under /sys/class/bdi (MAJ:MIN); or what a journal holds, by its file name
+    #[arg(default_value = "all", value_name = "all|RUN|BDI|JOURNAL")]
     which: String,
+    /// Change nothing: print what would be written
+    #[arg(short = 'n', long)]
+    dry_run: bool,
 }
 
 impl Rollback {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let which = match self.which.as_str() {
-            "all" => Which::All,
-            name if context.root.exists(format!("/sys/class/bdi/{name}")) => {
-                let bdi = BdiId::new(name);
-                Which::Bdi(bdi.ok_or_else(|| Usage(format!("{name:?} is no name of a bdi")))?)
-            }
-            name => Which::Journal(name.to_owned()),
-        };
-        let rollback = tunables::rollback(&context.dirs, &context.root, &which)?;
+        let which = which(&self.which, context)?;
+        let roll = if self.dry_run { tunables::rollback_preview } else { tunables::rollback };
+        let rollback = roll(&context.dirs, &context.root, &which)?;
         for undone in &rollback.undone {
-            output::print(&format!("{}\n", line(undone)))?;
+            let line = if self.dry_run { would(undone)? } else { did(undone) };
+            output::print(&format!("{line}\n"))?;
         }
         if rollback.undone.is_empty() && rollback.refused.is_empty() {
             context.note("nothing to put back");
@@ -48,11 +49,59 @@ impl Rollback {
     }
 }
 
-fn line(undone: &Undone) -> String {
+fn which(word: &str, context: &Context) -> anyhow::Result<Which> {
+    if word == "all" {
+        return Ok(Which::All);
+    }
+    if let Ok(run) = word.parse() {
+        return of_run(RunId(run), context);
+    }
+    let known = context.root.exists(format!("/sys/class/bdi/{word}"));
+    match BdiId::new(word).filter(|_| known || word.contains(':')) {
+        Some(bdi) => Ok(Which::Bdi(bdi)),
+        None => Ok(Which::Journal(word.to_owned())),
+    }
+}
+
+/// The device that a run was about.
+fn of_run(run: RunId, context: &Context) -> anyhow::Result<Which> {
+    let path = context.store_path();
+    let Some(store) = Store::open_existing(&path)? else {
+        let usage = format!("there is no run {run}: {} does not exist", path.display());
+        return Err(Usage(usage).into());
+    };
+    let record = store.load(run)?;
+    let bdi = record.device_before.pointer("/storage/bdi").and_then(|bdi| bdi.as_str());
+    let bdi = bdi.and_then(BdiId::new);
+    bdi.map(Which::Bdi).with_context(|| format!("run {run} does not say which device it was about"))
+}
+
+/// What was done.
+fn did(undone: &Undone) -> String {
     let Undone { bdi, tunable, original, .. } = undone;
     match &undone.outcome {
         Outcome::Restored => format!("{bdi}: {tunable} is {original} again"),
-        Outcome::AlreadySo => format!("{bdi}: {tunable} was {original} already"),
+        outcome => untouched(undone, outcome),
+    }
+}
+
+/// What would be written.
+fn would(undone: &Undone) -> anyhow::Result<String> {
+    match &undone.outcome {
+        Outcome::Restored => {
+            let text = tunables::find(undone.tunable)?.encode(&undone.original)?;
+            Ok(format!("echo {text} > {}", undone.file.display()))
+        }
+        outcome => Ok(format!("# {}", untouched(undone, outcome))),
+    }
+}
+
+fn untouched(undone: &Undone, outcome: &Outcome) -> String {
+    let Undone { bdi, tunable, original, .. } = undone;
+    match outcome {
+        Outcome::Restored | Outcome::AlreadySo => {
+            format!("{bdi}: {tunable} is {original} already")
+        }
         Outcome::DeviceGone => format!("{bdi}: gone, {tunable} need not be put back"),
         Outcome::LeftAlone { present } => {
             format!("{bdi}: {tunable} is {present}, which somebody else has set: left so")
