@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
+use anyhow::Context as _;
 use report::{Look, clean};
 
 /// Whoever read our results has gone, as `head` does: nothing is wrong.
@@ -34,7 +35,7 @@ pub fn with_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyh
     let mut out = anstream::stdout().lock();
     match write(&mut out).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(StdoutClosed.into()),
-        result => Ok(result?),
+        result => result.context("cannot write the results"),
     }
 }
 

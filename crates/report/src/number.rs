@@ -59,6 +59,11 @@ pub(crate) fn setting(kib: Kib) -> String {
     format!("{kib} ({})", kib.to_sectors())
 }
 
+/// `1 trial`, `2 trials`.
+pub(crate) fn counted(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
 /// A ratio as people say it: `31 % more`, `2.31 times as much`, `12 % less`, `40.0 times less`.
 pub(crate) fn ratio(ratio: f64) -> Option<String> {
     if !ratio.is_finite() {

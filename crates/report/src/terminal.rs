@@ -7,7 +7,7 @@ use units::Kib;
 
 use crate::clean;
 use crate::findings::Findings;
-use crate::number::ABSENT;
+use crate::number::{ABSENT, counted, short};
 use crate::plot::{Point, plot};
 use crate::table::{Figures, Row, Table};
 use crate::verdict::{Line, verdict};
@@ -57,11 +57,11 @@ pub fn terminal(findings: &Findings<'_>, look: Look) -> String {
 fn head(findings: &Findings<'_>) -> String {
     let run = findings.run;
     format!(
-        "Run {}: read-ahead of {}, {} trials in {:.0} s of measuring, seed {}\n",
+        "Run {}: read-ahead of {}, {} in {} s of measuring, seed {}\n",
         run.summary.id,
         clean::plain(&run.summary.target),
-        run.trials.len(),
-        findings.analysis.measured_seconds,
+        counted(run.trials.len(), "trial"),
+        short(findings.analysis.measured_seconds).unwrap_or_default(),
         run.seed
     )
 }

@@ -67,7 +67,11 @@ fn headline(findings: &Findings<'_>, clean: Clean) -> String {
         (Some(first), Some(last)) if first != last => {
             format!("the {} settings from {first} to {last}", settings.len())
         }
-        _ => "the one setting that was tried".to_owned(),
+        _ => {
+            return format!(
+                "One setting alone was measured for {goals}: there is nothing to compare it with."
+            );
+        }
     };
     match (verdict.kind, verdict.full_kib) {
         (VerdictKind::Inconclusive, _) => format!(

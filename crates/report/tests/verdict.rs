@@ -110,3 +110,13 @@ fn an_unfinished_run_says_so() {
     sample.run.summary.status = RunStatus::Interrupted;
     assert_says(&said(&sample), &["the same command goes on with it"]);
 }
+
+#[test]
+fn one_setting_alone_is_no_comparison() {
+    let mut sample = sample();
+    sample.analysis.cells.retain(|cell| cell.settings.read_ahead == Kib::new(4));
+    sample.analysis.verdict.kind = VerdictKind::NoMeasurableDifference;
+    let text = said(&sample);
+    assert_says(&text, &["nothing to compare it with"]);
+    assert!(!text.contains("No measurable difference"), "{text}");
+}

@@ -86,20 +86,16 @@ fn number(word: &str, store: &Store) -> anyhow::Result<RunId> {
 
 fn delete(mut store: Store, runs: &[i64], dry_run: bool, context: &Context) -> anyhow::Result<()> {
     // All or none: a mistyped number among them must not leave half of the job done.
-    let known = store.runs()?;
     for run in runs {
-        let Some(run) = known.iter().find(|known| known.id.0 == *run) else {
-            store.load(RunId(*run))?;
-            continue;
-        };
-        let target = report::clean::plain(&run.target);
-        let verb = if dry_run { "would delete" } else { "deleting" };
-        context.note(&format!("{verb} run {}: {target}, {} trials", run.id, run.trials));
+        store.load(RunId(*run))?;
     }
-    if !dry_run {
-        for run in runs {
-            store.delete(RunId(*run))?;
+    for run in store.runs()?.iter().filter(|run| runs.contains(&run.id.0)) {
+        if !dry_run {
+            store.delete(run.id)?;
         }
+        let done = if dry_run { "would delete" } else { "deleted" };
+        let target = report::clean::plain(&run.target);
+        context.note(&format!("{done} run {}: {target}", run.id));
     }
     Ok(())
 }

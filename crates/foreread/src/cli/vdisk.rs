@@ -137,15 +137,22 @@ fn create(
     } else {
         output::print(&format!("{}\n", disk.target().display()))?;
         context.note(&format!(
-            "virtual disk {} on {}, {} times slower than its model; remove it with: foreread vdisk \
-             remove {}",
+            "virtual disk {} on {}, {}; remove it with: foreread vdisk remove {}",
             disk.name(),
             disk.device().display(),
-            disk.dilation(),
+            pace(disk.dilation()),
             disk.name()
         ));
     }
     Ok(Exit::Fine)
+}
+
+fn pace(dilation: f64) -> String {
+    if dilation == 1.0 {
+        "as fast as its model".to_owned()
+    } else {
+        format!("{dilation} times slower than its model")
+    }
 }
 
 fn list(context: &Context, json: bool) -> anyhow::Result<Exit> {
@@ -243,7 +250,7 @@ fn page(listing: &Listing) -> String {
         }
         line("filesystem", record.filesystem.to_string());
         line("size", record.size.to_string());
-        line("dilation", format!("{} times slower than its model", record.dilation));
+        line("dilation", pace(record.dilation));
         line("seed", record.seed.to_string());
         line("server", format!("process {}", record.pid));
     }

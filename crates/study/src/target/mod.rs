@@ -50,8 +50,8 @@ pub enum TargetError {
 }
 
 impl Target {
-    /// Reads `PATH`, `virtual:MODEL[,key=value…]` or `sim:…`, which is refused for now. A path
-    /// that begins like that can be written as `./virtual:…`.
+    /// Reads `PATH`, `MAJ:MIN`, `virtual:MODEL[,key=value…]` or `sim:…`, which is refused for now.
+    /// A path that looks like one of the others can be written as `./virtual:…`.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
         if text.is_empty() {
             return Err(TargetError::Empty);
@@ -69,6 +69,8 @@ impl Target {
                     Err(TargetError::Virtual { target: text.to_owned(), reason: error.to_string() })
                 }
             },
+            // The number of a device, which is no path at all.
+            None if text.parse::<host::DevNo>().is_ok() => Ok(Self::Path(PathBuf::from(text))),
             // Absolute, because a run goes on with the same command in another directory only
             // if that means the same place.
             None => Ok(Self::Path(absolute(text).unwrap_or_else(|_| PathBuf::from(text)))),
