@@ -108,6 +108,15 @@ fn prices_are_measured_where_the_verdict_needs_them() {
 }
 
 #[test]
+fn spoiled_trials_use_up_time_but_no_knowledge() {
+    let (_, curve) = curves().swap_remove(0);
+    let world = World { noise: 0.01, spoiled_percent: 50, ..World::of(curve) };
+    let verdict = analyse(&world.run(tuned(&world, ENDLESS))).verdict;
+    let chosen = Settings::read_ahead(verdict.full_kib.expect("a setting"));
+    assert!(world.merit(chosen, &world.settings(&Grid::Full)) >= 0.95, "{verdict:?}");
+}
+
+#[test]
 fn the_budget_is_kept() {
     let (_, curve) = curves().swap_remove(1);
     let world = World { noise: 0.01, ..World::of(curve) };

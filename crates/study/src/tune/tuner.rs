@@ -144,10 +144,12 @@ impl Tuner {
         if share < 1.0 { self.price(&view, &earlier, block) } else { Vec::new() }
     }
 
-    /// Times that a setting was measured for the goals.
+    /// Times that a setting was measured for the goals; attempts that were spoiled are none, or
+    /// storage that is disturbed would use up what it may before anything is known.
     fn used(&self, trials: &[Trial]) -> usize {
         let Some(goal) = self.goals().next() else { return 0 };
-        trials.iter().filter(|trial| trial.workload == goal).count()
+        let ours = trials.iter().filter(|trial| trial.workload == goal);
+        ours.map(|trial| (trial.block, trial.settings)).collect::<BTreeSet<_>>().len()
     }
 
     fn view(&self, trials: &[Trial]) -> Option<View> {
