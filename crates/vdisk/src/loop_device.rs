@@ -59,11 +59,18 @@ pub(crate) fn attach(home: &Home) -> Result<LoopDevice, VdiskError> {
     for _ in 0..ATTEMPTS {
         let number = new_device(home)?;
         match LoopDevice::set_up(number, backing.as_fd(), BLOCK) {
-            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {}
+            // Somebody was quicker: to use it, or to remove it as his own of the same number.
+            Err(error) if is_taken(&error) => {}
             result => return result.map_err(failed),
         }
     }
     Err(failed(io::ErrorKind::ResourceBusy.into()))
+}
+
+fn is_taken(error: &io::Error) -> bool {
+    let gone = [rustix::io::Errno::NXIO, rustix::io::Errno::NODEV].map(|e| Some(e.raw_os_error()));
+    matches!(error.kind(), io::ErrorKind::ResourceBusy | io::ErrorKind::NotFound)
+        || gone.contains(&error.raw_os_error())
 }
 
 /// Makes a device, or takes a free one where the kernel makes none or `/dev` does not show it.

@@ -21,6 +21,7 @@ use crate::loop_device::{self, Added};
 /// How long to wait for what takes a moment: an unmount while a probe of udev has the device open,
 /// a loop device that is released when the last user has gone, a server that ends.
 const PATIENCE: Duration = Duration::from_secs(3);
+const LONG_PATIENCE: Duration = Duration::from_secs(60);
 const STEP: Duration = Duration::from_millis(10);
 
 /// What to do if somebody uses the disk.
@@ -57,6 +58,17 @@ pub(crate) fn take_down(home: &Home, in_use: InUse) -> Result<(), VdiskError> {
     unmount_fuse(home, server.as_ref())?;
     end_server(server.as_ref());
     remove_files(home)
+}
+
+/// Takes the disk down by force, for a creator that is gone, and waits a while for those who still
+/// have its loop device open: the device can only be removed after the last of them.
+pub(crate) fn take_down_for_good(home: &Home) -> Result<(), VdiskError> {
+    let added = read_json::<Added>(&home.loop_device()).ok().flatten();
+    take_down(home, InUse::Force)?;
+    if let Some(added) = added {
+        remove_loop_device(added, LONG_PATIENCE);
+    }
+    Ok(())
 }
 
 /// Makes all I/O of the disk fail, now and from now on.
@@ -113,6 +125,7 @@ fn release_loop_devices(
     };
     let gone = || loop_device::over_files_in(home.dir()).is_empty();
     let mut devices = release_all()?;
+    let mut is_free = true;
     if !devices.is_empty() && !wait_until(PATIENCE, gone) {
         if in_use == InUse::Refuse {
             let path = devices.pop().unwrap_or_else(|| home.dir().to_owned());
@@ -121,15 +134,22 @@ fn release_loop_devices(
         // Whoever still has it open gets errors from now on; it goes when he closes it.
         cut(server);
         release_all()?;
-        wait_until(PATIENCE, gone);
+        is_free = wait_until(PATIENCE, gone);
     }
-    if let Ok(Some(Added { number })) = read_json(&home.loop_device()) {
-        // A device that is still open stays, and is free for others once it is closed.
-        if let Err(error) = loopdev::remove(number) {
-            tracing::debug!("loop device {number} was not removed: {error}");
-        }
+    if let (true, Ok(Some(added))) = (is_free, read_json(&home.loop_device())) {
+        remove_loop_device(added, PATIENCE);
     }
     Ok(())
+}
+
+/// Removes the device that was made for the disk, if it can be had in time: for a moment after it
+/// was released it is still busy, and if somebody has it open, as long as he likes.
+fn remove_loop_device(added: Added, patience: Duration) {
+    let Added { number } = added;
+    let gone = || !Path::new(&format!("/sys/block/loop{number}")).exists();
+    if !wait_until(patience, || gone() || loopdev::remove(number).is_ok()) {
+        tracing::debug!("loop device {number} is still in use and stays");
+    }
 }
 
 fn unmount_fuse(home: &Home, server: Option<&ServerFacts>) -> Result<(), VdiskError> {

@@ -23,8 +23,8 @@ const HELPER: &str = env!("CARGO_BIN_EXE_vdisk-helper");
 
 /// A device that takes no time, and one that takes half a millisecond for every request.
 const ZERO: &str = "name = 'zero'\n[device]\nkind = 'zero'\ncapacity = '8GiB'\n";
-const HALF_MS: &str = "name = 'half-ms'\n[host]\nmax_request = '256KiB'\nnr_requests = 64\n[device]\n\
-     kind = 'volume'\ncapacity = '8GiB'\nlatency_ms = 0.5\nlatency_spread = 0.0\n";
+const HALF_MS: &str = "name = 'half-ms'\n[host]\nmax_request = '256KiB'\nnr_requests = 64\n\
+     [device]\nkind = 'volume'\ncapacity = '8GiB'\nlatency_ms = 0.5\nlatency_spread = 0.0\n";
 
 /// One test's turn: the machine to itself and directories of its own.
 struct Stage {
@@ -111,11 +111,19 @@ impl Stage {
 
     /// For what others clean up: waits for it.
     fn await_nothing_left(&self) {
-        let start = Instant::now();
-        while !self.traces().is_empty() && start.elapsed() < Duration::from_secs(30) {
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        wait_until(|| self.traces().is_empty());
         self.assert_nothing_left();
+    }
+
+    /// The same where somebody still has the disk open: the process that cleans up stays for the
+    /// sake of the loop device.
+    fn await_nothing_but(&self, device: &Path) {
+        let left = || -> Vec<String> {
+            self.traces().into_iter().filter(|trace| !trace.starts_with("process")).collect()
+        };
+        wait_until(|| left().is_empty());
+        assert_eq!(left(), Vec::<String>::new());
+        assert!(device.exists());
     }
 }
 
@@ -127,6 +135,13 @@ impl Drop for Stage {
                 eprintln!("{} is left over: {error}", disk.name);
             }
         }
+    }
+}
+
+fn wait_until(condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() && start.elapsed() < Duration::from_secs(30) {
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
@@ -355,12 +370,17 @@ fn host_a_disk_dies_with_its_creator() {
         BufReader::new(creator.stdout.take().unwrap()).read_line(&mut target).unwrap();
         let disks = list(&stage.dirs).unwrap();
         assert_eq!((disks.len(), disks[0].state), (1, DiskState::Serving));
+        let number = disks[0].record.as_ref().unwrap().loop_number;
         // Somebody who works on the disk does not keep it alive.
         let in_use = File::open(PathBuf::from(target.trim())).unwrap();
         end(creator.id(), signal);
         creator.wait().unwrap();
-        stage.await_nothing_left();
+        let device = Path::new("/sys/block").join(format!("loop{number}"));
+        stage.await_nothing_but(&device);
         drop(in_use);
+        stage.await_nothing_left();
+        wait_until(|| !device.exists());
+        assert!(!device.exists(), "the loop device stays");
     }
 }
 

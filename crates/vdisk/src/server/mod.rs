@@ -29,7 +29,7 @@ pub(crate) use store::free_memory;
 use crate::control::{self, Answer, Question};
 use crate::error::VdiskError;
 use crate::layout::{Home, Job, ServerFacts, read_json, write_json};
-use crate::teardown::{self, InUse};
+use crate::teardown;
 use engine::Engine;
 use fuse::{Disk, DiskFs};
 use store::Store;
@@ -65,7 +65,7 @@ pub fn serve_main(args: impl IntoIterator<Item = OsString>) -> Result<(), VdiskE
     let home = Home::at(PathBuf::from(dir));
     // Ctrl-C in the creator's terminal is the creator's affair. Fails where it is so already.
     let _ = process::leave_session();
-    if clean { teardown::take_down(&home, InUse::Force) } else { serve(&home) }
+    if clean { teardown::take_down_for_good(&home) } else { serve(&home) }
 }
 
 fn serve(home: &Home) -> Result<(), VdiskError> {
