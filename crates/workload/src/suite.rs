@@ -4,9 +4,11 @@ use units::Bytes;
 
 use crate::{AccessMethod, Pattern, Sharing, Workload, WorkloadError};
 
-/// The block of streams: what `cp`, databases' scans and the classic tables read at once is
-/// between 8 and 128 KiB.
-const STREAM_BLOCK: Bytes = Bytes::from_kib(64);
+/// The block of streams: what a database reads at once, and what the tables of 2008 were made
+/// with. A larger one would hide small windows: a read of more than the window is served whole.
+const STREAM_BLOCK: Bytes = Bytes::from_kib(8);
+/// The block of a reader that skips.
+const STRIDE_BLOCK: Bytes = Bytes::from_kib(64);
 /// The block of random reads: a page.
 const RANDOM_BLOCK: Bytes = Bytes::from_kib(4);
 /// The readers where there are several, as in the tables published in 2008.
@@ -31,7 +33,9 @@ fn build(name: &str) -> Option<Workload> {
             };
             Workload { readers: READERS, ..stream(pattern) }
         }
-        "stride" => stream(Pattern::Stride { step: Bytes::from_kib(256) }),
+        "stride" => {
+            Workload::new(name, Pattern::Stride { step: Bytes::from_kib(256) }, STRIDE_BLOCK)
+        }
         _ => return None,
     };
     debug_assert_eq!(workload.sharing, Sharing::OwnFile);
