@@ -86,3 +86,34 @@ impl fmt::Display for Target {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_told_apart() {
+        let virtual_disk = Target::Virtual("hdd-2008,fs=ext4".to_owned());
+        assert_eq!(Target::parse("virtual:hdd-2008,fs=ext4"), Ok(virtual_disk));
+        assert_eq!(Target::parse("/data"), Ok(Target::Path("/data".into())));
+        assert_eq!(Target::parse("8:16"), Ok(Target::Path("8:16".into())));
+        let here = std::env::current_dir().expect("a directory").join("virtual:x");
+        assert_eq!(Target::parse("./virtual:x"), Ok(Target::Path(here)));
+    }
+
+    #[test]
+    fn what_is_no_target_is_refused_with_a_way_out() {
+        let refused = |text: &str| Target::parse(text).expect_err(text).to_string();
+        assert!(refused("sim:raid10-2008").contains("use virtual:raid10-2008"));
+        assert!(refused("virtual:no-such-model").contains("no-such-model"));
+        assert!(refused("virtual:hdd-2008,fs=fat").contains("fs"));
+        assert_eq!(Target::parse(""), Err(TargetError::Empty));
+    }
+
+    #[test]
+    fn a_target_prints_as_it_is_read() {
+        for text in ["virtual:nvme,dilation=4", "/dev/sda"] {
+            assert_eq!(Target::parse(text).expect("a target").to_string(), text);
+        }
+    }
+}
