@@ -27,6 +27,11 @@ const MARGIN_LEAST: Nanos = Nanos::from_micros(3);
 /// this settles where ten of eleven come in time.
 const MARGIN_STEP: Nanos = Nanos::new(200);
 
+/// A longer sleep is taken in two steps, the first of which ends this share of it too early: on
+/// some virtual machines a sleep is up to a hundredth longer than asked.
+const LONG_SLEEP: Nanos = Nanos::from_micros(500);
+const EARLY_SHARE: u64 = 32;
+
 /// What is asked of the disk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ask {
@@ -63,6 +68,8 @@ pub(crate) struct Engine<T> {
     due: AtomicU64,
     margin: AtomicU64,
     alarm: Alarm,
+    /// What the alarm was last set for.
+    alarm_at: AtomicU64,
     pub(crate) tally: Tally,
 }
 
@@ -108,6 +115,7 @@ impl<T> Engine<T> {
             due: AtomicU64::new(u64::MAX),
             margin: AtomicU64::new(MARGIN_START.get()),
             alarm: Alarm::new()?,
+            alarm_at: AtomicU64::new(0),
             tally: Tally::new(),
         })
     }
@@ -130,7 +138,7 @@ impl<T> Engine<T> {
         let depth = core.waiting.count();
         core.queue.change(arrived, depth);
         self.collect(&mut core, arrived, due);
-        self.look_ahead(&mut core);
+        self.look_ahead(&mut core, arrived);
     }
 
     /// Switches the model's times on or off. Off, every request is answered at once, and what
@@ -213,7 +221,7 @@ impl<T> Engine<T> {
                 None
             } else {
                 core.armed = next;
-                self.arm(next).is_ok().then_some(())
+                self.arm(next, real).is_ok().then_some(())
             }
         };
         if !due.is_empty() {
@@ -240,8 +248,12 @@ impl<T> Engine<T> {
 
     /// Learns from a wake-up how long before a deadline to wake.
     fn learn_margin(&self, margin: u64) {
-        let due = self.due.load(Ordering::Relaxed);
-        let overslept = now().get().saturating_sub(due.saturating_sub(margin));
+        let alarm = self.alarm_at.load(Ordering::Relaxed);
+        if self.due.load(Ordering::Relaxed).saturating_sub(alarm) > margin {
+            // Only the first step of a long sleep.
+            return;
+        }
+        let overslept = now().get().saturating_sub(alarm);
         let step = MARGIN_STEP.get();
         let margin = if overslept > margin { margin + 10 * step } else { margin - step };
         let margin = margin.clamp(MARGIN_LEAST.get(), MARGIN_MOST.get());
@@ -268,21 +280,26 @@ impl<T> Engine<T> {
     }
 
     /// Sets the alarm forward if the model now has something to do before it.
-    fn look_ahead(&self, core: &mut Core<T>) {
+    fn look_ahead(&self, core: &mut Core<T>, real: Nanos) {
         let next = self.next_due(core);
         self.due.store(next.get(), Ordering::Relaxed);
         if next < core.armed {
             core.armed = next;
             // Can only fail for a bad descriptor or time, neither of which this is.
-            let _ = self.arm(next);
+            let _ = self.arm(next, real);
         }
     }
 
-    fn arm(&self, next: Nanos) -> std::io::Result<()> {
+    fn arm(&self, next: Nanos, real: Nanos) -> std::io::Result<()> {
         if next == Nanos::MAX {
             return self.alarm.clear();
         }
-        self.alarm.set(next.saturating_sub(Nanos::new(self.margin.load(Ordering::Relaxed))))
+        let wake = next.saturating_sub(Nanos::new(self.margin.load(Ordering::Relaxed)));
+        let sleep = wake.saturating_sub(real);
+        let early = if sleep > LONG_SLEEP { sleep.get() / EARLY_SHARE } else { 0 };
+        let alarm = wake.saturating_sub(Nanos::new(early));
+        self.alarm_at.store(alarm.get(), Ordering::Relaxed);
+        self.alarm.set(alarm)
     }
 
     fn next_due(&self, core: &Core<T>) -> Nanos {
