@@ -43,6 +43,9 @@ pub fn run(root: &Path) -> Result<bool> {
     check_with(root, "fmt", &["fmt", "--all", "--check"], &mut outcome)?;
     let clippy = ["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"];
     check_with(root, "clippy", &clippy, &mut outcome)?;
+    // Tests start the examples as processes that may be killed; a choice of tests builds none.
+    let helpers = ["build", "--locked", "--workspace", "--bins", "--examples"];
+    check_with(root, "build", &helpers, &mut outcome)?;
     run_tests(root, "unit and integration tests", &ordinary_tests(root)?, &mut outcome)?;
     let documented = ["--doc"].map(str::to_owned);
     run_tests(root, "examples in the documentation", &documented, &mut outcome)?;
@@ -163,6 +166,6 @@ fn report(outcome: &Outcome) {
 /// The cargo that runs us.
 fn cargo(root: &Path) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.current_dir(root).env("CARGO_TERM_COLOR", "never");
+    command.current_dir(root).env("CARGO_TERM_COLOR", "never").env("RUST_BACKTRACE", "0");
     command
 }
