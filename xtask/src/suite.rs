@@ -90,7 +90,7 @@ fn check_rules(root: &Path, outcome: &mut Outcome) -> Result<()> {
 /// A step that passes or fails as a whole; skipped where cargo has no such subcommand.
 fn check_with(root: &Path, name: &str, arguments: &[&str], outcome: &mut Outcome) -> Result<()> {
     println!("== {name}");
-    let have = cargo(root).args([name, "--version"]).output().context("starting cargo")?;
+    let have = cargo(root).args([arguments[0], "-h"]).output().context("starting cargo")?;
     if !have.status.success() {
         outcome.skip(format!("{name}: not installed"));
         return Ok(());
