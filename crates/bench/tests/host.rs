@@ -21,8 +21,11 @@ use sys::mapping::FileMapping;
 use units::{Bytes, Nanos};
 use workload::{AccessMethod, Layout, Pattern, Sharing, Workload};
 
+/// A workload of the suite; its streams read 64 KiB at once, which the counts below are made for.
 fn named(name: &str) -> Workload {
-    Workload::named(name).unwrap()
+    let workload = Workload::named(name).unwrap();
+    let random = name.starts_with("rand");
+    if random { workload } else { Workload { block: Bytes::from_kib(64), ..workload } }
 }
 
 fn requests(sample: &Sample) -> u64 {
