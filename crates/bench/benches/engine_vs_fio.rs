@@ -204,7 +204,8 @@ fn compare(arena: &Arena, case: &Case, repeats: u64) -> Result<(), Problem> {
     let (our_rate, their_rate) = (of(&ours, rate), of(&theirs, rate));
     let (our_cpu, their_cpu) = (of(&ours, cpu), of(&theirs, cpu));
     println!(
-        "{:<26} {our_rate:>10.0} {their_rate:>10.0} {:>6.3} {our_cpu:>10.3} {their_cpu:>10.3} {:>6.3}",
+        "{:<26} {our_rate:>10.0} {their_rate:>10.0} {:>6.3} {our_cpu:>10.3} {their_cpu:>10.3} \
+         {:>6.3}",
         case.name,
         our_rate / their_rate,
         our_cpu / their_cpu,

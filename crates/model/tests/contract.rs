@@ -1,4 +1,5 @@
 //! What every device promises, whatever it is made of.
+#![allow(clippy::unwrap_used)] // a test may panic
 
 use std::collections::BTreeMap;
 
@@ -299,7 +300,7 @@ fn small_writes_to_parity_read_first_and_whole_rows_do_not() {
         done[0].at
     };
     // Reading and then writing the same place takes a turn more than writing it.
-    let (small, row) = (time(4096), time(3 * 512 << 10));
+    let (small, row) = (time(4096), time((3 * 512) << 10));
     assert!(small > Nanos::from_millis(8), "{small}");
     assert!(row < small + Nanos::from_millis(8), "{row}");
 }

@@ -1,4 +1,5 @@
 //! The mechanical drive: what every device promises, and what makes it a disk.
+#![allow(clippy::unwrap_used)] // a test may panic
 
 use foreread_model::drive::{Drive, DriveError, DriveSpec, QueueOrder, ReadBefore};
 use foreread_model::{Completion, Device, Request, RequestId, RequestKind};

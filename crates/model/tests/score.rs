@@ -1,4 +1,6 @@
 //! The drive model against real drives, and what reads their traces.
+#![allow(clippy::unwrap_used)] // a test may panic
+#![allow(clippy::print_stdout)] // a skipped test says so
 
 use std::path::PathBuf;
 

@@ -1,4 +1,5 @@
 //! Descriptions: presets, settings, errors, and reading back what was written.
+#![allow(clippy::unwrap_used)] // a test may panic
 
 use foreread_model::{DeviceSpec, Spec, SpecError, presets};
 use proptest::prelude::*;

@@ -19,7 +19,8 @@ pub type Labelled = (usize, f64);
 /// there are none. `None` where fewer than 5000 arrangements exist, of which no p can be small.
 pub fn groups_differ(blocks: &[Vec<Labelled>], seed: u64) -> Option<f64> {
     const ARRANGEMENTS_LEAST: f64 = 5000.0;
-    let useful: Vec<Vec<Labelled>> = blocks.iter().filter(|b| b.len() > 1).map(|b| centred(b)).collect();
+    let useful: Vec<Vec<Labelled>> =
+        blocks.iter().filter(|b| b.len() > 1).map(|b| centred(b)).collect();
     // The first block may stay as it is: only the others move against it.
     let arrangements: f64 = useful
         .iter()

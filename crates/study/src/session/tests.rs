@@ -307,7 +307,9 @@ proptest! {
     /// However often it is stopped, no finished trial is lost or measured again, and the order is
     /// what it would have been.
     #[test]
-    fn a_run_stopped_anywhere_ends_as_if_it_had_not(stops in prop::collection::vec(1usize..7, 0..5)) {
+    fn a_run_stopped_anywhere_ends_as_if_it_had_not(
+        stops in prop::collection::vec(1usize..7, 0..5),
+    ) {
         let mut whole = Bench::new();
         let run = whole.go(Fate::default()).0.expect("an outcome").run;
         let expected = order(&whole.load(run));
