@@ -119,7 +119,7 @@ mod tests {
         assert!(told(Path::new("/dev/null")).contains("neither a file nor a block device"));
         assert!(told(Path::new("/no/such/file")).contains("/no/such/file"));
         assert!(told(file(0).path()).contains("empty"));
-        let small = file(100_000);
+        let small = file(20_000);
         let existing = Existing::open(small.path()).unwrap();
         let problem = existing.parts(&Workload::named("seq-8").unwrap()).unwrap_err();
         assert!(matches!(problem, BenchError::TooSmall { .. }), "{problem}");
