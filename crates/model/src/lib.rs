@@ -22,4 +22,4 @@ pub mod zero;
 
 pub use device::{Completion, Counters, Device, Request, RequestId, RequestKind};
 pub use presets::{Preset, presets};
-pub use spec::{DeviceSpec, HostLimits, Peak, Spec, SpecError};
+pub use spec::{DeviceSpec, HostLimits, Peak, Scheduler, Spec, SpecError};

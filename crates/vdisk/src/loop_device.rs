@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use model::HostLimits;
+use model::{HostLimits, Scheduler};
 use serde::{Deserialize, Serialize};
 use sys::loopdev::{self, LoopDevice};
 use units::{Bytes, Kib};
@@ -24,7 +24,7 @@ pub(crate) const BLOCK: Bytes = Bytes::from_kib(4);
 /// How the queue of a virtual disk's block device is set up; read back after writing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueSettings {
-    /// Requests that the block layer keeps in flight.
+    /// Requests that the block layer keeps: under way, or waiting to be sorted.
     pub requests: u64,
     /// What the model asked for, before the kernel's limits.
     pub requests_wanted: u64,
@@ -32,7 +32,7 @@ pub struct QueueSettings {
     pub request_size: Bytes,
     /// What the model asked for, before the limits of FUSE and the kernel.
     pub request_size_wanted: Bytes,
-    /// The scheduler, always `none` where the kernel lets us choose.
+    /// The scheduler; the model's where the kernel has it.
     pub scheduler: String,
     /// The read-ahead that this kernel gives a fresh loop device; the disk starts with it.
     pub read_ahead: Kib,
@@ -43,6 +43,12 @@ pub struct QueueSettings {
 pub(crate) struct Added {
     pub(crate) number: u32,
 }
+
+/// How long mq-deadline lets a read wait before it leaves the order of offsets, by default.
+const READ_EXPIRY_MS: f64 = 500.0;
+
+/// Requests that a scheduler may hold: the most that the kernel allows.
+const SORTED: u64 = 2048;
 
 /// How often another process may snatch the device that we have just made.
 const ATTEMPTS: u32 = 64;
@@ -87,15 +93,28 @@ fn new_device(home: &Home) -> Result<u32, VdiskError> {
     loopdev::find_free().map_err(VdiskError::io("asking for a loop device", control))
 }
 
-/// Gives the device's queue the depth and request size of the model, and no scheduler, which
-/// would order what is the model's to order.
-pub(crate) fn set_up_queue(device: u32, host: &HostLimits) -> Result<QueueSettings, VdiskError> {
+/// Gives the device's queue the scheduler, depth and request size that the model wants in front of
+/// it, on a disk that is `dilation` times slower than its model.
+pub(crate) fn set_up_queue(
+    device: u32,
+    host: &HostLimits,
+    dilation: f64,
+) -> Result<QueueSettings, VdiskError> {
     let queue = Queue { dir: PathBuf::from(format!("/sys/block/loop{device}/queue")) };
     let read_ahead = queue.read_number("read_ahead_kb")?;
     // The order matters: another scheduler gives the queue another depth, and another request
     // size gives the device another read-ahead.
-    queue.try_write("scheduler", "none");
-    let requests = host.nr_requests as u64;
+    queue.try_write("scheduler", host.scheduler.name());
+    if host.scheduler == Scheduler::MqDeadline {
+        // The one time in the block layer that orders requests: it goes as slowly as the disk.
+        let expiry_ms = READ_EXPIRY_MS * dilation;
+        queue.try_write("iosched/read_expire", &expiry_ms.round().to_string());
+    }
+    // A scheduler sorts what the device has no room for; 2008's did not count it either.
+    let requests = match host.scheduler {
+        Scheduler::None => host.nr_requests as u64,
+        Scheduler::MqDeadline => SORTED,
+    };
     if queue.read_number("nr_requests")? != requests {
         queue.try_write("nr_requests", &requests.to_string());
     }

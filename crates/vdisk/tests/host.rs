@@ -315,6 +315,21 @@ fn host_the_queue_is_the_model_s_and_the_read_ahead_the_kernel_s() {
 }
 
 #[test]
+fn host_a_scheduler_before_the_model_is_as_slow_as_the_disk() {
+    let test = "host_a_scheduler_before_the_model_is_as_slow_as_the_disk";
+    let Some(stage) = Stage::set(test, Filesystem::Raw) else { return };
+    let words = "fs=raw,size=64M,dilation=3,scheduler=mq-deadline";
+    let disk = stage.create("sorted", HALF_MS, words);
+    let number = disk.record().loop_number;
+    assert_eq!(disk.record().queue.scheduler, "mq-deadline");
+    let expiry = format!("/sys/block/loop{number}/queue/iosched/read_expire");
+    assert_eq!(fs::read_to_string(expiry).unwrap().trim(), "1500");
+    assert_eq!(disk.record().queue.requests, 2048);
+    disk.remove().unwrap();
+    stage.assert_nothing_left();
+}
+
+#[test]
 fn host_a_killed_server_leaves_nothing_that_remove_cannot_clean() {
     for filesystem in [Filesystem::Xfs, Filesystem::Ext4, Filesystem::Raw] {
         let Some(stage) = Stage::set("host_a_killed_server…", filesystem) else { continue };

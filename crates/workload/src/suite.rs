@@ -4,9 +4,9 @@ use units::Bytes;
 
 use crate::{AccessMethod, Pattern, Sharing, Workload, WorkloadError};
 
-/// The block of streams: what a database reads at once, and what the tables of 2008 were made
-/// with. A larger one would hide small windows: a read of more than the window is served whole.
-const STREAM_BLOCK: Bytes = Bytes::from_kib(8);
+/// The block of streams: a page. A larger one would hide small windows, because a read of more
+/// than the window is served whole; so the size of requests is left to read-ahead alone.
+const STREAM_BLOCK: Bytes = Bytes::from_kib(4);
 /// The block of a reader that skips.
 const STRIDE_BLOCK: Bytes = Bytes::from_kib(64);
 /// The block of random reads: a page.

@@ -18,12 +18,14 @@ impl Spec {
         let peak = self.peak();
         let _ = writeln!(
             text,
-            "  {} usable, at most {} and {:.0} requests/s; host: requests up to {}, {} waiting",
+            "  {} usable, at most {} and {:.0} requests/s; host: requests up to {}, {} waiting, \
+             scheduler {}",
             self.capacity(),
             peak.throughput,
             peak.requests,
             self.host.max_request,
             self.host.nr_requests,
+            self.host.scheduler.name(),
         );
         for source in &self.sources {
             let _ = writeln!(text, "  source: {source}");

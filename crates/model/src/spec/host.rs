@@ -15,9 +15,34 @@ pub struct HostLimits {
     /// The largest request (`max_sectors_kb`).
     #[serde(default = "default::max_request", with = "size_text")]
     pub max_request: Bytes,
-    /// Requests that may wait for the device (`nr_requests`); who wants more waits himself.
+    /// Requests that may be under way at the device (`nr_requests`). Who wants more waits himself,
+    /// or, with a scheduler, has his requests sorted while they wait.
     #[serde(default = "default::nr_requests")]
     pub nr_requests: usize,
+    /// What orders them while they wait (`scheduler`).
+    #[serde(default)]
+    pub scheduler: Scheduler,
+}
+
+/// Who orders the requests that wait for a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scheduler {
+    /// Nobody: they come as they were made.
+    #[default]
+    None,
+    /// An elevator that goes up through the offsets and serves what has waited too long first.
+    MqDeadline,
+}
+
+impl Scheduler {
+    /// The kernel's name for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::MqDeadline => "mq-deadline",
+        }
+    }
 }
 
 mod default {
@@ -33,7 +58,11 @@ mod default {
 
 impl Default for HostLimits {
     fn default() -> Self {
-        Self { max_request: default::max_request(), nr_requests: default::nr_requests() }
+        Self {
+            max_request: default::max_request(),
+            nr_requests: default::nr_requests(),
+            scheduler: Scheduler::default(),
+        }
     }
 }
 

@@ -35,7 +35,7 @@ use crate::presets::presets;
 pub use device::DeviceSpec;
 pub use error::SpecError;
 pub(crate) use error::{check, check_size};
-pub use host::HostLimits;
+pub use host::{HostLimits, Scheduler};
 use keys::{fields_of, meanings, nearest};
 pub use peak::Peak;
 
