@@ -51,6 +51,24 @@ pub fn lock_memory() -> io::Result<()> {
     rustix::mm::mlockall(flags).map_err(Into::into)
 }
 
+/// Keeps the processors from resting for as long as it lives. One that rests takes 50 µs and more
+/// to wake under a hypervisor; kept awake it spins, and is at hand at once.
+#[derive(Debug)]
+pub struct Awake {
+    // The kernel forgets the request when the file is closed, however the process ends.
+    _request: std::fs::File,
+}
+
+impl Awake {
+    /// Asks the kernel for it (`/dev/cpu_dma_latency`, see the kernel's `pm_qos_interface`).
+    pub fn stay() -> io::Result<Self> {
+        let mut request = std::fs::File::options().write(true).open("/dev/cpu_dma_latency")?;
+        // The longest bearable time to wake, in microseconds.
+        io::Write::write_all(&mut request, &0i32.to_ne_bytes())?;
+        Ok(Self { _request: request })
+    }
+}
+
 /// An alarm clock: one thread sleeps, others may set it forward meanwhile without waking it.
 #[derive(Debug)]
 pub struct Alarm {

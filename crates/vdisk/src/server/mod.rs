@@ -16,11 +16,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, mpsc};
 use std::thread;
+use std::time::Duration;
 
 use fuser::{MountOption, Session};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use sys::{process, realtime};
+use sys::process;
+use sys::realtime::{self, Awake};
 use tracing::{debug, warn};
 
 pub(crate) use fuse::LARGEST_REQUEST;
@@ -125,6 +127,8 @@ fn start_threads(disk: &Arc<Disk>, session: Session<DiskFs>) -> io::Result<(Unix
         }
         drop(end);
     })?;
+    let reader = disk.clone();
+    thread::Builder::new().name("vdisk-awake".to_owned()).spawn(move || stay_awake(&reader))?;
     let mut realtime = true;
     for outcome in reports.iter().take(2) {
         if let Err(error) = outcome {
@@ -133,6 +137,31 @@ fn start_threads(disk: &Arc<Disk>, session: Session<DiskFs>) -> io::Result<(Unix
         }
     }
     Ok((ended, realtime))
+}
+
+/// Keeps the processors awake while the disk is being read: its answers would wait for the
+/// reader's processor to wake, which takes longer the longer the model let it rest. A disk that
+/// nobody reads lets them rest.
+fn stay_awake(disk: &Disk) {
+    const LOOK: Duration = Duration::from_millis(50);
+    const UNUSED_LOOKS: u32 = 20;
+    let (mut awake, mut reads, mut unused) = (None, 0, 0);
+    loop {
+        thread::sleep(LOOK);
+        let now = disk.engine.tally.reads();
+        unused = if now == reads { unused + 1 } else { 0 };
+        reads = now;
+        if unused >= UNUSED_LOOKS {
+            awake = None;
+        } else if unused == 0 && awake.is_none() {
+            match Awake::stay() {
+                Ok(request) => awake = Some(request),
+                Err(error) => {
+                    return warn!("processors may rest, which makes answers late: {error}");
+                }
+            }
+        }
+    }
 }
 
 /// A socket that becomes readable when a signal asks us to end.

@@ -55,6 +55,11 @@ impl Tally {
         }
     }
 
+    /// Reads since the last reset.
+    pub(crate) fn reads(&self) -> u64 {
+        self.reads.load(Ordering::Relaxed)
+    }
+
     /// A request that should have taken `service` was answered `late`.
     pub(crate) fn answered(&self, service: Nanos, late: Nanos) {
         self.timed.fetch_add(1, Ordering::Relaxed);
