@@ -31,7 +31,7 @@ pub use bench::Cancel;
 pub use environment::Environment;
 pub use error::StudyError;
 pub use grid::{FULL_GRID_TOP, Grid};
-pub use plan::{Plan, PlannedWorkload, Repeats, Role};
+pub use plan::{Plan, PlannedWorkload, Repeats, Role, default_trial};
 pub use progress::{Phase, Progress, Silent, Step};
 pub use settings::Settings;
 pub use stats::Estimate;
