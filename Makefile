@@ -24,7 +24,9 @@ test: deps ## Run every check that can run here, and name those that can't
 
 bench: deps ## Measure foreread itself against its peers; leave the machine alone meanwhile
 	@$(CARGO) build --release --locked -p foreread
-	@$(CARGO) bench --locked --workspace
+	@$(CARGO) run --release --locked --quiet -p foreread-vdisk --example pace
+	@$(CARGO) bench --locked -p foreread-bench
+	@$(CARGO) run --locked --quiet -p xtask -- tune-vs-grid
 
 fmt: ## Format the code
 	@$(CARGO) fmt --all

@@ -1,20 +1,22 @@
 //! Chores of the workspace.
 //!
 //! `cargo run -p xtask -- tidy` checks the rules of the house, `… -- test` runs everything that
-//! can be tested on this machine and says what could not.
+//! can be tested on this machine and says what could not, `… -- tune-vs-grid` compares what `tune`
+//! finds with what the full grid finds, and what both take.
 
 #![allow(clippy::print_stdout)] // it has no results to keep apart from its talk
 
 mod suite;
 mod tidy;
 mod transcript;
+mod tune_vs_grid;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 
-const USAGE: &str = "usage: cargo run -p xtask -- tidy | test";
+const USAGE: &str = "usage: cargo run -p xtask -- tidy | test | tune-vs-grid [MODEL…] [--OPTION…]";
 
 fn main() -> ExitCode {
     match run() {
@@ -40,6 +42,7 @@ fn run() -> Result<bool> {
             Ok(complaints.is_empty())
         }
         ["test"] => suite::run(&root),
+        ["tune-vs-grid", ref words @ ..] => tune_vs_grid::run(&root, words),
         _ => bail!(USAGE),
     }
 }
