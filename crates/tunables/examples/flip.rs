@@ -1,12 +1,13 @@
 //! Holds a tenure over a bdi and flips its read-ahead until it is ended, being its own guard:
-//! `flip PATH BASE [ROUNDS]`, with `BASE` for its state and runtime directories.
+//! `flip PATH BASE [ROUNDS|hold]`, with `BASE` for its state and runtime directories. With `hold` it
+//! sets 64 KiB, then 4 KiB, and stays at that.
 //!
 //! The tests kill it at random moments. `FLIP_ROOT` names a tree to use in place of the machine.
 
 use std::error::Error;
 use std::io::{self, Write};
 use std::path::Path;
-use std::{env, process};
+use std::{env, process, thread};
 
 use foreread_tunables::{GuardCommand, Settings, Tenure, guard_main};
 use host::{Dirs, Root, resolve};
@@ -18,10 +19,11 @@ fn main() {
     let result = match words.as_slice() {
         ["guard", journal] => guard(Path::new(journal)),
         [path, base] => flip(path, base, u64::MAX),
+        [path, base, "hold"] => hold(path, base),
         [path, base, rounds] => {
             rounds.parse().map_err(Into::into).and_then(|n| flip(path, base, n))
         }
-        _ => Err("write flip PATH BASE [ROUNDS]".into()),
+        _ => Err("write flip PATH BASE [ROUNDS|hold]".into()),
     };
     if let Err(error) = result {
         eprintln!("flip: {error}");
@@ -40,15 +42,34 @@ fn guard(journal: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn flip(path: &str, base: &str, rounds: u64) -> Result<(), Box<dyn Error>> {
+fn begin(path: &str, base: &str) -> Result<Tenure, Box<dyn Error>> {
     let root = root();
     let storage = resolve(&root, Path::new(path))?;
     let guard = GuardCommand { program: env::current_exe()?, args: vec!["guard".into()] };
-    let mut tenure = Tenure::begin(&Dirs::under(base), &root, &storage, &guard)?;
+    Ok(Tenure::begin(&Dirs::under(base), &root, &storage, &guard)?)
+}
+
+fn set(tenure: &mut Tenure, kib: u64) -> Result<(), Box<dyn Error>> {
+    for setting in Settings::read_ahead(Bytes::from_kib(kib)).iter() {
+        tenure.set(setting.tunable, &setting.value)?;
+    }
+    Ok(())
+}
+
+fn hold(path: &str, base: &str) -> Result<(), Box<dyn Error>> {
+    let mut tenure = begin(path, base)?;
+    set(&mut tenure, 64)?;
+    set(&mut tenure, 4)?;
+    writeln!(io::stdout(), "holding")?;
+    loop {
+        thread::park();
+    }
+}
+
+fn flip(path: &str, base: &str, rounds: u64) -> Result<(), Box<dyn Error>> {
+    let mut tenure = begin(path, base)?;
     for round in 0..rounds {
-        for setting in Settings::read_ahead(Bytes::from_kib(4 << (round % 14))).iter() {
-            tenure.set(setting.tunable, &setting.value)?;
-        }
+        set(&mut tenure, 4 << (round % 14))?;
         if round == 0 {
             writeln!(io::stdout(), "flipping")?;
         }

@@ -26,7 +26,9 @@ pub struct Open {
     pub tunable: &'static dyn Tunable,
     /// Its value before the first change.
     pub original: Value,
-    /// The values that were written, or were about to be.
+    /// What the last change wrote or was about to write, and before that what it found there if
+    /// that was of the run too: it may have been cut short. A value from earlier in the run is
+    /// not there by the run's doing any more.
     pub ours: Vec<Value>,
 }
 
@@ -92,8 +94,11 @@ impl Replay {
         }
         self.changes += 1;
         match self.open.iter_mut().find(|open| open.tunable.name() == tunable.name()) {
-            Some(open) if open.ours.contains(&change.new) => {}
-            Some(open) => open.ours.push(change.new),
+            Some(open) => {
+                // What somebody else had set is not ours because it was found.
+                open.ours.retain(|value| *value == change.old);
+                open.ours.push(change.new);
+            }
             None => {
                 self.open.push(Open { tunable, original: change.old, ours: vec![change.new] });
             }
@@ -160,14 +165,25 @@ mod tests {
     }
 
     #[test]
-    fn the_first_old_value_is_the_original() {
+    fn the_first_old_value_is_the_original_and_the_last_change_is_ours() {
         let replay =
             parse(&text(&[begin(), change(1, 128, 4), change(2, 4, 64), change(3, 64, 4)]));
         let replay = replay.expect("sound");
         assert_eq!(replay.open.len(), 1);
         assert_eq!(replay.open[0].original, kib(128));
-        assert_eq!(replay.open[0].ours, [kib(4), kib(64)]);
+        assert_eq!(replay.open[0].ours, [kib(64), kib(4)]);
         assert_eq!(replay.changes, 3);
+    }
+
+    #[test]
+    fn what_was_written_earlier_in_the_run_is_not_ours_any_more() {
+        let changes = [begin(), change(1, 128, 4), change(2, 4, 64), change(3, 64, 1024)];
+        let replay = parse(&text(&changes)).expect("sound");
+        assert_eq!(replay.open[0].original, kib(128));
+        assert_eq!(replay.open[0].ours, [kib(64), kib(1024)]);
+        // Nor is what was found there without having been written.
+        let replay = parse(&text(&[begin(), change(1, 128, 4), change(2, 777, 64)]));
+        assert_eq!(replay.expect("sound").open[0].ours, [kib(64)]);
     }
 
     #[test]

@@ -12,8 +12,7 @@ use std::process::{Command, Stdio};
 
 use foreread_tunables::{Outcome, Tenure, TunableError, Undone, Which, find, rollback};
 use host::resolve;
-use rustix::process::{Pid, Signal, kill_process};
-use stage::{Stage, fifty_moments, kib, kill_hard, survives_kills};
+use stage::{Stage, fifty_moments, kib, survives_kills};
 use sys::lock::Lock;
 use sys::loopdev::{LoopDevice, find_free, release};
 use tempfile::TempDir;
@@ -149,13 +148,7 @@ fn host_a_second_owner_is_refused() {
 fn host_a_rollback_undoes_a_power_cut() {
     let Some(device) = Loop::attach("host_a_rollback_undoes_a_power_cut") else { return };
     let stage = &device.stage;
-    let mut child = stage.flipping();
-    kill_process(Pid::from_child(&child), Signal::STOP).expect("stopped");
-    kill_hard(stage.guard_pid());
-    child.kill().expect("killed");
-    child.wait().expect("its end");
-    stage.await_end();
-    stage.set_by_hand(4);
+    stage.power_cut();
     let result = rollback(&stage.dirs(), &stage.root(), &Which::All).expect("rolled back");
     assert_eq!(outcomes(&result.undone), [Outcome::Restored], "{result:?}");
     device.assert_as_before();

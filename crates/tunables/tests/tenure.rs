@@ -176,25 +176,10 @@ fn without_its_guard_a_tenure_changes_nothing_more() {
     assert_eq!(stage.value(), kib(128));
 }
 
-/// Leaves a machine as a power cut would: run and guard gone in one blow.
-fn power_cut(stage: &Stage) {
-    let mut child = stage.flipping();
-    let run = Pid::from_child(&child);
-    let guard = stage.guard_pid();
-    // Stopped, it cannot see that its guard has gone and put back by itself.
-    kill_process(run, Signal::STOP).expect("stopped");
-    kill_hard(guard);
-    child.kill().expect("killed");
-    child.wait().expect("its end");
-    stage.await_end();
-}
-
 #[test]
 fn a_rollback_puts_back_what_the_guard_could_not() {
     let (_dir, stage) = machine();
-    power_cut(&stage);
-    // The helper may just have been at any value.
-    stage.set_by_hand(4);
+    stage.power_cut();
     let would = rollback_preview(&stage.dirs(), &stage.root(), &Which::All).expect("looked at");
     assert_eq!(outcomes(&would.undone), [Outcome::Restored]);
     assert_eq!(would.undone[0].file, Path::new("/sys/class/bdi/8:0/read_ahead_kb"));
@@ -210,7 +195,7 @@ fn a_rollback_puts_back_what_the_guard_could_not() {
 #[test]
 fn a_rollback_after_a_reboot_finds_things_as_the_boot_made_them() {
     let (_dir, stage) = machine();
-    power_cut(&stage);
+    stage.power_cut();
     let journal = stage.journals().pop().expect("a journal");
     let text = fs::read_to_string(&journal).expect("the journal");
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("the boot");
@@ -224,8 +209,7 @@ fn a_rollback_after_a_reboot_finds_things_as_the_boot_made_them() {
 #[test]
 fn a_rollback_can_be_of_one_bdi_or_journal() {
     let (_dir, stage) = machine();
-    power_cut(&stage);
-    stage.set_by_hand(4);
+    stage.power_cut();
     let of = |which| rollback(&stage.dirs(), &stage.root(), &which);
     let other = host::BdiId::new("8:16").expect("a bdi");
     assert!(of(Which::Bdi(other)).expect("none").undone.is_empty());
@@ -239,8 +223,7 @@ fn a_rollback_can_be_of_one_bdi_or_journal() {
 #[test]
 fn the_next_run_puts_back_first_what_the_last_one_left() {
     let (_dir, stage) = machine();
-    power_cut(&stage);
-    stage.set_by_hand(4);
+    stage.power_cut();
     let mut tenure = begin(&stage).expect("a tenure");
     assert_eq!(outcomes(tenure.inherited()), [Outcome::Restored]);
     set(&mut tenure, 1024).expect("set");
@@ -251,8 +234,7 @@ fn the_next_run_puts_back_first_what_the_last_one_left() {
 #[test]
 fn a_torn_line_is_forgotten_and_written_over() {
     let (_dir, stage) = machine();
-    power_cut(&stage);
-    stage.set_by_hand(4);
+    stage.power_cut();
     let journal = stage.journals().pop().expect("a journal");
     let mut text = fs::read_to_string(&journal).expect("the journal");
     text += "{\"change\":{\"number\":";
@@ -291,6 +273,30 @@ fn what_somebody_else_has_set_is_left_alone_by_the_guard() {
 }
 
 #[test]
+fn what_somebody_else_has_set_is_left_alone_though_the_run_had_it_too() {
+    let (_dir, stage) = machine();
+    let mut tenure = begin(&stage).expect("a tenure");
+    for window in [512, 64, 1024] {
+        set(&mut tenure, window).expect("set");
+    }
+    stage.set_by_hand(512);
+    let undone = tenure.restore().expect("seen to");
+    assert_eq!(outcomes(&undone), [Outcome::LeftAlone { present: kib(512) }]);
+    assert_eq!(stage.value(), kib(512));
+}
+
+#[test]
+fn a_change_that_was_only_journalled_is_undone() {
+    let (_dir, stage) = machine();
+    stage.power_cut();
+    // As if the power had gone between the journal's line and the write.
+    stage.set_by_hand(64);
+    let result = rollback(&stage.dirs(), &stage.root(), &Which::All).expect("rolled back");
+    assert_eq!(outcomes(&result.undone), [Outcome::Restored], "{result:?}");
+    assert_eq!(stage.value(), kib(128));
+}
+
+#[test]
 fn a_device_that_went_is_no_error() {
     let (dir, stage) = machine();
     let mut tenure = begin(&stage).expect("a tenure");
@@ -314,8 +320,7 @@ fn another_device_on_the_same_number_is_not_touched() {
 #[test]
 fn a_journal_that_was_edited_undoes_nothing_and_says_where() {
     let (dir, stage) = machine();
-    power_cut(&stage);
-    stage.set_by_hand(4);
+    stage.power_cut();
     let journal = stage.journals().pop().expect("a journal");
     let text = fs::read_to_string(&journal).expect("the journal");
     let victim = dir.path().join("victim");
@@ -337,7 +342,7 @@ fn a_journal_that_was_edited_undoes_nothing_and_says_where() {
 #[test]
 fn a_journal_of_others_is_not_believed() {
     let (_dir, stage) = machine();
-    power_cut(&stage);
+    stage.power_cut();
     let journal = stage.journals().pop().expect("a journal");
     fs::set_permissions(&journal, fs::Permissions::from_mode(0o666)).expect("opened to all");
     let refused = |words: &str| {

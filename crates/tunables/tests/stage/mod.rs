@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use foreread_tunables::{GuardCommand, Value, find, read};
 use host::{BdiId, Dirs, Root};
+use rustix::process::{Pid, Signal, kill_process};
 use sys::lock::Lock;
 use tempfile::TempDir;
 use units::Bytes;
@@ -68,12 +69,21 @@ impl Stage {
 
     /// Starts the helper and returns when it has made its first change.
     pub fn flipping(&self) -> Child {
-        let mut child = self.flip().stdout(Stdio::piped()).spawn().expect("the helper");
-        let mut line = String::new();
-        let stdout = child.stdout.as_mut().expect("its output");
-        BufReader::new(stdout).read_line(&mut line).expect("a line");
-        assert_eq!(line, "flipping\n");
-        child
+        started(&mut self.flip(), "flipping")
+    }
+
+    /// Leaves things as a power cut would: run and guard gone in one blow, the value at 4 KiB and
+    /// 64 KiB before.
+    pub fn power_cut(&self) {
+        let mut child = started(self.flip().arg("hold"), "holding");
+        let guard = self.guard_pid();
+        // Stopped, it cannot see that its guard has gone and put back by itself.
+        kill_process(Pid::from_child(&child), Signal::STOP).expect("stopped");
+        kill_hard(guard);
+        child.kill().expect("killed");
+        child.wait().expect("its end");
+        self.await_end();
+        assert_eq!(self.value(), kib(4));
     }
 
     pub fn value(&self) -> Value {
@@ -124,8 +134,8 @@ pub fn kib(kib: u64) -> Value {
 
 /// Ends a process as nothing can prevent.
 pub fn kill_hard(pid: u32) {
-    let pid = rustix::process::Pid::from_raw(pid.cast_signed()).expect("a process");
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("killed");
+    let pid = Pid::from_raw(pid.cast_signed()).expect("a process");
+    kill_process(pid, Signal::KILL).expect("killed");
 }
 
 pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -158,6 +168,16 @@ pub fn survives_kills(stage: &Stage, moments: impl Iterator<Item = Moment>) {
         );
         assert!(result.expect("rolled back").undone.is_empty(), "round {round}, {moment:?}");
     }
+}
+
+/// Starts a helper and returns when it has said this word.
+fn started(command: &mut Command, word: &str) -> Child {
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("the helper");
+    let mut line = String::new();
+    let stdout = child.stdout.as_mut().expect("its output");
+    BufReader::new(stdout).read_line(&mut line).expect("a line");
+    assert_eq!(line.trim_end(), word);
+    child
 }
 
 /// When to kill.
