@@ -23,9 +23,10 @@ pub(crate) trait Site: Trials {
     /// What is known of it.
     fn facts(&self) -> &SiteFacts;
 
-    /// Puts everything back as it was found, removes what was made, and describes the storage as
-    /// it is then.
-    fn close(self: Box<Self>) -> Result<serde_json::Value, StudyError>;
+    /// Puts everything back as it was found, tells what could not be, removes what was made, and
+    /// describes the storage as it is then.
+    fn close(self: Box<Self>, progress: &mut dyn Progress)
+    -> Result<serde_json::Value, StudyError>;
 }
 
 /// What is known of a target before the first trial.
@@ -96,12 +97,12 @@ impl Study<'_> {
             self.measure(store, open, &facts, site.as_mut(), strategy, progress)
         });
         progress.step(&Step::Phase(Phase::Restoring));
-        let closed = site.close();
+        let closed = site.close(progress);
         if let (Err(_), Err(second)) = (&measured, &closed) {
             progress.step(&Step::Note(format!("and when putting things back: {second}")));
         }
         let ended = measured.and_then(|drive| closed.map(|after| (drive, after)));
-        self.end(store, run.map(|open| open.run), ended)
+        self.end(store, run.map(|open| open.run), ended, progress)
     }
 
     /// An error that comes of stopping is none of the storage's.
@@ -184,6 +185,7 @@ impl Study<'_> {
         store: &mut Store,
         run: Option<RunId>,
         ended: Result<(Drive, serde_json::Value), StudyError>,
+        progress: &mut dyn Progress,
     ) -> Result<Outcome, StudyError> {
         let Some(run) = run else {
             // Without a run nothing was measured: the error says why.
@@ -198,7 +200,12 @@ impl Study<'_> {
             }
             Err(error) => {
                 let text = error.to_string();
-                store.finish(run, RunStatus::Failed, Some(&text), &serde_json::Value::Null)?;
+                let null = serde_json::Value::Null;
+                // What ended the study is what is to be known; a full disk may well be both.
+                if let Err(second) = store.finish(run, RunStatus::Failed, Some(&text), &null) {
+                    let second = format!("and when writing down how run {run} ended: {second}");
+                    progress.step(&Step::Note(second));
+                }
                 Err(error)
             }
         }

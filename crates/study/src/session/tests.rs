@@ -1,7 +1,7 @@
 //! Runs that end well, badly or not at all, on storage that is a formula.
 
 use std::cell::RefCell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use bench::{Cancel, ClassSample, ColdProof, CpuTime, DeviceDelta, ReaderSample, ResidencyMethod};
@@ -30,6 +30,8 @@ struct Fate {
     cancel_at: Option<usize>,
     /// Fails in this trial.
     fail_at: Option<usize>,
+    /// Makes this store unwritable when it fails.
+    break_store: Option<PathBuf>,
     /// Spoils this trial.
     spoil_at: Option<usize>,
     /// Fails to put things back.
@@ -84,6 +86,15 @@ impl Trials for FormulaSite {
             return Err(bench::BenchError::Cancelled.into());
         }
         if fate.fail_at == Some(fate.trials) {
+            if let Some(path) = &fate.break_store {
+                let store = rusqlite::Connection::open(path).expect("the store");
+                store
+                    .execute_batch(
+                        "CREATE TRIGGER full BEFORE UPDATE ON run
+                         BEGIN SELECT RAISE(FAIL, 'the record is full'); END",
+                    )
+                    .expect("a trigger");
+            }
             return Err(failure("the storage is gone"));
         }
         let spoilt = fate.spoil_at == Some(fate.trials);
@@ -98,7 +109,11 @@ impl Site for FormulaSite {
         &self.facts
     }
 
-    fn close(self: Box<Self>) -> Result<serde_json::Value, StudyError> {
+    fn close(
+        self: Box<Self>,
+        progress: &mut dyn Progress,
+    ) -> Result<serde_json::Value, StudyError> {
+        progress.step(&Step::Note("left at 256 KiB".to_owned()));
         let mut fate = self.fate.borrow_mut();
         fate.closed = true;
         if fate.fail_close { Err(failure("it would not go back")) } else { Ok("after".into()) }
@@ -133,6 +148,14 @@ impl Bench {
 
     /// Conducts the study once; gives what came of it and what was done to the site.
     fn go(&mut self, fate: Fate) -> (Result<Outcome, StudyError>, Fate) {
+        self.go_telling(fate, &mut Silent)
+    }
+
+    fn go_telling(
+        &mut self,
+        fate: Fate,
+        progress: &mut dyn Progress,
+    ) -> (Result<Outcome, StudyError>, Fate) {
         let cancel = Cancel::new();
         let fate = Rc::new(RefCell::new(fate));
         let (plan, fresh) = (&self.plan, self.fresh);
@@ -154,7 +177,7 @@ impl Bench {
         let blocks = |field: &Field<'_>| -> Box<dyn crate::strategy::Strategy> {
             Box::new(Blocks::new(field, plan.repeats))
         };
-        let outcome = study.conduct(&mut self.store, &mut open, &blocks, &mut Silent);
+        let outcome = study.conduct(&mut self.store, &mut open, &blocks, progress);
         let fate = fate.take();
         (outcome, fate)
     }
@@ -189,6 +212,20 @@ fn a_whole_run_is_in_the_record() {
 }
 
 #[test]
+fn what_closing_found_is_told() {
+    struct Notes(Vec<String>);
+    impl Progress for Notes {
+        fn step(&mut self, step: &Step) {
+            self.0.extend(if let Step::Note(note) = step { Some(note.clone()) } else { None });
+        }
+    }
+    let mut notes = Notes(Vec::new());
+    let outcome = Bench::new().go_telling(Fate::default(), &mut notes).0;
+    assert!(outcome.is_ok());
+    assert_eq!(notes.0, ["left at 256 KiB"]);
+}
+
+#[test]
 fn a_complete_run_is_not_gone_on_with() {
     let mut bench = Bench::new();
     let first = bench.go(Fate::default()).0.expect("an outcome").run;
@@ -210,6 +247,17 @@ fn a_failing_trial_ends_the_run_with_its_error_and_the_site_closed() {
     let outcome = outcome.expect("an outcome");
     assert_eq!((outcome.run, fate.trials), (summary.id, ALL - 3));
     assert_eq!(bench.load(outcome.run).summary.error, None);
+}
+
+#[test]
+fn an_end_that_cannot_be_written_down_does_not_hide_why_it_came() {
+    let mut bench = Bench::new();
+    let break_store = Some(bench.store.path().to_owned());
+    let (outcome, _) = bench.go(Fate { fail_at: Some(4), break_store, ..Fate::default() });
+    let error = outcome.expect_err("an error");
+    assert!(error.to_string().contains("/dev/formula"), "{error}");
+    let summary = bench.store.runs().expect("runs").remove(0);
+    assert_eq!((summary.error, summary.status), (None, RunStatus::Interrupted));
 }
 
 #[test]

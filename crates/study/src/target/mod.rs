@@ -1,5 +1,6 @@
 //! What is studied, as the command line names it.
 
+mod identity;
 mod open;
 mod sizes;
 

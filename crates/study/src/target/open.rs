@@ -5,12 +5,13 @@ use std::path::Path;
 use bench::{CacheStart, Cancel, Dataset, LayOutOptions, TrialOptions, run_trial};
 use host::{Machine, Storage, StorageKind, device_facts, resolve};
 use serde_json::{Value as Json, json};
-use tunables::{Tenure, Tunable, Value};
+use tunables::{Outcome as UndoOutcome, Tenure, Tunable, Undone, Value};
 use units::{Bytes, BytesPerSecond, Kib, Nanos};
 use vdisk::{Config, Counters, Lateness, Lifetime, VirtualDisk};
 use workload::Workload;
 
 use super::Target;
+use super::identity::identity;
 use super::sizes::{Room, with_file_sizes};
 use crate::environment::Environment;
 use crate::error::StudyError;
@@ -57,6 +58,9 @@ impl LiveSite {
         let made = Made::of(plan, environment, progress)?;
         let storage = resolve(root, made.path(&plan.target))?;
         let mut tenure = Tenure::begin(&environment.dirs, root, &storage, &environment.guard)?;
+        for undone in tenure.inherited() {
+            progress.step(&Step::Note(format!("left by a run that died: {undone}")));
+        }
         let found = tunables::read(root, read_ahead, &tunables::Site::from(&storage))?;
         // Whoever may not set it should hear so now, not when the files are laid out.
         tenure.set(read_ahead, &found)?;
@@ -72,7 +76,7 @@ impl LiveSite {
         let dataset = made.lay_out(&storage, &workloads, plan, environment, progress)?;
         let dilation = made.disk.as_ref().map_or(1.0, VirtualDisk::dilation);
         let facts = SiteFacts {
-            identity: identity(&plan.target, &storage, &machine, dilation),
+            identity: identity(root, &storage, &machine, made.disk.as_ref()),
             workloads,
             grid,
             found,
@@ -187,19 +191,6 @@ impl Made {
     }
 }
 
-/// What makes the target the same: the storage and the kernel, or the words of a virtual disk.
-fn identity(target: &Target, storage: &Storage, machine: &Machine, dilation: f64) -> Json {
-    match target {
-        Target::Path(_) => json!({
-            "path": storage.path, "bdi": storage.bdi, "devices": storage.devices,
-            "kernel": machine.kernel, "hostname": machine.hostname,
-        }),
-        Target::Virtual(words) => json!({
-            "virtual": words, "dilation": dilation, "kernel": machine.kernel, "hostname": machine.hostname,
-        }),
-    }
-}
-
 /// The storage and its tunables as they are now.
 fn describe(
     environment: &Environment,
@@ -261,14 +252,22 @@ fn late(counters: &Counters) -> Option<String> {
     })
 }
 
+/// Whether the user should hear what came of putting a value back: not if it went as it should.
+fn is_news(undone: &Undone) -> bool {
+    !matches!(undone.outcome, UndoOutcome::Restored | UndoOutcome::AlreadySo)
+}
+
 impl Site for LiveSite {
     fn facts(&self) -> &SiteFacts {
         &self.facts
     }
 
-    fn close(self: Box<Self>) -> Result<Json, StudyError> {
+    fn close(self: Box<Self>, progress: &mut dyn Progress) -> Result<Json, StudyError> {
         let site = *self;
         let restored = site.tenure.restore();
+        for undone in restored.iter().flatten().filter(|undone| is_news(undone)) {
+            progress.step(&Step::Note(undone.to_string()));
+        }
         let read_ahead = site.read_ahead;
         let after = describe(&site.environment, &site.storage, read_ahead, site.disk.as_ref());
         // An open file of our own would keep the disk's filesystem busy.
@@ -278,5 +277,27 @@ impl Site for LiveSite {
         removed?;
         disk?;
         Ok(after)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_did_not_go_back_is_news() {
+        let undone = |outcome| Undone {
+            journal: "/journal".into(),
+            bdi: host::BdiId::new("8:0").expect("a bdi"),
+            tunable: "read_ahead",
+            file: "/sys/class/bdi/8:0/read_ahead_kb".into(),
+            original: Value::from(Bytes::from_kib(128)),
+            outcome,
+        };
+        let present = Value::from(Bytes::from_kib(256));
+        assert!(is_news(&undone(UndoOutcome::LeftAlone { present })));
+        assert!(is_news(&undone(UndoOutcome::DeviceGone)));
+        assert!(!is_news(&undone(UndoOutcome::Restored)));
+        assert!(!is_news(&undone(UndoOutcome::AlreadySo)));
     }
 }
