@@ -27,6 +27,17 @@ fn parse_stat(stat: &str) -> Option<u64> {
     fields.nth(18)?.parse().ok()
 }
 
+/// Whether a process is stopped by a signal or a debugger, so that it can answer nobody.
+pub fn is_stopped(pid: u32) -> bool {
+    let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+    matches!(parse_state(&String::from_utf8_lossy(&stat)), Some("T" | "t"))
+}
+
+fn parse_state(stat: &str) -> Option<&str> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_ascii_whitespace().next()
+}
+
 /// Leaves the session, and with it the terminal and the process group that Ctrl-C reaches.
 pub fn leave_session() -> io::Result<()> {
     rustix::process::setsid().map(|_| ()).map_err(io::Error::from)
@@ -64,6 +75,9 @@ mod tests {
         let fields = "S 1 2 3 4 -1 4194304 99 0 0 0 0 0 0 0 20 0 1 0 107792 3133440 350";
         assert_eq!(parse_stat(&format!("7 (a) b (c) {fields}")), Some(107_792));
         assert_eq!(parse_stat(&format!("7 (a) {}", fields.replacen('S', "Z", 1))), None);
+        assert_eq!(parse_state(&format!("7 (a) T (c) {fields}")), Some("S"));
+        assert_eq!(parse_state(""), None);
+        assert!(!is_stopped(std::process::id()));
         assert_eq!(parse_stat("7 (a) S 1 2"), None);
         assert_eq!(parse_stat(""), None);
     }

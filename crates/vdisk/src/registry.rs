@@ -97,6 +97,9 @@ pub fn show(dirs: &Dirs, name: &str) -> Result<Listing, VdiskError> {
 
 /// Removes the disk of this name, whatever state it is in: unmounts it, releases its loop device,
 /// ends its server, removes its directory.
+///
+/// A disk that works is left to those who use it. One whose server is dead is taken from under
+/// them; what the kernel keeps for them ends when they let go of it.
 pub fn remove(dirs: &Dirs, name: &str) -> Result<(), VdiskError> {
     take_down(&existing(dirs, name)?, InUse::Refuse)
 }

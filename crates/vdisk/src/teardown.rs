@@ -27,7 +27,7 @@ const STEP: Duration = Duration::from_millis(10);
 /// What to do if somebody uses the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InUse {
-    /// Leave it as it is and say so.
+    /// Leave it as it is and say so; unless its server is dead, and the disk with it.
     Refuse,
     /// Take it from under them: its creator is gone.
     Force,
@@ -43,13 +43,14 @@ pub(crate) fn take_down(home: &Home, in_use: InUse) -> Result<(), VdiskError> {
         return Ok(());
     }
     let server = read_json::<ServerFacts>(&home.server_facts()).ok().flatten();
-    let was_timed = control::counters(home).map(|counters| counters.timing);
-    match &was_timed {
-        Ok(_) => control::tell(home, Question::Timing { on: false })?,
-        Err(_) => cut(server.as_ref()),
+    let was_timed = hurry(home, in_use, server.as_ref())?;
+    // Nobody can use a disk without a server: there is nothing to be spared.
+    let in_use = if was_timed.is_none() { InUse::Force } else { in_use };
+    if was_timed.is_none() {
+        cut(server.as_ref());
     }
     if let Err(error) = unmount(&home.mountpoint(), in_use) {
-        if let Ok(on) = was_timed {
+        if let Some(on) = was_timed {
             control::tell(home, Question::Timing { on })?;
         }
         return Err(error);
@@ -58,6 +59,29 @@ pub(crate) fn take_down(home: &Home, in_use: InUse) -> Result<(), VdiskError> {
     unmount_fuse(home, server.as_ref())?;
     end_server(server.as_ref());
     remove_files(home)
+}
+
+/// Has the server answer at once, as unmounting writes to the disk, and says whether it kept the
+/// model's times until now; `None` if it will never answer. One that is merely late is an error
+/// for who wants to spare the disk's users: a busy machine is no reason to cut them off.
+fn hurry(
+    home: &Home,
+    in_use: InUse,
+    server: Option<&ServerFacts>,
+) -> Result<Option<bool>, VdiskError> {
+    let asked = control::counters(home)
+        .and_then(|was| control::tell(home, Question::Timing { on: false }).map(|()| was.timing));
+    match asked {
+        Ok(timing) => Ok(Some(timing)),
+        Err(VdiskError::Dead { .. }) => Ok(None),
+        Err(error) if in_use == InUse::Refuse && server.is_some_and(is_able) => Err(error),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Whether the server could answer, sooner or later.
+fn is_able(server: &ServerFacts) -> bool {
+    is_alive(server) && !process::is_stopped(server.pid)
 }
 
 /// Takes the disk down by force, for a creator that is gone, and waits a while for those who still

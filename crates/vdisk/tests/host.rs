@@ -348,6 +348,38 @@ fn host_a_killed_server_leaves_nothing_that_remove_cannot_clean() {
 }
 
 #[test]
+fn host_a_dead_disk_is_removed_from_under_its_users() {
+    for filesystem in [Filesystem::Xfs, Filesystem::Ext4, Filesystem::Raw] {
+        let test = "host_a_dead_disk_is_removed_from_under_its_users";
+        let Some(stage) = Stage::set(test, filesystem) else { continue };
+        let disk = stage.create("mourned", HALF_MS, &format!("fs={filesystem},size=512M"));
+        let file = match disk.mountpoint() {
+            Some(point) => {
+                fs::write(point.join("file"), noise(8, 1 << 20)).unwrap();
+                File::open(point.join("file")).unwrap()
+            }
+            None => File::open(disk.device()).unwrap(),
+        };
+        let inside = disk.mountpoint().unwrap_or(Path::new("/"));
+        let mut user = Command::new("sleep").arg("600").current_dir(inside).spawn().unwrap();
+        end(disk.record().pid, Signal::KILL);
+        std::thread::sleep(Duration::from_millis(50));
+        let removed = remove(&stage.dirs, "mourned");
+        user.kill().unwrap();
+        user.wait().unwrap();
+        drop(file);
+        removed.unwrap();
+        // The kernel no longer knows the path of the file under the loop device.
+        let bound = format!("/sys/block/loop{}/loop/backing_file", disk.record().loop_number);
+        wait_until(|| !Path::new(&bound).exists());
+        assert!(!Path::new(&bound).exists(), "{bound} is still there");
+        stage.await_nothing_left();
+        // The empty device is what a dead disk's users leave; it is free for anybody.
+        let _ = sys::loopdev::remove(disk.record().loop_number);
+    }
+}
+
+#[test]
 fn host_a_server_that_hangs_can_be_removed() {
     let test = "host_a_server_that_hangs_can_be_removed";
     let Some(stage) = Stage::set(test, Filesystem::Ext4) else { return };
