@@ -47,8 +47,10 @@ pub enum BenchError {
         path: PathBuf,
         /// What the files need.
         needed: Bytes,
-        /// What is free.
+        /// What is free; a quota may leave this user less.
         available: Bytes,
+        /// The system's reason, where it was the system that refused.
+        source: Option<io::Error>,
     },
     /// Another process uses the files in this directory.
     #[error("{path} is in use by another foreread: wait for it to end", path = path.display())]

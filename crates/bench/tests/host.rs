@@ -343,6 +343,27 @@ fn host_full_and_read_only_disks_are_told() {
 }
 
 #[test]
+fn host_a_disk_without_an_inode_is_told() {
+    let name = "host_a_disk_without_an_inode_is_told";
+    let Some(disk) = disk(name, "ext4", 64) else { return };
+    let point = disk.mount_point();
+    let refused = || {
+        let options =
+            LayOutOptions { file_size: Bytes::from_mib(1), seed: 1, cancel: Cancel::new() };
+        let problem = Dataset::lay_out(&point, &[named("seq-8")], &options, &mut |_| {});
+        let problem = problem.unwrap_err();
+        let BenchError::NoSpace { source, .. } = &problem else { panic!("{problem}") };
+        assert!(!point.join(".foreread-data").exists());
+        source.as_ref().and_then(std::io::Error::raw_os_error)
+    };
+    let made = (0..).take_while(|n| fs::File::create(point.join(n.to_string())).is_ok()).count();
+    // Not even the directory can be made; and then the directory, but nothing in it.
+    assert_eq!(refused(), Some(28));
+    fs::remove_file(point.join((made - 1).to_string())).unwrap();
+    assert_eq!(refused(), Some(28));
+}
+
+#[test]
 fn host_layouts_are_what_they_say() {
     let name = "host_layouts_are_what_they_say";
     for filesystem in ["ext4", "xfs"] {

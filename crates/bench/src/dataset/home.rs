@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+use rustix::fs::{FlockOperation, Mode, OFlags, StatVfs, flock, open};
 use rustix::io::Errno;
 use units::Bytes;
 
@@ -132,8 +132,17 @@ impl Home {
     pub(crate) fn room(&self) -> Result<Bytes, BenchError> {
         let room = rustix::fs::fstatvfs(self.handle())
             .map_err(|errno| BenchError::io("look for room in", &self.path)(errno.into()))?;
-        Ok(Bytes::new(room.f_bavail.saturating_mul(room.f_frsize)))
+        Ok(free(&room))
     }
+}
+
+/// What this user may still fill in a directory.
+pub(crate) fn room_in(dir: &Path) -> io::Result<Bytes> {
+    Ok(free(&rustix::fs::statvfs(dir)?))
+}
+
+fn free(room: &StatVfs) -> Bytes {
+    Bytes::new(room.f_bavail.saturating_mul(room.f_frsize))
 }
 
 fn foreign(path: &Path, why: String) -> BenchError {

@@ -11,7 +11,7 @@ use rustix::fs::{Advice, FallocateFlags, OFlags, fadvise, fallocate};
 use rustix::io::Errno;
 use units::Bytes;
 
-use super::home::{Home, write_error};
+use super::home::{Home, room_in, write_error};
 use super::manifest::{FileSet, Manifest};
 use super::{LayOutOptions, LayOutProgress};
 use crate::BenchError;
@@ -34,7 +34,7 @@ pub(crate) fn lay_out(
     options: &LayOutOptions,
     progress: &mut dyn FnMut(LayOutProgress),
 ) -> Result<Home, BenchError> {
-    let home = Home::find_or_make(dir)?;
+    let home = Home::find_or_make(dir).map_err(|problem| no_space(dir, need(sets), problem))?;
     let mut manifest = Manifest::read(home.path());
     manifest.sets.retain(|set| is_intact(&home, set) && sets.iter().any(|want| set.holds(want)));
     let missing: Vec<FileSet> = sets
@@ -50,9 +50,29 @@ pub(crate) fn lay_out(
     match result {
         Ok(()) => Ok(home),
         Err(problem) => {
+            let problem = no_space(dir, need(&missing), problem);
             give_back(home, &manifest);
             Err(problem)
         }
+    }
+}
+
+/// The room that sets of files take, with what the file system adds.
+fn need(sets: &[FileSet]) -> Bytes {
+    let total: Bytes = sets.iter().map(FileSet::size).sum();
+    total + Bytes::new(total.get() / 100) + SPARE
+}
+
+/// Tells a lack of room from other problems: somebody else was faster, the file system needs more
+/// than the data, there is a quota, or no inode is left.
+fn no_space(dir: &Path, needed: Bytes, problem: BenchError) -> BenchError {
+    use io::ErrorKind::{QuotaExceeded, StorageFull};
+    match problem {
+        BenchError::Io { source, .. } if matches!(source.kind(), StorageFull | QuotaExceeded) => {
+            let available = room_in(dir).unwrap_or_default();
+            BenchError::NoSpace { path: dir.to_owned(), needed, available, source: Some(source) }
+        }
+        other => other,
     }
 }
 
@@ -93,20 +113,13 @@ fn fill(
     manifest.write(home.path())?;
     home.remove_files(&|name| is_file_of(&manifest.sets, name))?;
     let total: Bytes = missing.iter().map(FileSet::size).sum();
-    let (needed, available) = (total + Bytes::new(total.get() / 100) + SPARE, home.room()?);
+    let (needed, available) = (need(missing), home.room()?);
     if needed > available {
-        return Err(BenchError::NoSpace { path: dir.to_owned(), needed, available });
+        return Err(BenchError::NoSpace { path: dir.to_owned(), needed, available, source: None });
     }
     let mut writer = Writer { dir, options, progress, written: Bytes::ZERO, total };
     for set in missing {
-        writer.write_set(home, set).map_err(|problem| match problem {
-            // Somebody else was faster, or the file system needs more than the data.
-            BenchError::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                let available = home.room().unwrap_or_default();
-                BenchError::NoSpace { path: dir.to_owned(), needed, available }
-            }
-            other => other,
-        })?;
+        writer.write_set(home, set)?;
         home.sync()?;
         manifest.sets.push(*set);
         manifest.write(home.path())?;
@@ -225,5 +238,27 @@ impl Target {
             self.unsynced = 0;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lack_of_room_is_told_wherever_it_shows() {
+        let told = |errno: Errno| {
+            let problem = BenchError::io("write", "/tmp/x")(errno.into());
+            no_space(Path::new("/tmp"), Bytes::from_mib(1), problem)
+        };
+        for errno in [Errno::NOSPC, Errno::DQUOT] {
+            let BenchError::NoSpace { path, needed, source, .. } = told(errno) else {
+                panic!("{errno}")
+            };
+            assert_eq!((path.as_path(), needed), (Path::new("/tmp"), Bytes::from_mib(1)));
+            let source = source.and_then(|source| source.raw_os_error());
+            assert_eq!(source, Some(errno.raw_os_error()));
+        }
+        assert!(matches!(told(Errno::IO), BenchError::Io { .. }));
     }
 }
