@@ -3,15 +3,19 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use units::Bytes;
 
 const LOOP_CONFIGURE: libc::c_ulong = 0x4C0A;
 const LOOP_CLR_FD: libc::c_ulong = 0x4C01;
+const LOOP_SET_STATUS64: libc::c_ulong = 0x4C04;
+const LOOP_GET_STATUS64: libc::c_ulong = 0x4C05;
 const LOOP_CTL_ADD: libc::c_ulong = 0x4C80;
 const LOOP_CTL_REMOVE: libc::c_ulong = 0x4C81;
 const LOOP_CTL_GET_FREE: libc::c_ulong = 0x4C82;
+const LO_FLAGS_AUTOCLEAR: u32 = 4;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
 
 #[repr(C)]
@@ -29,6 +33,26 @@ struct LoopInfo64 {
     crypt_name: [u8; 64],
     encrypt_key: [u8; 32],
     init: [u64; 2],
+}
+
+impl LoopInfo64 {
+    fn new(flags: u32) -> Self {
+        Self {
+            device: 0,
+            inode: 0,
+            rdevice: 0,
+            offset: 0,
+            size_limit: 0,
+            number: 0,
+            encrypt_type: 0,
+            encrypt_key_size: 0,
+            flags,
+            file_name: [0; 64],
+            crypt_name: [0; 64],
+            encrypt_key: [0; 32],
+            init: [0; 2],
+        }
+    }
 }
 
 #[repr(C)]
@@ -114,21 +138,7 @@ fn configure(device: BorrowedFd<'_>, backing: BorrowedFd<'_>, block: Bytes) -> i
     let config = LoopConfig {
         fd: u32::try_from(backing.as_raw_fd()).map_err(invalid)?,
         block_size: u32::try_from(block.get()).map_err(invalid)?,
-        info: LoopInfo64 {
-            device: 0,
-            inode: 0,
-            rdevice: 0,
-            offset: 0,
-            size_limit: 0,
-            number: 0,
-            encrypt_type: 0,
-            encrypt_key_size: 0,
-            flags: LO_FLAGS_DIRECT_IO,
-            file_name: [0; 64],
-            crypt_name: [0; 64],
-            encrypt_key: [0; 32],
-            init: [0; 2],
-        },
+        info: LoopInfo64::new(LO_FLAGS_DIRECT_IO),
         reserved: [0; 8],
     };
     // SAFETY: LOOP_CONFIGURE reads one `struct loop_config`, whose layout is asserted above, and
@@ -141,13 +151,49 @@ fn configure(device: BorrowedFd<'_>, backing: BorrowedFd<'_>, block: Bytes) -> i
 /// kernel only notes it and does it when the last of them closes. That there was none is fine.
 pub fn release(device: &Path) -> io::Result<()> {
     let file = OpenOptions::new().read(true).open(device)?;
+    clear(file.as_fd()).or_else(unless_unset)
+}
+
+/// Like [`release`], but leaves the device as it is, and says `false`, if others have it open.
+pub fn release_if_free(device: &Path) -> io::Result<bool> {
+    // Exclusively: that fails if it is mounted, and nobody can mount it meanwhile.
+    let opened = OpenOptions::new().read(true).write(true).custom_flags(libc::O_EXCL).open(device);
+    let file = match opened {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    clear(file.as_fd()).or_else(unless_unset)?;
+    // If we were the only ones, nobody can ask for its state any more. If not, the kernel has
+    // noted to release it at the last close, which cannot be before ours: it shall forget that.
+    match forget_to_clear(file.as_fd()) {
+        Ok(()) => Ok(false),
+        Err(error) => unless_unset(error).map(|()| true),
+    }
+}
+
+fn clear(device: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: LOOP_CLR_FD takes no argument; the descriptor is open for the whole call.
-    let result = unsafe { libc::ioctl(file.as_raw_fd(), LOOP_CLR_FD as _, 0) };
-    if result == 0 {
-        return Ok(());
+    let result = unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CLR_FD as _, 0) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn forget_to_clear(device: BorrowedFd<'_>) -> io::Result<()> {
+    let mut info = LoopInfo64::new(0);
+    // SAFETY: LOOP_GET_STATUS64 writes one `struct loop_info64`, whose layout is asserted above
+    // and of which every content is valid.
+    let result = unsafe { libc::ioctl(device.as_raw_fd(), LOOP_GET_STATUS64 as _, &raw mut info) };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
     }
-    match io::Error::last_os_error() {
-        error if error.raw_os_error() == Some(libc::ENXIO) => Ok(()),
-        error => Err(error),
-    }
+    info.flags &= !LO_FLAGS_AUTOCLEAR;
+    // SAFETY: LOOP_SET_STATUS64 reads one `struct loop_info64` and keeps no pointer to it.
+    let result =
+        unsafe { libc::ioctl(device.as_raw_fd(), LOOP_SET_STATUS64 as _, &raw const info) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// A device without a file is as it should be.
+fn unless_unset(error: io::Error) -> io::Result<()> {
+    if error.raw_os_error() == Some(libc::ENXIO) { Ok(()) } else { Err(error) }
 }

@@ -12,7 +12,7 @@ use host::{DevNo, Dirs};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::availability::availability;
-use crate::config::{Config, Filesystem};
+use crate::config::Config;
 use crate::control::{self, Question};
 use crate::counters::Counters;
 use crate::error::VdiskError;
@@ -155,8 +155,9 @@ impl VirtualDisk {
     ///
     /// # Errors
     ///
-    /// [`VdiskError::Busy`] while somebody uses the filesystem. The disk then goes on working, or,
-    /// if it dies with its creator, is taken down by force a moment later.
+    /// [`VdiskError::Busy`] while somebody uses the filesystem or the block device. The disk then
+    /// goes on working (if only the device is used, after its filesystem was mounted anew), or, if
+    /// it dies with its creator, is taken down by force a moment later.
     pub fn remove(mut self) -> Result<(), VdiskError> {
         take_down(&self.home, InUse::Refuse)?;
         self.removed = true;
@@ -208,7 +209,7 @@ fn build(
     let device = loop_device::attach(home)?;
     let queue = loop_device::set_up_queue(device.number(), config.model.host(), job.dilation)?;
     mkfs::make(config.filesystem, &device.path())?;
-    let mountpoint = mount(home, config.filesystem, &device.path())?;
+    let mountpoint = mkfs::mount(home, config.filesystem, &device.path())?;
     let devno = devno_of(&device.path())?;
     let record = Record {
         name: home.name(),
@@ -274,26 +275,6 @@ fn says_ready(mut stdout: ChildStdout) -> bool {
             _ => return false,
         }
     }
-}
-
-fn mount(home: &Home, fs: Filesystem, device: &Path) -> Result<Option<PathBuf>, VdiskError> {
-    if fs == Filesystem::Raw {
-        return Ok(None);
-    }
-    let target = home.mountpoint();
-    sys::mounts::mount(device, &target, fs.name(), mkfs::mount_options(fs)).map_err(|error| {
-        match error.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
-            Some(rustix::io::Errno::NODEV) => {
-                crate::Unavailable::NoFilesystem { filesystem: fs }.into()
-            }
-            _ => VdiskError::io("mounting", &target)(error),
-        }
-    })?;
-    // What mounting left in memory is written now, while that costs no time.
-    let root = File::open(&target).map_err(VdiskError::io("opening", &target))?;
-    rustix::fs::syncfs(&root)
-        .map_err(|error| VdiskError::io("writing out", &target)(error.into()))?;
-    Ok(Some(target))
 }
 
 fn devno_of(device: &Path) -> Result<DevNo, VdiskError> {

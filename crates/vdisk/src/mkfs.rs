@@ -1,11 +1,13 @@
-//! Making the filesystem on a disk.
+//! Making the filesystem on a disk, and mounting it.
 
-use std::path::Path;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::availability::{Unavailable, find_program};
 use crate::config::Filesystem;
 use crate::error::VdiskError;
+use crate::layout::Home;
 
 /// Makes the filesystem on `device`. Everything that would otherwise be done behind the back of a
 /// measurement, such as zeroing inode tables after the first mount, is done here and now.
@@ -34,8 +36,31 @@ fn options(filesystem: Filesystem) -> &'static [&'static str] {
 
 /// btrfs would discard freed space in the background, whenever it likes; the others do so only when
 /// they are asked to.
-pub(crate) fn mount_options(filesystem: Filesystem) -> &'static str {
+fn mount_options(filesystem: Filesystem) -> &'static str {
     if filesystem == Filesystem::Btrfs { "nodiscard" } else { "" }
+}
+
+/// Mounts the filesystem at its place; a raw disk has none.
+pub(crate) fn mount(
+    home: &Home,
+    fs: Filesystem,
+    device: &Path,
+) -> Result<Option<PathBuf>, VdiskError> {
+    if fs == Filesystem::Raw {
+        return Ok(None);
+    }
+    let target = home.mountpoint();
+    sys::mounts::mount(device, &target, fs.name(), mount_options(fs)).map_err(
+        |error| match error.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
+            Some(rustix::io::Errno::NODEV) => Unavailable::NoFilesystem { filesystem: fs }.into(),
+            _ => VdiskError::io("mounting", &target)(error),
+        },
+    )?;
+    // What mounting left in memory is written now, while that costs no time.
+    let root = File::open(&target).map_err(VdiskError::io("opening", &target))?;
+    rustix::fs::syncfs(&root)
+        .map_err(|error| VdiskError::io("writing out", &target)(error.into()))?;
+    Ok(Some(target))
 }
 
 fn run(command: &mut Command) -> Result<(), VdiskError> {

@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
@@ -17,6 +17,8 @@ use crate::control::{self, Question};
 use crate::error::VdiskError;
 use crate::layout::{Home, ServerFacts, read_json};
 use crate::loop_device::{self, Added};
+use crate::mkfs;
+use crate::registry::Record;
 
 /// How long to wait for what takes a moment: an unmount while a probe of udev has the device open,
 /// a loop device that is released when the last user has gone, a server that ends.
@@ -49,13 +51,17 @@ pub(crate) fn take_down(home: &Home, in_use: InUse) -> Result<(), VdiskError> {
     if was_timed.is_none() {
         cut(server.as_ref());
     }
-    if let Err(error) = unmount(&home.mountpoint(), in_use) {
-        if let Some(on) = was_timed {
-            control::tell(home, Question::Timing { on })?;
+    let was_mounted = is_mounted(&home.mountpoint());
+    let released = unmount(&home.mountpoint(), in_use)
+        .and_then(|()| release_loop_devices(home, in_use, server.as_ref()));
+    if let Err(error) = released {
+        if let Some(timing) = was_timed
+            && let Err(spoilt) = put_back(home, was_mounted, timing)
+        {
+            tracing::warn!("{} is not as it was: {spoilt}", home.name());
         }
         return Err(error);
     }
-    release_loop_devices(home, in_use, server.as_ref())?;
     unmount_fuse(home, server.as_ref())?;
     end_server(server.as_ref());
     remove_files(home)
@@ -77,6 +83,19 @@ fn hurry(
         Err(error) if in_use == InUse::Refuse && server.is_some_and(is_able) => Err(error),
         Err(_) => Ok(None),
     }
+}
+
+/// Makes a disk that cannot be removed what it was.
+fn put_back(home: &Home, was_mounted: bool, timing: bool) -> Result<(), VdiskError> {
+    let record = read_json::<Record>(&home.record()).ok().flatten();
+    let mounted = match record {
+        Some(record) if was_mounted && !is_mounted(&home.mountpoint()) => {
+            mkfs::mount(home, record.filesystem, &record.device).map(|_| ())
+        }
+        _ => Ok(()),
+    };
+    // Last, as mounting reads and writes; and also if that failed.
+    control::tell(home, Question::Timing { on: timing }).and(mounted)
 }
 
 /// Whether the server could answer, sooner or later.
@@ -140,30 +159,50 @@ fn release_loop_devices(
     in_use: InUse,
     server: Option<&ServerFacts>,
 ) -> Result<(), VdiskError> {
-    let release_all = || -> Result<Vec<PathBuf>, VdiskError> {
-        let devices = loop_device::over_files_in(home.dir());
-        for device in &devices {
-            loopdev::release(device).map_err(VdiskError::io("releasing", device))?;
-        }
-        Ok(devices)
+    let is_free = match in_use {
+        InUse::Refuse => release_free_devices(home)?,
+        InUse::Force => release_all(home, server)?,
     };
-    let gone = || loop_device::over_files_in(home.dir()).is_empty();
-    let mut devices = release_all()?;
-    let mut is_free = true;
-    if !devices.is_empty() && !wait_until(PATIENCE, gone) {
-        if in_use == InUse::Refuse {
-            let path = devices.pop().unwrap_or_else(|| home.dir().to_owned());
-            return Err(VdiskError::Busy { path });
-        }
-        // Whoever still has it open gets errors from now on; it goes when he closes it.
-        cut(server);
-        release_all()?;
-        is_free = wait_until(PATIENCE, gone);
-    }
     if let (true, Ok(Some(added))) = (is_free, read_json(&home.loop_device())) {
         remove_loop_device(added, PATIENCE);
     }
     Ok(())
+}
+
+/// Releases the loop devices that nobody else has open. One that somebody has goes on as it is.
+fn release_free_devices(home: &Home) -> Result<bool, VdiskError> {
+    let start = Instant::now();
+    loop {
+        let mut busy = None;
+        for device in loop_device::over_files_in(home.dir()) {
+            let released = loopdev::release_if_free(&device);
+            if !released.map_err(VdiskError::io("releasing", &device))? {
+                busy = Some(device);
+            }
+        }
+        match busy {
+            None => break,
+            Some(path) if start.elapsed() > PATIENCE => return Err(VdiskError::Busy { path }),
+            Some(_) => std::thread::sleep(STEP),
+        }
+    }
+    Ok(wait_until(PATIENCE, || loop_device::over_files_in(home.dir()).is_empty()))
+}
+
+/// Releases all of them, and says whether they are free. Whoever still has one open gets errors
+/// from now on; it goes when he closes it.
+fn release_all(home: &Home, server: Option<&ServerFacts>) -> Result<bool, VdiskError> {
+    let release = || -> Result<bool, VdiskError> {
+        for device in loop_device::over_files_in(home.dir()) {
+            loopdev::release(&device).map_err(VdiskError::io("releasing", &device))?;
+        }
+        Ok(wait_until(PATIENCE, || loop_device::over_files_in(home.dir()).is_empty()))
+    };
+    if release()? {
+        return Ok(true);
+    }
+    cut(server);
+    release()
 }
 
 /// Removes the device that was made for the disk, if it can be had in time: for a moment after it

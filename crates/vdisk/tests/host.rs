@@ -488,6 +488,39 @@ fn host_a_disk_in_use_is_not_removed_and_goes_on() {
 }
 
 #[test]
+fn host_a_disk_whose_device_is_open_is_not_removed_and_goes_on() {
+    for filesystem in [Filesystem::Xfs, Filesystem::Ext4, Filesystem::Raw] {
+        let test = "host_a_disk_whose_device_is_open_is_not_removed_and_goes_on";
+        let Some(stage) = Stage::set(test, filesystem) else { continue };
+        let disk = stage.create("held", HALF_MS, &format!("fs={filesystem},size=512M"));
+        let path = disk.mountpoint().map(|point| point.join("file"));
+        if let Some(path) = &path {
+            fs::write(path, "contents").unwrap();
+        }
+        let block = format!("/sys/block/loop{}", disk.record().loop_number);
+        let settings = || {
+            ["loop/dio", "loop/autoclear", "queue/max_sectors_kb", "queue/read_ahead_kb"]
+                .map(|attribute| fs::read_to_string(format!("{block}/{attribute}")).unwrap())
+        };
+        let before = settings();
+        let opened = File::open(disk.device()).unwrap();
+        assert!(matches!(remove(&stage.dirs, "held"), Err(VdiskError::Busy { .. })));
+        assert!(disk.counters().unwrap().timing);
+        drop(opened);
+        assert_eq!(settings(), before);
+        // The last close does not release the device either.
+        read_direct(disk.device(), 4096, 4);
+        assert_eq!(show(&stage.dirs, "held").unwrap().state, DiskState::Serving);
+        if let Some(path) = &path {
+            assert!(is_mounted(disk.target(), filesystem.name()));
+            assert_eq!(fs::read_to_string(path).unwrap(), "contents");
+        }
+        disk.remove().unwrap();
+        stage.assert_nothing_left();
+    }
+}
+
+#[test]
 fn host_a_server_that_does_not_start_leaves_nothing() {
     let test = "host_a_server_that_does_not_start_leaves_nothing";
     let Some(stage) = Stage::set(test, Filesystem::Raw) else { return };
