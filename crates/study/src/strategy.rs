@@ -53,6 +53,11 @@ impl Progressed {
         Self { attempts }
     }
 
+    /// Whether the cell has any trial in this block.
+    pub(crate) fn tried(&self, block: u32, cell: CellKey) -> bool {
+        self.attempts.contains_key(&(block, cell))
+    }
+
     /// Whether the cell needs no more trials in this block: it has a clean one, or too many
     /// spoiled ones.
     pub(crate) fn settled(&self, block: u32, cell: CellKey) -> bool {

@@ -50,6 +50,9 @@ pub(crate) fn published(id: &str, column: &str) -> Points {
     points
 }
 
+/// What a trial takes.
+pub(crate) const TRIAL_SECONDS: f64 = 2.0;
+
 /// Storage made of a curve for each workload.
 pub(crate) struct World {
     pub(crate) curves: Vec<(String, Role, Points)>,
@@ -105,6 +108,7 @@ impl World {
             settings: &self.settings(grid),
             found: self.found.map(Settings::read_ahead),
             seed: self.seed,
+            trial_seconds: TRIAL_SECONDS,
         })
     }
 
@@ -198,7 +202,7 @@ pub(crate) fn figures(throughput_mib_s: f64) -> Figures {
         device_requests: Some(1000),
         latency_us: None,
         random_latency_us: None,
-        measured_seconds: 2.0,
+        measured_seconds: TRIAL_SECONDS,
     }
 }
 

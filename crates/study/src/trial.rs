@@ -59,7 +59,8 @@ impl Record {
             device_requests: sample.device.as_ref().map(|device| device.requests),
             latency_us: quantiles(&|q| sample.latency_quantile(q)),
             random_latency_us: quantiles(&|q| sample.random_latency_quantile(q)),
-            measured_seconds: sample.elapsed.as_secs_f64(),
+            // What was under way at the end is waited for, which can take longer than the trial.
+            measured_seconds: sample.elapsed.max(sample.settled).as_secs_f64(),
         }
     }
 }
@@ -108,6 +109,6 @@ pub struct Figures {
     pub latency_us: Option<Quantiles>,
     /// Latency of the random reads, where there were any.
     pub random_latency_us: Option<Quantiles>,
-    /// How long the trial took on the wall.
+    /// How long the trial took on the wall, until nothing was under way any more.
     pub measured_seconds: f64,
 }

@@ -58,6 +58,8 @@ pub(crate) struct Field<'a> {
     pub(crate) settings: &'a [Settings],
     pub(crate) found: Option<Settings>,
     pub(crate) seed: u64,
+    /// How long a trial is meant to take on the wall.
+    pub(crate) trial_seconds: f64,
 }
 
 /// A study about to be conducted.
@@ -167,6 +169,7 @@ impl Study<'_> {
             settings: &settings,
             found: facts.found.map(Settings::read_ahead),
             seed: open.seed,
+            trial_seconds: self.plan.trial.as_secs_f64() * facts.dilation,
         };
         progress.step(&Step::Phase(Phase::Measuring));
         let mut driver = Driver {

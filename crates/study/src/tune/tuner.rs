@@ -7,7 +7,9 @@
 //!    repeated often enough and their ratios are certain.
 //! 4. What the named settings cost the workloads that are measured for their price alone.
 //!
-//! All of it stays below a quarter of what measuring the whole grid would take.
+//! All of it stays below a quarter of what measuring the whole grid would take, and within the
+//! budget, once the coarse block has been through: where the budget is too small for that block,
+//! it has fewer settings.
 
 use std::collections::BTreeSet;
 
@@ -74,17 +76,22 @@ impl Tuner {
             block: 0,
             order: Vec::new(),
         };
-        tuner.order = tuner.cells(tuner.coarse(), Role::Goal, 0);
+        tuner.order = tuner.cells(tuner.coarse(field.trial_seconds), Role::Goal, 0);
         tuner
     }
 
-    /// Both ends, the setting found, and others spread evenly between them.
-    fn coarse(&self) -> Vec<Settings> {
+    /// Both ends, the setting found, and others spread evenly between them, as many as the budget
+    /// can hold.
+    fn coarse(&self, trial_seconds: f64) -> Vec<Settings> {
+        let found = usize::from(self.found.is_some());
+        let each = trial_seconds * self.goals().count() as f64;
+        // Nothing can be said without the ends. The cast saturates.
+        let count = ((self.budget_seconds / each) as usize).clamp(2 + found, COARSE);
         let last = self.settings.len().saturating_sub(1);
-        if last < COARSE {
+        if last < count {
             return self.settings.clone();
         }
-        let steps = COARSE - 1 - usize::from(self.found.is_some());
+        let steps = count - 1 - found;
         let mut chosen: Vec<Settings> =
             (0..=steps).map(|step| self.settings[(step * last + steps / 2) / steps]).collect();
         chosen.extend(self.found);
@@ -124,8 +131,7 @@ impl Tuner {
     /// The cells of the next block, chosen by all blocks before it; none when enough is known.
     fn plan(&self, trials: &[Trial], block: u32) -> Vec<CellKey> {
         let earlier: Vec<Trial> = trials.iter().filter(|t| t.block < block).cloned().collect();
-        let spent: f64 = earlier.iter().map(|t| t.figures.measured_seconds).sum();
-        let share = spent / self.budget_seconds;
+        let share = spent(&earlier) / self.budget_seconds;
         let Some(view) = self.view(&earlier) else { return Vec::new() };
         let used = self.used(&earlier);
         let allowance = self.allowance();
@@ -142,6 +148,33 @@ impl Tuner {
             }
         }
         if share < 1.0 { self.price(&view, &earlier, block) } else { Vec::new() }
+    }
+
+    /// Whether the budget would not hold another trial like those so far beside those that are
+    /// owed.
+    fn is_spent(&self, trials: &[Trial], owed: usize) -> bool {
+        let spent = spent(trials);
+        let each = spent / trials.len().max(1) as f64;
+        spent > 0.0 && spent + each * (1 + owed) as f64 > self.budget_seconds
+    }
+
+    /// How many more trials like those so far the budget holds.
+    fn affordable(&self, trials: &[Trial]) -> usize {
+        let spent = spent(trials);
+        let each = spent / trials.len() as f64;
+        // Before the first trial nothing is known; the cast saturates.
+        if each > 0.0 {
+            ((self.budget_seconds - spent) / each).max(1.0) as usize
+        } else {
+            usize::MAX
+        }
+    }
+
+    /// What there must be however small the budget: one trial of each cell of the coarse block,
+    /// which is the order as long as the block is the first.
+    fn owed(&self, progressed: &Progressed) -> Vec<CellKey> {
+        let coarse = self.order.iter().filter(|_| self.block == 0);
+        coarse.filter(|cell| !progressed.tried(0, **cell)).copied().collect()
     }
 
     /// Times that a setting was measured for the goals; attempts that were spoiled are none, or
@@ -252,6 +285,11 @@ impl Tuner {
     }
 }
 
+/// Wall time of trials, spoiled ones included.
+fn spent(trials: &[Trial]) -> f64 {
+    trials.iter().map(|trial| trial.figures.measured_seconds).sum()
+}
+
 /// How much trials of the same cell vary, relative, over all cells.
 fn noise(curves: &[Curve]) -> f64 {
     let mut squares = NOISE_GUESS * NOISE_GUESS * NOISE_WEIGHT;
@@ -326,6 +364,10 @@ impl View {
 impl Strategy for Tuner {
     fn next(&mut self, trials: &[Trial]) -> Option<Next> {
         let progressed = Progressed::of(trials, &self.names());
+        let owed = self.owed(&progressed);
+        if self.is_spent(trials, owed.len()) {
+            return owed.first().map(|cell| Next { block: 0, cell: *cell });
+        }
         loop {
             let open = |cell: &&CellKey| !progressed.settled(self.block, **cell);
             if let Some(cell) = self.order.iter().find(open) {
@@ -347,6 +389,6 @@ impl Strategy for Tuner {
         let whole = self.allowance() * goals;
         let prices = (self.workloads.len() - goals) * 3 * self.repeats.min as usize;
         let to_come = (whole + prices).saturating_sub(trials.len() + here);
-        if self.order.is_empty() { 0 } else { here + to_come }
+        if self.order.is_empty() { 0 } else { (here + to_come).min(self.affordable(trials)) }
     }
 }
