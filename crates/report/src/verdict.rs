@@ -73,6 +73,9 @@ fn headline(findings: &Findings<'_>, clean: Clean) -> String {
             );
         }
     };
+    if let Some(doubt) = &verdict.doubt {
+        return format!("Inconclusive: {doubt}. Measure again, at a quieter time.");
+    }
     match (verdict.kind, verdict.full_kib) {
         (VerdictKind::Inconclusive, _) => format!(
             "Inconclusive: the intervals are too wide to tell {range} apart for {goals}. Measure \

@@ -78,6 +78,17 @@ fn as_good_as_now_claims_no_gain() {
 }
 
 #[test]
+fn a_doubted_verdict_says_why_instead_of_blaming_intervals() {
+    let mut sample = sample();
+    sample.analysis.verdict.kind = VerdictKind::Inconclusive;
+    sample.analysis.verdict.full_kib = None;
+    sample.analysis.verdict.doubt = Some("the verdict would rest on 8 KiB".to_owned());
+    let text = said(&sample);
+    assert_says(&text, &["Inconclusive: the verdict would rest on 8 KiB.", "quieter"]);
+    assert!(!text.contains("too wide"), "{text}");
+}
+
+#[test]
 fn inconclusive_says_what_to_do() {
     let mut sample = sample();
     sample.analysis.verdict.kind = VerdictKind::Inconclusive;

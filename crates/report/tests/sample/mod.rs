@@ -86,6 +86,7 @@ fn verdict() -> Verdict {
         conservative_kib: Some(Kib::new(1088)),
         full_kib: Some(Kib::new(8192)),
         gain: Some(gain(2.51)),
+        doubt: None,
         conservative_gain: Some(gain(2.02)),
         price: vec![price()],
         per_workload: vec![alone("seq-1", 1088, 1.17), alone("seq-8", 8192, 5.3)],

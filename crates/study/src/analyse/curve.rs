@@ -1,13 +1,13 @@
 //! Throughput against setting, with what is needed to compare two points of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use stats::{Bootstrap, Estimate, Labelled, geometric_mean, groups_differ, median};
 
 use super::cells::throughputs;
 use super::types::Difference;
 use crate::settings::Settings;
-use crate::trial::Trial;
+use crate::trial::{Trial, TrialStatus};
 
 /// A ratio within this of 1 makes no practical difference, however well it is known.
 pub(crate) const EQUIVALENT: f64 = 0.01;
@@ -34,6 +34,8 @@ pub(crate) struct Point {
     /// Throughput, or the score over all goals, by block.
     pub(crate) values: BTreeMap<u32, f64>,
     pub(crate) median: f64,
+    /// Whether its values are of undisturbed trials.
+    pub(crate) clean: bool,
 }
 
 /// Throughput against setting, ascending.
@@ -50,18 +52,25 @@ impl Curve {
         let mut settings: Vec<Settings> = trials.iter().map(|trial| trial.settings).collect();
         settings.sort_unstable();
         settings.dedup();
-        let values = settings.iter().map(|s| (*s, throughputs(trials.iter(), workload, *s)));
+        let clean: BTreeSet<Settings> = trials
+            .iter()
+            .filter(|trial| trial.workload == workload && trial.status == TrialStatus::Clean)
+            .map(|trial| trial.settings)
+            .collect();
+        let values = settings
+            .iter()
+            .map(|s| (*s, throughputs(trials.iter(), workload, *s), clean.contains(s)));
         Self::new(workload, values, seed)
     }
 
     fn new(
         name: &str,
-        values: impl Iterator<Item = (Settings, BTreeMap<u32, f64>)>,
+        values: impl Iterator<Item = (Settings, BTreeMap<u32, f64>, bool)>,
         seed: u64,
     ) -> Self {
-        let point = |(settings, values): (Settings, BTreeMap<u32, f64>)| {
+        let point = |(settings, values, clean): (Settings, BTreeMap<u32, f64>, bool)| {
             let median = median(&values.values().copied().collect::<Vec<_>>())?;
-            (median > 0.0).then_some(Point { settings, values, median })
+            (median > 0.0).then_some(Point { settings, values, median, clean })
         };
         Self { name: name.to_owned(), points: values.filter_map(point).collect(), seed }
     }
@@ -195,7 +204,8 @@ pub(crate) fn overall(goals: &[Curve], seed: u64) -> Curve {
                 .collect::<Option<_>>()?;
             Some((*block, geometric_mean(&relative)?))
         };
-        (point.settings, point.values.keys().filter_map(score).collect())
+        let clean = |goal: &Curve| goal.at(point.settings).is_some_and(|point| point.clean);
+        (point.settings, point.values.keys().filter_map(score).collect(), goals.iter().all(clean))
     });
     Curve::new("all goals", values, seed)
 }

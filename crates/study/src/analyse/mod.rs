@@ -32,6 +32,7 @@ pub fn analyse(run: &Run) -> Analysis {
         .collect();
     let verdict = verdict::verdict(run, &goals, &cells);
     let mut notes = cells::notes(&cells);
+    notes.extend(verdict.doubt.clone());
     notes.extend(verdict::notes(&goals));
     notes.extend(price::notes(run, &cells));
     Analysis {

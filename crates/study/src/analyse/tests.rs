@@ -162,6 +162,28 @@ fn a_cell_that_is_always_spoiled_is_shown_and_doubted() {
 }
 
 #[test]
+fn nothing_is_recommended_on_disturbed_trials_alone() {
+    let world = World { noise: 0.005, ..World::of(vec![("seq-8", eight_readers())]) };
+    let grid = Grid::Values([4, 128, 8192].map(Kib::new).to_vec());
+    let trials = world.study(&grid, |field| Box::new(Blocks::new(field, Repeats::exactly(3))));
+    let disturb = |kib: u64| {
+        let mut trials = trials.clone();
+        for trial in trials.iter_mut().filter(|t| t.settings.read_ahead.get() == kib) {
+            trial.status = TrialStatus::Disturbed;
+        }
+        analyse(&world.run(trials))
+    };
+    assert_eq!(disturb(4).verdict.kind, VerdictKind::Better, "neither best nor recommended");
+    let doubted = disturb(8192);
+    assert_eq!(doubted.verdict.kind, VerdictKind::Inconclusive);
+    assert_eq!(doubted.verdict.full_kib, None);
+    assert_eq!(doubted.verdict.per_workload[0].kind, VerdictKind::Inconclusive);
+    let note = "the verdict would rest on 8192 KiB, which has no undisturbed trial";
+    assert!(doubted.notes.iter().any(|n| n == note), "{:?}", doubted.notes);
+    assert_eq!(doubted.verdict.doubt.as_deref(), Some(note));
+}
+
+#[test]
 fn nothing_measured_is_inconclusive() {
     let world = World::of(vec![("seq-1", flat(10.0))]);
     let analysis = analyse(&world.run(Vec::new()));

@@ -86,6 +86,9 @@ pub enum VerdictKind {
 pub struct Verdict {
     /// What can be said.
     pub kind: VerdictKind,
+    /// Why it is inconclusive, if not for its intervals. It stands among the notes too.
+    #[serde(skip)]
+    pub doubt: Option<String>,
     /// The smallest setting with at least 80 % of the possible gain.
     pub conservative_kib: Option<Kib>,
     /// The smallest setting that is not measurably below the best.

@@ -21,10 +21,12 @@ struct Choice<'a> {
     kind: VerdictKind,
     conservative: Option<&'a Point>,
     full: Option<&'a Point>,
+    /// What would be the best or recommended, but for the want of an undisturbed trial.
+    doubted: Option<Settings>,
 }
 
 fn choose(curve: &Curve) -> Choice<'_> {
-    let nothing = |kind| Choice { kind, conservative: None, full: None };
+    let nothing = |kind| Choice { kind, conservative: None, full: None, doubted: None };
     let Some(best) = curve.best() else { return nothing(VerdictKind::Inconclusive) };
     match curve.difference() {
         Difference::NoMeasurableDifference => return nothing(VerdictKind::NoMeasurableDifference),
@@ -39,8 +41,13 @@ fn choose(curve: &Curve) -> Choice<'_> {
         .find(|point| point.median >= enough)
         .filter(|point| point.settings <= full.settings)
         .unwrap_or(full);
+    // What disturbed it may have made it look better than it is, or worse.
+    if let Some(point) = [best, full, conservative].into_iter().find(|point| !point.clean) {
+        let doubted = Some(point.settings);
+        return Choice { doubted, ..nothing(VerdictKind::Inconclusive) };
+    }
     let kind = VerdictKind::Better;
-    Choice { kind, conservative: Some(conservative), full: Some(full) }
+    Choice { kind, conservative: Some(conservative), full: Some(full), doubted: None }
 }
 
 /// What a setting gains over what the device had, or over the lowest setting measured.
@@ -72,6 +79,10 @@ pub(super) fn verdict(run: &Run, goals: &[Curve], cells: &[Cell]) -> Verdict {
     named.dedup();
     Verdict {
         kind: choice.kind,
+        doubt: choice.doubted.map(|settings| {
+            let kib = settings.read_ahead;
+            format!("the verdict would rest on {kib}, which has no undisturbed trial")
+        }),
         conservative_kib: kib(choice.conservative),
         full_kib: kib(choice.full),
         gain: gain(choice.full),
