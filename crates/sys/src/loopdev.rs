@@ -156,8 +156,9 @@ pub fn release(device: &Path) -> io::Result<()> {
 
 /// Like [`release`], but leaves the device as it is, and says `false`, if others have it open.
 pub fn release_if_free(device: &Path) -> io::Result<bool> {
-    // Exclusively: that fails if it is mounted, and nobody can mount it meanwhile.
-    let opened = OpenOptions::new().read(true).write(true).custom_flags(libc::O_EXCL).open(device);
+    // Exclusively: that fails if it is mounted, and nobody can mount it meanwhile. Not for writing:
+    // at the close udev would look at the device, and have it open when we try again.
+    let opened = OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(device);
     let file = match opened {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::ResourceBusy => return Ok(false),
