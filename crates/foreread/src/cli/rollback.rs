@@ -42,10 +42,18 @@ impl Rollback {
         let mut exit = Exit::Fine;
         for error in rollback.refused {
             let error = anyhow::Error::new(error);
-            exit = Exit::of(&error);
+            exit = graver(exit, Exit::of(&error));
             output::error(&error, context.global.quiet);
         }
         Ok(exit)
+    }
+}
+
+/// What is told of two errors: that something failed before that it was not tried, else the first.
+fn graver(first: Exit, second: Exit) -> Exit {
+    match (first, second) {
+        (_, Exit::Failed) | (Exit::Fine, _) => second,
+        _ => first,
     }
 }
 
@@ -106,5 +114,20 @@ fn untouched(undone: &Undone, outcome: &Outcome) -> String {
         Outcome::LeftAlone { present } => {
             format!("{bdi}: {tunable} is {present}, which somebody else has set: left so")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_not_hidden_by_a_refusal() {
+        let of = |errors: &[Exit]| errors.iter().copied().fold(Exit::Fine, graver);
+        assert_eq!(of(&[]), Exit::Fine);
+        assert_eq!(of(&[Exit::Refused]), Exit::Refused);
+        assert_eq!(of(&[Exit::Failed, Exit::Refused]), Exit::Failed);
+        assert_eq!(of(&[Exit::Refused, Exit::Failed, Exit::NotPossible]), Exit::Failed);
+        assert_eq!(of(&[Exit::Refused, Exit::NotPossible]), Exit::Refused);
     }
 }
