@@ -186,6 +186,6 @@ fn too_little_room_is_told_and_nothing_is_left() {
 #[test]
 fn files_smaller_than_a_block_make_no_sense() {
     let dir = tempfile::tempdir().unwrap();
-    let result = try_lay_out(dir.path(), Bytes::from_kib(4));
+    let result = try_lay_out(dir.path(), Bytes::from_kib(2));
     assert!(matches!(result, Err(BenchError::BadOption { .. })), "{result:?}");
 }
