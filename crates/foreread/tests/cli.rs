@@ -206,6 +206,25 @@ fn a_dry_run_prints_the_plan_for_a_disk_that_need_not_exist() {
 }
 
 #[test]
+fn a_dry_run_dilates_the_trial_and_not_what_is_beside_it() {
+    let scratch = Scratch::new();
+    let time = |disk: &str| {
+        let words = format!(
+            "sweep -n virtual:{disk} --workload seq-1 --repeats 3 --duration 1s \
+             --vary read_ahead=4K,128K"
+        );
+        let (code, stdout, stderr) = run(&mut scratch.foreread(&words));
+        assert_eq!(code, 0, "{stderr}");
+        stdout.lines().find(|line| line.starts_with("Time:")).unwrap_or_default().to_owned()
+    };
+    // Six trials of 100 s and half a second each.
+    let fixed = time("hdd-2008,dilation=100");
+    assert!(fixed.starts_with("Time: 10 to 10 minutes"), "{fixed}");
+    let automatic = time("nvme");
+    assert!(automatic.contains("times slower than its model"), "{automatic}");
+}
+
+#[test]
 fn a_reader_who_leaves_is_no_error() {
     let scratch = Scratch::new();
     let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin!("foreread"))

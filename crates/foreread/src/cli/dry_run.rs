@@ -30,12 +30,12 @@ pub fn dry_run(plan: &Plan, extent: Extent, context: &Context) -> anyhow::Result
         Target::Path(path) => {
             let (described, found) = on_path(path, plan, context)?;
             text.push_str(&described);
-            (found, None)
+            (found, 1.0)
         }
         Target::Virtual(words) => {
             let config = vdisk::Config::parse(words)?;
             text.push_str(&on_virtual_disk(&config));
-            (None, Some(config.dilation))
+            (None, config.dilation_factor())
         }
     };
     text.push_str(&measurements(plan, found, dilation, &extent));
@@ -90,12 +90,7 @@ fn on_virtual_disk(config: &vdisk::Config) -> String {
     text
 }
 
-fn measurements(
-    plan: &Plan,
-    found: Option<Kib>,
-    dilation: Option<vdisk::Dilation>,
-    extent: &Extent,
-) -> String {
+fn measurements(plan: &Plan, found: Option<Kib>, dilation: f64, extent: &Extent) -> String {
     let settings = plan.read_ahead.values(page_size(), found);
     let cells = settings.len() * plan.workloads.len();
     let mut text = String::from("Workloads:");
@@ -112,9 +107,9 @@ fn measurements(
         plan.workloads.len(),
         plan.trial
     ));
-    let minutes = |trials: usize| {
-        (trial + BESIDE_TRIAL).as_secs_f64() * trials as f64 / 60.0 * factor(dilation)
-    };
+    // The disk's own time is dilated; what passes beside a trial is the machine's.
+    let each = trial.as_secs_f64() * dilation + BESIDE_TRIAL.as_secs_f64();
+    let minutes = |trials: usize| each * trials as f64 / 60.0;
     match extent {
         Extent::Grid => text.push_str(&format!(
             "Time: {:.0} to {:.0} minutes, and the laying out of files{}\n",
@@ -131,18 +126,10 @@ fn measurements(
     text
 }
 
-fn factor(dilation: Option<vdisk::Dilation>) -> f64 {
-    match dilation {
-        Some(vdisk::Dilation::Fixed(factor)) => factor,
-        _ => 1.0,
-    }
-}
-
-fn dilation_words(dilation: Option<vdisk::Dilation>) -> &'static str {
-    match dilation {
-        Some(vdisk::Dilation::Auto) => {
-            "; more if the disk has to run slower than its model for this machine to keep up"
-        }
-        _ => "",
+fn dilation_words(dilation: f64) -> String {
+    if dilation > 1.0 {
+        format!("; the disk runs {dilation} times slower than its model")
+    } else {
+        String::new()
     }
 }
