@@ -1,6 +1,6 @@
 //! Holds a tenure over a bdi and flips its read-ahead until it is ended, being its own guard:
-//! `flip PATH BASE [ROUNDS|hold]`, with `BASE` for its state and runtime directories. With `hold` it
-//! sets 64 KiB, then 4 KiB, and stays at that.
+//! `flip PATH BASE [ROUNDS|hold]`, with `BASE` for its state and runtime directories. With `hold`
+//! it sets 64 KiB, then 4 KiB, and stays at that.
 //!
 //! The tests kill it at random moments. `FLIP_ROOT` names a tree to use in place of the machine.
 
