@@ -110,7 +110,7 @@ pub(crate) fn set_up_queue(
         let expiry_ms = READ_EXPIRY_MS * dilation;
         queue.try_write("iosched/read_expire", &expiry_ms.round().to_string());
     }
-    // A scheduler sorts what the device has no room for; 2008's did not count it either.
+    // A scheduler sorts what the device has no room for, the better the more of it there is.
     let requests = match host.scheduler {
         Scheduler::None => host.nr_requests as u64,
         Scheduler::MqDeadline => SORTED,
