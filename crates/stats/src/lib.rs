@@ -6,6 +6,7 @@
 mod bootstrap;
 mod estimate;
 mod gaussian_process;
+mod histogram;
 mod knee;
 mod outliers;
 mod permutation;
@@ -15,6 +16,7 @@ mod saturation;
 pub use bootstrap::Bootstrap;
 pub use estimate::Estimate;
 pub use gaussian_process::{GaussianProcess, Posterior, matern52};
+pub use histogram::LatencyHistogram;
 pub use knee::{Dip, deepest_dip, knee};
 pub use outliers::outliers;
 pub use permutation::{Labelled, groups_differ};

@@ -12,7 +12,7 @@ const FLOORS: &[&[&str]] = &[
     &["policy", "model", "workload", "stats"],
     &["host"],
     &["tunables"],
-    &["bench", "vdisk"],
+    &["sim", "bench", "vdisk"],
     &["study"],
     &["report"],
     &["foreread"],

@@ -34,6 +34,12 @@ impl LatencyHistogram {
         self.0.saturating_record(latency.min(LONGEST).get());
     }
 
+    /// Adds the same latency `times` times.
+    #[inline]
+    pub fn record_times(&mut self, latency: Nanos, times: u64) {
+        self.0.saturating_record_n(latency.min(LONGEST).get(), times);
+    }
+
     /// How many latencies there are.
     pub fn count(&self) -> u64 {
         self.0.len()

@@ -1,0 +1,95 @@
+//! What is simulated: device, page cache, read-ahead and what a processor takes.
+
+use model::Spec;
+use model::layout::FileLayout;
+use units::{Bytes, Kib};
+
+/// How files lie on the device and in the page cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileSystem {
+    /// Where a file's bytes lie on the device.
+    pub layout: FileLayout,
+    /// The largest order of folio that its files may have; `None` for single pages only.
+    pub folio_limit: Option<u8>,
+}
+
+impl FileSystem {
+    /// XFS, or ext4 of Linux 6.16 and later: extents and large folios.
+    pub const XFS: Self = Self { layout: FileLayout::Contiguous, folio_limit: Some(9) };
+    /// ext3, or ext2: indirect blocks and single pages.
+    pub const EXT3: Self = Self { layout: FileLayout::Ext3, folio_limit: None };
+    /// Extents and single pages: older kernels, other systems.
+    pub const PLAIN: Self = Self { layout: FileLayout::Contiguous, folio_limit: None };
+}
+
+/// Which page leaves a full cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Replacement {
+    /// Linux: a page begins at the head of the inactive list and moves to the active one when it
+    /// is used a second time; the active list gives to the inactive, and that to nobody.
+    #[default]
+    TwoLists,
+    /// The page that was not used for the longest time.
+    Lru,
+}
+
+/// What a processor takes, of each reader's time. There is one for each reader.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Costs {
+    /// For each read call.
+    pub call_ns: f64,
+    /// For each byte that is copied to the reader.
+    pub copy_ns: f64,
+    /// For each byte of a request to the device.
+    pub submit_ns: f64,
+    /// For each fault of a mapped page.
+    pub fault_ns: f64,
+}
+
+impl Costs {
+    /// A processor of today: 400 ns for a call, 10 GB/s of copying, 20 µs to ask for a megabyte.
+    pub const TODAY: Self = Self { call_ns: 400.0, copy_ns: 0.1, submit_ns: 0.02, fault_ns: 700.0 };
+    /// Nothing: only the device takes time.
+    pub const NONE: Self = Self { call_ns: 0.0, copy_ns: 0.0, submit_ns: 0.0, fault_ns: 0.0 };
+}
+
+/// A machine to be simulated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Machine {
+    /// The device and the host limits in front of it.
+    pub model: Spec,
+    /// The read-ahead algorithm: `NAME[,KEY=VALUE…]`, as [`policy::build`] reads it.
+    pub policy: String,
+    /// The read-ahead of the device's bdi (`read_ahead_kb`).
+    pub read_ahead: Kib,
+    /// The size of the page cache.
+    pub cache: Bytes,
+    /// Which page leaves it when it is full.
+    pub replacement: Replacement,
+    /// How files lie on the device and in the cache.
+    pub filesystem: FileSystem,
+    /// What the processor takes.
+    pub costs: Costs,
+    /// The seed of the device's chance and of when readers begin.
+    pub seed: u64,
+    /// Whether to walk page by page where runs of pages would give the same: the slow way, to
+    /// check the fast one against.
+    pub page_by_page: bool,
+}
+
+impl Machine {
+    /// Linux 6.18 with XFS and a page cache of 8 GiB in front of this device.
+    pub fn new(model: Spec) -> Self {
+        Self {
+            model,
+            policy: "linux-6.18".to_owned(),
+            read_ahead: Kib::new(128),
+            cache: Bytes::from_gib(8),
+            replacement: Replacement::default(),
+            filesystem: FileSystem::XFS,
+            costs: Costs::TODAY,
+            seed: 0,
+            page_by_page: false,
+        }
+    }
+}

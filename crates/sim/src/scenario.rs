@@ -1,0 +1,193 @@
+//! Who reads what.
+
+use model::layout::FileLayout;
+use units::{Bytes, Nanos};
+use workload::{
+    AccessClass, AccessMethod, Accesses, Hint, Layout, Pattern, Sharing, Workload, WorkloadError,
+};
+
+/// A file and where it lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileOnDisk {
+    /// Its size.
+    pub size: Bytes,
+    /// Where on the device it begins.
+    pub start: Bytes,
+    /// How its bytes follow each other.
+    pub layout: FileLayout,
+    /// If set, the file lies in pieces of the first size with a distance of the second from the
+    /// start of one to the start of the next; such a file needs no metadata.
+    pub pieces: Option<(Bytes, Bytes)>,
+}
+
+/// An open file (open file description).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenFile {
+    /// The place of the file among the scenario's.
+    pub file: u32,
+    /// How it is read.
+    pub method: AccessMethod,
+    /// What the kernel was told.
+    pub hint: Hint,
+}
+
+/// When a read begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// This long after the reader's last one was done.
+    After(Nanos),
+    /// At this time, or when the reader's last one is done if that is later.
+    At(Nanos),
+}
+
+/// One read of a reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The place of the open file among the scenario's.
+    pub open: u32,
+    /// Where in the file.
+    pub offset: Bytes,
+    /// How much; what lies beyond the end of the file is not got.
+    pub length: Bytes,
+    /// Which latency it is counted with.
+    pub class: AccessClass,
+    /// When it begins.
+    pub start: Start,
+}
+
+/// Somebody who reads: one step after another.
+#[derive(Clone, Debug)]
+pub struct Reader<I> {
+    /// What it reads, in order.
+    pub steps: I,
+}
+
+/// How far a simulation goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// No reader begins a step at or after this time.
+    pub time: Nanos,
+    /// Whether the end of the first reader is the end of all, as in a trial, so that no tail with
+    /// fewer readers is measured.
+    pub ends_with_first: bool,
+}
+
+impl Default for Limits {
+    /// Until all readers are done.
+    fn default() -> Self {
+        Self { time: Nanos::MAX, ends_with_first: false }
+    }
+}
+
+/// Files, open files and who reads from them.
+#[derive(Clone, Debug)]
+pub struct Scenario<I> {
+    /// The files.
+    pub files: Vec<FileOnDisk>,
+    /// The open files.
+    pub opens: Vec<OpenFile>,
+    /// The readers.
+    pub readers: Vec<Reader<I>>,
+    /// How far it goes.
+    pub limits: Limits,
+}
+
+/// The steps of one reader of a declared workload.
+#[derive(Clone, Debug)]
+pub struct AccessSteps {
+    accesses: Accesses,
+    /// The open file of each of the reader's files; for a mixed workload with two open files,
+    /// those for random reads behind those for streams.
+    opens: Vec<u32>,
+    beside: usize,
+    think: Nanos,
+}
+
+impl Iterator for AccessSteps {
+    type Item = Step;
+
+    #[inline]
+    fn next(&mut self) -> Option<Step> {
+        let access = self.accesses.next()?;
+        let random = access.class == AccessClass::Random;
+        let place = access.file as usize + if random { self.beside } else { 0 };
+        Some(Step {
+            open: self.opens[place],
+            offset: access.offset,
+            length: access.length,
+            class: access.class,
+            start: Start::After(self.think),
+        })
+    }
+}
+
+/// The piece in which files written at the same time alternate.
+const PIECE: Bytes = Bytes::from_mib(1);
+
+/// Where files of these sizes lie that were laid out from `first` on.
+pub fn lay_out(sizes: &[Bytes], layout: Layout, rule: FileLayout, first: Bytes) -> Vec<FileOnDisk> {
+    let step = Bytes::new(PIECE.get() * sizes.len() as u64);
+    let mut at = first;
+    let place = |(index, size): (u64, &Bytes)| match layout {
+        Layout::Contiguous => {
+            let start = at;
+            at += rule.footprint(*size);
+            FileOnDisk { size: *size, start, layout: rule, pieces: None }
+        }
+        Layout::Interleaved => FileOnDisk {
+            size: *size,
+            start: first + PIECE * index,
+            layout: rule,
+            pieces: Some((PIECE, step)),
+        },
+    };
+    (0..).zip(sizes).map(place).collect()
+}
+
+impl Scenario<AccessSteps> {
+    /// The readers of a workload over these files, which are all of its files in their order.
+    ///
+    /// # Errors
+    ///
+    /// If the workload cannot be, or the files are too few or too small for it.
+    pub fn of_workload(
+        workload: &Workload,
+        files: Vec<FileOnDisk>,
+        seed: u64,
+    ) -> Result<Self, WorkloadError> {
+        workload.validate()?;
+        let wanted = workload.files() as usize;
+        if files.len() != wanted {
+            let (workload, given) = (workload.name.clone(), files.len());
+            return Err(WorkloadError::WrongFileCount { workload, wanted: wanted as u32, given });
+        }
+        let beside = matches!(workload.pattern, Pattern::Mixed { same_open_file: false, .. });
+        let mut opens: Vec<OpenFile> = Vec::new();
+        let mut readers = Vec::new();
+        for reader in 0..workload.readers {
+            let own: Vec<u32> =
+                (0..workload.files_per_reader).map(|file| workload.file_of(reader, file)).collect();
+            let sizes: Vec<Bytes> = own.iter().map(|&file| files[file as usize].size).collect();
+            let accesses = workload.accesses(reader, &sizes, seed)?;
+            let times = if beside { 2 } else { 1 };
+            let shared = workload.sharing == Sharing::SharedOpenFile && reader > 0;
+            if !shared {
+                let open =
+                    |&file: &u32| OpenFile { file, method: workload.access, hint: workload.hint };
+                for _ in 0..times {
+                    opens.extend(own.iter().map(open));
+                }
+            }
+            let count = (own.len() * times) as u32;
+            let first = opens.len() as u32 - count;
+            let steps = AccessSteps {
+                accesses,
+                opens: (first..first + count).collect(),
+                beside: if beside { own.len() } else { 0 },
+                think: workload.think,
+            };
+            readers.push(Reader { steps });
+        }
+        Ok(Self { files, opens, readers, limits: Limits::default() })
+    }
+}
