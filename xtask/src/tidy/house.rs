@@ -12,6 +12,7 @@ const FLOORS: &[&[&str]] = &[
     &["policy", "model", "workload", "stats"],
     &["host"],
     &["tunables"],
+    &["observe"],
     &["sim", "bench", "vdisk"],
     &["study"],
     &["report"],

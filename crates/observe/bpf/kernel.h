@@ -1,0 +1,134 @@
+/* The parts of the kernel that the programs touch.
+ *
+ * The structures hold only the fields that are read, in any order: where a field lies in the
+ * running kernel is looked up in its BTF when the programs are loaded (CO-RE). So neither the
+ * kernel's headers nor a dump of its types is needed to build. Helpers go by their number, which
+ * is part of the kernel's interface (include/uapi/linux/bpf.h).
+ */
+#ifndef FOREREAD_KERNEL_H
+#define FOREREAD_KERNEL_H
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef int s32;
+typedef unsigned long long u64;
+typedef long long s64;
+
+#define NULL ((void *)0)
+#define SEC(name) __attribute__((section(name), used))
+#define INLINE static inline __attribute__((always_inline))
+#define CORE __attribute__((preserve_access_index))
+
+/* How a BTF-defined map says what it is. */
+#define MAP_INT(name, value) int(*name)[value]
+#define MAP_TYPE(name, type) type *name
+
+static long (*const bpf_seq_write)(void *seq, const void *data, u32 size) = (void *)127;
+static long (*const bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
+static long (*const bpf_probe_read_kernel_str)(void *to, u32 size, const void *from) = (void *)115;
+
+#define S_IFMT 0170000
+#define S_IFREG 0100000
+#define S_IFBLK 0060000
+
+struct qstr {
+	const u8 *name;
+} CORE;
+
+struct backing_dev_info {
+	unsigned long ra_pages;
+	char dev_name[64];
+} CORE;
+
+struct super_block {
+	u32 s_dev;
+	struct backing_dev_info *s_bdi;
+} CORE;
+
+struct inode {
+	u16 i_mode;
+	u32 i_rdev;
+	unsigned long i_ino;
+	s64 i_size;
+	struct super_block *i_sb;
+} CORE;
+
+struct gendisk {
+	struct backing_dev_info *bdi;
+} CORE;
+
+struct block_device {
+	struct gendisk *bd_disk;
+} CORE;
+
+/* An inode of the pseudo file system of block devices lies behind the device itself. */
+struct bdev_inode {
+	struct block_device bdev;
+	struct inode vfs_inode;
+} CORE;
+
+struct address_space {
+	struct inode *host;
+} CORE;
+
+struct file_ra_state {
+	unsigned long start;
+	u32 size;
+	u32 async_size;
+	u32 ra_pages;
+	s64 prev_pos;
+} CORE;
+
+struct file {
+	u32 f_mode;
+	u32 f_flags;
+	s64 f_pos;
+	struct inode *f_inode;
+	struct address_space *f_mapping;
+	struct file_ra_state f_ra;
+} CORE;
+
+struct kuid {
+	u32 val;
+} CORE;
+
+struct cred {
+	struct kuid uid;
+} CORE;
+
+struct kernfs_node {
+	u64 id;
+} CORE;
+
+struct cgroup {
+	struct kernfs_node *kn;
+} CORE;
+
+struct css_set {
+	struct cgroup *dfl_cgrp;
+} CORE;
+
+struct task_struct {
+	s32 pid;
+	s32 tgid;
+	char comm[16];
+	const struct cred *real_cred;
+	struct css_set *cgroups;
+	struct task_struct *group_leader;
+} CORE;
+
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+} CORE;
+
+struct bpf_iter__task_file {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+	u32 fd;
+	struct file *file;
+} CORE;
+
+#endif

@@ -1,0 +1,52 @@
+//! Compiles the BPF programs, which become part of the binary: nothing of this is needed to run.
+//!
+//! On a machine without clang foreread builds all the same. It then has no probes, says so where
+//! they would be used, and polls instead.
+
+use std::env;
+use std::path::PathBuf;
+use std::process::Command;
+
+fn main() {
+    println!("cargo:rustc-check-cfg=cfg(bpf_object)");
+    println!("cargo:rerun-if-changed=bpf");
+    println!("cargo:rerun-if-env-changed=CLANG");
+    println!("cargo:rerun-if-env-changed=PATH");
+    match compile() {
+        Ok(()) => println!("cargo:rustc-cfg=bpf_object"),
+        Err(problem) => println!(
+            "cargo:warning=built without kernel probes: {problem}; to list open files and to \
+             watch, install clang (scripts/deps does) and build again"
+        ),
+    }
+}
+
+fn compile() -> Result<(), String> {
+    let clang = env::var_os("CLANG").unwrap_or_else(|| "clang".into());
+    let variable = |name: &str| env::var_os(name).ok_or_else(|| format!("cargo sets no {name}"));
+    let source = PathBuf::from(variable("CARGO_MANIFEST_DIR")?).join("bpf");
+    let object = PathBuf::from(variable("OUT_DIR")?).join("foreread.bpf.o");
+    let endian = match env::var("CARGO_CFG_TARGET_ENDIAN").as_deref() {
+        Ok("big") => "bpfeb",
+        _ => "bpfel",
+    };
+    let output = Command::new(&clang)
+        .args(["-O2", "-g", "-mcpu=v3", "-ffreestanding", "-nostdinc", "-Wall", "-Wextra"])
+        .args(["-Werror", "-target", endian])
+        // No path of the machine it was built on gets into the object.
+        .arg(format!("-ffile-prefix-map={}=.", source.display()))
+        .arg("-c")
+        .arg(source.join("foreread.bpf.c"))
+        .arg("-o")
+        .arg(&object)
+        .output();
+    match output {
+        Err(error) => Err(format!("{} cannot be started ({error})", clang.display())),
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let first = said.lines().find(|line| line.contains("error")).unwrap_or("no reason");
+            Err(format!("{} refuses the programs ({first})", clang.display()))
+        }
+    }
+}

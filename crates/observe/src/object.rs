@@ -1,0 +1,90 @@
+//! The compiled programs, and how they get into the kernel. No type of the loader leaves here.
+
+use std::io;
+use std::path::Path;
+
+use aya::programs::ProgramError;
+use aya::{Btf, BtfError, Ebpf, EbpfError, EbpfLoader};
+
+use crate::ObserveError;
+
+/// Where the kernel describes its types.
+const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
+
+/// The object that build.rs made; `None` where there was no clang.
+#[cfg(bpf_object)]
+fn object() -> Option<&'static [u8]> {
+    Some(aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/foreread.bpf.o")))
+}
+
+#[cfg(not(bpf_object))]
+fn object() -> Option<&'static [u8]> {
+    None
+}
+
+/// The kernel's description of its types, which takes a tenth of a second to read.
+pub(crate) fn kernel_types() -> Result<Btf, ObserveError> {
+    // First of all, so that nobody is asked for rights that would not help.
+    object().ok_or(ObserveError::NotBuilt)?;
+    if !Path::new(KERNEL_TYPES).exists() {
+        return Err(ObserveError::NoTypes);
+    }
+    Btf::from_sys_fs().map_err(|error| match error {
+        BtfError::FileError { error, .. } if denied(&error) => {
+            ObserveError::NotPermitted { source: error }
+        }
+        error => refused("foreread", &error),
+    })
+}
+
+/// Parses the object, fits it to the kernel, and makes its maps.
+pub(crate) fn load(types: &Btf) -> Result<Ebpf, ObserveError> {
+    let object = object().ok_or(ObserveError::NotBuilt)?;
+    EbpfLoader::new().btf(Some(types)).load(object).map_err(|error| match error {
+        EbpfError::MapError(error) => of_chain("foreread", &error),
+        EbpfError::ProgramError(error) => of_program("foreread", &error),
+        error => of_chain("foreread", &error),
+    })
+}
+
+/// What an error of one program means.
+pub(crate) fn of_program(program: &'static str, error: &ProgramError) -> ObserveError {
+    match error {
+        ProgramError::LoadError { io_error, .. } if denied(io_error) => {
+            ObserveError::NotPermitted { source: again(io_error) }
+        }
+        error => of_chain(program, error),
+    }
+}
+
+/// Looks for a missing right among the causes.
+fn of_chain(program: &'static str, error: &(dyn std::error::Error + 'static)) -> ObserveError {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(source) = error.downcast_ref::<io::Error>().filter(|error| denied(error)) {
+            return ObserveError::NotPermitted { source: again(source) };
+        }
+        cause = error.source();
+    }
+    refused(program, error)
+}
+
+fn refused(program: &'static str, error: &dyn std::error::Error) -> ObserveError {
+    let mut problem = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        problem.push_str(": ");
+        problem.push_str(&error.to_string());
+        cause = error.source();
+    }
+    ObserveError::Refused { program, problem }
+}
+
+/// Whether a right is missing, as the kernel says it for BPF.
+fn denied(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::PermissionDenied
+}
+
+fn again(error: &io::Error) -> io::Error {
+    error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
+}

@@ -1,0 +1,251 @@
+//! Every open file with the window that it has.
+//!
+//! The kernel copies `ra_pages` from the bdi into an open file when that is opened, and fadvise
+//! changes it there; nothing in `/proc` shows it. A BPF iterator over the descriptors of all
+//! processes does (`bpf_iter` of `task_file`, Linux 5.8 and later).
+//!
+//! A file on overlayfs is read through another open file below, which belongs to no process; what
+//! is listed of it is the upper one, whose window nobody uses.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+
+use aya::Ebpf;
+use aya::programs::Iter;
+use host::{BdiId, DevNo, page_size};
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Pages};
+
+use crate::ObserveError;
+use crate::object::{kernel_types, load, of_program};
+use crate::record::{OpenFileRecord, Plain, text};
+
+const PROGRAM: &str = "list_open_files";
+
+/// Bits of `f_mode` (include/linux/fs.h of the kernel).
+const FMODE_READ: u32 = 1 << 0;
+const FMODE_WRITE: u32 = 1 << 1;
+const FMODE_RANDOM: u32 = 1 << 12;
+
+/// `S_IFBLK`, the kind of inode that a disk has.
+const BLOCK_DEVICE: u32 = 0o060_000;
+
+/// What tells one open file from every other while it is open. It says nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct OpenFileId(u64);
+
+/// What is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FileKind {
+    /// A regular file.
+    Regular,
+    /// A block device itself.
+    BlockDevice,
+}
+
+/// A descriptor through which a process reaches an open file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Holder {
+    /// The process.
+    pub pid: u32,
+    /// Its descriptor.
+    pub fd: u32,
+    /// The program's name, as `ps -o comm` has it: at most fifteen bytes, and any of them.
+    pub comm: String,
+    /// The user that the process runs as.
+    pub uid: u32,
+    /// Its cgroup: the inode of the directory in the unified hierarchy.
+    pub cgroup: u64,
+}
+
+/// One open file: one open file description, through however many descriptors it is reached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenFile {
+    /// Tells it from every other.
+    pub id: OpenFileId,
+    /// What it is.
+    pub kind: FileKind,
+    /// The device of its file system, as `/proc/self/mountinfo` has it, or the disk itself.
+    /// `stat(2)` gives another under btrfs.
+    pub device: DevNo,
+    /// Its inode; of a disk, that of the node in `/dev`.
+    pub inode: u64,
+    /// The bdi that it took its window from.
+    pub bdi: Option<BdiId>,
+    /// The size of the file.
+    pub size: Bytes,
+    /// Where the next `read(2)` begins.
+    pub position: Bytes,
+    /// Open for reading.
+    pub readable: bool,
+    /// Open for writing.
+    pub writable: bool,
+    /// Opened with `O_DIRECT`: what it reads passes the cache by, and read-ahead too.
+    pub direct: bool,
+    /// The window it has.
+    pub window: Bytes,
+    /// The window that it would have if it were opened now.
+    pub bdi_window: Bytes,
+    /// Whether it is under `FADV_RANDOM`, which turns read-ahead off for `read(2)`.
+    pub random: bool,
+    /// Who holds it, by process and descriptor.
+    pub holders: Vec<Holder>,
+}
+
+impl OpenFile {
+    /// Whether it has another window than files opened now get.
+    pub fn differs_from_bdi(&self) -> bool {
+        self.window != self.bdi_window
+    }
+}
+
+/// Which open files are wanted. A condition that is left empty lets all pass.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OpenFileFilter {
+    /// On one of these bdis.
+    pub bdis: BTreeSet<BdiId>,
+    /// On one of these devices, as [`OpenFile::device`] has them.
+    pub devices: BTreeSet<DevNo>,
+    /// This very file: device and inode.
+    pub files: BTreeSet<(DevNo, u64)>,
+    /// Held by one of these processes. The other holders of such a file are listed, too.
+    pub pids: BTreeSet<u32>,
+}
+
+impl OpenFileFilter {
+    /// All that are open on a bdi.
+    pub fn on_bdi(bdi: &BdiId) -> Self {
+        Self { bdis: BTreeSet::from([bdi.clone()]), ..Self::default() }
+    }
+
+    /// Whether an open file is among those wanted.
+    pub fn matches(&self, file: &OpenFile) -> bool {
+        let on_bdi = || file.bdi.as_ref().is_some_and(|bdi| self.bdis.contains(bdi));
+        let held = || file.holders.iter().any(|holder| self.pids.contains(&holder.pid));
+        (self.bdis.is_empty() || on_bdi())
+            && (self.devices.is_empty() || self.devices.contains(&file.device))
+            && (self.files.is_empty() || self.files.contains(&(file.device, file.inode)))
+            && (self.pids.is_empty() || held())
+    }
+}
+
+/// Lists the open files that `filter` lets pass, in a fixed order.
+///
+/// Loading the program takes about a tenth of a second: whoever asks more than once keeps a
+/// [`Census`].
+pub fn open_files(filter: &OpenFileFilter) -> Result<Vec<OpenFile>, ObserveError> {
+    Census::begin()?.open_files(filter)
+}
+
+/// The iterator over all open files, in the kernel and ready to run.
+pub struct Census {
+    ebpf: Ebpf,
+}
+
+impl std::fmt::Debug for Census {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Census").finish_non_exhaustive()
+    }
+}
+
+impl Census {
+    /// Loads the iterator. It costs nothing until it is asked.
+    pub fn begin() -> Result<Self, ObserveError> {
+        let types = kernel_types()?;
+        let mut ebpf = load(&types)?;
+        let program = program(&mut ebpf)?;
+        program.load("task_file", &types).map_err(|error| of_program(PROGRAM, &error))?;
+        Ok(Self { ebpf })
+    }
+
+    /// Lists the open files that `filter` lets pass, in a fixed order: by bdi, file, holders.
+    ///
+    /// It is no snapshot: a file that is opened or closed meanwhile may be listed or not, and one
+    /// that goes from process to process may be listed with fewer holders than it has.
+    pub fn open_files(&mut self, filter: &OpenFileFilter) -> Result<Vec<OpenFile>, ObserveError> {
+        let fail = |error| of_program(PROGRAM, &error);
+        let program = program(&mut self.ebpf)?;
+        let link = program.attach().map_err(fail)?;
+        let link = program.take_link(link).map_err(fail)?;
+        let mut bytes = Vec::new();
+        link.into_file()
+            .map_err(|error| ObserveError::Refused {
+                program: PROGRAM,
+                problem: error.to_string(),
+            })?
+            .read_to_end(&mut bytes)
+            .map_err(|source| ObserveError::Read { program: PROGRAM, source })?;
+        let mut files = gather(&bytes);
+        files.retain(|file| filter.matches(file));
+        Ok(files)
+    }
+}
+
+fn program(ebpf: &mut Ebpf) -> Result<&mut Iter, ObserveError> {
+    let missing = || ObserveError::Refused {
+        program: PROGRAM,
+        problem: "it is not among the programs of this foreread".to_owned(),
+    };
+    let program = ebpf.program_mut(PROGRAM).ok_or_else(missing)?;
+    program.try_into().map_err(|error| of_program(PROGRAM, &error))
+}
+
+/// Makes open files of descriptors.
+fn gather(bytes: &[u8]) -> Vec<OpenFile> {
+    let mut files: BTreeMap<(u64, u32, u64), OpenFile> = BTreeMap::new();
+    for chunk in bytes.chunks_exact(size_of::<OpenFileRecord>()) {
+        let Some(record) = OpenFileRecord::read(chunk) else { continue };
+        // An address may be used again while the kernel is still listing.
+        let key = (record.file, record.device, record.inode);
+        let file = files.entry(key).or_insert_with(|| open_file(&record));
+        file.holders.push(Holder {
+            pid: record.pid,
+            fd: record.fd,
+            comm: text(&record.comm),
+            uid: record.uid,
+            cgroup: record.cgroup,
+        });
+    }
+    let mut files: Vec<OpenFile> = files.into_values().collect();
+    for file in &mut files {
+        file.holders.sort();
+        // A process of several threads is met once for each where they share no descriptors.
+        file.holders.dedup();
+    }
+    files.sort_by(|a, b| {
+        let key = |file: &OpenFile| (file.device, file.inode);
+        (&a.bdi, key(a), &a.holders).cmp(&(&b.bdi, key(b), &b.holders))
+    });
+    files
+}
+
+fn open_file(record: &OpenFileRecord) -> OpenFile {
+    let pages = |pages: u32| Pages::new(u64::from(pages)).to_bytes(page_size());
+    let direct = i32::try_from(record.flags).is_ok_and(|flags| flags & libc::O_DIRECT != 0);
+    OpenFile {
+        id: OpenFileId(record.file),
+        kind: match record.kind {
+            BLOCK_DEVICE => FileKind::BlockDevice,
+            _ => FileKind::Regular,
+        },
+        device: device(record.device),
+        inode: record.inode,
+        bdi: BdiId::new(&text(&record.bdi)),
+        size: Bytes::new(record.size_bytes),
+        position: Bytes::new(record.position_bytes),
+        readable: record.mode & FMODE_READ != 0,
+        writable: record.mode & FMODE_WRITE != 0,
+        direct,
+        window: pages(record.ra_pages),
+        bdi_window: pages(record.bdi_ra_pages),
+        random: record.mode & FMODE_RANDOM != 0,
+        holders: Vec::new(),
+    }
+}
+
+/// The kernel's own `dev_t`, which is not that of system calls: twelve bits and twenty.
+fn device(dev: u32) -> DevNo {
+    DevNo { major: dev >> 20, minor: dev & 0xf_ffff }
+}

@@ -1,0 +1,73 @@
+//! What the programs hand out: the Rust side of `bpf/records.h`.
+
+use std::mem::size_of;
+
+/// `struct open_file_record`: one descriptor of one process.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct OpenFileRecord {
+    pub file: u64,
+    pub inode: u64,
+    pub size_bytes: u64,
+    pub position_bytes: u64,
+    pub cgroup: u64,
+    pub device: u32,
+    pub pid: u32,
+    pub fd: u32,
+    pub uid: u32,
+    pub mode: u32,
+    pub flags: u32,
+    pub ra_pages: u32,
+    pub bdi_ra_pages: u32,
+    pub kind: u32,
+    pub zero: u32,
+    pub comm: [u8; 16],
+    pub bdi: [u8; 64],
+}
+
+const _: () = assert!(size_of::<OpenFileRecord>() == 160);
+
+/// Implemented by structures of plain numbers without padding, for which any bytes will do.
+///
+/// # Safety
+///
+/// Every bit pattern must be a value of the type.
+pub(crate) unsafe trait Plain: Copy {
+    /// The record that stands at the beginning of `bytes`; `None` if they are too few.
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let bytes = bytes.get(..size_of::<Self>())?;
+        // SAFETY: there are enough bytes, any bytes are a value of the type (the trait says so),
+        // and an unaligned read asks for nothing more.
+        Some(unsafe { bytes.as_ptr().cast::<Self>().read_unaligned() })
+    }
+}
+
+// SAFETY: integers and arrays of bytes, and their sizes add up to the structure's: no padding.
+unsafe impl Plain for OpenFileRecord {}
+
+/// The text in a field that ends with a zero, or with the field.
+pub(crate) fn text(field: &[u8]) -> String {
+    let end = field.iter().position(|byte| *byte == 0).unwrap_or(field.len());
+    String::from_utf8_lossy(&field[..end]).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_ends_with_a_zero_or_with_its_field() {
+        assert_eq!(text(b"cat\0\0"), "cat");
+        assert_eq!(text(b"full"), "full");
+        assert_eq!(text(b"\xff\0"), "\u{fffd}");
+        assert_eq!(text(b""), "");
+    }
+
+    #[test]
+    fn too_few_bytes_are_no_record() {
+        assert!(OpenFileRecord::read(&[0; 159]).is_none());
+        let mut bytes = [0; 161];
+        bytes[0] = 7;
+        assert_eq!(OpenFileRecord::read(&bytes).expect("a record").file, 7);
+    }
+}

@@ -1,0 +1,209 @@
+//! Open files as the running kernel has them. Needs root and a kernel with BTF.
+
+// A skipped test says so.
+#![allow(clippy::print_stdout)]
+
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use foreread_observe::{Census, FileKind, ObserveError, OpenFile, OpenFileFilter, open_files};
+use rustix::fs::{Advice, fadvise};
+use sys::lock::Lock;
+use tempfile::TempDir;
+use units::Bytes;
+
+/// A directory on a real file system, and the census; tests of the host take turns.
+struct Stage {
+    dir: TempDir,
+    census: Census,
+    _turn: Lock,
+}
+
+impl Stage {
+    fn set(name: &str) -> Option<Self> {
+        let skip = |reason: String| {
+            println!("SKIP {name}: {reason}");
+            None
+        };
+        let turn = match Lock::take(Path::new("/tmp/foreread-host-tests.lock")) {
+            Ok(turn) => turn,
+            Err(error) => return skip(format!("no lock ({error})")),
+        };
+        let census = match Census::begin() {
+            Ok(census) => census,
+            Err(error @ (ObserveError::Refused { .. } | ObserveError::Read { .. })) => {
+                panic!("{error}")
+            }
+            Err(error) => return skip(error.to_string()),
+        };
+        // Not /tmp, which may be tmpfs and have no read-ahead.
+        let dir = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+        Some(Self { dir, census, _turn: turn })
+    }
+
+    fn file(&self, name: &str, bytes: u64) -> PathBuf {
+        let path = self.dir.path().join(name);
+        let file = File::create(&path).expect("a file");
+        file.set_len(bytes).expect("its size");
+        path
+    }
+
+    /// What is open at `path`.
+    fn look(&mut self, path: &Path) -> Vec<OpenFile> {
+        let inode = fs::metadata(path).expect("a file").ino();
+        let own = OpenFileFilter { pids: [std::process::id()].into(), ..Default::default() };
+        let mut files = self.census.open_files(&own).expect("open files");
+        files.retain(|file| file.inode == inode);
+        files
+    }
+
+    fn one(&mut self, path: &Path) -> OpenFile {
+        let mut files = self.look(path);
+        assert_eq!(files.len(), 1, "{files:?}");
+        files.remove(0)
+    }
+}
+
+#[test]
+fn host_an_open_file_is_listed_with_all_that_is_known_of_it() {
+    let Some(mut stage) = Stage::set("host_an_open_file_is_listed_with_all_that_is_known_of_it")
+    else {
+        return;
+    };
+    let path = stage.file("data", 123_456);
+    let mut file = File::open(&path).expect("open");
+    std::io::Read::read_exact(&mut file, &mut [0; 1000]).expect("a read");
+    let seen = stage.one(&path);
+    assert_eq!(seen.kind, FileKind::Regular);
+    assert_eq!((seen.size, seen.position), (Bytes::new(123_456), Bytes::new(1000)));
+    assert!(seen.readable && !seen.writable && !seen.direct && !seen.random);
+    assert_eq!(seen.holders.len(), 1);
+    let holder = &seen.holders[0];
+    assert_eq!(holder.pid, std::process::id());
+    assert_eq!(holder.fd, u32::try_from(file.as_raw_fd()).expect("a descriptor"));
+    assert_eq!(holder.uid, rustix::process::getuid().as_raw());
+    assert!(holder.comm.starts_with("host"), "the test program: {holder:?}");
+    let cgroup = own_cgroup().map(|dir| fs::metadata(dir).expect("a directory").ino());
+    assert!(cgroup.is_none_or(|cgroup| cgroup == holder.cgroup), "{cgroup:?} {holder:?}");
+    // What the kernel says of the bdi agrees with sysfs.
+    let bdi = seen.bdi.clone().expect("a bdi");
+    let text = fs::read_to_string(bdi.dir().join("read_ahead_kb")).expect("sysfs");
+    assert_eq!(seen.bdi_window, Bytes::from_kib(text.trim().parse().expect("a number")));
+    assert_eq!(seen.window, seen.bdi_window);
+    assert!(!seen.differs_from_bdi());
+}
+
+/// The directory of this process's cgroup in the unified hierarchy, where there is one.
+fn own_cgroup() -> Option<PathBuf> {
+    let text = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let path = text.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let dir = Path::new("/sys/fs/cgroup").join(path);
+    dir.join("cgroup.procs").exists().then_some(dir)
+}
+
+#[test]
+fn host_advice_is_read_back() {
+    let Some(mut stage) = Stage::set("host_advice_is_read_back") else { return };
+    let path = stage.file("data", 1 << 20);
+    let file = File::open(&path).expect("open");
+    let advise = |advice| fadvise(&file, 0, None, advice).expect("advice");
+    let own = stage.one(&path).bdi_window;
+    advise(Advice::Sequential);
+    assert_eq!(stage.one(&path).window, own * 2);
+    advise(Advice::Random);
+    assert!(stage.one(&path).random);
+    advise(Advice::Normal);
+    let seen = stage.one(&path);
+    assert!(!seen.random);
+    assert_eq!(seen.window, own);
+}
+
+#[test]
+fn host_one_open_file_has_many_holders() {
+    let Some(mut stage) = Stage::set("host_one_open_file_has_many_holders") else { return };
+    let path = stage.file("data", 1 << 20);
+    let file = File::open(&path).expect("open");
+    let duplicate = file.try_clone().expect("a duplicate");
+    let other = File::options().read(true).write(true).custom_flags(libc::O_DIRECT).open(&path);
+    let mut child = Heir::of(&file);
+    let files = stage.look(&path);
+    assert_eq!(files.len(), if other.is_ok() { 2 } else { 1 });
+    let shared = files.iter().find(|file| file.holders.len() == 3).expect("three holders");
+    assert!(shared.holders.iter().any(|holder| holder.pid == child.pid() && holder.fd == 0));
+    if other.is_ok() {
+        let direct = files.iter().find(|file| file.direct).expect("the other");
+        assert!(direct.writable && direct.readable && direct.holders.len() == 1);
+    }
+    child.end();
+    drop((file, duplicate));
+    assert_eq!(stage.look(&path).len(), usize::from(other.is_ok()));
+}
+
+/// A process that has a file as its standard input, and waits.
+struct Heir(Child);
+
+impl Heir {
+    fn of(file: &File) -> Self {
+        let stdin = Stdio::from(file.try_clone().expect("a duplicate"));
+        Self(Command::new("sleep").arg("60").stdin(stdin).spawn().expect("sleep"))
+    }
+
+    fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    fn end(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Heir {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+#[test]
+fn host_nothing_is_left_behind() {
+    let Some(mut stage) = Stage::set("host_nothing_is_left_behind") else { return };
+    let own = OpenFileFilter { pids: [std::process::id()].into(), ..Default::default() };
+    stage.census.open_files(&own).expect("open files");
+    let before = descriptors();
+    for _ in 0..20 {
+        stage.census.open_files(&own).expect("open files");
+        drop(open_files(&own).expect("open files"));
+    }
+    assert_eq!(descriptors(), before);
+}
+
+/// What this process holds: programs, maps and links of BPF live as long as their descriptors.
+fn descriptors() -> usize {
+    fs::read_dir("/proc/self/fd").expect("proc").count()
+}
+
+#[test]
+fn host_without_rights_it_is_said_what_root_would_add() {
+    let test = "host_without_rights_it_is_said_what_root_would_add";
+    let Some(stage) = Stage::set(test) else { return };
+    drop(stage);
+    // Rights belong to the thread: what this one gives up, the others keep.
+    let said = std::thread::spawn(|| {
+        let none = rustix::thread::CapabilitySet::empty();
+        let sets =
+            rustix::thread::CapabilitySets { effective: none, permitted: none, inheritable: none };
+        rustix::thread::set_capabilities(None, sets).expect("fewer rights");
+        open_files(&OpenFileFilter::default())
+    })
+    .join()
+    .expect("a thread");
+    match said {
+        Err(error @ ObserveError::NotPermitted { .. }) => {
+            assert!(error.to_string().contains("root would see every open file"), "{error}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
