@@ -15,6 +15,7 @@ mod error;
 mod reader;
 mod sample;
 mod source;
+mod timeline;
 mod trial;
 mod watch;
 
@@ -26,4 +27,5 @@ pub use disturbance::Disturbance;
 pub use error::BenchError;
 pub use sample::{ClassSample, CpuTime, ReaderSample, Sample};
 pub use stats::LatencyHistogram;
+pub use timeline::{DeviceMoment, Timeline};
 pub use trial::{CacheStart, TrialOptions, run_trial};

@@ -11,6 +11,7 @@ use units::{Bytes, Nanos};
 use workload::{AccessClass, Accesses};
 
 use crate::source::Source;
+use crate::timeline::Pace;
 use crate::{BenchError, ClassSample, CpuTime, ReaderSample};
 
 /// A rest longer than this is taken in pieces, so that the end of the trial is noticed.
@@ -144,6 +145,8 @@ pub(crate) struct Tally {
     pub(crate) cpu: CpuTime,
     /// The file and the end of the last request.
     pub(crate) reached: Option<(u32, Bytes)>,
+    /// How far it was when.
+    pub(crate) pace: Pace,
     /// What the kernel accounts to the thread; `None` where it does not account.
     pub(crate) device_bytes: Option<Bytes>,
 }
@@ -161,7 +164,7 @@ impl Reader {
     }
 
     fn work(mut self) -> Result<Tally, BenchError> {
-        let mut tally = Tally::default();
+        let mut tally = Tally { pace: Pace::new(self.duration), ..Tally::default() };
         let mut memory = vec![1; self.block.get() as usize + BUFFER_ALIGNMENT];
         let aligned = memory.as_ptr().align_offset(BUFFER_ALIGNMENT).min(BUFFER_ALIGNMENT);
         let buffer = &mut memory[aligned..];
@@ -201,6 +204,7 @@ impl Reader {
             let place = &mut buffer[..access.length.get() as usize];
             sources[access.file as usize].read(access.offset, place)?;
             let now = realtime::now();
+            tally.pace.pass(now.saturating_sub(start), || done(&tally.stream, &tally.random));
             let class = if random { &mut tally.random } else { &mut tally.stream };
             class.latency.record(now.saturating_sub(before));
             class.useful += access.length;
@@ -215,9 +219,8 @@ impl Reader {
                 before = self.rest(now);
             }
         }
-        let (stream, random) = (&tally.stream, &tally.random);
-        tally.sample.requests = stream.latency.count() + random.latency.count();
-        tally.sample.useful = stream.useful + random.useful;
+        (tally.sample.useful, tally.sample.requests) = done(&tally.stream, &tally.random);
+        tally.pace.finish(tally.sample.useful, tally.sample.requests);
         Ok(())
     }
 
@@ -231,6 +234,11 @@ impl Reader {
         }
         now
     }
+}
+
+/// Data got and requests completed.
+fn done(stream: &ClassSample, random: &ClassSample) -> (Bytes, u64) {
+    (stream.useful + random.useful, stream.latency.count() + random.latency.count())
 }
 
 fn cpu_between(before: ThreadCpu, after: ThreadCpu) -> CpuTime {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use units::{Bytes, BytesPerSecond, Nanos};
 
-use crate::{ColdProof, DeviceDelta, Disturbance, LatencyHistogram};
+use crate::{ColdProof, DeviceDelta, Disturbance, LatencyHistogram, Timeline};
 
 /// What one reader did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,6 +74,9 @@ pub struct Sample {
     pub settled: Nanos,
     /// What was in the page cache at the start.
     pub cold: ColdProof,
+    /// What happened when.
+    #[serde(default, skip_serializing_if = "Timeline::is_empty")]
+    pub timeline: Timeline,
     /// What speaks against this sample; empty for a clean one.
     pub disturbances: Vec<Disturbance>,
 }
@@ -196,6 +199,7 @@ mod tests {
                 evictions: 1,
                 dropped_caches: false,
             },
+            timeline: Timeline::default(),
             disturbances: vec![Disturbance::CacheDropped { times: 2 }],
         }
     }

@@ -14,9 +14,11 @@ use workload::{Pattern, Sharing, Workload};
 use crate::dataset::DataFile;
 use crate::reader::{Course, Reader, Tally};
 use crate::source::Source;
+use crate::timeline::{SLOTS, slot_of};
 use crate::watch::{self, Watch};
 use crate::{
-    BenchError, Cancel, ClassSample, ColdProof, CpuTime, Dataset, Disturbance, Sample, cold,
+    BenchError, Cancel, ClassSample, ColdProof, CpuTime, Dataset, Disturbance, Sample, Timeline,
+    cold,
 };
 
 /// What is in the page cache when the readers start.
@@ -113,7 +115,9 @@ pub fn run_trial(
         course.end(start, false);
     }
     let watch = watch?;
-    let tallies = accompany(threads, &course, start, options)
+    let mut moments = Vec::with_capacity(SLOTS as usize);
+    let mut look = || moments.extend(watch.moment(root, storage));
+    let tallies = accompany(threads, &course, start, options, &mut look)
         .map_err(|problem| explain(problem, root, storage))?;
     let limit = options.drain_limit.scaled(options.dilation);
     let undrained = watch::drain(root, storage, limit, &options.cancel)?;
@@ -126,6 +130,7 @@ pub fn run_trial(
     sample.elapsed = end.saturating_sub(start);
     sample.exhausted = exhausted;
     sample.device = observed.device;
+    sample.timeline.device = moments;
     if options.start == CacheStart::Cold {
         let data = files.iter().map(|file| file.length).sum();
         if cold.resident > dataset.tolerated_resident(data) {
@@ -260,17 +265,24 @@ fn accompany(
     course: &Course,
     start: Nanos,
     options: &TrialOptions,
+    look: &mut dyn FnMut(),
 ) -> Result<Vec<Tally>, BenchError> {
     let readers = threads.len();
     let deadline = start.get().saturating_add(options.duration.scaled(options.dilation).get());
     let patience = options.drain_limit.scaled(options.dilation);
     let mut interrupted = None;
+    let slot = slot_of(options.duration.scaled(options.dilation));
+    let mut next = start + slot;
     loop {
         let finished = course.wait(readers, LOOK);
         if finished >= readers {
             break;
         }
         let now = realtime::now();
+        if now >= next && course.ending().is_none() {
+            look();
+            next = now + slot;
+        }
         if now.get() >= deadline {
             course.end(now, false);
         }
@@ -333,9 +345,11 @@ fn collect(
         ahead: Bytes::ZERO,
         settled: Nanos::ZERO,
         cold,
+        timeline: Timeline::over(options.duration.scaled(options.dilation)),
         disturbances: Vec::new(),
     };
     for tally in tallies {
+        sample.timeline.add(&tally.pace);
         sample.readers.push(tally.sample);
         sample.stream.add(&tally.stream);
         sample.random.add(&tally.random);

@@ -6,7 +6,7 @@ use host::{BlockStat, DevNo, Pressure, Root, Storage, VmStat, block_stat, device
 use sys::realtime;
 use units::{Bytes, Nanos};
 
-use crate::{BenchError, Cancel, DeviceDelta, Disturbance};
+use crate::{BenchError, Cancel, DeviceDelta, DeviceMoment, Disturbance};
 
 /// Foreign traffic is no disturbance up to this share of our own…
 const FOREIGN_SHARE: f64 = 0.02;
@@ -43,6 +43,19 @@ impl Watch {
         // Last, next to the readers' start.
         let stat = stat_of(root, storage)?;
         Ok(Self { at: realtime::now(), stat, memory, pressure })
+    }
+
+    /// How far the device is since the start; `None` where none counts. A device that is gone says
+    /// so when the trial ends.
+    pub(crate) fn moment(&self, root: &Root, storage: &Storage) -> Option<DeviceMoment> {
+        let delta = stat_of(root, storage).ok()?? - self.stat?;
+        Some(DeviceMoment {
+            at: realtime::now().saturating_sub(self.at),
+            requests: delta.reads,
+            bytes: delta.read_bytes,
+            queue_time: delta.queue_time,
+            in_flight: delta.in_flight,
+        })
     }
 
     /// Reads the counters again; `own_bytes` is what the readers are accounted for.

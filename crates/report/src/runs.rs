@@ -118,6 +118,7 @@ fn command(command: Command) -> &'static str {
     match command {
         Command::Sweep => "sweep",
         Command::Tune => "tune",
+        Command::Import => "import",
     }
 }
 

@@ -27,6 +27,10 @@ pub struct Counters {
     pub flushes: u64,
     /// Bytes that the reads asked for.
     pub read_bytes: Bytes,
+    /// How many reads were of which size: up to 4 KiB, up to 8 KiB, and so on in powers of two;
+    /// the last has all larger ones.
+    #[serde(default)]
+    pub read_sizes: [u64; READ_SIZES],
     /// Bytes that the writes brought.
     pub written_bytes: Bytes,
     /// Requests that the model has now.
@@ -57,6 +61,16 @@ pub struct Counters {
     pub timing: bool,
 }
 
+/// Classes of sizes that reads are counted in: the last but one is up to 32 MiB, far beyond what
+/// FUSE sends at once.
+pub(crate) const READ_SIZES: usize = 15;
+
+/// The class of a read of this size.
+pub(crate) fn size_class(length: Bytes) -> usize {
+    let pages = length.get().div_ceil(4096).max(1);
+    (pages.next_power_of_two().ilog2() as usize).min(READ_SIZES - 1)
+}
+
 /// The share of the service time that lateness may take before it spoils a measurement.
 pub(crate) const LATENESS_SHARE: f64 = 0.04;
 
@@ -85,5 +99,17 @@ impl Counters {
     pub fn is_spoiled(&self) -> bool {
         let allowed = self.service_p50.scaled(LATENESS_SHARE).max(LATENESS_FLOOR);
         self.timed > 0 && self.lateness.p99 > allowed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_fall_into_powers_of_two() {
+        for (kib, class) in [(0, 0), (4, 0), (5, 1), (8, 1), (128, 5), (132, 6), (1 << 30, 14)] {
+            assert_eq!(size_class(Bytes::from_kib(kib)), class, "{kib} KiB");
+        }
     }
 }

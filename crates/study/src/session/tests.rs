@@ -73,6 +73,7 @@ fn sample(request: &TrialRequest<'_>, disturbances: Vec<Disturbance>) -> Sample 
             evictions: 1,
             dropped_caches: false,
         },
+        timeline: bench::Timeline::default(),
         disturbances,
     }
 }

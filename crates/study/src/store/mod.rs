@@ -40,6 +40,8 @@ pub enum Command {
     Sweep,
     /// What it chose itself.
     Tune,
+    /// Nothing: its figures were measured by somebody else.
+    Import,
 }
 
 /// How far a run is.
@@ -156,8 +158,9 @@ impl Store {
         for (name, value) in [("journal_mode", "WAL"), ("synchronous", "FULL")] {
             connection.pragma_update(None, name, value).map_err(sqlite(&self.path))?;
         }
-        connection.pragma_update(None, "foreign_keys", true).map_err(sqlite(&self.path))?;
-        schema::migrate(&mut self.connection, &self.path)
+        schema::migrate(&mut self.connection, &self.path)?;
+        // Last: a step may make a table anew, and what refers to it must outlive that.
+        self.connection.pragma_update(None, "foreign_keys", true).map_err(sqlite(&self.path))
     }
 
     /// The file.
@@ -173,7 +176,17 @@ impl Store {
 
     /// One run with all its trials.
     pub fn load(&self, run: RunId) -> Result<Run, StoreError> {
-        rows::load(&self.connection, &self.path, run)
+        self.load_with(run, |_, _| {})
+    }
+
+    /// One run with all its trials; `look` sees the full record of each as it is read, with its
+    /// histograms and counters. Imported trials have none.
+    pub fn load_with(
+        &self,
+        run: RunId,
+        mut look: impl FnMut(&Trial, &Record),
+    ) -> Result<Run, StoreError> {
+        rows::load(&self.connection, &self.path, run, &mut look)
     }
 
     /// Deletes a run with all its trials, unless a process is at work on it.

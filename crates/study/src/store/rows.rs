@@ -1,15 +1,16 @@
 //! Between rows and types.
 
+use std::cell::RefCell;
 use std::path::Path;
 
 use rusqlite::{Connection, Params, Row, params};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use units::Kib;
 
 use super::{Claim, NewRun, Run, RunId, RunStatus, RunSummary, StoreError, sqlite};
 use crate::engine::unix_seconds;
-use crate::trial::{Record, Trial};
+use crate::trial::{Figures, Record, Trial};
 
 /// The columns that [`summary`] reads.
 pub(super) const SUMMARY: &str = "SELECT run.id, created_unix_s, command, target, status, error, \
@@ -83,7 +84,15 @@ pub(super) fn summary(row: &Row<'_>, path: &Path) -> Result<RunSummary, StoreErr
     })
 }
 
-pub(super) fn load(connection: &Connection, path: &Path, run: RunId) -> Result<Run, StoreError> {
+/// What looks at each trial's full record as it is read; imported ones have none.
+pub(super) type Look<'a> = dyn FnMut(&Trial, &Record) + 'a;
+
+pub(super) fn load(
+    connection: &Connection,
+    path: &Path,
+    run: RunId,
+    look: &mut Look<'_>,
+) -> Result<Run, StoreError> {
     let say = sqlite(path);
     let doubt = Doubt { path, run };
     let sql = format!("{SUMMARY} WHERE run.id = ?1");
@@ -119,18 +128,31 @@ pub(super) fn load(connection: &Connection, path: &Path, run: RunId) -> Result<R
         machine: doubt.read("machine", &machine)?,
         device_before: doubt.read("device_before", &before)?,
         device_after: doubt.read("device_after", &after)?,
-        trials: trials(connection, &doubt)?,
+        trials: trials(connection, &doubt, look)?,
     })
 }
 
-fn trials(connection: &Connection, doubt: &Doubt<'_>) -> Result<Vec<Trial>, StoreError> {
+/// What the record of a trial may be.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Stored {
+    Measured(Box<Record>),
+    Imported { imported: Figures },
+}
+
+fn trials(
+    connection: &Connection,
+    doubt: &Doubt<'_>,
+    look: &mut Look<'_>,
+) -> Result<Vec<Trial>, StoreError> {
     let say = sqlite(doubt.path);
     let sql = "SELECT number, block, workload, settings, started_unix_s, status, disturbances, \
                record FROM trial WHERE run = ?1 ORDER BY number";
+    let look = RefCell::new(look);
     each(connection, doubt.path, sql, params![doubt.run.0], |row| {
         let text = |column: usize| row.get::<_, String>(column).map_err(&say);
-        let record: Record = doubt.read("record", &text(7)?)?;
-        Ok(Trial {
+        let stored: Stored = doubt.read("record", &text(7)?)?;
+        let trial = Trial {
             order: row.get(0).map_err(&say)?,
             block: row.get(1).map_err(&say)?,
             workload: text(2)?,
@@ -138,8 +160,15 @@ fn trials(connection: &Connection, doubt: &Doubt<'_>) -> Result<Vec<Trial>, Stor
             started_unix_s: row.get(4).map_err(&say)?,
             status: doubt.read("status", &format!("\"{}\"", text(5)?))?,
             disturbances: doubt.read("disturbances", &text(6)?)?,
-            figures: record.figures(),
-        })
+            figures: match &stored {
+                Stored::Measured(record) => record.figures(),
+                Stored::Imported { imported } => imported.clone(),
+            },
+        };
+        if let Stored::Measured(record) = &stored {
+            (look.borrow_mut())(&trial, record);
+        }
+        Ok(trial)
     })
 }
 

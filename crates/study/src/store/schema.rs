@@ -9,7 +9,8 @@ use rusqlite::Connection;
 
 use super::{StoreError, sqlite};
 
-const MIGRATIONS: &[&str] = &["
+const MIGRATIONS: &[&str] = &[
+    "
     CREATE TABLE run (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
         created_unix_s REAL NOT NULL,
@@ -42,7 +43,42 @@ const MIGRATIONS: &[&str] = &["
         record TEXT NOT NULL CHECK (json_valid(record)),
         PRIMARY KEY (run, number)
     ) STRICT, WITHOUT ROWID;
-"];
+",
+    "
+    -- Verbs come and go: which there are is the program's business, so the check of the command
+    -- goes. SQLite makes a table anew for that.
+    CREATE TABLE run_anew (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        created_unix_s REAL NOT NULL,
+        command TEXT NOT NULL,
+        target TEXT NOT NULL,
+        plan TEXT NOT NULL CHECK (json_valid(plan)),
+        seed INTEGER NOT NULL, -- the bits of an unsigned number
+        grid_kib TEXT NOT NULL CHECK (json_valid(grid_kib)),
+        found_kib INTEGER,
+        workloads TEXT NOT NULL CHECK (json_valid(workloads)),
+        identity TEXT NOT NULL CHECK (json_valid(identity)),
+        dilation REAL NOT NULL,
+        version TEXT NOT NULL,
+        machine TEXT NOT NULL CHECK (json_valid(machine)),
+        device_before TEXT NOT NULL CHECK (json_valid(device_before)),
+        device_after TEXT CHECK (json_valid(device_after)),
+        status TEXT NOT NULL CHECK (status IN ('running', 'interrupted', 'complete', 'failed')),
+        error TEXT
+    ) STRICT;
+    INSERT INTO run_anew (id, created_unix_s, command, target, plan, seed, grid_kib, found_kib,
+        workloads, identity, dilation, version, machine, device_before, device_after, status, error)
+        SELECT id, created_unix_s, command, target, plan, seed, grid_kib, found_kib, workloads,
+        identity, dilation, version, machine, device_before, device_after, status, error FROM run;
+    -- The number of a deleted run is not given to another.
+    DELETE FROM sqlite_sequence WHERE name = 'run_anew';
+    INSERT INTO sqlite_sequence (name, seq)
+        SELECT 'run_anew', seq FROM sqlite_sequence WHERE name = 'run';
+    DROP TABLE run;
+    ALTER TABLE run_anew RENAME TO run;
+    CREATE INDEX run_by_plan ON run (plan, command);
+",
+];
 
 /// Brings the file to the latest schema; all of it or nothing.
 pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
@@ -67,6 +103,8 @@ fn migrate_by(steps: &[&str], connection: &mut Connection, path: &Path) -> Resul
     if version(steps, connection, path)? == steps.len() {
         return Ok(());
     }
+    // A table that is made anew is dropped, and must not take what refers to it along.
+    connection.pragma_update(None, "foreign_keys", false).map_err(sqlite(path))?;
     // Immediate: of two that open a new file at once, the second waits and finds it done.
     let transaction = connection
         .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
@@ -116,6 +154,34 @@ mod tests {
             Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
         });
         assert_eq!(row.unwrap(), (7, 1));
+    }
+
+    #[test]
+    fn runs_of_the_first_schema_keep_their_trials_and_their_numbers() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        connection.pragma_update(None, "foreign_keys", true).unwrap();
+        migrate_by(&MIGRATIONS[..1], &mut connection, Path::new(PATH)).unwrap();
+        let insert = "INSERT INTO run (created_unix_s, command, target, plan, seed, grid_kib, \
+                      workloads, identity, dilation, version, machine, device_before, status) \
+                      VALUES (0, 'sweep', '/', '{}', 1, '[]', '[]', '{}', 1, '0', '{}', '{}', \
+                      'complete')";
+        connection.execute_batch(&format!("{insert}; {insert}; {insert};")).unwrap();
+        connection
+            .execute_batch(
+                "DELETE FROM run WHERE id = 3;
+                 INSERT INTO trial VALUES (2, 0, 0, 'seq-1', '{}', 0, 'clean', '[]', '{}');",
+            )
+            .unwrap();
+        migrate(&mut connection, Path::new(PATH)).unwrap();
+        let trials = connection.query_row("SELECT count(*) FROM trial", [], |row| row.get(0));
+        assert_eq!(trials, Ok(1i64));
+        connection.pragma_update(None, "foreign_keys", true).unwrap();
+        connection.execute_batch(&insert.replace("sweep", "import")).unwrap();
+        let last = connection.query_row("SELECT max(id) FROM run", [], |row| row.get(0));
+        assert_eq!(last, Ok(4i64), "the number of the deleted run is not used again");
+        connection.execute_batch("DELETE FROM run WHERE id = 2").unwrap();
+        let trials = connection.query_row("SELECT count(*) FROM trial", [], |row| row.get(0));
+        assert_eq!(trials, Ok(0i64), "trials still go with their run");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use model::RequestKind;
 use units::{Bytes, Nanos};
 
 use super::histogram::Histogram;
-use crate::counters::{Counters, LATENESS_FLOOR, LATENESS_SHARE, Lateness};
+use crate::counters::{Counters, LATENESS_FLOOR, LATENESS_SHARE, Lateness, READ_SIZES, size_class};
 
 /// Counters that the threads of the server add to without a lock.
 #[derive(Debug)]
@@ -16,6 +16,7 @@ pub(crate) struct Tally {
     writes: AtomicU64,
     flushes: AtomicU64,
     read_bytes: AtomicU64,
+    read_sizes: [AtomicU64; READ_SIZES],
     written_bytes: AtomicU64,
     timed: AtomicU64,
     spoiled: AtomicU64,
@@ -33,6 +34,7 @@ impl Tally {
             writes: zero(),
             flushes: zero(),
             read_bytes: zero(),
+            read_sizes: Default::default(),
             written_bytes: zero(),
             timed: zero(),
             spoiled: zero(),
@@ -50,6 +52,9 @@ impl Tally {
             RequestKind::Flush => (&self.flushes, None),
         };
         requests.fetch_add(1, Ordering::Relaxed);
+        if kind == RequestKind::Read {
+            self.read_sizes[size_class(length)].fetch_add(1, Ordering::Relaxed);
+        }
         if let Some(bytes) = bytes {
             bytes.fetch_add(length.get(), Ordering::Relaxed);
         }
@@ -89,6 +94,7 @@ impl Tally {
         ] {
             counter.store(0, Ordering::Relaxed);
         }
+        self.read_sizes.iter().for_each(|counter| counter.store(0, Ordering::Relaxed));
         self.lateness.clear();
         self.service.clear();
         self.since.store(sys::realtime::now().get(), Ordering::Relaxed);
@@ -102,6 +108,7 @@ impl Tally {
         counters.writes = get(&self.writes);
         counters.flushes = get(&self.flushes);
         counters.read_bytes = Bytes::new(get(&self.read_bytes));
+        counters.read_sizes = self.read_sizes.each_ref().map(get);
         counters.written_bytes = Bytes::new(get(&self.written_bytes));
         counters.timed = get(&self.timed);
         counters.spoiled = get(&self.spoiled);

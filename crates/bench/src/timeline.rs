@@ -1,0 +1,159 @@
+//! What happened when within a trial, in slots of equal length.
+//!
+//! A mean hides a reader that stands still for half of the trial and a queue that fills up only at
+//! the end. So each reader notes how far it was at the end of each slot, at the price of one
+//! comparison a request, and the device's counters are read as often.
+
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Nanos};
+
+/// Slots in a trial that lasts its full time.
+pub(crate) const SLOTS: u64 = 50;
+
+/// How far the device was at some time after the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceMoment {
+    /// Wall time since the start of the readers.
+    pub at: Nanos,
+    /// Read requests completed since then.
+    pub requests: u64,
+    /// Data read since then.
+    pub bytes: Bytes,
+    /// Requests under way, summed over the time since then.
+    pub queue_time: Nanos,
+    /// Requests under way at this moment.
+    pub in_flight: u64,
+}
+
+/// A trial in slots of equal length.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timeline {
+    /// Wall time of a slot; nothing if there is no time line.
+    pub slot: Nanos,
+    /// Data that all readers had got at the end of each slot.
+    pub useful: Vec<Bytes>,
+    /// Requests that all readers had completed at the end of each slot.
+    pub requests: Vec<u64>,
+    /// The device about once a slot; none where no device counts.
+    pub device: Vec<DeviceMoment>,
+}
+
+impl Timeline {
+    /// Whether there is nothing in it, as in records of earlier versions.
+    pub fn is_empty(&self) -> bool {
+        self.useful.is_empty() && self.device.is_empty()
+    }
+
+    /// A time line without readers yet, of a trial that is to last this long.
+    pub(crate) fn over(duration: Nanos) -> Self {
+        Self { slot: slot_of(duration), ..Self::default() }
+    }
+
+    /// Adds a reader, which stays where it was when it had come to its end.
+    pub(crate) fn add(&mut self, pace: &Pace) {
+        let before = self.useful.len();
+        if before < pace.useful.len() {
+            let last = |values: &[u64]| values.last().copied().unwrap_or(0);
+            let (useful, requests) = (self.useful.last().copied(), last(&self.requests));
+            self.useful.resize(pace.useful.len(), useful.unwrap_or_default());
+            self.requests.resize(pace.useful.len(), requests);
+        }
+        for slot in 0..self.useful.len() {
+            let at = slot.min(pace.useful.len().saturating_sub(1));
+            self.useful[slot] += pace.useful.get(at).copied().unwrap_or_default();
+            self.requests[slot] += pace.requests.get(at).copied().unwrap_or_default();
+        }
+    }
+}
+
+/// The length of a slot, never nothing.
+pub(crate) fn slot_of(duration: Nanos) -> Nanos {
+    Nanos::new((duration.get() / SLOTS).max(1))
+}
+
+/// How far one reader was at the end of each slot.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pace {
+    slot: Nanos,
+    next: Nanos,
+    useful: Vec<Bytes>,
+    requests: Vec<u64>,
+}
+
+impl Pace {
+    pub(crate) fn new(duration: Nanos) -> Self {
+        let slot = slot_of(duration);
+        let room = SLOTS as usize + 2;
+        let (useful, requests) = (Vec::with_capacity(room), Vec::with_capacity(room));
+        Self { slot, next: slot, useful, requests }
+    }
+
+    /// Notes what had been done before this moment, if a slot has ended since the last one. A
+    /// request that takes longer than a slot leaves the slots in between as they were.
+    #[inline]
+    pub(crate) fn pass(&mut self, elapsed: Nanos, useful: impl FnOnce() -> (Bytes, u64)) {
+        if elapsed >= self.next {
+            self.note(elapsed, useful());
+        }
+    }
+
+    fn note(&mut self, elapsed: Nanos, (useful, requests): (Bytes, u64)) {
+        while self.next <= elapsed && self.useful.len() < 2 * SLOTS as usize {
+            self.useful.push(useful);
+            self.requests.push(requests);
+            self.next += self.slot;
+        }
+    }
+
+    /// Notes what had been done at the end.
+    pub(crate) fn finish(&mut self, useful: Bytes, requests: u64) {
+        self.useful.push(useful);
+        self.requests.push(requests);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn millis(n: u64) -> Nanos {
+        Nanos::from_millis(n)
+    }
+
+    fn pace(ends: &[(u64, u64)], total: u64) -> Pace {
+        let mut pace = Pace::new(millis(1000));
+        for (at, kib) in ends {
+            pace.pass(millis(*at), || (Bytes::from_kib(*kib), *kib));
+        }
+        pace.finish(Bytes::from_kib(total), total);
+        pace
+    }
+
+    #[test]
+    fn a_long_request_leaves_its_slots_as_they_were() {
+        let pace = pace(&[(10, 1), (25, 2), (70, 3)], 4);
+        let kib: Vec<u64> = pace.useful.iter().map(|b| b.to_kib_floor().get()).collect();
+        assert_eq!(kib, [2, 3, 3, 4]);
+        assert_eq!(pace.requests, [2, 3, 3, 4]);
+    }
+
+    #[test]
+    fn readers_add_up_and_one_that_ended_stays() {
+        let mut timeline = Timeline::over(millis(1000));
+        timeline.add(&pace(&[(25, 2)], 5));
+        timeline.add(&pace(&[(25, 1), (45, 7), (65, 9)], 11));
+        assert_eq!(timeline.slot, millis(20));
+        assert_eq!(timeline.requests, [3, 12, 14, 16]);
+        timeline.add(&pace(&[], 1));
+        assert_eq!(timeline.requests, [4, 13, 15, 17]);
+        timeline.add(&Pace::default());
+        assert_eq!(timeline.requests, [4, 13, 15, 17]);
+    }
+
+    #[test]
+    fn however_long_it_takes_the_line_stays_short() {
+        let mut pace = Pace::new(Nanos::new(1));
+        pace.pass(Nanos::MAX, || (Bytes::ZERO, 0));
+        assert!(pace.useful.len() <= 2 * SLOTS as usize);
+    }
+}
