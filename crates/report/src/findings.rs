@@ -1,6 +1,6 @@
 //! A run and what it shows, as every format needs them.
 
-use study::{Analysis, Cell, PlannedWorkload, Run};
+use study::{Analysis, Cell, Difference, PlannedWorkload, Run};
 use units::Kib;
 
 /// A run and what was worked out from it.
@@ -34,6 +34,25 @@ impl<'a> Findings<'a> {
     pub(crate) fn cell(&self, setting: Kib, workload: &str) -> Option<&'a Cell> {
         let cells = &self.analysis.cells;
         cells.iter().find(|c| c.settings.read_ahead == setting && c.workload == workload)
+    }
+
+    /// The setting that the device has, where the recommended one is not measurably better. A
+    /// smaller one that is surely as good is worth having, though: it saves memory.
+    pub(crate) fn to_keep(&self) -> Option<Kib> {
+        let verdict = &self.analysis.verdict;
+        if verdict.full_kib.is_some() && verdict.full_kib == self.run.found {
+            return self.run.found;
+        }
+        let gain = verdict.gain.as_ref().filter(|gain| gain.over_found)?;
+        let found = gain.over_kib;
+        let keep = match gain.difference {
+            Difference::Better => false,
+            Difference::NoMeasurableDifference => verdict.full_kib >= Some(found),
+            // Of what was tried but once nothing is known.
+            Difference::Inconclusive => gain.ratio.is_bounded(),
+            Difference::Worse => true,
+        };
+        keep.then_some(found)
     }
 
     /// What this setting is to the reader of a table: `now`, `conservative`, `full`.

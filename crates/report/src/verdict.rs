@@ -92,10 +92,17 @@ fn headline(findings: &Findings<'_>, clean: Clean) -> String {
             "Keep read-ahead at {}: for {goals}, none of {range} is measurably better.",
             setting(full)
         ),
-        (VerdictKind::Better, Some(full)) => {
-            let gain = verdict.gain.as_ref().and_then(gain_words).unwrap_or_default();
-            format!("Set read-ahead to {} for {goals}{gain}.", setting(full))
-        }
+        (VerdictKind::Better, Some(full)) => match findings.to_keep() {
+            Some(found) => format!(
+                "Keep read-ahead at {}: for {goals}, none of {range} is measurably better.{}",
+                setting(found),
+                verdict.gain.as_ref().and_then(|gain| runner_up(full, gain)).unwrap_or_default()
+            ),
+            None => {
+                let gain = verdict.gain.as_ref().and_then(gain_words).unwrap_or_default();
+                format!("Set read-ahead to {} for {goals}{gain}.", setting(full))
+            }
+        },
     }
 }
 
@@ -123,6 +130,12 @@ fn gain_words(gain: &Gain) -> Option<String> {
         .map(|interval| format!(" (95 % sure of {interval})"))
         .unwrap_or_else(|| " (measured once, so nobody knows how sure that is)".to_owned());
     Some(format!(": {much}{sure} compared with {than} {over}"))
+}
+
+/// What was measured of the setting that comes nearest to being better than the present one.
+fn runner_up(full: Kib, gain: &Gain) -> Option<String> {
+    let (much, interval) = (ratio(gain.ratio.median)?, ratio_interval(&gain.ratio)?);
+    Some(format!(" {full} got {much} (95 % sure of {interval})."))
 }
 
 /// The smaller setting that has most of the gain.
@@ -188,7 +201,7 @@ fn price(price: &Price, clean: Clean) -> Option<String> {
 
 /// What to type to have the setting now. A virtual disk is gone by then.
 fn how_to_apply(findings: &Findings<'_>) -> Vec<Line> {
-    let full = findings.analysis.verdict.full_kib.filter(|full| Some(*full) != findings.run.found);
+    let full = findings.analysis.verdict.full_kib.filter(|_| findings.to_keep().is_none());
     let (Some(full), Target::Path(_)) = (full, &findings.run.plan.target) else {
         return Vec::new();
     };

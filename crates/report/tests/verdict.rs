@@ -5,7 +5,7 @@ mod sample;
 
 use foreread_report::{Line, verdict};
 use sample::{Sample, sample};
-use study::{Difference, RunStatus, Target, VerdictKind};
+use study::{Difference, Estimate, RunStatus, Target, VerdictKind};
 use units::Kib;
 
 fn said(sample: &Sample) -> String {
@@ -70,11 +70,29 @@ fn no_difference_recommends_nothing() {
 }
 
 #[test]
-fn as_good_as_now_claims_no_gain() {
+fn a_larger_setting_that_is_not_measurably_better_is_not_recommended() {
+    for (difference, low, high) in
+        [(Difference::NoMeasurableDifference, 0.99, 1.03), (Difference::Inconclusive, 0.92, 1.14)]
+    {
+        let mut sample = sample();
+        let gain = sample.analysis.verdict.gain.as_mut().unwrap();
+        gain.difference = difference;
+        gain.ratio = Estimate { median: 1.02, low, high };
+        let text = said(&sample);
+        assert_says(&text, &["Keep read-ahead at 128 KiB", "none of", "8192 KiB got 2 % more"]);
+        assert!(!text.contains("Set read-ahead") && !text.contains("echo "), "{text}");
+    }
+}
+
+#[test]
+fn a_smaller_setting_that_is_as_good_saves_memory() {
     let mut sample = sample();
+    sample.run.found = Some(Kib::new(65536));
     let gain = sample.analysis.verdict.gain.as_mut().unwrap();
+    gain.over_kib = Kib::new(65536);
     gain.difference = Difference::NoMeasurableDifference;
-    assert_says(&said(&sample), &["which is as good as the present 128 KiB"]);
+    let text = said(&sample);
+    assert_says(&text, &["Set read-ahead to 8192 KiB", "as good as the present 65536 KiB"]);
 }
 
 #[test]

@@ -240,7 +240,8 @@ impl Tuner {
         let full = view.measured_from(view.full());
         let conservative = view.measured_from(view.conservative());
         let mut named: Vec<Settings> =
-            [best, full, conservative, self.found].into_iter().flatten().collect();
+            // In the order of what the verdict would miss most.
+            [best, self.found, full, conservative].into_iter().flatten().collect();
         let mut seen = Vec::new();
         named.retain(|settings| {
             !seen.contains(settings) && {
