@@ -7,7 +7,7 @@
 //! prints one line of JSON:
 //!
 //! - `zero_requests_s`: 4 KiB direct reads a second from a device without latency, 64 readers;
-//! - `overhead_us`: median time of one such read alone, a millisecond's rest before each;
+//! - `overhead_us`: median time of one such read alone, one after another;
 //! - `error_1_ms_percent`, …: how far the median time of a read is from the model's, after
 //!   subtracting what reads from the same disk take, in turns with these, while its timing is off;
 //! - `lateness_p99_us` and `lateness_p50_us`: how late the server handed completions to the
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let zero = disk(None)?;
     let requests = throughput(zero.device(), 64, Duration::from_secs(4))?;
-    let overhead = median(alone(zero.device(), 1000, Duration::from_millis(1))?);
+    let overhead = median(alone(zero.device(), 1000)?);
     zero.remove()?;
     let mut line = format!(
         "{{\"zero_requests_s\": {requests:.0}, \"overhead_us\": {:.1}",
@@ -96,33 +96,27 @@ fn throughput(device: &Path, readers: u64, span: Duration) -> Result<f64, Box<dy
 }
 
 /// How far a read's time is from the model's, as a share of that. Timed and untimed reads take
-/// turns, so that whatever else slows the machine slows both. A processor that has rested takes
-/// its time to wake (50 µs and more under a hypervisor). The machine rests once in a timed read:
-/// while the model takes its time. So it rests as long, once, before an untimed one.
+/// turns, so that whatever else slows the machine slows both.
 fn error(millis: u32, turns: u32) -> Result<f64, Box<dyn Error>> {
     let disk = disk(Some(millis))?;
-    let rest = Duration::from_millis(millis.into());
     let (mut untimed, mut timed) = (Vec::new(), Vec::new());
     for _ in 0..turns {
         disk.set_timing(false)?;
-        untimed.extend(alone(disk.device(), 30, rest)?);
+        untimed.extend(alone(disk.device(), 30)?);
         disk.set_timing(true)?;
-        timed.extend(alone(disk.device(), 30, Duration::ZERO)?);
+        timed.extend(alone(disk.device(), 30)?);
     }
     disk.remove()?;
     let model = f64::from(millis) * 1e-3;
     Ok((median(timed).as_secs_f64() - median(untimed).as_secs_f64() - model) / model)
 }
 
-/// Times of `count` reads, one after another with a rest before each.
-fn alone(device: &Path, count: usize, rest: Duration) -> Result<Vec<Duration>, Box<dyn Error>> {
+/// Times of `count` reads, one after another.
+fn alone(device: &Path, count: usize) -> Result<Vec<Duration>, Box<dyn Error>> {
     let file = open(device)?;
     let mut reader = Reader::new(&file, 1);
     let mut times = Vec::with_capacity(count);
     for _ in 0..count {
-        if !rest.is_zero() {
-            std::thread::sleep(rest);
-        }
         let start = Instant::now();
         reader.read()?;
         times.push(start.elapsed());

@@ -8,9 +8,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use units::Nanos;
 
 use crate::counters::Counters;
 use crate::error::VdiskError;
+use crate::head_start::HeadStart;
 use crate::layout::Home;
 
 /// A server that does not answer for so long hangs.
@@ -31,6 +33,17 @@ pub(crate) enum Question {
     Timing {
         /// Whether to keep them.
         on: bool,
+    },
+    /// Serve every request in this real time, whatever the model says; in the model's again if
+    /// there is none.
+    Probe {
+        /// How long each takes.
+        service: Option<Nanos>,
+    },
+    /// Hand the answers to lone requests over early.
+    HeadStart {
+        /// How early.
+        early: HeadStart,
     },
     /// Remove the disk.
     Shutdown,

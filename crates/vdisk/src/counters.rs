@@ -51,6 +51,10 @@ pub struct Counters {
     pub lateness: Lateness,
     /// The median time the model took for a request, dilated.
     pub service_p50: Nanos,
+    /// The lateness of all timed requests together.
+    pub late_total: Nanos,
+    /// The service times of all timed requests together, dilated.
+    pub service_total: Nanos,
     /// Timed requests whose lateness is more than 4 % of their service time.
     pub spoiled: u64,
     /// Writes refused because memory was short; the filesystem has seen errors if not zero.
@@ -75,7 +79,7 @@ pub(crate) fn size_class(length: Bytes) -> usize {
 pub(crate) const LATENESS_SHARE: f64 = 0.04;
 
 /// Lateness below this is no fault of the server's: handing over a megabyte takes as long.
-pub(crate) const LATENESS_FLOOR: Nanos = Nanos::from_micros(50);
+pub(crate) const LATENESS_FLOOR: Nanos = Nanos::from_micros(60);
 
 impl Counters {
     /// All requests.
@@ -94,11 +98,21 @@ impl Counters {
         if self.timed == 0 { 0.0 } else { self.seeks as f64 / self.timed as f64 }
     }
 
-    /// Whether the server was so late that measurements of this time are spoiled: its p99
-    /// lateness is more than 4 % of the median service time.
+    /// How much longer requests took than the model says, on average. With as many in flight all
+    /// the while this is how much longer the whole work took, whether all were a little late or
+    /// the machine stood still for a moment.
+    pub fn late_share(&self) -> f64 {
+        match self.service_total.get() {
+            0 => 0.0,
+            service => self.late_total.get() as f64 / service as f64,
+        }
+    }
+
+    /// Whether the server was so late that measurements of this time are spoiled: by more than
+    /// 4 % of the time that the model took, and by more than an answer needs on its way.
     pub fn is_spoiled(&self) -> bool {
-        let allowed = self.service_p50.scaled(LATENESS_SHARE).max(LATENESS_FLOOR);
-        self.timed > 0 && self.lateness.p99 > allowed
+        let mean = self.late_total.get().checked_div(self.timed).unwrap_or(0);
+        self.late_share() > LATENESS_SHARE && mean > LATENESS_FLOOR.get()
     }
 }
 

@@ -16,6 +16,7 @@ use crate::config::Config;
 use crate::control::{self, Question};
 use crate::counters::Counters;
 use crate::error::VdiskError;
+use crate::head_start;
 use crate::layout::{Home, Job, ServerFacts, read_json, write_json};
 use crate::loop_device;
 use crate::mkfs;
@@ -228,6 +229,10 @@ fn build(
         dies_with_creator: job.dies_with_creator,
     };
     write_json(&home.record(), &record)?;
+    match head_start::measure(home, &record.device) {
+        Ok(early) => tracing::debug!("answers to lone requests go out early: {early:?}"),
+        Err(error) => tracing::warn!("what waking takes was not measured: {error}"),
+    }
     control::tell(home, Question::Timing { on: true })?;
     control::tell(home, Question::Reset)?;
     Ok((record, devno))

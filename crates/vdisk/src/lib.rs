@@ -24,6 +24,7 @@ mod control;
 mod counters;
 mod disk;
 mod error;
+mod head_start;
 mod layout;
 mod loop_device;
 mod mkfs;

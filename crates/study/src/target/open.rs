@@ -6,7 +6,7 @@ use bench::{CacheStart, Cancel, Dataset, LayOutOptions, TrialOptions, run_trial}
 use host::{Machine, Storage, StorageKind, device_facts, resolve};
 use serde_json::{Value as Json, json};
 use tunables::{Outcome as UndoOutcome, Tenure, Tunable, Undone, Value};
-use units::{Bytes, BytesPerSecond, Kib, Nanos};
+use units::{Bytes, BytesPerSecond, Kib};
 use vdisk::{Config, Counters, Lateness, Lifetime, VirtualDisk};
 use workload::Workload;
 
@@ -234,20 +234,13 @@ impl Trials for LiveSite {
     }
 }
 
-/// Why the virtual disk's lateness spoils a trial, if it does: a median that shifts every service
-/// time, or a tail that holds a queue up now and then. The floors are what handing over a request
-/// takes on a machine that is busy with nothing else.
+/// Why the virtual disk's lateness spoils a trial, if it does.
 fn late(counters: &Counters) -> Option<String> {
-    const SHARE: f64 = 0.04;
-    const MEDIAN_FLOOR: Nanos = Nanos::from_micros(60);
-    const TAIL_FLOOR: Nanos = Nanos::from_micros(500);
-    let share = counters.service_p50.scaled(SHARE);
     let Lateness { p50, p99, .. } = counters.lateness;
-    let late = p50 > share.max(MEDIAN_FLOOR) || p99 > share.max(TAIL_FLOOR);
-    (late && counters.timed > 0).then(|| {
+    counters.is_spoiled().then(|| {
         format!(
-            "the virtual disk was late by {p50} (p99 {p99}) at a median service time of {}",
-            counters.service_p50
+            "the virtual disk took {:.0} % longer than its model (late by {p50}, p99 {p99})",
+            counters.late_share() * 100.0
         )
     })
 }

@@ -11,26 +11,23 @@ use model::{Completion, Device, Request, RequestKind};
 use sys::realtime::{Alarm, now};
 use units::{Bytes, Nanos};
 
+use super::margin::Margin;
 use super::queue::Queue;
 use super::tally::Tally;
 use super::waiting::Waiting;
 use crate::counters::Counters;
+use crate::head_start::HeadStart;
 
 /// More than the loop device and FUSE let in at once; beyond it a request allocates.
 const ROOM: usize = 1024;
-
-/// The timer wakes this much before a deadline and spins for the rest; what is learnt starts here.
-const MARGIN_START: Nanos = Nanos::from_micros(30);
-const MARGIN_MOST: Nanos = Nanos::from_micros(100);
-const MARGIN_LEAST: Nanos = Nanos::from_micros(3);
-/// Up by ten steps when a wake-up came later than the margin allows, down by one when it did not:
-/// this settles where ten of eleven come in time.
-const MARGIN_STEP: Nanos = Nanos::new(200);
 
 /// A longer sleep is taken in two steps, the first of which ends this share of it too early: on
 /// some virtual machines a sleep is up to a hundredth longer than asked.
 const LONG_SLEEP: Nanos = Nanos::from_micros(500);
 const EARLY_SHARE: u64 = 32;
+
+/// Whoever waits for longer than this finds his processor asleep when the answer comes.
+const REST: Nanos = Nanos::from_micros(300);
 
 /// What is asked of the disk.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +49,9 @@ pub(crate) struct Due<T> {
 /// The life of a timed request, in real time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
-    arrived: Nanos,
+    /// What the model takes for it.
+    service: Nanos,
+    /// When its answer is to be handed to the kernel.
     deadline: Nanos,
 }
 
@@ -66,7 +65,7 @@ pub(crate) struct Engine<T> {
     core: Mutex<Core<T>>,
     /// When the model next has something to do, for the spinning timer to see without the lock.
     due: AtomicU64,
-    margin: AtomicU64,
+    margin: Margin,
     alarm: Alarm,
     /// What the alarm was last set for.
     alarm_at: AtomicU64,
@@ -75,6 +74,14 @@ pub(crate) struct Engine<T> {
 
 struct Core<T> {
     device: Box<dyn Device>,
+    /// The disk's own device, while another is probed in its place.
+    aside: Option<Box<dyn Device>>,
+    /// The model's time up to which the device has come.
+    reached: Nanos,
+    /// When the last request came.
+    arrival: Nanos,
+    /// How early the answer to a lone request is handed over, for it to be there in time.
+    head_start: HeadStart,
     waiting: Waiting<Waits<T>>,
     done: Vec<Completion>,
     /// What the sleeping timer's alarm is set for; zero while it is awake.
@@ -107,13 +114,17 @@ impl<T> Engine<T> {
             core: Mutex::new(Core {
                 base: device.counters(),
                 device,
+                aside: None,
+                reached: Nanos::ZERO,
+                arrival: Nanos::ZERO,
+                head_start: HeadStart::default(),
                 waiting: Waiting::with_capacity(ROOM),
                 done: Vec::with_capacity(ROOM),
                 armed: Nanos::ZERO,
                 queue: Queue::default(),
             }),
             due: AtomicU64::new(u64::MAX),
-            margin: AtomicU64::new(MARGIN_START.get()),
+            margin: Margin::default(),
             alarm: Alarm::new()?,
             alarm_at: AtomicU64::new(0),
             tally: Tally::new(),
@@ -130,8 +141,10 @@ impl<T> Engine<T> {
         }
         let mut core = self.lock();
         let arrived = now();
-        let model_time = self.to_model(arrived);
         self.collect(&mut core, arrived, due);
+        // The device is ahead of the clock where it had a head start.
+        let model_time = self.to_model(arrived).max(core.reached);
+        core.arrival = arrived;
         let id = core.waiting.insert(Waits { token, arrived });
         let Ask { kind, offset, length } = ask;
         core.device.submit(model_time, Request { id, kind, offset, length });
@@ -152,10 +165,41 @@ impl<T> Engine<T> {
         }
     }
 
+    /// Hands answers to lone requests over early, to make up for the time that whoever waits for
+    /// one needs to wake.
+    pub(crate) fn set_head_start(&self, early: HeadStart) {
+        self.lock().head_start = early;
+    }
+
+    /// A device that takes this real time for every request, any number at once.
+    pub(crate) fn constant(&self, service: Nanos) -> Result<Box<dyn Device>, model::SpecError> {
+        let latency = service.as_millis_f64() / self.dilation;
+        let spec = format!(
+            "name = 'constant'\n[device]\nkind = 'volume'\ncapacity = '1024TiB'\n\
+             latency_ms = {latency:.9}\nlatency_spread = 0.0\nconcurrency = {ROOM}\n"
+        );
+        model::Spec::from_toml(&spec)?.build(0)
+    }
+
+    /// Serves from another device, to see how long this machine takes for what the device does not
+    /// do; `None` brings the disk's own back. Nobody uses the disk meanwhile.
+    pub(crate) fn probe(&self, device: Option<Box<dyn Device>>) {
+        let mut core = self.lock();
+        let own = match core.aside.take() {
+            Some(own) => {
+                core.device = own;
+                device
+            }
+            None => device,
+        };
+        if let Some(probed) = own {
+            core.aside = Some(std::mem::replace(&mut core.device, probed));
+        }
+    }
+
     /// To be called when an answer was handed to the kernel.
     pub(crate) fn answered(&self, times: Option<Times>) {
-        if let Some(Times { arrived, deadline }) = times {
-            let service = deadline.saturating_sub(arrived);
+        if let Some(Times { service, deadline }) = times {
             self.tally.answered(service, now().saturating_sub(deadline));
         }
     }
@@ -208,7 +252,7 @@ impl<T> Engine<T> {
 
     /// One step of the timer: whether anything was appended to `due`.
     fn wait_or_spin(&self, due: &mut Vec<Due<T>>) -> bool {
-        let margin = self.margin.load(Ordering::Relaxed);
+        let margin = self.margin.get();
         let wake = {
             let mut core = self.lock();
             let real = now();
@@ -216,7 +260,7 @@ impl<T> Engine<T> {
             let next = self.next_due(&core);
             self.due.store(next.get(), Ordering::Relaxed);
             core.armed = Nanos::ZERO;
-            let near = next.saturating_sub(real).get() <= margin;
+            let near = next.saturating_sub(real) <= margin;
             if !due.is_empty() || near || self.stopped.load(Ordering::Relaxed) {
                 None
             } else {
@@ -230,7 +274,7 @@ impl<T> Engine<T> {
         if wake.is_some() && self.alarm.wait().is_ok() {
             self.learn_margin(margin);
         }
-        self.spin(Nanos::new(margin));
+        self.spin(margin);
         false
     }
 
@@ -247,33 +291,33 @@ impl<T> Engine<T> {
     }
 
     /// Learns from a wake-up how long before a deadline to wake.
-    fn learn_margin(&self, margin: u64) {
+    fn learn_margin(&self, margin: Nanos) {
         let alarm = self.alarm_at.load(Ordering::Relaxed);
-        if self.due.load(Ordering::Relaxed).saturating_sub(alarm) > margin {
+        if self.due.load(Ordering::Relaxed).saturating_sub(alarm) > margin.get() {
             // Only the first step of a long sleep.
             return;
         }
-        let overslept = now().get().saturating_sub(alarm);
-        let step = MARGIN_STEP.get();
-        let margin = if overslept > margin { margin + 10 * step } else { margin - step };
-        let margin = margin.clamp(MARGIN_LEAST.get(), MARGIN_MOST.get());
-        self.margin.store(margin, Ordering::Relaxed);
+        self.margin.learn(now().saturating_sub(Nanos::new(alarm)));
     }
 
     /// Takes from the model what is done at real time `real`.
     fn collect(&self, core: &mut Core<T>, real: Nanos, due: &mut Vec<Due<T>>) {
-        let model_time = self.to_model(real);
+        let head_start = self.head_start(core);
+        let model_time = self.to_model(real + head_start).max(core.reached);
         if core.device.next_wake().is_none_or(|wake| wake > model_time) {
             return;
         }
+        core.reached = model_time;
         core.device.advance(model_time, &mut core.done);
         if core.done.is_empty() {
             return;
         }
         for completion in core.done.drain(..) {
             let Some(Waits { token, arrived }) = core.waiting.take(completion.id) else { continue };
-            let deadline = self.to_real(completion.at);
-            due.push(Due { token, times: Some(Times { arrived, deadline }) });
+            let done = self.to_real(completion.at);
+            let (service, deadline) =
+                (done.saturating_sub(arrived), done.saturating_sub(head_start));
+            due.push(Due { token, times: Some(Times { service, deadline }) });
         }
         let depth = core.waiting.count();
         core.queue.change(real, depth);
@@ -294,7 +338,7 @@ impl<T> Engine<T> {
         if next == Nanos::MAX {
             return self.alarm.clear();
         }
-        let wake = next.saturating_sub(Nanos::new(self.margin.load(Ordering::Relaxed)));
+        let wake = next.saturating_sub(self.margin.get());
         let sleep = wake.saturating_sub(real);
         let early = if sleep > LONG_SLEEP { sleep.get() / EARLY_SHARE } else { 0 };
         let alarm = wake.saturating_sub(Nanos::new(early));
@@ -303,7 +347,20 @@ impl<T> Engine<T> {
     }
 
     fn next_due(&self, core: &Core<T>) -> Nanos {
-        core.device.next_wake().map_or(Nanos::MAX, |wake| self.to_real(wake))
+        let wake = core.device.next_wake().map(|wake| self.to_real(wake));
+        wake.map_or(Nanos::MAX, |wake| wake.saturating_sub(self.head_start(core)))
+    }
+
+    /// How early to hand over what is done next. Where more than one request waits, somebody is
+    /// awake.
+    fn head_start(&self, core: &Core<T>) -> Nanos {
+        let wake = core.device.next_wake().map_or(Nanos::ZERO, |wake| self.to_real(wake));
+        let wait = wake.saturating_sub(core.arrival);
+        if core.waiting.count() == 1 && wait > REST {
+            core.head_start.after(wait)
+        } else {
+            Nanos::ZERO
+        }
     }
 
     fn to_model(&self, real: Nanos) -> Nanos {
@@ -324,168 +381,4 @@ impl<T> Engine<T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Takes the same time for every request, any number at once.
-    struct Constant {
-        service: Nanos,
-        queue: std::collections::VecDeque<Completion>,
-        requests: u64,
-    }
-
-    impl Constant {
-        fn boxed(service: Nanos) -> Box<dyn Device> {
-            Box::new(Self { service, queue: Default::default(), requests: 0 })
-        }
-    }
-
-    impl Device for Constant {
-        fn submit(&mut self, now: Nanos, request: Request) {
-            self.requests += 1;
-            self.queue.push_back(Completion { id: request.id, at: now + self.service });
-        }
-        fn next_wake(&self) -> Option<Nanos> {
-            self.queue.front().map(|completion| completion.at)
-        }
-        fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
-            while self.queue.front().is_some_and(|completion| completion.at <= now) {
-                done.extend(self.queue.pop_front());
-            }
-        }
-        fn in_flight(&self) -> usize {
-            self.queue.len()
-        }
-        fn capacity(&self) -> Bytes {
-            Bytes::from_gib(1)
-        }
-        fn counters(&self) -> model::Counters {
-            model::Counters { seeks: self.requests, ..Default::default() }
-        }
-    }
-
-    const READ: Ask =
-        Ask { kind: RequestKind::Read, offset: Bytes::ZERO, length: Bytes::from_kib(64) };
-
-    fn engine(service: Nanos, dilation: f64) -> Engine<u32> {
-        let engine = Engine::new(Constant::boxed(service), dilation).unwrap();
-        engine.set_timing(true, &mut Vec::new());
-        engine
-    }
-
-    #[test]
-    fn a_device_without_latency_answers_in_the_submitting_thread() {
-        let engine = engine(Nanos::ZERO, 1.0);
-        let mut due = Vec::new();
-        engine.submit(READ, 7, &mut due);
-        assert_eq!(due.iter().map(|due| due.token).collect::<Vec<_>>(), [7]);
-        assert!(due[0].times.is_some());
-        assert_eq!(engine.counters().queue, 0);
-    }
-
-    #[test]
-    fn the_timer_answers_all_no_earlier_than_their_dilated_deadlines() {
-        let engine = engine(Nanos::from_millis(1), 5.0);
-        let (mut due, start) = (Vec::new(), now());
-        let mut answered = Vec::new();
-        std::thread::scope(|scope| {
-            let timer = scope.spawn(|| {
-                engine.run_timer(|due| {
-                    engine.answered(due.times);
-                    answered.push((due.token, now()));
-                    if answered.len() == 20 {
-                        engine.stop();
-                    }
-                });
-            });
-            for token in 0..20 {
-                engine.submit(READ, token, &mut due);
-            }
-            timer.join().unwrap();
-        });
-        assert!(due.is_empty(), "answered before their time");
-        let tokens: Vec<u32> = answered.iter().map(|(token, _)| *token).collect();
-        assert_eq!(tokens, (0..20).collect::<Vec<_>>());
-        assert!(answered.iter().all(|(_, at)| *at >= start + Nanos::from_millis(5)));
-        let counters = engine.counters();
-        assert_eq!((counters.reads, counters.timed, counters.seeks), (20, 20, 20));
-        assert_eq!(counters.bytes(), Bytes::from_kib(64 * 20));
-        assert_eq!((counters.queue, counters.queue_max), (0, 20));
-        assert!(counters.service_p50 >= Nanos::from_millis(5));
-    }
-
-    #[test]
-    fn an_earlier_deadline_wakes_the_sleeping_timer() {
-        struct Shrinking(Constant);
-        impl Device for Shrinking {
-            fn submit(&mut self, now: Nanos, request: Request) {
-                // The first request takes an hour, the second a millisecond.
-                let hours = 1 - self.0.requests.min(1);
-                let at = now + Nanos::from_secs(3600 * hours) + Nanos::from_millis(1);
-                self.0.requests += 1;
-                self.0.queue.push_front(Completion { id: request.id, at });
-            }
-            fn next_wake(&self) -> Option<Nanos> {
-                self.0.next_wake()
-            }
-            fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
-                self.0.advance(now, done);
-            }
-            fn in_flight(&self) -> usize {
-                self.0.in_flight()
-            }
-            fn capacity(&self) -> Bytes {
-                self.0.capacity()
-            }
-            fn counters(&self) -> model::Counters {
-                self.0.counters()
-            }
-        }
-        let constant = Constant { service: Nanos::ZERO, queue: Default::default(), requests: 0 };
-        let engine = Engine::new(Box::new(Shrinking(constant)), 1.0).unwrap();
-        engine.set_timing(true, &mut Vec::new());
-        let mut tokens = Vec::new();
-        std::thread::scope(|scope| {
-            let timer = scope.spawn(|| {
-                engine.run_timer(|due| {
-                    tokens.push(due.token);
-                    engine.stop();
-                });
-            });
-            engine.submit(READ, 1, &mut Vec::new());
-            std::thread::sleep(std::time::Duration::from_millis(20));
-            engine.submit(READ, 2, &mut Vec::new());
-            timer.join().unwrap();
-        });
-        assert_eq!(tokens, [2]);
-        assert_eq!(engine.counters().queue, 1);
-    }
-
-    #[test]
-    fn without_timing_everything_is_answered_at_once_and_not_counted_as_timed() {
-        let engine = engine(Nanos::from_secs(3600), 1.0);
-        let mut due = Vec::new();
-        engine.submit(READ, 1, &mut due);
-        assert!(due.is_empty());
-        engine.set_timing(false, &mut due);
-        engine.submit(READ, 2, &mut due);
-        assert_eq!(due.iter().map(|due| due.token).collect::<Vec<_>>(), [1, 2]);
-        assert!(due.iter().all(|due| due.times.is_none()));
-        due.drain(..).for_each(|due| engine.answered(due.times));
-        let counters = engine.counters();
-        assert_eq!((counters.reads, counters.timed, counters.queue), (2, 0, 0));
-    }
-
-    #[test]
-    fn a_reset_starts_all_counters_anew() {
-        let engine = engine(Nanos::ZERO, 1.0);
-        let mut due = Vec::new();
-        engine.submit(READ, 1, &mut due);
-        due.drain(..).for_each(|due| engine.answered(due.times));
-        engine.reset_counters();
-        let counters = engine.counters();
-        assert_eq!((counters.requests(), counters.timed, counters.seeks), (0, 0, 0));
-        assert_eq!(counters.bytes(), Bytes::ZERO);
-        assert_eq!((counters.queue_max, counters.lateness.max), (0, Nanos::ZERO));
-    }
-}
+mod tests;

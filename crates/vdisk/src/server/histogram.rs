@@ -14,16 +14,22 @@ const BUCKETS: usize = (64 - FINE_BITS as usize + 1) * FINE;
 pub(crate) struct Histogram {
     buckets: Box<[AtomicU64]>,
     max: AtomicU64,
+    total: AtomicU64,
 }
 
 impl Histogram {
     pub(crate) fn new() -> Self {
-        Self { buckets: (0..BUCKETS).map(|_| AtomicU64::new(0)).collect(), max: AtomicU64::new(0) }
+        Self {
+            buckets: (0..BUCKETS).map(|_| AtomicU64::new(0)).collect(),
+            max: AtomicU64::new(0),
+            total: AtomicU64::new(0),
+        }
     }
 
     pub(crate) fn add(&self, span: Nanos) {
         self.buckets[bucket(span.get())].fetch_add(1, Ordering::Relaxed);
         self.max.fetch_max(span.get(), Ordering::Relaxed);
+        self.total.fetch_add(span.get(), Ordering::Relaxed);
     }
 
     pub(crate) fn clear(&self) {
@@ -31,10 +37,16 @@ impl Histogram {
             bucket.store(0, Ordering::Relaxed);
         }
         self.max.store(0, Ordering::Relaxed);
+        self.total.store(0, Ordering::Relaxed);
     }
 
     pub(crate) fn max(&self) -> Nanos {
         Nanos::new(self.max.load(Ordering::Relaxed))
+    }
+
+    /// All spans together.
+    pub(crate) fn total(&self) -> Nanos {
+        Nanos::new(self.total.load(Ordering::Relaxed))
     }
 
     /// The span that a share `q` of all does not exceed, to 3 %; zero if there are none.

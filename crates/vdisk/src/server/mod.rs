@@ -3,6 +3,7 @@
 mod engine;
 mod fuse;
 mod histogram;
+mod margin;
 mod queue;
 mod store;
 mod tally;
@@ -275,6 +276,12 @@ fn answer(disk: &Disk, question: Question, end: &mut bool) -> Answer {
             return Answer::Counters(Box::new(counters));
         }
         Question::Reset => disk.engine.reset_counters(),
+        Question::Probe { service: None } => disk.engine.probe(None),
+        Question::Probe { service: Some(service) } => match disk.engine.constant(service) {
+            Ok(device) => disk.engine.probe(Some(device)),
+            Err(error) => return Answer::Error { message: error.to_string() },
+        },
+        Question::HeadStart { early } => disk.engine.set_head_start(early),
         Question::Timing { on } => disk.set_timing(on),
         Question::Shutdown => *end = true,
     }

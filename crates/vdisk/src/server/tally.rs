@@ -113,6 +113,8 @@ impl Tally {
         counters.timed = get(&self.timed);
         counters.spoiled = get(&self.spoiled);
         counters.refused_writes = get(&self.refused);
+        counters.late_total = self.lateness.total();
+        counters.service_total = self.service.total();
         counters.service_p50 = self.service.quantile(0.5);
         counters.lateness = Lateness {
             p50: self.lateness.quantile(0.5),

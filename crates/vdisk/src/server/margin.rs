@@ -1,0 +1,53 @@
+//! How long before a deadline the timer wakes, to spin for the rest.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use units::Nanos;
+
+const START: Nanos = Nanos::from_micros(30);
+const MOST: Nanos = Nanos::from_micros(100);
+const LEAST: Nanos = Nanos::from_micros(3);
+/// Up by ten steps when a wake-up came later than the margin allows, down by one when it did not:
+/// this settles where ten of eleven come in time.
+const STEP: Nanos = Nanos::new(200);
+
+/// Learns how late this machine wakes a sleeper.
+#[derive(Debug)]
+pub(crate) struct Margin(AtomicU64);
+
+impl Default for Margin {
+    fn default() -> Self {
+        Self(AtomicU64::new(START.get()))
+    }
+}
+
+impl Margin {
+    pub(crate) fn get(&self) -> Nanos {
+        Nanos::new(self.0.load(Ordering::Relaxed))
+    }
+
+    /// A wake-up came so much after its time. For one thread to call.
+    pub(crate) fn learn(&self, overslept: Nanos) {
+        let (margin, step) = (self.get().get(), STEP.get());
+        let next = if overslept.get() > margin { margin + 10 * step } else { margin - step };
+        self.0.store(next.clamp(LEAST.get(), MOST.get()), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_settles_above_what_most_wake_ups_take_and_within_its_bounds() {
+        let margin = Margin::default();
+        for _ in 0..1000 {
+            margin.learn(Nanos::from_micros(12));
+        }
+        assert!((11..=14).contains(&(margin.get().get() / 1000)), "{:?}", margin.get());
+        (0..1000).for_each(|_| margin.learn(Nanos::from_secs(1)));
+        assert_eq!(margin.get(), MOST);
+        (0..10_000).for_each(|_| margin.learn(Nanos::ZERO));
+        assert_eq!(margin.get(), LEAST);
+    }
+}
