@@ -217,7 +217,7 @@ fn kind(root: &Root, dir: &str) -> &'static str {
     }
 }
 
-fn model(root: &Root, disk_dir: &str) -> Option<String> {
+pub(crate) fn model(root: &Root, disk_dir: &str) -> Option<String> {
     let part = |name: &str| root.read(format!("{disk_dir}/device/{name}")).ok();
     let model = part("model").filter(|model| !model.is_empty())?;
     // SCSI names ATA disks' maker "ATA", and virtio gives a number: no maker at all.
@@ -227,7 +227,7 @@ fn model(root: &Root, disk_dir: &str) -> Option<String> {
 }
 
 /// `mq-deadline` of `none [mq-deadline] kyber`.
-fn active_scheduler(text: &str) -> String {
+pub(crate) fn active_scheduler(text: &str) -> String {
     let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     chosen.map_or_else(|| text.trim().to_owned(), |(chosen, _)| chosen.to_owned())
 }

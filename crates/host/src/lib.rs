@@ -9,18 +9,25 @@ mod block;
 mod counters;
 mod dirs;
 mod error;
+mod glob;
+mod kernel_default;
 mod machine;
 mod memory;
 mod mount;
+pub mod owners;
 mod probe;
 mod resolve;
 mod root;
 mod storage;
+mod topology;
 
 pub use block::{DevNo, DeviceFacts, ParseDevNoError, device_facts, device_gone};
 pub use counters::{BlockStat, ParseStatError, block_stat};
 pub use dirs::Dirs;
 pub use error::HostError;
+pub use kernel_default::{
+    KernelDefault, KernelRule, is_fuse, kernel_default, option_number, other_defaults,
+};
 pub use machine::{KernelRelease, Machine, page_size};
 pub use memory::{Pressure, PressureLine, VmStat, parse_meminfo};
 pub use mount::{Mount, MountInfo, mount_source, parse_mountinfo};
@@ -28,3 +35,4 @@ pub use probe::{Probe, ProbeKind};
 pub use resolve::{resolve, resolve_probe};
 pub use root::Root;
 pub use storage::{BdiId, LargeFolios, Space, Storage, StorageKind};
+pub use topology::{Layer, LayerKind, Queue, Subject, Survey};

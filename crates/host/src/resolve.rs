@@ -83,16 +83,49 @@ fn mount_of<'a>(mounts: &'a [MountInfo], probe: &Probe) -> Option<&'a MountInfo>
     by_id.or_else(|| mount_above(mounts, &probe.path))
 }
 
+/// Whether files of this type of file system are in memory or made up, so that nothing is read
+/// ahead.
+pub(crate) fn without_device(fstype: &str) -> bool {
+    in_memory(fstype) || made_up(fstype) || matches!(fstype, "autofs" | "zfs" | "overlay" | "aufs")
+}
+
+fn in_memory(fstype: &str) -> bool {
+    matches!(fstype, "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs" | "rootfs")
+}
+
+fn made_up(fstype: &str) -> bool {
+    const KINDS: &[&str] = &[
+        "proc",
+        "sysfs",
+        "cgroup",
+        "cgroup2",
+        "debugfs",
+        "tracefs",
+        "securityfs",
+        "bpf",
+        "configfs",
+        "devpts",
+        "mqueue",
+        "pstore",
+        "efivarfs",
+        "fusectl",
+        "selinuxfs",
+        "binfmt_misc",
+        "rpc_pipefs",
+        "nsfs",
+        "nfsd",
+    ];
+    KINDS.contains(&fstype)
+}
+
 /// Refuses what has no device behind it, and says what to name instead.
 fn refuse_baseless(path: &Path, found: &MountInfo) -> Result<(), HostError> {
     let elsewhere = "name a directory on a disk";
     let why = match found.mount.fstype.as_str() {
-        "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs" => {
+        fstype if in_memory(fstype) => {
             format!("its files are in memory, nothing is read ahead; {elsewhere}")
         }
-        "proc" | "sysfs" | "cgroup" | "cgroup2" | "debugfs" | "tracefs" | "securityfs" | "bpf"
-        | "configfs" | "devpts" | "mqueue" | "pstore" | "efivarfs" | "fusectl" | "selinuxfs"
-        | "binfmt_misc" | "rpc_pipefs" | "nsfs" => {
+        fstype if made_up(fstype) => {
             format!("the kernel makes its files up, nothing is read ahead; {elsewhere}")
         }
         "autofs" => {
@@ -124,7 +157,7 @@ fn layers(options: &str) -> String {
     )
 }
 
-fn of_file_system(
+pub(crate) fn of_file_system(
     root: &Root,
     mounts: &[MountInfo],
     probe: &Probe,

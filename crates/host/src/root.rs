@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 
 use crate::HostError;
 
+/// More than anybody configures by hand.
+const LARGEST_CONFIGURATION: u64 = 4 << 20;
+
 /// Where `/sys`, `/proc` and `/dev` are: the machine itself, or a captured tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
@@ -50,6 +53,17 @@ impl Root {
             Err(HostError::Read { source, .. }) if is_absent(&source) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// The text of a file of somebody's configuration as it is, so that lines can be counted;
+    /// `None` where it is missing, cannot be read, or is larger than people write.
+    pub(crate) fn lines_of(&self, path: impl AsRef<Path>) -> Option<String> {
+        let path = self.path(path);
+        let status = fs::metadata(&path).ok()?;
+        if !status.is_file() || status.len() > LARGEST_CONFIGURATION {
+            return None;
+        }
+        Some(String::from_utf8_lossy(&fs::read(&path).ok()?).into_owned())
     }
 
     /// The whole number in a file.

@@ -1,0 +1,66 @@
+//! rc.local and what cron runs at boot.
+
+use std::path::{Path, PathBuf};
+
+use super::places::{concerns_read_ahead, drop_ins};
+use super::shell::{Found, scan};
+use super::{Certainty, OwnerKind};
+use crate::Root;
+
+/// Reads them.
+pub(super) fn read(root: &Root) -> Vec<Found> {
+    let mut found = Vec::new();
+    for file in ["/etc/rc.local", "/etc/rc.d/rc.local", "/etc/init.d/boot.local"] {
+        if let Some(text) = root.lines_of(file).filter(|text| concerns_read_ahead(text)) {
+            let certainty =
+                if executable(root, file) { Certainty::Sure } else { Certainty::Perhaps };
+            found.extend(scan(OwnerKind::BootScript, Path::new(file), &text, certainty));
+        }
+    }
+    let mut tables = vec![PathBuf::from("/etc/crontab")];
+    tables.extend(drop_ins(root, &["/etc/cron.d"], ""));
+    for file in tables {
+        if let Some(text) = root.lines_of(&file).filter(|text| concerns_read_ahead(text)) {
+            let jobs = boot_jobs(&text);
+            found.extend(scan(OwnerKind::BootScript, &file, &jobs, Certainty::Perhaps));
+        }
+    }
+    found
+}
+
+/// An rc.local that may not be run is not run.
+fn executable(root: &Root, file: &str) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    root.path(file).metadata().is_ok_and(|status| status.permissions().mode() & 0o111 != 0)
+}
+
+/// A table of cron with the times and users taken off, line for line.
+fn boot_jobs(text: &str) -> String {
+    let job = |line: &str| {
+        let mut words = line.split_whitespace();
+        let first = words.next().unwrap_or("");
+        match first.chars().next() {
+            Some('#') | None => String::new(),
+            Some('@') => words.skip(1).collect::<Vec<_>>().join(" "),
+            Some(c) if c.is_ascii_digit() || c == '*' => {
+                words.skip(5).collect::<Vec<_>>().join(" ")
+            }
+            Some(_) => line.to_owned(),
+        }
+    };
+    text.lines().map(job).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_of_cron_lose_their_times() {
+        let text = "# x\nSHELL=/bin/sh\n@reboot root blockdev --setra 64 /dev/sda\n\
+                    0 5 * * * root /bin/true\n";
+        let jobs = boot_jobs(text);
+        let found = scan(OwnerKind::BootScript, Path::new("/etc/crontab"), &jobs, Certainty::Sure);
+        assert_eq!((found.len(), found[0].place.line), (1, 3));
+    }
+}

@@ -1,0 +1,80 @@
+//! Volumes that a Kubernetes storage driver mounted. Some drivers set read-ahead from an option
+//! of the StorageClass, which is not on this machine; so all that can be said is who it may be.
+
+use std::path::PathBuf;
+
+use super::{Certainty, Claim, OwnerKind, Place, Target, Wanted};
+use crate::Root;
+
+/// Drivers that can set read-ahead, and by which option.
+pub const DRIVERS: &[(&str, &str)] = &[
+    ("pd.csi.storage.gke.io", "the mount option read_ahead_kb of its StorageClass"),
+    ("gcsfuse.csi.storage.gke.io", "the mount option read_ahead_kb or gcsfuse itself"),
+    (
+        "disk.csi.azure.com",
+        "perfProfile and device-setting/queue/read_ahead_kb of its StorageClass",
+    ),
+    ("blob.csi.azure.com", "a read-ahead that the driver gives its NFS mounts"),
+    ("efs.csi.aws.com", "efs-utils, which gives its mounts 15 × rsize"),
+];
+
+/// The volumes that kubelet has mounted, by their mount points.
+#[derive(Debug, Default)]
+pub struct Volumes {
+    /// Whether kubelet's directory is there at all.
+    present: bool,
+    root: Option<Root>,
+}
+
+impl Volumes {
+    /// Looks whether kubelet is here.
+    pub(super) fn read(root: &Root) -> Self {
+        let present = root.exists("/var/lib/kubelet");
+        Self { present, root: present.then(|| root.clone()) }
+    }
+
+    /// The claim of the driver that mounted the target.
+    pub(super) fn claim(&self, target: &Target) -> Option<Claim> {
+        if !self.present {
+            return None;
+        }
+        let root = self.root.as_ref()?;
+        target.points.iter().find_map(|point| {
+            let text = point.to_str()?;
+            if !text.contains("kubernetes.io~csi/") && !text.contains("/kubernetes.io/csi/") {
+                return None;
+            }
+            let file: PathBuf = point.parent()?.join("vol_data.json");
+            let driver = driver_name(&root.lines_of(&file)?)?;
+            let (_, option) = DRIVERS.iter().find(|(name, _)| *name == driver)?;
+            Some(Claim {
+                owner: OwnerKind::Csi,
+                wanted: Wanted::Unknown,
+                place: Place::new(file, 0),
+                text: format!("{driver}: {option}"),
+                comment: None,
+                certainty: Certainty::Perhaps,
+                by_foreread: false,
+            })
+        })
+    }
+}
+
+/// The `driverName` of a vol_data.json, which is one flat object.
+pub fn driver_name(json: &str) -> Option<String> {
+    let rest = json.split_once("\"driverName\"")?.1.trim_start().strip_prefix(':')?;
+    let rest = rest.trim_start().strip_prefix('"')?;
+    Some(rest.split_once('"')?.0.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_driver_is_found() {
+        let json = r#"{"attachmentID":"x","driverName":"pd.csi.storage.gke.io","nodeName":"n"}"#;
+        assert_eq!(driver_name(json).as_deref(), Some("pd.csi.storage.gke.io"));
+        assert_eq!(driver_name("{\"driverName\""), None);
+    }
+}

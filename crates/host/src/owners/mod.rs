@@ -1,0 +1,294 @@
+//! Who sets read-ahead on this machine: udev rules, TuneD, LVM, nfs.conf, fstab, systemd units,
+//! tmpfiles, boot scripts. Each has a file here that reads its files and says what it asks for a
+//! given device; whether it got its way, the caller compares.
+//!
+//! A claim is what a file asks for. It is `Perhaps` where that depends on what cannot be looked up
+//! (the result of a program, a variable of a shell, a profile whose daemon does not run).
+
+pub mod boot_script;
+pub mod csi;
+pub mod fstab;
+pub mod lvm;
+pub mod nfs_conf;
+mod places;
+pub mod shell;
+pub mod sysctl;
+pub mod sysfs_conf;
+pub mod systemd;
+pub mod tmpfiles;
+pub mod tuned;
+pub mod udev;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use units::{Kib, Sectors};
+
+use crate::{BdiId, Layer, LayerKind, Root, Subject};
+
+/// A kind of owner, in the order in which they act: a later one overwrites an earlier one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OwnerKind {
+    /// LVM's metadata, applied when the volume comes up.
+    Lvm,
+    /// A udev rule.
+    Udev,
+    /// nfs.conf through nfsrahead, which a udev rule calls.
+    NfsConf,
+    /// An option in fstab or of the mount.
+    MountOption,
+    /// A Kubernetes storage driver that mounted it.
+    Csi,
+    /// sysfs.conf of sysfsutils.
+    SysfsConf,
+    /// A line of tmpfiles.d.
+    Tmpfiles,
+    /// A systemd unit.
+    Systemd,
+    /// rc.local or a job that cron runs at boot.
+    BootScript,
+    /// TuneD, which starts late and acts again when devices come.
+    Tuned,
+}
+
+impl OwnerKind {
+    /// How people call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Lvm => "LVM metadata",
+            Self::Udev => "udev rule",
+            Self::NfsConf => "nfs.conf",
+            Self::MountOption => "mount option",
+            Self::Csi => "CSI driver",
+            Self::SysfsConf => "sysfs.conf",
+            Self::Tmpfiles => "tmpfiles.d",
+            Self::Systemd => "systemd unit",
+            Self::BootScript => "boot script",
+            Self::Tuned => "TuneD profile",
+        }
+    }
+
+    /// The word for it in policies and JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Lvm => "lvm",
+            Self::Udev => "udev",
+            Self::NfsConf => "nfs-conf",
+            Self::MountOption => "mount-option",
+            Self::Csi => "csi",
+            Self::SysfsConf => "sysfs-conf",
+            Self::Tmpfiles => "tmpfiles",
+            Self::Systemd => "systemd",
+            Self::BootScript => "boot-script",
+            Self::Tuned => "tuned",
+        }
+    }
+}
+
+/// What a claim asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wanted {
+    /// This read-ahead.
+    Exactly(Kib),
+    /// This or more: what is larger stays.
+    AtLeast(Kib),
+    /// This or less: what is smaller stays.
+    AtMost(Kib),
+    /// So many times what it was.
+    Times(u32),
+    /// Something that the file does not tell.
+    Unknown,
+}
+
+impl Wanted {
+    /// The read-ahead that `blockdev` and LVM call so many sectors.
+    pub fn sectors(count: u64) -> Self {
+        match count.checked_mul(512) {
+            Some(_) => Self::Exactly(Sectors::new(count).to_bytes().to_kib_floor()),
+            None => Self::Unknown,
+        }
+    }
+
+    /// The number in it.
+    pub fn kib(self) -> Option<Kib> {
+        match self {
+            Self::Exactly(kib) | Self::AtLeast(kib) | Self::AtMost(kib) => Some(kib),
+            Self::Times(_) | Self::Unknown => None,
+        }
+    }
+}
+
+impl fmt::Display for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self {
+            Self::Exactly(kib) => kib.to_string(),
+            Self::AtLeast(kib) => format!("at least {kib}"),
+            Self::AtMost(kib) => format!("at most {kib}"),
+            Self::Times(factor) => format!("{factor} times what it was"),
+            Self::Unknown => "a value that its file does not tell".to_owned(),
+        };
+        f.pad(&text)
+    }
+}
+
+/// A place in a file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Place {
+    /// The file, as the machine names it.
+    pub file: PathBuf,
+    /// The line, from 1; 0 for the file as a whole.
+    pub line: usize,
+}
+
+impl Place {
+    /// A line of a file.
+    pub fn new(file: impl Into<PathBuf>, line: usize) -> Self {
+        Self { file: file.into(), line }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => f.pad(&self.file.display().to_string()),
+            line => f.pad(&format!("{}:{line}", self.file.display())),
+        }
+    }
+}
+
+/// Whether a claim is about the device in question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Certainty {
+    /// It may be: something that decides it cannot be looked up.
+    Perhaps,
+    /// It is.
+    Sure,
+}
+
+/// What an owner asks for a device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Claim {
+    /// Whose it is.
+    pub owner: OwnerKind,
+    /// What it asks for.
+    pub wanted: Wanted,
+    /// Where it says so.
+    pub place: Place,
+    /// The line, and the comment right above it, as people read units there.
+    pub text: String,
+    /// The comment above.
+    pub comment: Option<String>,
+    /// Whether it is about this device, and in force.
+    pub certainty: Certainty,
+    /// Whether foreread wrote that file.
+    pub by_foreread: bool,
+}
+
+/// What claims are asked about: a bdi, by all the names that owners know it by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The bdi.
+    pub bdi: BdiId,
+    /// The kernel's name of the block device: `sda`, `dm-0`.
+    pub name: Option<String>,
+    /// The device mapper's name and uuid.
+    pub dm: Option<(String, String)>,
+    /// The type of file system that owns the bdi.
+    pub fstype: Option<String>,
+    /// Where that, or what is on the device, is mounted.
+    pub points: Vec<PathBuf>,
+}
+
+impl Target {
+    /// The layer that owns a bdi, with the mounts of what stands on it.
+    pub fn of(subject: &Subject, owner: &Layer) -> Option<Self> {
+        let bdi = owner.bdi.clone()?;
+        let own = bdi == subject.bdi;
+        let points = subject.filesystems().filter(|_| own).flat_map(|layer| match &layer.kind {
+            LayerKind::Filesystem { points, .. } => points.clone(),
+            _ => Vec::new(),
+        });
+        let dm = match &owner.kind {
+            LayerKind::Dm { label: Some(label), uuid, .. } => {
+                Some((label.clone(), uuid.clone().unwrap_or_default()))
+            }
+            _ => None,
+        };
+        let fstype = owner.fstype().map(str::to_owned);
+        let name = fstype.is_none().then(|| owner.name.clone());
+        Some(Self { bdi, name, dm, fstype, points: points.collect() })
+    }
+}
+
+/// Everything that sets read-ahead, read once.
+#[derive(Debug, Default)]
+pub struct Owners {
+    udev: udev::Rules,
+    tuned: Option<tuned::Active>,
+    lvm: lvm::Metadata,
+    nfs_conf: nfs_conf::NfsConf,
+    fstab: Vec<fstab::Entry>,
+    writes: Vec<shell::Found>,
+    csi: csi::Volumes,
+    /// Files that could not be read, and why: what root would add.
+    pub unreadable: Vec<(PathBuf, String)>,
+}
+
+impl Owners {
+    /// Reads all files of owners.
+    pub fn read(root: &Root) -> Self {
+        let mut writes = sysfs_conf::read(root);
+        writes.extend(tmpfiles::read(root));
+        writes.extend(systemd::read(root));
+        writes.extend(boot_script::read(root));
+        let mut owners = Self {
+            udev: udev::Rules::read(root),
+            tuned: tuned::Active::read(root),
+            lvm: lvm::Metadata::default(),
+            nfs_conf: nfs_conf::NfsConf::read(root),
+            fstab: fstab::read(root),
+            writes,
+            csi: csi::Volumes::read(root),
+            unreadable: Vec::new(),
+        };
+        match lvm::Metadata::read(root) {
+            Ok(lvm) => owners.lvm = lvm,
+            Err((path, error)) => owners.unreadable.push((path, error)),
+        }
+        owners
+    }
+
+    /// What all of them ask for a target, in the order in which they act.
+    pub fn claims(&self, root: &Root, target: &Target) -> Vec<Claim> {
+        let mut claims = self.udev.claims(root, target, &self.nfs_conf);
+        claims.extend(self.lvm.claim(target));
+        claims.extend(fstab::claims(&self.fstab, target));
+        claims.extend(self.csi.claim(target));
+        claims.extend(self.writes.iter().filter_map(|found| found.claim(target)));
+        if let Some(tuned) = &self.tuned {
+            claims.extend(tuned.claims(root, target));
+        }
+        claims.sort_by_key(|claim| claim.owner);
+        claims
+    }
+
+    /// What LVM's metadata say of a volume's read-ahead; `None` if they cannot be read.
+    pub fn lvm_is_auto(&self, target: &Target) -> Option<bool> {
+        self.lvm.is_auto(target)
+    }
+
+    /// The TuneD profile that is chosen.
+    pub fn tuned_profile(&self) -> Option<&tuned::Active> {
+        self.tuned.as_ref()
+    }
+}
+
+/// Whether foreread wrote a file: it says so in its name or its first lines.
+pub(crate) fn is_foreread(file: &Path, text: &str) -> bool {
+    let named = file.file_name().is_some_and(|name| name.to_string_lossy().contains("foreread"));
+    named || text.lines().take(5).any(|line| line.contains("managed by foreread"))
+}

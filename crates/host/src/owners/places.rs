@@ -1,0 +1,49 @@
+//! Folders of configuration, in which a file of an earlier folder hides its namesakes in later
+//! ones, as udev, tmpfiles and sysctl have them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::Root;
+
+/// The files with this ending in these folders, by name; the first folder wins. A link to
+/// `/dev/null` hides a file for good.
+pub(super) fn drop_ins(root: &Root, folders: &[&str], ending: &str) -> Vec<PathBuf> {
+    let mut chosen: BTreeMap<String, PathBuf> = BTreeMap::new();
+    for folder in folders {
+        for name in root.names(folder) {
+            if name.ends_with(ending) {
+                chosen.entry(name.clone()).or_insert_with(|| Path::new(folder).join(&name));
+            }
+        }
+    }
+    let masked = |path: &PathBuf| {
+        fs::read_link(root.path(path)).is_ok_and(|target| target == Path::new("/dev/null"))
+    };
+    chosen.into_values().filter(|path| !masked(path)).collect()
+}
+
+/// Whether a text may have to do with read-ahead at all: most files of these folders do not, and
+/// need not be parsed.
+pub(super) fn concerns_read_ahead(text: &str) -> bool {
+    ["read_ahead", "setra", "readahead", "nfsrahead"].iter().any(|word| text.contains(word))
+}
+
+/// The comment right above a line (`lines[at]`), or at its end: people write units there.
+pub(super) fn comment_above(lines: &[&str], at: usize) -> Option<String> {
+    let above = lines[..at]
+        .iter()
+        .rev()
+        .map(|line| line.trim())
+        .take_while(|line| line.starts_with(['#', ';']))
+        .map(|line| line.trim_start_matches(['#', ';', ' ']))
+        .take(4);
+    let mut words: Vec<&str> = above.collect();
+    words.reverse();
+    if let Some((_, trailing)) = lines.get(at).and_then(|line| line.split_once(" #")) {
+        words.push(trailing.trim());
+    }
+    let text = words.join(" ");
+    (!text.is_empty()).then_some(text)
+}

@@ -1,0 +1,473 @@
+//! Commands of a shell that set read-ahead: `blockdev --setra`, `echo N > …/read_ahead_kb`,
+//! `lvchange --readahead`. Not a shell: what it cannot follow it leaves out, or marks as doubtful.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use units::Kib;
+
+use super::places::comment_above;
+use super::{Certainty, Claim, OwnerKind, Place, Target, Wanted, is_foreread};
+use crate::glob;
+
+/// A command that sets read-ahead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Write {
+    /// What it is set of.
+    pub goal: Goal,
+    /// What it is set to.
+    pub wanted: Wanted,
+}
+
+/// What a command sets the read-ahead of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Goal {
+    /// The file of sysfs with this name or pattern.
+    File(String),
+    /// The device with this name or pattern.
+    Device(String),
+}
+
+/// A command with the file that has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Whose file it is.
+    pub owner: OwnerKind,
+    /// Where.
+    pub place: Place,
+    /// The line.
+    pub text: String,
+    /// The comment above it.
+    pub comment: Option<String>,
+    /// What it does.
+    pub write: Write,
+    /// Doubtful where it is not known whether the file is run at all.
+    pub certainty: Certainty,
+    /// Whether foreread wrote it.
+    pub by_foreread: bool,
+}
+
+impl Found {
+    /// The claim on a target, if it is about it.
+    pub fn claim(&self, target: &Target) -> Option<Claim> {
+        let certainty = self.write.goal.covers(target)?.min(self.certainty);
+        Some(Claim {
+            owner: self.owner,
+            wanted: self.write.wanted,
+            place: self.place.clone(),
+            text: self.text.clone(),
+            comment: self.comment.clone(),
+            certainty,
+            by_foreread: self.by_foreread,
+        })
+    }
+}
+
+impl Goal {
+    /// Whether it is the target; `None` if it is not.
+    pub fn covers(&self, target: &Target) -> Option<Certainty> {
+        match self {
+            Self::File(pattern) => covers_file(pattern, target),
+            Self::Device(pattern) => covers_device(pattern, target),
+        }
+    }
+}
+
+fn covers_file(pattern: &str, target: &Target) -> Option<Certainty> {
+    let bdi = target.bdi.as_str();
+    let mut files = vec![
+        format!("/sys/class/bdi/{bdi}/read_ahead_kb"),
+        format!("/sys/devices/virtual/bdi/{bdi}/read_ahead_kb"),
+    ];
+    if let Some(name) = &target.name {
+        for folder in ["/sys/block", "/sys/class/block", "/sys/devices/virtual/block"] {
+            files.push(format!("{folder}/{name}/queue/read_ahead_kb"));
+            files.push(format!("{folder}/{name}/bdi/read_ahead_kb"));
+        }
+    }
+    if files.iter().any(|file| glob::path_matches(pattern, file)) {
+        return Some(Certainty::Sure);
+    }
+    // A variable that could be anything, in a path that is about read-ahead.
+    let open = pattern.contains('$') && pattern.contains("read_ahead_kb");
+    let elsewhere = target.name.as_ref().is_some_and(|name| {
+        pattern.starts_with("/sys/devices/")
+            && pattern.ends_with(&format!("/{name}/queue/read_ahead_kb"))
+    });
+    (open || elsewhere).then_some(if elsewhere { Certainty::Sure } else { Certainty::Perhaps })
+}
+
+fn covers_device(pattern: &str, target: &Target) -> Option<Certainty> {
+    let name = target.name.as_ref()?;
+    let mut nodes = vec![format!("/dev/{name}")];
+    if let Some((label, _)) = &target.dm {
+        nodes.push(format!("/dev/mapper/{label}"));
+        if let Some((group, volume)) = lvm_names(label) {
+            nodes.push(format!("/dev/{group}/{volume}"));
+            nodes.push(format!("{group}/{volume}"));
+        }
+    }
+    if nodes.iter().any(|node| glob::path_matches(pattern, node)) {
+        return Some(Certainty::Sure);
+    }
+    let by_link = pattern.starts_with("/dev/disk/") || pattern.contains('$');
+    by_link.then_some(Certainty::Perhaps)
+}
+
+/// Group and volume of a device mapper name, in which LVM doubles the dashes of each.
+pub(super) fn lvm_names(label: &str) -> Option<(String, String)> {
+    let bytes = label.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        if bytes[at] != b'-' {
+            at += 1;
+        } else if bytes.get(at + 1) == Some(&b'-') {
+            at += 2;
+        } else {
+            let undouble = |text: &str| text.replace("--", "-");
+            return Some((undouble(&label[..at]), undouble(&label[at + 1..])));
+        }
+    }
+    None
+}
+
+/// Every command of a file that sets read-ahead.
+pub(super) fn scan(owner: OwnerKind, file: &Path, text: &str, certainty: Certainty) -> Vec<Found> {
+    let by_foreread = is_foreread(file, text);
+    let lines: Vec<&str> = text.lines().collect();
+    commands(text)
+        .into_iter()
+        .map(|(line, write)| Found {
+            owner,
+            place: Place::new(file, line + 1),
+            text: lines.get(line).map_or("", |line| line.trim()).to_owned(),
+            comment: comment_above(&lines, line),
+            write,
+            certainty,
+            by_foreread,
+        })
+        .collect()
+}
+
+/// The commands in a script that set read-ahead, each with its line from 0.
+pub fn commands(text: &str) -> Vec<(usize, Write)> {
+    let mut script = Script::default();
+    for (line, words) in split(text) {
+        script.run(line, &words, 0);
+    }
+    script.found
+}
+
+/// What is known while going through a script.
+#[derive(Default)]
+struct Script {
+    variables: BTreeMap<String, Vec<String>>,
+    echoed: Option<String>,
+    found: Vec<(usize, Write)>,
+}
+
+/// Shells in shells deeper than this are not followed.
+const DEEPEST: usize = 4;
+/// Values of one variable that are followed.
+const MOST_VALUES: usize = 64;
+
+impl Script {
+    fn run(&mut self, line: usize, words: &[String], depth: usize) {
+        let keyword = |word: &&String| matches!(word.as_str(), "do" | "then" | "else" | "{" | "(");
+        let skip = words.iter().take_while(keyword).count();
+        let mut words = &words[skip..];
+        while let Some((name, value)) = words.first().and_then(|word| assignment(word)) {
+            let values = self.expand(value);
+            self.variables.insert(name.to_owned(), values);
+            words = &words[1..];
+        }
+        let Some(first) = words.first() else { return };
+        match base_name(first) {
+            "for" if words.get(2).is_some_and(|word| word == "in") => {
+                let values = words[3..].iter().flat_map(|word| self.expand(word));
+                let values = values.take(MOST_VALUES).collect();
+                self.variables.insert(words[1].clone(), values);
+            }
+            "sh" | "bash" | "dash" | "ash" if depth < DEEPEST => {
+                let script = words.iter().skip_while(|word| !is_c_option(word)).nth(1);
+                for (_, inner) in script.map(|text| split(text)).unwrap_or_default() {
+                    self.run(line, &inner, depth + 1);
+                }
+            }
+            "env" | "exec" | "sudo" | "nohup" | "nice" | "ionice" if depth < DEEPEST => {
+                self.run(line, &words[1..], depth + 1);
+            }
+            "echo" | "printf" => self.echo(line, words),
+            "tee" => self.tee(line, words),
+            "blockdev" => self.blockdev(line, words),
+            "lvchange" => self.lvchange(line, words),
+            _ => {}
+        }
+    }
+
+    fn echo(&mut self, line: usize, words: &[String]) {
+        let value = words[1..].iter().find(|word| !word.starts_with('-')).cloned();
+        let goal = words.iter().skip_while(|word| !matches!(word.as_str(), ">" | ">>")).nth(1);
+        match goal {
+            Some(goal) => self.wrote(line, goal, value.as_deref()),
+            None => self.echoed = value,
+        }
+    }
+
+    fn tee(&mut self, line: usize, words: &[String]) {
+        let value = self.echoed.take();
+        for goal in words[1..].iter().filter(|word| !word.starts_with('-')) {
+            if goal == ">" || goal == ">>" {
+                break;
+            }
+            self.wrote(line, goal, value.as_deref());
+        }
+    }
+
+    fn wrote(&mut self, line: usize, goal: &str, value: Option<&str>) {
+        let wanted =
+            self.number(value).map_or(Wanted::Unknown, |kib| Wanted::Exactly(Kib::new(kib)));
+        for goal in self.expand(goal) {
+            if goal.contains("read_ahead_kb") {
+                self.found.push((line, Write { goal: Goal::File(goal), wanted }));
+            }
+        }
+    }
+
+    fn blockdev(&mut self, line: usize, words: &[String]) {
+        let Some(at) = words.iter().position(|word| word.starts_with("--setra")) else { return };
+        let (value, rest) = match words[at].strip_prefix("--setra=") {
+            Some(value) => (Some(value.to_owned()), at + 1),
+            None => (words.get(at + 1).cloned(), at + 2),
+        };
+        let wanted = self.number(value.as_deref()).map_or(Wanted::Unknown, Wanted::sectors);
+        for word in words.get(rest..).unwrap_or_default() {
+            if word.starts_with('-') || word == ">" {
+                continue;
+            }
+            for device in self.expand(word) {
+                self.found.push((line, Write { goal: Goal::Device(device), wanted }));
+            }
+        }
+    }
+
+    fn lvchange(&mut self, line: usize, words: &[String]) {
+        let option = |word: &&String| matches!(word.as_str(), "-r" | "--readahead");
+        let Some(at) = words.iter().position(|word| option(&word)) else { return };
+        let value = self.number(words.get(at + 1).map(String::as_str));
+        let wanted = value.map_or(Wanted::Unknown, Wanted::sectors);
+        for word in words.get(at + 2..).unwrap_or_default() {
+            if !word.starts_with('-') {
+                for device in self.expand(word) {
+                    self.found.push((line, Write { goal: Goal::Device(device), wanted }));
+                }
+            }
+        }
+    }
+
+    fn number(&self, word: Option<&str>) -> Option<u64> {
+        let values = self.expand(word?);
+        values.first()?.trim().parse().ok()
+    }
+
+    /// A word with the variables that are known put in: one word for each of their values.
+    fn expand(&self, word: &str) -> Vec<String> {
+        for (name, values) in &self.variables {
+            for form in [format!("${{{name}}}"), format!("${name}")] {
+                if word.contains(&form) && !values.is_empty() {
+                    return values.iter().map(|value| word.replace(&form, value)).collect();
+                }
+            }
+        }
+        vec![word.to_owned()]
+    }
+}
+
+fn is_c_option(word: &str) -> bool {
+    word.starts_with('-') && !word.starts_with("--") && word.contains('c')
+}
+
+fn assignment(word: &str) -> Option<(&str, &str)> {
+    let (name, value) = word.split_once('=')?;
+    let sound = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let begins = name.bytes().next().is_some_and(|byte| !byte.is_ascii_digit());
+    (sound && begins).then_some((name, value))
+}
+
+fn base_name(word: &str) -> &str {
+    word.rsplit('/').next().unwrap_or(word).trim_start_matches(['-', '@', '+', '!'])
+}
+
+/// Splits a script into commands, each with the line on which it begins.
+fn split(text: &str) -> Vec<(usize, Vec<String>)> {
+    let mut splitter = Splitter::default();
+    for c in text.chars() {
+        splitter.take(c);
+    }
+    splitter.end_command();
+    splitter.commands
+}
+
+#[derive(Default)]
+struct Splitter {
+    commands: Vec<(usize, Vec<String>)>,
+    words: Vec<String>,
+    word: String,
+    in_word: bool,
+    quote: Option<char>,
+    escaped: bool,
+    comment: bool,
+    line: usize,
+    began: usize,
+}
+
+impl Splitter {
+    fn take(&mut self, c: char) {
+        if c == '\n' {
+            self.line += 1;
+        }
+        if self.comment && c != '\n' {
+            return;
+        }
+        self.comment = false;
+        if self.escaped {
+            self.escaped = false;
+            if c != '\n' {
+                self.push(c);
+            }
+            return;
+        }
+        match (self.quote, c) {
+            (Some(quote), c) if c == quote => self.quote = None,
+            (Some('"'), '\\') | (None, '\\') => self.escaped = true,
+            (Some(_), c) => self.push(c),
+            (None, '\'' | '"') => {
+                self.start();
+                self.quote = Some(c);
+            }
+            (None, '#') if !self.in_word => self.comment = true,
+            (None, '\n' | ';' | '&' | '|') => self.end_command(),
+            (None, '>') => {
+                self.end_word();
+                self.push('>');
+                self.end_word();
+            }
+            (None, c) if c.is_whitespace() => self.end_word(),
+            (None, c) => self.push(c),
+        }
+    }
+
+    fn start(&mut self) {
+        if self.words.is_empty() && !self.in_word {
+            self.began = self.line;
+        }
+        self.in_word = true;
+    }
+
+    fn push(&mut self, c: char) {
+        self.start();
+        self.word.push(c);
+    }
+
+    fn end_word(&mut self) {
+        if self.in_word {
+            self.words.push(std::mem::take(&mut self.word));
+            self.in_word = false;
+        }
+    }
+
+    fn end_command(&mut self) {
+        self.end_word();
+        if !self.words.is_empty() {
+            self.commands.push((self.began, std::mem::take(&mut self.words)));
+        }
+    }
+}
+
+/// Reads a script of boot or of a unit, if it may have to do with read-ahead.
+pub(super) fn scan_file(
+    root: &crate::Root,
+    owner: OwnerKind,
+    file: &PathBuf,
+    certainty: Certainty,
+) -> Vec<Found> {
+    let Some(text) = root.lines_of(file) else { return Vec::new() };
+    if !super::places::concerns_read_ahead(&text) {
+        return Vec::new();
+    }
+    scan(owner, file, &text, certainty)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn found(text: &str) -> Vec<(usize, String, Option<u64>)> {
+        let show = |(line, write): (usize, Write)| {
+            let goal = match write.goal {
+                Goal::File(path) | Goal::Device(path) => path,
+            };
+            (line, goal, write.wanted.kib().map(Kib::get))
+        };
+        commands(text).into_iter().map(show).collect()
+    }
+
+    #[test]
+    fn sectors_and_kib_are_told_apart() {
+        let script = "\
+#!/bin/sh
+blockdev --setra 8192 /dev/sda   # four MiB
+echo 8192 > /sys/block/sda/queue/read_ahead_kb
+/sbin/blockdev --setra=256 /dev/md0 && lvchange -r 128 vg/home
+";
+        assert_eq!(
+            found(script),
+            [
+                (1, "/dev/sda".to_owned(), Some(4096)),
+                (2, "/sys/block/sda/queue/read_ahead_kb".to_owned(), Some(8192)),
+                (3, "/dev/md0".to_owned(), Some(128)),
+                (3, "vg/home".to_owned(), Some(64)),
+            ]
+        );
+    }
+
+    #[test]
+    fn quotes_loops_variables_and_pipes_are_followed() {
+        let script = "RA=4096\nfor d in sda sdb; do echo $RA > /sys/block/$d/queue/read_ahead_kb; \
+                      done\nsh -c 'echo 64 > /sys/block/sdc/queue/read_ahead_kb'\n\
+                      echo 32 | tee /sys/block/sdd/queue/read_ahead_kb > /dev/null\n";
+        let all = found(script);
+        let numbers: Vec<Option<u64>> = all.iter().map(|(_, _, kib)| *kib).collect();
+        assert_eq!(numbers, [Some(4096), Some(4096), Some(64), Some(32)]);
+        assert!(all[1].1.contains("sdb") && all[3].1.contains("sdd"));
+    }
+
+    #[test]
+    fn what_is_commented_out_or_about_something_else_is_left() {
+        assert_eq!(found("# blockdev --setra 1 /dev/sda\necho 1 > /tmp/x\n"), []);
+    }
+
+    #[test]
+    fn names_of_volumes_are_taken_apart() {
+        let pair = |group: &str, volume: &str| Some((group.to_owned(), volume.to_owned()));
+        assert_eq!(lvm_names("vg-home"), pair("vg", "home"));
+        assert_eq!(lvm_names("my--vg-a--b"), pair("my-vg", "a-b"));
+        assert_eq!(lvm_names("luks"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_script_is_survived(text in "\\PC*") {
+            commands(&text);
+        }
+
+        #[test]
+        fn scripts_near_the_mark_are_survived(
+            text in "((for d in|do|echo|blockdev --setra|sh -c|[$;&|>'\"#\\\\]|d=|[0-9]{1,22}| |\n|/sys/read_ahead_kb){0,30})"
+        ) {
+            commands(&text);
+        }
+    }
+}

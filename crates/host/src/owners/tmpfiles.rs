@@ -1,0 +1,69 @@
+//! tmpfiles.d(5): `w /sys/block/sda/queue/read_ahead_kb - - - - 4096`.
+
+use std::path::Path;
+
+use units::Kib;
+
+use super::places::{comment_above, concerns_read_ahead, drop_ins};
+use super::shell::{Found, Goal, Write};
+use super::{Certainty, OwnerKind, Place, Wanted, is_foreread};
+use crate::Root;
+
+const FOLDERS: &[&str] =
+    &["/etc/tmpfiles.d", "/run/tmpfiles.d", "/usr/local/lib/tmpfiles.d", "/usr/lib/tmpfiles.d"];
+
+/// Reads all its folders.
+pub(super) fn read(root: &Root) -> Vec<Found> {
+    let files = drop_ins(root, FOLDERS, ".conf");
+    let texts = files.iter().filter_map(|file| Some((file, root.lines_of(file)?)));
+    texts
+        .filter(|(_, text)| concerns_read_ahead(text))
+        .flat_map(|(file, text)| parse(file, &text))
+        .collect()
+}
+
+/// Reads the text of one.
+pub fn parse(file: &Path, text: &str) -> Vec<Found> {
+    let by_foreread = is_foreread(file, text);
+    let lines: Vec<&str> = text.lines().collect();
+    let line = |(index, line): (usize, &&str)| {
+        let mut fields = line.split_whitespace();
+        // `w`, with `+`, `!`, `-` behind it; all other types make or remove files.
+        if !fields.next()?.starts_with('w') {
+            return None;
+        }
+        let path = fields.next()?.trim_matches('"').to_owned();
+        if !path.ends_with("read_ahead_kb") {
+            return None;
+        }
+        let value = fields.nth(4).map(|value| value.trim_matches('"'));
+        let wanted = value.and_then(|value| value.parse().ok());
+        let wanted = wanted.map_or(Wanted::Unknown, |kib| Wanted::Exactly(Kib::new(kib)));
+        Some(Found {
+            owner: OwnerKind::Tmpfiles,
+            place: Place::new(file, index + 1),
+            text: line.trim().to_owned(),
+            comment: comment_above(&lines, index),
+            write: Write { goal: Goal::File(path), wanted },
+            certainty: Certainty::Sure,
+            by_foreread,
+        })
+    };
+    lines.iter().enumerate().filter_map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_lines_that_write_count() {
+        let text = "# four MiB\nw /sys/block/sd*/queue/read_ahead_kb - - - - 4096\n\
+                    d /sys/read_ahead_kb\nw+ /sys/class/bdi/8:0/read_ahead_kb\n";
+        let found = parse(Path::new("/etc/tmpfiles.d/ra.conf"), text);
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[0].write.wanted, Wanted::Exactly(Kib::new(4096)));
+        assert_eq!(found[0].comment.as_deref(), Some("four MiB"));
+        assert_eq!((found[1].place.line, found[1].write.wanted), (4, Wanted::Unknown));
+    }
+}

@@ -1,0 +1,297 @@
+//! TuneD: the active profile, with the profiles that it includes.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use units::{Kib, Sectors};
+
+use super::places::comment_above;
+use super::{Certainty, Claim, OwnerKind, Place, Target, Wanted, is_foreread};
+use crate::Root;
+use crate::glob;
+
+/// Where profiles are: the administrator's come first.
+const FOLDERS: &[&str] =
+    &["/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr/lib/tuned"];
+
+/// Profiles that include each other deeper than this go in a circle.
+const DEEPEST: usize = 8;
+
+/// The active profile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Active {
+    /// Its name.
+    pub profile: String,
+    /// Whether the daemon runs, so that it is in force.
+    pub running: bool,
+    /// What its disk sections ask for.
+    pub sections: Vec<Section>,
+}
+
+/// A section of a profile that sets read-ahead.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Section {
+    /// Its name; a later profile's section of the same name overwrites its options.
+    pub name: String,
+    /// What it asks for.
+    pub read_ahead: Option<(Wanted, Place, String, Option<String>)>,
+    /// Its devices, as patterns; `!` before one leaves it out.
+    pub devices: Vec<String>,
+    /// Whether devices are chosen by what udev knows of them.
+    pub by_property: bool,
+    /// Files of sysfs that it sets.
+    pub files: Vec<(String, Wanted, Place)>,
+    /// Whether foreread wrote it.
+    pub by_foreread: bool,
+}
+
+impl Active {
+    /// Reads what is active; `None` if TuneD is not here or has no profile.
+    pub(super) fn read(root: &Root) -> Option<Self> {
+        let profile = root.lines_of("/etc/tuned/active_profile")?.trim().to_owned();
+        if profile.is_empty() {
+            return None;
+        }
+        let mut sections = BTreeMap::new();
+        for name in profile.split_whitespace() {
+            add_profile(root, name, &mut sections, 0);
+        }
+        let pid = root.lines_of("/run/tuned/tuned.pid");
+        let running = pid.is_some_and(|pid| {
+            let pid = pid.trim();
+            !pid.is_empty() && root.exists(format!("/proc/{pid}/stat"))
+        });
+        Some(Self { profile, running, sections: sections.into_values().collect() })
+    }
+
+    /// What it asks for a target.
+    pub(super) fn claims(&self, root: &Root, target: &Target) -> Vec<Claim> {
+        let force = if self.running { Certainty::Sure } else { Certainty::Perhaps };
+        let mut claims = Vec::new();
+        for section in &self.sections {
+            if let Some((wanted, place, text, comment)) = &section.read_ahead
+                && let Some(certainty) = section.covers(root, target)
+            {
+                claims.push(Claim {
+                    owner: OwnerKind::Tuned,
+                    wanted: *wanted,
+                    place: place.clone(),
+                    text: text.clone(),
+                    comment: comment.clone(),
+                    certainty: certainty.min(force),
+                    by_foreread: section.by_foreread,
+                });
+            }
+            for (file, wanted, place) in &section.files {
+                let goal = super::shell::Goal::File(file.clone());
+                if let Some(certainty) = goal.covers(target) {
+                    claims.push(Claim {
+                        owner: OwnerKind::Tuned,
+                        wanted: *wanted,
+                        place: place.clone(),
+                        text: file.clone(),
+                        comment: None,
+                        certainty: certainty.min(force),
+                        by_foreread: section.by_foreread,
+                    });
+                }
+            }
+        }
+        claims
+    }
+}
+
+impl Section {
+    /// TuneD takes disks that are not removable and have no parent or one on SCSI, virtio, Xen or
+    /// NVMe (plugin_disk.py); of those, what `devices` says.
+    fn covers(&self, root: &Root, target: &Target) -> Option<Certainty> {
+        let name = target.name.as_deref()?;
+        let removable = root.number_if_present(format!("/sys/class/block/{name}/removable"));
+        if removable == Some(1) {
+            return None;
+        }
+        if self.by_property {
+            return Some(Certainty::Perhaps);
+        }
+        let (out, of): (Vec<&String>, Vec<&String>) =
+            self.devices.iter().partition(|device| device.starts_with('!'));
+        if out.iter().any(|device| glob::matches(&device[1..], name)) {
+            return None;
+        }
+        let all = of.is_empty() || of.iter().any(|device| glob::matches(device, name));
+        all.then_some(Certainty::Sure)
+    }
+}
+
+fn add_profile(root: &Root, name: &str, sections: &mut BTreeMap<String, Section>, depth: usize) {
+    // A name is one part of a path.
+    if depth > DEEPEST || name.contains('/') || name.starts_with('.') {
+        return;
+    }
+    let found = FOLDERS.iter().find_map(|folder| {
+        let file = PathBuf::from(folder).join(name).join("tuned.conf");
+        Some((root.lines_of(&file)?, file))
+    });
+    let Some((text, file)) = found else { return };
+    for include in includes(&text) {
+        add_profile(root, &include, sections, depth + 1);
+    }
+    for section in parse(&file, &text) {
+        merge(sections, section);
+    }
+}
+
+/// A later profile's options overwrite those of the same section.
+fn merge(sections: &mut BTreeMap<String, Section>, section: Section) {
+    let known = sections.entry(section.name.clone()).or_default();
+    known.name = section.name;
+    known.by_foreread |= section.by_foreread;
+    known.by_property |= section.by_property;
+    if section.read_ahead.is_some() {
+        known.read_ahead = section.read_ahead;
+    }
+    if !section.devices.is_empty() {
+        known.devices = section.devices;
+    }
+    known.files.extend(section.files);
+}
+
+/// The profiles that a profile includes.
+pub fn includes(text: &str) -> Vec<String> {
+    let mut main = false;
+    for line in text.lines() {
+        let line = line.trim();
+        if line.starts_with('[') {
+            main = line == "[main]";
+        } else if main
+            && let Some((key, value)) = line.split_once('=')
+            && key.trim() == "include"
+        {
+            let names = value.split([',', ' ']).map(str::trim).filter(|name| !name.is_empty());
+            return names.map(str::to_owned).collect();
+        }
+    }
+    Vec::new()
+}
+
+/// Reads the sections of a profile that set read-ahead.
+pub fn parse(file: &std::path::Path, text: &str) -> Vec<Section> {
+    let by_foreread = is_foreread(file, text);
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found: Vec<(Section, String)> = Vec::new();
+    for (index, line) in lines.iter().enumerate() {
+        let line = line.trim();
+        if line.starts_with(['#', ';']) {
+            continue;
+        }
+        if let Some((name, _)) = line.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            let section = Section { name: name.to_owned(), by_foreread, ..Section::default() };
+            found.push((section, name.to_owned()));
+            continue;
+        }
+        let Some((section, plugin)) = found.last_mut() else { continue };
+        let Some((key, value)) = line.split_once('=') else { continue };
+        let place = Place::new(file, index + 1);
+        let value = value.trim();
+        match key.trim() {
+            "type" => *plugin = value.to_owned(),
+            "devices" => {
+                section.devices = value
+                    .split([',', ' '])
+                    .filter(|device| !device.is_empty())
+                    .map(str::to_owned)
+                    .collect();
+            }
+            "devices_udev_regex" => section.by_property = true,
+            "readahead" => {
+                let comment = comment_above(&lines, index);
+                section.read_ahead = Some((amount(value), place, line.to_owned(), comment));
+            }
+            "readahead_multiply" => {
+                let wanted = value.parse().map_or(Wanted::Unknown, Wanted::Times);
+                section.read_ahead = Some((wanted, place, line.to_owned(), None));
+            }
+            key if key.starts_with("/sys/") && key.ends_with("read_ahead_kb") => {
+                section.files.push((key.to_owned(), amount(value), place));
+            }
+            _ => {}
+        }
+    }
+    let concerns = |(section, plugin): &(Section, String)| {
+        (plugin == "disk" && section.read_ahead.is_some()) || !section.files.is_empty()
+    };
+    found.into_iter().filter(concerns).map(|(section, _)| section).collect()
+}
+
+/// `4096`, `>4096` (only if that is more), `<128`, `8192 s` (sectors).
+fn amount(value: &str) -> Wanted {
+    let value = value.trim();
+    let number = value.trim_start_matches(['>', '<']).trim();
+    let (digits, unit) = match number.find(|c: char| !c.is_ascii_digit()) {
+        Some(at) => number.split_at(at),
+        None => (number, ""),
+    };
+    let Ok(count) = digits.parse::<u64>() else { return Wanted::Unknown };
+    let kib = match unit.trim() {
+        "" => Kib::new(count),
+        "s" if count < 1 << 50 => Sectors::new(count).to_bytes().to_kib_floor(),
+        _ => return Wanted::Unknown,
+    };
+    match value.chars().next() {
+        Some('>') => Wanted::AtLeast(kib),
+        Some('<') => Wanted::AtMost(kib),
+        _ => Wanted::Exactly(kib),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn amounts_have_signs_and_units() {
+        assert_eq!(amount(">4096"), Wanted::AtLeast(Kib::new(4096)));
+        assert_eq!(amount("8192 s"), Wanted::Exactly(Kib::new(4096)));
+        assert_eq!(amount("128"), Wanted::Exactly(Kib::new(128)));
+        assert_eq!(amount("8 M"), Wanted::Unknown);
+        assert_eq!(amount("${x}"), Wanted::Unknown);
+    }
+
+    #[test]
+    fn sections_of_disks_are_found_whatever_their_names() {
+        let text = "[main]\nsummary=x\ninclude=throughput-performance, base\n[disk]\n\
+                    # KiB unless there is an s\nreadahead=>4096\n\
+                    [fast]\ntype=disk\ndevices=nvme*,!nvme0n1\nreadahead=64\n[cpu]\nreadahead=1\n";
+        assert_eq!(includes(text), ["throughput-performance", "base"]);
+        let sections = parse(Path::new("/etc/tuned/x/tuned.conf"), text);
+        assert_eq!(sections.len(), 2);
+        let (wanted, place, ..) = sections[0].read_ahead.clone().unwrap();
+        assert_eq!((wanted, place.line), (Wanted::AtLeast(Kib::new(4096)), 6));
+        assert_eq!(sections[1].devices, ["nvme*", "!nvme0n1"]);
+    }
+
+    #[test]
+    fn a_later_profile_s_options_win() {
+        let mut sections = BTreeMap::new();
+        for text in ["[disk]\nreadahead=>4096\ndevices=sda\n", "[disk]\nreadahead=64\n"] {
+            for section in parse(Path::new("/x"), text) {
+                merge(&mut sections, section);
+            }
+        }
+        let disk = &sections["disk"];
+        assert_eq!(disk.read_ahead.as_ref().unwrap().0, Wanted::Exactly(Kib::new(64)));
+        assert_eq!(disk.devices, ["sda"]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_survived(text in "(\\PC|[\\[\\]=\n><]|readahead=|devices=){0,60}") {
+            parse(Path::new("/x"), &text);
+            includes(&text);
+        }
+    }
+}

@@ -1,0 +1,381 @@
+//! What rules do when a device appears.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use units::Kib;
+
+use super::super::nfs_conf::NfsConf;
+use super::super::shell::{Goal, commands};
+use super::super::{Certainty, Claim, OwnerKind, Place, Target, Wanted};
+use super::parse::{Operator, Rule, Token};
+use crate::Root;
+use crate::glob;
+
+/// What a condition is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Truth {
+    Yes,
+    No,
+    Open,
+}
+
+impl Truth {
+    fn of(fits: bool) -> Self {
+        if fits { Self::Yes } else { Self::No }
+    }
+
+    fn negated(self) -> Self {
+        match self {
+            Self::Yes => Self::No,
+            Self::No => Self::Yes,
+            Self::Open => Self::Open,
+        }
+    }
+
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::No, _) | (_, Self::No) => Self::No,
+            (Self::Open, _) | (_, Self::Open) => Self::Open,
+            _ => Self::Yes,
+        }
+    }
+}
+
+/// A device appearing, in one subsystem.
+pub(super) struct Event<'a> {
+    root: &'a Root,
+    target: &'a Target,
+    subsystem: &'static str,
+    kernel: String,
+    folder: String,
+    properties: BTreeMap<String, String>,
+    /// The result of the last PROGRAM, if it can be told.
+    result: Option<Wanted>,
+    nfs: bool,
+}
+
+/// A rule that says `%c`, and nfsrahead told it: what it told, and where that is written.
+type Told = Option<(Wanted, Option<Place>)>;
+
+impl<'a> Event<'a> {
+    /// The events of a target: of its block device and of its bdi, each where there is one.
+    pub fn of(root: &'a Root, target: &'a Target) -> Vec<Self> {
+        let event = |subsystem, kernel: String, folder, properties| Self {
+            root,
+            target,
+            subsystem,
+            kernel,
+            folder,
+            properties,
+            result: None,
+            nfs: target.fstype.as_deref().is_some_and(|fstype| fstype.starts_with("nfs")),
+        };
+        let bdi = target.bdi.as_str().to_owned();
+        let folder = format!("/sys/class/bdi/{bdi}");
+        let mut events = vec![event("bdi", bdi, folder, BTreeMap::new())];
+        if let Some(name) = &target.name {
+            let folder = format!("/sys/class/block/{name}");
+            let mut properties = properties(root, &folder);
+            properties.insert("DEVTYPE".to_owned(), "disk".to_owned());
+            if let Some((label, uuid)) = &target.dm {
+                properties.insert("DM_NAME".to_owned(), label.clone());
+                properties.insert("DM_UUID".to_owned(), uuid.clone());
+            }
+            events.push(event("block", name.clone(), folder, properties));
+        }
+        events
+    }
+
+    /// Runs the rules of a file and gives what they set of read-ahead.
+    pub fn run(&mut self, file: &Path, rules: &[Rule], nfs: &NfsConf) -> Vec<Claim> {
+        let mut claims = Vec::new();
+        let mut label: Option<&str> = None;
+        for rule in rules {
+            if let Some(wanted) = label {
+                let here = |token: &Token| token.key == "LABEL" && token.value == wanted;
+                if !rule.tokens.iter().any(here) {
+                    continue;
+                }
+                label = None;
+            }
+            let truth = self.conditions(rule, nfs);
+            if truth == Truth::No {
+                continue;
+            }
+            claims.extend(self.claims(file, rule, truth, nfs));
+            let goto = rule.tokens.iter().find(|token| token.key == "GOTO");
+            // A jump that may not be taken is not: what follows is then open at worst.
+            if let Some(goto) = goto.filter(|_| truth == Truth::Yes) {
+                label = Some(&goto.value);
+            }
+        }
+        claims
+    }
+
+    fn conditions(&mut self, rule: &Rule, _nfs: &NfsConf) -> Truth {
+        let mut all = Truth::Yes;
+        for token in &rule.tokens {
+            let asks = token.operator.asks()
+                || (token.key == "PROGRAM" && token.operator == Operator::Set)
+                || token.key == "IMPORT";
+            if asks {
+                all = all.and(self.condition(token));
+            }
+            if all == Truth::No {
+                break;
+            }
+        }
+        all
+    }
+
+    fn condition(&mut self, token: &Token) -> Truth {
+        let attribute = token.attribute.as_deref();
+        let truth = match token.key.as_str() {
+            "ACTION" => Truth::of(fits(&token.value, "add") || fits(&token.value, "change")),
+            "SUBSYSTEM" => Truth::of(fits(&token.value, self.subsystem)),
+            "KERNEL" => Truth::of(fits(&token.value, &self.kernel)),
+            "ENV" => self.property(attribute.unwrap_or(""), &token.value),
+            "ATTR" => self.attribute(attribute.unwrap_or(""), &token.value),
+            "TEST" => self.test(&token.value),
+            "PROGRAM" => return self.program(&token.value),
+            "IMPORT" => return Truth::Open,
+            "SUBSYSTEMS" => self.parents("subsystem", &token.value),
+            "DRIVERS" => self.parents("driver", &token.value),
+            "KERNELS" => {
+                let own = fits(&token.value, &self.kernel);
+                if own { Truth::Yes } else { Truth::Open }
+            }
+            "ATTRS" => match self.attribute(attribute.unwrap_or(""), &token.value) {
+                Truth::No => self.parent_attribute(attribute.unwrap_or(""), &token.value),
+                truth => truth,
+            },
+            _ => Truth::Open,
+        };
+        if token.operator == Operator::IsNot { truth.negated() } else { truth }
+    }
+
+    fn property(&self, name: &str, pattern: &str) -> Truth {
+        match self.properties.get(name) {
+            Some(value) => Truth::of(fits(pattern, value)),
+            // Without its database nobody knows what udev knows.
+            None if self.properties.contains_key(KNOWN) => Truth::of(fits(pattern, "")),
+            None => Truth::Open,
+        }
+    }
+
+    fn attribute(&self, name: &str, pattern: &str) -> Truth {
+        match self.root.read(format!("{}/{name}", self.folder)) {
+            Ok(value) => Truth::of(fits(pattern, &value)),
+            Err(_) => Truth::No,
+        }
+    }
+
+    fn parent_attribute(&self, name: &str, pattern: &str) -> Truth {
+        match self.root.read(format!("{}/device/{name}", self.folder)) {
+            Ok(value) if fits(pattern, &value) => Truth::Yes,
+            _ => Truth::Open,
+        }
+    }
+
+    fn parents(&self, link: &str, pattern: &str) -> Truth {
+        let found = self.root.link_name(format!("{}/device/{link}", self.folder));
+        match found {
+            Some(name) if fits(pattern, &name) => Truth::Yes,
+            _ if link == "subsystem" && fits(pattern, self.subsystem) => Truth::Yes,
+            _ => Truth::Open,
+        }
+    }
+
+    fn test(&self, path: &str) -> Truth {
+        let path = self.substitute(path);
+        let path = if path.starts_with('/') { path } else { format!("{}/{path}", self.folder) };
+        Truth::of(self.root.exists(path))
+    }
+
+    /// Two programs are known, both of which ask whether the bdi is that of an NFS mount: nfsrahead
+    /// of nfs-utils, and the line of awk over /proc/fs/nfsfs/volumes that vendors hand out.
+    fn program(&mut self, command: &str) -> Truth {
+        self.result = None;
+        if command.contains("nfsrahead") || command.contains("/proc/fs/nfsfs/volumes") {
+            return Truth::of(self.nfs);
+        }
+        Truth::Open
+    }
+
+    fn claims(&mut self, file: &Path, rule: &Rule, truth: Truth, nfs: &NfsConf) -> Vec<Claim> {
+        let certainty = if truth == Truth::Yes { Certainty::Sure } else { Certainty::Perhaps };
+        let program = rule.tokens.iter().find(|token| token.key == "PROGRAM");
+        let told = program.and_then(|token| self.told(&token.value, nfs));
+        let mut claims = Vec::new();
+        for token in &rule.tokens {
+            match token.key.as_str() {
+                "ENV" if !token.operator.asks() => {
+                    let name = token.attribute.clone().unwrap_or_default();
+                    let value = self.substitute(&token.value);
+                    self.properties.insert(name, value);
+                }
+                "ATTR" if !token.operator.asks() && self.is_read_ahead(token) => {
+                    claims.push(self.claim(file, rule, &token.value, certainty, &told));
+                }
+                "RUN" if !token.operator.asks() => {
+                    claims.extend(self.run_claims(file, rule, &token.value, certainty));
+                }
+                _ => {}
+            }
+        }
+        claims
+    }
+
+    fn is_read_ahead(&self, token: &Token) -> bool {
+        let names: &[&str] = match self.subsystem {
+            "bdi" => &["read_ahead_kb"],
+            _ => &["queue/read_ahead_kb", "bdi/read_ahead_kb"],
+        };
+        token.attribute.as_deref().is_some_and(|name| names.contains(&name))
+    }
+
+    /// What nfsrahead prints for this mount.
+    fn told(&self, command: &str, nfs: &NfsConf) -> Told {
+        if !command.contains("nfsrahead") {
+            return None;
+        }
+        Some(match nfs.of(self.target.fstype.as_deref().unwrap_or("nfs")) {
+            Some((kib, place)) => (Wanted::Exactly(kib), Some(place.clone())),
+            // Without a setting it prints its default.
+            None => (Wanted::Exactly(Kib::new(128)), None),
+        })
+    }
+
+    fn claim(
+        &self,
+        file: &Path,
+        rule: &Rule,
+        value: &str,
+        certainty: Certainty,
+        told: &Told,
+    ) -> Claim {
+        let value = self.substitute(value);
+        let (owner, wanted, place) = match (told, value.trim().parse()) {
+            (_, Ok(kib)) => (OwnerKind::Udev, Wanted::Exactly(Kib::new(kib)), None),
+            (Some((wanted, place)), Err(_)) if value.contains("%c") => {
+                (OwnerKind::NfsConf, *wanted, place.clone())
+            }
+            _ => (OwnerKind::Udev, Wanted::Unknown, None),
+        };
+        Claim {
+            owner,
+            wanted,
+            place: place.unwrap_or_else(|| Place::new(file, rule.line)),
+            text: rule.text.clone(),
+            comment: rule.comment.clone(),
+            certainty,
+            by_foreread: false,
+        }
+    }
+
+    fn run_claims(
+        &self,
+        file: &Path,
+        rule: &Rule,
+        command: &str,
+        certainty: Certainty,
+    ) -> Vec<Claim> {
+        let command = self.substitute(command);
+        let ours = |goal: &Goal| match goal {
+            Goal::Device(name) if self.is_node(name) => Some(Certainty::Sure),
+            goal => goal.covers(self.target),
+        };
+        let found = commands(&command)
+            .into_iter()
+            .filter_map(|(_, write)| Some((write.wanted, ours(&write.goal)?.min(certainty))));
+        let claim = |(wanted, certainty)| Claim {
+            owner: OwnerKind::Udev,
+            wanted,
+            place: Place::new(file, rule.line),
+            text: rule.text.clone(),
+            comment: rule.comment.clone(),
+            certainty,
+            by_foreread: false,
+        };
+        found.map(claim).collect()
+    }
+
+    fn is_node(&self, name: &str) -> bool {
+        name == format!("/dev/{}", self.kernel)
+    }
+
+    /// Puts in what udev would for `%k`, `$kernel`, `$devnode`, `$env{…}`, `$attr{…}`.
+    fn substitute(&self, text: &str) -> String {
+        let node = format!("/dev/{}", self.kernel);
+        let device = self.target.bdi.as_str();
+        let (major, minor) = device.split_once(':').unwrap_or(("", ""));
+        let mut text = text.to_owned();
+        for (form, value) in [
+            ("$devnode", node.as_str()),
+            ("$tempnode", node.as_str()),
+            ("$kernel", self.kernel.as_str()),
+            ("$name", self.kernel.as_str()),
+            ("$major", major),
+            ("$minor", minor),
+            ("$sys", "/sys"),
+            ("%N", node.as_str()),
+            ("%k", self.kernel.as_str()),
+            ("%M", major),
+            ("%m", minor),
+            ("%S", "/sys"),
+        ] {
+            text = text.replace(form, value);
+        }
+        for (open, read) in [("$env{", true), ("%E{", true), ("$attr{", false), ("%s{", false)] {
+            text = self.substitute_named(&text, open, read);
+        }
+        text
+    }
+
+    fn substitute_named(&self, text: &str, open: &str, property: bool) -> String {
+        let mut out = String::new();
+        let mut rest = text;
+        while let Some((before, behind)) = rest.split_once(open) {
+            out.push_str(before);
+            let Some((name, after)) = behind.split_once('}') else {
+                out.push_str(open);
+                rest = behind;
+                continue;
+            };
+            let value = if property {
+                self.properties.get(name).cloned()
+            } else {
+                self.root.read(format!("{}/{name}", self.folder)).ok()
+            };
+            out.push_str(&value.unwrap_or_default());
+            rest = after;
+        }
+        out + rest
+    }
+}
+
+/// The property that says that udev's database was there.
+const KNOWN: &str = "FOREREAD_DATABASE";
+
+/// What udev knows of a block device: `E:NAME=value` in its database, and the kernel's own.
+fn properties(root: &Root, folder: &str) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let pair =
+        |line: &str| line.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+    if let Ok(uevent) = root.read(format!("{folder}/uevent")) {
+        found.extend(uevent.lines().filter_map(pair));
+    }
+    if let Ok(number) = root.read(format!("{folder}/dev"))
+        && let Some(text) = root.lines_of(format!("/run/udev/data/b{number}"))
+    {
+        found.extend(text.lines().filter_map(|line| line.strip_prefix("E:")).filter_map(pair));
+        found.insert(KNOWN.to_owned(), "1".to_owned());
+    }
+    found
+}
+
+/// Whether a value fits one of the alternatives of a pattern.
+fn fits(pattern: &str, value: &str) -> bool {
+    pattern.split('|').any(|alternative| glob::matches(alternative, value))
+}

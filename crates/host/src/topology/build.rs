@@ -1,0 +1,128 @@
+//! Builds the tree below a file system or device.
+
+use std::path::Path;
+
+use units::{Bytes, Kib, SECTOR_BYTES};
+
+use super::device;
+use super::{Layer, LayerKind, Queue};
+use crate::block::{block_dir, device_name, disk_of, members};
+use crate::mount::{MountInfo, mount_above};
+use crate::{BdiId, DevNo, Root};
+
+/// Stacks deeper than this are not built by people; a captured tree may hold a loop of links.
+const DEEPEST: u32 = 12;
+
+/// What building needs.
+pub(super) struct Builder<'a> {
+    pub root: &'a Root,
+    pub mounts: &'a [MountInfo],
+}
+
+impl Builder<'_> {
+    /// The read-ahead of a bdi.
+    pub fn read_ahead(&self, bdi: &BdiId) -> Option<Kib> {
+        self.root.number_if_present(bdi.dir().join("read_ahead_kb")).map(Kib::new)
+    }
+
+    /// The layer of a block device and all below it.
+    pub fn device(&self, device: DevNo, depth: u32) -> Layer {
+        let name = device_name(self.root, device);
+        let Ok(dir) = block_dir(self.root, device) else {
+            return missing(name);
+        };
+        if depth > DEEPEST {
+            return missing(name);
+        }
+        let sectors = self.root.number_if_present(format!("{dir}/size"));
+        let size = sectors.and_then(|count| count.checked_mul(SECTOR_BYTES)).map(Bytes::new);
+        if let Ok(disk) = disk_of(self.root, device)
+            && disk != device
+        {
+            let below = vec![self.device(disk, depth + 1)];
+            let kind = LayerKind::Partition;
+            let device = Some(device);
+            return Layer {
+                kind,
+                name,
+                device,
+                bdi: None,
+                read_ahead: None,
+                queue: None,
+                size,
+                below,
+            };
+        }
+        let kind = device::kind(self.root, &dir, &name);
+        let bdi = self.bdi_of(&dir, device);
+        let below = match &kind {
+            LayerKind::Loop { file: Some(file) } => self.file_system_of(file, depth),
+            _ => members(self.root, device)
+                .into_iter()
+                .map(|member| self.device(member, depth + 1))
+                .collect(),
+        };
+        Layer {
+            kind,
+            name,
+            device: Some(device),
+            read_ahead: bdi.as_ref().and_then(|bdi| self.read_ahead(bdi)),
+            bdi,
+            queue: Some(Queue::read(self.root, &dir)),
+            size,
+            below,
+        }
+    }
+
+    fn bdi_of(&self, dir: &str, device: DevNo) -> Option<BdiId> {
+        let name = self.root.link_name(format!("{dir}/bdi")).unwrap_or_else(|| device.to_string());
+        BdiId::new(&name).filter(|bdi| self.root.exists(bdi.dir()))
+    }
+
+    /// The file system that a loop device's file is on. Its own stack is told where it is looked
+    /// at itself, unless the loop device is all that leads there; so one layer is enough here.
+    fn file_system_of(&self, file: &Path, depth: u32) -> Vec<Layer> {
+        // The kernel adds this to the name of a file that was removed.
+        let text = file.to_string_lossy();
+        let path = text.strip_suffix(" (deleted)").map_or(file, Path::new);
+        let Some(found) = mount_above(self.mounts, path) else { return Vec::new() };
+        let mut layer = self.file_system(found, vec![found.mount.point.clone()]);
+        if found.device.major != 0 {
+            layer.below = vec![self.device(found.device, depth + 1)];
+        }
+        vec![layer]
+    }
+
+    /// A file system's own layer, with nothing below it.
+    pub fn file_system(&self, info: &MountInfo, points: Vec<std::path::PathBuf>) -> Layer {
+        let mount = &info.mount;
+        Layer {
+            kind: LayerKind::Filesystem {
+                fstype: mount.fstype.clone(),
+                source: mount.source.clone(),
+                points,
+                options: mount.options.clone(),
+            },
+            name: mount.source.clone(),
+            device: None,
+            bdi: None,
+            read_ahead: None,
+            queue: None,
+            size: None,
+            below: Vec::new(),
+        }
+    }
+}
+
+fn missing(name: String) -> Layer {
+    Layer {
+        kind: LayerKind::Missing,
+        name,
+        device: None,
+        bdi: None,
+        read_ahead: None,
+        queue: None,
+        size: None,
+        below: Vec::new(),
+    }
+}

@@ -1,0 +1,54 @@
+//! The queue of a block device: what its read-ahead is made from, and its neighbours.
+
+use serde::Serialize;
+use units::Bytes;
+
+use crate::Root;
+use crate::block::active_scheduler;
+
+/// Settings of a block device's queue. `None` is what this kernel or device does not have.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Queue {
+    /// The size of request that the device asks for; zero if it does not care.
+    pub optimal_io_size: Option<Bytes>,
+    /// The largest request now.
+    pub max_sectors: Option<Bytes>,
+    /// The largest request that the hardware takes.
+    pub max_hw_sectors: Option<Bytes>,
+    /// Whether the kernel takes it for a disk that turns.
+    pub rotational: Option<bool>,
+    /// The device's own sector.
+    pub logical_block_size: Option<Bytes>,
+    /// The scheduler in force.
+    pub scheduler: Option<String>,
+    /// Requests that the queue holds.
+    pub nr_requests: Option<u64>,
+    /// Requests that a SCSI device is given at once.
+    pub queue_depth: Option<u64>,
+    /// Stripes that md keeps in memory, of RAID 4, 5 and 6.
+    pub stripe_cache_size: Option<u64>,
+}
+
+impl Queue {
+    /// Reads the queue of the whole device whose directory is `dir`.
+    pub(crate) fn read(root: &Root, dir: &str) -> Self {
+        let number = |name: &str| root.number_if_present(format!("{dir}/{name}"));
+        let amount = |name: &str, unit: u64| {
+            number(&format!("queue/{name}")).and_then(|n| n.checked_mul(unit)).map(Bytes::new)
+        };
+        let scheduler = root.read(format!("{dir}/queue/scheduler")).ok();
+        Self {
+            optimal_io_size: amount("optimal_io_size", 1),
+            max_sectors: amount("max_sectors_kb", 1024),
+            max_hw_sectors: amount("max_hw_sectors_kb", 1024),
+            rotational: number("queue/rotational").map(|flag| flag != 0),
+            logical_block_size: amount("logical_block_size", 1),
+            scheduler: scheduler
+                .filter(|text| !text.is_empty())
+                .map(|text| active_scheduler(&text)),
+            nr_requests: number("queue/nr_requests"),
+            queue_depth: number("device/queue_depth"),
+            stripe_cache_size: number("md/stripe_cache_size"),
+        }
+    }
+}

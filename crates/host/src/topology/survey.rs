@@ -1,0 +1,200 @@
+//! All storage of a machine, one subject for each bdi.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::Serialize;
+use units::Kib;
+
+use super::build::Builder;
+use super::{Layer, LayerKind};
+use crate::mount::{MountInfo, mounts};
+use crate::resolve::{of_file_system, without_device};
+use crate::{BdiId, DevNo, HostError, Probe, ProbeKind, Root, Storage};
+
+/// A bdi and what reads through it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Subject {
+    /// The bdi whose read-ahead new open files take.
+    pub bdi: BdiId,
+    /// That read-ahead.
+    pub read_ahead: Kib,
+    /// One for each file system on it, or the device alone. Empty where sysfs has the bdi but
+    /// nothing here says what it belongs to, as with a mount of another container.
+    pub stacks: Vec<Layer>,
+    /// Whether another device or a btrfs of several is built on it, so that read-ahead set here
+    /// does not count for that one's files.
+    pub member: bool,
+}
+
+impl Subject {
+    /// The layer that owns the bdi.
+    pub fn owner(&self) -> Option<&Layer> {
+        self.stacks.iter().find_map(|stack| stack.with_bdi(&self.bdi))
+    }
+
+    /// The file systems on it.
+    pub fn filesystems(&self) -> impl Iterator<Item = &Layer> {
+        self.stacks.iter().filter(|stack| matches!(stack.kind, LayerKind::Filesystem { .. }))
+    }
+
+    /// Whether it is a device without anything in it, such as a loop device without a file.
+    pub fn vacant(&self) -> bool {
+        !self.stacks.is_empty() && self.stacks.iter().all(Layer::vacant)
+    }
+}
+
+/// Everything on this machine that has read-ahead.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Survey {
+    /// One for each bdi of sysfs, file systems first, in the order of their mounting.
+    pub subjects: Vec<Subject>,
+    /// Bdis whose read-ahead could not be read, and why.
+    pub unreadable: Vec<(BdiId, String)>,
+}
+
+/// A super block, with every place where it is mounted.
+struct Super<'a> {
+    first: &'a MountInfo,
+    points: Vec<PathBuf>,
+    devices: Vec<DevNo>,
+}
+
+impl Survey {
+    /// Looks at every bdi.
+    pub fn of_machine(root: &Root) -> Result<Self, HostError> {
+        let mounts = mounts(root)?;
+        let builder = Builder { root, mounts: &mounts };
+        let mut supers = super_blocks(root, &mounts);
+        let mut survey = Self { subjects: Vec::new(), unreadable: Vec::new() };
+        let names = root.names("/sys/class/bdi");
+        for bdi in names.iter().filter_map(|name| BdiId::new(name)) {
+            let stacks = supers.remove(&bdi).unwrap_or_default();
+            survey.add(&builder, bdi, stacks);
+        }
+        let members = survey.member_bdis();
+        for subject in &mut survey.subjects {
+            let alone = subject.filesystems().next().is_none();
+            subject.member = alone && members.contains(&subject.bdi);
+        }
+        let order = |subject: &Subject| {
+            let point = subject.filesystems().next().is_none();
+            (subject.vacant(), subject.member, point)
+        };
+        survey.subjects.sort_by_key(order);
+        Ok(survey)
+    }
+
+    /// The one subject of a storage.
+    pub fn of_storage(root: &Root, storage: &Storage) -> Result<Self, HostError> {
+        let mounts = mounts(root)?;
+        let builder = Builder { root, mounts: &mounts };
+        let mut supers = super_blocks(root, &mounts);
+        let mut stacks = supers.remove(&storage.bdi).unwrap_or_default();
+        if let Some(mount) = &storage.mount
+            && let Some(at) = stacks.iter().position(|found| found.points.contains(&mount.point))
+        {
+            // What was asked about comes first.
+            stacks.swap(0, at);
+            stacks.truncate(1);
+        } else if let Some(device) = storage.devices.first() {
+            // A device was asked about, mounted or not.
+            let on = |found: &Super<'_>| found.devices.contains(device);
+            stacks.retain(on);
+            if stacks.is_empty() {
+                let mut survey = Self { subjects: Vec::new(), unreadable: Vec::new() };
+                survey.add_stack(&builder, storage.bdi.clone(), builder.device(*device, 0));
+                return Ok(survey);
+            }
+        }
+        let mut survey = Self { subjects: Vec::new(), unreadable: Vec::new() };
+        survey.add(&builder, storage.bdi.clone(), stacks);
+        Ok(survey)
+    }
+
+    fn add(&mut self, builder: &Builder<'_>, bdi: BdiId, supers: Vec<Super<'_>>) {
+        let Some(read_ahead) = self.read(builder, &bdi) else { return };
+        let mut stacks: Vec<Layer> =
+            supers.into_iter().map(|found| stack(builder, &bdi, read_ahead, found)).collect();
+        if stacks.is_empty()
+            && let Ok(device) = bdi.as_str().parse::<DevNo>()
+            && builder.root.exists(format!("/sys/dev/block/{device}"))
+        {
+            stacks.push(builder.device(device, 0));
+        }
+        self.subjects.push(Subject { bdi, read_ahead, stacks, member: false });
+    }
+
+    fn add_stack(&mut self, builder: &Builder<'_>, bdi: BdiId, stack: Layer) {
+        let Some(read_ahead) = self.read(builder, &bdi) else { return };
+        self.subjects.push(Subject { bdi, read_ahead, stacks: vec![stack], member: false });
+    }
+
+    fn read(&mut self, builder: &Builder<'_>, bdi: &BdiId) -> Option<Kib> {
+        match builder.root.read_number(bdi.dir().join("read_ahead_kb")) {
+            Ok(kib) => Some(Kib::new(kib)),
+            Err(error) => {
+                self.unreadable.push((bdi.clone(), error.to_string()));
+                None
+            }
+        }
+    }
+
+    /// The bdis below the top of some stack.
+    fn member_bdis(&self) -> Vec<BdiId> {
+        let mut found = Vec::new();
+        for subject in &self.subjects {
+            for layer in subject.stacks.iter().flat_map(Layer::walk) {
+                if let Some(bdi) = &layer.bdi
+                    && *bdi != subject.bdi
+                {
+                    found.push(bdi.clone());
+                }
+            }
+        }
+        found
+    }
+}
+
+/// Finds each super block's bdi, once however often it is mounted.
+fn super_blocks<'a>(root: &Root, mounts: &'a [MountInfo]) -> BTreeMap<BdiId, Vec<Super<'a>>> {
+    let mut known: BTreeMap<(DevNo, &str), Option<BdiId>> = BTreeMap::new();
+    let mut found: BTreeMap<BdiId, Vec<Super<'a>>> = BTreeMap::new();
+    for info in mounts {
+        let fstype = info.mount.fstype.as_str();
+        if without_device(fstype) {
+            continue;
+        }
+        if let Some(bdi) = known.get(&(info.device, fstype)) {
+            let supers = bdi.as_ref().and_then(|bdi| found.get_mut(bdi));
+            let same = |found: &&mut Super<'_>| found.first.device == info.device;
+            if let Some(known) = supers.and_then(|supers| supers.iter_mut().find(same)) {
+                known.points.push(info.mount.point.clone());
+            }
+            continue;
+        }
+        let probe = Probe {
+            path: info.mount.point.clone(),
+            kind: ProbeKind::Directory,
+            device: info.device,
+            mount_id: Some(info.id),
+        };
+        let bdi = of_file_system(root, mounts, &probe, info).ok();
+        known.insert((info.device, fstype), bdi.as_ref().map(|(bdi, _)| bdi.clone()));
+        if let Some((bdi, devices)) = bdi {
+            let points = vec![info.mount.point.clone()];
+            found.entry(bdi).or_default().push(Super { first: info, points, devices });
+        }
+    }
+    found
+}
+
+fn stack(builder: &Builder<'_>, bdi: &BdiId, read_ahead: Kib, found: Super<'_>) -> Layer {
+    let mut layer = builder.file_system(found.first, found.points);
+    layer.below = found.devices.iter().map(|device| builder.device(*device, 0)).collect();
+    if layer.with_bdi(bdi).is_none() {
+        layer.bdi = Some(bdi.clone());
+        layer.read_ahead = Some(read_ahead);
+    }
+    layer
+}
