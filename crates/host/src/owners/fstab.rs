@@ -93,7 +93,8 @@ mod tests {
 
     #[test]
     fn lines_are_read_with_their_escapes() {
-        let text = "# c\n/dev/sda1 / ext4 defaults 0 1\nmon:/ /mnt/my\\040ceph ceph rasize=4194304\n\
+        let text = "# c\n/dev/sda1 / ext4 defaults 0 1\n\
+                    mon:/ /mnt/my\\040ceph ceph rasize=4194304\n\
                     broken\n";
         let entries = parse(text);
         assert_eq!(entries.len(), 2);

@@ -465,7 +465,8 @@ echo 8192 > /sys/block/sda/queue/read_ahead_kb
 
         #[test]
         fn scripts_near_the_mark_are_survived(
-            text in "((for d in|do|echo|blockdev --setra|sh -c|[$;&|>'\"#\\\\]|d=|[0-9]{1,22}| |\n|/sys/read_ahead_kb){0,30})"
+            text in "((for d in|do|echo|blockdev --setra|sh -c|[$;&|>'\"#\\\\]|d=|\
+                     [0-9]{1,22}| |\n|/sys/read_ahead_kb){0,30})"
         ) {
             commands(&text);
         }
