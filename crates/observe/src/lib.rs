@@ -7,6 +7,7 @@
 #![allow(unsafe_code)]
 
 mod error;
+mod iterator;
 mod object;
 mod open_files;
 mod record;

@@ -8,7 +8,8 @@
 //! is listed of it is the upper one, whose window nobody uses.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
+use std::os::fd::AsFd;
 
 use aya::Ebpf;
 use aya::programs::Iter;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, Pages};
 
 use crate::ObserveError;
+use crate::iterator::over_process;
 use crate::object::{kernel_types, load, of_program};
 use crate::record::{OpenFileRecord, Plain, text};
 
@@ -180,6 +182,29 @@ impl Census {
         let mut files = gather(&bytes);
         files.retain(|file| filter.matches(file));
         Ok(files)
+    }
+
+    /// Lists what one process has open, with no other holders: much faster than asking for all.
+    pub fn of_process(&mut self, pid: u32) -> Result<Vec<OpenFile>, ObserveError> {
+        let program = program(&mut self.ebpf)?;
+        let descriptor = program.fd().map_err(|error| of_program(PROGRAM, &error))?;
+        let mut file = match over_process(descriptor.as_fd(), pid) {
+            Ok(file) => file,
+            // Kernels before 6.1 list all or none.
+            Err(error) if error.kind() == ErrorKind::InvalidInput => {
+                let filter = OpenFileFilter { pids: [pid].into(), ..Default::default() };
+                let mut files = self.open_files(&filter)?;
+                files.iter_mut().for_each(|file| file.holders.retain(|one| one.pid == pid));
+                return Ok(files);
+            }
+            // Nothing is open in a process that has gone.
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(Vec::new()),
+            Err(source) => return Err(ObserveError::Read { program: PROGRAM, source }),
+        };
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)
+            .map_err(|source| ObserveError::Read { program: PROGRAM, source })?;
+        Ok(gather(&bytes))
     }
 }
 

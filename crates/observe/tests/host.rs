@@ -105,6 +105,23 @@ fn own_cgroup() -> Option<PathBuf> {
 }
 
 #[test]
+fn host_one_process_is_listed_alone() {
+    let Some(mut stage) = Stage::set("host_one_process_is_listed_alone") else { return };
+    let path = stage.file("data", 1 << 20);
+    let file = File::open(&path).expect("open");
+    let mut child = Heir::of(&file);
+    let inode = fs::metadata(&path).expect("a file").ino();
+    for (pid, holders) in [(std::process::id(), 1), (child.pid(), 1)] {
+        let files = stage.census.of_process(pid).expect("open files");
+        let seen = files.iter().find(|file| file.inode == inode).expect("the file");
+        assert_eq!(seen.holders.len(), holders);
+        assert!(files.iter().all(|file| file.holders.iter().all(|one| one.pid == pid)));
+    }
+    child.end();
+    assert!(stage.census.of_process(child.pid()).expect("nothing").is_empty());
+}
+
+#[test]
 fn host_advice_is_read_back() {
     let Some(mut stage) = Stage::set("host_advice_is_read_back") else { return };
     let path = stage.file("data", 1 << 20);
