@@ -8,6 +8,7 @@ pub mod loopdev;
 pub mod mapping;
 pub mod mounts;
 pub mod process;
+pub mod readahead;
 pub mod realtime;
 mod sigbus;
 pub mod sparse;

@@ -132,6 +132,8 @@ pub(crate) struct Settled {
 pub struct Journal {
     path: PathBuf,
     file: File,
+    /// The length of its first line, if it was written here.
+    beginning: Option<u64>,
 }
 
 impl Journal {
@@ -153,9 +155,11 @@ impl Journal {
             options().append(true).create_new(true).mode(0o600).open(&path).map_err(|source| {
                 JournalError::Io { doing: "create", path: path.clone(), source }
             })?;
-        let mut journal = Self { path, file };
+        let mut journal = Self { path, file, beginning: None };
         journal.append(&Entry::Begin(header))?;
         journal.sync_directory()?;
+        let length = journal.file.metadata().map_err(|source| journal.error("look at", source))?;
+        journal.beginning = Some(length.len());
         Ok(journal)
     }
 
@@ -167,7 +171,7 @@ impl Journal {
             Ok(file)
         });
         match open {
-            Ok(file) => Ok(Self { path, file }),
+            Ok(file) => Ok(Self { path, file, beginning: None }),
             Err(source) => Err(JournalError::Io { doing: "open", path, source }),
         }
     }
@@ -185,6 +189,13 @@ impl Journal {
             self.file.sync_data()
         })
         .map_err(|source| self.error("write", source))
+    }
+
+    /// Forgets all but the first line: nothing of it is left to undo. This need not be on stable
+    /// storage, as a journal is read to the same end with and without what has been undone.
+    pub(crate) fn begin_anew(&mut self) -> Result<(), JournalError> {
+        let Some(beginning) = self.beginning else { return Ok(()) };
+        self.file.set_len(beginning).map_err(|source| self.error("cut", source))
     }
 
     /// Removes the journal: nothing of it is left to undo.

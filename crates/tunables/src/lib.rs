@@ -9,6 +9,7 @@ mod access;
 mod bdi_lock;
 mod error;
 mod guard;
+mod hold;
 mod identity;
 mod journal;
 mod owner;

@@ -8,7 +8,7 @@ use sys::lock::Lock;
 
 use crate::access::{check_writable, read, write};
 use crate::guard::Guard;
-use crate::journal::{Change, Entry, Header, Journal, Owner, VERSION, unix_ms};
+use crate::journal::{Header, Journal, Owner, VERSION, unix_ms};
 use crate::restore::put_back;
 use crate::rollback::inherit;
 use crate::{GuardCommand, Identity, Replay, Site, Tunable, TunableError, Undone, Value, bdi_lock};
@@ -17,12 +17,12 @@ use crate::{GuardCommand, Identity, Replay, Site, Tunable, TunableError, Undone,
 /// [`Tenure::restore`], by being dropped, or by its guard.
 #[derive(Debug)]
 pub struct Tenure {
-    root: Root,
-    site: Site,
-    journal: Journal,
-    changes: u64,
+    pub(crate) root: Root,
+    pub(crate) site: Site,
+    pub(crate) journal: Journal,
+    pub(crate) changes: u64,
     /// What this tenure last set, by the tunable's name.
-    set: BTreeMap<&'static str, Value>,
+    pub(crate) set: BTreeMap<&'static str, Value>,
     inherited: Vec<Undone>,
     /// `None` once it has been dismissed.
     guard: Option<Guard>,
@@ -87,32 +87,14 @@ impl Tenure {
         value: &Value,
     ) -> Result<Value, TunableError> {
         let value = tunable.validate(value, page_size())?.value;
-        let old = self.read(tunable)?;
-        if let Some(expected) = self.set.get(tunable.name()).filter(|value| **value != old) {
-            return Err(TunableError::ChangedByOther {
-                tunable: tunable.name(),
-                bdi: self.site.bdi.clone(),
-                expected: expected.clone(),
-                found: old,
-            });
-        }
+        let old = self.unchanged(tunable)?;
         if old == value {
             // Nothing to write; but whoever may not should hear so before he relies on it.
             check_writable(&self.root, tunable, &self.site)?;
             return Ok(value);
         }
-        if let Some(guard) = &mut self.guard {
-            guard.check()?;
-        }
-        self.changes += 1;
-        self.journal.append(&Entry::Change(Change {
-            number: self.changes,
-            tunable: tunable.name().to_owned(),
-            file: tunable.file(&self.site),
-            old: old.clone(),
-            new: value.clone(),
-            unix_ms: unix_ms(),
-        }))?;
+        self.check_guard()?;
+        self.note(tunable, &old, &value)?;
         match write(&self.root, tunable, &self.site, &value) {
             Ok(written) => {
                 self.set.insert(tunable.name(), written.clone());
@@ -125,6 +107,10 @@ impl Tenure {
             }
             Err(error) => Err(error),
         }
+    }
+
+    pub(crate) fn check_guard(&mut self) -> Result<(), TunableError> {
+        self.guard.as_mut().map_or(Ok(()), Guard::check)
     }
 
     /// Puts everything back and says what came of it.

@@ -13,6 +13,7 @@ const FLOORS: &[&[&str]] = &[
     &["host"],
     &["tunables"],
     &["observe"],
+    &["actuate"],
     &["sim", "bench", "vdisk"],
     &["study"],
     &["report"],

@@ -1,0 +1,145 @@
+//! Acts on open files, one call each.
+
+use std::os::fd::AsFd;
+
+use host::{DevNo, Root, device_facts};
+use observe::{Census, OpenFile, OpenFileFilter};
+use rustix::fs::fadvise;
+use sys::readahead::readahead;
+use units::Bytes;
+
+use crate::reach::{Grip, Taken, confirm, reach};
+use crate::{ActuateError, Limits, Missed, Outcome};
+
+/// The largest piece that is asked for at once where nothing says more: what the kernel gives any
+/// device at least.
+const SMALLEST_PIECE: Bytes = Bytes::from_kib(128);
+
+/// What an open file can be told by `posix_fadvise(2)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advice {
+    /// The window of the bdi, as it is now.
+    Normal,
+    /// Twice the window of the bdi.
+    Sequential,
+    /// No read-ahead for `read(2)`; the window stays, and is used for mapped files.
+    Random,
+}
+
+impl Advice {
+    pub(crate) fn raw(self) -> rustix::fs::Advice {
+        match self {
+            Self::Normal => rustix::fs::Advice::Normal,
+            Self::Sequential => rustix::fs::Advice::Sequential,
+            Self::Random => rustix::fs::Advice::Random,
+        }
+    }
+
+    /// The window and the random flag that `file` has once it was told.
+    fn result(self, file: &OpenFile) -> (Bytes, bool) {
+        match self {
+            Self::Normal => (file.bdi_window, false),
+            Self::Sequential => (file.bdi_window * 2, false),
+            Self::Random => (file.window, true),
+        }
+    }
+}
+
+/// Acts on open files of other processes, within its limits.
+#[derive(Debug)]
+pub struct Actuator {
+    pub(crate) census: Census,
+    pub(crate) limits: Limits,
+    pub(crate) root: Root,
+}
+
+impl Actuator {
+    /// An actuator that may touch what `limits` let it.
+    pub fn begin(limits: Limits) -> Result<Self, ActuateError> {
+        Ok(Self { census: Census::begin()?, limits, root: Root::system() })
+    }
+
+    /// Lists open files, also those that it may not touch.
+    pub fn open_files(&mut self, filter: &OpenFileFilter) -> Result<Vec<OpenFile>, ActuateError> {
+        Ok(self.census.open_files(filter)?)
+    }
+
+    /// Gives an open file the window that files opened now get. Advice that its process had given
+    /// is forgotten by this, as the kernel has one word for both.
+    pub fn refresh(&mut self, file: &OpenFile) -> Result<Outcome, ActuateError> {
+        self.advise(file, Advice::Normal)
+    }
+
+    /// Gives advice on an open file as if its process did, and reads back what came of it.
+    pub fn advise(&mut self, file: &OpenFile, advice: Advice) -> Result<Outcome, ActuateError> {
+        let (grip, now) = match self.take(file)? {
+            Ok(taken) => taken,
+            Err(missed) => return Ok(Outcome::Missed(missed)),
+        };
+        let (window, random) = advice.result(&now);
+        if (now.window, now.random) == (window, random) {
+            return Ok(Outcome::AsWanted { window });
+        }
+        if let Err(missed) = tell(&grip, advice) {
+            return Ok(Outcome::Missed(missed));
+        }
+        let after = confirm(&mut self.census, &[(file, &grip)])?.pop().flatten();
+        Ok(match after {
+            None => Outcome::Missed(Missed::Gone),
+            Some(after) if (after.window, after.random) == (window, random) => {
+                Outcome::Done { before: now.window, after: after.window }
+            }
+            Some(after) => Outcome::DidNotStick { wanted: window, found: after.window },
+        })
+    }
+
+    /// Has the kernel read `length` bytes of a file from `offset` on into the cache, and does not
+    /// wait for it. Gives how much was asked for: less where the file ends.
+    ///
+    /// One request is silently cut at the larger of the device's largest request and the window
+    /// (`force_page_cache_ra()`), so this makes as many as it takes.
+    pub fn prefetch(
+        &mut self,
+        file: &OpenFile,
+        offset: Bytes,
+        length: Bytes,
+    ) -> Result<Result<Bytes, Missed>, ActuateError> {
+        let (grip, now) = match self.take(file)? {
+            Ok(taken) => taken,
+            Err(missed) => return Ok(Err(missed)),
+        };
+        let end = Bytes::new(offset.get().saturating_add(length.get()).min(now.size.get()));
+        let piece = now.window.max(largest_request(&self.root, now.device)).max(SMALLEST_PIECE);
+        let mut at = offset;
+        while at < end {
+            let now = piece.min(end - at);
+            if let Err(error) = readahead(grip.as_fd(), at, now) {
+                return Ok(Err(Missed::Kernel { doing: "readahead", reason: error.to_string() }));
+            }
+            at += now;
+        }
+        Ok(Ok(end.saturating_sub(offset)))
+    }
+
+    /// A duplicate of the very open file that is meant, and what that is now.
+    fn take(&mut self, file: &OpenFile) -> Result<Taken, ActuateError> {
+        let grip = match reach(&self.root, &self.limits, file) {
+            Ok(grip) => grip,
+            Err(missed) => return Ok(Err(missed)),
+        };
+        let now = confirm(&mut self.census, &[(file, &grip)])?.pop().flatten();
+        Ok(now.map(|now| (grip, now)).ok_or(Missed::Gone))
+    }
+}
+
+/// Gives advice on the whole of an open file.
+pub(crate) fn tell(grip: &Grip, advice: Advice) -> Result<(), Missed> {
+    fadvise(grip.as_fd(), 0, None, advice.raw())
+        .map_err(|errno| Missed::of("posix_fadvise", grip.pid, errno))
+}
+
+/// The largest request of the disk that a device is or is on; nothing where there is none.
+fn largest_request(root: &Root, device: DevNo) -> Bytes {
+    let facts = device_facts(root, device).ok();
+    facts.and_then(|facts| facts.max_sectors).unwrap_or(Bytes::ZERO)
+}

@@ -1,0 +1,253 @@
+//! Giving an open file a window of its own, of any size.
+//!
+//! The kernel has no call for that. But `POSIX_FADV_NORMAL` copies the window of the bdi into the
+//! open file (`generic_fadvise()` in mm/fadvise.c), so the bdi is held at the wanted window for
+//! the instant of that call. A file that is opened in that instant gets the window, too: such
+//! files are looked for afterwards and mended, whoever holds them, as it was foreread that did it.
+//! Out of reach is one thing: a file that was opened, mapped and closed in the instant.
+
+use std::collections::BTreeMap;
+
+use host::BdiId;
+use observe::{Census, OpenFile, OpenFileFilter, OpenFileId};
+use serde::Serialize;
+use tunables::{Tenure, find};
+use units::Bytes;
+
+use crate::actuator::tell;
+use crate::reach::{Grip, Taken, confirm, reach};
+use crate::{ActuateError, Actuator, Advice, Limits, Missed, Outcome};
+
+/// A file that was opened, or told to be normal, while the bdi was held at another window.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Mended {
+    /// It, as it was found.
+    pub file: OpenFile,
+    /// What came of mending it.
+    pub outcome: Outcome,
+}
+
+/// What came of giving open files windows of their own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Exact {
+    /// One for each open file, in the order in which they were given.
+    pub outcomes: Vec<Outcome>,
+    /// Files that got a window by accident, and what came of mending them.
+    pub mended: Vec<Mended>,
+}
+
+impl Actuator {
+    /// Gives each of these open files this window, all of them on the bdi of `tenure`. Whether a
+    /// file is under `FADV_RANDOM` stays as it is.
+    ///
+    /// The bdi's own window is what it was when this returns, also with an error, and its journal
+    /// and guard see to it if foreread dies in between.
+    pub fn set_windows(
+        &mut self,
+        tenure: &mut Tenure,
+        wanted: &[(&OpenFile, Bytes)],
+    ) -> Result<Exact, ActuateError> {
+        let mut exact = Exact::default();
+        let mut outcomes: Vec<Option<Outcome>> = vec![None; wanted.len()];
+        let mut by_window: BTreeMap<Bytes, Vec<usize>> = BTreeMap::new();
+        for (index, (_, window)) in wanted.iter().enumerate() {
+            by_window.entry(*window).or_default().push(index);
+        }
+        for (window, indices) in by_window {
+            let files: Vec<&OpenFile> = indices.iter().map(|index| wanted[*index].0).collect();
+            let (results, mended) = self.set_one_window(tenure, &files, window)?;
+            for (index, outcome) in indices.into_iter().zip(results) {
+                outcomes[index] = Some(outcome);
+            }
+            exact.mended.extend(mended);
+        }
+        exact.outcomes =
+            outcomes.into_iter().map(|one| one.unwrap_or(Outcome::Missed(Missed::Gone))).collect();
+        Ok(exact)
+    }
+
+    fn set_one_window(
+        &mut self,
+        tenure: &mut Tenure,
+        files: &[&OpenFile],
+        window: Bytes,
+    ) -> Result<(Vec<Outcome>, Vec<Mended>), ActuateError> {
+        let mut batch = Batch::take(self, tenure.bdi(), files)?;
+        if batch.all_have(window) {
+            return Ok((batch.outcomes(window, &[]), Vec::new()));
+        }
+        let on_bdi = OpenFileFilter::on_bdi(tenure.bdi());
+        let before = self.census.open_files(&on_bdi)?;
+        let tunable = find("read_ahead")?;
+        let own = tenure.read(tunable)?.bytes().unwrap_or_default();
+        // Where advice alone gives the window, nobody else is disturbed.
+        if window == own {
+            batch.tell(Advice::Normal);
+        } else if window == own * 2 {
+            batch.tell(Advice::Sequential);
+        } else {
+            tenure.hold(tunable, &window.into(), || batch.tell(Advice::Normal))?;
+        }
+        let after = self.census.open_files(&on_bdi)?;
+        let outcomes = batch.outcomes(window, &after);
+        let instant = Instant { window, own };
+        let ours: Vec<OpenFileId> = files.iter().map(|file| file.id).collect();
+        let strays = instant.strays(&before, &after, &ours);
+        drop(batch);
+        let mended = strays.into_iter().map(|stray| instant.mend(self, stray));
+        Ok((outcomes, mended.collect::<Result<_, _>>()?))
+    }
+}
+
+/// Open files that get one window together.
+struct Batch<'a> {
+    members: Vec<(&'a OpenFile, Taken)>,
+}
+
+impl<'a> Batch<'a> {
+    fn take(
+        actuator: &mut Actuator,
+        bdi: &BdiId,
+        files: &[&'a OpenFile],
+    ) -> Result<Self, ActuateError> {
+        let elsewhere = || Missed::Kernel {
+            doing: "setting a window",
+            reason: format!("it is not on bdi {bdi}"),
+        };
+        let grips: Vec<Result<Grip, Missed>> = files
+            .iter()
+            .map(|file| match &file.bdi {
+                Some(of) if of == bdi => reach(&actuator.root, &actuator.limits, file),
+                _ => Err(elsewhere()),
+            })
+            .collect();
+        let held: Vec<(&OpenFile, &Grip)> = files
+            .iter()
+            .zip(&grips)
+            .filter_map(|(file, grip)| Some((*file, grip.as_ref().ok()?)))
+            .collect();
+        let mut confirmed = confirm(&mut actuator.census, &held)?.into_iter();
+        let mut members = Vec::new();
+        for (file, grip) in files.iter().zip(grips) {
+            let taken = grip.and_then(|grip| {
+                confirmed.next().flatten().map(|now| (grip, now)).ok_or(Missed::Gone)
+            });
+            members.push((*file, taken));
+        }
+        Ok(Self { members })
+    }
+
+    fn all_have(&self, window: Bytes) -> bool {
+        self.members.iter().all(|(_, taken)| !matches!(taken, Ok((_, now)) if now.window != window))
+    }
+
+    /// Gives advice to all; short, as the bdi is held meanwhile.
+    fn tell(&mut self, advice: Advice) {
+        for (_, taken) in &mut self.members {
+            let told = match taken {
+                Ok((grip, now)) => tell(grip, advice).and_then(|()| {
+                    // Advice on the window takes the flag away, which is not what was asked for.
+                    if now.random { tell(grip, Advice::Random) } else { Ok(()) }
+                }),
+                Err(_) => Ok(()),
+            };
+            if let Err(missed) = told {
+                *taken = Err(missed);
+            }
+        }
+    }
+
+    fn outcomes(&self, wanted: Bytes, after: &[OpenFile]) -> Vec<Outcome> {
+        let outcome = |taken: &Taken| match taken {
+            Err(missed) => Outcome::Missed(missed.clone()),
+            Ok((_, now)) if now.window == wanted => Outcome::AsWanted { window: wanted },
+            Ok((_, now)) => match after.iter().find(|file| file.id == now.id) {
+                None => Outcome::Missed(Missed::Gone),
+                Some(found) if found.window == wanted => {
+                    Outcome::Done { before: now.window, after: found.window }
+                }
+                Some(found) => Outcome::DidNotStick { wanted, found: found.window },
+            },
+        };
+        self.members.iter().map(|(_, taken)| outcome(taken)).collect()
+    }
+}
+
+/// The instant in which the bdi had another window.
+struct Instant {
+    /// The window it had.
+    window: Bytes,
+    /// Its own window, before and after.
+    own: Bytes,
+}
+
+impl Instant {
+    /// Which advice a file of this window must have had from the bdi in the instant; `None` if the
+    /// window does not come from there.
+    fn origin(&self, window: Bytes) -> Option<Advice> {
+        if window == self.own || self.window == self.own || self.window == self.own * 2 {
+            None // no hold, or nothing to be told apart
+        } else if window == self.window {
+            Some(Advice::Normal)
+        } else if window == self.window * 2 {
+            Some(Advice::Sequential)
+        } else {
+            None
+        }
+    }
+
+    /// The open files that have a window of the instant, did not have it before, and are not meant
+    /// to have it.
+    fn strays<'a>(
+        &self,
+        before: &[OpenFile],
+        after: &'a [OpenFile],
+        ours: &[OpenFileId],
+    ) -> Vec<&'a OpenFile> {
+        let had = |file: &OpenFile| {
+            before
+                .iter()
+                .any(|old| (old.id, old.inode, old.window) == (file.id, file.inode, file.window))
+        };
+        after
+            .iter()
+            .filter(|file| self.origin(file.window).is_some())
+            .filter(|file| !ours.contains(&file.id) && !had(file))
+            .collect()
+    }
+
+    /// Gives a stray what the bdi would have given it at any other time.
+    fn mend(&self, actuator: &mut Actuator, stray: &OpenFile) -> Result<Mended, ActuateError> {
+        let advice = self.origin(stray.window).unwrap_or(Advice::Normal);
+        let outcome = mend(&mut actuator.census, &actuator.root, stray, advice)?;
+        Ok(Mended { file: stray.clone(), outcome })
+    }
+}
+
+fn mend(
+    census: &mut Census,
+    root: &host::Root,
+    stray: &OpenFile,
+    advice: Advice,
+) -> Result<Outcome, ActuateError> {
+    // What foreread spoiled it mends, whoever it belongs to.
+    let grip = match reach(root, &Limits::default(), stray) {
+        Ok(grip) => grip,
+        Err(missed) => return Ok(Outcome::Missed(missed)),
+    };
+    let now = confirm(census, &[(stray, &grip)])?.pop().flatten();
+    let Some(now) = now else { return Ok(Outcome::Missed(Missed::Gone)) };
+    if now.window != stray.window {
+        return Ok(Outcome::AsWanted { window: now.window });
+    }
+    let told = tell(&grip, advice)
+        .and_then(|()| if now.random { tell(&grip, Advice::Random) } else { Ok(()) });
+    if let Err(missed) = told {
+        return Ok(Outcome::Missed(missed));
+    }
+    let after = confirm(census, &[(stray, &grip)])?.pop().flatten();
+    Ok(after.map_or(Outcome::Missed(Missed::Gone), |after| Outcome::Done {
+        before: now.window,
+        after: after.window,
+    }))
+}

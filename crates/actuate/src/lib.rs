@@ -1,0 +1,18 @@
+//! Windows and prefetch on the open files of other processes: the only room that touches them.
+//!
+//! On a stock kernel `pidfd_getfd(2)` gives a duplicate of any process's descriptor, and with it
+//! the very open file that the process reads. What is done through the duplicate is advice:
+//! nothing of it changes what a process reads, only when that comes from the disk. Before anything
+//! is done, the [`Limits`] say whether it may be, and the kernel is asked whether the duplicate is
+//! the open file that was meant: a process may exit, close or open something else at any moment.
+
+mod actuator;
+mod exact;
+mod limits;
+mod outcome;
+mod reach;
+
+pub use actuator::{Actuator, Advice};
+pub use exact::{Exact, Mended};
+pub use limits::{Limits, ParseRuleError, Rule};
+pub use outcome::{ActuateError, Missed, Outcome};

@@ -1,0 +1,116 @@
+//! Getting hold of another process's open file, and making sure that it is the one that was meant.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use host::Root;
+use observe::{Census, Holder, ObserveError, OpenFile};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+
+use crate::{Limits, Missed};
+
+/// A duplicate of a descriptor of another process. It is to be dropped soon: as long as it lives,
+/// the file is open, its locks hold and its file system cannot be unmounted.
+#[derive(Debug)]
+pub(crate) struct Grip {
+    descriptor: OwnedFd,
+    /// The process it was taken from.
+    pub pid: u32,
+}
+
+impl AsFd for Grip {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+/// A duplicate together with what it was found to be, or why there is none.
+pub(crate) type Taken = Result<(Grip, OpenFile), Missed>;
+
+/// Takes a duplicate of `file` from one of its holders, if the limits let it. Whether it is that
+/// very open file [`confirm`] must say before it is used.
+pub(crate) fn reach(root: &Root, limits: &Limits, file: &OpenFile) -> Result<Grip, Missed> {
+    limits.check_mount(root, file.device)?;
+    let mut missed = Missed::Gone;
+    let mut allowed = Vec::new();
+    for holder in &file.holders {
+        let process = match Process::of(holder) {
+            Ok(process) => process,
+            // A holder that has gone holds nothing, and what it was does not matter.
+            Err(Missed::Gone) => continue,
+            Err(why) => return Err(why),
+        };
+        let denied = limits.denies(root, holder);
+        let is_allowed = denied.is_none() && limits.allows(root, holder);
+        if !process.lives() {
+            continue; // what was read was perhaps of another process with its number
+        }
+        match denied {
+            Some(rule) => return Err(Missed::Denied(rule)),
+            None if is_allowed => allowed.push(process),
+            None => missed = Missed::NotAllowed,
+        }
+    }
+    for process in allowed {
+        match process.duplicate() {
+            Ok(grip) => return Ok(grip),
+            Err(why) => missed = why,
+        }
+    }
+    Err(missed)
+}
+
+/// Asks the kernel what this process now has open by the grips, one for each; `None` where that is
+/// not the open file that was meant.
+pub(crate) fn confirm(
+    census: &mut Census,
+    wanted: &[(&OpenFile, &Grip)],
+) -> Result<Vec<Option<OpenFile>>, ObserveError> {
+    if wanted.is_empty() {
+        return Ok(Vec::new());
+    }
+    let own = census.of_process(std::process::id())?;
+    let found = |grip: &Grip| {
+        let number = u32::try_from(grip.descriptor.as_raw_fd()).ok()?;
+        own.iter().find(|file| file.holders.iter().any(|holder| holder.fd == number))
+    };
+    let is_it = |meant: &OpenFile, found: &OpenFile| {
+        meant.id == found.id && meant.device == found.device && meant.inode == found.inode
+    };
+    let confirmed =
+        wanted.iter().map(|(meant, grip)| found(grip).filter(|found| is_it(meant, found)).cloned());
+    Ok(confirmed.collect())
+}
+
+/// A process that cannot be taken for another: a pidfd stays with the one it was opened for.
+struct Process<'a> {
+    holder: &'a Holder,
+    pidfd: OwnedFd,
+}
+
+impl<'a> Process<'a> {
+    fn of(holder: &'a Holder) -> Result<Self, Missed> {
+        let pid = i32::try_from(holder.pid).ok().and_then(Pid::from_raw).ok_or(Missed::Gone)?;
+        match pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(pidfd) => Ok(Self { holder, pidfd }),
+            // The number belongs to a thread now, so the process has gone.
+            Err(Errno::INVAL) => Err(Missed::Gone),
+            Err(errno) => Err(Missed::of("pidfd_open", holder.pid, errno)),
+        }
+    }
+
+    /// A pidfd can be read from when its process has ended.
+    fn lives(&self) -> bool {
+        let mut ended = [PollFd::new(&self.pidfd, PollFlags::IN)];
+        poll(&mut ended, Some(&Timespec::default())) == Ok(0)
+    }
+
+    fn duplicate(&self) -> Result<Grip, Missed> {
+        let pid = self.holder.pid;
+        let number = i32::try_from(self.holder.fd).map_err(|_| Missed::Gone)?;
+        let descriptor = pidfd_getfd(&self.pidfd, number, PidfdGetfdFlags::empty())
+            .map_err(|errno| Missed::of("pidfd_getfd", pid, errno))?;
+        Ok(Grip { descriptor, pid })
+    }
+}

@@ -1,0 +1,270 @@
+//! Acting on open files of other processes, on a loop device of the test's own. Needs root.
+
+// A skipped test says so.
+#![allow(clippy::print_stdout)]
+
+mod stage;
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use foreread_actuate::{Actuator, Advice, Limits, Missed, Outcome};
+use observe::OpenFile;
+use stage::{Reader, Stage};
+use sys::cachestat::cachestat;
+use units::{Bytes, Pages};
+
+fn rules(texts: &[&str]) -> Limits {
+    let allow = texts.iter().map(|text| text.parse().expect("a rule")).collect();
+    Limits { allow, deny: Vec::new() }
+}
+
+fn only(reader: &Reader) -> Limits {
+    rules(&[&format!("pid:{}", reader.pid())])
+}
+
+fn kib(kib: u64) -> Bytes {
+    Bytes::from_kib(kib)
+}
+
+#[test]
+fn host_an_open_file_of_another_process_gets_the_new_window() {
+    let Some(stage) = Stage::set("host_an_open_file_of_another_process_gets_the_new_window") else {
+        return;
+    };
+    stage.set_bdi(128);
+    let reader = Reader::of(&stage.file("data", 1 << 20));
+    let mut actuator = Actuator::begin(only(&reader)).expect("an actuator");
+    stage.set_bdi(1088);
+    let file = stage.one(&mut actuator, &reader);
+    assert_eq!(file.window, kib(128), "the kernel changes later opens only");
+    let done = actuator.refresh(&file).expect("acted");
+    assert_eq!(done, Outcome::Done { before: kib(128), after: kib(1088) });
+    assert_eq!(done.to_string(), "window 128 KiB → 1088 KiB");
+    let again = actuator.refresh(&file).expect("acted");
+    assert_eq!(again, Outcome::AsWanted { window: kib(1088) });
+    let random = actuator.advise(&file, Advice::Random).expect("acted");
+    assert!(random.is_good() && stage.one(&mut actuator, &reader).random);
+    let twice = actuator.advise(&file, Advice::Sequential).expect("acted");
+    assert_eq!(twice, Outcome::Done { before: kib(1088), after: kib(2176) });
+    assert!(!stage.one(&mut actuator, &reader).random);
+}
+
+#[test]
+fn host_an_open_file_gets_exactly_the_window_asked_for() {
+    let Some(stage) = Stage::set("host_an_open_file_gets_exactly_the_window_asked_for") else {
+        return;
+    };
+    stage.set_bdi(128);
+    let readers: Vec<Reader> = (0..5).map(|_| Reader::of(&stage.file("data", 1 << 20))).collect();
+    let bystander = Reader::of(&stage.file("data", 1 << 20));
+    let mut actuator = Actuator::begin(Limits::default()).expect("an actuator");
+    let mut tenure = stage.tenure();
+    let files: Vec<OpenFile> =
+        readers.iter().map(|reader| stage.one(&mut actuator, reader)).collect();
+    actuator.advise(&files[1], Advice::Random).expect("acted");
+    let windows = [1088, 4, 256, 128, 1088].map(kib);
+    let wanted: Vec<(&OpenFile, Bytes)> = files.iter().zip(windows).collect();
+    let exact = actuator.set_windows(&mut tenure, &wanted).expect("acted");
+    assert!(exact.outcomes.iter().all(Outcome::is_good), "{exact:?}");
+    for (reader, window) in readers.iter().zip(windows) {
+        assert_eq!(stage.one(&mut actuator, reader).window, window);
+    }
+    assert!(stage.one(&mut actuator, &readers[1]).random, "the flag stays");
+    assert_eq!(stage.one(&mut actuator, &bystander).window, kib(128));
+    assert_eq!(stage.bdi_kib(), 128);
+    // Off the bdi of the tenure nothing is done.
+    let mut elsewhere = files[0].clone();
+    elsewhere.bdi = host::BdiId::new("0:1");
+    let refused = actuator.set_windows(&mut tenure, &[(&elsewhere, kib(64))]).expect("acted");
+    assert!(matches!(refused.outcomes[..], [Outcome::Missed(Missed::Kernel { .. })]));
+}
+
+#[test]
+fn host_files_opened_in_the_instant_are_mended() {
+    let Some(stage) = Stage::set("host_files_opened_in_the_instant_are_mended") else { return };
+    stage.set_bdi(128);
+    let reader = Reader::of(&stage.file("data", 1 << 20));
+    let path = stage.file("other", 1 << 20);
+    let mut actuator = Actuator::begin(Limits::default()).expect("an actuator");
+    let mut tenure = stage.tenure();
+    let (stop, opened) = (AtomicBool::new(false), AtomicU64::new(0));
+    let mut mended = 0;
+    std::thread::scope(|scope| {
+        // Opens all the time and keeps what it opened for a while.
+        scope.spawn(|| {
+            let mut kept = std::collections::VecDeque::new();
+            while !stop.load(Ordering::Relaxed) {
+                kept.push_back(File::open(&path).expect("open"));
+                opened.fetch_add(1, Ordering::Relaxed);
+                if kept.len() > 500 {
+                    kept.pop_front();
+                }
+            }
+        });
+        let until = Instant::now() + Duration::from_secs(3);
+        for round in 0.. {
+            let file = stage.one(&mut actuator, &reader);
+            let window = kib(if round % 2 == 0 { 1088 } else { 544 });
+            let exact = actuator.set_windows(&mut tenure, &[(&file, window)]).expect("acted");
+            assert!(exact.outcomes[0].is_good(), "{exact:?}");
+            mended += exact.mended.len();
+            let strays: Vec<Bytes> = stage
+                .all(&mut actuator)
+                .into_iter()
+                .filter(|other| other.id != file.id && other.window != kib(128))
+                .map(|other| other.window)
+                .collect();
+            assert_eq!(strays, [], "round {round}");
+            if Instant::now() > until {
+                break;
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    println!("{mended} mended of {} opened", opened.load(Ordering::Relaxed));
+    assert_eq!(stage.bdi_kib(), 128);
+}
+
+#[test]
+fn host_a_long_prefetch_is_made_in_pieces() {
+    let Some(stage) = Stage::set("host_a_long_prefetch_is_made_in_pieces") else { return };
+    stage.set_bdi(128);
+    let path = stage.file("data", 64 << 20);
+    let reader = Reader::of(&path);
+    let mut actuator = Actuator::begin(only(&reader)).expect("an actuator");
+    let file = stage.one(&mut actuator, &reader);
+    let asked = actuator.prefetch(&file, Bytes::from_mib(16), Bytes::from_mib(32)).expect("acted");
+    assert_eq!(asked, Ok(Bytes::from_mib(32)));
+    let own = File::open(&path).expect("open");
+    let cached = || {
+        let stat =
+            cachestat(std::os::fd::AsFd::as_fd(&own), Bytes::from_mib(16), Bytes::from_mib(32));
+        stat.expect("cachestat").cached
+    };
+    assert_eq!(cached(), Pages::new(8192), "all of it, though one request would stop early");
+    let past = actuator.prefetch(&file, Bytes::from_mib(60), Bytes::from_mib(32)).expect("acted");
+    assert_eq!(past, Ok(Bytes::from_mib(4)), "not beyond the end");
+}
+
+#[test]
+fn host_what_is_not_allowed_is_not_touched() {
+    let Some(stage) = Stage::set("host_what_is_not_allowed_is_not_touched") else { return };
+    stage.set_bdi(128);
+    let reader = Reader::of(&stage.file("data", 1 << 20));
+    let shared = Reader::of(&stage.file("shared", 1 << 20));
+    let outcome = |limits: Limits, reader: &Reader| {
+        let mut actuator = Actuator::begin(limits).expect("an actuator");
+        let file = stage.one(&mut actuator, reader);
+        let outcome = actuator.advise(&file, Advice::Random).expect("acted");
+        assert_eq!(stage.one(&mut actuator, reader).random, outcome.is_good());
+        actuator.refresh(&file).expect("acted");
+        outcome
+    };
+    let not_allowed = Outcome::Missed(Missed::NotAllowed);
+    assert_eq!(outcome(rules(&["pid:1"]), &reader), not_allowed);
+    assert_eq!(outcome(rules(&["user:65533"]), &reader), not_allowed);
+    assert_eq!(outcome(rules(&["exe:/bin/true"]), &reader), not_allowed);
+    assert_eq!(outcome(rules(&["cgroup:/no.slice/such"]), &reader), not_allowed);
+    assert_eq!(outcome(rules(&["mount:/proc"]), &reader), not_allowed);
+    let point = format!("mount:{}", stage.point().display());
+    for allowed in ["user:root", "cgroup:/", "exe:/usr/bin/sleep"] {
+        assert!(outcome(rules(&["pid:1", allowed]), &reader).is_good(), "{allowed}");
+    }
+    assert!(outcome(rules(&[&point]), &reader).is_good());
+    assert_eq!(outcome(rules(&["pid:1", &point]), &reader), not_allowed, "the mount is not all");
+    // Who holds a file together with one that is denied is left alone, too.
+    let pid: foreread_actuate::Rule =
+        format!("pid:{}", std::process::id()).parse().expect("a rule");
+    let limits = Limits { allow: Vec::new(), deny: vec![pid.clone()] };
+    let _mine = shared.share();
+    assert_eq!(outcome(limits.clone(), &shared), Outcome::Missed(Missed::Denied(pid)));
+    assert!(outcome(limits, &reader).is_good());
+}
+
+#[test]
+fn host_a_descriptor_used_again_is_not_mistaken() {
+    let Some(stage) = Stage::set("host_a_descriptor_used_again_is_not_mistaken") else { return };
+    stage.set_bdi(128);
+    let path = stage.file("data", 1 << 20);
+    let mut actuator = Actuator::begin(Limits::default()).expect("an actuator");
+    let file = File::open(&path).expect("open");
+    let number = file.as_raw_fd();
+    let seen = stage.held_by(&mut actuator, std::process::id(), number).expect("listed");
+    // The same descriptor, the same file, opened anew: another open file.
+    drop(file);
+    let (decoy, file) = (File::open("/dev/null"), File::open(&path).expect("open"));
+    let again = if file.as_raw_fd() == number { file } else { decoy.expect("open") };
+    if again.as_raw_fd() == number {
+        let now = stage.held_by(&mut actuator, std::process::id(), number);
+        if now.as_ref().is_some_and(|now| now.id == seen.id) {
+            println!("the kernel gave the same address again, which is the same to everybody");
+        } else {
+            let outcome = actuator.advise(&seen, Advice::Random).expect("acted");
+            assert_eq!(outcome, Outcome::Missed(Missed::Gone));
+        }
+    }
+    // A process that has ended.
+    let mut reader = Reader::of(&path);
+    let seen = stage.one(&mut actuator, &reader);
+    reader.end();
+    let outcome = actuator.refresh(&seen).expect("acted");
+    assert_eq!(outcome, Outcome::Missed(Missed::Gone));
+}
+
+#[test]
+fn host_processes_that_come_and_go_harm_nobody() {
+    let Some(stage) = Stage::set("host_processes_that_come_and_go_harm_nobody") else { return };
+    stage.set_bdi(128);
+    let path = stage.file("data", 1 << 20);
+    let mut actuator = Actuator::begin(Limits::default()).expect("an actuator");
+    let mut tenure = stage.tenure();
+    let before = descriptors();
+    let stop = AtomicBool::new(false);
+    let mut seen = HashSet::new();
+    std::thread::scope(|scope| {
+        // Threads that open, close and open again; processes that begin, exec and end.
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    drop(File::open(&path).expect("open"));
+                }
+            });
+        }
+        scope.spawn(|| {
+            let script = "exec 9<\"$0\"; exec 8<\"$0\" 9<&-; exec true 7<\"$0\"";
+            while !stop.load(Ordering::Relaxed) {
+                let mut shell = std::process::Command::new("sh");
+                shell.arg("-c").arg(script).arg(&path).status().expect("a shell");
+            }
+        });
+        let until = Instant::now() + Duration::from_secs(3);
+        let mut round = 0_u64;
+        while Instant::now() < until {
+            round += 1;
+            let files = stage.all(&mut actuator);
+            let wanted: Vec<(&OpenFile, Bytes)> =
+                files.iter().map(|file| (file, kib(4 * (1 + round % 300)))).collect();
+            let exact = actuator.set_windows(&mut tenure, &wanted).expect("acted");
+            for outcome in &exact.outcomes {
+                seen.insert(std::mem::discriminant(outcome));
+                let harmless =
+                    outcome.is_good() || matches!(outcome, Outcome::Missed(Missed::Gone));
+                assert!(harmless, "{outcome:?}");
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    println!("{} kinds of outcome", seen.len());
+    drop(tenure);
+    assert_eq!(stage.bdi_kib(), 128);
+    // The guard's socket and the lock belonged to the tenure.
+    assert!(descriptors() <= before, "no descriptor is kept");
+}
+
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").expect("proc").count()
+}

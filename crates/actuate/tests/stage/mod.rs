@@ -1,0 +1,181 @@
+//! A file system on a loop device, and processes that hold files on it.
+
+use std::fs::{self, File};
+use std::os::fd::{AsFd, RawFd};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use foreread_actuate::Actuator;
+use host::{BdiId, Dirs, Root, resolve};
+use observe::{OpenFile, OpenFileFilter};
+use sys::lock::Lock;
+use sys::loopdev::{LoopDevice, find_free, release};
+use tempfile::TempDir;
+use tunables::{GuardCommand, Tenure};
+use units::Bytes;
+
+/// An ext4 file system on a loop device; gone when dropped. Tests of the host take turns.
+pub struct Stage {
+    dir: TempDir,
+    node: PathBuf,
+    bdi: BdiId,
+    original_kib: u64,
+    mounted: bool,
+    _turn: Lock,
+}
+
+impl Stage {
+    pub fn set(name: &str) -> Option<Self> {
+        let skip = |reason: &str| {
+            println!("SKIP {name}: {reason}");
+            None
+        };
+        if !rustix::process::geteuid().is_root() {
+            return skip("needs root");
+        }
+        if let Err(error) = observe::Census::begin() {
+            return skip(&error.to_string());
+        }
+        let Ok(turn) = Lock::take(Path::new("/tmp/foreread-host-tests.lock")) else {
+            return skip("no lock");
+        };
+        let dir = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+        let Ok(device) = attach(&dir.path().join("disk.img")) else {
+            return skip("no loop device");
+        };
+        let (node, number) = (device.path(), device.number());
+        drop(device);
+        let bdi = BdiId::new(&format!("7:{number}")).expect("a bdi");
+        let mut stage = Self { dir, node, bdi, original_kib: 0, mounted: false, _turn: turn };
+        stage.original_kib = stage.bdi_kib();
+        let node = stage.node.to_str().expect("a name").to_owned();
+        let point = stage.point();
+        fs::create_dir(&point).expect("a directory");
+        if !run("mkfs.ext4", &["-q", &node])
+            || !run("mount", &[&node, point.to_str().expect("a name")])
+        {
+            return skip("no ext4 here");
+        }
+        stage.mounted = true;
+        Some(stage)
+    }
+
+    pub fn point(&self) -> PathBuf {
+        self.dir.path().join("mnt")
+    }
+
+    pub fn set_bdi(&self, kib: u64) {
+        fs::write(self.bdi.dir().join("read_ahead_kb"), format!("{kib}\n")).expect("written");
+    }
+
+    pub fn bdi_kib(&self) -> u64 {
+        let text = fs::read_to_string(self.bdi.dir().join("read_ahead_kb")).expect("a value");
+        text.trim().parse().expect("a number")
+    }
+
+    /// A file of this size with data in it, none of it cached.
+    pub fn file(&self, name: &str, bytes: usize) -> PathBuf {
+        let path = self.point().join(name);
+        if !path.exists() {
+            fs::write(&path, vec![7; bytes]).expect("a file");
+            let file = File::open(&path).expect("open");
+            file.sync_all().expect("synced");
+            rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).expect("evicted");
+        }
+        path
+    }
+
+    pub fn tenure(&self) -> Tenure {
+        let storage = resolve(&Root::system(), &self.point()).expect("storage");
+        let dirs = Dirs::under(self.dir.path());
+        Tenure::begin(&dirs, &Root::system(), &storage, &guard()).expect("a tenure")
+    }
+
+    /// All that is open on the file system.
+    pub fn all(&self, actuator: &mut Actuator) -> Vec<OpenFile> {
+        actuator.open_files(&OpenFileFilter::on_bdi(&self.bdi)).expect("open files")
+    }
+
+    /// The one file that a reader has open there.
+    pub fn one(&self, actuator: &mut Actuator, reader: &Reader) -> OpenFile {
+        let mut files = self.all(actuator);
+        files.retain(|file| file.holders.iter().any(|holder| holder.pid == reader.pid()));
+        assert_eq!(files.len(), 1, "{files:?}");
+        files.remove(0)
+    }
+
+    pub fn held_by(&self, actuator: &mut Actuator, pid: u32, fd: RawFd) -> Option<OpenFile> {
+        let number = u32::try_from(fd).expect("a descriptor");
+        let files = self.all(actuator);
+        files
+            .into_iter()
+            .find(|file| file.holders.iter().any(|holder| (holder.pid, holder.fd) == (pid, number)))
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let _ = fs::write(self.bdi.dir().join("read_ahead_kb"), self.original_kib.to_string());
+        if self.mounted {
+            let _ = run("umount", &[self.point().to_str().expect("a name")]);
+        }
+        let _ = release(&self.node);
+    }
+}
+
+fn attach(path: &Path) -> std::io::Result<LoopDevice> {
+    let file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
+    file.set_len(Bytes::from_mib(256).get())?;
+    LoopDevice::set_up(find_free()?, file.as_fd(), Bytes::new(4096))
+}
+
+fn run(program: &str, arguments: &[&str]) -> bool {
+    let quiet = Stdio::null;
+    let path = format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
+    let mut command = Command::new(program);
+    command.args(arguments).env("PATH", path).stdout(quiet()).stderr(quiet());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// The guard is an example of this crate, built beside the tests.
+fn guard() -> GuardCommand {
+    let own = std::env::current_exe().expect("this test");
+    let target = own.parent().and_then(Path::parent).expect("a target folder");
+    let program = target.join("examples/guard");
+    assert!(program.exists(), "{} is not built: run `cargo test`", program.display());
+    GuardCommand { program, args: Vec::new() }
+}
+
+/// A process that holds one file open as its standard input, and waits.
+pub struct Reader(Child);
+
+impl Reader {
+    pub fn of(path: &Path) -> Self {
+        let stdin = Stdio::from(File::open(path).expect("open"));
+        Self(Command::new("sleep").arg("60").stdin(stdin).spawn().expect("sleep"))
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// A share of the child's open file for this process.
+    pub fn share(&self) -> File {
+        let pid = rustix::process::Pid::from_child(&self.0);
+        let pidfd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty());
+        let flags = rustix::process::PidfdGetfdFlags::empty();
+        let shared = rustix::process::pidfd_getfd(pidfd.expect("a process"), 0, flags);
+        shared.expect("a duplicate").into()
+    }
+
+    pub fn end(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

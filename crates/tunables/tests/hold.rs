@@ -1,0 +1,83 @@
+//! Holding a tunable for an instant, over a tree of files.
+
+#[allow(dead_code)] // these tests take a part of it
+mod stage;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use foreread_tunables::{Outcome, Tenure, TunableError, find};
+use host::resolve;
+use stage::{Stage, kib};
+use tempfile::TempDir;
+
+/// A machine with one disk, `8:0`, at 128 KiB, and the right over it.
+fn machine() -> (TempDir, Stage, Tenure) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = |path: &str, text: &str| {
+        let path = dir.path().join(path);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("directories");
+        fs::write(path, text).expect("a file");
+    };
+    file("proc/self/mountinfo", "1 0 8:0 / / rw - ext4 /dev/sda rw\n");
+    file("sys/devices/sda/dev", "8:0\n");
+    file("sys/class/bdi/8:0/read_ahead_kb", "128\n");
+    fs::create_dir_all(dir.path().join("sys/dev/block")).expect("directories");
+    symlink("../../devices/sda", dir.path().join("sys/dev/block/8:0")).expect("a link");
+    let stage = Stage::new(Some(dir.path().to_owned()), "/data", "8:0");
+    let storage = resolve(&stage.root(), Path::new(&stage.target)).expect("storage");
+    let tenure = Tenure::begin(&stage.dirs(), &stage.root(), &storage, &stage.guard());
+    (dir, stage, tenure.expect("a tenure"))
+}
+
+#[test]
+fn a_value_is_held_as_long_as_the_act_and_not_longer() {
+    let (_dir, stage, mut tenure) = machine();
+    let tunable = find("read_ahead").expect("it");
+    let short = fs::metadata(tenure.journal()).expect("a journal").len();
+    for window in [4, 1088, 4096] {
+        let seen = tenure.hold(tunable, &kib(window), || stage.value()).expect("held");
+        assert_eq!(seen, kib(window));
+        assert_eq!(stage.value(), kib(128));
+    }
+    let long = fs::metadata(tenure.journal()).expect("a journal").len();
+    assert_eq!(long, short, "a journal does not grow for ever");
+    assert!(tenure.restore().expect("nothing to put back").is_empty());
+    assert!(stage.journals().is_empty());
+}
+
+#[test]
+fn a_value_is_held_on_top_of_another() {
+    let (_dir, stage, mut tenure) = machine();
+    let tunable = find("read_ahead").expect("it");
+    tenure.set(tunable, &kib(64)).expect("set");
+    tenure.hold(tunable, &kib(1088), || assert_eq!(stage.value(), kib(1088))).expect("held");
+    assert_eq!(stage.value(), kib(64));
+    // The value that the tenure had set is still its own, and the original is still known.
+    tenure.set(tunable, &kib(32)).expect("set");
+    let undone = tenure.restore().expect("put back");
+    assert_eq!(undone[0].outcome, Outcome::Restored);
+    assert_eq!(stage.value(), kib(128));
+}
+
+#[test]
+fn what_somebody_sets_in_the_instant_is_left_as_he_has_it() {
+    let (_dir, stage, mut tenure) = machine();
+    let tunable = find("read_ahead").expect("it");
+    let error = tenure.hold(tunable, &kib(1088), || stage.set_by_hand(776)).expect_err("his");
+    assert!(matches!(error, TunableError::ChangedByOther { .. }), "{error}");
+    drop(tenure);
+    assert_eq!(stage.value(), kib(776));
+}
+
+#[test]
+fn a_panic_in_the_instant_changes_nothing() {
+    let (_dir, stage, mut tenure) = machine();
+    let tunable = find("read_ahead").expect("it");
+    let act = std::panic::AssertUnwindSafe(|| tenure.hold(tunable, &kib(1088), || panic!("no")));
+    assert!(std::panic::catch_unwind(act).is_err());
+    drop(tenure);
+    assert_eq!(stage.value(), kib(128));
+    assert!(stage.journals().is_empty());
+}
