@@ -1,6 +1,6 @@
 //! A run and what it shows, as every format needs them.
 
-use study::{Analysis, Cell, Difference, PlannedWorkload, Run};
+use study::{Analysis, Cell, Difference, PlannedWorkload, Run, Settings};
 use units::Kib;
 
 /// A run and what was worked out from it.
@@ -17,6 +17,15 @@ impl<'a> Findings<'a> {
     pub(crate) fn settings(&self) -> Vec<Kib> {
         let mut settings: Vec<Kib> =
             self.analysis.cells.iter().map(|cell| cell.settings.read_ahead).collect();
+        settings.sort_unstable();
+        settings.dedup();
+        settings
+    }
+
+    /// All settings that have a cell, ascending.
+    pub(crate) fn all_settings(&self) -> Vec<Settings> {
+        let mut settings: Vec<Settings> =
+            self.analysis.cells.iter().map(|cell| cell.settings).collect();
         settings.sort_unstable();
         settings.dedup();
         settings

@@ -1,4 +1,4 @@
-//! What a study looks like: terminal table and plot, JSON, CSV, Markdown.
+//! What a study looks like: HTML, terminal table and plot, JSON, CSV, Markdown.
 //!
 //! All formats show the same [`Findings`], and none of them works anything out: figures and
 //! verdicts come from [`study::analyse`]. What was not measured is left out, never shown as a
@@ -6,8 +6,10 @@
 //! their way into a terminal, a spreadsheet or a web page.
 
 pub mod clean;
+mod closeup;
 mod csv;
 mod findings;
+mod html;
 mod json;
 mod markdown;
 mod number;
@@ -18,7 +20,9 @@ mod terminal;
 mod verdict;
 
 pub use crate::csv::write_csv;
+pub use closeup::Closeup;
 pub use findings::Findings;
+pub use html::{Exhibit, html};
 pub use json::{Document, SCHEMA_VERSION, json};
 pub use markdown::markdown;
 pub use runs::{RunList, runs_csv, runs_json, runs_markdown, runs_table};

@@ -133,7 +133,7 @@ fn status(status: RunStatus) -> &'static str {
 
 /// `2008-04-07 12:34` of a number of seconds since 1970. The calendar is Hinnant's civil-from-days
 /// (howardhinnant.github.io/date_algorithms.html), good for every date that a clock may show.
-fn utc(unix_s: f64) -> String {
+pub(crate) fn utc(unix_s: f64) -> String {
     if !unix_s.is_finite() || unix_s.abs() > 1e13 {
         return String::new();
     }

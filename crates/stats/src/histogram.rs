@@ -55,6 +55,13 @@ impl LatencyHistogram {
         (!self.0.is_empty()).then(|| Nanos::new(self.0.mean().round() as u64))
     }
 
+    /// Every latency that occurred, to three digits and ascending, and how often.
+    pub fn counts(&self) -> impl Iterator<Item = (Nanos, u64)> + '_ {
+        self.0
+            .iter_recorded()
+            .map(|step| (Nanos::new(step.value_iterated_to()), step.count_at_value()))
+    }
+
     /// Adds all latencies of another histogram.
     pub fn merge(&mut self, other: &Self) {
         self.0.add(&other.0).expect("all have the same bounds");
@@ -190,6 +197,8 @@ mod tests {
         near(1.0, 10_000_000);
         assert_eq!(LatencyHistogram::new().quantile(0.5), None);
         assert_eq!(LatencyHistogram::new().mean(), None);
+        let counts: Vec<u64> = of(&[5, 7, 5]).counts().map(|(_, count)| count).collect();
+        assert_eq!(counts, [2, 1]);
     }
 
     #[test]

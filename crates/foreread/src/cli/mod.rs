@@ -4,6 +4,7 @@ mod completions;
 mod dry_run;
 mod guard;
 mod models;
+mod report;
 mod rollback;
 mod runs;
 mod study_options;
@@ -67,6 +68,7 @@ enum Verb {
     Sweep(sweep::Sweep),
     Tune(tune::Tune),
     Runs(runs::Runs),
+    Report(report::Report),
     Models(models::Models),
     Workloads(workloads::Workloads),
     Vdisk(vdisk::Vdisk),
@@ -106,6 +108,7 @@ impl Cli {
             Verb::Sweep(verb) => verb.run(&context),
             Verb::Tune(verb) => verb.run(&context),
             Verb::Runs(verb) => verb.run(&context),
+            Verb::Report(verb) => verb.run(&context),
             Verb::Models(verb) => verb.run(),
             Verb::Workloads(verb) => verb.run(),
             Verb::Vdisk(verb) => verb.run(&context),

@@ -73,7 +73,7 @@ impl Runs {
 }
 
 /// The run that a word names.
-fn number(word: &str, store: &Store) -> anyhow::Result<RunId> {
+pub fn number(word: &str, store: &Store) -> anyhow::Result<RunId> {
     if word == "last" {
         let runs = store.runs()?;
         let last = runs.first().map(|run| run.id);

@@ -1,0 +1,206 @@
+// The charts of a page, drawn from the data in it.
+const X = {
+  log: true, format: size, second: (kib) => String(kib * 2), title: "read-ahead: KiB above, 512-byte sectors below",
+  full: (kib) => `${kib} KiB (${kib * 2} sectors)`,
+};
+
+const METRICS = [
+  { name: "Throughput", of: (c) => c.throughput_mib_s, y: { title: "MiB/s", format: short, unit: " MiB/s" } },
+  { name: "Throughput, relative to each curve's own best", relative: true, of: (c) => c.throughput_mib_s, y: { title: "% of its best", format: short, unit: " %" } },
+  { name: "Latency p50", of: (c) => c.latency_us && [c.latency_us[0]], y: { title: "latency of half of the reads", format: time, log: true } },
+  { name: "Latency p99", of: (c) => c.latency_us && [c.latency_us[1]], y: { title: "latency of 99 of 100 reads", format: time, log: true } },
+  { name: "Random reads: latency p50", of: (c) => c.random_latency_us && [c.random_latency_us[0]], y: { title: "latency of half of the random reads", format: time, log: true } },
+  { name: "Random reads: latency p99", of: (c) => c.random_latency_us && [c.random_latency_us[1]], y: { title: "latency of 99 of 100 random reads", format: time, log: true } },
+  { name: "Amplification", of: (c) => c.amplification, y: { title: "bytes read from the device ÷ bytes asked for", format: short, log: true, unit: "×" } },
+  { name: "Requests to the device", of: (c) => c.device_requests, y: { title: "requests in a trial", format: short, log: true } },
+  { name: "Mean size of a request", of: (c) => c.request_kib && [c.request_kib], y: { title: "KiB for each request to the device", format: short, unit: " KiB" } },
+];
+
+const seriesName = (run, w, many) => (many ? `${run.label}: ${run.workloads[w].name}` : run.workloads[w].name);
+
+// The kinds of settings beside read-ahead: one curve each.
+const kinds = (run) => [...new Set(run.settings.map((s) => s.beside))];
+
+function curveSeries(runs, metric, pick) {
+  const series = [];
+  let k = 0;
+  runs.forEach((run) => run.workloads.forEach((workload, w) => {
+    for (const beside of kinds(run)) {
+      const colour = k++;
+      if (pick && !pick(run, w)) continue;
+      const points = run.cells
+        .filter((c) => c.w === w && run.settings[c.s].beside === beside && metric.of(c))
+        .map((c) => {
+          const spoiled = c.disturbed ? `, ${c.disturbed} disturbed` : "";
+          return [run.settings[c.s].kib, ...metric.of(c), `${c.repeats} ${c.repeats === 1 ? "trial" : "trials"}${spoiled}`];
+        })
+        .map((p) => (p.length === 3 ? [p[0], p[1], null, null, p[2]] : p))
+        .sort((a, b) => a[0] - b[0]);
+      if (!points.length) continue;
+      if (metric.relative) relative(points);
+      const name = seriesName(run, w, runs.length > 1) + (beside ? `, ${beside}` : "");
+      series.push({ name, k: colour, dash: DASHES[Math.floor(colour / 8) % 8 || (runs.length > 1 ? runs.indexOf(run) % 8 : 0)], points, band: runs.length === 1, rings: bends(run, w, metric) });
+    }
+  }));
+  return series;
+}
+
+function relative(points) {
+  const best = Math.max(...points.map((p) => p[1]));
+  for (const p of points) for (const i of [1, 2, 3]) if (p[i] !== null && p[i] !== undefined) p[i] = (p[i] / best) * 100;
+}
+
+// Where a curve stops to gain: a small ring for most of it, a large one for all of it.
+function bends(run, w, metric) {
+  const bend = run.curves.find((c) => c.w === w);
+  if (!bend || !metric.name.startsWith("Throughput")) return [];
+  const rings = [];
+  if (bend.full_kib !== null) rings.push({ x: bend.full_kib, big: true });
+  if (bend.conservative_kib !== null && bend.conservative_kib !== bend.full_kib) rings.push({ x: bend.conservative_kib });
+  return rings;
+}
+
+function predictedSeries(runs, series) {
+  const more = [];
+  runs.forEach((run) => (run.predicted || []).forEach((curve) => {
+    const name = seriesName(run, curve.w, runs.length > 1);
+    const own = series.find((s) => s.name === name);
+    if (own) more.push({ name: `${name}, predicted`, k: own.k, dash: "3 3", thin: true, dots: false, points: curve.points });
+  }));
+  return more;
+}
+
+function curves(host, runs) {
+  const has = METRICS.filter((m) => runs.some((run) => run.cells.some((c) => m.of(c))));
+  const config = (metric) => {
+    const own = curveSeries(runs, metric);
+    const predicted = metric.name === "Throughput" ? predictedSeries(runs, own) : [];
+    const marks = runs.length > 1 ? [] : gather(runs[0]);
+    const levels = metric.name === "Throughput" && runs.length === 1 ? runs[0].limits || [] : [];
+    return { label: `${metric.name} against read-ahead`, x: X, y: metric.y, series: [...own, ...predicted], marks, levels };
+  };
+  const place = el("div", {});
+  host.append(el("div", { class: "tools" }, choice("Show", has.map((m) => m.name), (i) => chart.set(config(has[i])))), place);
+  const chart = new Chart(place, config(has[0]));
+}
+
+// Marks of the same setting become one line.
+function gather(run) {
+  const by = new Map();
+  for (const mark of run.marks) {
+    const one = by.get(mark.kib) || { x: mark.kib, kind: mark.kind, label: "" };
+    one.label += (one.label ? ", " : "") + mark.label;
+    if (mark.kind === "full") one.kind = "full";
+    by.set(mark.kib, one);
+  }
+  return [...by.values()];
+}
+
+const settingName = (run, s) => run.settings[s].label + (run.settings[s].beside ? `, ${run.settings[s].beside}` : "");
+
+function tradeoff(host, run) {
+  const all = run.tradeoffs || [];
+  const config = (t) => ({
+    label: `What ${run.workloads[t.other].name} pays for what ${run.workloads[t.goal].name} gains`,
+    x: { format: (v) => `${short(v)}×`, title: `${run.workloads[t.goal].name}: throughput relative to ${size(t.over_kib)}`,
+      full: (v) => t.points.filter((p) => p.gain === v).map((p) => settingName(run, p.s)).join(", ") },
+    y: { title: `${run.workloads[t.other].name}: throughput relative to ${size(t.over_kib)}`, format: (v) => `${short(v)}×`, zero: true },
+    series: [
+      { name: "settings", k: 0, line: false, r: 4, points: t.points.map((p) => [p.gain, p.keep]) },
+      { name: "Pareto front: no other setting is better at both", k: 4, points: t.front.map((i) => [t.points[i].gain, t.points[i].keep]), r: 5 },
+    ],
+  });
+  const place = el("div", {});
+  const names = all.map((t) => `${run.workloads[t.goal].name} against ${run.workloads[t.other].name}`);
+  host.append(el("div", { class: "tools" }, choice("Trade", names, (i) => chart.set(config(all[i])))), place);
+  const chart = new Chart(place, config(all[0]));
+}
+
+// A choice of cells that have some detail, and what is drawn of the chosen ones.
+function detailChart(host, run, has, config) {
+  const ws = [...new Set(run.details.filter(has).map((d) => d.w))];
+  const place = el("div", {});
+  let chart = null;
+  const show = (i) => {
+    const all = run.details.filter((d) => d.w === ws[i] && has(d)).sort((a, b) => a.s - b.s);
+    const marked = new Set(run.marks.map((m) => m.kib));
+    const wanted = all.filter((d) => marked.has(run.settings[d.s].kib));
+    const few = wanted.length ? wanted : all.slice(0, 1).concat(all.slice(-1));
+    const o = config(all, run.workloads[ws[i]].name);
+    if (chart) chart.hidden.clear();
+    const hide = new Set(all.filter((d) => !few.includes(d)).map((d) => settingName(run, d.s)));
+    if (chart) { chart.hidden = hide; chart.set(o); } else {
+      chart = new Chart(place, o);
+      chart.hidden = hide;
+      chart.set(o);
+    }
+  };
+  host.append(el("div", { class: "tools" }, choice("Workload", ws.map((w) => run.workloads[w].name), show)), place);
+  show(0);
+}
+
+function latencies(host, run) {
+  const pairs = (d) => (d.random_us.length ? d.random_us : d.stream_us);
+  detailChart(host, run, (d) => pairs(d).length > 0, (all, name) => ({
+    label: `Latencies of ${name}`,
+    x: { format: (v) => time(2 ** v), title: "latency (each bucket is a fourth of a power of two)" },
+    y: { title: "% of reads", format: short, unit: " %" },
+    series: all.map((d, i) => {
+      const total = pairs(d).reduce((sum, p) => sum + p[1], 0);
+      const points = pairs(d).map((p) => [Math.round(Math.log2(p[0]) * 1000) / 1000, (p[1] / total) * 100]);
+      return { name: settingName(run, d.s), k: i, dash: DASHES[Math.floor(i / 8) % 8], points, dots: false };
+    }),
+  }));
+}
+
+function requestSizes(host, run) {
+  detailChart(host, run, (d) => d.sizes.length > 0, (all, name) => ({
+    label: `Sizes of the requests that the device got for ${name}`,
+    x: { log: true, format: size, title: "up to this many KiB" },
+    y: { title: "% of requests", format: short, unit: " %" },
+    series: all.map((d, i) => {
+      const total = d.sizes.reduce((sum, n) => sum + n, 0) || 1;
+      return { name: settingName(run, d.s), k: i, dash: DASHES[Math.floor(i / 8) % 8], points: d.sizes.map((n, c) => [4 * 2 ** c, (n / total) * 100]) };
+    }),
+  }));
+}
+
+const LINES = [
+  { name: "Data got", of: (d) => d.mib_s, y: { title: "MiB/s that the readers got", format: short, unit: " MiB/s" } },
+  { name: "Requests of the readers", of: (d) => d.requests_s, y: { title: "requests a second", format: short, unit: "/s" } },
+  { name: "Data from the device", of: (d) => d.device_mib_s, y: { title: "MiB/s from the device", format: short, unit: " MiB/s" } },
+  { name: "Requests under way", of: (d) => d.queue, y: { title: "mean queue of the device", format: short } },
+];
+
+function timelines(host, run) {
+  for (const line of LINES) {
+    if (!run.details.some((d) => line.of(d).length > 1)) continue;
+    const place = el("div", {});
+    host.append(el("h3", {}, line.name), place);
+    detailChart(place, run, (d) => line.of(d).length > 1, (all, name) => ({
+      label: `${line.name} over time, ${name}`, height: 240,
+      x: { format: (v) => `${short(v)} s`, title: "seconds since the start of a trial, in the storage's own time" },
+      y: line.y,
+      series: all.map((d, i) => ({ name: settingName(run, d.s), k: i, dash: DASHES[Math.floor(i / 8) % 8], dots: false, points: line.of(d).map((v, n) => [(n + 1) * d.slot_seconds, v]) })),
+    }));
+  }
+}
+
+function drift(host, run) {
+  const t = run.trials;
+  const points = (want) => t.order.map((_, i) => [t.started_s[i], t.relative[i]]).filter((p, i) => p[1] !== null && t.clean[i] === want);
+  const blocks = (run.drift || []).map((b) => [b.at_s, b.relative, b.low, b.high]);
+  const place = el("div", {});
+  host.append(place);
+  new Chart(place, {
+    label: "Each trial relative to the median of its cell, over the run", height: 260,
+    x: { format: (v) => `${short(v)} s`, title: "seconds since the run began" },
+    y: { title: "throughput ÷ median of its cell", format: short, zero: false },
+    series: [
+      { name: "trials", k: 0, line: false, r: 2.2, points: points(1) },
+      { name: "disturbed trials", k: 1, line: false, r: 3, points: points(0) },
+      { name: "median of each block", k: 4, points: blocks, r: 4 },
+    ],
+    levels: [{ y: 1, label: "" }],
+  });
+}

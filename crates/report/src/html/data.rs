@@ -1,0 +1,391 @@
+//! What the page's script draws from: one JSON document inside the page. Its figures are those of
+//! the analysis, in full; its names have been made harmless.
+
+use serde::Serialize;
+use serde::ser::SerializeSeq;
+use stats::Estimate;
+use study::{Quantiles, Role, TrialStatus};
+
+use super::Exhibit;
+use super::names::{brief, settings_label};
+use crate::closeup::{Detail, bucket_us};
+use crate::number::setting;
+
+/// The document.
+#[derive(Debug, Serialize)]
+pub(crate) struct PageData {
+    pub runs: Vec<RunData>,
+}
+
+/// A run as the script sees it. Settings and workloads go by their places in the lists.
+#[derive(Debug, Serialize)]
+pub(crate) struct RunData {
+    pub run: i64,
+    pub label: String,
+    settings: Vec<SettingData>,
+    workloads: Vec<WorkloadData>,
+    cells: Vec<CellData>,
+    marks: Vec<Mark>,
+    curves: Vec<Bend>,
+    trials: TrialsData,
+    details: Vec<DetailData>,
+}
+
+#[derive(Debug, Serialize)]
+struct SettingData {
+    kib: u64,
+    label: String,
+    /// What else is set, if the study varies more than read-ahead.
+    beside: String,
+}
+
+#[derive(Debug, Serialize)]
+struct WorkloadData {
+    name: String,
+    goal: bool,
+}
+
+/// A median with the ends of its interval, as three numbers.
+#[derive(Debug, Serialize)]
+struct Three(f64, f64, f64);
+
+#[derive(Debug, Serialize)]
+struct CellData {
+    s: usize,
+    w: usize,
+    repeats: u32,
+    disturbed: u32,
+    throughput_mib_s: Three,
+    amplification: Option<Three>,
+    device_requests: Option<Three>,
+    latency_us: Option<[f64; 2]>,
+    random_latency_us: Option<[f64; 2]>,
+    /// Mean size of a request to the device.
+    request_kib: Option<f64>,
+}
+
+/// A line across the curves.
+#[derive(Debug, Serialize)]
+struct Mark {
+    kib: u64,
+    kind: &'static str,
+    label: String,
+}
+
+/// Where the curve of one workload alone bends.
+#[derive(Debug, Serialize)]
+struct Bend {
+    w: usize,
+    conservative_kib: Option<u64>,
+    full_kib: Option<u64>,
+}
+
+/// The trials in columns, which takes half the room of rows.
+#[derive(Debug, Default, Serialize)]
+struct TrialsData {
+    order: Vec<u32>,
+    block: Vec<u32>,
+    s: Vec<usize>,
+    w: Vec<usize>,
+    started_s: Vec<Rounded>,
+    clean: Vec<u8>,
+    throughput_mib_s: Vec<Rounded>,
+    amplification: Vec<Option<Rounded>>,
+    requests: Vec<Option<u64>>,
+    p50_us: Vec<Option<Rounded>>,
+    p99_us: Vec<Option<Rounded>>,
+    seconds: Vec<Rounded>,
+    useful_mib: Vec<Option<Rounded>>,
+    ahead_mib: Vec<Option<Rounded>>,
+    device_mib: Vec<Option<Rounded>>,
+    request_kib: Vec<Option<Rounded>>,
+    queue: Vec<Option<Rounded>>,
+    busy: Vec<Option<Rounded>>,
+    cpu_ms: Vec<Option<Rounded>>,
+    /// Throughput relative to the median of its cell: what drifts is seen in it.
+    relative: Vec<Option<Rounded>>,
+    why: Vec<Option<String>>,
+}
+
+/// Six digits are enough for a raw number that is only looked at.
+#[derive(Debug, Clone, Copy)]
+struct Rounded(f64);
+
+impl Serialize for Rounded {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let value = self.0;
+        if !value.is_finite() {
+            return serializer.serialize_none();
+        }
+        if value == 0.0 {
+            return serializer.serialize_u64(0);
+        }
+        let scale = 10f64.powi(5 - value.abs().log10().floor() as i32);
+        let rounded = (value * scale).round() / scale;
+        if rounded.fract() == 0.0 && rounded.abs() < 1e15 {
+            serializer.serialize_i64(rounded as i64)
+        } else {
+            serializer.serialize_f64(rounded)
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct DetailData {
+    s: usize,
+    w: usize,
+    /// Lower ends of buckets and counts, of streams and of random reads.
+    stream_us: Pairs,
+    random_us: Pairs,
+    /// Reads by powers of two from 4 KiB up.
+    sizes: Vec<u64>,
+    slot_seconds: Rounded,
+    mib_s: Vec<Rounded>,
+    requests_s: Vec<Rounded>,
+    device_mib_s: Vec<Rounded>,
+    queue: Vec<Rounded>,
+}
+
+#[derive(Debug)]
+struct Pairs(Vec<(f64, u64)>);
+
+impl Serialize for Pairs {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut seq = serializer.serialize_seq(Some(self.0.len()))?;
+        for (at, count) in &self.0 {
+            seq.serialize_element(&(Rounded(*at), count))?;
+        }
+        seq.end()
+    }
+}
+
+fn three(estimate: &Estimate) -> Three {
+    Three(estimate.median, estimate.low, estimate.high)
+}
+
+fn two(quantiles: &Quantiles) -> [f64; 2] {
+    [quantiles.p50, quantiles.p99]
+}
+
+impl RunData {
+    pub(crate) fn of(exhibit: &Exhibit<'_>) -> Self {
+        let findings = exhibit.findings();
+        let settings = findings.all_settings();
+        let workloads = findings.workloads();
+        let place_of = |name: &str| workloads.iter().position(|w| w.workload.name == name);
+        let mut trials = TrialsData::default();
+        trials.fill(exhibit, &settings, &place_of);
+        let verdict = &exhibit.analysis.verdict;
+        let curves = verdict.per_workload.iter().filter_map(|alone| {
+            Some(Bend {
+                w: place_of(&alone.workload)?,
+                conservative_kib: alone.conservative_kib.map(|kib| kib.get()),
+                full_kib: alone.full_kib.map(|kib| kib.get()),
+            })
+        });
+        Self {
+            run: exhibit.run.summary.id.0,
+            label: brief(&exhibit.run.summary.target),
+            settings: settings
+                .iter()
+                .map(|s| SettingData {
+                    kib: s.read_ahead.get(),
+                    label: setting(s.read_ahead),
+                    beside: settings_label(s),
+                })
+                .collect(),
+            workloads: workloads
+                .iter()
+                .map(|planned| WorkloadData {
+                    name: brief(&planned.workload.name),
+                    goal: planned.role == Role::Goal,
+                })
+                .collect(),
+            cells: cells(exhibit, &settings, &place_of),
+            marks: marks(exhibit),
+            curves: curves.collect(),
+            trials,
+            details: details(exhibit, &settings, &place_of),
+        }
+    }
+}
+
+type PlaceOf<'a> = dyn Fn(&str) -> Option<usize> + 'a;
+
+fn cells(
+    exhibit: &Exhibit<'_>,
+    settings: &[study::Settings],
+    place_of: &PlaceOf<'_>,
+) -> Vec<CellData> {
+    let cell = |cell: &study::Cell| {
+        let requests = cell.device_requests.as_ref();
+        Some(CellData {
+            s: settings.binary_search(&cell.settings).ok()?,
+            w: place_of(&cell.workload)?,
+            repeats: cell.repeats,
+            disturbed: cell.disturbed,
+            throughput_mib_s: three(&cell.throughput_mib_s),
+            amplification: cell.amplification.as_ref().map(three),
+            device_requests: requests.map(three),
+            latency_us: cell.latency_us.as_ref().map(two),
+            random_latency_us: cell.random_latency_us.as_ref().map(two),
+            request_kib: exhibit.closeup.and_then(|closeup| request_kib(exhibit, closeup, cell)),
+        })
+    };
+    exhibit.analysis.cells.iter().filter_map(cell).collect()
+}
+
+/// The median over the trials of their mean sizes of a request.
+fn request_kib(exhibit: &Exhibit<'_>, closeup: &crate::Closeup, cell: &study::Cell) -> Option<f64> {
+    let ours = exhibit.run.trials.iter().filter(|trial| {
+        trial.settings == cell.settings
+            && trial.workload == cell.workload
+            && (trial.status == TrialStatus::Clean || cell.repeats == cell.disturbed)
+    });
+    let sizes: Vec<f64> = ours
+        .filter_map(|trial| closeup.trials.get(&trial.order)?.request_kib)
+        .filter(|kib| *kib > 0.0)
+        .collect();
+    stats::median(&sizes)
+}
+
+fn marks(exhibit: &Exhibit<'_>) -> Vec<Mark> {
+    let verdict = &exhibit.analysis.verdict;
+    let named = [
+        ("now", "now", exhibit.run.found),
+        ("conservative", "conservative", verdict.conservative_kib),
+        ("full", "full", verdict.full_kib),
+    ];
+    let mark = |(kind, label, kib): (&'static str, &str, Option<units::Kib>)| {
+        Some(Mark { kib: kib?.get(), kind, label: label.to_owned() })
+    };
+    named.into_iter().filter_map(mark).collect()
+}
+
+impl TrialsData {
+    fn fill(
+        &mut self,
+        exhibit: &Exhibit<'_>,
+        settings: &[study::Settings],
+        place_of: &PlaceOf<'_>,
+    ) {
+        let begun = exhibit.run.summary.created_unix_s;
+        let medians: std::collections::HashMap<(study::Settings, &str), f64> = exhibit
+            .analysis
+            .cells
+            .iter()
+            .map(|c| ((c.settings, c.workload.as_str()), c.throughput_mib_s.median))
+            .collect();
+        for trial in &exhibit.run.trials {
+            let place = (settings.binary_search(&trial.settings), place_of(&trial.workload));
+            let (Ok(s), Some(w)) = place else { continue };
+            let figures = &trial.figures;
+            self.order.push(trial.order);
+            self.block.push(trial.block);
+            self.s.push(s);
+            self.w.push(w);
+            self.started_s.push(Rounded(trial.started_unix_s - begun));
+            self.clean.push(u8::from(trial.status == TrialStatus::Clean));
+            self.throughput_mib_s.push(Rounded(figures.throughput_mib_s));
+            self.amplification.push(figures.amplification.map(Rounded));
+            self.requests.push(figures.device_requests);
+            self.p50_us.push(figures.latency_us.map(|latency| Rounded(latency.p50)));
+            self.p99_us.push(figures.latency_us.map(|latency| Rounded(latency.p99)));
+            self.seconds.push(Rounded(figures.measured_seconds));
+            let middle = medians.get(&(trial.settings, trial.workload.as_str()));
+            let relative = middle.filter(|middle| **middle > 0.0);
+            self.relative.push(relative.map(|m| Rounded(figures.throughput_mib_s / m)));
+            let why =
+                (!trial.disturbances.is_empty()).then(|| brief(&trial.disturbances.join("; ")));
+            self.why.push(why);
+            self.fill_raw(exhibit, trial.order);
+        }
+    }
+
+    fn fill_raw(&mut self, exhibit: &Exhibit<'_>, order: u32) {
+        let raw = exhibit.closeup.and_then(|closeup| closeup.trials.get(&order));
+        self.useful_mib.push(raw.map(|raw| Rounded(raw.useful_mib)));
+        self.ahead_mib.push(raw.map(|raw| Rounded(raw.ahead_mib)));
+        self.device_mib.push(raw.and_then(|raw| raw.device_mib).map(Rounded));
+        self.request_kib.push(raw.and_then(|raw| raw.request_kib).map(Rounded));
+        self.queue.push(raw.and_then(|raw| raw.queue).map(Rounded));
+        self.busy.push(raw.and_then(|raw| raw.busy).map(Rounded));
+        self.cpu_ms.push(raw.map(|raw| Rounded(raw.cpu_ms)));
+    }
+}
+
+fn details(
+    exhibit: &Exhibit<'_>,
+    settings: &[study::Settings],
+    place_of: &PlaceOf<'_>,
+) -> Vec<DetailData> {
+    let cells = exhibit.closeup.map(|closeup| &closeup.cells).into_iter().flatten();
+    let detail = |((at, workload), detail): (&(study::Settings, String), &Detail)| {
+        let buckets = |of: &std::collections::BTreeMap<i32, u64>| {
+            Pairs(of.iter().map(|(bucket, count)| (bucket_us(*bucket), *count)).collect())
+        };
+        let rate = |sum: f64, over: f64| Rounded(if over > 0.0 { sum / over } else { 0.0 });
+        let course = &detail.course;
+        let slot = detail.slot_seconds;
+        let read = course.iter().take_while(|slot| slot.trials > 0.0);
+        let seen = course.iter().take_while(|slot| slot.moments > 0.0);
+        let sizes = detail.sizes.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
+        Some(DetailData {
+            s: settings.binary_search(at).ok()?,
+            w: place_of(workload)?,
+            stream_us: buckets(&detail.stream),
+            random_us: buckets(&detail.random),
+            sizes: detail.sizes[..sizes].to_vec(),
+            slot_seconds: Rounded(slot),
+            mib_s: read.clone().map(|s| rate(s.mib, s.trials * slot)).collect(),
+            requests_s: read.map(|s| rate(s.requests, s.trials * slot)).collect(),
+            device_mib_s: seen.clone().map(|s| rate(s.device_mib, s.moments)).collect(),
+            queue: seen.map(|s| rate(s.queue, s.moments)).collect(),
+        })
+    };
+    cells.filter_map(detail).collect()
+}
+
+/// The document as text that can stand inside a script element: nothing in it ends the element or
+/// begins another, and no line ends where JavaScript thinks one does.
+pub(crate) fn text(data: &impl Serialize) -> String {
+    let json = serde_json::to_string(data).unwrap_or_else(|_| "{}".to_owned());
+    let mut text = String::with_capacity(json.len() + json.len() / 64);
+    for c in json.chars() {
+        match c {
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                text.push_str(&format!("\\u{:04x}", u32::from(c)));
+            }
+            _ => text.push(c),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn six_digits_stay_of_a_raw_number() {
+        let said = |value: f64| serde_json::to_string(&Rounded(value)).unwrap();
+        for (value, expected) in [
+            (0.0, "0"),
+            (1234.5678, "1234.57"),
+            (0.000_123_456_78, "0.000123457"),
+            (5e9, "5000000000"),
+            (-1.5, "-1.5"),
+            (f64::NAN, "null"),
+            (f64::INFINITY, "null"),
+        ] {
+            assert_eq!(said(value), expected);
+        }
+    }
+
+    #[test]
+    fn nothing_in_the_data_ends_their_element() {
+        let said = text(&"</script><!--&\u{2028}");
+        assert!(!said.contains(['<', '>', '&', '\u{2028}']), "{said}");
+        assert_eq!(serde_json::from_str::<String>(&said).unwrap(), "</script><!--&\u{2028}");
+    }
+}

@@ -1,0 +1,38 @@
+//! A study as one HTML file: opened from disk or mailed, without network, by whoever likes.
+//!
+//! What is to be read (sentences, tables, provenance) is HTML and needs no script. Charts are drawn
+//! by the page's own script from the data inside the page ([`data`]), which come from the same
+//! analysis as every other format.
+
+mod assets;
+mod data;
+mod heat;
+mod names;
+mod page;
+mod provenance;
+mod sections;
+mod top;
+
+use study::{Analysis, Run};
+
+use crate::closeup::Closeup;
+use crate::findings::Findings;
+
+/// A run with all that a page can show of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Exhibit<'a> {
+    /// The record.
+    pub run: &'a Run,
+    /// What it shows.
+    pub analysis: &'a Analysis,
+    /// What lies behind it, if there is more than figures.
+    pub closeup: Option<&'a Closeup>,
+}
+
+impl<'a> Exhibit<'a> {
+    pub(crate) fn findings(&self) -> Findings<'a> {
+        Findings { run: self.run, analysis: self.analysis }
+    }
+}
+
+pub use page::html;

@@ -1,0 +1,137 @@
+//! Where the figures come from: machine, storage, tunables before and after, commands, seeds.
+
+use maud::{Markup, html};
+use serde_json::Value;
+
+use super::Exhibit;
+use super::names::brief;
+use super::sections::Place;
+use crate::clean;
+use crate::runs::utc;
+
+/// The section.
+pub(super) fn section(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
+    let run = exhibit.run;
+    html! {
+        section class="long" id=(place.id("provenance")) aria-labelledby=(place.id("provenance-title")) {
+            h2 id=(place.id("provenance-title")) { "How this was measured" }
+            (in_words(exhibit))
+            dl class="facts" {
+                dt { "Run" } dd { (run.summary.id) ", begun " (utc(run.summary.created_unix_s)) " UTC" }
+                dt { "Target" } dd class="mono" { (brief(&run.summary.target)) }
+                dt { "Seed" } dd class="mono" { (run.seed) }
+                dt { "foreread" } dd { (clean::plain(&run.summary.version)) }
+            }
+            (tunables(&run.device_before, &run.device_after))
+            details {
+                summary { "The machine" }
+                (facts(&run.machine))
+            }
+            details {
+                summary { "The workloads" }
+                @for planned in &run.plan.workloads {
+                    h3 { (brief(&planned.workload.name)) }
+                    pre { (lines(&planned.workload.to_toml())) }
+                }
+            }
+        }
+    }
+}
+
+/// Text of several lines, each harmless.
+fn lines(text: &str) -> String {
+    text.lines().map(clean::plain).collect::<Vec<_>>().join("\n")
+}
+
+fn in_words(exhibit: &Exhibit<'_>) -> Markup {
+    let plan = &exhibit.run.plan;
+    html! {
+        p {
+            "Each setting was measured with each workload several times ("
+            (plan.repeats.min) " to " (plan.repeats.max) " repeats), in blocks of random order, so \
+             that slow changes of the machine touch all settings alike. A trial lasts "
+            (plan.trial) " of the storage's own time. Before each, the files were evicted from the \
+             page cache and that was checked; after it, the bytes that the device had read were \
+             compared with what was asked for. Trials that something disturbed were repeated. \
+             Figures are medians; intervals hold the true median in 95 of 100 cases (bootstrap)."
+        }
+    }
+}
+
+/// A value before and after.
+struct Row {
+    path: String,
+    before: String,
+    after: String,
+}
+
+/// All values of the device's description, before and after, changed ones marked.
+fn tunables(before: &Value, after: &Value) -> Markup {
+    let (mut left, mut right) = (Vec::new(), Vec::new());
+    flatten("", before, &mut left);
+    flatten("", after, &mut right);
+    let rows: Vec<Row> = left
+        .into_iter()
+        .map(|(path, before)| {
+            let after = right.iter().find(|(other, _)| *other == path);
+            let after = after.map_or_else(String::new, |(_, value)| value.clone());
+            Row { path, before, after }
+        })
+        .collect();
+    let known = !after.is_null();
+    html! {
+        @if !rows.is_empty() {
+            details {
+                summary { "The storage and its tunables, before and after" }
+                div class="scroll" tabindex="0" role="region" aria-label="Storage and tunables" {
+                    table {
+                        thead { tr {
+                            th scope="col" class="word" { "what" }
+                            th scope="col" class="word" { "before" }
+                            th scope="col" class="word" { "after" }
+                        } }
+                        tbody {
+                            @for row in &rows {
+                                tr class=[(known && row.before != row.after).then_some("changed")] {
+                                    th scope="row" class="mono" { (row.path) }
+                                    td class="word mono" { (row.before) }
+                                    td class="word mono" { @if known { (row.after) } @else { "–" } }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A description as a list.
+fn facts(value: &Value) -> Markup {
+    let mut rows = Vec::new();
+    flatten("", value, &mut rows);
+    html! {
+        dl class="facts" {
+            @for (path, value) in &rows { dt class="mono" { (path) } dd class="mono" { (value) } }
+        }
+    }
+}
+
+/// The leaves of a document with the way to each.
+fn flatten(path: &str, value: &Value, rows: &mut Vec<(String, String)>) {
+    let below = |name: &str| {
+        if path.is_empty() { brief(name) } else { format!("{path}.{}", brief(name)) }
+    };
+    match value {
+        Value::Null if path.is_empty() => {}
+        Value::Object(fields) => {
+            fields.iter().for_each(|(name, value)| flatten(&below(name), value, rows));
+        }
+        Value::Array(items) => {
+            let items = items.iter().enumerate();
+            items.for_each(|(at, value)| flatten(&below(&at.to_string()), value, rows));
+        }
+        Value::String(text) => rows.push((path.to_owned(), brief(text))),
+        other => rows.push((path.to_owned(), other.to_string())),
+    }
+}

@@ -1,0 +1,95 @@
+//! The sections that the page's script fills with charts.
+
+use maud::{Markup, html};
+
+use super::Exhibit;
+
+/// Which run of the page a section belongs to.
+pub(super) struct Place {
+    pub index: usize,
+    pub several: bool,
+}
+
+impl Place {
+    /// The name of an element, which no other has.
+    pub fn id(&self, name: &str) -> String {
+        format!("{name}-{}", self.index)
+    }
+}
+
+/// Where a chart goes, and what stands there without a script.
+fn chart(place: &Place, draws: &str) -> Markup {
+    html! {
+        div data-draw=(draws) data-run=(place.index) {
+            noscript { p class="soft" { "Charts need JavaScript; the tables have their figures." } }
+        }
+    }
+}
+
+/// Setting against throughput, latency, amplification, requests.
+pub(super) fn curves(_exhibit: &Exhibit<'_>, place: &Place) -> Markup {
+    html! {
+        section id=(place.id("curves")) aria-labelledby=(place.id("curves-title")) {
+            h2 id=(place.id("curves-title")) { "What read-ahead does" }
+            p class="soft" {
+                "Bands are 95 % intervals. A large ring: the smallest setting not measurably below \
+                 the best; a small ring: the smallest with 80 % of the gain. Point or use the \
+                 arrow keys to read values, drag or press + to zoom."
+            }
+            (chart(place, "curves"))
+        }
+    }
+}
+
+/// One workload's gain against another's loss.
+pub(super) fn tradeoff(_exhibit: &Exhibit<'_>, _place: &Place) -> Markup {
+    html! {}
+}
+
+/// Latencies, sizes of requests, the course of time, drift.
+pub(super) fn details(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
+    let cells = exhibit.closeup.map(|closeup| &closeup.cells);
+    let any = |has: &dyn Fn(&crate::closeup::Detail) -> bool| {
+        cells.is_some_and(|cells| cells.values().any(has))
+    };
+    html! {
+        @if any(&|d| !d.stream.is_empty() || !d.random.is_empty()) {
+            (section(place, "latencies", "How long reads take", "Of random reads where a workload \
+                has some, else of all. Those of the marked settings are shown first."))
+        }
+        @if any(&|d| d.sizes.iter().any(|count| *count > 0)) {
+            (section(place, "sizes", "How large the requests to the device were", "As the virtual \
+                disk got them."))
+        }
+        @if any(&|d| d.course.len() > 1) {
+            (section(place, "timelines", "The course of a trial", "The mean over the repeats, slot \
+                by slot."))
+        }
+        @if exhibit.run.trials.len() > 2 {
+            (section(place, "drift", "Did the machine drift?", "Trials ran in random order within \
+                blocks. If the machine had become faster or slower meanwhile, the medians of the \
+                blocks would not stay at one."))
+        }
+    }
+}
+
+fn section(place: &Place, draws: &str, title: &str, about: &str) -> Markup {
+    let heading = place.id(&format!("{draws}-title"));
+    html! {
+        section id=(place.id(draws)) aria-labelledby=(heading) {
+            h2 id=(heading) { (title) }
+            p class="soft" { (about) }
+            (chart(place, draws))
+        }
+    }
+}
+
+/// All trials.
+pub(super) fn trials(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
+    html! {
+        @if !exhibit.run.trials.is_empty() {
+            (section(place, "trials", "Every trial", "Raw counters as they were recorded. Disturbed \
+                trials are kept and were repeated."))
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The verdict: what a person would say, the numbers behind it, what it costs, what to type.
+
+use maud::{Markup, html};
+use study::{Gain, RunStatus, VerdictKind};
+
+use super::Exhibit;
+use super::names::brief;
+use super::sections::Place;
+use crate::number::{ratio_interval, setting, short, time};
+use crate::verdict::Line;
+
+/// The section.
+pub(super) fn verdict(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
+    let findings = exhibit.findings();
+    let lines = crate::verdict::verdict(&findings, brief);
+    let finished = exhibit.run.summary.status == RunStatus::Complete;
+    let (notes, mut said): (Vec<&Line>, Vec<&Line>) = lines.iter().partition(|line| is_note(line));
+    let banner = (!finished && !said.is_empty()).then(|| said.remove(0));
+    let headline = (!said.is_empty()).then(|| said.remove(0));
+    let doubtful = exhibit.analysis.verdict.kind == VerdictKind::Inconclusive;
+    html! {
+        section class={ "verdict" @if doubtful { " doubtful" } } id=(place.id("verdict"))
+            aria-labelledby=(place.id("headline")) {
+            @if let Some(Line::Sentence(text)) = banner { p class="banner" { (text) } }
+            @match headline {
+                Some(Line::Sentence(text)) => {
+                    h2 class="headline" id=(place.id("headline")) { (text) }
+                }
+                _ => h2 class="headline" id=(place.id("headline")) {
+                    "Nothing has been measured yet."
+                }
+            }
+            (cards(exhibit))
+            @if !said.is_empty() { (sentences(&said)) }
+            @if !notes.is_empty() {
+                ul class="said note" {
+                    @for line in &notes { @if let Line::Sentence(text) = line { li { (text) } } }
+                }
+            }
+        }
+    }
+}
+
+fn is_note(line: &Line) -> bool {
+    matches!(line, Line::Sentence(text) if text.starts_with("Note: "))
+}
+
+/// Sentences as a list; commands with a button to copy them.
+fn sentences(lines: &[&Line]) -> Markup {
+    html! {
+        @for line in lines {
+            @match line {
+                Line::Sentence(text) => p { (text) },
+                Line::Command(text) => div class="command" {
+                    pre { code { (text) } }
+                    button type="button" data-copy="yes" aria-label={ "Copy the command " (text) } {
+                        "Copy"
+                    }
+                },
+            }
+        }
+    }
+}
+
+struct Card {
+    name: String,
+    value: String,
+    below: String,
+}
+
+/// The figures that the verdict rests on.
+fn cards(exhibit: &Exhibit<'_>) -> Markup {
+    let verdict = &exhibit.analysis.verdict;
+    let mut cards = Vec::new();
+    let mut card = |name: &str, value: String, below: String| {
+        cards.push(Card { name: name.to_owned(), value, below });
+    };
+    if let Some(found) = exhibit.run.found {
+        card("Read-ahead now", found.to_string(), found.to_sectors().to_string());
+    }
+    let keep = exhibit.findings().to_keep();
+    if let Some(full) = verdict.full_kib.filter(|_| keep.is_none()) {
+        card("Recommended", full.to_string(), full.to_sectors().to_string());
+    }
+    let gained = verdict.gain.as_ref().filter(|_| keep.is_none());
+    if let Some((value, below)) = gained.and_then(gain) {
+        card("Gain", value, below);
+    }
+    if let Some(small) = verdict.conservative_kib.filter(|small| Some(*small) != verdict.full_kib) {
+        let below = verdict.conservative_gain.as_ref().and_then(gain);
+        let below = below.map_or_else(String::new, |(value, _)| format!("gains {value}"));
+        card("Conservative", small.to_string(), below);
+    }
+    if let Some(price) = verdict.price.last() {
+        if let Some(memory) = short(price.memory_mib) {
+            let below = format!("{} × {}", setting(price.read_ahead_kib), price.streams);
+            card("Memory for windows", format!("{memory} MiB"), below);
+        }
+        for change in &price.random {
+            let (before, after) = (time(change.before_us.p99), time(change.after_us.p99));
+            if let (Some(before), Some(after)) = (before, after) {
+                let name = format!("{}: p99", brief(&change.workload));
+                card(&name, after, format!("before: {before}"));
+            }
+        }
+    }
+    let trials = exhibit.run.trials.len();
+    let measured = short(exhibit.analysis.measured_seconds).unwrap_or_default();
+    if trials > 0 && exhibit.analysis.measured_seconds > 0.0 {
+        card("Trials", trials.to_string(), format!("{measured} s of measuring"));
+    }
+    html! {
+        dl class="cards" {
+            @for card in &cards {
+                div { dt { (card.name) } dd { (card.value) small { (card.below) } } }
+            }
+        }
+    }
+}
+
+/// A gain as a figure and how sure it is.
+fn gain(gain: &Gain) -> Option<(String, String)> {
+    let ratio = gain.ratio.median;
+    let figure = if ratio >= 1.995 {
+        format!("{}×", short(ratio)?)
+    } else {
+        format!("{:+.0} %", (ratio - 1.0) * 100.0).replace('-', "−")
+    };
+    let sure = ratio_interval(&gain.ratio)
+        .map_or_else(|| "no interval".to_owned(), |interval| format!("95 %: {interval}"));
+    Some((figure, format!("over {}; {sure}", gain.over_kib)))
+}
