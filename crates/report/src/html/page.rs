@@ -14,7 +14,7 @@ pub fn html(exhibits: &[Exhibit<'_>]) -> String {
     let title = title(exhibits);
     let body = html! {
         @for (index, exhibit) in exhibits.iter().enumerate() {
-            (of_run(exhibit, index, exhibits.len()))
+            (of_run(exhibit, index))
         }
     };
     document(&title, &body, &text(&data))
@@ -28,8 +28,8 @@ fn title(exhibits: &[Exhibit<'_>]) -> String {
 }
 
 /// All sections of one run.
-fn of_run(exhibit: &Exhibit<'_>, index: usize, of: usize) -> Markup {
-    let place = Place { index, several: of > 1 };
+fn of_run(exhibit: &Exhibit<'_>, index: usize) -> Markup {
+    let place = Place { index };
     html! {
         (top::verdict(exhibit, &place))
         @if !exhibit.analysis.cells.is_empty() {
@@ -74,7 +74,10 @@ fn document(title: &str, body: &Markup, data: &str) -> String {
                 }
                 main id="content" tabindex="-1" { (body) }
                 footer {
-                    p { "Made by foreread " (env!("CARGO_PKG_VERSION")) ". This file is complete in itself: it loads nothing and sends nothing." }
+                    p {
+                        "Made by foreread " (env!("CARGO_PKG_VERSION")) ". This file is complete \
+                         in itself: it loads nothing and sends nothing."
+                    }
                     div id="said" class="hidden-text" role="status" aria-live="polite" {}
                 }
                 script type="application/json" id="data" { (PreEscaped(data)) }

@@ -11,13 +11,14 @@ use crate::runs::utc;
 
 /// The section.
 pub(super) fn section(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
-    let run = exhibit.run;
+    let (run, heading) = (exhibit.run, place.id("provenance-title"));
+    let begun = utc(run.summary.created_unix_s);
     html! {
-        section class="long" id=(place.id("provenance")) aria-labelledby=(place.id("provenance-title")) {
-            h2 id=(place.id("provenance-title")) { "How this was measured" }
+        section class="long" id=(place.id("provenance")) aria-labelledby=(heading) {
+            h2 id=(heading) { "How this was measured" }
             (in_words(exhibit))
             dl class="facts" {
-                dt { "Run" } dd { (run.summary.id) ", begun " (utc(run.summary.created_unix_s)) " UTC" }
+                dt { "Run" } dd { (run.summary.id) ", begun " (begun) " UTC" }
                 dt { "Target" } dd class="mono" { (brief(&run.summary.target)) }
                 dt { "Seed" } dd class="mono" { (run.seed) }
                 dt { "foreread" } dd { (clean::plain(&run.summary.version)) }

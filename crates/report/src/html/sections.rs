@@ -7,7 +7,6 @@ use super::Exhibit;
 /// Which run of the page a section belongs to.
 pub(super) struct Place {
     pub index: usize,
-    pub several: bool,
 }
 
 impl Place {
@@ -88,8 +87,8 @@ fn section(place: &Place, draws: &str, title: &str, about: &str) -> Markup {
 pub(super) fn trials(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
     html! {
         @if !exhibit.run.trials.is_empty() {
-            (section(place, "trials", "Every trial", "Raw counters as they were recorded. Disturbed \
-                trials are kept and were repeated."))
+            (section(place, "trials", "Every trial", "Raw counters as they were recorded. \
+                Disturbed trials are kept and were repeated."))
         }
     }
 }
