@@ -62,15 +62,22 @@ impl Mapping {
 
     /// Forgets that the pages of `extent` are mapped (MADV_DONTNEED); the cache keeps them.
     pub fn unmap(&mut self, extent: Extent) {
-        self.mapped.retain(|&word, bits| {
-            for bit in 0..64 {
-                let page = Page::new(word * 64 + bit);
-                if extent.start <= page && page < extent.end() {
-                    *bits &= !(1 << bit);
+        let (first, last) = (extent.start.get() / 64, extent.end().get().div_ceil(64));
+        if last - first > self.mapped.len() as u64 {
+            self.mapped.retain(|&word, bits| {
+                *bits &= !covered(word, extent);
+                *bits != 0
+            });
+            return;
+        }
+        for word in first..last {
+            if let Some(bits) = self.mapped.get_mut(&word) {
+                *bits &= !covered(word, extent);
+                if *bits == 0 {
+                    self.mapped.remove(&word);
                 }
             }
-            *bits != 0
-        });
+        }
     }
 
     /// Whether touching `page` causes no fault.
@@ -80,15 +87,28 @@ impl Mapping {
 
     /// Touches a page; false where the mapping ends before it.
     pub fn touch(&mut self, policy: &mut dyn Policy, cache: &mut dyn Cache, page: Page) -> bool {
-        let Some(area) = self.area(page).filter(|_| page.get() < cache.file_pages().get()) else {
+        if self.begin(policy, cache, page).is_none() {
             return false;
-        };
+        }
+        self.end(policy, cache, page);
+        true
+    }
+
+    /// The first half of touching a page: the fault, up to where it waits for the page. Says what
+    /// it met, `None` where the mapping ends before it.
+    pub fn begin(
+        &mut self,
+        policy: &mut dyn Policy,
+        cache: &mut dyn Cache,
+        page: Page,
+    ) -> Option<Outcome> {
+        let area = self.area(page).filter(|_| page.get() < cache.file_pages().get())?;
         if self.is_mapped(page) {
-            return true;
+            return Some(Outcome::Hit);
         }
         self.map_around(policy, cache, area, page);
         if self.is_mapped(page) {
-            return true;
+            return Some(Outcome::Hit);
         }
         let one = Pages::new(1);
         let method = Method::Fault(area.advice);
@@ -96,6 +116,9 @@ impl Mapping {
         let mut outcome = Outcome::Hit;
         match cache.folio(page) {
             Some(folio) => {
+                if !cache.is_ready(page) {
+                    outcome = Outcome::Waited;
+                }
                 if !area.advice.random {
                     policy.fault_hits(self.stream, one, false);
                     if folio.marked {
@@ -115,11 +138,16 @@ impl Mapping {
             policy.access(cache, touch, outcome);
         }
         cache.set_used(Extent::new(page, one));
-        // The fault is taken again once the read is over; now it maps what came with it, and
-        // passes over a mark.
-        self.map_around(policy, cache, area, page);
-        self.map(page);
-        true
+        Some(outcome)
+    }
+
+    /// The second half: the fault is taken again once the page is there; now it maps what came
+    /// with it, and passes over a mark.
+    pub fn end(&mut self, policy: &mut dyn Policy, cache: &mut dyn Cache, page: Page) {
+        if let Some(area) = self.area(page).filter(|_| !self.is_mapped(page)) {
+            self.map_around(policy, cache, area, page);
+            self.map(page);
+        }
     }
 
     fn area(&self, page: Page) -> Option<Area> {
@@ -134,7 +162,8 @@ impl Mapping {
         let mut hits = 0;
         for page in start.max(area.extent.start.get())..end {
             let page = Page::new(page);
-            if cache.folio(page).is_some_and(|folio| !folio.marked) {
+            let unmarked = cache.folio(page).is_some_and(|folio| !folio.marked);
+            if unmarked && cache.is_ready(page) {
                 self.map(page);
                 hits += 1;
             }
@@ -145,6 +174,14 @@ impl Mapping {
     fn map(&mut self, page: Page) {
         *self.mapped.entry(page.get() / 64).or_default() |= 1 << (page.get() % 64);
     }
+}
+
+/// The pages of `extent` among the 64 of this word.
+fn covered(word: u64, extent: Extent) -> u64 {
+    let from = extent.start.get().saturating_sub(word * 64).min(64);
+    let to = extent.end().get().saturating_sub(word * 64).min(64);
+    let below = |bit: u64| if bit == 64 { u64::MAX } else { (1 << bit) - 1 };
+    below(to) & !below(from)
 }
 
 /// Appends an area, joined to the last one where their advice is the same.

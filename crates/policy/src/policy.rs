@@ -122,6 +122,16 @@ pub trait Policy: Send {
     /// A read call that read anything is over; `position` is the byte after its last.
     fn end(&mut self, _stream: StreamId, _position: Bytes) {}
 
+    /// Whether [`Policy::evict`] is to be called: it costs time for each page.
+    fn guards(&self) -> bool {
+        false
+    }
+
+    /// Whether it asks [`Cache::upcoming`].
+    fn foresees(&self) -> bool {
+        false
+    }
+
     /// A page is about to leave the cache; `used`: it was asked for since it was read. Whoever
     /// owns the cache may let a policy keep it for another round.
     fn evict(&mut self, _file: FileId, _page: Page, _used: bool) -> Eviction {

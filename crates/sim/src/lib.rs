@@ -10,9 +10,12 @@
 //! I/O, reads a clock or draws a number that does not follow from the seed: the same machine and
 //! scenario give the same outcome, to the nanosecond.
 
+mod cache;
+mod disk_layout;
 mod error;
 mod machine;
 mod outcome;
+mod queue;
 mod run;
 mod scenario;
 

@@ -4,6 +4,11 @@ use model::Spec;
 use model::layout::FileLayout;
 use units::{Bytes, Kib};
 
+use crate::error::SimError;
+
+/// The smallest page cache: what reclaim takes at once, twice.
+const LEAST_CACHE: Bytes = Bytes::from_kib(256);
+
 /// How files lie on the device and in the page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileSystem {
@@ -91,5 +96,38 @@ impl Machine {
             seed: 0,
             page_by_page: false,
         }
+    }
+}
+
+impl Machine {
+    /// Says what, if anything, no machine can have.
+    ///
+    /// # Errors
+    ///
+    /// The first such value, with what is allowed.
+    pub fn validate(&self) -> Result<(), SimError> {
+        self.model.validate()?;
+        let costs = &self.costs;
+        for (key, value) in [
+            ("call_ns", costs.call_ns),
+            ("copy_ns", costs.copy_ns),
+            ("submit_ns", costs.submit_ns),
+            ("fault_ns", costs.fault_ns),
+        ] {
+            if !(0.0..=1e9).contains(&value) {
+                let (value, wanted) = (value.to_string(), "0 to 1000000000".to_owned());
+                return Err(SimError::Value { key, value, wanted });
+            }
+        }
+        let window = self.read_ahead.to_bytes();
+        if self.cache < window {
+            let (what, cache) = ("a read-ahead window", self.cache);
+            return Err(SimError::CacheTooSmall { cache, what, needed: window });
+        }
+        if self.cache < LEAST_CACHE {
+            let (value, wanted) = (self.cache.to_string(), format!("{LEAST_CACHE} or more"));
+            return Err(SimError::Value { key: "cache", value, wanted });
+        }
+        Ok(())
     }
 }

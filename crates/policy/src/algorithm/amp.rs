@@ -225,6 +225,10 @@ impl Policy for Amp {
         }
     }
 
+    fn guards(&self) -> bool {
+        true
+    }
+
     fn evict(&mut self, file: FileId, page: Page, used: bool) -> Eviction {
         match self.files.get(file.0) {
             Some(file) if !used => file.wasted(page.get()),

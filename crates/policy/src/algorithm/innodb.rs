@@ -202,6 +202,10 @@ impl Policy for Innodb {
         }
     }
 
+    fn guards(&self) -> bool {
+        true
+    }
+
     fn evict(&mut self, file: FileId, page: Page, _used: bool) -> Eviction {
         if let Some(space) = self.spaces.get(file.0) {
             space.used.remove(&(page.get() / self.page));

@@ -295,6 +295,10 @@ impl Policy for Scans {
         }
     }
 
+    fn foresees(&self) -> bool {
+        true
+    }
+
     /// A block that was evicted while it was waiting for its turn, or a fault.
     fn miss(&mut self, cache: &mut dyn Cache, touch: Touch) {
         let block = touch.page.get() / self.rules.block;

@@ -139,6 +139,11 @@ pub trait Cache {
     /// The folio that holds `page`, if it is cached (or on its way).
     fn folio(&self, page: Page) -> Option<Folio>;
 
+    /// Whether a cached page has its data, or is still on its way.
+    fn is_ready(&self, _page: Page) -> bool {
+        true
+    }
+
     /// The first page without data at or after `from` among `max`, or `from + max` if there is
     /// none; `None` where the walk came round to page 0.
     fn next_miss(&self, from: Page, max: Pages) -> Option<Page>;

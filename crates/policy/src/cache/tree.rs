@@ -212,6 +212,32 @@ impl PageTree {
         Some(folio)
     }
 
+    /// Takes out the pages of `extent` that are cached, where all folios of the file are single
+    /// pages, and says how many there were.
+    pub fn remove_singles(&mut self, extent: Extent) -> Pages {
+        let (mut page, end) = (extent.start.get(), extent.end().get().min(MAX_FILE.get()));
+        let before = self.cached;
+        while page < end {
+            let (index, bit) = place(page);
+            let count = (64 - bit).min(end - page);
+            page += count;
+            let out = mask(bit, count);
+            if self.leaf(index).is_none_or(|leaf| leaf.present & out == 0) {
+                continue;
+            }
+            let leaf = self.leaf_mut(index);
+            let removed = (leaf.present & out).count_ones();
+            leaf.present &= !out;
+            leaf.heads &= !out;
+            leaf.marks &= !out;
+            leaf.used &= !out;
+            let empty = leaf.present == 0;
+            self.cached -= u64::from(removed);
+            self.forget(index, empty);
+        }
+        Pages::new(before - self.cached)
+    }
+
     /// Sets or clears the mark of the folio that holds `page`.
     pub fn set_mark(&mut self, page: Page, marked: bool) {
         if let Some(folio) = self.folio(page) {
@@ -225,6 +251,27 @@ impl PageTree {
     pub fn is_used(&self, page: Page) -> bool {
         let (leaf, bit) = place(page.get());
         self.leaf(leaf).is_some_and(|leaf| leaf.used >> bit & 1 == 1)
+    }
+
+    /// How many pages of `extent` are cached, and how many of those no reader has used.
+    pub fn unused(&self, extent: Extent) -> (Pages, Pages) {
+        let (mut page, end) = (extent.start.get(), extent.end().get().min(MAX_FILE.get()));
+        let (mut cached, mut unused) = (0, 0);
+        while page < end {
+            let (index, bit) = place(page);
+            if bit == 0 && self.group(index >> SHIFT).is_none() {
+                page = page.saturating_add(self.free_step(page, bit));
+                continue;
+            }
+            let count = (64 - bit).min(end - page);
+            if let Some(leaf) = self.leaf(index) {
+                let there = leaf.present & mask(bit, count);
+                cached += u64::from(there.count_ones());
+                unused += u64::from((there & !leaf.used).count_ones());
+            }
+            page += count;
+        }
+        (Pages::new(cached), Pages::new(unused))
     }
 
     /// Notes that a reader has used the cached pages of `extent`.
@@ -349,6 +396,20 @@ mod tests {
         tree.remove(Page::new(61));
         tree.insert(folio(61, 0));
         assert!(!tree.is_used(Page::new(61)));
+    }
+
+    #[test]
+    fn single_pages_are_removed_by_the_run() {
+        let mut tree = PageTree::new();
+        tree.insert_run(Extent::new(Page::new(4000), Pages::new(300)));
+        tree.set_used(Extent::new(Page::new(4000), Pages::new(100)));
+        let all = Extent::new(Page::FIRST, Pages::new(1 << 20));
+        assert_eq!(tree.unused(all), (Pages::new(300), Pages::new(200)));
+        let gone = tree.remove_singles(Extent::new(Page::new(3000), Pages::new(1050)));
+        assert_eq!((gone, tree.cached()), (Pages::new(50), Pages::new(250)));
+        assert_eq!(tree.absent_run(Page::FIRST, Pages::new(1 << 20)), Pages::new(4050));
+        assert_eq!(tree.remove_singles(all), Pages::new(250));
+        assert!(!tree.any_group(0, 100) && !tree.is_used(Page::new(4060)));
     }
 
     #[test]

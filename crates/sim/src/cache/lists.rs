@@ -1,0 +1,158 @@
+//! Lists of pages by age, as runs of pages that entered together.
+//!
+//! A page that leaves its run does not split it: the page's own state names the entry that it is
+//! in, and an entry counts how many pages are left to it.
+
+/// The place of an entry in the table; it is used again once the entry is empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct EntryId(u32);
+
+impl EntryId {
+    pub(super) const NONE: Self = Self(u32::MAX);
+}
+
+/// Which list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum List {
+    /// Pages that may go next.
+    Inactive,
+    /// Pages that were used more than once.
+    Active,
+}
+
+/// A run of pages of one file, oldest first, some of which may have left it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub(super) file: u32,
+    pub(super) list: List,
+    pub(super) start: u64,
+    pub(super) end: u64,
+    live: u64,
+    older: EntryId,
+    newer: EntryId,
+}
+
+/// Both lists.
+#[derive(Debug)]
+pub(super) struct Lists {
+    entries: Vec<Entry>,
+    free: Vec<EntryId>,
+    oldest: [EntryId; 2],
+    newest: [EntryId; 2],
+    pages: [u64; 2],
+    count: u64,
+}
+
+impl Lists {
+    pub(super) fn new() -> Self {
+        Self {
+            entries: Vec::new(),
+            free: Vec::new(),
+            oldest: [EntryId::NONE; 2],
+            newest: [EntryId::NONE; 2],
+            pages: [0; 2],
+            count: 0,
+        }
+    }
+
+    /// How many pages are in a list.
+    pub(super) fn pages(&self, list: List) -> u64 {
+        self.pages[list as usize]
+    }
+
+    /// How many entries there are.
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The entry that has waited longest.
+    pub(super) fn oldest(&self, list: List) -> Option<EntryId> {
+        let id = self.oldest[list as usize];
+        (id != EntryId::NONE).then_some(id)
+    }
+
+    pub(super) fn get(&self, id: EntryId) -> Entry {
+        self.entries[id.0 as usize]
+    }
+
+    /// Puts pages at the young end of a list: into the youngest entry where they follow its last.
+    pub(super) fn push(&mut self, list: List, file: u32, start: u64, pages: u64) -> EntryId {
+        let newest = self.newest[list as usize];
+        self.pages[list as usize] += pages;
+        if newest != EntryId::NONE {
+            let entry = &mut self.entries[newest.0 as usize];
+            if entry.file == file && entry.end == start {
+                entry.end += pages;
+                entry.live += pages;
+                return newest;
+            }
+        }
+        let (older, newer) = (newest, EntryId::NONE);
+        let entry = Entry { file, list, start, end: start + pages, live: pages, older, newer };
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.entries[id.0 as usize] = entry;
+                id
+            }
+            None => {
+                self.entries.push(entry);
+                EntryId(self.entries.len() as u32 - 1)
+            }
+        };
+        self.count += 1;
+        match newest {
+            EntryId::NONE => self.oldest[list as usize] = id,
+            before => self.entries[before.0 as usize].newer = id,
+        }
+        self.newest[list as usize] = id;
+        id
+    }
+
+    /// Takes pages out of an entry; an entry without pages is gone.
+    pub(super) fn take(&mut self, id: EntryId, pages: u64) {
+        let entry = &mut self.entries[id.0 as usize];
+        entry.live -= pages;
+        self.pages[entry.list as usize] -= pages;
+        if entry.live == 0 {
+            let entry = *entry;
+            self.unlink(entry);
+            self.free.push(id);
+            self.count -= 1;
+        }
+    }
+
+    /// Notes that an entry has no pages before `page` any more.
+    pub(super) fn begin_at(&mut self, id: EntryId, page: u64) {
+        self.entries[id.0 as usize].start = page;
+    }
+
+    /// Moves an entry to the young end of its list.
+    pub(super) fn renew(&mut self, id: EntryId) {
+        let entry = self.entries[id.0 as usize];
+        let list = entry.list as usize;
+        if self.newest[list] == id {
+            return;
+        }
+        self.unlink(entry);
+        let newest = self.newest[list];
+        let this = &mut self.entries[id.0 as usize];
+        (this.older, this.newer) = (newest, EntryId::NONE);
+        match newest {
+            EntryId::NONE => self.oldest[list] = id,
+            before => self.entries[before.0 as usize].newer = id,
+        }
+        self.newest[list] = id;
+    }
+
+    fn unlink(&mut self, entry: Entry) {
+        let list = entry.list as usize;
+        match entry.older {
+            EntryId::NONE => self.oldest[list] = entry.newer,
+            older => self.entries[older.0 as usize].newer = entry.newer,
+        }
+        match entry.newer {
+            EntryId::NONE => self.newest[list] = entry.older,
+            newer => self.entries[newer.0 as usize].older = entry.older,
+        }
+    }
+}

@@ -1,0 +1,373 @@
+//! The page cache: files with their pages, two lists, and what leaves when it is full.
+
+mod lists;
+mod states;
+
+use policy::cache::{Filled, fill};
+use policy::{Eviction, Extent, FileId, Folio, Page, PageTree, Policy, Submission};
+use units::Pages;
+
+use crate::machine::Replacement;
+use crate::outcome::CacheUse;
+use lists::{EntryId, List, Lists};
+use states::PageStates;
+
+/// Pages that reclaim takes at once at least (SWAP_CLUSTER_MAX).
+const BATCH: u64 = 32;
+
+/// A file's pages.
+#[derive(Default)]
+struct CachedFile {
+    tree: PageTree,
+    states: PageStates,
+    pages: Pages,
+    folio_limit: Option<u8>,
+    /// Grows with each change that ends what is known of a run of pages.
+    epoch: u64,
+    /// Pages that left the cache and may still be mapped.
+    mapped: bool,
+}
+
+/// The page cache of a machine.
+pub(crate) struct PageCache {
+    files: Vec<CachedFile>,
+    lists: Lists,
+    capacity: u64,
+    replacement: Replacement,
+    guarded: bool,
+    cached: u64,
+    pending: u64,
+    /// Pages that were referenced for the first time or scanned by reclaim, so far.
+    aged: u64,
+    counts: CacheUse,
+    again: Vec<Page>,
+    unmapped: Vec<(u32, Extent)>,
+}
+
+impl PageCache {
+    pub(crate) fn new(capacity: Pages, replacement: Replacement, guarded: bool) -> Self {
+        Self {
+            files: Vec::new(),
+            lists: Lists::new(),
+            capacity: capacity.get(),
+            replacement,
+            guarded,
+            cached: 0,
+            pending: 0,
+            aged: 0,
+            counts: CacheUse::default(),
+            again: Vec::new(),
+            unmapped: Vec::new(),
+        }
+    }
+
+    pub(crate) fn add_file(&mut self, pages: Pages, folio_limit: Option<u8>, mapped: bool) {
+        self.files.push(CachedFile { pages, folio_limit, mapped, ..CachedFile::default() });
+    }
+
+    pub(crate) fn tree(&self, file: u32) -> &PageTree {
+        &self.files[file as usize].tree
+    }
+
+    pub(crate) fn set_mark(&mut self, file: u32, page: Page, marked: bool) {
+        let file = &mut self.files[file as usize];
+        file.tree.set_mark(page, marked);
+        file.epoch += 1;
+    }
+
+    pub(crate) fn file_pages(&self, file: u32) -> Pages {
+        self.files[file as usize].pages
+    }
+
+    pub(crate) fn folio_limit(&self, file: u32) -> Option<u8> {
+        self.files[file as usize].folio_limit
+    }
+
+    /// What is known of a file's pages is known until this changes.
+    #[inline]
+    pub(crate) fn epoch(&self, file: u32) -> u64 {
+        self.files[file as usize].epoch
+    }
+
+    pub(crate) fn counts(&self) -> CacheUse {
+        self.counts
+    }
+
+    pub(crate) fn capacity(&self) -> Pages {
+        Pages::new(self.capacity)
+    }
+
+    /// Pages that are not used more than once.
+    pub(crate) fn available(&self) -> Pages {
+        Pages::new(self.capacity.saturating_sub(self.lists.pages(List::Active)))
+    }
+
+    pub(crate) fn aged(&self) -> Pages {
+        Pages::new(self.aged)
+    }
+
+    pub(crate) fn pending(&self) -> Pages {
+        Pages::new(self.pending)
+    }
+
+    /// Puts a window's missing pages in, on their way.
+    pub(crate) fn submit(&mut self, file: u32, window: &Submission) -> Filled {
+        let this = &mut self.files[file as usize];
+        let end = Page::FIRST.plus(this.pages);
+        let filled = fill(&mut this.tree, window, end, this.folio_limit);
+        if filled.batches.is_empty() {
+            return filled;
+        }
+        this.epoch += 1;
+        self.counts.windows += 1;
+        for batch in &filled.batches {
+            let pages = batch.pages.get();
+            let entry = self.lists.push(List::Inactive, file, batch.start.get(), pages);
+            self.files[file as usize].states.enter(*batch, entry);
+            self.cached += pages;
+            self.pending += pages;
+            self.counts.read += batch.pages;
+        }
+        filled
+    }
+
+    /// Pages have arrived.
+    pub(crate) fn arrive(&mut self, file: u32, extent: Extent) {
+        let this = &mut self.files[file as usize];
+        this.states.arrive(extent);
+        this.epoch += 1;
+        self.pending -= extent.pages.get();
+    }
+
+    pub(crate) fn is_pending(&self, file: u32, page: Page) -> bool {
+        self.files[file as usize].states.is_pending(page)
+    }
+
+    pub(crate) fn first_pending(&self, file: u32, extent: Extent) -> Option<Page> {
+        self.files[file as usize].states.first_pending(extent)
+    }
+
+    /// How many pages from `page` on, `max` at most, a reader passes without waiting and without
+    /// its policy hearing of it.
+    pub(crate) fn quiet_run(&self, file: u32, page: Page, max: Pages) -> Pages {
+        let this = &self.files[file as usize];
+        let run = this.tree.quiet_run(page, max);
+        match this.states.first_pending(Extent::new(page, run)) {
+            Some(pending) => pending.since(page),
+            None => run,
+        }
+    }
+
+    /// A reader uses pages for the first time in its visit to their folios.
+    pub(crate) fn touch(&mut self, file: u32, extent: Extent) {
+        if self.replacement == Replacement::Lru {
+            return self.touch_lru(file, extent);
+        }
+        let this = &mut self.files[file as usize];
+        let mut again = std::mem::take(&mut self.again);
+        if this.folio_limit.is_none() {
+            self.aged += this.states.reference(extent, &mut again);
+        } else {
+            for folio in this.tree.folios(extent) {
+                let head = Extent::new(folio.head, Pages::new(1));
+                self.aged += this.states.reference(head, &mut again) * folio.pages().get();
+            }
+        }
+        for page in again.drain(..) {
+            self.activate(file, page);
+        }
+        self.again = again;
+    }
+
+    /// Notes which pages of those that a reader has come by were used.
+    pub(crate) fn set_used(&mut self, file: u32, extent: Extent) {
+        self.files[file as usize].tree.set_used(extent);
+    }
+
+    fn touch_lru(&mut self, file: u32, extent: Extent) {
+        let mut page = extent.start;
+        while page < extent.end() {
+            let this = &self.files[file as usize];
+            let (start, pages) = match this.folio_limit {
+                None => (page, 1),
+                Some(_) => match this.tree.folio(page) {
+                    Some(folio) => (folio.head, folio.pages().get()),
+                    None => (page, 1),
+                },
+            };
+            self.aged += pages;
+            self.move_to(List::Inactive, file, start, pages);
+            page = start.plus(Pages::new(pages));
+        }
+    }
+
+    /// A referenced page is referenced again.
+    fn activate(&mut self, file: u32, page: Page) {
+        let this = &mut self.files[file as usize];
+        let entry = this.states.entry(page);
+        if entry == EntryId::NONE || self.lists.get(entry).list == List::Active {
+            return;
+        }
+        let Some(folio) = this.tree.folio(page) else { return };
+        this.states.forget_reference(folio.head);
+        self.counts.activated += folio.pages();
+        self.move_to(List::Active, file, folio.head, folio.pages().get());
+    }
+
+    /// Moves pages that are in one entry to the young end of a list.
+    fn move_to(&mut self, list: List, file: u32, start: Page, pages: u64) {
+        let this = &mut self.files[file as usize];
+        let from = this.states.entry(start);
+        if from == EntryId::NONE {
+            return;
+        }
+        self.lists.take(from, pages);
+        let to = self.lists.push(list, file, start.get(), pages);
+        this.states.relabel(Extent::new(start, Pages::new(pages)), to);
+    }
+
+    /// Moves cached pages out of danger: to the young end of the inactive list.
+    pub(crate) fn rescue(&mut self, file: u32, extent: Extent) {
+        let folios: Vec<Folio> = self.files[file as usize].tree.folios(extent).collect();
+        for folio in folios {
+            let entry = self.files[file as usize].states.entry(folio.head);
+            if entry != EntryId::NONE && self.lists.get(entry).list == List::Inactive {
+                self.move_to(List::Inactive, file, folio.head, folio.pages().get());
+            }
+        }
+    }
+
+    /// Lets pages go while there are too many.
+    pub(crate) fn reclaim(&mut self, policy: &mut dyn Policy) {
+        if self.cached <= self.capacity {
+            return;
+        }
+        let goal = self.cached - (self.cached - self.capacity).max(BATCH).min(self.cached);
+        // Each entry is passed over once at most.
+        let mut chances = self.lists.count() + 1;
+        while self.cached > goal && chances > 0 {
+            self.balance();
+            let oldest = self.lists.oldest(List::Inactive);
+            let Some(id) = oldest.or_else(|| self.lists.oldest(List::Active)) else { return };
+            let wanted = self.cached - goal;
+            if !self.shrink(id, wanted, policy) {
+                chances -= 1;
+            }
+        }
+    }
+
+    /// Has the active list give to the inactive one while that is low: with less than a gibibyte
+    /// when it is the smaller, later when it is smaller by √(10 × gibibytes).
+    fn balance(&mut self) {
+        loop {
+            let (inactive, active) =
+                (self.lists.pages(List::Inactive), self.lists.pages(List::Active));
+            let gib = (inactive + active) >> 18;
+            let ratio = if gib > 0 { (10 * gib).isqrt() } else { 1 };
+            if active == 0 || inactive.saturating_mul(ratio) >= active {
+                return;
+            }
+            let Some(id) = self.lists.oldest(List::Active) else { return };
+            let Some((file, page)) = self.first_of(id) else { return };
+            let entry = self.lists.get(id);
+            let mut at = page;
+            let mut moved = 0;
+            while moved < BATCH && at.get() < entry.end {
+                let this = &self.files[file as usize];
+                let folio = this.tree.folio(at).filter(|_| this.states.entry(at) == id);
+                let Some(folio) = folio else {
+                    at = at.plus(Pages::new(1));
+                    continue;
+                };
+                moved += folio.pages().get();
+                at = folio.end();
+                self.move_to(List::Inactive, file, folio.head, folio.pages().get());
+            }
+        }
+    }
+
+    /// The first page that an entry still has.
+    fn first_of(&mut self, id: EntryId) -> Option<(u32, Page)> {
+        let entry = self.lists.get(id);
+        let states = &self.files[entry.file as usize].states;
+        let page = (entry.start..entry.end).find(|&page| states.entry(Page::new(page)) == id)?;
+        self.lists.begin_at(id, page);
+        Some((entry.file, Page::new(page)))
+    }
+
+    /// Lets up to `wanted` pages of the entry go, or passes it over; whether any went.
+    fn shrink(&mut self, id: EntryId, wanted: u64, policy: &mut dyn Policy) -> bool {
+        let Some((file, page)) = self.first_of(id) else { return false };
+        let this = &self.files[file as usize];
+        let left = self.lists.get(id).end - page.get();
+        let run = match this.folio_limit {
+            None => this.states.settled_run(page, wanted.min(left), id),
+            Some(_) => match this.tree.folio(page) {
+                Some(folio) => {
+                    let extent = Extent::new(folio.head, folio.pages());
+                    let pending = this.states.first_pending(extent);
+                    if pending.is_some() { 0 } else { folio.pages().get() }
+                }
+                None => 0,
+            },
+        };
+        if run == 0 {
+            self.lists.renew(id);
+            return false;
+        }
+        if self.guarded && self.retained(file, page, policy) {
+            let folio = self.files[file as usize].tree.folio(page);
+            let (start, pages) = folio.map_or((page, 1), |folio| (folio.head, folio.pages().get()));
+            self.move_to(List::Inactive, file, start, pages);
+            return false;
+        }
+        let run =
+            if self.guarded && self.files[file as usize].folio_limit.is_none() { 1 } else { run };
+        self.evict(file, id, Extent::new(page, Pages::new(run)));
+        true
+    }
+
+    fn retained(&self, file: u32, page: Page, policy: &mut dyn Policy) -> bool {
+        let used = self.files[file as usize].tree.is_used(page);
+        policy.evict(FileId(file), page, used) == Eviction::Retain
+    }
+
+    fn evict(&mut self, file: u32, id: EntryId, extent: Extent) {
+        let this = &mut self.files[file as usize];
+        let (_, unused) = this.tree.unused(extent);
+        self.counts.thrashed += unused;
+        self.counts.evicted += extent.pages;
+        self.aged += extent.pages.get();
+        self.cached -= extent.pages.get();
+        if this.folio_limit.is_none() {
+            this.tree.remove_singles(extent);
+        } else {
+            this.tree.remove(extent.start);
+        }
+        this.states.leave(extent);
+        this.epoch += 1;
+        self.lists.begin_at(id, extent.end().get());
+        self.lists.take(id, extent.pages.get());
+        if this.mapped {
+            self.unmapped.push((file, extent));
+        }
+    }
+
+    /// Mapped files' pages that left the cache since this was last asked.
+    pub(crate) fn take_unmapped(&mut self) -> Vec<(u32, Extent)> {
+        if self.unmapped.is_empty() { Vec::new() } else { std::mem::take(&mut self.unmapped) }
+    }
+
+    /// How many pages of a file lie ready, or nearly, from `page` on.
+    pub(crate) fn ahead(&self, file: u32, page: Page) -> Pages {
+        let this = &self.files[file as usize];
+        let end = Page::FIRST.plus(this.pages);
+        this.tree.unused(Extent::new(page, end.since(page))).0
+    }
+
+    /// Pages that were never used, of all that are cached.
+    pub(crate) fn unused(&self) -> Pages {
+        let of = |file: &CachedFile| file.tree.unused(Extent::new(Page::FIRST, file.pages)).1;
+        self.files.iter().map(of).sum()
+    }
+}

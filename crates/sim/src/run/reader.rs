@@ -1,0 +1,551 @@
+//! A reader at work: from one step to the next.
+
+use std::collections::VecDeque;
+
+use policy::cache::PAGE;
+use policy::{Call, Extent, Method, Outcome, Page, Policy, StreamId, Touch};
+use units::{Bytes, Nanos, Pages};
+use workload::AccessClass;
+
+use super::clock::Picos;
+use super::setup::NOTHING;
+use super::view::View;
+use super::{Flow, HEADSTART, Simulation};
+use crate::outcome::ReaderOutcome;
+use crate::queue::{Item, Purpose};
+use crate::scenario::{Start, Step};
+
+/// Pages that are looked at ahead of a reader: more would be forgotten before it comes there.
+const LOOK: Pages = Pages::new(256);
+/// Steps that are known ahead to policies which want to know.
+const FORESEEN: usize = 1024;
+/// The bytes of a page.
+const PAGE_BYTES: u64 = PAGE.bytes().get();
+
+/// What a reader is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// It is about to begin a step.
+    Between,
+    /// It goes through the pages of its call.
+    Walk,
+    /// It hands over what its policy wants read.
+    Issue,
+    /// It waits for pages, and takes them.
+    Arrive,
+    /// It has no more steps.
+    Done,
+}
+
+/// The read call at hand.
+#[derive(Clone, Copy, Debug)]
+struct ReadCall {
+    open: u32,
+    class: AccessClass,
+    began: Picos,
+    offset: Bytes,
+    length: Bytes,
+    /// The next byte to be copied, and the one behind the last.
+    position: u64,
+    end: u64,
+    /// The next page, the one behind the last, and the one behind the last that was asked for.
+    page: Page,
+    stop: Page,
+    beyond: Page,
+    /// Whether the policy has yet to hear of it.
+    fresh: bool,
+    /// Whether a page of it was missing: what comes with that page is not late.
+    missed: bool,
+}
+
+/// Pages that are waited for, and then taken up to `stop`.
+#[derive(Clone, Copy, Debug)]
+struct Awaited {
+    extent: Extent,
+    stop: Page,
+    fault: bool,
+}
+
+/// A reader at work.
+pub(super) struct Running<I> {
+    steps: I,
+    coming: VecDeque<Step>,
+    ended: bool,
+    begun: bool,
+    pub(super) phase: Phase,
+    pub(super) clock: Picos,
+    call: ReadCall,
+    awaited: Option<Awaited>,
+    to_issue: VecDeque<Item>,
+    pub(super) waits_dispatch: bool,
+    /// Since when it waits.
+    waits_since: Option<Picos>,
+    pub(super) outcome: ReaderOutcome,
+    pub(super) references: Pages,
+    pub(super) late: Pages,
+    pub(super) misses: Pages,
+    /// The last latency, and how often it came in a row.
+    latency: (AccessClass, Nanos, u64),
+}
+
+impl<I> Running<I> {
+    pub(super) fn new(steps: I) -> Self {
+        let call = ReadCall {
+            open: 0,
+            class: AccessClass::Stream,
+            began: Picos::default(),
+            offset: Bytes::ZERO,
+            length: Bytes::ZERO,
+            position: 0,
+            end: 0,
+            page: Page::FIRST,
+            stop: Page::FIRST,
+            beyond: Page::FIRST,
+            fresh: false,
+            missed: false,
+        };
+        Self {
+            steps,
+            coming: VecDeque::new(),
+            ended: false,
+            begun: false,
+            phase: Phase::Between,
+            clock: Picos::default(),
+            call,
+            awaited: None,
+            to_issue: VecDeque::new(),
+            waits_dispatch: false,
+            waits_since: None,
+            outcome: ReaderOutcome::default(),
+            references: Pages::ZERO,
+            late: Pages::ZERO,
+            misses: Pages::ZERO,
+            latency: (AccessClass::Stream, Nanos::ZERO, 0),
+        }
+    }
+}
+
+impl<I: Iterator<Item = Step>> Running<I> {
+    #[inline]
+    fn next_step(&mut self, foresees: bool) -> Option<Step> {
+        if !foresees {
+            return self.steps.next();
+        }
+        while !self.ended && self.coming.len() <= FORESEEN {
+            match self.steps.next() {
+                Some(step) => self.coming.push_back(step),
+                None => self.ended = true,
+            }
+        }
+        self.coming.pop_front()
+    }
+}
+
+impl<I: Iterator<Item = Step>> Simulation<I> {
+    /// A policy with what it sees when `open` is read at `now`.
+    pub(super) fn view(
+        &mut self,
+        open: u32,
+        now: Nanos,
+        reader: Option<u32>,
+    ) -> (&mut dyn Policy, View<'_>) {
+        let file = self.opens[open as usize].file;
+        let reader = reader.map(|reader| &self.readers[reader as usize]);
+        let view = View {
+            placed: &self.placed[file as usize],
+            file,
+            stream: StreamId(open),
+            limits: self.limits,
+            now,
+            congested: self.minds_congestion && self.queue.congested(),
+            coming: reader.map_or(&NOTHING, |reader| &reader.coming),
+            whole: reader.is_some_and(|reader| reader.ended),
+            cache: &mut self.cache,
+            batches: &mut self.batches,
+        };
+        (self.policy.as_mut(), view)
+    }
+
+    /// Begins the next step.
+    pub(super) fn begin(&mut self, reader: u32) -> Flow {
+        let this = &mut self.readers[reader as usize];
+        if this.clock >= self.end {
+            this.phase = Phase::Done;
+            return Flow::Wait;
+        }
+        let Some(step) = this.next_step(self.foresees) else {
+            this.phase = Phase::Done;
+            self.exhausted = true;
+            if self.ends_with_first {
+                self.end = self.end.min(this.clock);
+            }
+            return Flow::Wait;
+        };
+        let Some(open) = self.opens.get(step.open as usize) else { return Flow::Go };
+        match step.start {
+            Start::After(think) if this.begun => this.clock = this.clock.plus(Picos::of(think)),
+            Start::After(_) => {}
+            Start::At(at) => this.clock = this.clock.max(Picos::of(at)),
+        }
+        this.begun = true;
+        if this.clock >= self.end {
+            this.phase = Phase::Done;
+            return Flow::Wait;
+        }
+        let size = self.placed[open.file as usize].size();
+        let asked = step.offset.get().saturating_add(step.length.get());
+        let end = asked.min(size.get()).max(step.offset.get());
+        this.call = ReadCall {
+            open: step.open,
+            class: step.class,
+            began: this.clock,
+            offset: step.offset,
+            length: step.length,
+            position: step.offset.get(),
+            end,
+            page: Page::new(step.offset.get() / PAGE_BYTES),
+            stop: Page::new(end.div_ceil(PAGE_BYTES)),
+            beyond: Page::new(asked.div_ceil(PAGE_BYTES)),
+            fresh: end > step.offset.get(),
+            missed: false,
+        };
+        if end == step.offset.get() {
+            this.call.stop = this.call.page;
+        }
+        this.clock = this.clock.plus(self.costs.call);
+        self.processor = self.processor.plus(self.costs.call);
+        this.phase = Phase::Walk;
+        Flow::Go
+    }
+
+    /// Goes through the pages of the call.
+    pub(super) fn walk(&mut self, reader: u32) -> Flow {
+        let others = self.others();
+        let horizon = Picos::of(others).plus(Picos::of(HEADSTART));
+        if self.readers[reader as usize].clock > horizon {
+            return Flow::Yield;
+        }
+        if self.readers[reader as usize].call.fresh {
+            self.tell_begin(reader);
+            if !self.readers[reader as usize].to_issue.is_empty() {
+                return Flow::Go;
+            }
+        }
+        loop {
+            let this = &self.readers[reader as usize];
+            let (call, clock) = (this.call, this.clock);
+            if call.page >= call.stop {
+                return self.finish(reader);
+            }
+            if clock > horizon {
+                return Flow::Yield;
+            }
+            let run = self.quiet_run(reader);
+            if run.is_zero() || self.watches {
+                if clock.nanos() > others && run.is_zero() {
+                    return Flow::Yield;
+                }
+                if self.opens[call.open as usize].mapping.is_some() {
+                    self.fault(reader);
+                } else {
+                    self.meet(reader);
+                }
+                return Flow::Go;
+            }
+            let run = self.within(reader, run, horizon);
+            let file = self.opens[call.open as usize].file;
+            self.cache.set_used(file, Extent::new(call.page, run));
+            self.take(reader, call.page.plus(run));
+        }
+    }
+
+    fn tell_begin(&mut self, reader: u32) {
+        let this = &mut self.readers[reader as usize];
+        this.call.fresh = false;
+        let (call, now) = (this.call, this.clock.nanos());
+        let (policy, mut view) = self.view(call.open, now, Some(reader));
+        let ReadCall { offset, length, open, .. } = call;
+        policy.begin(&mut view, StreamId(open), Call { offset, length });
+        self.collect(reader);
+    }
+
+    /// How many pages the reader passes without waiting and without its policy hearing of it.
+    #[inline]
+    fn quiet_run(&mut self, reader: u32) -> Pages {
+        let call = &self.readers[reader as usize].call;
+        let open = &mut self.opens[call.open as usize];
+        let left = call.stop.since(call.page);
+        if let Some(mapping) = &open.mapping {
+            let mapped = mapping.is_mapped(call.page);
+            let ready = mapped && !self.cache.is_pending(open.file, call.page);
+            return Pages::new(u64::from(ready));
+        }
+        let epoch = self.cache.epoch(open.file);
+        if open.quiet.0 != epoch || open.quiet.1 <= call.page || self.page_by_page {
+            let look = if self.page_by_page { Pages::new(1) } else { LOOK };
+            let run = self.cache.quiet_run(open.file, call.page, look);
+            open.quiet = (epoch, call.page.plus(run));
+        }
+        left.min(open.quiet.1.since(call.page))
+    }
+
+    /// Of a run of pages, those that the reader begins to copy by `horizon`.
+    #[inline]
+    fn within(&self, reader: u32, run: Pages, horizon: Picos) -> Pages {
+        let this = &self.readers[reader as usize];
+        let byte = self.costs.byte.get();
+        if run.get() == 1 || byte == 0 {
+            return run;
+        }
+        let bytes = horizon.since(this.clock).get() / byte;
+        let last = (this.call.position.saturating_add(bytes)) / PAGE_BYTES;
+        run.min(Pages::new(last.saturating_sub(this.call.page.get()) + 1))
+    }
+
+    /// Meets a page that its policy is to hear of, or that is not there.
+    fn meet(&mut self, reader: u32) {
+        let this = &self.readers[reader as usize];
+        let (call, now) = (this.call, this.clock.nanos());
+        let page = call.page;
+        let (policy, mut view) = self.view(call.open, now, Some(reader));
+        let request = call.beyond.since(page);
+        let touch = Touch { stream: StreamId(call.open), page, request, method: Method::Read };
+        let (outcome, extent) = meet(policy, &mut view, touch, call.stop);
+        let stop = extent.end().min(call.stop);
+        self.note(reader, outcome, stop.since(page));
+        let this = &mut self.readers[reader as usize];
+        this.awaited = Some(Awaited { extent, stop, fault: false });
+        self.collect(reader);
+    }
+
+    /// Counts pages by what the reader met.
+    fn note(&mut self, reader: u32, outcome: Outcome, pages: Pages) {
+        let this = &mut self.readers[reader as usize];
+        match outcome {
+            Outcome::Hit => {}
+            Outcome::Waited if this.call.missed => this.misses += pages,
+            Outcome::Waited => this.late += pages,
+            Outcome::Missed => {
+                this.call.missed = true;
+                this.misses += pages;
+            }
+        }
+    }
+
+    /// Touches a mapped page that is not mapped yet, or not there.
+    fn fault(&mut self, reader: u32) {
+        let this = &self.readers[reader as usize];
+        let (call, now) = (this.call, this.clock.nanos());
+        let page = call.page;
+        let Some(mut mapping) = self.opens[call.open as usize].mapping.take() else { return };
+        let (policy, mut view) = self.view(call.open, now, Some(reader));
+        let outcome = mapping.begin(policy, &mut view, page).unwrap_or(Outcome::Hit);
+        let file = view.file;
+        self.opens[call.open as usize].mapping = Some(mapping);
+        let folio = self.cache.tree(file).folio(page);
+        let extent = folio
+            .map_or(Extent::new(page, Pages::ZERO), |folio| Extent::new(folio.head, folio.pages()));
+        let one = Pages::new(1);
+        let waits = outcome == Outcome::Hit && self.cache.is_pending(file, page);
+        self.note(reader, if waits { Outcome::Waited } else { outcome }, one);
+        self.cache.set_used(file, Extent::new(page, one));
+        self.processor = self.processor.plus(self.costs.fault);
+        let this = &mut self.readers[reader as usize];
+        this.clock = this.clock.plus(self.costs.fault);
+        this.awaited = Some(Awaited { extent, stop: page.plus(one), fault: true });
+        self.collect(reader);
+    }
+
+    /// After a policy was asked: has the cache make room, and plans what the reader has to issue.
+    fn collect(&mut self, reader: u32) {
+        let this = &mut self.readers[reader as usize];
+        if !self.batches.is_empty() {
+            let file = self.opens[this.call.open as usize].file;
+            for batch in self.batches.drain(..) {
+                self.placed[file as usize].plan(batch, &mut this.to_issue);
+            }
+            self.cache.reclaim(self.policy.as_mut());
+            for (file, extent) in self.cache.take_unmapped() {
+                for open in self.opens.iter_mut().filter(|open| open.file == file) {
+                    if let Some(mapping) = &mut open.mapping {
+                        mapping.unmap(extent);
+                    }
+                }
+            }
+        }
+        this.phase = match (this.to_issue.is_empty(), this.awaited.is_some()) {
+            (false, _) => Phase::Issue,
+            (true, true) => Phase::Arrive,
+            (true, false) => Phase::Walk,
+        };
+    }
+
+    /// Hands over what is to be read, piece by piece.
+    pub(super) fn issue(&mut self, reader: u32) -> Flow {
+        loop {
+            let this = &mut self.readers[reader as usize];
+            if this.to_issue.is_empty() {
+                if self.queue.undispatched(reader) > 0 {
+                    this.waits_dispatch = true;
+                    return Flow::Wait;
+                }
+                this.phase = if this.awaited.is_some() { Phase::Arrive } else { Phase::Walk };
+                return Flow::Go;
+            }
+            let now = this.clock.nanos();
+            if now > self.others() {
+                return Flow::Yield;
+            }
+            let this = &mut self.readers[reader as usize];
+            let Some(item) = this.to_issue.pop_front() else { return Flow::Go };
+            let cost = self.costs.submitted_byte.times(item.length);
+            this.clock = this.clock.plus(cost);
+            self.processor = self.processor.plus(cost);
+            self.queue.submit(now, reader, item);
+            self.device_wakes = self.queue.next_wake();
+            if item.purpose == Purpose::Metadata {
+                return Flow::Wait;
+            }
+        }
+    }
+
+    /// Waits for the pages that are to be there, and takes them.
+    pub(super) fn arrive(&mut self, reader: u32) -> Flow {
+        let this = &mut self.readers[reader as usize];
+        let Some(awaited) = this.awaited else {
+            this.phase = Phase::Walk;
+            return Flow::Go;
+        };
+        let file = self.opens[this.call.open as usize].file;
+        if let Some(page) = self.cache.first_pending(file, awaited.extent) {
+            if this.waits_since.is_none() {
+                this.waits_since = Some(this.clock);
+                this.outcome.stalls += 1;
+            }
+            self.waiters[file as usize].push((reader, page));
+            return Flow::Wait;
+        }
+        if let Some(since) = this.waits_since.take() {
+            this.outcome.stalled += this.clock.since(since).nanos();
+        }
+        this.awaited = None;
+        this.phase = Phase::Walk;
+        let (call, now) = (this.call, this.clock.nanos());
+        if awaited.fault
+            && let Some(mut mapping) = self.opens[call.open as usize].mapping.take()
+        {
+            let (policy, mut view) = self.view(call.open, now, Some(reader));
+            mapping.end(policy, &mut view, call.page);
+            self.opens[call.open as usize].mapping = Some(mapping);
+        }
+        self.take(reader, awaited.stop);
+        Flow::Go
+    }
+
+    /// Copies what is there up to `stop`, and notes the visit.
+    #[inline]
+    fn take(&mut self, reader: u32, stop: Page) {
+        let this = &mut self.readers[reader as usize];
+        let call = &mut this.call;
+        let open = &mut self.opens[call.open as usize];
+        let end = (stop.get() * PAGE_BYTES).min(call.end);
+        let cost = self.costs.byte.times(end.saturating_sub(call.position));
+        this.clock = this.clock.plus(cost);
+        self.processor = self.processor.plus(cost);
+        this.references += stop.since(call.page);
+        let (first, known) = (call.page, open.visited);
+        call.position = end.max(call.position);
+        call.page = stop;
+        // To go on within a folio is no second visit.
+        let from = if known.0 <= first && first < known.1 { known.1.min(stop) } else { first };
+        if from < stop {
+            self.cache.touch(open.file, Extent::new(from, stop.since(from)));
+            let last = stop.minus(Pages::new(1));
+            open.visited = match self.cache.folio_limit(open.file) {
+                None => (last, stop),
+                Some(_) => {
+                    let folio = self.cache.tree(open.file).folio(last);
+                    folio.map_or((last, stop), |folio| (folio.head, folio.end()))
+                }
+            };
+        }
+    }
+
+    /// Ends the call.
+    fn finish(&mut self, reader: u32) -> Flow {
+        let this = &mut self.readers[reader as usize];
+        let call = this.call;
+        let open = &mut self.opens[call.open as usize];
+        let got =
+            Bytes::new(call.position.min(call.end)) - call.offset.min(Bytes::new(call.position));
+        if !got.is_zero() {
+            open.position = Bytes::new(call.end);
+            self.policy.end(StreamId(call.open), open.position);
+        }
+        this.outcome.requests += 1;
+        this.outcome.useful += got;
+        this.outcome.elapsed = this.clock.nanos();
+        this.phase = Phase::Between;
+        match call.class {
+            AccessClass::Stream => self.stream.useful += got,
+            AccessClass::Random => self.random.useful += got,
+        }
+        let latency = this.clock.since(call.began).nanos();
+        if (this.latency.0, this.latency.1) == (call.class, latency) {
+            this.latency.2 += 1;
+        } else {
+            self.flush_latency(reader);
+            self.readers[reader as usize].latency = (call.class, latency, 1);
+        }
+        Flow::Go
+    }
+
+    /// Puts the latencies that were the same in a row into their histogram.
+    pub(super) fn flush_latency(&mut self, reader: u32) {
+        let (class, latency, times) = self.readers[reader as usize].latency;
+        if times > 0 {
+            self.latencies(class).record_times(latency, times);
+        }
+    }
+}
+
+/// What `policy::read` does with one page, up to where it has arrived: the policy hears of it, and
+/// what it wants is on its way. Gives back what was met, and the folio that is to be waited for.
+fn meet(
+    policy: &mut dyn Policy,
+    view: &mut View<'_>,
+    touch: Touch,
+    stop: Page,
+) -> (Outcome, Extent) {
+    use policy::Cache;
+    let mut outcome = Outcome::Hit;
+    if view.folio(touch.page).is_none() {
+        outcome = Outcome::Missed;
+        policy.miss(view, touch);
+        if view.folio(touch.page).is_none() {
+            view.demand(touch.page);
+        }
+    } else if !view.is_ready(touch.page) {
+        outcome = Outcome::Waited;
+    }
+    let Some(folio) = view.folio(touch.page) else {
+        // Beyond what a file can have: nothing to wait for.
+        return (outcome, Extent::new(touch.page, Pages::new(1)));
+    };
+    if folio.marked {
+        let request = touch.page.plus(touch.request).since(folio.head);
+        policy.mark(view, Touch { page: folio.head, request, ..touch }, folio);
+    }
+    let used = Extent::new(touch.page, folio.end().min(stop).since(touch.page));
+    if policy.watches() {
+        let mut met = outcome;
+        for page in used.start.get()..used.end().get() {
+            let page = Page::new(page);
+            let request = touch.page.plus(touch.request).since(page);
+            policy.access(view, Touch { page, request, ..touch }, met);
+            met = Outcome::Hit;
+        }
+    }
+    view.set_used(used);
+    (outcome, Extent::new(folio.head, folio.pages()))
+}

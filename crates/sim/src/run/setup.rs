@@ -1,0 +1,150 @@
+//! From a machine and a scenario to a simulation that can run.
+
+use std::collections::{BinaryHeap, VecDeque};
+
+use policy::cache::PAGE;
+use policy::{Advice, DeviceLimits, FileId, Mapping, Page, StreamId};
+use units::{Bytes, Nanos, Pages};
+use workload::{AccessMethod, Hint};
+
+use super::clock::Picos;
+use super::reader::Running;
+use super::{Open, Picocosts, Simulation};
+use crate::cache::PageCache;
+use crate::disk_layout::Placed;
+use crate::error::SimError;
+use crate::machine::{Costs, Machine};
+use crate::outcome::ClassOutcome;
+use crate::queue::BlockQueue;
+use crate::scenario::{OpenFile, Scenario, Step};
+
+impl<I: Iterator<Item = Step>> Simulation<I> {
+    pub(super) fn new(machine: &Machine, scenario: Scenario<I>) -> Result<Self, SimError> {
+        machine.validate()?;
+        let policy = policy::build(&machine.policy)?;
+        let queue = BlockQueue::new(&machine.model, machine.seed, scenario.readers.len())?;
+        let max_request = queue.max_request();
+        let limits = DeviceLimits {
+            read_ahead: machine.read_ahead.to_bytes().to_pages_floor(PAGE),
+            max_request: Bytes::new(max_request).to_pages_floor(PAGE),
+        };
+        let capacity = machine.cache.to_pages_floor(PAGE);
+        let guarded = policy.guards();
+        let cache = PageCache::new(capacity, machine.replacement, guarded);
+        let kernel = machine.policy.split(',').next().unwrap_or_default();
+        let mut this = Self {
+            costs: Picocosts::of(&machine.costs),
+            limits,
+            watches: policy.watches(),
+            foresees: policy.foresees(),
+            minds_congestion: kernel == "linux-legacy",
+            policy,
+            page_by_page: machine.page_by_page,
+            queue,
+            cache,
+            placed: Vec::new(),
+            opens: Vec::new(),
+            readers: Vec::new(),
+            agenda: BinaryHeap::new(),
+            entered: 0,
+            device_wakes: Nanos::MAX,
+            waiters: vec![Vec::new(); scenario.files.len()],
+            end: Picos::of(scenario.limits.time),
+            ends_with_first: scenario.limits.ends_with_first,
+            exhausted: false,
+            settled: Nanos::ZERO,
+            batches: Vec::new(),
+            stream: ClassOutcome::default(),
+            random: ClassOutcome::default(),
+            processor: Picos::default(),
+        };
+        this.place(machine, &scenario, max_request)?;
+        this.open(&scenario)?;
+        for (index, reader) in (0..).zip(scenario.readers) {
+            this.readers.push(Running::new(reader.steps));
+            // Programs do not begin in the same nanosecond.
+            let late = 137 * u64::from(index) + 31 * (machine.seed % 1024);
+            this.schedule(Nanos::new(late), index);
+        }
+        Ok(this)
+    }
+
+    fn place(
+        &mut self,
+        machine: &Machine,
+        scenario: &Scenario<I>,
+        max_request: u64,
+    ) -> Result<(), SimError> {
+        let capacity = machine.model.capacity();
+        for (index, disk) in (0..).zip(&scenario.files) {
+            let placed = Placed::new(index, *disk, max_request);
+            if placed.end() > capacity {
+                return Err(SimError::DeviceTooSmall { needed: placed.end(), capacity });
+            }
+            let is_mapped =
+                |open: &OpenFile| open.file == index && open.method == AccessMethod::Mmap;
+            let mapped = scenario.opens.iter().any(is_mapped);
+            let pages = disk.size.to_pages_ceil(PAGE);
+            self.cache.add_file(pages, machine.filesystem.folio_limit, mapped);
+            self.placed.push(placed);
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, scenario: &Scenario<I>) -> Result<(), SimError> {
+        let files = scenario.files.len();
+        for (index, open) in (0..).zip(&scenario.opens) {
+            let Some(file) = scenario.files.get(open.file as usize) else {
+                let (what, index) = ("file", open.file);
+                return Err(SimError::NoSuch { what, index, count: files });
+            };
+            let pages = file.size.to_pages_ceil(PAGE);
+            self.opens.push(Open {
+                file: open.file,
+                quiet: (u64::MAX, Page::FIRST),
+                visited: (Page::FIRST, Page::FIRST),
+                position: Bytes::ZERO,
+                mapping: mapping(open, StreamId(index), pages),
+            });
+            let stream = StreamId(index);
+            let (policy, mut view) = self.view(index, Nanos::ZERO, None);
+            policy.open(&mut view, stream, FileId(open.file));
+            match (open.method, open.hint) {
+                (AccessMethod::Mmap, _) | (_, Hint::None) => {}
+                (_, Hint::Sequential) => policy.advise(&mut view, stream, Advice::Sequential),
+                (_, Hint::Random) => policy.advise(&mut view, stream, Advice::Random),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The mapping of an open file that is read by touching it, with what was advised.
+fn mapping(open: &OpenFile, stream: StreamId, pages: Pages) -> Option<Mapping> {
+    if open.method != AccessMethod::Mmap {
+        return None;
+    }
+    let mut mapping = Mapping::new(stream, pages);
+    let all = policy::Extent::new(Page::FIRST, pages);
+    match open.hint {
+        Hint::None => {}
+        Hint::Sequential => mapping.advise(all, |advice| advice.sequential = true),
+        Hint::Random => mapping.advise(all, |advice| advice.random = true),
+    }
+    Some(mapping)
+}
+
+impl Picocosts {
+    fn of(costs: &Costs) -> Self {
+        Self {
+            // Something at least, or a reader of cached data would never come to an end.
+            call: Picos::cost(costs.call_ns.max(1.0)),
+            byte: Picos::cost(costs.copy_ns),
+            submitted_byte: Picos::cost(costs.submit_ns),
+            fault: Picos::cost(costs.fault_ns),
+        }
+    }
+}
+
+/// No steps are known ahead.
+pub(super) static NOTHING: VecDeque<Step> = VecDeque::new();
