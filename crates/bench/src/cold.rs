@@ -33,6 +33,8 @@ pub enum ResidencyMethod {
     /// Not at all: the kernel does not say it to those who neither own the file nor may write it.
     /// What came from the device is the only proof then.
     Denied,
+    /// It need not be: a simulated cache begins empty.
+    Simulated,
 }
 
 /// What was in the page cache when the trial began.

@@ -90,6 +90,7 @@ impl Exit {
         }
         let usage = cause.is::<Usage>()
             || cause.is::<TargetError>()
+            || cause.is::<sim::SimError>()
             || cause.is::<model::SpecError>()
             || cause.is::<workload::WorkloadError>()
             || cause.is::<units::ParseUnitError>();
@@ -99,7 +100,9 @@ impl Exit {
 
 fn of_study(error: &StudyError) -> Option<Exit> {
     match error {
-        StudyError::Target(_) | StudyError::Plan(_) => Some(Exit::Usage),
+        StudyError::Target(_) | StudyError::Plan(_) | StudyError::Simulation(_) => {
+            Some(Exit::Usage)
+        }
         StudyError::RunBusy { .. } => Some(Exit::Refused),
         StudyError::Store(error) => of_store(error),
         StudyError::Host(error) => of_host(error),

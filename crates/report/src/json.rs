@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use study::{Cell, Command, Role, RunStatus, Verdict};
+use study::{Cell, Command, Role, RunStatus, Target, Verdict};
 use units::Kib;
 
 use crate::findings::Findings;
@@ -24,12 +24,13 @@ struct Planned<'a> {
 #[derive(Debug, Serialize)]
 pub struct Document<'a> {
     schema_version: u32,
-    run: i64,
+    /// None for a simulation: the same command gives the same document.
+    run: Option<i64>,
     command: Command,
     status: RunStatus,
     error: Option<&'a str>,
     version: &'a str,
-    created_unix_s: f64,
+    created_unix_s: Option<f64>,
     target: &'a str,
     seed: u64,
     measured_seconds: f64,
@@ -50,6 +51,7 @@ pub struct Document<'a> {
 /// The document of a run. Figures that are no finite numbers are `null` in it.
 pub fn json<'a>(findings: &Findings<'a>) -> Document<'a> {
     let (run, analysis) = (findings.run, findings.analysis);
+    let simulated = matches!(run.plan.target, Target::Simulation(_));
     let planned = run.plan.workloads.iter().map(|planned| Planned {
         name: &planned.workload.name,
         role: planned.role,
@@ -58,12 +60,12 @@ pub fn json<'a>(findings: &Findings<'a>) -> Document<'a> {
     });
     Document {
         schema_version: SCHEMA_VERSION,
-        run: run.summary.id.0,
+        run: (!simulated).then_some(run.summary.id.0),
         command: run.summary.command,
         status: run.summary.status,
         error: run.summary.error.as_deref(),
         version: &run.summary.version,
-        created_unix_s: run.summary.created_unix_s,
+        created_unix_s: (!simulated).then_some(run.summary.created_unix_s),
         target: &run.summary.target,
         seed: run.seed,
         measured_seconds: analysis.measured_seconds,

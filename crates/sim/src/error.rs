@@ -28,6 +28,16 @@ pub enum SimError {
         /// What it should be.
         wanted: String,
     },
+    /// Nobody has such a key.
+    #[error("{source}; keys of the simulation and its policy: {own}")]
+    UnknownKey {
+        /// The key.
+        key: String,
+        /// Those that the model does not have.
+        own: String,
+        /// What the model says.
+        source: SpecError,
+    },
     /// A word is not `key=value`.
     #[error("{word:?} should be KEY=VALUE")]
     Word {

@@ -18,6 +18,7 @@ mod outcome;
 mod queue;
 mod run;
 mod scenario;
+mod words;
 
 pub use error::SimError;
 pub use machine::{Costs, FileSystem, Machine, Replacement};
@@ -26,3 +27,4 @@ pub use run::run;
 pub use scenario::{
     AccessSteps, FileOnDisk, Limits, OpenFile, Reader, Scenario, Start, Step, lay_out,
 };
+pub use words::{KEYS, policy_words};

@@ -75,6 +75,8 @@ pub struct Machine {
     pub filesystem: FileSystem,
     /// What the processor takes.
     pub costs: Costs,
+    /// Where on the device whoever lays out files begins.
+    pub files_at: Bytes,
     /// The seed of the device's chance and of when readers begin.
     pub seed: u64,
     /// Whether to walk page by page where runs of pages would give the same: the slow way, to
@@ -93,6 +95,7 @@ impl Machine {
             replacement: Replacement::default(),
             filesystem: FileSystem::XFS,
             costs: Costs::TODAY,
+            files_at: Bytes::ZERO,
             seed: 0,
             page_by_page: false,
         }

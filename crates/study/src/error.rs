@@ -26,6 +26,9 @@ pub enum StudyError {
     /// Files cannot be laid out or read.
     #[error(transparent)]
     Bench(#[from] bench::BenchError),
+    /// The simulation cannot be.
+    #[error(transparent)]
+    Simulation(#[from] sim::SimError),
     /// The virtual disk cannot be made.
     #[error(transparent)]
     VirtualDisk(#[from] vdisk::VdiskError),

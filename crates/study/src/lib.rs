@@ -37,6 +37,6 @@ pub use settings::Settings;
 pub use stats::Estimate;
 pub use store::{Command, Run, RunId, RunStatus, RunSummary, Store, StoreError};
 pub use sweep::{Outcome, sweep};
-pub use target::{Target, TargetError};
+pub use target::{Target, TargetError, simulated_machine};
 pub use trial::{Figures, Record, Trial, TrialRequest, TrialStatus, Trials};
 pub use tune::{Budget, tune};

@@ -37,6 +37,17 @@ pub fn dry_run(plan: &Plan, extent: Extent, context: &Context) -> anyhow::Result
             text.push_str(&on_virtual_disk(&config));
             (None, config.dilation_factor())
         }
+        Target::Simulation(words) => {
+            let machine = study::simulated_machine(words)?;
+            text.push_str(&format!(
+                "Simulated: {} with {} and a page cache of {}; nothing is read or changed, and it \
+                 takes less time than it simulates\n",
+                report::clean::plain(&machine.model.name),
+                machine.policy,
+                machine.cache
+            ));
+            (Some(machine.read_ahead), 1.0)
+        }
     };
     text.push_str(&measurements(plan, found, dilation, &extent));
     output::print(&text)?;

@@ -7,6 +7,7 @@ mod models;
 mod report;
 mod rollback;
 mod runs;
+mod sim;
 mod study_options;
 mod sweep;
 mod tune;
@@ -27,6 +28,7 @@ const AFTER_HELP: &str = "\
 Examples:
   foreread tune /srv/data                      which read-ahead does this directory need?
   foreread tune virtual:raid10-2008,fs=xfs     the same for a disk array that need not exist
+  foreread tune sim:raid10-2008,cache=8G       and in simulation, which needs no rights at all
   foreread sweep /dev/sdb --vary read_ahead=128K,1M,8M --workload seq-8
   foreread runs                                what has been measured so far
 
@@ -71,6 +73,7 @@ enum Verb {
     Report(report::Report),
     Models(models::Models),
     Workloads(workloads::Workloads),
+    Sim(sim::Sim),
     Vdisk(vdisk::Vdisk),
     Rollback(rollback::Rollback),
     Completions(completions::Completions),
@@ -111,6 +114,7 @@ impl Cli {
             Verb::Report(verb) => verb.run(&context),
             Verb::Models(verb) => verb.run(),
             Verb::Workloads(verb) => verb.run(),
+            Verb::Sim(verb) => verb.run(),
             Verb::Vdisk(verb) => verb.run(&context),
             Verb::Rollback(verb) => verb.run(&context),
             Verb::Completions(verb) => verb.run(),

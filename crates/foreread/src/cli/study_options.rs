@@ -25,7 +25,8 @@ use crate::signals::Signals;
 #[derive(Debug, Args)]
 pub struct StudyOptions {
     /// What to study: a directory or mount point (files are laid out in it and removed), a file or
-    /// block device (read only), or virtual:MODEL[,key=value…] (`foreread models` lists them)
+    /// block device (read only), virtual:MODEL[,key=value…] or sim:MODEL[,key=value…] (`foreread
+    /// models` lists the models, `foreread sim keys` the keys of a simulation)
     pub target: String,
     /// Which values to try instead of the grid from a page to 64 MiB, as in
     /// read_ahead=4K,128K,1M

@@ -2,6 +2,7 @@
 
 mod identity;
 mod open;
+mod simulated;
 mod sizes;
 
 use std::fmt;
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub(crate) use open::opener;
+pub use simulated::simulated_machine;
 
 /// What is studied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,24 +23,23 @@ pub enum Target {
     Path(PathBuf),
     /// A virtual disk, in the words after `virtual:`.
     Virtual(String),
+    /// A simulation, in the words after `sim:`.
+    Simulation(String),
 }
 
 /// Why a word names no target.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum TargetError {
     /// No word at all.
-    #[error("the target is empty: give a path, a device or virtual:MODEL")]
+    #[error("the target is empty: give a path, a device, virtual:MODEL or sim:MODEL")]
     Empty,
-    /// Something that a later version will have.
-    #[error(
-        "{target:?}: simulation is not in this version: \
-         use virtual:{model} to run the same model under the real kernel"
-    )]
+    /// The words of the simulation are wrong.
+    #[error("{target:?} cannot be simulated: {reason}")]
     Simulation {
         /// The word as given.
         target: String,
-        /// What followed `sim:`.
-        model: String,
+        /// What is wrong with it.
+        reason: String,
     },
     /// The words of the virtual disk are wrong.
     #[error("{target:?} is no virtual disk: {reason}")]
@@ -51,17 +52,20 @@ pub enum TargetError {
 }
 
 impl Target {
-    /// Reads `PATH`, `MAJ:MIN`, `virtual:MODEL[,key=value…]` or `sim:…`, which is refused for now.
+    /// Reads `PATH`, `MAJ:MIN`, `virtual:MODEL[,key=value…]` or `sim:MODEL[,key=value…]`.
     /// A path that looks like one of the others can be written as `./virtual:…`.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
         if text.is_empty() {
             return Err(TargetError::Empty);
         }
-        if let Some(model) = text.strip_prefix("sim:") {
-            return Err(TargetError::Simulation {
-                target: text.to_owned(),
-                model: model.to_owned(),
-            });
+        if let Some(words) = text.strip_prefix("sim:") {
+            return match simulated_machine(words) {
+                Ok(_) => Ok(Self::Simulation(words.to_owned())),
+                Err(error) => {
+                    let (target, reason) = (text.to_owned(), error.to_string());
+                    Err(TargetError::Simulation { target, reason })
+                }
+            };
         }
         match text.strip_prefix("virtual:") {
             Some(words) => match vdisk::Config::parse(words) {
@@ -84,6 +88,7 @@ impl fmt::Display for Target {
         match self {
             Self::Path(path) => write!(f, "{}", path.display()),
             Self::Virtual(words) => write!(f, "virtual:{words}"),
+            Self::Simulation(words) => write!(f, "sim:{words}"),
         }
     }
 }
@@ -105,7 +110,8 @@ mod tests {
     #[test]
     fn what_is_no_target_is_refused_with_a_way_out() {
         let refused = |text: &str| Target::parse(text).expect_err(text).to_string();
-        assert!(refused("sim:raid10-2008").contains("use virtual:raid10-2008"));
+        assert!(refused("sim:raid10-2009").contains("raid10-2008"));
+        assert!(refused("sim:hdd-2008,kernel=linux").contains("linux-6.18"));
         assert!(refused("virtual:no-such-model").contains("no-such-model"));
         assert!(refused("virtual:hdd-2008,fs=fat").contains("fs"));
         assert_eq!(Target::parse(""), Err(TargetError::Empty));
@@ -113,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_target_prints_as_it_is_read() {
-        for text in ["virtual:nvme,dilation=4", "/dev/sda"] {
+        for text in ["virtual:nvme,dilation=4", "sim:nvme,cache=1G", "/dev/sda"] {
             assert_eq!(Target::parse(text).expect("a target").to_string(), text);
         }
     }

@@ -12,6 +12,7 @@ use workload::Workload;
 
 use super::Target;
 use super::identity::identity;
+use super::simulated::SimulatedSite;
 use super::sizes::{Room, with_file_sizes};
 use crate::environment::Environment;
 use crate::error::StudyError;
@@ -24,6 +25,10 @@ use crate::trial::{Record, TrialRequest, Trials};
 /// What opens the plan's target.
 pub(crate) fn opener<'a>(plan: &'a Plan, environment: &'a Environment) -> Box<Opener<'a>> {
     Box::new(move |workloads, progress| {
+        if let Target::Simulation(words) = &plan.target {
+            let site = SimulatedSite::open(plan, words, workloads)?;
+            return Ok(Box::new(site) as Box<dyn Site>);
+        }
         let site = LiveSite::open(plan, environment, workloads, progress)?;
         Ok(Box::new(site) as Box<dyn Site>)
     })
@@ -137,7 +142,7 @@ impl Made {
         match (&self.disk, target) {
             (Some(disk), _) => disk.target(),
             (None, Target::Path(path)) => path,
-            (None, Target::Virtual(words)) => Path::new(words),
+            (None, Target::Virtual(words) | Target::Simulation(words)) => Path::new(words),
         }
     }
 

@@ -1,0 +1,104 @@
+//! `foreread sim`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use policy::golden;
+
+use crate::exit::{Exit, Usage};
+use crate::output;
+
+const AFTER_HELP: &str = "\
+Examples:
+  foreread sim policies                        the read-ahead algorithms, with their parameters
+  foreread sim keys                            what may follow sim:MODEL
+  foreread sim golden decisions.json           does linux-6.18 decide as the kernel did?
+
+The simulation itself is a target: foreread sweep sim:raid10-2008,cache=8G";
+
+/// What the simulator has, and whether it decides as a kernel does
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Sim {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Replay decisions that a kernel was recorded to make: a line for each sequence, exit 3 if
+    /// any differs
+    Golden(Golden),
+    /// List the read-ahead algorithms with their parameters
+    Policies,
+    /// List the keys of a simulation beside those of its model and its policy
+    Keys,
+}
+
+/// The recording.
+#[derive(Debug, Args)]
+pub struct Golden {
+    /// JSON in the schema of the recordings that the project's tests have
+    file: PathBuf,
+}
+
+impl Sim {
+    pub fn run(self) -> anyhow::Result<Exit> {
+        match self.what {
+            What::Golden(golden) => golden.run(),
+            What::Policies => {
+                output::print(&policies())?;
+                Ok(Exit::Fine)
+            }
+            What::Keys => {
+                let mut text = String::new();
+                for (key, summary) in sim::KEYS {
+                    text.push_str(&format!("{key:<12} {summary}\n"));
+                }
+                output::print(&text)?;
+                Ok(Exit::Fine)
+            }
+        }
+    }
+}
+
+impl Golden {
+    fn run(&self) -> anyhow::Result<Exit> {
+        let name = report::clean::plain(&self.file.display().to_string());
+        let text = std::fs::read_to_string(&self.file)
+            .map_err(|error| Usage(format!("cannot read the recording {name}: {error}")))?;
+        let results = golden::run(&text).map_err(|error| Usage(explain(&name, &error)))?;
+        let mut lines = String::new();
+        for result in &results {
+            lines.push_str(&report::clean::plain(&result.to_string()));
+            lines.push('\n');
+        }
+        output::print(&lines)?;
+        let failed = results.iter().filter(|result| !result.passed()).count();
+        if failed == 0 {
+            return Ok(Exit::Fine);
+        }
+        output::note(&format!("{failed} of {} sequences were not reproduced", results.len()));
+        Ok(Exit::Drift)
+    }
+}
+
+/// What is wrong with a recording, with the place where there is one.
+fn explain(name: &str, error: &golden::GoldenError) -> String {
+    match error {
+        golden::GoldenError::Schema(place) => format!("{name}: {error}: {place}"),
+        other => format!("{name}: {other}"),
+    }
+}
+
+fn policies() -> String {
+    let mut text = String::new();
+    for entry in policy::REGISTRY {
+        text.push_str(&format!("{:<16} {}\n", entry.name, entry.summary));
+        for parameter in entry.parameters {
+            let (name, default) = (parameter.name, parameter.default);
+            text.push_str(&format!("{:<16}   {name}={default:<8} {}\n", "", parameter.summary));
+        }
+    }
+    text
+}

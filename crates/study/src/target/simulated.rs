@@ -1,0 +1,199 @@
+//! A target that is simulated whole: device, page cache, read-ahead and readers.
+
+use std::path::Path;
+
+use bench::{
+    ClassSample, ColdProof, CpuTime, DeviceDelta, ReaderSample, ResidencyMethod, Sample, Timeline,
+};
+use model::Spec;
+use serde_json::{Value as Json, json};
+use sim::{ClassOutcome, FileOnDisk, Limits, Machine, Outcome, Scenario, SimError};
+use units::{Bytes, Kib, PageSize};
+use workload::{Pattern, Sharing, Workload};
+
+use super::sizes::{Room, with_file_sizes};
+use crate::error::StudyError;
+use crate::plan::Plan;
+use crate::progress::Progress;
+use crate::session::{Site, SiteFacts};
+use crate::trial::{Record, TrialRequest, Trials};
+
+/// The machine that the words after `sim:` describe: `MODEL[,key=value…]`, MODEL being a preset or
+/// the path of a TOML file.
+///
+/// # Errors
+///
+/// For a model, policy, key or value that does not exist, and for a file that cannot be read.
+pub fn simulated_machine(words: &str) -> Result<Machine, SimError> {
+    let (name, rest) = words.split_once(',').unwrap_or((words, ""));
+    if !name.ends_with(".toml") && !name.contains('/') {
+        return Machine::parse(words);
+    }
+    let text = std::fs::read_to_string(Path::new(name)).map_err(|error| SimError::Value {
+        key: "model",
+        value: name.to_owned(),
+        wanted: format!("a file that can be read: {error}"),
+    })?;
+    Machine::with_words(Spec::from_toml(&text)?, rest)
+}
+
+/// A simulated target.
+pub(super) struct SimulatedSite {
+    facts: SiteFacts,
+    machine: Machine,
+    plan: Plan,
+    /// Where the files of each workload begin.
+    places: Vec<(String, Bytes)>,
+}
+
+impl SimulatedSite {
+    pub(super) fn open(
+        plan: &Plan,
+        words: &str,
+        workloads: Option<&[Workload]>,
+    ) -> Result<Self, StudyError> {
+        let machine = simulated_machine(words)?;
+        let found = Some(machine.read_ahead);
+        let grid = plan.read_ahead.values(PageSize::FOUR_KIB, found);
+        let window = grid.last().copied().unwrap_or_default();
+        for window in [window, machine.read_ahead] {
+            // Before anything is measured: a window that the cache cannot hold is a mistake.
+            Machine { read_ahead: window, ..machine.clone() }.validate()?;
+        }
+        let room = Room {
+            most: Some(Bytes::new(machine.model.capacity().get() / 2)),
+            peak: Some(machine.model.peak().throughput),
+            trial: plan.trial,
+            window: window.to_bytes(),
+        };
+        let workloads = match workloads {
+            Some(workloads) => workloads.to_vec(),
+            None => with_file_sizes(plan, &room),
+        };
+        let places = places(&machine, &workloads);
+        let facts = SiteFacts {
+            identity: identity(words, &machine),
+            workloads,
+            grid,
+            found,
+            dilation: 1.0,
+            device: describe(&machine, found),
+            machine: json!({ "simulated": true, "kernel": machine.policy }),
+        };
+        Ok(Self { facts, machine, plan: plan.clone(), places })
+    }
+
+    fn files(&self, workload: &Workload) -> Vec<FileOnDisk> {
+        let place = self.places.iter().find(|(name, _)| *name == workload.name);
+        let start = place.map_or(self.machine.files_at, |(_, start)| *start);
+        let size = workload.file_size.unwrap_or_default();
+        let sizes = vec![size; workload.files() as usize];
+        sim::lay_out(&sizes, workload.layout, self.machine.filesystem.layout, start)
+    }
+}
+
+/// The whole model: presets may change with the version.
+fn identity(words: &str, machine: &Machine) -> Json {
+    json!({
+        "simulation": words, "model": machine.model.to_toml(),
+        "version": env!("CARGO_PKG_VERSION"),
+    })
+}
+
+fn describe(machine: &Machine, read_ahead: Option<Kib>) -> Json {
+    let host = machine.model.host();
+    json!({
+        "simulation": {
+            "model": machine.model.name,
+            "policy": machine.policy,
+            "cache_bytes": machine.cache,
+            "max_request_bytes": host.max_request,
+            "nr_requests": host.nr_requests,
+            "scheduler": host.scheduler.name(),
+        },
+        "tunables": { "read_ahead_kib": read_ahead },
+    })
+}
+
+/// The files of the workloads lie one after another, as they were laid out.
+fn places(machine: &Machine, workloads: &[Workload]) -> Vec<(String, Bytes)> {
+    let mut at = machine.files_at;
+    let place = |workload: &Workload| {
+        let start = at;
+        let size = workload.file_size.unwrap_or_default();
+        let footprint = machine.filesystem.layout.footprint(size);
+        at += footprint * u64::from(workload.files());
+        (workload.name.clone(), start)
+    };
+    workloads.iter().map(place).collect()
+}
+
+impl Trials for SimulatedSite {
+    fn trial(&mut self, request: &TrialRequest<'_>) -> Result<Record, StudyError> {
+        let workload = request.workload;
+        let machine = Machine {
+            read_ahead: request.settings.read_ahead,
+            seed: self.machine.seed ^ request.seed,
+            ..self.machine.clone()
+        };
+        let files = self.files(workload);
+        let mut scenario =
+            Scenario::of_workload(workload, files, request.seed).map_err(SimError::from)?;
+        scenario.limits = Limits { time: self.plan.trial, ends_with_first: true };
+        let outcome = sim::run(&machine, scenario)?;
+        let sample = sample(workload, request.seed, outcome);
+        Ok(Record { sample, virtual_disk: None, spoiled: Vec::new() })
+    }
+}
+
+impl Site for SimulatedSite {
+    fn facts(&self) -> &SiteFacts {
+        &self.facts
+    }
+
+    fn close(self: Box<Self>, _progress: &mut dyn Progress) -> Result<Json, StudyError> {
+        Ok(describe(&self.machine, self.facts.found))
+    }
+}
+
+/// What a trial on real storage would have measured.
+fn sample(workload: &Workload, seed: u64, outcome: Outcome) -> Sample {
+    let in_order = workload.pattern == Pattern::Sequential && workload.sharing == Sharing::OwnFile;
+    let ahead = if in_order { outcome.ahead.iter().copied().sum() } else { Bytes::ZERO };
+    let class = |class: ClassOutcome| ClassSample { useful: class.useful, latency: class.latency };
+    let readers = outcome.readers.iter().map(|reader| ReaderSample {
+        requests: reader.requests,
+        useful: reader.useful,
+        elapsed: reader.elapsed,
+    });
+    Sample {
+        workload: workload.name.clone(),
+        seed,
+        dilation: 1.0,
+        elapsed: outcome.elapsed,
+        exhausted: outcome.exhausted,
+        readers: readers.collect(),
+        cpu: CpuTime { system: outcome.processor, ..CpuTime::default() },
+        device: Some(DeviceDelta {
+            requests: outcome.device.requests,
+            bytes: outcome.device.bytes,
+            read_time: outcome.device.queued,
+            queue_time: outcome.device.queued,
+            busy: outcome.device.busy.min(outcome.settled),
+            elapsed: outcome.settled,
+            ..DeviceDelta::default()
+        }),
+        ahead,
+        settled: outcome.settled,
+        cold: ColdProof {
+            method: ResidencyMethod::Simulated,
+            resident: Bytes::ZERO,
+            evictions: 0,
+            dropped_caches: false,
+        },
+        timeline: Timeline::default(),
+        disturbances: Vec::new(),
+        stream: class(outcome.stream),
+        random: class(outcome.random),
+    }
+}
