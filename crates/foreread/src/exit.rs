@@ -133,10 +133,16 @@ fn of_tunable(error: &TunableError) -> Option<Exit> {
         | TunableError::BelowPage { .. }
         | TunableError::TooLarge { .. }
         | TunableError::WrongSort { .. }
+        | TunableError::OutOfRange { .. }
+        | TunableError::Rejected { .. }
         | TunableError::NoSuchJournal { .. } => Some(Exit::Usage),
-        TunableError::Absent { .. } | TunableError::NotPermitted { .. } => Some(Exit::NotPossible),
+        TunableError::Absent { .. }
+        | TunableError::NotPermitted { .. }
+        | TunableError::OtherSystem { .. } => Some(Exit::NotPossible),
         TunableError::ChangedByOther { .. } | TunableError::DidNotStick { .. } => Some(Exit::Drift),
-        TunableError::Busy { .. } | TunableError::OwnerAlive { .. } => Some(Exit::Refused),
+        TunableError::Busy { .. }
+        | TunableError::OwnerAlive { .. }
+        | TunableError::Memory { .. } => Some(Exit::Refused),
         TunableError::Host(error) => of_host(error),
         TunableError::Own { source, .. } | TunableError::Write { source, .. } => of_io(source),
         TunableError::Guard { .. } | TunableError::Journal(_) => Some(Exit::Failed),

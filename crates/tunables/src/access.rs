@@ -2,36 +2,88 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use host::{HostError, Root};
 use rustix::fs::Access;
 
 use crate::{Site, Tunable, TunableError, Value};
 
-/// Reads what the tunable is now.
+/// Reads what the tunable is now; where a stack has several files of it, of the first.
 pub fn read(root: &Root, tunable: &dyn Tunable, site: &Site) -> Result<Value, TunableError> {
-    let file = tunable.file(site);
-    let text = match root.read(&file) {
+    let file = first(root, tunable, site)?;
+    read_file(root, tunable, site, &file)
+}
+
+/// Reads all the files of a tunable.
+pub fn read_all(
+    root: &Root,
+    tunable: &dyn Tunable,
+    site: &Site,
+) -> Result<Vec<(PathBuf, Value)>, TunableError> {
+    let files = files(root, tunable, site)?;
+    let each = files.into_iter().map(|file| {
+        let value = read_file(root, tunable, site, &file)?;
+        Ok((file, value))
+    });
+    each.collect()
+}
+
+/// The files that are there; an error if there is none.
+pub(crate) fn files(
+    root: &Root,
+    tunable: &dyn Tunable,
+    site: &Site,
+) -> Result<Vec<PathBuf>, TunableError> {
+    if let Some(system) = tunable.elsewhere() {
+        return Err(TunableError::OtherSystem { tunable: tunable.name(), system });
+    }
+    let files = tunable.files(root, site);
+    if files.is_empty() {
+        return Err(absent(root, tunable, site, &tunable.file(site)));
+    }
+    Ok(files)
+}
+
+fn first(root: &Root, tunable: &dyn Tunable, site: &Site) -> Result<PathBuf, TunableError> {
+    Ok(files(root, tunable, site)?.swap_remove(0))
+}
+
+/// Reads one of its files.
+pub(crate) fn read_file(
+    root: &Root,
+    tunable: &dyn Tunable,
+    site: &Site,
+    file: &Path,
+) -> Result<Value, TunableError> {
+    let text = match root.read(file) {
         Ok(text) => text,
-        Err(HostError::Read { source, .. }) if is_gone(&source) => {
-            return Err(absent(root, tunable, site));
+        // A device without the feature has the file and refuses to read it, as wbt_lat_usec.
+        Err(HostError::Read { source, .. }) if is_gone(&source) || is_unsupported(&source) => {
+            return Err(absent(root, tunable, site, file));
         }
         Err(error) => return Err(error.into()),
     };
     tunable.decode(&text).ok_or_else(|| {
         let problem = format!("{text:?} is no {}", tunable.name());
-        HostError::Malformed { path: root.path(&file), problem }.into()
+        HostError::Malformed { path: root.path(file), problem }.into()
     })
 }
 
-/// Says, before anything is changed, whether [`write()`] would be allowed to.
+/// Says, before anything is changed, whether it could be written.
 pub fn check_writable(root: &Root, tunable: &dyn Tunable, site: &Site) -> Result<(), TunableError> {
-    let path = root.path(tunable.file(site));
-    rustix::fs::access(&path, Access::WRITE_OK).map_err(|errno| {
-        let source = io::Error::from(errno);
-        if is_gone(&source) { absent(root, tunable, site) } else { not_permitted(path, source) }
-    })
+    for file in files(root, tunable, site)? {
+        let path = root.path(&file);
+        rustix::fs::access(&path, Access::WRITE_OK).map_err(|errno| {
+            let source = io::Error::from(errno);
+            if is_gone(&source) {
+                absent(root, tunable, site, &file)
+            } else {
+                not_permitted(path, source)
+            }
+        })?;
+    }
+    Ok(())
 }
 
 /// Writes a value that [`Tunable::validate`] has passed, reads it back, and gives what was read.
@@ -40,9 +92,10 @@ pub(crate) fn write(
     root: &Root,
     tunable: &dyn Tunable,
     site: &Site,
+    file: &Path,
     value: &Value,
 ) -> Result<Value, TunableError> {
-    let path = root.path(tunable.file(site));
+    let path = root.path(file);
     let line = tunable.encode(value)? + "\n";
     // One call, so that it happens wholly or not at all; and nothing is created: a file that is not
     // there is a device that has gone.
@@ -52,16 +105,20 @@ pub(crate) fn write(
         .and_then(|mut file| file.write_all(line.as_bytes()));
     if let Err(source) = written {
         return Err(match source.kind() {
-            _ if is_gone(&source) => absent(root, tunable, site),
+            _ if is_gone(&source) => absent(root, tunable, site, file),
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                 not_permitted(path, source)
+            }
+            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
+                let (tunable, hint) = (tunable.name(), offered(root, tunable, file));
+                TunableError::Rejected { tunable, value: value.clone(), path, hint }
             }
             _ => {
                 TunableError::Write { tunable: tunable.name(), value: value.clone(), path, source }
             }
         });
     }
-    let found = read(root, tunable, site)?;
+    let found = read_file(root, tunable, site, file)?;
     if found == *value {
         Ok(found)
     } else {
@@ -69,8 +126,19 @@ pub(crate) fn write(
     }
 }
 
-fn absent(root: &Root, tunable: &dyn Tunable, site: &Site) -> TunableError {
-    let path = root.path(tunable.file(site));
+/// What the kernel would have taken, where it says so.
+fn offered(root: &Root, tunable: &dyn Tunable, file: &Path) -> String {
+    let beside = |name: &str| root.read(file.with_file_name(name)).ok();
+    let words = match tunable.name() {
+        "scheduler" => root.read(file).ok().map(|all| all.replace(['[', ']'], "")),
+        "max_sectors" => beside("max_hw_sectors_kb").map(|most| format!("at most {most} KiB")),
+        _ => None,
+    };
+    words.map(|words| format!(" (it offers: {words})")).unwrap_or_default()
+}
+
+fn absent(root: &Root, tunable: &dyn Tunable, site: &Site, file: &Path) -> TunableError {
+    let path = root.path(file);
     TunableError::Absent { tunable: tunable.name(), bdi: site.bdi.clone(), path }
 }
 
@@ -79,6 +147,10 @@ fn is_gone(error: &io::Error) -> bool {
     let gone = [rustix::io::Errno::NODEV, rustix::io::Errno::NXIO];
     error.kind() == io::ErrorKind::NotFound
         || gone.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+fn is_unsupported(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported)
 }
 
 fn not_permitted(path: PathBuf, source: io::Error) -> TunableError {
@@ -102,7 +174,16 @@ mod tests {
     use crate::find;
 
     fn site() -> Site {
-        Site { bdi: BdiId::new("8:0").expect("a bdi"), devices: Vec::new() }
+        Site { bdi: BdiId::new("8:0").expect("a bdi"), ..Site::nowhere() }
+    }
+
+    fn write(
+        root: &Root,
+        tunable: &dyn Tunable,
+        site: &Site,
+        value: &Value,
+    ) -> Result<Value, TunableError> {
+        super::write(root, tunable, site, &tunable.file(site), value)
     }
 
     fn tree(text: &str) -> (tempfile::TempDir, Root) {

@@ -59,6 +59,41 @@ pub enum TunableError {
         /// The largest value allowed.
         most: Bytes,
     },
+    /// Outside what the kernel takes.
+    #[error("{tunable} cannot be {value}: it is between {least} and {most}")]
+    OutOfRange {
+        /// The tunable.
+        tunable: &'static str,
+        /// The value as given.
+        value: Value,
+        /// The least.
+        least: Value,
+        /// The most.
+        most: Value,
+    },
+    /// More memory than may be spent on it.
+    #[error(
+        "{tunable}={value} would take {needs} of memory, more than a quarter of the {available} \
+         that is available: choose less"
+    )]
+    Memory {
+        /// The tunable.
+        tunable: &'static str,
+        /// The value.
+        value: Value,
+        /// What it takes.
+        needs: Bytes,
+        /// What there is.
+        available: Bytes,
+    },
+    /// A tunable of another system.
+    #[error("{tunable} is a tunable of {system}: it can be checked and emitted here, not set")]
+    OtherSystem {
+        /// The tunable.
+        tunable: &'static str,
+        /// The system that has it.
+        system: &'static str,
+    },
     /// A value of another sort than the tunable takes.
     #[error("{tunable} cannot be {value}")]
     WrongSort {
@@ -86,6 +121,18 @@ pub enum TunableError {
         need: &'static str,
         /// The system's reason.
         source: io::Error,
+    },
+    /// The kernel does not take this value here.
+    #[error("the kernel does not take {value} as {tunable} in {path}{hint}", path = path.display())]
+    Rejected {
+        /// The tunable.
+        tunable: &'static str,
+        /// The value.
+        value: Value,
+        /// The file.
+        path: PathBuf,
+        /// What it would take, where it says so.
+        hint: String,
     },
     /// Writing failed for another reason.
     #[error("cannot set {tunable} to {value} in {path}", path = path.display())]

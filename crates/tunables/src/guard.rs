@@ -130,6 +130,8 @@ pub fn guard_main(root: &Root, journal: &Path) -> Result<Vec<Undone>, TunableErr
         return Ok(Vec::new());
     }
     match Replay::load(journal) {
+        // The run had all in place that was to stay, and died before it could say so.
+        Ok(replay) if replay.kept => Ok(Vec::new()),
         Ok(replay) => put_back(root, &replay),
         // Removed: the run had put all back and died before it could say so.
         Err(JournalError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {

@@ -3,7 +3,7 @@
 use host::{BdiId, page_size};
 
 use crate::access::{read, write};
-use crate::journal::{Change, Entry, Settled, unix_ms};
+use crate::journal::{Entry, Settled, unix_ms};
 use crate::{Outcome, Tenure, Tunable, TunableError, Value};
 
 impl Tenure {
@@ -29,14 +29,15 @@ impl Tenure {
             return Ok(act());
         }
         self.check_guard()?;
-        self.note(tunable, &old, &value)?;
-        let written = write(&self.root, tunable, &self.site, &value);
+        let file = tunable.file(&self.site);
+        self.journal_change(tunable, &file, &old, &value, false)?;
+        let written = write(&self.root, tunable, &self.site, &file, &value);
         let result = written.map(|_| act());
         let present = read(&self.root, tunable, &self.site)?;
         if result.is_ok() && present != value {
             return Err(self.changed_by_other(tunable, value, present));
         }
-        write(&self.root, tunable, &self.site, &old)?;
+        write(&self.root, tunable, &self.site, &file, &old)?;
         self.forget(tunable, &old, &value)?;
         result
     }
@@ -44,13 +45,11 @@ impl Tenure {
     /// What the tunable is now, if that is what this tenure last set or nobody has set anything.
     pub(crate) fn unchanged(&self, tunable: &'static dyn Tunable) -> Result<Value, TunableError> {
         let present = self.read(tunable)?;
-        match self.set.get(tunable.name()).filter(|value| **value != present) {
-            Some(expected) => Err(self.changed_by_other(tunable, expected.clone(), present)),
-            None => Ok(present),
-        }
+        self.refuse_changed(tunable, &tunable.file(&self.site), &present)?;
+        Ok(present)
     }
 
-    fn changed_by_other(
+    pub(crate) fn changed_by_other(
         &self,
         tunable: &'static dyn Tunable,
         expected: Value,
@@ -58,25 +57,6 @@ impl Tenure {
     ) -> TunableError {
         let bdi = self.site.bdi.clone();
         TunableError::ChangedByOther { tunable: tunable.name(), bdi, expected, found }
-    }
-
-    /// Journals a change before it is made.
-    pub(crate) fn note(
-        &mut self,
-        tunable: &'static dyn Tunable,
-        old: &Value,
-        new: &Value,
-    ) -> Result<(), TunableError> {
-        self.changes += 1;
-        self.journal.append(&Entry::Change(Change {
-            number: self.changes,
-            tunable: tunable.name().to_owned(),
-            file: tunable.file(&self.site),
-            old: old.clone(),
-            new: new.clone(),
-            unix_ms: unix_ms(),
-        }))?;
-        Ok(())
     }
 
     /// Journals that a tunable which was held is back. A tenure that lives for months holds
@@ -87,17 +67,20 @@ impl Tenure {
         old: &Value,
         held: &Value,
     ) -> Result<(), TunableError> {
-        if self.set.contains_key(tunable.name()) {
-            return self.note(tunable, held, old);
+        let file = tunable.file(&self.site);
+        if self.set.contains_key(&(tunable.name(), file.clone())) {
+            return self.journal_change(tunable, &file, held, old, false);
         }
         if self.set.is_empty() {
             self.journal.begin_anew()?;
             self.changes = 0;
+            self.known.clear();
             return Ok(());
         }
-        let outcome = Outcome::Restored;
-        let tunable = tunable.name().to_owned();
-        self.journal.append(&Entry::Undone(Settled { tunable, outcome, unix_ms: unix_ms() }))?;
-        Ok(())
+        self.known.remove(&(tunable.name(), file.clone()));
+        let (outcome, tunable) = (Outcome::Restored, tunable.name().to_owned());
+        let file = Some(file);
+        let settled = Settled { tunable, file, outcome, unix_ms: unix_ms() };
+        Ok(self.journal.append(&Entry::Undone(settled))?)
     }
 }

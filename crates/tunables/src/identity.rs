@@ -46,7 +46,10 @@ impl Identity {
     /// Looks at what is there now.
     pub fn of(root: &Root, site: &Site) -> Self {
         let facts = |device: &DevNo| device_facts(root, *device).ok();
-        let devices = site.devices.iter().filter_map(facts).map(DeviceIdentity::from).collect();
+        let mut numbers: Vec<&DevNo> = site.devices.iter().chain(&site.leaves).collect();
+        numbers.sort();
+        numbers.dedup();
+        let devices = numbers.into_iter().filter_map(facts).map(DeviceIdentity::from).collect();
         let number = site.bdi.as_str().parse().ok().filter(|number: &DevNo| number.major == 0);
         Self { devices, source: number.and_then(|number| mount_source(root, number)) }
     }

@@ -20,8 +20,10 @@ use thiserror::Error;
 use crate::replay::Replay;
 use crate::{Identity, Outcome, Site, Value};
 
-/// The form of journal that this foreread writes and reads.
-pub(crate) const VERSION: u32 = 1;
+/// The form of journal that this foreread writes; it reads [`OLDEST`] too.
+pub(crate) const VERSION: u32 = 2;
+/// The oldest form that it reads: without purpose, and with read-ahead alone.
+pub(crate) const OLDEST: u32 = 1;
 
 /// More than a run of a million changes; what is larger was not written by foreread.
 const LARGEST: u64 = 512 << 20;
@@ -69,7 +71,36 @@ pub enum JournalError {
 pub(crate) enum Entry {
     Begin(Header),
     Change(Change),
+    /// What the change of this number upset has been seen to.
+    Calm(Calm),
+    /// All that was to be applied is in place, and stays when the process ends.
+    Kept(Kept),
     Undone(Settled),
+}
+
+/// See [`Entry::Calm`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Calm {
+    pub number: u64,
+}
+
+/// See [`Entry::Kept`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Kept {
+    pub unix_ms: u64,
+}
+
+/// What the changes of a journal are for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// To be measured, and put back when that ends.
+    #[default]
+    Study,
+    /// To stay until they are rolled back.
+    Apply,
 }
 
 /// The first line of a journal.
@@ -84,6 +115,9 @@ pub struct Header {
     pub site: Site,
     /// Which device that was.
     pub identity: Identity,
+    /// What for.
+    #[serde(default)]
+    pub purpose: Purpose,
     /// When, in milliseconds since 1970.
     pub unix_ms: u64,
 }
@@ -108,12 +142,15 @@ pub struct Change {
     pub number: u64,
     /// The tunable's name.
     pub tunable: String,
-    /// Its file; only a check, as the registry knows where it is.
+    /// Its file; one of those that the registry knows it may have there.
     pub file: PathBuf,
     /// The value found.
     pub old: Value,
     /// The value about to be written.
     pub new: Value,
+    /// Whether nobody asked for it: another change upsets the tunable.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub held: bool,
     /// When, in milliseconds since 1970.
     pub unix_ms: u64,
 }
@@ -123,6 +160,9 @@ pub struct Change {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settled {
     pub tunable: String,
+    /// `None` in the first form: the only file that it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
     pub outcome: Outcome,
     pub unix_ms: u64,
 }

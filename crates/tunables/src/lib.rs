@@ -7,6 +7,7 @@
 
 mod access;
 mod bdi_lock;
+mod cost;
 mod error;
 mod guard;
 mod hold;
@@ -18,20 +19,24 @@ mod replay;
 mod restore;
 mod rollback;
 mod setting;
+mod site;
 mod tenure;
+mod upset;
 mod value;
 mod vary;
 
-pub use access::{check_writable, read};
+pub use access::{check_writable, read, read_all};
+pub use cost::{Cost, LARGEST_SHARE, memory_cost, refuse_costly};
 pub use error::TunableError;
 pub use guard::{GuardCommand, guard_main};
 pub use identity::{DeviceIdentity, Identity};
-pub use journal::{Change, Header, Journal, JournalError, Owner};
-pub use registry::{Checked, REGISTRY, Site, Tunable, find};
+pub use journal::{Change, Header, Journal, JournalError, Owner, Purpose};
+pub use registry::{Checked, REGISTRY, Tunable, Upset, declare, find, freebsd};
 pub use replay::{Open, Replay};
 pub use restore::{Outcome, Undone};
 pub use rollback::{Rollback, Which, rollback, rollback_preview};
 pub use setting::{Setting, Settings};
+pub use site::Site;
 pub use tenure::Tenure;
 pub use value::Value;
 pub use vary::Vary;

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::journal::{Entry, Settled, VERSION, read_own};
-use crate::registry::find_exactly;
+use crate::journal::{Entry, OLDEST, Settled, VERSION, read_own};
+use crate::registry::{admits, find_exactly};
 use crate::{Change, Header, JournalError, Tunable, Value};
 
 /// A journal as read, every line of it believed.
@@ -16,6 +16,10 @@ pub struct Replay {
     pub header: Option<Header>,
     /// What was changed and not put back yet.
     pub open: Vec<Open>,
+    /// Whether its owner was done with it and meant it to stay.
+    pub kept: bool,
+    /// The tunable whose change came last, if nobody has seen yet to what it upset.
+    pub(crate) upsetting: Option<&'static dyn Tunable>,
     changes: u64,
 }
 
@@ -24,6 +28,10 @@ pub struct Replay {
 pub struct Open {
     /// The tunable.
     pub tunable: &'static dyn Tunable,
+    /// Its file.
+    pub file: PathBuf,
+    /// Whether it was asked for, and not only kept as it was while others were changed.
+    pub asked: bool,
     /// Its value before the first change.
     pub original: Value,
     /// What the last change wrote or was about to write, and before that what it found there if
@@ -46,6 +54,8 @@ impl Replay {
             sound_bytes: sound as u64,
             header: None,
             open: Vec::new(),
+            kept: false,
+            upsetting: None,
             changes: 0,
         };
         let lines = bytes[..sound].split_inclusive(|byte| *byte == b'\n');
@@ -62,6 +72,8 @@ impl Replay {
         match entry {
             Entry::Begin(header) => self.begin(header),
             Entry::Change(change) => self.change(change),
+            Entry::Calm(calm) => self.calm(calm.number),
+            Entry::Kept(_) => self.keep(),
             Entry::Undone(settled) => self.settle(&settled),
         }
     }
@@ -70,8 +82,8 @@ impl Replay {
         if self.header.is_some() {
             return Err("a second beginning".to_owned());
         }
-        if header.version != VERSION {
-            return Err(format!("version {} is not {VERSION}", header.version));
+        if !(OLDEST..=VERSION).contains(&header.version) {
+            return Err(format!("version {} is not {OLDEST} to {VERSION}", header.version));
         }
         self.header = Some(header);
         Ok(())
@@ -84,33 +96,72 @@ impl Replay {
         }
         let tunable = find_exactly(&change.tunable)
             .ok_or_else(|| format!("there is no tunable {:?}", change.tunable))?;
-        let file = tunable.file(&header.site);
-        if change.file != file {
-            let (told, right) = (change.file.display(), file.display());
-            return Err(format!("{} is at {right}, not {told}", tunable.name()));
+        if !admits(tunable, &header.site, &change.file) {
+            let (told, right) = (change.file.display(), tunable.file(&header.site));
+            return Err(format!("{} is at {}, not {told}", tunable.name(), right.display()));
         }
         for value in [&change.old, &change.new] {
             tunable.encode(value).map_err(|error| error.to_string())?;
         }
         self.changes += 1;
-        match self.open.iter_mut().find(|open| open.tunable.name() == tunable.name()) {
+        if !change.held {
+            self.upsetting = (!tunable.upsets().is_empty()).then_some(tunable);
+        }
+        let known = |open: &&mut Open| open.is(tunable.name(), &change.file);
+        match self.open.iter_mut().find(known) {
             Some(open) => {
                 // What somebody else had set is not ours because it was found.
                 open.ours.retain(|value| *value == change.old);
                 open.ours.push(change.new);
+                open.asked |= !change.held;
             }
-            None => {
-                self.open.push(Open { tunable, original: change.old, ours: vec![change.new] });
-            }
+            None => self.open.push(Open {
+                tunable,
+                file: change.file,
+                asked: !change.held,
+                original: change.old,
+                ours: vec![change.new],
+            }),
         }
         Ok(())
     }
 
+    fn calm(&mut self, number: u64) -> Result<(), String> {
+        if number > self.changes {
+            return Err(format!("change {number} was not made"));
+        }
+        self.upsetting = None;
+        Ok(())
+    }
+
+    fn keep(&mut self) -> Result<(), String> {
+        if self.header.is_none() || self.kept {
+            return Err("kept before the beginning, or twice".to_owned());
+        }
+        self.kept = true;
+        Ok(())
+    }
+
     fn settle(&mut self, settled: &Settled) -> Result<(), String> {
-        let at = self.open.iter().position(|open| open.tunable.name() == settled.tunable);
+        let one = |open: &Open| {
+            open.tunable.name() == settled.tunable
+                && settled.file.as_ref().is_none_or(|file| open.file == *file)
+        };
+        let at = self.open.iter().position(one);
         let at = at.ok_or_else(|| format!("{:?} was not changed", settled.tunable))?;
         self.open.remove(at);
         Ok(())
+    }
+}
+
+impl Open {
+    fn is(&self, tunable: &str, file: &Path) -> bool {
+        self.tunable.name() == tunable && self.file == file
+    }
+
+    /// What was last written, or was about to be.
+    pub fn last(&self) -> &Value {
+        self.ours.last().unwrap_or(&self.original)
     }
 }
 
@@ -122,6 +173,7 @@ mod tests {
 
     use super::*;
     use crate::journal::Owner;
+    use crate::journal::Purpose;
     use crate::{Identity, Outcome, Site};
 
     fn kib(kib: u64) -> Value {
@@ -133,8 +185,9 @@ mod tests {
         Entry::Begin(Header {
             version: VERSION,
             owner: Owner { pid: 7, start_time: 8, boot_id: "b".to_owned() },
-            site: Site { bdi, devices: vec![DevNo { major: 7, minor: 0 }] },
+            site: Site { bdi, devices: vec![DevNo { major: 7, minor: 0 }], ..Site::nowhere() },
             identity: Identity::default(),
+            purpose: Purpose::Study,
             unix_ms: 1,
         })
     }
@@ -146,13 +199,15 @@ mod tests {
             file: "/sys/class/bdi/7:0/read_ahead_kb".into(),
             old: kib(old),
             new: kib(new),
+            held: false,
             unix_ms: 2,
         })
     }
 
     fn undone() -> Entry {
         let outcome = Outcome::Restored;
-        Entry::Undone(Settled { tunable: "read_ahead".to_owned(), outcome, unix_ms: 3 })
+        let tunable = "read_ahead".to_owned();
+        Entry::Undone(Settled { tunable, file: None, outcome, unix_ms: 3 })
     }
 
     fn text(entries: &[Entry]) -> String {
@@ -228,7 +283,7 @@ mod tests {
             edited(r#""old":{"bytes":131072}"#, r#""old":{"bytes":131073}"#).contains("line 2")
         );
         assert!(edited(r#""old":{"bytes":131072}"#, r#""old":"0; rm""#).contains("line 2"));
-        assert!(edited(r#""version":1"#, r#""version":2"#).contains("line 1"));
+        assert!(edited(r#""version":2"#, r#""version":3"#).contains("line 1"));
         assert!(edited(r#""unix_ms":2"#, r#""unix_ms":2,"run":"rm""#).contains("unknown field"));
         assert!(edited("\n", "\nnonsense\n").contains("line 2"));
         assert!(edited("\n", "\n\n").contains("line 2"));

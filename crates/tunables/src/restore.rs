@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use host::{BdiId, Root};
 use serde::{Deserialize, Serialize};
 
-use crate::access::{read, write};
+use crate::access::{read_file, write};
 use crate::journal::{Entry, Settled, unix_ms};
 use crate::replay::Open;
 use crate::{Header, Identity, Journal, Replay, TunableError, Value};
@@ -51,7 +51,7 @@ impl Undone {
             journal: replay.path.clone(),
             bdi: header.site.bdi.clone(),
             tunable: open.tunable.name(),
-            file: open.tunable.file(&header.site),
+            file: open.file.clone(),
             original: open.original.clone(),
             outcome,
         }
@@ -86,15 +86,25 @@ pub(crate) fn put_back(root: &Root, replay: &Replay) -> Result<Vec<Undone>, Tuna
     let mut journal = Journal::reopen(replay)?;
     let mut undone = Vec::new();
     let mut first_error = None;
-    for open in in_order(&replay.open) {
-        let settled = put_back_one(root, header, open).and_then(|outcome| {
-            let (tunable, unix_ms) = (open.tunable.name(), unix_ms());
-            let settled =
-                Settled { tunable: tunable.to_owned(), outcome: outcome.clone(), unix_ms };
-            journal.append(&Entry::Undone(settled))?;
+    // Judged before anything is written: what one write upsets is not somebody else's doing.
+    let judged: Vec<_> = in_order(&replay.open)
+        .into_iter()
+        .map(|open| (open, judge(root, replay, header, open)))
+        .collect();
+    for (open, outcome) in judged {
+        let settled = outcome.and_then(|outcome| put_back_one(root, header, open, outcome));
+        let settled = settled.and_then(|outcome| {
+            journal.append(&Entry::Undone(Settled {
+                tunable: open.tunable.name().to_owned(),
+                file: Some(open.file.clone()),
+                outcome: outcome.clone(),
+                unix_ms: unix_ms(),
+            }))?;
             Ok(Undone::new(replay, header, open, outcome))
         });
         match settled {
+            // What was only kept as it was is no news as long as it is.
+            Ok(one) if !open.asked && one.outcome == Outcome::AlreadySo => {}
             Ok(one) => undone.push(one),
             Err(error) => first_error = first_error.or(Some(error)),
         }
@@ -111,10 +121,14 @@ pub(crate) fn put_back(root: &Root, replay: &Replay) -> Result<Vec<Undone>, Tuna
 /// What [`put_back`] would do, without doing it.
 pub(crate) fn preview(root: &Root, replay: &Replay) -> Result<Vec<Undone>, TunableError> {
     let Some(header) = &replay.header else { return Ok(Vec::new()) };
-    let judged = in_order(&replay.open)
-        .into_iter()
-        .map(|open| Ok(Undone::new(replay, header, open, judge(root, header, open)?)));
-    judged.collect()
+    let mut undone = Vec::new();
+    for open in in_order(&replay.open) {
+        let outcome = judge(root, replay, header, open)?;
+        if open.asked || outcome != Outcome::AlreadySo {
+            undone.push(Undone::new(replay, header, open, outcome));
+        }
+    }
+    Ok(undone)
 }
 
 /// Last changed, first undone; but what others overwrite comes after them.
@@ -124,26 +138,52 @@ fn in_order(open: &[Open]) -> Vec<&Open> {
     order
 }
 
-fn put_back_one(root: &Root, header: &Header, open: &Open) -> Result<Outcome, TunableError> {
-    let outcome = judge(root, header, open)?;
-    if outcome != Outcome::Restored {
+/// Makes the value what it should be by the judgement, also where putting back another has just
+/// upset it.
+fn put_back_one(
+    root: &Root,
+    header: &Header,
+    open: &Open,
+    outcome: Outcome,
+) -> Result<Outcome, TunableError> {
+    let wanted = match &outcome {
+        Outcome::DeviceGone => return Ok(outcome),
+        Outcome::LeftAlone { present } => present,
+        Outcome::Restored | Outcome::AlreadySo => &open.original,
+    };
+    // It rules nothing, and comes by itself when its rival is put back.
+    if open.tunable.is_inert(wanted) {
         return Ok(outcome);
     }
-    match write(root, open.tunable, &header.site, &open.original) {
-        Ok(_) => Ok(Outcome::Restored),
+    let present = match read_file(root, open.tunable, &header.site, &open.file) {
+        Ok(present) => present,
+        Err(TunableError::Absent { .. }) => return Ok(Outcome::DeviceGone),
+        Err(error) => return Err(error),
+    };
+    if present == *wanted {
+        return Ok(outcome);
+    }
+    match write(root, open.tunable, &header.site, &open.file, wanted) {
+        Ok(_) if outcome == Outcome::AlreadySo => Ok(Outcome::Restored),
+        Ok(_) => Ok(outcome),
         Err(TunableError::Absent { .. }) => Ok(Outcome::DeviceGone),
         Err(error) => Err(error),
     }
 }
 
 /// What should come of undoing a change, as things are.
-fn judge(root: &Root, header: &Header, open: &Open) -> Result<Outcome, TunableError> {
+fn judge(
+    root: &Root,
+    replay: &Replay,
+    header: &Header,
+    open: &Open,
+) -> Result<Outcome, TunableError> {
     let site = &header.site;
     let same_boot = header.owner.is_of_this_boot();
     if !header.identity.is_same(&Identity::of(root, site), same_boot) {
         return Ok(Outcome::DeviceGone);
     }
-    let present = match read(root, open.tunable, site) {
+    let present = match read_file(root, open.tunable, site, &open.file) {
         Ok(present) => present,
         Err(TunableError::Absent { .. }) => return Ok(Outcome::DeviceGone),
         Err(error) => return Err(error),
@@ -151,6 +191,10 @@ fn judge(root: &Root, header: &Header, open: &Open) -> Result<Outcome, TunableEr
     if present == open.original {
         return Ok(Outcome::AlreadySo);
     }
-    let ours = open.ours.contains(&present);
+    // Death between a change and the mending of what it upset: the value is the kernel's.
+    let upset = replay.upsetting.is_some_and(|tunable| {
+        tunable.upsets().iter().any(|upset| upset.name() == open.tunable.name())
+    });
+    let ours = upset || open.ours.contains(&present);
     Ok(if ours { Outcome::Restored } else { Outcome::LeftAlone { present } })
 }

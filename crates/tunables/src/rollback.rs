@@ -12,7 +12,9 @@ use crate::{JournalError, Replay, TunableError, Undone, bdi_lock};
 /// Which journals to undo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Which {
-    /// All that are open.
+    /// Those that runs left which died; not what was applied to stay.
+    Left,
+    /// All that are open: what was applied too.
     All,
     /// Those of one bdi.
     Bdi(BdiId),
@@ -81,7 +83,8 @@ pub(crate) fn inherit(dirs: &Dirs, root: &Root, bdi: &BdiId) -> Result<Vec<Undon
     let which = Which::Bdi(bdi.clone());
     let mut undone = Vec::new();
     for path in list(dirs)?.iter().rev() {
-        if let Some(replay) = load(path)?.filter(|replay| is_at(replay, &which)) {
+        let left = |replay: &Replay| !replay.kept && is_at(replay, &which);
+        if let Some(replay) = load(path)?.filter(left) {
             // Its owner may live, but holds no tenure: that would hold the lock.
             undone.extend(put_back(root, &replay)?);
         }
@@ -109,7 +112,8 @@ fn roll_back_one(dirs: &Dirs, root: &Root, replay: &Replay) -> Result<Vec<Undone
 
 fn refuse_living(replay: &Replay) -> Result<(), TunableError> {
     match &replay.header {
-        Some(header) if header.owner.is_alive()? => {
+        // What was applied to stay has no owner any more, be he alive or not.
+        Some(header) if !replay.kept && header.owner.is_alive()? => {
             let (journal, pid) = (replay.path.clone(), header.owner.pid);
             Err(TunableError::OwnerAlive { journal, pid })
         }
@@ -141,6 +145,7 @@ fn is_named(path: &Path, which: &Which) -> bool {
 fn is_at(replay: &Replay, which: &Which) -> bool {
     match which {
         Which::Bdi(bdi) => replay.header.as_ref().is_some_and(|header| header.site.bdi == *bdi),
+        Which::Left => !replay.kept,
         _ => true,
     }
 }

@@ -11,7 +11,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use units::Bytes;
 
-use crate::registry::REGISTRY;
+use crate::registry::{REGISTRY, find_key};
 use crate::{Tunable, TunableError, Value, find};
 
 /// A tunable's value: `read_ahead=128K`.
@@ -160,9 +160,8 @@ impl<'de> Deserialize<'de> for Settings {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let map = BTreeMap::<String, serde_json::Value>::deserialize(deserializer)?;
         map.iter().try_fold(Self::default(), |settings, (key, json)| {
-            let named = REGISTRY.iter().find(|tunable| tunable.json_key() == key);
-            let tunable =
-                *named.ok_or_else(|| D::Error::custom(format!("there is no setting {key:?}")))?;
+            let tunable = find_key(key)
+                .ok_or_else(|| D::Error::custom(format!("there is no setting {key:?}")))?;
             let value = tunable.read_json(json).map_err(D::Error::custom)?;
             Ok(settings.with(Setting { tunable, value }))
         })

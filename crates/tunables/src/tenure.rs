@@ -1,29 +1,37 @@
 //! The right to change one bdi.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use host::{Dirs, Root, Storage, page_size};
 use sys::lock::Lock;
 
-use crate::access::{check_writable, read, write};
+use crate::access::{read, read_all, write};
+use crate::cost::refuse_costly;
 use crate::guard::Guard;
-use crate::journal::{Header, Journal, Owner, VERSION, unix_ms};
+use crate::journal::{Change, Entry, Header, Journal, Kept, Owner, Purpose, VERSION, unix_ms};
 use crate::restore::put_back;
 use crate::rollback::inherit;
-use crate::{GuardCommand, Identity, Replay, Site, Tunable, TunableError, Undone, Value, bdi_lock};
+use crate::{
+    GuardCommand, Identity, Replay, Setting, Site, Tunable, TunableError, Undone, Value, bdi_lock,
+};
 
-/// The exclusive right over one bdi while a study runs; everything is put back when it ends, by
-/// [`Tenure::restore`], by being dropped, or by its guard.
+/// The exclusive right over one bdi. For a study everything is put back when it ends, by
+/// [`Tenure::restore`], by being dropped, or by its guard; what is applied stays after
+/// [`Tenure::keep`], and until then goes the same way.
 #[derive(Debug)]
 pub struct Tenure {
     pub(crate) root: Root,
     pub(crate) site: Site,
+    purpose: Purpose,
     pub(crate) journal: Journal,
     pub(crate) changes: u64,
-    /// What this tenure last set, by the tunable's name.
-    pub(crate) set: BTreeMap<&'static str, Value>,
+    /// What this tenure last set, by the tunable's name and file.
+    pub(crate) set: BTreeMap<(&'static str, PathBuf), Value>,
+    /// What the journal has an original value of.
+    pub(crate) known: BTreeSet<(&'static str, PathBuf)>,
     inherited: Vec<Undone>,
+    pub(crate) notes: Vec<String>,
     /// `None` once it has been dismissed.
     guard: Option<Guard>,
     /// `None` once it has been released.
@@ -38,7 +46,17 @@ impl Tenure {
         storage: &Storage,
         guard: &GuardCommand,
     ) -> Result<Self, TunableError> {
-        let site = Site::from(storage);
+        Self::begin_at(dirs, root, Site::of(root, storage), guard, Purpose::Study)
+    }
+
+    /// The same at a site that is known, for either purpose.
+    pub fn begin_at(
+        dirs: &Dirs,
+        root: &Root,
+        site: Site,
+        guard: &GuardCommand,
+        purpose: Purpose,
+    ) -> Result<Self, TunableError> {
         let lock = bdi_lock::take(dirs, &site.bdi)?;
         let inherited = inherit(dirs, root, &site.bdi)?;
         let header = Header {
@@ -46,6 +64,7 @@ impl Tenure {
             owner: Owner::this_process()?,
             site: site.clone(),
             identity: Identity::of(root, &site),
+            purpose,
             unix_ms: unix_ms(),
         };
         let journal = Journal::create(dirs, header)?;
@@ -58,8 +77,19 @@ impl Tenure {
                 return Err(error);
             }
         };
-        let (root, set) = (root.clone(), BTreeMap::new());
-        Ok(Self { root, site, journal, changes: 0, set, inherited, guard, lock: Some(lock) })
+        Ok(Self {
+            root: root.clone(),
+            site,
+            purpose,
+            journal,
+            changes: 0,
+            set: BTreeMap::new(),
+            known: BTreeSet::new(),
+            inherited,
+            notes: Vec::new(),
+            guard,
+            lock: Some(lock),
+        })
     }
 
     /// What was left by dead runs and undone at the beginning.
@@ -77,7 +107,8 @@ impl Tenure {
         read(&self.root, tunable, &self.site)
     }
 
-    /// Journals, writes and reads back. Gives what was read, rounded as [`Tunable::validate`] does.
+    /// Journals, writes and reads back, in every file of the tunable that is there. Gives what was
+    /// read, rounded as [`Tunable::validate`] does. What the change upsets gets its own value again.
     ///
     /// If somebody else has changed the value since this tenure set it, nothing is written: he must
     /// have had a reason, and what was measured since is of his setting.
@@ -87,30 +118,106 @@ impl Tenure {
         value: &Value,
     ) -> Result<Value, TunableError> {
         let value = tunable.validate(value, page_size())?.value;
-        let old = self.unchanged(tunable)?;
+        let present = read_all(&self.root, tunable, &self.site)?;
+        for (file, old) in &present {
+            self.refuse_changed(tunable, file, old)?;
+        }
+        let setting = Setting { tunable, value };
+        let first = present.first().map(|(_, old)| old);
+        refuse_costly(&self.root, &self.site, &setting, first, 0)?;
+        for (file, old) in present {
+            self.set_file(tunable, file, &old, &setting.value)?;
+        }
+        Ok(setting.value)
+    }
+
+    pub(crate) fn refuse_changed(
+        &self,
+        tunable: &'static dyn Tunable,
+        file: &Path,
+        found: &Value,
+    ) -> Result<(), TunableError> {
+        let expected = self.set.get(&(tunable.name(), file.to_owned()));
+        match expected.filter(|expected| *expected != found) {
+            None => Ok(()),
+            Some(expected) => Err(self.changed_by_other(tunable, expected.clone(), found.clone())),
+        }
+    }
+
+    fn set_file(
+        &mut self,
+        tunable: &'static dyn Tunable,
+        file: PathBuf,
+        old: &Value,
+        value: &Value,
+    ) -> Result<(), TunableError> {
         if old == value {
-            // Nothing to write; but whoever may not should hear so before he relies on it.
-            check_writable(&self.root, tunable, &self.site)?;
-            return Ok(value);
+            // Nothing to write. What is applied is recorded all the same, to be verified later.
+            if self.purpose == Purpose::Apply {
+                self.journal_change(tunable, &file, old, value, false)?;
+            }
+            return Ok(());
         }
         self.check_guard()?;
-        self.note(tunable, &old, &value)?;
-        match write(&self.root, tunable, &self.site, &value) {
+        let held = self.brace(tunable)?;
+        self.journal_change(tunable, &file, old, value, false)?;
+        match write(&self.root, tunable, &self.site, &file, value) {
             Ok(written) => {
-                self.set.insert(tunable.name(), written.clone());
-                Ok(written)
+                self.set.insert((tunable.name(), file), written);
             }
-            Err(error @ TunableError::DidNotStick { .. }) => {
+            Err(error) => {
                 // The value there now is nobody's wish, and the journal does not know it as ours.
-                let _ = write(&self.root, tunable, &self.site, &old);
-                Err(error)
+                if matches!(error, TunableError::DidNotStick { .. }) {
+                    let _ = write(&self.root, tunable, &self.site, &file, old);
+                }
+                self.mend(tunable, held)?;
+                return Err(error);
             }
-            Err(error) => Err(error),
         }
+        self.mend(tunable, held)
+    }
+
+    /// Journals a change before it is made.
+    pub(crate) fn journal_change(
+        &mut self,
+        tunable: &'static dyn Tunable,
+        file: &Path,
+        old: &Value,
+        new: &Value,
+        held: bool,
+    ) -> Result<(), TunableError> {
+        self.changes += 1;
+        self.known.insert((tunable.name(), file.to_owned()));
+        Ok(self.journal.append(&Entry::Change(Change {
+            number: self.changes,
+            tunable: tunable.name().to_owned(),
+            file: file.to_owned(),
+            old: old.clone(),
+            new: new.clone(),
+            held,
+            unix_ms: unix_ms(),
+        }))?)
     }
 
     pub(crate) fn check_guard(&mut self) -> Result<(), TunableError> {
         self.guard.as_mut().map_or(Ok(()), Guard::check)
+    }
+
+    /// What could not be kept as it was while other things were set; each is told once.
+    pub fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+    }
+
+    /// Lets what was set stay as it is. It can be undone by rolling back the journal, whose path
+    /// this gives.
+    pub fn keep(mut self) -> Result<PathBuf, TunableError> {
+        let path = self.journal.path().to_owned();
+        self.journal.append(&Entry::Kept(Kept { unix_ms: unix_ms() }))?;
+        if let Some(guard) = self.guard.take() {
+            guard.dismiss();
+        }
+        self.release();
+        Ok(path)
     }
 
     /// Puts everything back and says what came of it.
@@ -128,11 +235,15 @@ impl Tenure {
             Ok(_) => guard.dismiss(),
             Err(_) => guard.abandon(),
         }
+        self.release();
+        undone
+    }
+
+    fn release(&mut self) {
         if let Some(lock) = self.lock.take() {
             // If this fails, it is free when the file is closed, which is now.
             let _ = lock.release();
         }
-        undone
     }
 }
 

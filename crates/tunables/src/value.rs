@@ -3,15 +3,21 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use units::Bytes;
+use units::{Bytes, Nanos};
 
 /// The value of a tunable, with its unit in the type.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Value {
-    /// An amount of data.
+    /// An amount of data, or of data a second where the tunable is a rate.
     Bytes(Bytes),
+    /// A count, a share in percent, or a switch (0 and 1).
+    Number(i64),
+    /// A span of time.
+    Time(Nanos),
+    /// A word, or a list of words with single blanks between them.
+    Word(String),
 }
 
 impl Value {
@@ -19,6 +25,15 @@ impl Value {
     pub fn bytes(&self) -> Option<Bytes> {
         match self {
             Self::Bytes(bytes) => Some(*bytes),
+            _ => None,
+        }
+    }
+
+    /// The count, if it is one.
+    pub fn number(&self) -> Option<i64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            _ => None,
         }
     }
 }
@@ -34,6 +49,9 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bytes(bytes) => bytes.fmt(f),
+            Self::Number(number) => number.fmt(f),
+            Self::Time(time) => time.fmt(f),
+            Self::Word(word) => f.pad(word),
         }
     }
 }

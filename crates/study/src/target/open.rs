@@ -62,13 +62,19 @@ impl LiveSite {
         checked(read_ahead, &plan.read_ahead.values(machine.page_size, None), &machine, progress)?;
         let made = Made::of(plan, environment, progress)?;
         let storage = resolve(root, made.path(&plan.target))?;
-        let mut tenure = Tenure::begin(&environment.dirs, root, &storage, &environment.guard)?;
+        let tenure = Tenure::begin(&environment.dirs, root, &storage, &environment.guard)?;
         for undone in tenure.inherited() {
             progress.step(&Step::Note(format!("left by a run that died: {undone}")));
         }
         let found = tunables::read(root, read_ahead, &tunables::Site::from(&storage))?;
-        // Whoever may not set it should hear so now, not when the files are laid out.
-        tenure.set(read_ahead, &found)?;
+        let site = tunables::Site::of(root, &storage);
+        let found_kib = found.bytes().map(Bytes::to_kib_floor);
+        // Whoever may not set it should hear so now, not when the files are laid out; but to
+        // measure at the present setting nothing needs to be set.
+        let wanted = plan.read_ahead.values(machine.page_size, found_kib);
+        if wanted.iter().any(|kib| Some(*kib) != found_kib) {
+            tunables::check_writable(root, read_ahead, &site)?;
+        }
         let found = found.bytes().map(Bytes::to_kib_floor);
         let values = plan.read_ahead.values(machine.page_size, found);
         let grid = checked(read_ahead, &values, &machine, progress)?;

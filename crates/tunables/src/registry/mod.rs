@@ -1,33 +1,76 @@
-//! The registry: one file and one line for each tunable.
+//! The registry: one file or table row and one line for each tunable.
 
+mod declared;
+mod form;
+mod freebsd;
+mod interned;
+mod kernel_file;
+mod md;
+mod queue;
 mod read_ahead;
+mod sysctl;
+mod vm;
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use host::{BdiId, DevNo, Storage};
-use serde::{Deserialize, Serialize};
+use host::Root;
 use units::PageSize;
 
-use crate::{TunableError, Value};
+pub use declared::declare;
+pub(crate) use md::stripe_cache_memory;
 
-/// Every tunable, by the order in which they are to be written.
-pub static REGISTRY: &[&dyn Tunable] = &[&read_ahead::ReadAhead];
+use crate::{Site, TunableError, Value};
 
-/// Where a tunable is set: all that a [`Tunable`] may use to find its file, and what a journal
-/// keeps of a [`Storage`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Site {
-    /// The bdi.
-    pub bdi: BdiId,
-    /// The block devices, as in [`Storage::devices`].
-    pub devices: Vec<DevNo>,
+/// Every tunable with a table of its own. Read-ahead comes first because it is what foreread is
+/// for; the order of writing is [`Tunable::order`].
+pub static REGISTRY: &[&dyn Tunable] = &[
+    &read_ahead::ReadAhead,
+    &queue::SCHEDULER,
+    &queue::QUEUE_DEPTH,
+    &queue::NR_REQUESTS,
+    &queue::MAX_SECTORS,
+    &queue::ROTATIONAL,
+    &queue::RQ_AFFINITY,
+    &queue::NOMERGES,
+    &queue::WBT_LAT,
+    &queue::MEMBER_READ_AHEAD,
+    &md::STRIPE_CACHE,
+    &md::GROUP_THREADS,
+    &md::PREREAD_BYPASS,
+    &md::SYNC_SPEED_MIN,
+    &md::SYNC_SPEED_MAX,
+    &md::SPEED_LIMIT_MIN,
+    &md::SPEED_LIMIT_MAX,
+    &vm::DIRTY_BYTES,
+    &vm::DIRTY_RATIO,
+    &vm::DIRTY_BACKGROUND_BYTES,
+    &vm::DIRTY_BACKGROUND_RATIO,
+    &vm::DIRTY_EXPIRE,
+    &vm::DIRTY_WRITEBACK,
+];
+
+/// Those of FreeBSD, which are checked and emitted here and set there.
+pub fn freebsd() -> impl Iterator<Item = &'static dyn Tunable> {
+    freebsd::ALL.iter().map(|entry| -> &'static dyn Tunable { entry })
 }
 
-impl From<&Storage> for Site {
-    fn from(storage: &Storage) -> Self {
-        Self { bdi: storage.bdi.clone(), devices: storage.devices.clone() }
+/// What writing one tunable does to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Upset {
+    /// The kernel may give it another value: it is written again, so that it keeps its own.
+    Held(&'static str),
+    /// The kernel makes it void, and it must stay so: the two are ways to say one thing. It comes
+    /// back when the first is undone.
+    Lost(&'static str),
+}
+
+impl Upset {
+    /// The tunable that is upset.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Held(name) | Self::Lost(name) => name,
+        }
     }
 }
 
@@ -74,8 +117,56 @@ pub trait Tunable: Sync {
     /// Checks a value, and rounds it as the kernel would.
     fn validate(&self, value: &Value, page: PageSize) -> Result<Checked, TunableError>;
 
-    /// The file of `/sys` or `/proc` that holds it.
-    fn file(&self, site: &Site) -> PathBuf;
+    /// The files of `/sys` or `/proc` that may hold it: one, or one for each device of a stack
+    /// (those that have none are not there). None for tunables of another system.
+    fn candidates(&self, site: &Site) -> Vec<PathBuf>;
+
+    /// Whether it is of the whole machine, whatever the target.
+    fn is_of_machine(&self) -> bool {
+        false
+    }
+
+    /// Which others its writing upsets.
+    fn upsets(&self) -> &'static [Upset] {
+        &[]
+    }
+
+    /// Whether the value only says that another tunable rules, so that it is never written.
+    fn is_inert(&self, _value: &Value) -> bool {
+        false
+    }
+
+    /// Its name for sysctl(8), if it is a sysctl.
+    fn sysctl(&self) -> Option<&'static str> {
+        self.aliases().iter().copied().find(|alias| alias.contains('.'))
+    }
+
+    /// The system that has it, if that is not Linux.
+    fn elsewhere(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// The value that its system comes with, in words, where that is known.
+    fn default_words(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// The first of its files that may be there.
+    fn file_or_none(&self, site: &Site) -> Option<PathBuf> {
+        self.candidates(site).into_iter().next()
+    }
+
+    /// The first of its files, for errors and for tunables that have just one.
+    fn file(&self, site: &Site) -> PathBuf {
+        self.file_or_none(site).unwrap_or_else(|| PathBuf::from(self.name()))
+    }
+
+    /// Its files that are there: all of one value as a rule, and each with its own to go back to.
+    fn files(&self, root: &Root, site: &Site) -> Vec<PathBuf> {
+        let mut files = self.candidates(site);
+        files.retain(|file| root.exists(file));
+        files
+    }
 
     /// The text to write to the file.
     fn encode(&self, value: &Value) -> Result<String, TunableError>;
@@ -90,18 +181,44 @@ impl fmt::Debug for dyn Tunable {
     }
 }
 
-/// The tunable of this name, JSON key or alias.
+/// The tunable of this name, JSON key or alias; any sysctl by its own name, and whatever file was
+/// declared ([`declare`]).
 pub fn find(name: &str) -> Result<&'static dyn Tunable, TunableError> {
-    let wanted = name.trim().to_ascii_lowercase().replace('-', "_");
-    let named = REGISTRY.iter().find(|tunable| names(**tunable).any(|known| known == wanted));
-    named
-        .copied()
-        .ok_or_else(|| TunableError::Unknown { name: name.to_owned(), hint: hint(&wanted) })
+    let name = name.trim();
+    let wanted = name.to_ascii_lowercase().replace('-', "_");
+    let found = find_fixed(&wanted)
+        .or_else(|| freebsd::find(&wanted))
+        .or_else(|| declared::find(&wanted))
+        .or_else(|| declared::find_by_file(name))
+        .or_else(|| sysctl::find(name));
+    found.ok_or_else(|| TunableError::Unknown { name: name.to_owned(), hint: hint(&wanted) })
+}
+
+/// One of the tables.
+fn find_fixed(wanted: &str) -> Option<&'static dyn Tunable> {
+    REGISTRY.iter().find(|tunable| names(**tunable).any(|known| known == wanted)).copied()
 }
 
 /// The tunable that a journal or JSON names: by its one name, exactly.
 pub(crate) fn find_exactly(name: &str) -> Option<&'static dyn Tunable> {
-    REGISTRY.iter().find(|tunable| tunable.name() == name).copied()
+    let fixed = REGISTRY.iter().find(|tunable| tunable.name() == name).copied();
+    let made = || {
+        declared::find_by_file(name)
+            .or_else(|| freebsd::find(name))
+            .or_else(|| sysctl::find(name).filter(|tunable| tunable.name() == name))
+    };
+    fixed.or_else(made)
+}
+
+/// The tunable of a JSON key.
+pub(crate) fn find_key(key: &str) -> Option<&'static dyn Tunable> {
+    let fixed = REGISTRY.iter().find(|tunable| tunable.json_key() == key).copied();
+    fixed.or_else(|| freebsd::find(key)).or_else(|| find_exactly(key))
+}
+
+/// Whether `file` is one that the tunable may have at the site.
+pub(crate) fn admits(tunable: &dyn Tunable, site: &Site, file: &Path) -> bool {
+    tunable.candidates(site).iter().any(|candidate| candidate == file)
 }
 
 fn names(tunable: &'static dyn Tunable) -> impl Iterator<Item = &'static str> {
@@ -110,17 +227,17 @@ fn names(tunable: &'static dyn Tunable) -> impl Iterator<Item = &'static str> {
 
 /// Suggests the nearest name if one is near, or lists all.
 fn hint(wanted: &str) -> String {
-    let nearest = REGISTRY
-        .iter()
-        .flat_map(|tunable| names(*tunable).map(|known| (distance(wanted, known), tunable.name())))
+    let all = || REGISTRY.iter().copied().chain(freebsd());
+    let nearest = all()
+        .flat_map(|tunable| names(tunable).map(|known| (distance(wanted, known), known)))
         .min();
     match nearest {
-        Some((edits, name)) if edits <= wanted.chars().count().max(2) / 2 => {
+        Some((edits, name)) if edits <= wanted.chars().count().max(2) / 3 => {
             format!(": did you mean {name}?")
         }
         _ => {
             let all: Vec<&str> = REGISTRY.iter().map(|tunable| tunable.name()).collect();
-            format!("; there are: {}", all.join(", "))
+            format!("; there are: {}, and any sysctl by its name (vm.swappiness)", all.join(", "))
         }
     }
 }
@@ -153,30 +270,130 @@ mod tests {
         for name in ["read_ahead", "read-ahead", "RA", "read_ahead_kb", "read_ahead_kib"] {
             assert_eq!(find(name).expect(name).name(), "read_ahead");
         }
+        for (name, found) in [
+            ("scheduler", "scheduler"),
+            ("elevator", "scheduler"),
+            ("max_sectors_kb", "max_sectors"),
+            ("vm.dirty_bytes", "dirty_bytes"),
+            ("wbt_lat_usec", "wbt_lat"),
+            ("vfs.read_max", "vfs.read_max"),
+            ("vm.swappiness", "sysctl.vm.swappiness"),
+        ] {
+            assert_eq!(find(name).expect(name).name(), found);
+        }
         let text = |name: &str| find(name).expect_err(name).to_string();
         assert_eq!(
             text("read_ahed"),
             r#"there is no tunable "read_ahed": did you mean read_ahead?"#
         );
-        assert_eq!(
-            text("swappiness"),
-            r#"there is no tunable "swappiness"; there are: read_ahead"#
-        );
+        assert!(text("stripe_cach_size").contains("did you mean stripe_cache_size?"));
+        assert!(text("bogomips").contains("there are: read_ahead, scheduler, "));
     }
 
     #[test]
     fn every_entry_keeps_the_contract() {
         let mut seen = BTreeSet::new();
-        for tunable in REGISTRY {
-            for name in names(*tunable).collect::<BTreeSet<_>>() {
+        for tunable in REGISTRY.iter().copied().chain(freebsd()) {
+            for name in names(tunable).collect::<BTreeSet<_>>() {
                 assert!(seen.insert(name), "{name} is given twice");
+                assert_eq!(find(name).expect(name).name(), tunable.name());
             }
-            assert!(!tunable.summary().ends_with('.'));
-            let site = Site { bdi: BdiId::new("8:0").expect("a bdi"), devices: Vec::new() };
-            let file = tunable.file(&site);
-            assert!(file.starts_with("/sys") || file.starts_with("/proc"), "{}", file.display());
+            assert!(!tunable.summary().is_empty() && !tunable.summary().ends_with('.'));
+            let own = |file: &PathBuf| file.starts_with("/sys") || file.starts_with("/proc/sys");
+            let site = Site::nowhere();
+            assert!(tunable.candidates(&site).iter().all(own), "{}", tunable.name());
+            assert!(
+                find_exactly(tunable.name()).is_some() && find_key(tunable.json_key()).is_some()
+            );
+            for upset in tunable.upsets() {
+                let other = find_exactly(upset.name()).expect("a tunable");
+                let held = matches!(upset, Upset::Held(_));
+                assert!(!held || other.order() > tunable.order(), "{}", tunable.name());
+            }
         }
-        assert!(REGISTRY.is_sorted_by_key(|tunable| tunable.order()));
+        let latest = REGISTRY.iter().max_by_key(|tunable| tunable.order()).expect("some");
+        assert_eq!(latest.name(), "read_ahead", "what others overwrite is written last");
+    }
+
+    #[test]
+    fn every_entry_shows_what_it_parses_and_writes_what_it_reads() {
+        for (setting, file) in [
+            ("scheduler=mq-deadline", "none [mq-deadline] bfq"),
+            ("nr_requests=256", "256"),
+            ("queue_depth=31", "31"),
+            ("max_sectors=512K", "512"),
+            ("max_sectors_kb=512", "512"),
+            ("rotational=1", "1"),
+            ("rq_affinity=2", "2"),
+            ("nomerges=0", "0"),
+            ("wbt_lat=75ms", "75000"),
+            ("wbt_lat_usec=75000", "75000"),
+            ("stripe_cache_size=8192", "8192"),
+            ("group_thread_cnt=4", "4"),
+            ("preread_bypass_threshold=1", "1"),
+            ("sync_speed_min=50M/s", "51200 (local)"),
+            ("sync_speed_max=200M", "204800 (system)"),
+            ("speed_limit_max=200000K", "200000"),
+            ("dirty_bytes=256M", "268435456"),
+            ("vm.dirty_ratio=10", "10"),
+            ("dirty_background_bytes=64M", "67108864"),
+            ("dirty_background_ratio=5", "5"),
+            ("dirty_expire_centisecs=3000", "3000"),
+            ("dirty_writeback=5s", "500"),
+            ("member_read_ahead=64K", "64"),
+            ("vm.swappiness=10", "10"),
+            ("vfs.read_max=128", "128"),
+            ("vfs.hirunningspace=16M", "16777216"),
+        ] {
+            let (name, text) = setting.split_once('=').expect("a setting");
+            let tunable = find(name).expect(name);
+            let value = tunable.parse(name, text).expect(setting);
+            let checked = tunable.validate(&value, PageSize::FOUR_KIB).expect(setting);
+            assert_eq!(checked.value, value, "{setting}");
+            assert_eq!(tunable.decode(file), Some(value.clone()), "{setting}");
+            let written = tunable.encode(&value).expect(setting);
+            assert_eq!(tunable.decode(&written), Some(value.clone()), "{setting}");
+            let shown = tunable.show(&value);
+            assert_eq!(tunable.parse(tunable.name(), &shown).expect(setting), value);
+            let json = tunable.to_json(&value);
+            assert_eq!(tunable.read_json(&json).expect(setting), value);
+        }
+    }
+
+    #[test]
+    fn values_out_of_range_or_without_a_unit_are_refused() {
+        for setting in [
+            "nr_requests=0",
+            "nr_requests=many",
+            "nr_requests=99999999999999999999",
+            "max_sectors=512",
+            "max_sectors=1K",
+            "rotational=2",
+            "nomerges=3",
+            "rq_affinity=-1",
+            "wbt_lat=75",
+            "wbt_lat=2000000s",
+            "stripe_cache_size=16",
+            "stripe_cache_size=65536",
+            "stripe_cache_size=4K",
+            "dirty_ratio=101",
+            "dirty_bytes=0",
+            "dirty_bytes=1K",
+            "scheduler=",
+            "scheduler=a b",
+            "scheduler=a,b",
+            "scheduler=\u{1b}[31m",
+            "sync_speed_min=50",
+            "vfs.read_max=-1",
+            "vm.swappiness=",
+        ] {
+            let (name, text) = setting.split_once('=').expect("a setting");
+            let tunable = find(name).expect(name);
+            let checked = tunable
+                .parse(name, text)
+                .and_then(|value| tunable.validate(&value, PageSize::FOUR_KIB));
+            assert!(checked.is_err(), "{setting}");
+        }
     }
 
     #[test]
@@ -190,6 +407,17 @@ mod tests {
         #[test]
         fn any_name_is_survived(name in "\\PC*") {
             let _ = find(&name);
+        }
+
+        #[test]
+        fn any_value_is_survived(which in 0..REGISTRY.len(), text in "\\PC*") {
+            let tunable = REGISTRY[which];
+            let _ = tunable.decode(&text);
+            if let Ok(value) = tunable.parse(tunable.name(), &text)
+                && let Ok(checked) = tunable.validate(&value, PageSize::FOUR_KIB)
+            {
+                prop_assert!(tunable.encode(&checked.value).is_ok());
+            }
         }
 
         #[test]

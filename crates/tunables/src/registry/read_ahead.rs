@@ -61,14 +61,7 @@ impl Tunable for ReadAhead {
     }
 
     fn show(&self, value: &Value) -> String {
-        let bytes = value.bytes().unwrap_or_default();
-        match bytes.get() {
-            0 => "0".to_owned(),
-            n if n.is_multiple_of(1 << 30) => format!("{}G", n >> 30),
-            n if n.is_multiple_of(1 << 20) => format!("{}M", n >> 20),
-            n if n.is_multiple_of(1 << 10) => format!("{}K", n >> 10),
-            n => format!("{n}B"),
-        }
+        super::form::show_bytes(value.bytes().unwrap_or_default())
     }
 
     fn to_json(&self, value: &Value) -> serde_json::Value {
@@ -108,8 +101,8 @@ impl Tunable for ReadAhead {
         Ok(Checked { value: whole.into(), notes: notes.into_iter().collect() })
     }
 
-    fn file(&self, site: &Site) -> PathBuf {
-        site.bdi.dir().join("read_ahead_kb")
+    fn candidates(&self, site: &Site) -> Vec<PathBuf> {
+        vec![site.bdi.dir().join("read_ahead_kb")]
     }
 
     fn encode(&self, value: &Value) -> Result<String, TunableError> {

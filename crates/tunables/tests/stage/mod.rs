@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use foreread_tunables::{GuardCommand, Value, find, read};
-use host::{BdiId, Dirs, Root};
+use foreread_tunables::{GuardCommand, Site, Value, find, read};
+use host::{BdiId, Dirs, Root, resolve};
 use rustix::process::{Pid, Signal, kill_process};
 use sys::lock::Lock;
 use tempfile::TempDir;
@@ -87,8 +87,12 @@ impl Stage {
     }
 
     pub fn value(&self) -> Value {
-        let site = foreread_tunables::Site { bdi: self.bdi.clone(), devices: Vec::new() };
-        read(&self.root(), find("read_ahead").expect("it"), &site).expect("a value")
+        read(&self.root(), find("read_ahead").expect("it"), &self.site()).expect("a value")
+    }
+
+    pub fn site(&self) -> Site {
+        let storage = resolve(&self.root(), Path::new(&self.target)).expect("storage");
+        Site::of(&self.root(), &storage)
     }
 
     /// What an administrator does.

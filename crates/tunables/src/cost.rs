@@ -1,0 +1,71 @@
+//! What a setting costs in memory, told before it is spent.
+
+use host::{Root, page_size, parse_meminfo};
+use units::Bytes;
+
+use crate::registry::stripe_cache_memory;
+use crate::{Setting, Site, TunableError, Value};
+
+/// The share of the available memory that one setting may take.
+pub const LARGEST_SHARE: f64 = 0.25;
+
+/// What a setting takes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cost {
+    /// In all.
+    pub memory: Bytes,
+    /// How that comes about: `4 members × 8192 stripes × a page`.
+    pub explained: String,
+}
+
+/// The memory that a setting takes, where that can be told: of a stripe cache always and at once,
+/// of read-ahead when this many streams are read, of `dirty_bytes` when that much is written.
+pub fn memory_cost(root: &Root, site: &Site, setting: &Setting, streams: u32) -> Option<Cost> {
+    let value = &setting.value;
+    match setting.tunable.name() {
+        "stripe_cache_size" => {
+            let memory = stripe_cache_memory(root, site, value, page_size())?;
+            let stripes = value.number()?;
+            let explained = format!("{stripes} stripes × members × a page, at once and for good");
+            Some(Cost { memory, explained })
+        }
+        "read_ahead" => {
+            let window = value.bytes()?;
+            let memory = Bytes::new(window.get().checked_mul(u64::from(streams))?);
+            Some(Cost { memory, explained: format!("{window} × {streams} streams") })
+        }
+        "dirty_bytes" => {
+            let explained = "while that much waits to be written".to_owned();
+            Some(Cost { memory: value.bytes()?, explained })
+        }
+        _ => None,
+    }
+}
+
+/// Refuses what would take more than [`LARGEST_SHARE`] of the memory that is available, over what
+/// it takes now.
+pub fn refuse_costly(
+    root: &Root,
+    site: &Site,
+    setting: &Setting,
+    present: Option<&Value>,
+    streams: u32,
+) -> Result<(), TunableError> {
+    let Some(cost) = memory_cost(root, site, setting, streams) else { return Ok(()) };
+    let spent = present.and_then(|value| {
+        let present = Setting { tunable: setting.tunable, value: value.clone() };
+        memory_cost(root, site, &present, streams)
+    });
+    let needs = cost.memory.saturating_sub(spent.map_or(Bytes::ZERO, |spent| spent.memory));
+    let Some(available) = available(root) else { return Ok(()) };
+    if needs.get() as f64 <= available.get() as f64 * LARGEST_SHARE {
+        return Ok(());
+    }
+    let (tunable, value) = (setting.tunable.name(), setting.value.clone());
+    Err(TunableError::Memory { tunable, value, needs, available })
+}
+
+fn available(root: &Root) -> Option<Bytes> {
+    let text = root.read("/proc/meminfo").ok()?;
+    parse_meminfo(&text).get("MemAvailable").copied()
+}

@@ -1,0 +1,251 @@
+//! What may stand in a tunable's file: how it is typed, checked, shown and written.
+
+use units::{Bytes, Nanos, PageSize};
+
+use crate::{Checked, TunableError, Value};
+
+/// The form of a tunable's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// A count, share or switch without a unit, between these two.
+    Count { least: i64, most: i64 },
+    /// An amount of data that the kernel counts in this many bytes.
+    Amount { unit: u64, least: Bytes, most: Bytes },
+    /// An amount of data a second that the kernel counts in KiB.
+    Rate,
+    /// A span of time that the kernel counts in this many nanoseconds.
+    Span { unit: u64 },
+    /// One of the words that the file itself lists, the one in force in brackets.
+    Choice,
+    /// Whatever the kernel takes, as it prints it.
+    Text,
+}
+
+/// More than any storage transfers in a second.
+const FASTEST: Bytes = Bytes::from_gib(1024);
+/// A day.
+const LONGEST: Nanos = Nanos::from_secs(86_400);
+/// Longer texts are no setting of anything.
+const LONGEST_TEXT: usize = 256;
+
+/// A form and the name that errors give it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Formed {
+    pub(super) tunable: &'static str,
+    pub(super) form: Form,
+}
+
+impl Formed {
+    /// Reads what a user typed under `name`.
+    pub(super) fn parse(self, name: &str, text: &str) -> Result<Value, TunableError> {
+        let text = text.trim();
+        match self.form {
+            Form::Count { .. } => {
+                let number = text.parse().map_err(|_| self.syntax(text, "a whole number"))?;
+                Ok(Value::Number(number))
+            }
+            Form::Amount { unit, .. } => self.amount(name, text, unit),
+            Form::Rate => {
+                self.amount(name, text.strip_suffix("/s").unwrap_or(text).trim_end(), 1024)
+            }
+            Form::Span { unit } => self.span(name, text, unit),
+            Form::Choice | Form::Text => Ok(Value::Word(self.word(text)?)),
+        }
+    }
+
+    /// `max_sectors_kb=512` has its unit, in front.
+    fn amount(self, name: &str, text: &str, unit: u64) -> Result<Value, TunableError> {
+        let bare = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let told = ["_kb", "_kib", "_kbytes", "_kib_s"].iter().any(|end| name.ends_with(end));
+        if bare && (told || name.ends_with("_bytes")) {
+            let factor = if told { 1024 } else { unit };
+            let bytes = text.parse::<u64>().ok().and_then(|count| count.checked_mul(factor));
+            let bytes = bytes.ok_or_else(|| self.syntax(text, "an amount of data"))?;
+            return Ok(Bytes::new(bytes).into());
+        }
+        let amount = text.parse::<Bytes>();
+        let bytes =
+            amount.map_err(|source| TunableError::Amount { tunable: self.tunable, source })?;
+        Ok(bytes.into())
+    }
+
+    fn span(self, name: &str, text: &str, unit: u64) -> Result<Value, TunableError> {
+        let bare = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let told = ["_usec", "_us", "_centisecs"].iter().any(|end| name.ends_with(end));
+        if bare && (told || text == "0") {
+            let nanos = text.parse::<u64>().ok().and_then(|count| count.checked_mul(unit));
+            let nanos = nanos.ok_or_else(|| self.syntax(text, "a span of time"))?;
+            return Ok(Value::Time(Nanos::new(nanos)));
+        }
+        let span = text.parse::<Nanos>();
+        let nanos =
+            span.map_err(|source| TunableError::Amount { tunable: self.tunable, source })?;
+        Ok(Value::Time(nanos))
+    }
+
+    /// One line of printable characters; commas stand for the blanks of a list.
+    fn word(self, text: &str) -> Result<String, TunableError> {
+        let choice = self.form == Form::Choice;
+        let spaced = if choice { text.to_owned() } else { text.replace(',', " ") };
+        let word = spaced.split_whitespace().collect::<Vec<_>>().join(" ");
+        let fits = |c: char| match c {
+            ' ' | ',' => !choice,
+            c => c.is_ascii_graphic(),
+        };
+        if word.is_empty() || word.len() > LONGEST_TEXT || !word.chars().all(fits) {
+            return Err(self.syntax(text, "a word of printable characters"));
+        }
+        Ok(word)
+    }
+
+    fn syntax(self, text: &str, wanted: &str) -> TunableError {
+        let text = format!("{}={text}", self.tunable);
+        TunableError::Syntax { text, problem: format!("write {wanted}") }
+    }
+
+    fn wrong(self, value: &Value) -> TunableError {
+        TunableError::WrongSort { tunable: self.tunable, value: value.clone() }
+    }
+
+    /// Shows a value as [`Formed::parse`] reads it.
+    pub(super) fn show(self, value: &Value) -> String {
+        match value {
+            Value::Bytes(bytes) => show_bytes(*bytes),
+            Value::Number(number) => number.to_string(),
+            Value::Time(time) if time.get().is_multiple_of(1_000_000) => {
+                format!("{}ms", time.get() / 1_000_000)
+            }
+            Value::Time(time) => format!("{}us", time.get() / 1_000),
+            Value::Word(word) => word.replace(' ', ","),
+        }
+    }
+
+    /// The value in the kernel's own unit, for JSON.
+    pub(super) fn to_json(self, value: &Value) -> serde_json::Value {
+        match (self.form, value) {
+            (Form::Amount { unit, .. }, Value::Bytes(bytes)) => (bytes.get() / unit).into(),
+            (Form::Rate, Value::Bytes(bytes)) => bytes.to_kib_floor().get().into(),
+            (Form::Span { unit }, Value::Time(time)) => (time.get() / unit).into(),
+            (_, Value::Number(number)) => (*number).into(),
+            (_, value) => value.to_string().into(),
+        }
+    }
+
+    /// Reads what [`Formed::to_json`] gave.
+    pub(super) fn read_json(self, json: &serde_json::Value) -> Result<Value, TunableError> {
+        let scaled = |unit: u64| json.as_u64().and_then(|count| count.checked_mul(unit));
+        let value = match self.form {
+            Form::Count { .. } => json.as_i64().map(Value::Number),
+            Form::Amount { unit, .. } => scaled(unit).map(|bytes| Bytes::new(bytes).into()),
+            Form::Rate => scaled(1024).map(|bytes| Bytes::new(bytes).into()),
+            Form::Span { unit } => scaled(unit).map(|nanos| Value::Time(Nanos::new(nanos))),
+            Form::Choice | Form::Text => {
+                json.as_str().and_then(|text| self.word(text).ok()).map(Value::Word)
+            }
+        };
+        value.ok_or_else(|| self.syntax(&json.to_string(), "a value of its kind"))
+    }
+
+    /// Checks a value, and rounds it as the kernel would.
+    pub(super) fn validate(self, value: &Value, page: PageSize) -> Result<Checked, TunableError> {
+        let tunable = self.tunable;
+        let range = |least: Value, most: Value| TunableError::OutOfRange {
+            tunable,
+            value: value.clone(),
+            least,
+            most,
+        };
+        let mut notes = Vec::new();
+        let value = match (self.form, value) {
+            (Form::Count { least, most }, Value::Number(number)) => {
+                if !(least..=most).contains(number) {
+                    return Err(range(Value::Number(least), Value::Number(most)));
+                }
+                value.clone()
+            }
+            (Form::Amount { unit, least, most }, Value::Bytes(bytes)) => {
+                // What is at least a page is counted in pages of this machine.
+                let least = if least == PageSize::FOUR_KIB.bytes() { page.bytes() } else { least };
+                if !(least..=most).contains(bytes) {
+                    return Err(range(least.into(), most.into()));
+                }
+                rounded(tunable, *bytes, unit, &mut notes).into()
+            }
+            (Form::Rate, Value::Bytes(bytes)) => {
+                if *bytes > FASTEST {
+                    return Err(range(Bytes::ZERO.into(), FASTEST.into()));
+                }
+                rounded(tunable, *bytes, 1024, &mut notes).into()
+            }
+            (Form::Span { unit }, Value::Time(time)) => {
+                if *time > LONGEST {
+                    return Err(range(Value::Time(Nanos::ZERO), Value::Time(LONGEST)));
+                }
+                Value::Time(Nanos::new(time.get() / unit * unit))
+            }
+            (Form::Choice | Form::Text, Value::Word(word)) => Value::Word(self.word(word)?),
+            _ => return Err(self.wrong(value)),
+        };
+        Ok(Checked { value, notes })
+    }
+
+    /// The text for the file.
+    pub(super) fn encode(self, value: &Value) -> Result<String, TunableError> {
+        let whole = |amount: u64, unit: u64| {
+            amount.is_multiple_of(unit).then(|| (amount / unit).to_string())
+        };
+        let text = match (self.form, value) {
+            (Form::Count { .. }, Value::Number(number)) => Some(number.to_string()),
+            (Form::Amount { unit, .. }, Value::Bytes(bytes)) => whole(bytes.get(), unit),
+            (Form::Rate, Value::Bytes(bytes)) => whole(bytes.get(), 1024),
+            (Form::Span { unit }, Value::Time(time)) => whole(time.get(), unit),
+            (Form::Choice | Form::Text, Value::Word(word)) => {
+                self.word(word).ok().filter(|same| same == word)
+            }
+            _ => None,
+        };
+        text.ok_or_else(|| self.wrong(value))
+    }
+
+    /// Reads the file's text. md's `sync_speed_min` says `1000 (system)`.
+    pub(super) fn decode(self, text: &str) -> Option<Value> {
+        let line = text.lines().next()?.trim();
+        let first = line.split_whitespace().next();
+        let scaled = |unit: u64| first?.parse::<u64>().ok()?.checked_mul(unit);
+        match self.form {
+            Form::Count { .. } => first?.parse().ok().map(Value::Number),
+            Form::Amount { unit, .. } => scaled(unit).map(|bytes| Bytes::new(bytes).into()),
+            Form::Rate => scaled(1024).map(|bytes| Bytes::new(bytes).into()),
+            Form::Span { unit } => scaled(unit).map(|nanos| Value::Time(Nanos::new(nanos))),
+            Form::Choice => {
+                let chosen = line.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+                let word = chosen.map_or(line, |(chosen, _)| chosen);
+                self.word(word).ok().map(Value::Word)
+            }
+            Form::Text => {
+                let word = line.split_whitespace().collect::<Vec<_>>().join(" ");
+                (word.len() <= LONGEST_TEXT * 16).then_some(Value::Word(word))
+            }
+        }
+    }
+}
+
+fn rounded(tunable: &str, bytes: Bytes, unit: u64, notes: &mut Vec<String>) -> Bytes {
+    let whole = Bytes::new(bytes.get() / unit * unit);
+    if whole != bytes {
+        let unit = Bytes::new(unit);
+        notes.push(format!("{tunable}={bytes} becomes {whole}: the kernel counts in {unit}"));
+    }
+    whole
+}
+
+/// `128K`, in the largest unit that divides it.
+pub(super) fn show_bytes(bytes: Bytes) -> String {
+    match bytes.get() {
+        0 => "0".to_owned(),
+        n if n.is_multiple_of(1 << 30) => format!("{}G", n >> 30),
+        n if n.is_multiple_of(1 << 20) => format!("{}M", n >> 20),
+        n if n.is_multiple_of(1 << 10) => format!("{}K", n >> 10),
+        n => format!("{n}B"),
+    }
+}

@@ -1,0 +1,206 @@
+//! What FreeBSD has instead of `read_ahead_kb`, with units and defaults.
+//!
+//! Sources: `sys/kern/vfs_cluster.c` (`read_max`, in blocks of the filesystem), `vfs_bio.c`
+//! (`hirunningspace`, `lorunningspace`, in bytes), OpenZFS `dmu_zfetch.c` (`vfs.zfs.prefetch.*`).
+//! They are checked and emitted anywhere, and read and written on FreeBSD alone.
+
+use std::path::PathBuf;
+
+use units::{Bytes, PageSize};
+
+use super::form::{Form, Formed};
+use crate::{Checked, Site, Tunable, TunableError, Value};
+
+/// A sysctl of FreeBSD.
+#[derive(Debug)]
+pub(super) struct FreeBsd {
+    name: &'static str,
+    json_key: &'static str,
+    summary: &'static str,
+    form: Form,
+    /// The value that the system comes with, in words: some are worked out from memory.
+    default: &'static str,
+}
+
+const fn blocks(most: i64) -> Form {
+    Form::Count { least: 0, most }
+}
+
+const fn bytes(most: Bytes) -> Form {
+    Form::Amount { unit: 1, least: Bytes::ZERO, most }
+}
+
+/// All of them.
+pub(super) static ALL: &[FreeBsd] = &[
+    FreeBsd {
+        name: "vfs.read_max",
+        json_key: "vfs.read_max",
+        summary: "read-ahead in blocks of the filesystem: 64 blocks of 32 KiB are 2 MiB",
+        form: blocks(1 << 20),
+        default: "64",
+    },
+    FreeBsd {
+        name: "vfs.read_min",
+        json_key: "vfs.read_min",
+        summary: "blocks of the filesystem that a read from the device has at least",
+        form: blocks(1 << 20),
+        default: "1",
+    },
+    FreeBsd {
+        name: "vfs.hirunningspace",
+        json_key: "vfs.hirunningspace_bytes",
+        summary: "writes under way above which writers wait; it does not limit reads",
+        form: bytes(Bytes::from_gib(1)),
+        default: "a 64th of the buffers, 1M to 16M",
+    },
+    FreeBsd {
+        name: "vfs.lorunningspace",
+        json_key: "vfs.lorunningspace_bytes",
+        summary: "writes under way below which they go on",
+        form: bytes(Bytes::from_gib(1)),
+        default: "two thirds of vfs.hirunningspace",
+    },
+    FreeBsd {
+        name: "vfs.zfs.prefetch.disable",
+        json_key: "vfs.zfs.prefetch.disable",
+        summary: "whether ZFS reads nothing ahead (1)",
+        form: Form::Count { least: 0, most: 1 },
+        default: "0",
+    },
+    FreeBsd {
+        name: "vfs.zfs.prefetch.min_distance",
+        json_key: "vfs.zfs.prefetch.min_distance_bytes",
+        summary: "what ZFS reads ahead of a stream before it waits for lateness to grow further",
+        form: bytes(Bytes::from_gib(4)),
+        default: "4M",
+    },
+    FreeBsd {
+        name: "vfs.zfs.prefetch.max_distance",
+        json_key: "vfs.zfs.prefetch.max_distance_bytes",
+        summary: "what ZFS reads ahead of a stream at most",
+        form: bytes(Bytes::from_gib(4)),
+        default: "64M",
+    },
+    FreeBsd {
+        name: "vfs.zfs.prefetch.max_idistance",
+        json_key: "vfs.zfs.prefetch.max_idistance_bytes",
+        summary: "how far ahead ZFS fetches indirect blocks",
+        form: bytes(Bytes::from_gib(4)),
+        default: "128M",
+    },
+    FreeBsd {
+        name: "vfs.zfs.prefetch.max_streams",
+        json_key: "vfs.zfs.prefetch.max_streams",
+        summary: "streams of one file that ZFS tells apart",
+        form: Form::Count { least: 1, most: 4_096 },
+        default: "8",
+    },
+    FreeBsd {
+        name: "vfs.zfs.vdev.read_gap_limit",
+        json_key: "vfs.zfs.vdev.read_gap_limit_bytes",
+        summary: "gaps between reads that ZFS reads too, to make one request of two",
+        form: bytes(Bytes::from_mib(16)),
+        default: "32K",
+    },
+];
+
+/// The sysctl of this name.
+pub(super) fn find(name: &str) -> Option<&'static dyn Tunable> {
+    let named = |entry: &&FreeBsd| entry.name == name || entry.json_key == name;
+    ALL.iter().find(named).map(|entry| -> &'static dyn Tunable { entry })
+}
+
+impl FreeBsd {
+    const fn formed(&self) -> Formed {
+        Formed { tunable: self.name, form: self.form }
+    }
+}
+
+impl Tunable for FreeBsd {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn aliases(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn json_key(&self) -> &'static str {
+        self.json_key
+    }
+
+    fn summary(&self) -> &'static str {
+        self.summary
+    }
+
+    fn order(&self) -> u8 {
+        91
+    }
+
+    fn parse(&self, name: &str, text: &str) -> Result<Value, TunableError> {
+        self.formed().parse(name, text)
+    }
+
+    fn show(&self, value: &Value) -> String {
+        self.formed().show(value)
+    }
+
+    fn to_json(&self, value: &Value) -> serde_json::Value {
+        self.formed().to_json(value)
+    }
+
+    fn read_json(&self, json: &serde_json::Value) -> Result<Value, TunableError> {
+        self.formed().read_json(json)
+    }
+
+    fn validate(&self, value: &Value, page: PageSize) -> Result<Checked, TunableError> {
+        self.formed().validate(value, page)
+    }
+
+    fn candidates(&self, _site: &Site) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    fn is_of_machine(&self) -> bool {
+        true
+    }
+
+    fn sysctl(&self) -> Option<&'static str> {
+        Some(self.name)
+    }
+
+    fn elsewhere(&self) -> Option<&'static str> {
+        Some("FreeBSD")
+    }
+
+    fn default_words(&self) -> Option<&'static str> {
+        Some(self.default)
+    }
+
+    fn encode(&self, value: &Value) -> Result<String, TunableError> {
+        self.formed().encode(value)
+    }
+
+    fn decode(&self, text: &str) -> Option<Value> {
+        self.formed().decode(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_default_that_is_a_value_is_a_value() {
+        for entry in ALL {
+            let words = entry.default.contains(' ');
+            let parsed = entry.parse(entry.name, entry.default);
+            assert_eq!(parsed.is_err(), words, "{}", entry.name);
+            if let Ok(value) = parsed {
+                let checked = entry.validate(&value, PageSize::FOUR_KIB).expect(entry.name);
+                assert_eq!(checked.value, value);
+            }
+            assert!(entry.file_or_none(&Site::nowhere()).is_none());
+        }
+    }
+}

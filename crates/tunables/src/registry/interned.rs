@@ -1,0 +1,44 @@
+//! Tunables that are made when they are first named, and then are there for good: like those of
+//! the tables they are compared, ordered and kept by reference.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use crate::Tunable;
+
+/// No command line or journal names more; what is beyond is refused, so that nothing can fill
+/// the memory by naming things.
+const MOST: usize = 4096;
+
+/// Tunables by name.
+pub(super) struct Interned(Mutex<BTreeMap<&'static str, &'static dyn Tunable>>);
+
+impl Interned {
+    pub(super) const fn new() -> Self {
+        Self(Mutex::new(BTreeMap::new()))
+    }
+
+    /// The tunable of this name, made by `make` if it is new.
+    pub(super) fn get(
+        &self,
+        name: &str,
+        make: impl FnOnce(&'static str) -> &'static dyn Tunable,
+    ) -> Option<&'static dyn Tunable> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tunable) = known.get(name) {
+            return Some(*tunable);
+        }
+        if known.len() >= MOST {
+            return None;
+        }
+        let name: &'static str = Box::leak(name.to_owned().into_boxed_str());
+        let tunable = make(name);
+        known.insert(name, tunable);
+        Some(tunable)
+    }
+
+    /// The tunable of this name, if it was made.
+    pub(super) fn known(&self, name: &str) -> Option<&'static dyn Tunable> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied()
+    }
+}

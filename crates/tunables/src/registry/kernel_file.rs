@@ -1,0 +1,142 @@
+//! Tunables that are one small file of sysfs or procfs each, and differ only in where it is and
+//! what may stand in it: the tables of them are in [`super::queue`], [`super::md`] and
+//! [`super::vm`].
+
+use std::path::PathBuf;
+
+use host::DevNo;
+use units::PageSize;
+
+use super::form::{Form, Formed};
+use crate::{Checked, Site, Tunable, TunableError, Upset, Value};
+
+/// Which files, relative to what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// `queue/…` of each undermost device: those that have requests and a scheduler of their own.
+    Queue(&'static str),
+    /// `device/…` of each undermost device: what its driver offers.
+    Driver(&'static str),
+    /// `md/…` of each array in the stack.
+    Array(&'static str),
+    /// `read_ahead_kb` of the bdis below the one that counts.
+    MemberBdi,
+    /// One file for the whole machine.
+    Machine(&'static str),
+}
+
+/// A tunable that is a file.
+#[derive(Debug)]
+pub(super) struct KernelFile {
+    pub(super) name: &'static str,
+    pub(super) aliases: &'static [&'static str],
+    pub(super) json_key: &'static str,
+    pub(super) summary: &'static str,
+    pub(super) order: u8,
+    pub(super) place: Place,
+    pub(super) form: Form,
+    pub(super) upsets: &'static [Upset],
+    /// A value that only says that another tunable rules, and cannot be written.
+    pub(super) inert: Option<i64>,
+}
+
+impl KernelFile {
+    /// What most of them have.
+    pub(super) const PLAIN: Self = Self {
+        name: "",
+        aliases: &[],
+        json_key: "",
+        summary: "",
+        order: 100,
+        place: Place::Machine(""),
+        form: Form::Text,
+        upsets: &[],
+        inert: None,
+    };
+
+    const fn formed(&self) -> Formed {
+        Formed { tunable: self.name, form: self.form }
+    }
+}
+
+impl Tunable for KernelFile {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn aliases(&self) -> &'static [&'static str] {
+        self.aliases
+    }
+
+    fn json_key(&self) -> &'static str {
+        self.json_key
+    }
+
+    fn summary(&self) -> &'static str {
+        self.summary
+    }
+
+    fn order(&self) -> u8 {
+        self.order
+    }
+
+    fn parse(&self, name: &str, text: &str) -> Result<Value, TunableError> {
+        self.formed().parse(&name.trim().to_ascii_lowercase(), text)
+    }
+
+    fn show(&self, value: &Value) -> String {
+        self.formed().show(value)
+    }
+
+    fn to_json(&self, value: &Value) -> serde_json::Value {
+        self.formed().to_json(value)
+    }
+
+    fn read_json(&self, json: &serde_json::Value) -> Result<Value, TunableError> {
+        self.formed().read_json(json)
+    }
+
+    fn validate(&self, value: &Value, page: PageSize) -> Result<Checked, TunableError> {
+        self.formed().validate(value, page)
+    }
+
+    fn candidates(&self, site: &Site) -> Vec<PathBuf> {
+        let block = |devices: &[DevNo], rest: &str| -> Vec<PathBuf> {
+            devices.iter().map(|d| format!("/sys/dev/block/{d}/{rest}").into()).collect()
+        };
+        match self.place {
+            Place::Queue(file) => block(&site.undermost(), &format!("queue/{file}")),
+            Place::Driver(file) => block(&site.undermost(), &format!("device/{file}")),
+            Place::Array(file) => block(&site.all_layers(), &format!("md/{file}")),
+            Place::MemberBdi => {
+                let mut below = site.all_layers();
+                below.retain(|device| device.to_string() != site.bdi.as_str());
+                let bdi = |d: DevNo| format!("/sys/class/bdi/{d}/read_ahead_kb").into();
+                below.into_iter().map(bdi).collect()
+            }
+            Place::Machine(file) => vec![file.into()],
+        }
+    }
+
+    fn is_of_machine(&self) -> bool {
+        matches!(self.place, Place::Machine(_))
+    }
+
+    fn upsets(&self) -> &'static [Upset] {
+        self.upsets
+    }
+
+    fn is_inert(&self, value: &Value) -> bool {
+        let zero = self.inert.is_some_and(|inert| inert == 0);
+        zero && matches!(value, Value::Number(0))
+            || zero && value.bytes().is_some_and(|bytes| bytes.is_zero())
+    }
+
+    fn encode(&self, value: &Value) -> Result<String, TunableError> {
+        self.formed().encode(value)
+    }
+
+    fn decode(&self, text: &str) -> Option<Value> {
+        self.formed().decode(text)
+    }
+}

@@ -1,0 +1,97 @@
+//! Arrays of the md driver (kernel: `drivers/md/raid5.c`, `md.c`; manual: md(4)).
+
+use host::Root;
+use units::{Bytes, PageSize};
+
+use super::form::Form;
+use super::kernel_file::{KernelFile, Place};
+use crate::{Site, Value};
+
+pub(super) static STRIPE_CACHE: KernelFile = KernelFile {
+    name: "stripe_cache_size",
+    aliases: &["stripe_cache"],
+    json_key: "stripe_cache_size",
+    summary: "stripes that RAID 4, 5 and 6 keep in memory: a page for each member each",
+    order: 60,
+    place: Place::Array("stripe_cache_size"),
+    form: Form::Count { least: 17, most: 32_768 },
+    ..KernelFile::PLAIN
+};
+
+pub(super) static GROUP_THREADS: KernelFile = KernelFile {
+    name: "group_thread_cnt",
+    json_key: "group_thread_cnt",
+    summary: "threads of RAID 4, 5 and 6 for each group of processors; 0 is one for the array",
+    order: 61,
+    place: Place::Array("group_thread_cnt"),
+    form: Form::Count { least: 0, most: 8_192 },
+    ..KernelFile::PLAIN
+};
+
+pub(super) static PREREAD_BYPASS: KernelFile = KernelFile {
+    name: "preread_bypass_threshold",
+    json_key: "preread_bypass_threshold",
+    summary: "how often a stripe that must be read first lets full stripes pass; at most the size \
+              of the stripe cache",
+    order: 62,
+    place: Place::Array("preread_bypass_threshold"),
+    form: Form::Count { least: 0, most: 32_768 },
+    ..KernelFile::PLAIN
+};
+
+pub(super) static SYNC_SPEED_MIN: KernelFile = KernelFile {
+    name: "sync_speed_min",
+    json_key: "sync_speed_min_kib_s",
+    summary: "the rate at which an array is rebuilt or checked even when others need it",
+    order: 63,
+    place: Place::Array("sync_speed_min"),
+    form: Form::Rate,
+    ..KernelFile::PLAIN
+};
+
+pub(super) static SYNC_SPEED_MAX: KernelFile = KernelFile {
+    name: "sync_speed_max",
+    json_key: "sync_speed_max_kib_s",
+    summary: "the rate at which an array is rebuilt or checked at most",
+    order: 64,
+    place: Place::Array("sync_speed_max"),
+    form: Form::Rate,
+    ..KernelFile::PLAIN
+};
+
+pub(super) static SPEED_LIMIT_MIN: KernelFile = KernelFile {
+    name: "speed_limit_min",
+    aliases: &["dev.raid.speed_limit_min"],
+    json_key: "speed_limit_min_kib_s",
+    summary: "sync_speed_min of all arrays that have none of their own",
+    order: 65,
+    place: Place::Machine("/proc/sys/dev/raid/speed_limit_min"),
+    form: Form::Rate,
+    ..KernelFile::PLAIN
+};
+
+pub(super) static SPEED_LIMIT_MAX: KernelFile = KernelFile {
+    name: "speed_limit_max",
+    aliases: &["dev.raid.speed_limit_max"],
+    json_key: "speed_limit_max_kib_s",
+    summary: "sync_speed_max of all arrays that have none of their own",
+    order: 66,
+    place: Place::Machine("/proc/sys/dev/raid/speed_limit_max"),
+    form: Form::Rate,
+    ..KernelFile::PLAIN
+};
+
+/// The memory that a stripe cache of this size takes, by md(4): page × members × entries, over all
+/// arrays of the site.
+pub(crate) fn stripe_cache_memory(
+    root: &Root,
+    site: &Site,
+    value: &Value,
+    page: PageSize,
+) -> Option<Bytes> {
+    let entries = u64::try_from(value.number()?).ok()?;
+    let members = |device| root.number_if_present(format!("/sys/dev/block/{device}/md/raid_disks"));
+    let members: u64 = site.all_layers().into_iter().filter_map(members).sum();
+    let pages = entries.checked_mul(members)?;
+    pages.checked_mul(page.bytes().get()).map(Bytes::new)
+}

@@ -1,0 +1,117 @@
+//! The request queue and the driver of each device (kernel: `block/blk-sysfs.c`).
+//!
+//! The order is that of what upsets what: a scheduler brings its own `nr_requests`, and since
+//! Linux 6.17 `max_sectors_kb` and `rotational` make the kernel work out read-ahead anew.
+
+use units::Bytes;
+
+use super::form::Form;
+use super::kernel_file::{KernelFile, Place};
+use crate::Upset;
+
+/// What a recomputed read-ahead overwrites.
+const READ_AHEAD: &[Upset] = &[Upset::Held("read_ahead"), Upset::Held("member_read_ahead")];
+
+const fn switch(most: i64) -> Form {
+    Form::Count { least: 0, most }
+}
+
+pub(super) static SCHEDULER: KernelFile = KernelFile {
+    name: "scheduler",
+    aliases: &["elevator", "iosched", "io_scheduler"],
+    json_key: "scheduler",
+    summary: "the order in which a queue hands requests to its device",
+    order: 10,
+    place: Place::Queue("scheduler"),
+    form: Form::Choice,
+    upsets: &[Upset::Held("nr_requests")],
+    ..KernelFile::PLAIN
+};
+
+pub(super) static NR_REQUESTS: KernelFile = KernelFile {
+    name: "nr_requests",
+    json_key: "nr_requests",
+    summary: "requests that a queue holds",
+    order: 20,
+    place: Place::Queue("nr_requests"),
+    form: Form::Count { least: 1, most: 1 << 20 },
+    ..KernelFile::PLAIN
+};
+
+pub(super) static QUEUE_DEPTH: KernelFile = KernelFile {
+    name: "queue_depth",
+    aliases: &["ncq", "ncq_depth"],
+    json_key: "queue_depth",
+    summary: "commands that a SCSI or ATA device has at once; 1 turns NCQ off",
+    order: 15,
+    place: Place::Driver("queue_depth"),
+    form: Form::Count { least: 1, most: 65_536 },
+    ..KernelFile::PLAIN
+};
+
+pub(super) static MAX_SECTORS: KernelFile = KernelFile {
+    name: "max_sectors",
+    aliases: &["max_sectors_kb"],
+    json_key: "max_sectors_kib",
+    summary: "the largest request that a device gets; its change may raise read-ahead",
+    order: 30,
+    place: Place::Queue("max_sectors_kb"),
+    form: Form::Amount { unit: 1024, least: Bytes::from_kib(4), most: Bytes::from_gib(2) },
+    upsets: READ_AHEAD,
+    ..KernelFile::PLAIN
+};
+
+pub(super) static ROTATIONAL: KernelFile = KernelFile {
+    name: "rotational",
+    json_key: "rotational",
+    summary: "whether the kernel takes a device for a disk that turns; its change may raise \
+              read-ahead",
+    order: 40,
+    place: Place::Queue("rotational"),
+    form: switch(1),
+    upsets: READ_AHEAD,
+    ..KernelFile::PLAIN
+};
+
+pub(super) static RQ_AFFINITY: KernelFile = KernelFile {
+    name: "rq_affinity",
+    json_key: "rq_affinity",
+    summary: "which processor completes a request: any (0), one near (1) or the one that asked (2)",
+    order: 50,
+    place: Place::Queue("rq_affinity"),
+    form: switch(2),
+    ..KernelFile::PLAIN
+};
+
+pub(super) static NOMERGES: KernelFile = KernelFile {
+    name: "nomerges",
+    json_key: "nomerges",
+    summary: "whether requests are merged: always (0), simply (1) or never (2)",
+    order: 51,
+    place: Place::Queue("nomerges"),
+    form: switch(2),
+    ..KernelFile::PLAIN
+};
+
+pub(super) static WBT_LAT: KernelFile = KernelFile {
+    name: "wbt_lat",
+    aliases: &["wbt_lat_usec"],
+    json_key: "wbt_lat_us",
+    summary: "the latency of reads for whose sake writing back is held up; 0 never holds it up",
+    order: 52,
+    place: Place::Queue("wbt_lat_usec"),
+    form: Form::Span { unit: 1_000 },
+    ..KernelFile::PLAIN
+};
+
+pub(super) static MEMBER_READ_AHEAD: KernelFile = KernelFile {
+    name: "member_read_ahead",
+    aliases: &["member_read_ahead_kb"],
+    json_key: "member_read_ahead_kib",
+    summary: "read-ahead of the devices below md, dm or btrfs, which counts only for those who \
+              read them directly",
+    order: 190,
+    place: Place::MemberBdi,
+    form: Form::Amount { unit: 1024, least: Bytes::ZERO, most: Bytes::from_gib(1) },
+    ..KernelFile::PLAIN
+};

@@ -1,0 +1,149 @@
+//! Any sysctl of Linux by its name: `vm.swappiness`, `sysctl.net.core.rmem_max`.
+//!
+//! The kernel gives no unit and no range, so there is none here: what it takes is right, and what
+//! it makes of it is read back. Those with a table of their own (`vm.dirty_bytes`) are found first.
+
+use std::path::PathBuf;
+
+use units::PageSize;
+
+use super::form::{Form, Formed};
+use super::interned::Interned;
+use crate::{Checked, Site, Tunable, TunableError, Value};
+
+/// What all of them begin with in records.
+const PREFIX: &str = "sysctl.";
+
+/// A sysctl, made when it is first named.
+#[derive(Debug)]
+pub(super) struct Sysctl {
+    /// `sysctl.vm.swappiness`.
+    name: &'static str,
+    /// `vm.swappiness`.
+    alias: &'static str,
+    file: PathBuf,
+}
+
+static KNOWN: Interned = Interned::new();
+
+/// The sysctl of this name, with or without the prefix; `None` if it could not be one. A part of
+/// a name may hold a dot when it is written with slashes, as of `net/ipv4/conf/eth0.1/arp_filter`.
+pub(super) fn find(name: &str) -> Option<&'static dyn Tunable> {
+    let bare = name.strip_prefix(PREFIX).unwrap_or(name);
+    let parts: Vec<&str> = bare.split(if bare.contains('/') { '/' } else { '.' }).collect();
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.:@".contains(c);
+    let sound = |part: &&str| {
+        !part.is_empty() && !part.starts_with('.') && part.len() <= 64 && part.chars().all(fits)
+    };
+    if parts.len() < 2 || parts.len() > 8 || !parts.iter().all(sound) {
+        return None;
+    }
+    let canonical = format!("{PREFIX}{bare}");
+    KNOWN.get(&canonical, |name| {
+        let alias = &name[PREFIX.len()..];
+        let file = PathBuf::from("/proc/sys").join(parts.join("/"));
+        Box::leak(Box::new(Sysctl { name, alias, file }))
+    })
+}
+
+impl Sysctl {
+    const fn formed(&self) -> Formed {
+        Formed { tunable: self.name, form: Form::Text }
+    }
+}
+
+impl Tunable for Sysctl {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn aliases(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn json_key(&self) -> &'static str {
+        self.name
+    }
+
+    fn summary(&self) -> &'static str {
+        "a sysctl of the kernel, in the unit that the kernel gives it"
+    }
+
+    fn order(&self) -> u8 {
+        90
+    }
+
+    fn parse(&self, _name: &str, text: &str) -> Result<Value, TunableError> {
+        self.formed().parse(self.name, text)
+    }
+
+    fn show(&self, value: &Value) -> String {
+        self.formed().show(value)
+    }
+
+    fn to_json(&self, value: &Value) -> serde_json::Value {
+        self.formed().to_json(value)
+    }
+
+    fn read_json(&self, json: &serde_json::Value) -> Result<Value, TunableError> {
+        self.formed().read_json(json)
+    }
+
+    fn validate(&self, value: &Value, page: PageSize) -> Result<Checked, TunableError> {
+        self.formed().validate(value, page)
+    }
+
+    fn candidates(&self, _site: &Site) -> Vec<PathBuf> {
+        vec![self.file.clone()]
+    }
+
+    fn is_of_machine(&self) -> bool {
+        true
+    }
+
+    fn sysctl(&self) -> Option<&'static str> {
+        Some(self.alias)
+    }
+
+    fn encode(&self, value: &Value) -> Result<String, TunableError> {
+        self.formed().encode(value)
+    }
+
+    fn decode(&self, text: &str) -> Option<Value> {
+        self.formed().decode(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sysctl_is_found_by_its_name_once() {
+        let by = |name: &str| find(name).expect(name);
+        let swappiness = by("vm.swappiness");
+        assert_eq!(swappiness.name(), "sysctl.vm.swappiness");
+        assert!(std::ptr::addr_eq(swappiness, by("sysctl.vm.swappiness")));
+        let site = Site::nowhere();
+        assert_eq!(swappiness.file(&site), PathBuf::from("/proc/sys/vm/swappiness"));
+        let dotted = by("net/ipv4/conf/eth0.1/arp_filter");
+        assert_eq!(dotted.file(&site), PathBuf::from("/proc/sys/net/ipv4/conf/eth0.1/arp_filter"));
+    }
+
+    #[test]
+    fn no_name_leads_out_of_proc_sys() {
+        for name in ["vm", "vm.", ".vm.x", "vm..x", "../../etc/passwd", "vm/../x", "a b.c", "vm.é"]
+        {
+            assert!(find(name).is_none(), "{name}");
+        }
+    }
+
+    #[test]
+    fn lists_are_typed_with_commas() {
+        let tunable = find("net.ipv4.tcp_rmem").expect("a sysctl");
+        let value = tunable.parse("net.ipv4.tcp_rmem", "4096,131072,6291456").expect("a list");
+        assert_eq!(tunable.encode(&value).expect("text"), "4096 131072 6291456");
+        assert_eq!(tunable.decode("4096\t131072\t6291456\n"), Some(value.clone()));
+        assert_eq!(tunable.show(&value), "4096,131072,6291456");
+    }
+}

@@ -1,0 +1,85 @@
+//! The page cache of the whole machine (kernel: `Documentation/admin-guide/sysctl/vm.rst`).
+//!
+//! `dirty_bytes` and `dirty_ratio` are two ways to say one thing: writing one makes the other 0,
+//! and 0 cannot be written to the first. The same with the two of `dirty_background`.
+
+use units::Bytes;
+
+use super::form::Form;
+use super::kernel_file::{KernelFile, Place};
+use crate::Upset;
+
+const PERCENT: Form = Form::Count { least: 0, most: 100 };
+const BYTES: Form =
+    Form::Amount { unit: 1, least: Bytes::from_kib(8), most: Bytes::from_gib(1 << 20) };
+const CENTISECONDS: Form = Form::Span { unit: 10_000_000 };
+
+pub(super) static DIRTY_BYTES: KernelFile = KernelFile {
+    name: "dirty_bytes",
+    aliases: &["vm.dirty_bytes"],
+    json_key: "dirty_bytes",
+    summary: "how much may wait to be written back before writers must do it themselves",
+    order: 80,
+    place: Place::Machine("/proc/sys/vm/dirty_bytes"),
+    form: BYTES,
+    upsets: &[Upset::Lost("dirty_ratio")],
+    inert: Some(0),
+};
+
+pub(super) static DIRTY_RATIO: KernelFile = KernelFile {
+    name: "dirty_ratio",
+    aliases: &["vm.dirty_ratio"],
+    json_key: "dirty_ratio_percent",
+    summary: "the same as a share of memory, in percent",
+    order: 81,
+    place: Place::Machine("/proc/sys/vm/dirty_ratio"),
+    form: PERCENT,
+    upsets: &[Upset::Lost("dirty_bytes")],
+    inert: Some(0),
+};
+
+pub(super) static DIRTY_BACKGROUND_BYTES: KernelFile = KernelFile {
+    name: "dirty_background_bytes",
+    aliases: &["vm.dirty_background_bytes"],
+    json_key: "dirty_background_bytes",
+    summary: "how much may wait to be written back before the kernel begins with it",
+    order: 82,
+    place: Place::Machine("/proc/sys/vm/dirty_background_bytes"),
+    form: BYTES,
+    upsets: &[Upset::Lost("dirty_background_ratio")],
+    inert: Some(0),
+};
+
+pub(super) static DIRTY_BACKGROUND_RATIO: KernelFile = KernelFile {
+    name: "dirty_background_ratio",
+    aliases: &["vm.dirty_background_ratio"],
+    json_key: "dirty_background_ratio_percent",
+    summary: "the same as a share of memory, in percent",
+    order: 83,
+    place: Place::Machine("/proc/sys/vm/dirty_background_ratio"),
+    form: PERCENT,
+    upsets: &[Upset::Lost("dirty_background_bytes")],
+    inert: Some(0),
+};
+
+pub(super) static DIRTY_EXPIRE: KernelFile = KernelFile {
+    name: "dirty_expire",
+    aliases: &["dirty_expire_centisecs", "vm.dirty_expire_centisecs"],
+    json_key: "dirty_expire_centisecs",
+    summary: "how old what waits to be written back may become",
+    order: 84,
+    place: Place::Machine("/proc/sys/vm/dirty_expire_centisecs"),
+    form: CENTISECONDS,
+    ..KernelFile::PLAIN
+};
+
+pub(super) static DIRTY_WRITEBACK: KernelFile = KernelFile {
+    name: "dirty_writeback",
+    aliases: &["dirty_writeback_centisecs", "vm.dirty_writeback_centisecs"],
+    json_key: "dirty_writeback_centisecs",
+    summary: "how often the kernel looks for what is to be written back; 0 never",
+    order: 85,
+    place: Place::Machine("/proc/sys/vm/dirty_writeback_centisecs"),
+    form: CENTISECONDS,
+    ..KernelFile::PLAIN
+};
