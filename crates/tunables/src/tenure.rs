@@ -107,8 +107,8 @@ impl Tenure {
         read(&self.root, tunable, &self.site)
     }
 
-    /// Journals, writes and reads back, in every file of the tunable that is there. Gives what was
-    /// read, rounded as [`Tunable::validate`] does. What the change upsets gets its own value again.
+    /// Journals, writes and reads back, in every file of the tunable that is there. Gives what
+    /// was read, rounded as [`Tunable::validate`] does. What it upsets gets its own value again.
     ///
     /// If somebody else has changed the value since this tenure set it, nothing is written: he must
     /// have had a reason, and what was measured since is of his setting.
