@@ -11,6 +11,7 @@ pub mod controller;
 mod device;
 pub mod drive;
 pub mod flash;
+mod front;
 mod jitter;
 pub mod layout;
 mod presets;

@@ -14,9 +14,10 @@ use units::{Bytes, Nanos};
 
 use crate::agenda::Agenda;
 use crate::device::after;
+use crate::front::{Front, Fronted};
 use crate::jitter::Jitter;
 use crate::slots::Slots;
-use crate::{Completion, Counters, Device, Request, RequestId, RequestKind};
+use crate::{Request, RequestKind};
 pub use spec::FlashSpec;
 
 /// The spans of a [`FlashSpec`] in nanoseconds.
@@ -60,15 +61,10 @@ pub struct Flash {
     jitter: Jitter,
     agenda: Agenda<Event>,
     commands: Slots<Command>,
-    /// Commands that the drive holds.
-    active: usize,
-    /// Requests for which it has no place yet.
-    outside: VecDeque<Request>,
+    front: Front,
     link_free: Nanos,
     dies: Vec<Nanos>,
     buffer: WriteBuffer,
-    finished: VecDeque<Completion>,
-    counters: Counters,
 }
 
 /// Data taken from the host that is not on a die yet.
@@ -105,19 +101,10 @@ impl Flash {
             jitter: Jitter::new(seed),
             agenda: Agenda::new(),
             commands: Slots::new(),
-            active: 0,
-            outside: VecDeque::new(),
+            front: Front::new(spec.queue_depth),
             link_free: Nanos::ZERO,
             dies: vec![Nanos::ZERO; spec.dies],
             buffer: WriteBuffer::default(),
-            finished: VecDeque::new(),
-            counters: Counters::default(),
-        }
-    }
-
-    fn run(&mut self, now: Nanos) {
-        while let Some((at, event)) = self.agenda.pop_due(now) {
-            self.step(at, event);
         }
     }
 
@@ -144,17 +131,11 @@ impl Flash {
                 self.admit_writes(at);
                 self.end_flushes(at);
             }
-            Event::Done(slot) => self.done(at, slot),
+            Event::Done(slot) => {
+                let id = self.commands.remove(slot).map(|command| command.request.id);
+                self.finish(at, id);
+            }
         }
-    }
-
-    fn start(&mut self, at: Nanos, request: Request) {
-        let (offset, length) = request.extent(self.spec.capacity);
-        let slot = self.commands.insert(Command { request, offset, length, pages_left: 0 });
-        self.active += 1;
-        self.link_free = after(self.link_free.max(at), Nanos::new(self.times.command));
-        let decoded = after(self.link_free, Nanos::new(self.times.firmware));
-        self.agenda.push(decoded, Event::Decoded(slot));
     }
 
     fn decoded(&mut self, at: Nanos, slot: usize) {
@@ -199,7 +180,7 @@ impl Flash {
     }
 
     fn occupy(&mut self, die: usize, at: Nanos, span: u64) -> Nanos {
-        self.counters.work(span);
+        self.front.counters.work(span);
         self.dies[die] = after(self.dies[die].max(at), Nanos::new(span));
         self.dies[die]
     }
@@ -251,48 +232,36 @@ impl Flash {
             self.agenda.push(at, Event::Done(slot));
         }
     }
-
-    fn done(&mut self, at: Nanos, slot: usize) {
-        if let Some(command) = self.commands.remove(slot) {
-            let id: RequestId = command.request.id;
-            self.finished.push_back(Completion { id, at });
-            self.active -= 1;
-        }
-        if let Some(request) = self.outside.pop_front() {
-            self.start(at, request);
-        }
-    }
 }
 
-impl Device for Flash {
-    fn submit(&mut self, now: Nanos, request: Request) {
-        self.run(now);
-        self.counters.count(request.extent(self.spec.capacity).1);
-        if self.active < self.spec.queue_depth {
-            self.start(now, request);
-        } else {
-            self.outside.push_back(request);
-        }
+impl Fronted for Flash {
+    fn front(&self) -> &Front {
+        &self.front
     }
 
-    fn next_wake(&self) -> Option<Nanos> {
-        self.finished.front().map(|completion| completion.at).or(self.agenda.next_at())
+    fn front_mut(&mut self) -> &mut Front {
+        &mut self.front
     }
 
-    fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
-        self.run(now);
-        done.extend(self.finished.drain(..));
-    }
-
-    fn in_flight(&self) -> usize {
-        self.active + self.outside.len() + self.finished.len()
-    }
-
-    fn capacity(&self) -> Bytes {
+    fn size(&self) -> Bytes {
         self.spec.capacity
     }
 
-    fn counters(&self) -> Counters {
-        self.counters
+    fn start(&mut self, at: Nanos, request: Request) {
+        let (offset, length) = request.extent(self.spec.capacity);
+        let slot = self.commands.insert(Command { request, offset, length, pages_left: 0 });
+        self.link_free = after(self.link_free.max(at), Nanos::new(self.times.command));
+        let decoded = after(self.link_free, Nanos::new(self.times.firmware));
+        self.agenda.push(decoded, Event::Decoded(slot));
+    }
+
+    fn run(&mut self, now: Nanos) {
+        while let Some((at, event)) = self.agenda.pop_due(now) {
+            self.step(at, event);
+        }
+    }
+
+    fn next_event(&self) -> Option<Nanos> {
+        self.agenda.next_at()
     }
 }

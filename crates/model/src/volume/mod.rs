@@ -8,15 +8,14 @@
 mod bucket;
 mod spec;
 
-use std::collections::VecDeque;
-
 use units::{Bytes, Nanos};
 
 use crate::agenda::Agenda;
 use crate::device::after;
+use crate::front::{Front, Fronted};
 use crate::jitter::Jitter;
 use crate::slots::Slots;
-use crate::{Completion, Counters, Device, Request, RequestId, RequestKind};
+use crate::{Request, RequestId, RequestKind};
 use bucket::Bucket;
 pub use spec::VolumeSpec;
 
@@ -59,14 +58,11 @@ pub struct Volume {
     clock: u64,
     agenda: Agenda<Event>,
     calls: Slots<Call>,
-    active: usize,
-    outside: VecDeque<Request>,
+    front: Front,
     link_free: Nanos,
     /// Nanoseconds per byte on the shared link, and for one request alone.
     link: f64,
     alone: f64,
-    finished: VecDeque<Completion>,
-    counters: Counters,
 }
 
 impl Volume {
@@ -82,60 +78,19 @@ impl Volume {
             clock: 0,
             agenda: Agenda::new(),
             calls: Slots::new(),
-            active: 0,
-            outside: VecDeque::new(),
+            front: Front::new(spec.concurrency),
             link_free: Nanos::ZERO,
             link: per_byte(spec.link_mib_s),
             alone: per_byte(spec.stream_mib_s),
-            finished: VecDeque::new(),
-            counters: Counters::default(),
             spec: spec.clone(),
         }
-    }
-
-    fn run(&mut self, now: Nanos) {
-        while let Some((at, event)) = self.agenda.pop_due(now) {
-            match event {
-                Event::Admitted(slot) => self.serve(at, slot),
-                Event::Ready(slot) => {
-                    let length = self.calls.get_mut(slot).map_or(0, |call| call.length);
-                    let span = Nanos::new((length as f64 * self.link).ceil() as u64);
-                    self.link_free = after(self.link_free.max(at), span);
-                    self.agenda.push(self.link_free, Event::Done(slot));
-                }
-                Event::Done(slot) => self.done(at, slot),
-            }
-        }
-    }
-
-    fn start(&mut self, at: Nanos, request: Request) {
-        let (offset, length) = request.extent(self.spec.capacity);
-        let (sequential, ios) = self.follow(offset, length, request.kind);
-        let random = self.spec.latency_ms;
-        let latency = match (sequential, request.kind) {
-            (true, RequestKind::Read) => self.spec.sequential_latency_ms.unwrap_or(random),
-            _ => random,
-        };
-        self.active += 1;
-        let slot = self.calls.insert(Call { id: request.id, length, latency: latency * 1e6 });
-        let charge = if sequential { length } else { length.max(self.spec.random_charge.get()) };
-        let mut admitted = at;
-        if request.kind != RequestKind::Flush && length > 0 {
-            if let Some(bucket) = &mut self.iops {
-                admitted = admitted.max(bucket.take(at, ios as f64));
-            }
-            if let Some(bucket) = &mut self.throughput {
-                admitted = admitted.max(bucket.take(at, charge as f64));
-            }
-        }
-        self.agenda.push(admitted, Event::Admitted(slot));
     }
 
     fn serve(&mut self, at: Nanos, slot: usize) {
         let factor = (self.spec.latency_spread * self.jitter.normal()).exp();
         let Some(call) = self.calls.get_mut(slot) else { return };
         let span = Nanos::new((call.latency * factor + call.length as f64 * self.alone) as u64);
-        self.counters.work(span.get());
+        self.front.counters.work(span.get());
         self.agenda.push(after(at, span), Event::Ready(slot));
     }
 
@@ -153,7 +108,7 @@ impl Volume {
             *stream = Stream { end, paid, used: self.clock };
             return (true, ios);
         }
-        self.counters.seeks += 1;
+        self.front.counters.seeks += 1;
         let ios = length.div_ceil(unit);
         let fresh = Stream { end, paid: ios * unit - length, used: self.clock };
         if self.streams.len() < STREAMS {
@@ -163,47 +118,62 @@ impl Volume {
         }
         (false, ios)
     }
-
-    fn done(&mut self, at: Nanos, slot: usize) {
-        if let Some(call) = self.calls.remove(slot) {
-            self.finished.push_back(Completion { id: call.id, at });
-            self.active -= 1;
-        }
-        if let Some(request) = self.outside.pop_front() {
-            self.start(at, request);
-        }
-    }
 }
 
-impl Device for Volume {
-    fn submit(&mut self, now: Nanos, request: Request) {
-        self.run(now);
-        self.counters.count(request.extent(self.spec.capacity).1);
-        if self.active < self.spec.concurrency {
-            self.start(now, request);
-        } else {
-            self.outside.push_back(request);
-        }
+impl Fronted for Volume {
+    fn front(&self) -> &Front {
+        &self.front
     }
 
-    fn next_wake(&self) -> Option<Nanos> {
-        self.finished.front().map(|completion| completion.at).or(self.agenda.next_at())
+    fn front_mut(&mut self) -> &mut Front {
+        &mut self.front
     }
 
-    fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
-        self.run(now);
-        done.extend(self.finished.drain(..));
-    }
-
-    fn in_flight(&self) -> usize {
-        self.active + self.outside.len() + self.finished.len()
-    }
-
-    fn capacity(&self) -> Bytes {
+    fn size(&self) -> Bytes {
         self.spec.capacity
     }
 
-    fn counters(&self) -> Counters {
-        self.counters
+    fn start(&mut self, at: Nanos, request: Request) {
+        let (offset, length) = request.extent(self.spec.capacity);
+        let (sequential, ios) = self.follow(offset, length, request.kind);
+        let random = self.spec.latency_ms;
+        let latency = match (sequential, request.kind) {
+            (true, RequestKind::Read) => self.spec.sequential_latency_ms.unwrap_or(random),
+            _ => random,
+        };
+        let slot = self.calls.insert(Call { id: request.id, length, latency: latency * 1e6 });
+        let charge = if sequential { length } else { length.max(self.spec.random_charge.get()) };
+        let mut admitted = at;
+        if request.kind != RequestKind::Flush && length > 0 {
+            if let Some(bucket) = &mut self.iops {
+                admitted = admitted.max(bucket.take(at, ios as f64));
+            }
+            if let Some(bucket) = &mut self.throughput {
+                admitted = admitted.max(bucket.take(at, charge as f64));
+            }
+        }
+        self.agenda.push(admitted, Event::Admitted(slot));
+    }
+
+    fn run(&mut self, now: Nanos) {
+        while let Some((at, event)) = self.agenda.pop_due(now) {
+            match event {
+                Event::Admitted(slot) => self.serve(at, slot),
+                Event::Ready(slot) => {
+                    let length = self.calls.get_mut(slot).map_or(0, |call| call.length);
+                    let span = Nanos::new((length as f64 * self.link).ceil() as u64);
+                    self.link_free = after(self.link_free.max(at), span);
+                    self.agenda.push(self.link_free, Event::Done(slot));
+                }
+                Event::Done(slot) => {
+                    let id = self.calls.remove(slot).map(|call| call.id);
+                    self.finish(at, id);
+                }
+            }
+        }
+    }
+
+    fn next_event(&self) -> Option<Nanos> {
+        self.agenda.next_at()
     }
 }

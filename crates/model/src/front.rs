@@ -1,0 +1,99 @@
+//! The front of a device: the place of what it has taken, and the queue of what it has no place
+//! for yet.
+
+use std::collections::VecDeque;
+
+use units::{Bytes, Nanos};
+
+use crate::{Completion, Counters, Device, Request, RequestId};
+
+/// Requests before, in and behind a mechanism.
+#[derive(Debug)]
+pub(crate) struct Front {
+    /// How many requests the mechanism takes at once.
+    depth: usize,
+    active: usize,
+    outside: VecDeque<Request>,
+    finished: VecDeque<Completion>,
+    pub(crate) counters: Counters,
+}
+
+impl Front {
+    /// A front that lets `depth` requests in at once.
+    pub(crate) fn new(depth: usize) -> Self {
+        Self {
+            depth,
+            active: 0,
+            outside: VecDeque::new(),
+            finished: VecDeque::new(),
+            counters: Counters::default(),
+        }
+    }
+}
+
+/// What works on requests behind a [`Front`], and is a [`Device`] by that.
+pub(crate) trait Fronted: Send {
+    /// Its front.
+    fn front(&self) -> &Front;
+    /// Its front, to change.
+    fn front_mut(&mut self) -> &mut Front;
+    /// How much it holds.
+    fn size(&self) -> Bytes;
+    /// Begins to work on a request.
+    fn start(&mut self, at: Nanos, request: Request);
+    /// Does everything that is due by `now`.
+    fn run(&mut self, now: Nanos);
+    /// When something is due.
+    fn next_event(&self) -> Option<Nanos>;
+
+    /// To be called when a request is done: another one gets its place.
+    fn finish(&mut self, at: Nanos, id: Option<RequestId>) {
+        let front = self.front_mut();
+        if let Some(id) = id {
+            front.finished.push_back(Completion { id, at });
+            front.active -= 1;
+        }
+        if let Some(request) = front.outside.pop_front() {
+            front.active += 1;
+            self.start(at, request);
+        }
+    }
+}
+
+impl<T: Fronted> Device for T {
+    fn submit(&mut self, now: Nanos, request: Request) {
+        self.run(now);
+        let length = request.extent(self.size()).1;
+        let front = self.front_mut();
+        front.counters.count(length);
+        if front.active < front.depth {
+            front.active += 1;
+            self.start(now, request);
+        } else {
+            front.outside.push_back(request);
+        }
+    }
+
+    fn next_wake(&self) -> Option<Nanos> {
+        let finished = self.front().finished.front();
+        finished.map(|completion| completion.at).or_else(|| self.next_event())
+    }
+
+    fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
+        self.run(now);
+        done.extend(self.front_mut().finished.drain(..));
+    }
+
+    fn in_flight(&self) -> usize {
+        let front = self.front();
+        front.active + front.outside.len() + front.finished.len()
+    }
+
+    fn capacity(&self) -> Bytes {
+        self.size()
+    }
+
+    fn counters(&self) -> Counters {
+        self.front().counters
+    }
+}
