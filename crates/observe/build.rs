@@ -7,12 +7,15 @@ use std::env;
 use std::path::PathBuf;
 use std::process::Command;
 
+/// Each is an object of its own, so that no map is made that is not used.
+const PROGRAMS: [&str; 2] = ["open_files", "events"];
+
 fn main() {
     println!("cargo:rustc-check-cfg=cfg(bpf_object)");
     println!("cargo:rerun-if-changed=bpf");
     println!("cargo:rerun-if-env-changed=CLANG");
     println!("cargo:rerun-if-env-changed=PATH");
-    match compile() {
+    match PROGRAMS.iter().try_for_each(|name| compile(name)) {
         Ok(()) => println!("cargo:rustc-cfg=bpf_object"),
         Err(problem) => println!(
             "cargo:warning=built without kernel probes: {problem}; to list open files and to \
@@ -21,11 +24,11 @@ fn main() {
     }
 }
 
-fn compile() -> Result<(), String> {
+fn compile(name: &str) -> Result<(), String> {
     let clang = env::var_os("CLANG").unwrap_or_else(|| "clang".into());
     let variable = |name: &str| env::var_os(name).ok_or_else(|| format!("cargo sets no {name}"));
     let source = PathBuf::from(variable("CARGO_MANIFEST_DIR")?).join("bpf");
-    let object = PathBuf::from(variable("OUT_DIR")?).join("foreread.bpf.o");
+    let object = PathBuf::from(variable("OUT_DIR")?).join(format!("{name}.bpf.o"));
     let endian = match env::var("CARGO_CFG_TARGET_ENDIAN").as_deref() {
         Ok("big") => "bpfeb",
         _ => "bpfel",
@@ -36,7 +39,7 @@ fn compile() -> Result<(), String> {
         // No path of the machine it was built on gets into the object.
         .arg(format!("-ffile-prefix-map={}=.", source.display()))
         .arg("-c")
-        .arg(source.join("foreread.bpf.c"))
+        .arg(source.join(format!("{name}.bpf.c")))
         .arg("-o")
         .arg(&object)
         .output();

@@ -24,17 +24,34 @@ typedef long long s64;
 #define MAP_INT(name, value) int(*name)[value]
 #define MAP_TYPE(name, type) type *name
 
+static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
+static long (*const bpf_map_update_elem)(void *map, const void *key, const void *value, u64 flags) =
+	(void *)2;
+static u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
+static u64 (*const bpf_get_current_pid_tgid)(void) = (void *)14;
+static long (*const bpf_get_current_comm)(void *to, u32 size) = (void *)16;
+static u64 (*const bpf_get_current_cgroup_id)(void) = (void *)80;
+static void *(*const bpf_ringbuf_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
+static void (*const bpf_ringbuf_submit)(void *data, u64 flags) = (void *)132;
 static long (*const bpf_seq_write)(void *seq, const void *data, u32 size) = (void *)127;
 static long (*const bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 static long (*const bpf_probe_read_kernel_str)(void *to, u32 size, const void *from) = (void *)115;
 
+#define BPF_MAP_TYPE_PERCPU_ARRAY 6
+#define BPF_MAP_TYPE_LRU_HASH 9
+#define BPF_MAP_TYPE_RINGBUF 27
+/* Whoever reads the ring comes by himself; waking him for each event would cost the readers. */
+#define BPF_RB_NO_WAKEUP 1
+
+/* What __builtin_preserve_field_info() gives. */
+#define FIELD_BYTE_OFFSET 0
+#define FIELD_BYTE_SIZE 1
+#define FIELD_LSHIFT 4
+#define FIELD_RSHIFT 5
+
 #define S_IFMT 0170000
 #define S_IFREG 0100000
 #define S_IFBLK 0060000
-
-struct qstr {
-	const u8 *name;
-} CORE;
 
 struct backing_dev_info {
 	unsigned long ra_pages;
@@ -116,6 +133,14 @@ struct task_struct {
 	const struct cred *real_cred;
 	struct css_set *cgroups;
 	struct task_struct *group_leader;
+	unsigned in_iowait : 1;
+} CORE;
+
+struct readahead_control {
+	struct file *file;
+	struct address_space *mapping;
+	struct file_ra_state *ra;
+	unsigned long _index;
 } CORE;
 
 struct seq_file;

@@ -8,6 +8,7 @@ struct open_file_record {
 	u64 inode;
 	u64 size_bytes;
 	u64 position_bytes;
+	u64 previous_bytes; /* where the last read of a call ended, pread or not */
 	u64 cgroup;
 	u32 device;         /* of the file system, or of the disk itself */
 	u32 pid;
@@ -23,6 +24,36 @@ struct open_file_record {
 	char bdi[64];
 };
 
-_Static_assert(sizeof(struct open_file_record) == 160, "src/record.rs has the same");
+_Static_assert(sizeof(struct open_file_record) == 168, "src/record.rs has the same");
+
+/* What an event is. */
+enum {
+	EVENT_MISS = 1,   /* a reader found a page missing and will wait for it */
+	EVENT_MARK = 2,   /* a reader reached the mark: the next window is due */
+	EVENT_WINDOW = 3, /* a window was submitted */
+	EVENT_PLAIN = 4,  /* pages were submitted that are no window: just what was asked for */
+	EVENT_STALL = 5,  /* a reader waited for the disk */
+};
+
+struct event_record {
+	u64 time_ns;     /* CLOCK_MONOTONIC */
+	u64 file;        /* the address that open_file_record has; 0 if no open file is known */
+	u64 inode;
+	u64 cgroup;
+	u64 index;       /* page */
+	u64 count;       /* pages asked for or submitted; of a stall, nanoseconds */
+	u64 start;       /* the window: its first page, */
+	u32 size;        /* its pages, */
+	u32 async_size;  /* and how many of these lie behind the mark */
+	u32 ra_pages;
+	u32 device;
+	u32 pid;
+	u32 tid;
+	u32 kind;
+	u32 mapped;      /* by a fault of a mapped file */
+	char comm[16];
+};
+
+_Static_assert(sizeof(struct event_record) == 104, "src/record.rs has the same");
 
 #endif

@@ -1,6 +1,7 @@
 //! What may go wrong when looking into the kernel.
 
 use std::io;
+use std::path::PathBuf;
 
 use thiserror::Error;
 
@@ -36,6 +37,20 @@ pub enum ObserveError {
         program: &'static str,
         /// What it, or the loader, says.
         problem: String,
+    },
+    /// The probes tell something else than what was done to try them: nothing they tell is shown.
+    #[error("the probes of read-ahead do not tell the truth on this kernel: {problem}")]
+    Untrue {
+        /// What was done, and what was told.
+        problem: String,
+    },
+    /// The file that the probes are tried on cannot be made or read.
+    #[error("cannot try the probes on a file in {dir}", dir = dir.display())]
+    Trial {
+        /// The directory.
+        dir: PathBuf,
+        /// The system's reason.
+        source: io::Error,
     },
     /// Reading from the kernel failed on the way.
     #[error("reading from the probe {program} failed")]

@@ -1,4 +1,5 @@
-//! What the kernel does, seen from outside: open files with the window that each of them has.
+//! What the kernel does, seen from outside: open files with the window that each of them has
+//! ([`Census`]), and read-ahead as it happens ([`Probes`]).
 //!
 //! The programs in `bpf/` only read. They are compiled when foreread is built and are part of the
 //! binary; where each field lies in the running kernel is looked up when they are loaded. A
@@ -7,10 +8,16 @@
 #![allow(unsafe_code)]
 
 mod error;
+mod event;
 mod iterator;
 mod object;
 mod open_files;
+mod probes;
 mod record;
+mod self_test;
 
 pub use error::ObserveError;
+pub use event::{Event, EventKind, Window};
 pub use open_files::{Census, FileKind, Holder, OpenFile, OpenFileFilter, OpenFileId, open_files};
+pub use probes::{Probes, Rung, Signal};
+pub use self_test::{SelfTest, self_test};

@@ -11,21 +11,26 @@ use crate::ObserveError;
 /// Where the kernel describes its types.
 const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
 
-/// The object that build.rs made; `None` where there was no clang.
-#[cfg(bpf_object)]
-fn object() -> Option<&'static [u8]> {
-    Some(aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/foreread.bpf.o")))
-}
+/// A compiled object; `None` where there was no clang.
+pub(crate) type Object = Option<&'static [u8]>;
 
+/// The iterator over open files.
+#[cfg(bpf_object)]
+pub(crate) const OPEN_FILES: Object =
+    Some(aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/open_files.bpf.o")));
+/// The probes of read-ahead.
+#[cfg(bpf_object)]
+pub(crate) const EVENTS: Object =
+    Some(aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/events.bpf.o")));
 #[cfg(not(bpf_object))]
-fn object() -> Option<&'static [u8]> {
-    None
-}
+pub(crate) const OPEN_FILES: Object = None;
+#[cfg(not(bpf_object))]
+pub(crate) const EVENTS: Object = None;
 
 /// The kernel's description of its types, which takes a tenth of a second to read.
 pub(crate) fn kernel_types() -> Result<Btf, ObserveError> {
     // First of all, so that nobody is asked for rights that would not help.
-    object().ok_or(ObserveError::NotBuilt)?;
+    OPEN_FILES.ok_or(ObserveError::NotBuilt)?;
     if !Path::new(KERNEL_TYPES).exists() {
         return Err(ObserveError::NoTypes);
     }
@@ -38,8 +43,8 @@ pub(crate) fn kernel_types() -> Result<Btf, ObserveError> {
 }
 
 /// Parses the object, fits it to the kernel, and makes its maps.
-pub(crate) fn load(types: &Btf) -> Result<Ebpf, ObserveError> {
-    let object = object().ok_or(ObserveError::NotBuilt)?;
+pub(crate) fn load(object: Object, types: &Btf) -> Result<Ebpf, ObserveError> {
+    let object = object.ok_or(ObserveError::NotBuilt)?;
     EbpfLoader::new().btf(Some(types)).load(object).map_err(|error| match error {
         EbpfError::MapError(error) => of_chain("foreread", &error),
         EbpfError::ProgramError(error) => of_program("foreread", &error),

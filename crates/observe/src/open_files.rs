@@ -19,7 +19,7 @@ use units::{Bytes, Pages};
 
 use crate::ObserveError;
 use crate::iterator::over_process;
-use crate::object::{kernel_types, load, of_program};
+use crate::object::{OPEN_FILES, kernel_types, load, of_program};
 use crate::record::{OpenFileRecord, Plain, text};
 
 const PROGRAM: &str = "list_open_files";
@@ -35,7 +35,7 @@ const BLOCK_DEVICE: u32 = 0o060_000;
 /// What tells one open file from every other while it is open. It says nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct OpenFileId(u64);
+pub struct OpenFileId(pub(crate) u64);
 
 /// What is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,6 +80,8 @@ pub struct OpenFile {
     pub size: Bytes,
     /// Where the next `read(2)` begins.
     pub position: Bytes,
+    /// Where the last read through the cache ended, `pread(2)` or not; `None` before the first.
+    pub previous: Option<Bytes>,
     /// Open for reading.
     pub readable: bool,
     /// Open for writing.
@@ -156,7 +158,7 @@ impl Census {
     /// Loads the iterator. It costs nothing until it is asked.
     pub fn begin() -> Result<Self, ObserveError> {
         let types = kernel_types()?;
-        let mut ebpf = load(&types)?;
+        let mut ebpf = load(OPEN_FILES, &types)?;
         let program = program(&mut ebpf)?;
         program.load("task_file", &types).map_err(|error| of_program(PROGRAM, &error))?;
         Ok(Self { ebpf })
@@ -260,6 +262,7 @@ fn open_file(record: &OpenFileRecord) -> OpenFile {
         bdi: BdiId::new(&text(&record.bdi)),
         size: Bytes::new(record.size_bytes),
         position: Bytes::new(record.position_bytes),
+        previous: i64::try_from(record.previous_bytes).ok().map(|at| Bytes::new(at.unsigned_abs())),
         readable: record.mode & FMODE_READ != 0,
         writable: record.mode & FMODE_WRITE != 0,
         direct,
@@ -271,6 +274,6 @@ fn open_file(record: &OpenFileRecord) -> OpenFile {
 }
 
 /// The kernel's own `dev_t`, which is not that of system calls: twelve bits and twenty.
-fn device(dev: u32) -> DevNo {
+pub(crate) fn device(dev: u32) -> DevNo {
     DevNo { major: dev >> 20, minor: dev & 0xf_ffff }
 }

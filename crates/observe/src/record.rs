@@ -10,6 +10,7 @@ pub(crate) struct OpenFileRecord {
     pub inode: u64,
     pub size_bytes: u64,
     pub position_bytes: u64,
+    pub previous_bytes: u64,
     pub cgroup: u64,
     pub device: u32,
     pub pid: u32,
@@ -25,7 +26,31 @@ pub(crate) struct OpenFileRecord {
     pub bdi: [u8; 64],
 }
 
-const _: () = assert!(size_of::<OpenFileRecord>() == 160);
+const _: () = assert!(size_of::<OpenFileRecord>() == 168);
+
+/// `struct event_record`: one thing that happened.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct EventRecord {
+    pub time_ns: u64,
+    pub file: u64,
+    pub inode: u64,
+    pub cgroup: u64,
+    pub index: u64,
+    pub count: u64,
+    pub start: u64,
+    pub size: u32,
+    pub async_size: u32,
+    pub ra_pages: u32,
+    pub device: u32,
+    pub pid: u32,
+    pub tid: u32,
+    pub kind: u32,
+    pub mapped: u32,
+    pub comm: [u8; 16],
+}
+
+const _: () = assert!(size_of::<EventRecord>() == 104);
 
 /// Implemented by structures of plain numbers without padding, for which any bytes will do.
 ///
@@ -44,6 +69,8 @@ pub(crate) unsafe trait Plain: Copy {
 
 // SAFETY: integers and arrays of bytes, and their sizes add up to the structure's: no padding.
 unsafe impl Plain for OpenFileRecord {}
+// SAFETY: as above.
+unsafe impl Plain for EventRecord {}
 
 /// The text in a field that ends with a zero, or with the field.
 pub(crate) fn text(field: &[u8]) -> String {
@@ -65,8 +92,8 @@ mod tests {
 
     #[test]
     fn too_few_bytes_are_no_record() {
-        assert!(OpenFileRecord::read(&[0; 159]).is_none());
-        let mut bytes = [0; 161];
+        assert!(OpenFileRecord::read(&[0; 167]).is_none());
+        let mut bytes = [0; 169];
         bytes[0] = 7;
         assert_eq!(OpenFileRecord::read(&bytes).expect("a record").file, 7);
     }

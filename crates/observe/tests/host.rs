@@ -9,7 +9,10 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use foreread_observe::{Census, FileKind, ObserveError, OpenFile, OpenFileFilter, open_files};
+use foreread_observe::{
+    Census, Event, EventKind, FileKind, ObserveError, OpenFile, OpenFileFilter, Probes, Rung,
+    SelfTest, open_files, self_test,
+};
 use rustix::fs::{Advice, fadvise};
 use sys::lock::Lock;
 use tempfile::TempDir;
@@ -223,4 +226,103 @@ fn host_without_rights_it_is_said_what_root_would_add() {
         }
         other => panic!("{other:?}"),
     }
+}
+
+/// Probes that have passed their own test, or the reason for which the test called `name` is
+/// skipped.
+fn probes(stage: &mut Stage, name: &str) -> Option<Probes> {
+    let mut probes = match Probes::begin() {
+        Ok(probes) => probes,
+        Err(error) => {
+            println!("SKIP {name}: {error}");
+            return None;
+        }
+    };
+    match self_test(&mut probes, &mut stage.census, stage.dir.path()).expect("the truth") {
+        SelfTest::Passed => Some(probes),
+        SelfTest::NotHere { reason } => {
+            println!("SKIP {name}: {reason}");
+            None
+        }
+    }
+}
+
+/// A file with data, none of it cached.
+fn cold(stage: &Stage, bytes: usize) -> (PathBuf, File) {
+    let path = stage.dir.path().join("cold");
+    fs::write(&path, vec![7; bytes]).expect("a file");
+    let file = File::open(&path).expect("open");
+    file.sync_all().expect("synced");
+    fadvise(&file, 0, None, Advice::DontNeed).expect("evicted");
+    (path, file)
+}
+
+fn of_file(probes: &mut Probes, seen: &OpenFile) -> Vec<Event> {
+    let mut events = Vec::new();
+    probes.drain(|event| {
+        if event.file == Some(seen.id) {
+            events.push(event);
+        }
+    });
+    events
+}
+
+#[test]
+fn host_probes_tell_misses_marks_windows_and_waits() {
+    let test = "host_probes_tell_misses_marks_windows_and_waits";
+    let Some(mut stage) = Stage::set(test) else { return };
+    let Some(mut probes) = probes(&mut stage, test) else { return };
+    let (path, file) = cold(&stage, 4 << 20);
+    let seen = stage.one(&path);
+    let mut buffer = vec![0; 65536];
+    for at in 0..64 {
+        std::os::unix::fs::FileExt::read_exact_at(&file, &mut buffer, at * 65536).expect("read");
+    }
+    let events = of_file(&mut probes, &seen);
+    let count = |is: fn(&EventKind) -> bool| events.iter().filter(|one| is(&one.kind)).count();
+    assert_eq!(count(|kind| matches!(kind, EventKind::Miss { .. })), 1, "{events:#?}");
+    assert!(count(|kind| matches!(kind, EventKind::Mark { .. })) >= 1);
+    assert!(count(|kind| matches!(kind, EventKind::Window { mapped: false, .. })) >= 2);
+    assert!(
+        events.iter().all(|event| event.pid == std::process::id() && event.inode == seen.inode)
+    );
+    let stall = probes.signals().iter().find(|signal| signal.name == "stall").expect("it");
+    if stall.rung != Rung::Missing {
+        let waited = count(|kind| matches!(kind, EventKind::Stall { wait } if wait.get() > 0));
+        assert!(waited >= 1, "the first read of a cold file waits");
+    }
+    // Cached, it passes no probe.
+    for at in 0..64 {
+        std::os::unix::fs::FileExt::read_exact_at(&file, &mut buffer, at * 65536).expect("read");
+    }
+    assert_eq!(of_file(&mut probes, &seen), []);
+    assert_eq!(probes.lost(), 0);
+}
+
+#[test]
+fn host_probes_leave_nothing_behind() {
+    let test = "host_probes_leave_nothing_behind";
+    let Some(mut stage) = Stage::set(test) else { return };
+    if probes(&mut stage, test).is_none() {
+        return;
+    }
+    let before = (descriptors(), programs());
+    for _ in 0..5 {
+        drop(probes(&mut stage, test));
+    }
+    assert_eq!(descriptors(), before.0);
+    // Programs go when the kernel gets to it.
+    let gone = (0..100).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        programs() <= before.1
+    });
+    assert!(gone, "{} programs before, {} after", before.1, programs());
+}
+
+/// Programs of foreread in the kernel, of this or of any process.
+fn programs() -> usize {
+    let ours = |name: &[u8]| name.ends_with(b"_tp_btf") || name.ends_with(b"_fentry");
+    aya::programs::loaded_programs()
+        .filter(|program| program.as_ref().is_ok_and(|program| ours(program.name())))
+        .count()
 }

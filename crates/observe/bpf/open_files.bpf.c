@@ -1,11 +1,16 @@
 /* Lists every open file: run once for each descriptor of each process, and once more at the end. */
+#include "kernel.h"
+#include "records.h"
+
+char LICENSE[] SEC("license") = "GPL";
 
 /* The bdi that a file's window comes from, as inode_to_bdi() of the kernel finds it. */
 INLINE const struct backing_dev_info *bdi_of(struct inode *inode, u32 kind)
 {
 	if (kind != S_IFBLK)
 		return inode->i_sb->s_bdi;
-	u64 behind = __builtin_preserve_field_info(((struct bdev_inode *)0)->vfs_inode, 0);
+	u64 behind = __builtin_preserve_field_info(((struct bdev_inode *)0)->vfs_inode,
+						   FIELD_BYTE_OFFSET);
 	const struct block_device *bdev = (void *)inode - behind;
 	struct gendisk *disk = NULL;
 	struct backing_dev_info *bdi = NULL;
@@ -40,6 +45,7 @@ int list_open_files(struct bpf_iter__task_file *ctx)
 		.mode = file->f_mode,
 		.flags = file->f_flags,
 		.ra_pages = file->f_ra.ra_pages,
+		.previous_bytes = file->f_ra.prev_pos,
 		.kind = kind,
 	};
 	bpf_probe_read_kernel_str(record.comm, sizeof(record.comm), task->group_leader->comm);

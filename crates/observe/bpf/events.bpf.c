@@ -1,0 +1,264 @@
+/* Read-ahead as it happens. None of this runs for a read that finds its pages in the cache. */
+#include "kernel.h"
+#include "records.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+struct {
+	MAP_INT(type, BPF_MAP_TYPE_RINGBUF);
+	MAP_INT(max_entries, 4 << 20);
+} events SEC(".maps");
+
+/* Events that found the ring full. */
+struct {
+	MAP_INT(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	MAP_INT(max_entries, 1);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, u64);
+} lost SEC(".maps");
+
+/* What a thread is reading: known from its last miss or mark. */
+struct reading {
+	u64 ra;        /* the state that it reads by, until a window was submitted for it */
+	u64 file;
+	u64 inode;
+	u64 index;
+	u64 window;    /* the last window submitted for it, */
+	u64 window_end;
+	u64 since_ns;  /* since when it waits; 0 if it does not */
+	u32 device;
+	u32 pid;
+};
+
+struct {
+	MAP_INT(type, BPF_MAP_TYPE_LRU_HASH);
+	MAP_INT(max_entries, 16384);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct reading);
+} readers SEC(".maps");
+
+INLINE struct event_record *begin_event(u32 kind)
+{
+	struct event_record *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+	if (!event) {
+		u32 zero = 0;
+		u64 *count = bpf_map_lookup_elem(&lost, &zero);
+		if (count)
+			*count += 1;
+		return NULL;
+	}
+	u64 who = bpf_get_current_pid_tgid();
+	__builtin_memset(event, 0, sizeof(*event));
+	event->kind = kind;
+	event->time_ns = bpf_ktime_get_ns();
+	event->pid = who >> 32;
+	event->tid = (u32)who;
+	event->cgroup = bpf_get_current_cgroup_id();
+	bpf_get_current_comm(event->comm, sizeof(event->comm));
+	return event;
+}
+
+INLINE u32 device_of(struct inode *inode)
+{
+	return (inode->i_mode & S_IFMT) == S_IFBLK ? inode->i_rdev : inode->i_sb->s_dev;
+}
+
+/* The state lies within the open file. A few file systems have states elsewhere, too; such an
+ * address is that of no open file, and nobody finds it among them. */
+INLINE u64 file_of(struct file_ra_state *ra)
+{
+	return (u64)ra - __builtin_preserve_field_info(((struct file *)0)->f_ra, FIELD_BYTE_OFFSET);
+}
+
+/* A miss or a mark. */
+INLINE int on_reader(u32 kind, struct inode *inode, u64 index, struct file_ra_state *ra, u64 count)
+{
+	struct reading reading = {
+		.ra = (u64)ra,
+		.file = file_of(ra),
+		.inode = inode->i_ino,
+		.index = index,
+		.device = device_of(inode),
+	};
+	u64 who = bpf_get_current_pid_tgid();
+	u32 tid = (u32)who;
+	reading.pid = who >> 32;
+	bpf_map_update_elem(&readers, &tid, &reading, 0);
+	struct event_record *event = begin_event(kind);
+	if (!event)
+		return 0;
+	event->file = reading.file;
+	event->inode = reading.inode;
+	event->device = reading.device;
+	event->index = index;
+	event->count = count;
+	event->start = ra->start;
+	event->size = ra->size;
+	event->async_size = ra->async_size;
+	event->ra_pages = ra->ra_pages;
+	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+/* A window. Where no miss or mark of this thread asked for it, a fault of a mapped file did. */
+INLINE int on_window(struct inode *inode, u64 index, struct file_ra_state *ra)
+{
+	u32 tid = (u32)bpf_get_current_pid_tgid();
+	struct reading *reading = bpf_map_lookup_elem(&readers, &tid);
+	u32 asked = reading && reading->ra == (u64)ra;
+	if (asked) {
+		reading->ra = 0;
+		reading->window = ra->start;
+		reading->window_end = ra->start + ra->size;
+	} else {
+		struct reading mapped = {
+			.window = ra->start,
+			.window_end = ra->start + ra->size,
+			.file = file_of(ra),
+			.inode = inode->i_ino,
+			.index = index,
+			.device = device_of(inode),
+		};
+		mapped.pid = bpf_get_current_pid_tgid() >> 32;
+		bpf_map_update_elem(&readers, &tid, &mapped, 0);
+	}
+	struct event_record *event = begin_event(EVENT_WINDOW);
+	if (!event)
+		return 0;
+	event->file = file_of(ra);
+	event->inode = inode->i_ino;
+	event->device = device_of(inode);
+	event->index = index;
+	event->count = ra->size;
+	event->start = ra->start;
+	event->size = ra->size;
+	event->async_size = ra->async_size;
+	event->ra_pages = ra->ra_pages;
+	event->mapped = !asked;
+	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+/* Pages that are no window. After a miss they are what the reader asked for, and else somebody
+ * asked for them by readahead(2), fadvise or madvise; or they are the rest of a window that found
+ * some of its pages cached. */
+INLINE int on_plain(struct inode *inode, u64 index, u64 count)
+{
+	u32 tid = (u32)bpf_get_current_pid_tgid();
+	struct reading *reading = bpf_map_lookup_elem(&readers, &tid);
+	u64 file = 0;
+	if (reading && reading->inode == inode->i_ino) {
+		if (reading->ra)
+			file = reading->file;
+		else if (index >= reading->window && index < reading->window_end)
+			return 0;
+		reading->ra = 0;
+	}
+	struct event_record *event = begin_event(EVENT_PLAIN);
+	if (!event)
+		return 0;
+	event->file = file;
+	event->inode = inode->i_ino;
+	event->device = device_of(inode);
+	event->index = index;
+	event->count = count;
+	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+INLINE u32 waits_for_disk(struct task_struct *task)
+{
+	u64 word = 0;
+	u32 offset = __builtin_preserve_field_info(task->in_iowait, FIELD_BYTE_OFFSET);
+	u32 size = __builtin_preserve_field_info(task->in_iowait, FIELD_BYTE_SIZE);
+	if (size > sizeof(word))
+		return 0;
+	bpf_probe_read_kernel(&word, size, (void *)task + offset);
+	word <<= __builtin_preserve_field_info(task->in_iowait, FIELD_LSHIFT);
+	return word >> __builtin_preserve_field_info(task->in_iowait, FIELD_RSHIFT) != 0;
+}
+
+SEC("tp_btf/sched_switch")
+int switch_tp_btf(u64 *ctx)
+{
+	struct task_struct *from = (void *)ctx[1];
+	struct task_struct *to = (void *)ctx[2];
+	u32 tid = from->pid;
+	struct reading *reading = bpf_map_lookup_elem(&readers, &tid);
+	if (reading && waits_for_disk(from))
+		reading->since_ns = bpf_ktime_get_ns();
+	tid = to->pid;
+	reading = bpf_map_lookup_elem(&readers, &tid);
+	if (!reading || !reading->since_ns)
+		return 0;
+	u64 since = reading->since_ns;
+	reading->since_ns = 0;
+	struct event_record *event = begin_event(EVENT_STALL);
+	if (!event)
+		return 0;
+	event->count = event->time_ns - since;
+	event->file = reading->file;
+	event->inode = reading->inode;
+	event->device = reading->device;
+	event->index = reading->index;
+	event->pid = reading->pid;
+	event->tid = tid;
+	event->cgroup = to->cgroups->dfl_cgrp->kn->id;
+	bpf_probe_read_kernel_str(event->comm, sizeof(event->comm), to->comm);
+	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+/* The rungs. Tracepoints name the inode, functions the control structure of the request. */
+
+SEC("tp_btf/page_cache_sync_ra")
+int miss_tp_btf(u64 *ctx)
+{
+	return on_reader(EVENT_MISS, (void *)ctx[0], ctx[1], (void *)ctx[2], ctx[3]);
+}
+
+SEC("tp_btf/page_cache_async_ra")
+int mark_tp_btf(u64 *ctx)
+{
+	return on_reader(EVENT_MARK, (void *)ctx[0], ctx[1], (void *)ctx[2], ctx[3]);
+}
+
+SEC("tp_btf/page_cache_ra_order")
+int window_tp_btf(u64 *ctx)
+{
+	return on_window((void *)ctx[0], ctx[1], (void *)ctx[2]);
+}
+
+SEC("tp_btf/page_cache_ra_unbounded")
+int plain_tp_btf(u64 *ctx)
+{
+	return on_plain((void *)ctx[0], ctx[1], ctx[2]);
+}
+
+SEC("fentry/page_cache_sync_ra")
+int miss_fentry(u64 *ctx)
+{
+	struct readahead_control *request = (void *)ctx[0];
+	return on_reader(EVENT_MISS, request->mapping->host, request->_index, request->ra, ctx[1]);
+}
+
+SEC("fentry/page_cache_async_ra")
+int mark_fentry(u64 *ctx)
+{
+	struct readahead_control *request = (void *)ctx[0];
+	return on_reader(EVENT_MARK, request->mapping->host, request->_index, request->ra, ctx[2]);
+}
+
+SEC("fentry/page_cache_ra_order")
+int window_fentry(u64 *ctx)
+{
+	struct readahead_control *request = (void *)ctx[0];
+	return on_window(request->mapping->host, request->_index, (void *)ctx[1]);
+}
+
+SEC("fentry/page_cache_ra_unbounded")
+int plain_fentry(u64 *ctx)
+{
+	struct readahead_control *request = (void *)ctx[0];
+	return on_plain(request->mapping->host, request->_index, ctx[1]);
+}

@@ -1,0 +1,154 @@
+//! Tries the probes on a file of our own before anything that they tell is believed.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use rustix::fs::{Advice, Mode, OFlags, fadvise};
+use serde::{Deserialize, Serialize};
+use units::Bytes;
+
+use crate::{Census, Event, EventKind, ObserveError, OpenFile, Probes};
+
+/// Pages of the file, and of each read of it.
+const FILE_PAGES: u64 = 512;
+const READ_PAGES: u64 = 16;
+/// The page that is read for itself, far from any other.
+const LONE_PAGE: u64 = 301;
+
+/// What came of the trial.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SelfTest {
+    /// The probes told exactly what was done.
+    Passed,
+    /// It could not be tried here.
+    NotHere {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Reads a private file in `dir` in a known pattern, and compares what the probes tell with that.
+/// What else happened until now is forgotten by this.
+pub fn self_test(
+    probes: &mut Probes,
+    census: &mut Census,
+    dir: &Path,
+) -> Result<SelfTest, ObserveError> {
+    let fail = |source| ObserveError::Trial { dir: dir.to_owned(), source };
+    let file = match lay_out(dir) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+            let reason =
+                format!("{} is on a file system without files that have no name", dir.display());
+            return Ok(SelfTest::NotHere { reason });
+        }
+        Err(error) => return Err(fail(error)),
+    };
+    let seen = known(census, &file)?;
+    let Some(seen) = seen.filter(|seen| !seen.window.is_zero() && seen.bdi.is_some()) else {
+        return Ok(SelfTest::NotHere { reason: format!("{} has no read-ahead", dir.display()) });
+    };
+    probes.drain(drop);
+    read(&file, 0..FILE_PAGES / READ_PAGES, READ_PAGES).map_err(fail)?;
+    check_sequential(&own(probes, &seen), &seen).map_err(|problem| ObserveError::Untrue {
+        problem: format!("of a file read from its beginning to its end, {problem}"),
+    })?;
+    evict(&file).map_err(fail)?;
+    read(&file, LONE_PAGE..LONE_PAGE + 1, 1).map_err(fail)?;
+    let misses = own(probes, &seen)
+        .iter()
+        .filter(|event| {
+            matches!(event.kind, EventKind::Miss { .. })
+                && (event.index, event.request.get()) == (LONE_PAGE, 1)
+        })
+        .count();
+    if misses == 1 {
+        return Ok(SelfTest::Passed);
+    }
+    let problem = format!("of one page read for itself, {misses} misses instead of 1");
+    Err(ObserveError::Untrue { problem })
+}
+
+/// A file that nobody else can open, none of it cached.
+fn lay_out(dir: &Path) -> io::Result<File> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let mut file = match rustix::fs::open(dir, flags, Mode::RUSR | Mode::WUSR) {
+        Ok(descriptor) => File::from(descriptor),
+        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR) => {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        Err(errno) => return Err(errno.into()),
+    };
+    file.write_all(&vec![b'f'; page() * FILE_PAGES as usize])?;
+    file.sync_all()?;
+    evict(&file)?;
+    Ok(file)
+}
+
+fn page() -> usize {
+    host::page_size().bytes().get() as usize
+}
+
+fn evict(file: &File) -> io::Result<()> {
+    fadvise(file, 0, None, Advice::DontNeed).map_err(io::Error::from)
+}
+
+fn read(file: &File, reads: std::ops::Range<u64>, pages: u64) -> io::Result<()> {
+    let mut buffer = vec![0; page() * pages as usize];
+    let size = buffer.len() as u64;
+    reads.into_iter().try_for_each(|number| file.read_exact_at(&mut buffer, number * size))
+}
+
+/// What the census tells of our file.
+fn known(census: &mut Census, file: &File) -> Result<Option<OpenFile>, ObserveError> {
+    let number = u32::try_from(file.as_fd().as_raw_fd()).unwrap_or(u32::MAX);
+    let mine = census.of_process(std::process::id())?;
+    Ok(mine.into_iter().find(|one| one.holders.iter().any(|holder| holder.fd == number)))
+}
+
+/// The events of our file.
+fn own(probes: &mut Probes, seen: &OpenFile) -> Vec<Event> {
+    let mut events = Vec::new();
+    probes.drain(|event| {
+        if event.file == Some(seen.id) && event.inode == seen.inode {
+            events.push(event);
+        }
+    });
+    events
+}
+
+fn check_sequential(events: &[Event], seen: &OpenFile) -> Result<(), String> {
+    let first = events.first().ok_or("nothing was told")?;
+    if !matches!(first.kind, EventKind::Miss { .. }) || first.index != 0 {
+        return Err(format!("the first thing told was {:?} at page {}", first.kind, first.index));
+    }
+    if first.request.get() != READ_PAGES {
+        return Err(format!("a read of {READ_PAGES} pages was told as {}", first.request));
+    }
+    if first.device != seen.device {
+        return Err(format!("device {} was told as {}", seen.device, first.device));
+    }
+    let limit = Bytes::new(first.limit.get() * page() as u64);
+    if limit != seen.window {
+        return Err(format!("its window of {} was told as {limit}", seen.window));
+    }
+    // Windows follow each other without gap or overlap until all of it is read.
+    let mut end = 0;
+    for event in events {
+        let (from, size) = match event.kind {
+            EventKind::Window { window, .. } => (window.start, window.size.get()),
+            EventKind::Plain => (event.index, event.request.get()),
+            _ => continue,
+        };
+        if from != end {
+            return Err(format!("a window from page {from} followed one up to page {end}"));
+        }
+        end = from.saturating_add(size);
+    }
+    let whole = end >= FILE_PAGES;
+    whole.then_some(()).ok_or_else(|| format!("only {end} of {FILE_PAGES} pages were told"))
+}
