@@ -1,6 +1,7 @@
 //! What watching costs a program that reads from the cache: a `pread(2)` loop with and without
-//! probes, in turns, and the ratio of the two. It counts processor time, which other programs on the
-//! machine disturb less than time on the wall.
+//! probes, in turns, and the ratio of the two.
+//!
+//! It counts processor time, which other programs on the machine disturb less than the clock.
 
 // Results are for whoever runs the benchmark.
 #![allow(clippy::print_stdout)]
