@@ -1,7 +1,7 @@
 //! Patterns as udev, tmpfiles and shells have them: `*`, `?`, `[a-z]`, `[!0-9]`.
 
 /// Whether `text` fits `pattern`. `*` matches slashes too; see [`path_matches`].
-pub(crate) fn matches(pattern: &str, text: &str) -> bool {
+pub fn matches(pattern: &str, text: &str) -> bool {
     let pattern: Vec<char> = pattern.chars().collect();
     let text: Vec<char> = text.chars().collect();
     fits(&pattern, &text)

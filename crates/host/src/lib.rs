@@ -16,6 +16,7 @@ mod memory;
 mod mount;
 pub mod owners;
 mod probe;
+mod processes;
 mod resolve;
 mod root;
 mod storage;
@@ -25,13 +26,18 @@ pub use block::{DevNo, DeviceFacts, ParseDevNoError, device_facts, device_gone};
 pub use counters::{BlockStat, ParseStatError, block_stat};
 pub use dirs::Dirs;
 pub use error::HostError;
+pub use glob::matches as glob_matches;
 pub use kernel_default::{
     KernelDefault, KernelRule, is_fuse, kernel_default, option_number, other_defaults,
 };
-pub use machine::{KernelRelease, Machine, page_size};
+pub use machine::{KernelRelease, Machine, page_size, page_size_of};
 pub use memory::{Pressure, PressureLine, VmStat, parse_meminfo};
 pub use mount::{Mount, MountInfo, mount_source, parse_mountinfo};
 pub use probe::{Probe, ProbeKind};
+pub use processes::{
+    MappedFile, Mapping, Process, dpkg_packages, installed_packages, large_mappings, parse_maps,
+    processes,
+};
 pub use resolve::{resolve, resolve_probe};
 pub use root::Root;
 pub use storage::{BdiId, LargeFolios, Space, Storage, StorageKind};

@@ -67,6 +67,18 @@ pub fn page_size() -> PageSize {
     PageSize::new(rustix::param::page_size() as u64).unwrap_or(PageSize::FOUR_KIB)
 }
 
+/// The size of a page on the machine of a tree: a captured one tells it in the maps of a process.
+pub fn page_size_of(root: &Root) -> PageSize {
+    if root.is_system() {
+        return page_size();
+    }
+    let kib = root.read("/proc/self/smaps").ok().and_then(|text| {
+        let line = text.lines().find_map(|line| line.strip_prefix("KernelPageSize:"))?;
+        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
+    });
+    kib.and_then(|kib| PageSize::new(kib.checked_mul(1024)?)).unwrap_or(PageSize::FOUR_KIB)
+}
+
 /// Processors that this process may use, or of a captured tree all it had.
 fn cpus(root: &Root, cpuinfo: &str) -> u32 {
     if root.is_system()

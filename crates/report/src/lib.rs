@@ -8,6 +8,7 @@
 pub mod clean;
 mod closeup;
 mod csv;
+mod doctor;
 mod findings;
 mod html;
 mod json;
@@ -21,6 +22,7 @@ mod verdict;
 
 pub use crate::csv::write_csv;
 pub use closeup::Closeup;
+pub use doctor::{Doctor, DoctorDocument, doctor, doctor_json};
 pub use findings::Findings;
 pub use html::{Exhibit, html};
 pub use json::{Document, SCHEMA_VERSION, json};

@@ -14,7 +14,7 @@ const FLOORS: &[&[&str]] = &[
     &["tunables"],
     &["observe"],
     &["actuate"],
-    &["sim", "bench", "vdisk"],
+    &["sim", "bench", "vdisk", "diagnose"],
     &["study"],
     &["report"],
     &["foreread"],

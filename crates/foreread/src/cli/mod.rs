@@ -1,6 +1,7 @@
 //! The command line: one file for each verb, and what they share.
 
 mod completions;
+mod doctor;
 mod dry_run;
 mod guard;
 mod models;
@@ -26,6 +27,7 @@ use crate::exit::Exit;
 
 const AFTER_HELP: &str = "\
 Examples:
+  foreread doctor                              what is my read-ahead, and where did it come from?
   foreread tune /srv/data                      which read-ahead does this directory need?
   foreread tune virtual:raid10-2008,fs=xfs     the same for a disk array that need not exist
   foreread tune sim:raid10-2008,cache=8G       and in simulation, which needs no rights at all
@@ -67,6 +69,7 @@ pub struct Global {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    Doctor(doctor::Doctor),
     Sweep(sweep::Sweep),
     Tune(tune::Tune),
     Runs(runs::Runs),
@@ -108,6 +111,7 @@ impl Cli {
         start_log(self.global.verbose);
         let context = Context { global: self.global, dirs: Dirs::of_user(), root: Root::system() };
         match self.verb {
+            Verb::Doctor(verb) => verb.run(&context),
             Verb::Sweep(verb) => verb.run(&context),
             Verb::Tune(verb) => verb.run(&context),
             Verb::Runs(verb) => verb.run(&context),

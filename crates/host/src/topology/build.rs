@@ -104,7 +104,7 @@ impl Builder<'_> {
                 options: mount.options.clone(),
             },
             name: mount.source.clone(),
-            device: None,
+            device: Some(info.device),
             bdi: None,
             read_ahead: None,
             queue: None,

@@ -24,7 +24,7 @@ pub struct Layer {
     pub kind: LayerKind,
     /// The kernel's name of a device (`sda1`), the source of a file system.
     pub name: String,
-    /// Its number, of block devices.
+    /// Its number: of a block device its own, of a file system what its files have.
     pub device: Option<DevNo>,
     /// Its own bdi; a partition has none, nor a file system that uses its device's.
     pub bdi: Option<BdiId>,

@@ -1,0 +1,47 @@
+//! A setting that the kernel rounds down to nothing.
+
+use host::owners::Wanted;
+
+use super::{Finding, Found, Mend, Severity, set_now};
+use crate::{Diagnosis, Evidence, Scene};
+
+pub(super) struct BelowPage;
+
+impl Finding for BelowPage {
+    fn id(&self) -> &'static str {
+        "below-page"
+    }
+
+    fn summary(&self) -> &'static str {
+        "A file asks for less than a page, which the kernel rounds down to 0."
+    }
+
+    fn look(&self, scene: &Scene, diagnosis: &Diagnosis) -> Option<Found> {
+        let claim = diagnosis.claims.iter().find(|claim| {
+            let Wanted::Exactly(kib) = claim.wanted else { return false };
+            kib.get() > 0 && scene.floored(kib).get() == 0
+        })?;
+        let page = scene.page.bytes();
+        let smallest = page.to_kib_floor();
+        Some(Found {
+            id: self.id(),
+            severity: Severity::Warning,
+            title: format!(
+                "{} asks for {}, less than a page of {page}: that becomes 0",
+                claim.owner.name(),
+                claim.wanted
+            ),
+            why: "the kernel keeps read-ahead in whole pages and rounds down; without read-ahead \
+                  large reads are cut into single pages"
+                .to_owned(),
+            evidence: vec![Evidence::at(claim.text.clone(), claim.place.clone())],
+            mend: vec![Mend {
+                what: format!("write {} or more there, and set it now", smallest.get()),
+                commands: vec![
+                    format!("editor {}", claim.place.file.display()),
+                    set_now(&diagnosis.subject.bdi, smallest),
+                ],
+            }],
+        })
+    }
+}

@@ -1,0 +1,81 @@
+//! Large mapped files under a large window.
+
+use units::{Bytes, Kib};
+
+use super::{Finding, Found, Mend, Severity, set_now};
+use crate::{Diagnosis, Evidence, Scene};
+
+pub(super) struct MappedFiles;
+
+/// Below this a fault at random reads little more than it needs.
+const LARGE_WINDOW: Kib = Kib::new(512);
+/// Mapped by one process, on this bdi.
+const MUCH: Bytes = Bytes::from_mib(64);
+/// Processes that are named.
+const MOST_NAMED: usize = 4;
+
+impl Finding for MappedFiles {
+    fn id(&self) -> &'static str {
+        "mapped-files"
+    }
+
+    fn summary(&self) -> &'static str {
+        "Processes map large files under a large window, which random faults read in full."
+    }
+
+    fn look(&self, scene: &Scene, diagnosis: &Diagnosis) -> Option<Found> {
+        let value = diagnosis.read_ahead();
+        if value < LARGE_WINDOW {
+            return None;
+        }
+        let devices: Vec<_> =
+            diagnosis.subject.filesystems().filter_map(|layer| layer.device).collect();
+        let mut heavy: Vec<(u32, String, Bytes)> = Vec::new();
+        for mapping in scene.mappings.iter().filter(|mapping| devices.contains(&mapping.device)) {
+            match heavy.iter_mut().find(|(pid, ..)| *pid == mapping.pid) {
+                Some((_, _, size)) => *size += mapping.size,
+                None => heavy.push((mapping.pid, mapping.name.clone(), mapping.size)),
+            }
+        }
+        heavy.retain(|(.., size)| *size >= MUCH);
+        heavy.sort_by_key(|(.., size)| std::cmp::Reverse(size.get()));
+        let (pid, name, _) = heavy.first()?;
+        let others = match heavy.len() - 1 {
+            0 => String::new(),
+            1 => " and another process".to_owned(),
+            others => format!(" and {others} other processes"),
+        };
+        let evidence = heavy.iter().take(MOST_NAMED).map(|(pid, name, size)| {
+            let fact = format!("{name} ({pid}) maps {:.0} MiB of files here", size.as_mib());
+            Evidence::in_file(fact, format!("/proc/{pid}/maps"))
+        });
+        let small = Kib::new(64);
+        Some(Found {
+            id: self.id(),
+            severity: Severity::Warning,
+            title: format!(
+                "large files are mapped under a window of {value}, by {name} ({pid}){others}"
+            ),
+            why: format!(
+                "a fault in a mapped file reads up to {value} around it, sequential or not \
+                 (measured for random 4 KiB: 29 times too much at 128 KiB, 242 times at 8 MiB). \
+                 Only MADV_RANDOM in the program, or a smaller window, helps; FADV_RANDOM does not"
+            ),
+            evidence: evidence.collect(),
+            mend: vec![
+                Mend::new(
+                    "if it reads at random: a smaller window, then restart it, as open files keep \
+                     theirs",
+                    set_now(&diagnosis.subject.bdi, small),
+                ),
+                Mend::new(
+                    "measure both kinds of reading first",
+                    format!(
+                        "foreread sweep {} --workload rand-mmap --workload seq-8",
+                        super::target(diagnosis)
+                    ),
+                ),
+            ],
+        })
+    }
+}

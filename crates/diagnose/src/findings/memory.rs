@@ -1,0 +1,79 @@
+//! More read-ahead at once than there is memory.
+
+use units::{Bytes, Kib};
+
+use super::{Finding, Found, Mend, Severity, set_now, tune};
+use crate::{Diagnosis, Evidence, Scene};
+
+pub(super) struct Memory;
+
+/// What a server may well read at once where nobody can count: clients, a backup, a scan.
+const LIKELY_STREAMS: u64 = 32;
+
+impl Finding for Memory {
+    fn id(&self) -> &'static str {
+        "memory"
+    }
+
+    fn summary(&self) -> &'static str {
+        "The window times the likely streams is more than the memory that is free."
+    }
+
+    fn look(&self, scene: &Scene, diagnosis: &Diagnosis) -> Option<Found> {
+        let available = scene.memory_available.filter(|bytes| bytes.get() > 0)?;
+        let value = diagnosis.read_ahead();
+        let window = value.to_bytes();
+        // Small files end before their window does.
+        let streams = scene
+            .windows
+            .on(&diagnosis.subject.bdi)
+            .filter(|file| file.cached && !file.random && file.size >= window)
+            .count() as u64;
+        let counted = streams > LIKELY_STREAMS;
+        let streams = streams.max(LIKELY_STREAMS);
+        let need = Bytes::new(window.get().checked_mul(2)?.checked_mul(streams)?);
+        if need <= available {
+            return None;
+        }
+        let fitting = fitting(scene, available, streams);
+        let mib = |bytes: Bytes| format!("{:.0} MiB", bytes.as_mib());
+        let from = if counted {
+            "larger files are open for reading now"
+        } else {
+            "streams are what a busy server may well have; fewer are open now, or they could not \
+             be counted"
+        };
+        Some(Found {
+            id: self.id(),
+            severity: if counted { Severity::Warning } else { Severity::Notice },
+            title: format!(
+                "{streams} streams at {value} would hold {}, and {} are free",
+                mib(need),
+                mib(available)
+            ),
+            why: "each stream keeps up to two windows in the page cache; when they do not fit, \
+                  what was read ahead is evicted before it is used and read again (measured: 64 \
+                  streams in 24 MiB read 4 to 6 times as much as they used)"
+                .to_owned(),
+            evidence: vec![
+                Evidence::of(format!("{streams} {from}")),
+                Evidence::in_file(format!("MemAvailable is {}", mib(available)), "/proc/meminfo"),
+            ],
+            mend: vec![
+                Mend::new(
+                    format!("set the largest value of which {streams} streams fit"),
+                    set_now(&diagnosis.subject.bdi, fitting),
+                ),
+                tune(diagnosis),
+            ],
+        })
+    }
+}
+
+/// The largest power of two of which twice so many fit.
+fn fitting(scene: &Scene, available: Bytes, streams: u64) -> Kib {
+    let most = available.get() / 2 / streams.max(1) / 1024;
+    let smallest = scene.page.bytes().to_kib_floor().get();
+    let kib = if most.is_power_of_two() { most } else { most.next_power_of_two() / 2 };
+    Kib::new(kib.max(smallest))
+}

@@ -1,0 +1,177 @@
+//! What is wrong with a read-ahead: one file and one line of [`REGISTRY`] for each finding.
+//!
+//! A finding says what is the matter, why that matters, what it rests on, and exactly what to
+//! type to mend it. What is only a matter of taste is none.
+
+mod below_page;
+mod jumped;
+mod mapped_files;
+mod memory;
+mod not_persistent;
+mod old_windows;
+mod overwritten;
+mod power_of_two;
+mod sectors_for_kib;
+mod wrong_layer;
+mod zero;
+
+use host::BdiId;
+use serde::Serialize;
+use units::Kib;
+
+use crate::{Diagnosis, Evidence, Scene};
+
+/// Every finding, gravest first.
+pub static REGISTRY: &[&dyn Finding] = &[
+    &zero::Zero,
+    &below_page::BelowPage,
+    &overwritten::Overwritten,
+    &wrong_layer::WrongLayer,
+    &sectors_for_kib::SectorsForKib,
+    &memory::Memory,
+    &mapped_files::MappedFiles,
+    &jumped::Jumped,
+    &old_windows::OldWindows,
+    &power_of_two::PowerOfTwo,
+    &not_persistent::NotPersistent,
+];
+
+/// Something that may be wrong.
+pub trait Finding: Sync {
+    /// Its name in JSON and docs.
+    fn id(&self) -> &'static str;
+
+    /// One line for docs.
+    fn summary(&self) -> &'static str;
+
+    /// Looks whether it is so.
+    fn look(&self, scene: &Scene, diagnosis: &Diagnosis) -> Option<Found>;
+}
+
+/// How grave a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// Good to know.
+    Notice,
+    /// Costs time or memory, or is not what somebody asked for.
+    Warning,
+}
+
+/// Something that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Found {
+    /// The finding's name.
+    pub id: &'static str,
+    /// How grave.
+    pub severity: Severity,
+    /// What is the matter, in one line.
+    pub title: String,
+    /// Why it matters.
+    pub why: String,
+    /// What it rests on.
+    pub evidence: Vec<Evidence>,
+    /// What to type; each alone is a way.
+    pub mend: Vec<Mend>,
+}
+
+/// A way to mend something.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Mend {
+    /// What it does.
+    pub what: String,
+    /// What to type, as root unless it begins with `foreread`.
+    pub commands: Vec<String>,
+}
+
+impl Mend {
+    fn new(what: impl Into<String>, command: impl Into<String>) -> Self {
+        Self { what: what.into(), commands: vec![command.into()] }
+    }
+}
+
+/// Everything that is wrong, gravest first.
+pub(crate) fn look(scene: &Scene, diagnosis: &Diagnosis) -> Vec<Found> {
+    // What nobody reads through needs no mending.
+    if diagnosis.subject.vacant() || diagnosis.subject.stacks.is_empty() {
+        return Vec::new();
+    }
+    let mut found: Vec<Found> =
+        REGISTRY.iter().filter_map(|finding| finding.look(scene, diagnosis)).collect();
+    found.sort_by_key(|found| std::cmp::Reverse(found.severity));
+    found
+}
+
+/// The command that sets read-ahead now.
+fn set_now(bdi: &BdiId, kib: Kib) -> String {
+    format!("echo {} > {}/read_ahead_kb", kib.get(), bdi.dir().display())
+}
+
+/// `foreread tune` of what the subject is.
+fn tune(diagnosis: &Diagnosis) -> Mend {
+    let target = target(diagnosis);
+    Mend::new("measure which value is right for it", format!("foreread tune {target}"))
+}
+
+/// What to call the subject on a command line, in quotes if a shell would split it.
+fn target(diagnosis: &Diagnosis) -> String {
+    let subject = &diagnosis.subject;
+    let point = subject.filesystems().find_map(|layer| match &layer.kind {
+        host::LayerKind::Filesystem { points, .. } => points.first(),
+        _ => None,
+    });
+    let device = subject.stacks.first().filter(|layer| layer.device.is_some());
+    let text = match (point, device) {
+        (Some(point), _) => point.display().to_string(),
+        (None, Some(device)) => format!("/dev/{}", device.name),
+        (None, None) => subject.bdi.to_string(),
+    };
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:".contains(c);
+    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
+/// A udev rule that keeps a value, where udev knows the device by something better than its name.
+fn keep(scene: &Scene, diagnosis: &Diagnosis, kib: Kib) -> Option<Mend> {
+    let owner = diagnosis.subject.owner()?;
+    let name = owner.device.map(|_| owner.name.as_str())?;
+    let identity = identity(scene, owner)?;
+    let rule = format!(
+        "ACTION==\"add|change\", SUBSYSTEM==\"block\", {identity}, \
+         ATTR{{bdi/read_ahead_kb}}=\"{}\"",
+        kib.get()
+    );
+    let file = format!("/etc/udev/rules.d/99-read-ahead-{name}.rules");
+    Some(Mend::new("keep it after a reboot", format!("echo '{rule}' > {file}")))
+}
+
+/// A condition of udev that only this device fulfils.
+fn identity(scene: &Scene, owner: &host::Layer) -> Option<String> {
+    let device = owner.device?;
+    if let host::LayerKind::Dm { uuid: Some(uuid), .. } = &owner.kind {
+        return Some(format!("ENV{{DM_UUID}}==\"{uuid}\""));
+    }
+    let data = scene.root.read(format!("/run/udev/data/b{device}")).ok()?;
+    ["ID_WWN_WITH_EXTENSION", "ID_SERIAL", "MD_UUID", "ID_FS_UUID"].iter().find_map(|key| {
+        let value = data.lines().find_map(|line| line.strip_prefix(&format!("E:{key}=")))?;
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_-.:".contains(c);
+        (!value.is_empty() && value.chars().all(plain))
+            .then(|| format!("ENV{{{key}}}==\"{value}\""))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_kebab_case_and_unlike_each_other() {
+        let mut ids: Vec<&str> = REGISTRY.iter().map(|finding| finding.id()).collect();
+        for id in &ids {
+            assert!(id.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'), "{id}");
+        }
+        assert!(REGISTRY.iter().all(|finding| finding.summary().ends_with('.')));
+        ids.sort();
+        ids.dedup();
+        assert_eq!(ids.len(), REGISTRY.len());
+    }
+}

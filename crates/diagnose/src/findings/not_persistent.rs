@@ -1,0 +1,41 @@
+//! A value that will be gone after a reboot.
+
+use super::{Finding, Found, Mend, Severity, keep};
+use crate::{Diagnosis, OriginKind, Scene};
+
+pub(super) struct NotPersistent;
+
+impl Finding for NotPersistent {
+    fn id(&self) -> &'static str {
+        "not-persistent"
+    }
+
+    fn summary(&self) -> &'static str {
+        "No file asks for the value that is there, so a reboot will take it away."
+    }
+
+    fn look(&self, scene: &Scene, diagnosis: &Diagnosis) -> Option<Found> {
+        if diagnosis.origin.kind != OriginKind::Unknown || diagnosis.subject.member {
+            return None;
+        }
+        let owner = diagnosis.subject.owner()?;
+        let default = host::kernel_default(scene.kernel, scene.page, owner)?;
+        let value = diagnosis.read_ahead();
+        let mend = keep(scene, diagnosis, value).unwrap_or_else(|| {
+            Mend::new("see what its owners ask for", "foreread doctor --json".to_owned())
+        });
+        Some(Found {
+            id: self.id(),
+            severity: Severity::Notice,
+            title: format!(
+                "nothing here asks for {value}: a reboot will make it {}",
+                default.read_ahead
+            ),
+            why: "somebody wrote it by hand, or a program did that leaves no trace; no udev rule, \
+                  profile or unit that foreread can see will do so again"
+                .to_owned(),
+            evidence: diagnosis.origin.evidence.clone(),
+            mend: vec![mend],
+        })
+    }
+}

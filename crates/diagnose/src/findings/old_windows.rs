@@ -1,0 +1,74 @@
+//! Files that were opened before read-ahead was changed.
+
+use std::collections::BTreeMap;
+
+use units::Kib;
+
+use super::{Finding, Found, Mend, Severity};
+use crate::{Diagnosis, Evidence, OpenWindow, Scene};
+
+pub(super) struct OldWindows;
+
+/// Processes that are named.
+const MOST_NAMED: usize = 5;
+
+impl Finding for OldWindows {
+    fn id(&self) -> &'static str {
+        "old-windows"
+    }
+
+    fn summary(&self) -> &'static str {
+        "Open files still have the window of when they were opened."
+    }
+
+    fn look(&self, _scene: &Scene, diagnosis: &Diagnosis) -> Option<Found> {
+        let outdated = &diagnosis.open.as_ref()?.outdated;
+        let holders = by_process(outdated);
+        let ((pid, name), _) = holders.first()?;
+        let files = outdated.len();
+        let others = match holders.len() - 1 {
+            0 => String::new(),
+            1 => " and another process".to_owned(),
+            others => format!(" and {others} other processes"),
+        };
+        let plural =
+            if files == 1 { "1 open file has" } else { &format!("{files} open files have") };
+        let evidence = holders.iter().take(MOST_NAMED).map(|((pid, name), windows)| {
+            let counts: Vec<String> =
+                windows.iter().map(|(kib, count)| format!("{count} × {kib}")).collect();
+            Evidence::of(format!("{name} ({pid}): {}", counts.join(", ")))
+        });
+        Some(Found {
+            id: OldWindows.id(),
+            severity: Severity::Notice,
+            title: format!(
+                "{plural} another window than {}: {name} ({pid}){others}",
+                diagnosis.read_ahead()
+            ),
+            why:
+                "the kernel copies read-ahead into a file when that is opened, and a later change \
+                  does not reach it; so these go on as before"
+                    .to_owned(),
+            evidence: evidence.collect(),
+            mend: vec![Mend::new(
+                "restart what holds them, or see who does",
+                format!("foreread doctor {}", super::target(diagnosis)),
+            )],
+        })
+    }
+}
+
+type ByProcess<'a> = Vec<((u32, &'a str), BTreeMap<Kib, usize>)>;
+
+/// How many open files of which window each process has; who has most comes first.
+fn by_process(files: &[OpenWindow]) -> ByProcess<'_> {
+    let mut found: BTreeMap<(u32, &str), BTreeMap<Kib, usize>> = BTreeMap::new();
+    for file in files {
+        if let Some((pid, name)) = file.holders.first() {
+            *found.entry((*pid, name)).or_default().entry(file.window).or_default() += 1;
+        }
+    }
+    let mut found: ByProcess<'_> = found.into_iter().collect();
+    found.sort_by_key(|(_, windows)| std::cmp::Reverse(windows.values().sum::<usize>()));
+    found
+}

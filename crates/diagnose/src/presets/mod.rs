@@ -1,0 +1,12 @@
+//! What vendors have published about read-ahead, which of it is about what runs here, and where it
+//! contradicts itself or the present value. Advice, never applied by itself.
+
+mod advice;
+mod data;
+mod here;
+mod survey;
+
+pub use advice::Advice;
+pub use data::{COLLECTED, Group, Preset, Sectors, all, groups, named};
+pub use here::{Applies, Where, running};
+pub use survey::{Comparison, Contradiction, Standing, compare, contradictions};

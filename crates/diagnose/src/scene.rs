@@ -1,0 +1,187 @@
+//! All that a diagnosis needs to know of a machine, read once.
+
+use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
+
+use host::owners::Owners;
+use host::{
+    BdiId, Dirs, HostError, KernelRelease, Mapping, Root, Storage, Subject, Survey, large_mappings,
+    parse_meminfo,
+};
+use serde::Serialize;
+use tunables::Replay;
+use units::{Bytes, Kib, PageSize};
+
+use crate::Windows;
+use crate::presets::Applies;
+
+/// A machine, looked at.
+#[derive(Debug)]
+pub struct Scene {
+    /// The tree that it was read from.
+    pub root: Root,
+    /// The kernel's release; the newest known rules hold where it cannot be told.
+    pub kernel: KernelRelease,
+    /// The size of a page.
+    pub page: PageSize,
+    /// Memory that could be had without swapping.
+    pub memory_available: Option<Bytes>,
+    /// The bdis, and what stands on them.
+    pub survey: Survey,
+    /// Who else sets read-ahead.
+    pub owners: Owners,
+    /// What foreread itself has changed and not put back.
+    pub own_changes: Vec<OwnChange>,
+    /// Open files with their windows.
+    pub windows: Windows,
+    /// Large files that processes have mapped, of the processes that may be looked at.
+    pub mappings: Vec<Mapping>,
+    /// Whether any process could not be looked at.
+    pub some_processes_hidden: bool,
+    /// What could not be looked at.
+    pub missing: Vec<Missing>,
+    /// Advice that is about something here, once it was asked for.
+    pub(crate) applying: OnceCell<Vec<Applies>>,
+}
+
+/// Something that could not be looked at, and what it would add.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Missing {
+    /// What it would have told.
+    pub what: &'static str,
+    /// Why it could not be looked at.
+    pub reason: String,
+    /// Whether root could.
+    pub root_would: bool,
+}
+
+/// A change of read-ahead that foreread's journal knows of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnChange {
+    /// The bdi.
+    pub bdi: BdiId,
+    /// The values that foreread gave it.
+    pub values: Vec<Kib>,
+    /// What it had before.
+    pub original: Option<Kib>,
+    /// The journal.
+    pub journal: PathBuf,
+}
+
+/// Windows below this amplify too little for anybody to look at who maps files under them.
+const LARGE_WINDOW: Kib = Kib::new(512);
+
+impl Scene {
+    /// Looks at the whole machine, or at one storage of it.
+    pub fn look(
+        root: &Root,
+        dirs: &Dirs,
+        storage: Option<&Storage>,
+        windows: Windows,
+    ) -> Result<Self, HostError> {
+        let survey = match storage {
+            Some(storage) => Survey::of_storage(root, storage)?,
+            None => Survey::of_machine(root)?,
+        };
+        let release = root.read_if_present("/proc/sys/kernel/osrelease")?;
+        let kernel = release.and_then(|text| text.parse().ok()).unwrap_or(NEWEST);
+        let memory = root.read_if_present("/proc/meminfo")?.unwrap_or_default();
+        let owners = Owners::read(root);
+        let mut scene = Self {
+            root: root.clone(),
+            kernel,
+            page: host::page_size_of(root),
+            memory_available: parse_meminfo(&memory).get("MemAvailable").copied(),
+            survey,
+            owners,
+            own_changes: own_changes(dirs),
+            windows,
+            mappings: Vec::new(),
+            some_processes_hidden: false,
+            missing: Vec::new(),
+            applying: OnceCell::new(),
+        };
+        scene.look_at_mappings();
+        scene.note_missing();
+        Ok(scene)
+    }
+
+    /// Only where a window is large, as this reads a file of every process.
+    fn look_at_mappings(&mut self) {
+        if self.survey.subjects.iter().any(|subject| subject.read_ahead >= LARGE_WINDOW) {
+            let (mappings, hidden) = large_mappings(&self.root);
+            self.mappings = mappings;
+            self.some_processes_hidden = hidden;
+        }
+    }
+
+    fn note_missing(&mut self) {
+        for (path, error) in &self.owners.unreadable {
+            self.missing.push(Missing {
+                what: "read-ahead in LVM's metadata",
+                reason: format!("{}: {error}", path.display()),
+                root_would: true,
+            });
+        }
+        if let Some(why) = &self.windows.unseen {
+            self.missing.push(Missing {
+                what: "which open files still have an older window",
+                reason: why.clone(),
+                root_would: why.contains("not permitted"),
+            });
+        }
+        if self.some_processes_hidden {
+            self.missing.push(Missing {
+                what: "which processes of other users map large files",
+                reason: "their maps may not be read".to_owned(),
+                root_would: true,
+            });
+        }
+    }
+
+    /// What foreread has changed of a bdi.
+    pub fn own_change(&self, bdi: &BdiId) -> Option<&OwnChange> {
+        self.own_changes.iter().find(|change| change.bdi == *bdi)
+    }
+
+    /// The subject of a bdi.
+    pub fn subject(&self, bdi: &BdiId) -> Option<&Subject> {
+        self.survey.subjects.iter().find(|subject| subject.bdi == *bdi)
+    }
+
+    /// A read-ahead as the kernel keeps it: whole pages.
+    pub fn floored(&self, kib: Kib) -> Kib {
+        let bytes = kib.get().checked_mul(1024).map_or(Bytes::new(0), Bytes::new);
+        bytes.to_pages_floor(self.page).to_bytes(self.page).to_kib_floor()
+    }
+}
+
+/// Rules of the newest kernel that foreread knows.
+const NEWEST: KernelRelease = KernelRelease { major: 6, minor: 18 };
+
+/// Journals that are open; what cannot be read or believed tells nothing.
+fn own_changes(dirs: &Dirs) -> Vec<OwnChange> {
+    let folder = dirs.state.join("journal");
+    let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|ending| ending == "jsonl"));
+    paths.sort();
+    paths.iter().flat_map(|path| changes_of(path)).collect()
+}
+
+fn changes_of(path: &Path) -> Vec<OwnChange> {
+    let Ok(replay) = Replay::load(path) else { return Vec::new() };
+    let Some(header) = &replay.header else { return Vec::new() };
+    let ours = replay.open.iter().filter(|open| open.tunable.name() == "read_ahead");
+    ours.map(|open| OwnChange {
+        bdi: header.site.bdi.clone(),
+        values: open.ours.iter().filter_map(kib).collect(),
+        original: kib(&open.original),
+        journal: path.to_owned(),
+    })
+    .collect()
+}
+
+fn kib(value: &tunables::Value) -> Option<Kib> {
+    value.bytes().map(units::Bytes::to_kib_floor)
+}

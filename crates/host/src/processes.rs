@@ -1,0 +1,212 @@
+//! Processes: what runs, and which large files are mapped.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use units::Bytes;
+
+use crate::{DevNo, HostError, Root};
+
+/// A process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// Its name, as the kernel keeps it: fifteen bytes of it.
+    pub name: String,
+    /// The file name of its program, as its first argument has it.
+    pub program: Option<String>,
+    /// The other arguments.
+    pub arguments: Vec<String>,
+}
+
+/// A large mapping of a file that is not code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// The process.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+    /// The device of the file's file system.
+    pub device: DevNo,
+    /// How much is mapped.
+    pub size: Bytes,
+    /// The file.
+    pub path: PathBuf,
+}
+
+/// A mapping, without its process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MappedFile {
+    /// The device of the file's file system.
+    pub device: DevNo,
+    /// How much is mapped.
+    pub size: Bytes,
+    /// Whether it may be run.
+    pub executable: bool,
+    /// The file.
+    pub path: PathBuf,
+}
+
+/// Mappings smaller than this do not matter.
+const LARGE: Bytes = Bytes::from_mib(16);
+/// A machine with more processes than this is looked at in part.
+const MOST: usize = 8192;
+
+/// All processes that can be seen. Kernel threads have no arguments and are left out.
+pub fn processes(root: &Root) -> Vec<Process> {
+    numbers(root).filter_map(|pid| process(root, pid)).collect()
+}
+
+fn numbers(root: &Root) -> impl Iterator<Item = u32> {
+    let names = root.names("/proc").into_iter();
+    names.filter_map(|name| name.parse().ok()).take(MOST)
+}
+
+fn process(root: &Root, pid: u32) -> Option<Process> {
+    let line = root.read(format!("/proc/{pid}/cmdline")).ok().filter(|line| !line.is_empty())?;
+    let mut words = line.split('\0').map(str::to_owned);
+    let first = words.next()?;
+    // Programs that write their state there leave blanks: `postgres: writer`.
+    let program = first.split([' ', ':']).next().unwrap_or("");
+    let program = program.rsplit('/').next().filter(|name| !name.is_empty()).map(str::to_owned);
+    let name = root.read(format!("/proc/{pid}/comm")).ok()?;
+    Some(Process { pid, name, program, arguments: words.collect() })
+}
+
+/// The large files that processes have mapped as data, and whether there were processes that may
+/// not be looked at. Programs and their libraries are code, though parts of them are not run.
+pub fn large_mappings(root: &Root) -> (Vec<Mapping>, bool) {
+    let mut found = Vec::new();
+    let mut hidden = false;
+    for pid in numbers(root) {
+        let maps = match root.read(format!("/proc/{pid}/maps")) {
+            Ok(maps) => parse_maps(&maps),
+            Err(HostError::Read { source, .. }) => {
+                hidden |= source.kind() == std::io::ErrorKind::PermissionDenied;
+                continue;
+            }
+            Err(_) => continue,
+        };
+        let code: BTreeSet<&Path> =
+            maps.iter().filter(|mapped| mapped.executable).map(|m| m.path.as_path()).collect();
+        let large =
+            |mapped: &&MappedFile| mapped.size >= LARGE && !code.contains(mapped.path.as_path());
+        let mut large = maps.iter().filter(large).peekable();
+        if large.peek().is_some() {
+            let name = root.read(format!("/proc/{pid}/comm")).unwrap_or_default();
+            found.extend(large.map(|mapped| Mapping {
+                pid,
+                name: name.clone(),
+                device: mapped.device,
+                size: mapped.size,
+                path: mapped.path.clone(),
+            }));
+        }
+    }
+    (found, hidden)
+}
+
+/// Reads the text of `/proc/PID/maps` (proc_pid_maps(5)): mappings of files alone.
+pub fn parse_maps(text: &str) -> Vec<MappedFile> {
+    text.lines().filter_map(parse_mapping).collect()
+}
+
+fn parse_mapping(line: &str) -> Option<MappedFile> {
+    let mut fields = line.splitn(6, ' ');
+    let (from, to) = fields.next()?.split_once('-')?;
+    let address = |text: &str| u64::from_str_radix(text, 16).ok();
+    let size = address(to)?.checked_sub(address(from)?)?;
+    let rights = fields.next()?;
+    let _offset = fields.next()?;
+    let (major, minor) = fields.next()?.split_once(':')?;
+    let number = |text: &str| u32::from_str_radix(text, 16).ok();
+    let device = DevNo { major: number(major)?, minor: number(minor)? };
+    let inode: u64 = fields.next()?.parse().ok()?;
+    let path = fields.next()?.trim();
+    let executable = rights.contains('x');
+    (inode != 0 && path.starts_with('/')).then(|| MappedFile {
+        device,
+        size: Bytes::new(size),
+        executable,
+        path: PathBuf::from(path),
+    })
+}
+
+/// The packages that are installed, by name: those of dpkg, apk and pacman. RPM's are in a database
+/// that only its library reads.
+pub fn installed_packages(root: &Root) -> Vec<String> {
+    let mut found = Vec::new();
+    if let Some(text) = root.lines_of("/var/lib/dpkg/status") {
+        found.extend(dpkg_packages(&text));
+    }
+    if let Some(text) = root.lines_of("/lib/apk/db/installed") {
+        let names = text.lines().filter_map(|line| line.strip_prefix("P:"));
+        found.extend(names.map(str::to_owned));
+    }
+    for entry in root.names("/var/lib/pacman/local") {
+        // NAME-VERSION-RELEASE
+        let name = entry.rsplitn(3, '-').nth(2);
+        found.extend(name.map(str::to_owned));
+    }
+    found
+}
+
+/// The packages that the text of dpkg's status calls installed.
+pub fn dpkg_packages(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut name = None;
+    for line in text.lines() {
+        if let Some(package) = line.strip_prefix("Package: ") {
+            name = Some(package.trim());
+        } else if line.starts_with("Status: ") && line.ends_with(" installed") {
+            found.extend(name.take().map(str::to_owned));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn mappings_of_files_are_told_from_others() {
+        let text = "\
+7f0000000000-7f0001000000 r--s 00000000 08:01 131 /srv/my data.mdb
+7f0002000000-7f0002001000 r-xp 00000000 08:01 132 /usr/bin/x
+7f0003000000-7f0004000000 rw-p 00000000 00:00 0 [heap]
+7f0005000000-7f0006000000 rw-p 00000000 00:00 0
+nonsense
+";
+        let maps = parse_maps(text);
+        assert_eq!(maps.len(), 2);
+        assert_eq!(maps[0].size, Bytes::from_mib(16));
+        assert_eq!(maps[0].path, PathBuf::from("/srv/my data.mdb"));
+        assert!(!maps[0].executable && maps[1].executable);
+    }
+
+    #[test]
+    fn packages_that_were_removed_are_not_installed() {
+        let text = "Package: a\nStatus: install ok installed\n\nPackage: b\n\
+                    Status: deinstall ok config-files\n";
+        assert_eq!(dpkg_packages(text), ["a"]);
+    }
+
+    #[test]
+    fn this_process_is_among_those_that_run() {
+        let all = processes(&Root::system());
+        assert!(all.iter().any(|process| process.pid == std::process::id()));
+        let (_, _hidden) = large_mappings(&Root::system());
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_survived(text in "([0-9a-f]{1,17}|[-: /]|\\PC|\n){0,60}") {
+            parse_maps(&text);
+            dpkg_packages(&text);
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What `foreread doctor --json` prints.
+
+use std::collections::BTreeMap;
+
+use diagnose::{Diagnosis, Found, Missing, OpenHere, Origin};
+use host::owners::{Claim, Place};
+use host::{BdiId, Layer, LayerKind, Queue};
+use serde::Serialize;
+use units::{Kib, Sectors};
+
+use super::Doctor;
+use super::names;
+use crate::SCHEMA_VERSION;
+
+/// The document.
+#[derive(Debug, Serialize)]
+pub struct DoctorDocument<'a> {
+    schema_version: u32,
+    kernel: &'a str,
+    storage: Vec<Storage<'a>>,
+    missing: &'a [Missing],
+}
+
+#[derive(Debug, Serialize)]
+struct Storage<'a> {
+    name: String,
+    bdi: &'a BdiId,
+    read_ahead_kib: Kib,
+    read_ahead_sectors: Sectors,
+    member: bool,
+    vacant: bool,
+    origin: &'a Origin,
+    stacks: Vec<Node<'a>>,
+    claims: Vec<Asked<'a>>,
+    open: Option<&'a OpenHere>,
+    findings: &'a [Found],
+}
+
+/// A layer of a stack.
+#[derive(Debug, Serialize)]
+struct Node<'a> {
+    name: &'a str,
+    #[serde(flatten)]
+    kind: &'a LayerKind,
+    device: Option<String>,
+    bdi: Option<&'a BdiId>,
+    read_ahead_kib: Option<Kib>,
+    counts: bool,
+    origin: Option<&'a Origin>,
+    queue: Option<Beside<'a>>,
+    below: Vec<Node<'a>>,
+}
+
+/// What stands beside read-ahead.
+#[derive(Debug, Serialize)]
+struct Beside<'a> {
+    scheduler: Option<&'a str>,
+    nr_requests: Option<u64>,
+    max_sectors_kib: Option<u64>,
+    max_hw_sectors_kib: Option<u64>,
+    optimal_io_size_bytes: Option<u64>,
+    rotational: Option<bool>,
+    queue_depth: Option<u64>,
+    stripe_cache_size: Option<u64>,
+}
+
+/// What an owner asks for.
+#[derive(Debug, Serialize)]
+struct Asked<'a> {
+    owner: &'static str,
+    wanted: String,
+    wanted_kib: Option<Kib>,
+    sure: bool,
+    place: &'a Place,
+    text: &'a str,
+}
+
+/// The document of a diagnosis.
+pub fn doctor_json<'a>(doctor: &Doctor<'a>) -> DoctorDocument<'a> {
+    DoctorDocument {
+        schema_version: SCHEMA_VERSION,
+        kernel: doctor.kernel,
+        storage: doctor.diagnoses.iter().map(storage).collect(),
+        missing: doctor.missing,
+    }
+}
+
+fn storage(diagnosis: &Diagnosis) -> Storage<'_> {
+    let subject = &diagnosis.subject;
+    Storage {
+        name: names::short(subject),
+        bdi: &subject.bdi,
+        read_ahead_kib: subject.read_ahead,
+        read_ahead_sectors: subject.read_ahead.to_sectors(),
+        member: subject.member,
+        vacant: subject.vacant(),
+        origin: &diagnosis.origin,
+        stacks: subject
+            .stacks
+            .iter()
+            .map(|stack| node(stack, &subject.bdi, &diagnosis.origins))
+            .collect(),
+        claims: diagnosis.claims.iter().map(asked).collect(),
+        open: diagnosis.open.as_ref(),
+        findings: &diagnosis.findings,
+    }
+}
+
+fn node<'a>(layer: &'a Layer, counts: &BdiId, origins: &'a BTreeMap<BdiId, Origin>) -> Node<'a> {
+    Node {
+        name: &layer.name,
+        kind: &layer.kind,
+        device: layer.device.map(|device| device.to_string()),
+        bdi: layer.bdi.as_ref(),
+        read_ahead_kib: layer.read_ahead,
+        counts: layer.bdi.as_ref() == Some(counts),
+        origin: layer.bdi.as_ref().and_then(|bdi| origins.get(bdi)),
+        queue: layer.queue.as_ref().map(beside),
+        below: layer.below.iter().map(|below| node(below, counts, origins)).collect(),
+    }
+}
+
+fn beside(queue: &Queue) -> Beside<'_> {
+    let kib = |size: Option<units::Bytes>| size.map(|size| size.to_kib_floor().get());
+    Beside {
+        scheduler: queue.scheduler.as_deref(),
+        nr_requests: queue.nr_requests,
+        max_sectors_kib: kib(queue.max_sectors),
+        max_hw_sectors_kib: kib(queue.max_hw_sectors),
+        optimal_io_size_bytes: queue.optimal_io_size.map(units::Bytes::get),
+        rotational: queue.rotational,
+        queue_depth: queue.queue_depth,
+        stripe_cache_size: queue.stripe_cache_size,
+    }
+}
+
+fn asked(claim: &Claim) -> Asked<'_> {
+    Asked {
+        owner: claim.owner.word(),
+        wanted: claim.wanted.to_string(),
+        wanted_kib: claim.wanted.kib(),
+        sure: claim.certainty == host::owners::Certainty::Sure,
+        place: &claim.place,
+        text: &claim.text,
+    }
+}

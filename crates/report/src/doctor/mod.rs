@@ -1,0 +1,208 @@
+//! What `foreread doctor` says: each storage with its value and where that came from, then what to
+//! do about it.
+
+mod json;
+mod names;
+mod page;
+mod tree;
+
+use anstyle::{AnsiColor, Style};
+use diagnose::{Confidence, Diagnosis, Found, Missing, OriginKind, Severity};
+
+use crate::terminal::Look;
+use page::Page;
+
+pub use json::{DoctorDocument, doctor_json};
+
+/// What the doctor found.
+#[derive(Clone, Copy, Debug)]
+pub struct Doctor<'a> {
+    /// All bdis that were looked at.
+    pub diagnoses: &'a [Diagnosis],
+    /// What could not be looked at.
+    pub missing: &'a [Missing],
+    /// The kernel's release, as it calls itself.
+    pub kernel: &'a str,
+    /// Whether to show trees, neighbours and evidence.
+    pub detail: bool,
+}
+
+pub(crate) fn bold() -> Style {
+    Style::new().bold()
+}
+
+pub(crate) fn dim() -> Style {
+    Style::new().dimmed()
+}
+
+pub(crate) fn yellow() -> Style {
+    Style::new().fg_color(Some(AnsiColor::Yellow.into()))
+}
+
+pub(crate) fn green() -> Style {
+    Style::new().fg_color(Some(AnsiColor::Green.into()))
+}
+
+/// All of it, for a terminal.
+pub fn doctor(doctor: &Doctor<'_>, look: Look) -> String {
+    let mut page = Page::new(look);
+    let shown: Vec<&Diagnosis> =
+        doctor.diagnoses.iter().filter(|diagnosis| doctor.detail || !aside(diagnosis)).collect();
+    for diagnosis in &shown {
+        storage(&mut page, doctor, diagnosis);
+    }
+    if !doctor.detail {
+        in_passing(&mut page, doctor.diagnoses);
+    }
+    advice(&mut page, &shown, doctor.detail);
+    unseen(&mut page, doctor.missing);
+    if shown.is_empty() && doctor.diagnoses.is_empty() {
+        page.line(0, Style::new(), "Nothing here has read-ahead.");
+    }
+    page.text()
+}
+
+/// What needs no block of its own: members, which show in the trees of what is built on them, and
+/// vacant devices.
+fn aside(diagnosis: &Diagnosis) -> bool {
+    let subject = &diagnosis.subject;
+    (subject.member || subject.vacant()) && diagnosis.findings.is_empty()
+}
+
+fn storage(page: &mut Page, doctor: &Doctor<'_>, diagnosis: &Diagnosis) {
+    let value = diagnosis.read_ahead();
+    let sizes = format!("{value} · {}", value.to_sectors());
+    page.heading(&names::subject(&diagnosis.subject), &sizes, value_style(diagnosis));
+    page.hanging(2, "from ", dim(), &from(diagnosis));
+    if doctor.detail {
+        for evidence in &diagnosis.origin.evidence {
+            page.hanging(7, "· ", dim(), &names::evidence(evidence));
+        }
+        tree::show(page, diagnosis);
+        if let Some(beside) = names::neighbours(&diagnosis.subject) {
+            page.hanging(2, "beside ", dim(), &beside);
+        }
+    } else if let Some(below) = names::stack_line(&diagnosis.subject) {
+        page.hanging(2, "over ", dim(), &below);
+    }
+    if let Some(open) = names::open(diagnosis) {
+        page.hanging(2, "open ", dim(), &open);
+    }
+    for found in &diagnosis.findings {
+        page.marked(2, mark(found), severity_style(found), &found.title);
+    }
+    page.gap();
+}
+
+/// Where it came from, and how sure that is unless it is.
+fn from(diagnosis: &Diagnosis) -> String {
+    let origin = &diagnosis.origin;
+    match origin.confidence {
+        Confidence::Certain | Confidence::High => origin.summary.clone(),
+        Confidence::None if origin.kind == OriginKind::Unknown => origin.summary.clone(),
+        confidence => format!("{} (confidence {})", origin.summary, confidence.word()),
+    }
+}
+
+fn value_style(diagnosis: &Diagnosis) -> Style {
+    match diagnosis.findings.iter().map(|found| found.severity).max() {
+        Some(Severity::Warning) => yellow().bold(),
+        _ => green().bold(),
+    }
+}
+
+fn mark(found: &Found) -> &'static str {
+    match found.severity {
+        Severity::Warning => "! ",
+        Severity::Notice => "i ",
+    }
+}
+
+fn severity_style(found: &Found) -> Style {
+    match found.severity {
+        Severity::Warning => yellow(),
+        Severity::Notice => Style::new(),
+    }
+}
+
+/// Members and vacant devices, one line for each value they have.
+fn in_passing(page: &mut Page, diagnoses: &[Diagnosis]) {
+    let lines = names::in_passing(diagnoses.iter().filter(|diagnosis| aside(diagnosis)));
+    if lines.is_empty() {
+        return;
+    }
+    page.line(0, bold(), "In passing");
+    for line in lines {
+        page.hanging(2, "", dim(), &line);
+    }
+    page.gap();
+}
+
+/// What to do, each finding once with all that it is about.
+fn advice(page: &mut Page, diagnoses: &[&Diagnosis], detail: bool) {
+    let mut seen: Vec<(&'static str, Severity)> = Vec::new();
+    for found in diagnoses.iter().flat_map(|diagnosis| &diagnosis.findings) {
+        if !seen.iter().any(|(id, _)| *id == found.id) {
+            seen.push((found.id, found.severity));
+        }
+    }
+    seen.sort_by_key(|(_, severity)| std::cmp::Reverse(*severity));
+    if seen.is_empty() {
+        return;
+    }
+    page.line(0, bold(), "What to do");
+    for (id, _) in seen {
+        let about = diagnoses.iter().flat_map(|diagnosis| {
+            diagnosis.findings.iter().filter(move |found| found.id == id).map(|f| (*diagnosis, f))
+        });
+        let about: Vec<(&Diagnosis, &Found)> = about.collect();
+        page.gap();
+        one_advice(page, &about, detail);
+    }
+    page.gap();
+}
+
+/// Storages of one finding that get commands of their own; the rest are like them.
+const MOST_MENDED: usize = 3;
+
+fn one_advice(page: &mut Page, about: &[(&Diagnosis, &Found)], detail: bool) {
+    let Some((_, first)) = about.first() else { return };
+    let names: Vec<String> = about.iter().map(|(d, _)| names::short(&d.subject)).collect();
+    let title = format!("{}: {}", first.id, names.join(", "));
+    page.marked(0, mark(first), severity_style(first).bold(), &title);
+    page.hanging(2, "", Style::new(), &sentence(&first.why));
+    for (_, found) in about.iter().take(MOST_MENDED) {
+        for evidence in found.evidence.iter().filter(|_| detail) {
+            page.hanging(2, "seen: ", dim(), &names::evidence(evidence));
+        }
+        for mend in &found.mend {
+            page.hanging(2, "", dim(), &format!("{}:", mend.what));
+            for command in &mend.commands {
+                page.command(command);
+            }
+        }
+    }
+    if about.len() > MOST_MENDED {
+        let rest = format!("and {} more in the same way", about.len() - MOST_MENDED);
+        page.hanging(2, "", dim(), &rest);
+    }
+}
+
+/// Half a sentence as a whole one.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str().trim_end_matches('.'))
+}
+
+fn unseen(page: &mut Page, missing: &[Missing]) {
+    if missing.is_empty() {
+        return;
+    }
+    let root = missing.iter().any(|missing| missing.root_would);
+    let title = if root { "Root would also see" } else { "Could not be seen" };
+    page.line(0, bold(), title);
+    for missing in missing {
+        page.hanging(2, "· ", dim(), &format!("{} ({})", missing.what, missing.reason));
+    }
+}

@@ -1,0 +1,182 @@
+//! What things are called.
+
+use std::collections::BTreeMap;
+
+use diagnose::{Diagnosis, Evidence};
+use host::{Layer, LayerKind, Queue, Subject};
+use units::Kib;
+
+/// A storage in a heading: `/srv · xfs on vg-srv (dm-0)`.
+pub(crate) fn subject(subject: &Subject) -> String {
+    let mut filesystems = subject.filesystems();
+    let Some(first) = filesystems.next() else {
+        return match subject.stacks.first() {
+            Some(layer) => format!("{} · {}", device(layer), kind(layer)),
+            None => format!("{} · not visible from here", subject.bdi),
+        };
+    };
+    let more = match filesystems.count() {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    };
+    let on = match (first.bdi.is_some(), subject.owner()) {
+        (false, Some(owner)) => format!("{} on {}", kind(first), device(owner)),
+        _ => match source(first) {
+            source if source.is_empty() => kind(first),
+            source => format!("{} of {source}", kind(first)),
+        },
+    };
+    format!("{}{more} · {on}", short(subject))
+}
+
+/// The same in a word: the first mount point, or the device.
+pub(super) fn short(subject: &Subject) -> String {
+    let point = subject.filesystems().find_map(|layer| match &layer.kind {
+        LayerKind::Filesystem { points, .. } => points.first(),
+        _ => None,
+    });
+    match (point, subject.stacks.first()) {
+        (Some(point), _) => point.display().to_string(),
+        (None, Some(layer)) => layer.name.clone(),
+        (None, None) => subject.bdi.to_string(),
+    }
+}
+
+fn source(layer: &Layer) -> String {
+    match &layer.kind {
+        LayerKind::Filesystem { source, .. } => source.clone(),
+        _ => String::new(),
+    }
+}
+
+/// A device with the name that people gave it.
+fn device(layer: &Layer) -> String {
+    match &layer.kind {
+        LayerKind::Dm { label: Some(label), .. } => format!("{label} ({})", layer.name),
+        _ => layer.name.clone(),
+    }
+}
+
+/// What a layer is, in a few words.
+pub(super) fn kind(layer: &Layer) -> String {
+    match &layer.kind {
+        LayerKind::Filesystem { fstype, .. } => fstype.clone(),
+        LayerKind::Partition => "partition".to_owned(),
+        LayerKind::Disk { transport, model } => {
+            let what = if *transport == "other" { "disk" } else { &format!("{transport} disk") };
+            match model {
+                Some(model) => format!("{what} {model}"),
+                None => what.to_owned(),
+            }
+        }
+        LayerKind::Dm { target: "lvm", .. } => "LVM volume".to_owned(),
+        LayerKind::Dm { target: "crypt", .. } => "encrypted (dm-crypt)".to_owned(),
+        LayerKind::Dm { target: "multipath", .. } => "multipath".to_owned(),
+        LayerKind::Dm { .. } => "device mapper".to_owned(),
+        LayerKind::Md { level, raid_disks, degraded, .. } => {
+            let disks = raid_disks.map_or_else(String::new, |disks| format!(" of {disks}"));
+            let note = if *degraded { ", degraded" } else { "" };
+            format!("{level}{disks}{note}")
+        }
+        LayerKind::Loop { file: Some(file) } => format!("loop device over {}", file.display()),
+        LayerKind::Loop { file: None } => "loop device without a file".to_owned(),
+        LayerKind::Zram => "compressed memory (zram)".to_owned(),
+        LayerKind::Bcache => "bcache".to_owned(),
+        LayerKind::Missing => "cannot be seen".to_owned(),
+    }
+}
+
+/// A layer in a tree: `vda  virtio disk`.
+pub(super) fn layer(layer: &Layer) -> String {
+    match &layer.kind {
+        LayerKind::Filesystem { fstype, points, .. } => {
+            let points: Vec<String> =
+                points.iter().take(3).map(|point| point.display().to_string()).collect();
+            format!("{fstype} on {}", points.join(", "))
+        }
+        _ => format!("{}  {}", device(layer), kind(layer)),
+    }
+}
+
+/// The devices below, in one line, where there is more than one.
+pub(super) fn stack_line(subject: &Subject) -> Option<String> {
+    let stack = subject.stacks.first()?;
+    let own = |layer: &&Layer| layer.fstype().is_none();
+    let below: Vec<&Layer> = stack.walk().into_iter().filter(own).collect();
+    let direct = below.len() <= 1 && stack.fstype().is_some() && stack.bdi.is_none();
+    if below.is_empty() || direct || (stack.fstype().is_none() && below.len() == 1) {
+        return None;
+    }
+    const MOST: usize = 8;
+    let mut words: Vec<String> = below.iter().take(MOST).map(|layer| with_value(layer)).collect();
+    if below.len() > MOST {
+        words.push(format!("{} more", below.len() - MOST));
+    }
+    Some(words.join(" → "))
+}
+
+fn with_value(layer: &Layer) -> String {
+    match layer.read_ahead {
+        Some(kib) => format!("{} ({kib})", device(layer)),
+        None => device(layer),
+    }
+}
+
+/// What stands beside read-ahead in the queue of the device that counts, or of the one below it.
+pub(super) fn neighbours(subject: &Subject) -> Option<String> {
+    let own = subject.owner().and_then(|owner| owner.queue.as_ref());
+    let below = || subject.stacks.iter().flat_map(Layer::walk).find_map(|l| l.queue.as_ref());
+    let queue: &Queue = own.or_else(below)?;
+    let mut words = Vec::new();
+    let mut add = |name: &str, value: Option<String>| {
+        words.extend(value.map(|value| format!("{name} {value}")));
+    };
+    add("scheduler", queue.scheduler.clone());
+    add("nr_requests", queue.nr_requests.map(|n| n.to_string()));
+    add("max_sectors_kb", queue.max_sectors.map(|size| size.to_kib_floor().get().to_string()));
+    add("optimal_io_size", queue.optimal_io_size.map(|size| size.get().to_string()));
+    add("queue_depth", queue.queue_depth.map(|n| n.to_string()));
+    add("stripe_cache_size", queue.stripe_cache_size.map(|n| n.to_string()));
+    words.extend(
+        queue
+            .rotational
+            .map(|turns| if turns { "rotational".to_owned() } else { "not rotational".to_owned() }),
+    );
+    Some(words.join(" · "))
+}
+
+/// Files open there.
+pub(super) fn open(diagnosis: &Diagnosis) -> Option<String> {
+    let open = diagnosis.open.as_ref().filter(|open| open.files > 0)?;
+    let all = if open.files == 1 { "1 file".to_owned() } else { format!("{} files", open.files) };
+    Some(match open.outdated.len() {
+        0 => format!("{all} for reading, all with this window"),
+        other => format!("{all} for reading, {other} with another window"),
+    })
+}
+
+/// A fact with its place.
+pub(super) fn evidence(evidence: &Evidence) -> String {
+    match &evidence.place {
+        Some(place) => format!("{place}: {}", evidence.fact),
+        None => evidence.fact.clone(),
+    }
+}
+
+/// Storages that need no block of their own, those of one kind, value and origin in one line.
+pub(super) fn in_passing<'a>(diagnoses: impl Iterator<Item = &'a Diagnosis>) -> Vec<String> {
+    let mut groups: BTreeMap<(String, Kib, String), Vec<String>> = BTreeMap::new();
+    for diagnosis in diagnoses {
+        let subject = &diagnosis.subject;
+        let what = match subject.stacks.first().filter(|_| subject.vacant()) {
+            Some(layer) => kind(layer),
+            None => "part of what is above".to_owned(),
+        };
+        let key = (what, subject.read_ahead, diagnosis.origin.summary.clone());
+        groups.entry(key).or_default().push(short(subject));
+    }
+    let line = |((what, value, from), names): ((String, Kib, String), Vec<String>)| {
+        format!("{} ({what}): {value}, from {from}", names.join(", "))
+    };
+    groups.into_iter().map(line).collect()
+}

@@ -1,0 +1,180 @@
+//! Lines of a terminal: cleaned, wrapped, indented, coloured if it takes colour.
+
+use std::fmt::Write;
+
+use anstyle::Style;
+
+use crate::clean;
+use crate::terminal::Look;
+
+/// A text under construction. Everything that comes in is cleaned.
+pub(crate) struct Page {
+    text: String,
+    look: Look,
+}
+
+/// The column at which values stand, where there is room.
+const VALUE_COLUMN: usize = 46;
+
+impl Page {
+    pub fn new(look: Look) -> Self {
+        Self { text: String::new(), look }
+    }
+
+    /// What was written, without blank lines at its end.
+    pub fn text(mut self) -> String {
+        let end = self.text.trim_end().len();
+        self.text.truncate(end);
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+        self.text
+    }
+
+    fn width(&self) -> usize {
+        self.look.width.clamp(40, 100)
+    }
+
+    fn put(&mut self, style: Style, text: &str) {
+        if self.look.colour && style != Style::new() {
+            let _ = write!(self.text, "{style}{text}{style:#}");
+        } else {
+            self.text.push_str(text);
+        }
+    }
+
+    /// One blank line, but never two.
+    pub fn gap(&mut self) {
+        if !self.text.is_empty() && !self.text.ends_with("\n\n") {
+            self.text.push('\n');
+        }
+    }
+
+    /// A line that is not broken.
+    pub fn line(&mut self, indent: usize, style: Style, text: &str) {
+        self.text.push_str(&" ".repeat(indent));
+        self.put(style, &clean::plain(text));
+        self.text.push('\n');
+    }
+
+    /// A line of a tree, whose drawing is ours and whose name is not.
+    pub fn branch(&mut self, drawing: &str, name: &str, value: &str, counts: bool) {
+        let name = clean::plain(name);
+        self.text.push_str("  ");
+        self.put(super::dim(), drawing);
+        let length = 2 + drawing.chars().count() + name.chars().count();
+        self.put(if counts { super::bold() } else { Style::new() }, &name);
+        if !value.is_empty() {
+            let gap = VALUE_COLUMN.saturating_sub(length).max(2);
+            self.text.push_str(&" ".repeat(gap));
+            self.put(if counts { super::bold() } else { super::dim() }, value);
+            if counts {
+                self.put(super::green(), " ◀ counts");
+            }
+        }
+        self.text.push('\n');
+    }
+
+    /// A name on the left and its value on the right.
+    pub fn heading(&mut self, name: &str, value: &str, style: Style) {
+        let name = clean::plain(name);
+        let length = name.chars().count();
+        self.put(super::bold(), &name);
+        if length + 2 + value.chars().count() > self.width() {
+            self.text.push_str("\n  ");
+        } else {
+            self.text.push_str(&" ".repeat(VALUE_COLUMN.saturating_sub(length).max(2)));
+        }
+        self.put(style, value);
+        self.text.push('\n');
+    }
+
+    /// A word, and behind it a text that is broken below itself.
+    pub fn hanging(&mut self, indent: usize, word: &str, style: Style, text: &str) {
+        self.broken(indent, word, style, Style::new(), text);
+    }
+
+    /// The same with the text in the colour of the word.
+    pub fn marked(&mut self, indent: usize, word: &str, style: Style, text: &str) {
+        self.broken(indent, word, style, style, text);
+    }
+
+    /// Something to type, on lines of its own so that it can be copied; never broken.
+    pub fn command(&mut self, command: &str) {
+        self.line(4, super::green(), command);
+    }
+
+    fn broken(&mut self, indent: usize, word: &str, of_word: Style, of_text: Style, text: &str) {
+        let text = clean::plain(text);
+        let left = indent + word.chars().count();
+        let room = self.width().saturating_sub(left).max(20);
+        for (index, line) in lines(&text, room).iter().enumerate() {
+            if index == 0 {
+                self.text.push_str(&" ".repeat(indent));
+                self.put(of_word, word);
+            } else {
+                self.text.push_str(&" ".repeat(left));
+            }
+            self.put(of_text, line);
+            self.text.push('\n');
+        }
+    }
+}
+
+/// Breaks a text at blanks, but not between a number and its unit.
+fn lines(text: &str, room: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut words = text.split(' ').peekable();
+    while let Some(first) = words.next() {
+        let mut word = first.to_owned();
+        let counts = |word: &str| word.ends_with(|c: char| c.is_ascii_digit());
+        while counts(&word) && words.peek().is_some_and(|next| is_unit(next)) {
+            word = format!("{word} {}", words.next().unwrap_or_default());
+        }
+        let last = lines.last_mut().map_or(0, |line| line.chars().count());
+        let fits = last == 0 || last + 1 + word.chars().count() <= room;
+        match lines.last_mut().filter(|_| fits) {
+            Some(line) => {
+                if last > 0 {
+                    line.push(' ');
+                }
+                line.push_str(&word);
+            }
+            None => lines.push(word),
+        }
+    }
+    lines
+}
+
+fn is_unit(word: &str) -> bool {
+    let word = word.trim_end_matches([',', '.', ';', ':', ')']);
+    matches!(word, "%" | "KiB" | "MiB" | "GiB" | "ms" | "s" | "sectors")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_break_below_themselves_and_units_stay() {
+        let mut page = Page::new(Look { width: 40, colour: false });
+        page.hanging(
+            2,
+            "from ",
+            Style::new(),
+            "the kernel takes twice the largest request, 8192 KiB now",
+        );
+        assert_eq!(
+            page.text(),
+            "  from the kernel takes twice the largest\n       request, 8192 KiB now\n"
+                .replace("the largest\n       request", "the\n       largest request")
+        );
+    }
+
+    #[test]
+    fn names_from_outside_are_cleaned() {
+        let mut page = Page::new(Look { width: 80, colour: false });
+        page.line(0, Style::new(), "a\u{1b}[2Jb");
+        assert!(!page.text().contains('\u{1b}'));
+    }
+}
