@@ -48,8 +48,9 @@ pub fn run<I: Iterator<Item = Step>>(
 /// An open file at work.
 struct Open {
     file: u32,
-    /// Pages up to here are cached, unmarked and there, as long as the file's epoch is this.
-    quiet: (u64, Page),
+    /// The pages between these are cached, unmarked and there, as long as the file's epoch is
+    /// this.
+    quiet: (u64, Page, Page),
     /// The pages whose visit has been noted: going on within them is no second one.
     visited: (Page, Page),
     /// The byte behind the last one read.

@@ -281,12 +281,15 @@ impl<I: Iterator<Item = Step>> Simulation<I> {
             return Pages::new(u64::from(ready));
         }
         let epoch = self.cache.epoch(open.file);
-        if open.quiet.0 != epoch || open.quiet.1 <= call.page || self.page_by_page {
-            let look = if self.page_by_page { Pages::new(1) } else { LOOK };
-            let run = self.cache.quiet_run(open.file, call.page, look);
-            open.quiet = (epoch, call.page.plus(run));
+        let (since, from, until) = open.quiet;
+        let known = since == epoch && from <= call.page && call.page < until;
+        if known && !self.page_by_page {
+            return left.min(until.since(call.page));
         }
-        left.min(open.quiet.1.since(call.page))
+        let look = if self.page_by_page { Pages::new(1) } else { LOOK };
+        let run = self.cache.quiet_run(open.file, call.page, look);
+        open.quiet = (epoch, call.page, call.page.plus(run));
+        left.min(run)
     }
 
     /// Of a run of pages, those that the reader begins to copy by `horizon`.

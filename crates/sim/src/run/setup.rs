@@ -101,7 +101,7 @@ impl<I: Iterator<Item = Step>> Simulation<I> {
             let pages = file.size.to_pages_ceil(PAGE);
             self.opens.push(Open {
                 file: open.file,
-                quiet: (u64::MAX, Page::FIRST),
+                quiet: (u64::MAX, Page::FIRST, Page::FIRST),
                 visited: (Page::FIRST, Page::FIRST),
                 position: Bytes::ZERO,
                 mapping: mapping(open, StreamId(index), pages),

@@ -1,0 +1,167 @@
+//! Scenes for property tests: machines and workloads of every kind, small enough to run by the
+//! hundred.
+
+use foreread_sim::{
+    AccessSteps, Costs, FileOnDisk, FileSystem, Limits, Machine, Replacement, Scenario, Step,
+    lay_out,
+};
+use model::Spec;
+use proptest::prelude::*;
+use units::{Bytes, Kib, Nanos, Pages};
+use workload::{AccessMethod, Hint, Layout, Pattern, Sharing, Workload};
+
+/// A machine, a workload and how long it runs.
+#[derive(Clone, Debug)]
+pub struct Scene {
+    pub machine: Machine,
+    pub workload: Workload,
+    pub file_size: Bytes,
+    pub time: Nanos,
+    pub seed: u64,
+}
+
+/// How many scenes a test tries; FOREREAD_SCENES asks for more.
+pub fn cases() -> u32 {
+    std::env::var("FOREREAD_SCENES").ok().and_then(|words| words.parse().ok()).unwrap_or(48)
+}
+
+impl Scene {
+    pub fn files(&self) -> Vec<FileOnDisk> {
+        let sizes = vec![self.file_size; self.workload.files() as usize];
+        lay_out(&sizes, self.workload.layout, self.machine.filesystem.layout, Bytes::ZERO)
+    }
+
+    pub fn scenario(&self) -> Scenario<AccessSteps> {
+        let mut scenario =
+            Scenario::of_workload(&self.workload, self.files(), self.seed).expect("a scenario");
+        scenario.limits = Limits { time: self.time, ends_with_first: false };
+        scenario
+    }
+
+    /// What all readers together ask for; of a pattern without an end it is not known.
+    pub fn asked(&self) -> Bytes {
+        if matches!(self.workload.pattern, Pattern::Zipf { .. }) {
+            return Bytes::new(u64::MAX);
+        }
+        let length = |step: Step| {
+            let size = self.file_size.get();
+            Bytes::new(step.length.get().min(size - step.offset.get().min(size)))
+        };
+        self.scenario().readers.into_iter().flat_map(|reader| reader.steps).map(length).sum()
+    }
+
+    pub fn runs_to_the_end(&self) -> bool {
+        self.time == Nanos::MAX
+    }
+
+    /// All pages of all files.
+    pub fn pages(&self) -> Pages {
+        Pages::new(self.file_size.get().div_ceil(4096) * u64::from(self.workload.files()))
+    }
+}
+
+fn any_policy() -> impl Strategy<Value = String> {
+    let names: Vec<&str> = policy::REGISTRY.iter().map(|entry| entry.name).collect();
+    prop_oneof![
+        3 => Just("linux-6.18".to_owned()),
+        1 => Just("linux-on-demand".to_owned()),
+        4 => prop::sample::select(names).prop_map(str::to_owned),
+    ]
+}
+
+fn any_machine() -> impl Strategy<Value = Machine> {
+    let models =
+        ["zero", "hdd-2008", "raid10-2008", "nvme", "ssd-sata", "cloud-hdd", "mirror-2010"];
+    let filesystems = [FileSystem::XFS, FileSystem::EXT3, FileSystem::PLAIN];
+    let costs =
+        [Costs::TODAY, Costs::NONE, Costs { copy_ns: 1.37, submit_ns: 0.26, ..Costs::TODAY }];
+    (
+        prop::sample::select(models.to_vec()),
+        any_policy(),
+        prop::sample::select([0u64, 4, 32, 128, 272, 1024].to_vec()),
+        prop::sample::select([1u64, 2, 3, 64].to_vec()),
+        prop::bool::weighted(0.3),
+        prop::sample::select(filesystems.to_vec()),
+        prop::sample::select(costs.to_vec()),
+        any::<u64>(),
+        prop::option::weighted(0.2, 1u64..6),
+    )
+        .prop_map(|(model, policy, window, cache, lru, filesystem, costs, seed, depth)| {
+            let mut model = Spec::preset(model).expect("a preset");
+            if let Some(depth) = depth {
+                model.set("nr_requests", &depth.to_string()).expect("a depth");
+            }
+            Machine {
+                policy,
+                read_ahead: Kib::new(window),
+                cache: Bytes::from_mib(cache),
+                replacement: if lru { Replacement::Lru } else { Replacement::TwoLists },
+                filesystem,
+                costs,
+                seed,
+                ..Machine::new(model)
+            }
+        })
+}
+
+fn any_pattern() -> impl Strategy<Value = Pattern> {
+    prop_oneof![
+        3 => Just(Pattern::Sequential),
+        1 => Just(Pattern::Uniform),
+        1 => (0.3f64..1.5).prop_map(|theta| Pattern::Zipf { theta }),
+        1 => Just(Pattern::Backward),
+        1 => (2u32..40).prop_map(|blocks| Pattern::SeekAndRead { blocks }),
+        1 => (2u32..9).prop_map(|streams| Pattern::Interleaved { streams }),
+        2 => (0.05f64..0.6, any::<bool>()).prop_map(|(random_fraction, same_open_file)| {
+            let random_block = Bytes::from_kib(4);
+            Pattern::Mixed { random_fraction, random_block, same_open_file }
+        }),
+        1 => (2u32..9).prop_map(|span| Pattern::Disorder { span }),
+        1 => Just(Pattern::Stride { step: Bytes::from_kib(256) }),
+    ]
+}
+
+fn any_workload() -> impl Strategy<Value = Workload> {
+    let blocks = [1000u64, 2048, 4096, 16384, 65536, 200_000];
+    let sharings = [Sharing::OwnFile, Sharing::SharedOpenFile, Sharing::SharedFile];
+    let hints = [Hint::None, Hint::None, Hint::Sequential, Hint::Random];
+    (
+        any_pattern(),
+        prop::sample::select(blocks.to_vec()),
+        1u32..9,
+        prop::sample::select(sharings.to_vec()),
+        prop::bool::weighted(0.2),
+        prop::sample::select(hints.to_vec()),
+        prop::bool::weighted(0.2),
+        prop::sample::select([0u64, 0, 5, 300].to_vec()),
+    )
+        .prop_map(|(pattern, block, readers, sharing, mapped, hint, interleaved, think)| {
+            Workload {
+                readers,
+                sharing,
+                access: if mapped { AccessMethod::Mmap } else { AccessMethod::Read },
+                hint,
+                layout: if interleaved { Layout::Interleaved } else { Layout::Contiguous },
+                think: Nanos::from_micros(think),
+                ..Workload::new("any", pattern, Bytes::new(block))
+            }
+        })
+}
+
+/// Machines, workloads, file sizes and durations of every kind.
+pub fn any_scene() -> impl Strategy<Value = Scene> {
+    let sizes = prop::sample::select([300_000u64, 1 << 20, 2_500_001, 6 << 20].to_vec());
+    let times = prop_oneof![Just(Nanos::MAX), (1u64..400).prop_map(Nanos::from_millis)];
+    (any_machine(), any_workload(), sizes, times, any::<u64>())
+        .prop_map(|(machine, workload, size, time, seed)| {
+            let endless = matches!(workload.pattern, Pattern::Zipf { .. });
+            let time = if endless { time.min(Nanos::from_millis(20)) } else { time };
+            Scene { machine, workload, file_size: Bytes::new(size), time, seed }
+        })
+        .prop_filter("is a workload, on files large enough", |scene| {
+            let files = scene.files();
+            scene.workload.validate().is_ok()
+                && scene.machine.validate().is_ok()
+                && Scenario::of_workload(&scene.workload, files, scene.seed).is_ok()
+        })
+}
