@@ -130,10 +130,12 @@ impl Curve {
         let Some(best) = self.best() else { return Difference::Inconclusive };
         let ratios: Vec<(&Point, Estimate)> =
             self.points.iter().map(|point| (point, self.ratio(point, best))).collect();
-        let below = || ratios.iter().filter(|(_, ratio)| ratio.high < 1.0 - EQUIVALENT);
-        let far = below().any(|(point, _)| self.noise().is_far(point, best));
+        let below = ratios.iter().any(|(_, ratio)| ratio.high < 1.0 - EQUIVALENT);
+        // What was measured once has no interval, but the noise of the others tells its worth.
+        let noise = self.noise();
+        let far = self.points.iter().any(|point| noise.is_far(point, best));
         let rare = || groups_differ(&self.blocks(), self.seed).is_none_or(|p| p <= CHANCE);
-        if far || (below().next().is_some() && rare()) {
+        if far || (below && rare()) {
             Difference::Better
         } else if ratios.iter().all(|(_, ratio)| ratio.low >= 1.0 - SURE_OF_ALL) {
             Difference::NoMeasurableDifference
@@ -233,4 +235,29 @@ fn quotient(above: &Estimate, below: &Estimate) -> Estimate {
     let down = (above.median / above.low).ln().hypot((below.high / below.median).ln());
     let up = (above.high / above.median).ln().hypot((below.median / below.low).ln());
     Estimate { median: centre, low: centre * (-down).exp(), high: centre * up.exp() }
+}
+
+#[cfg(test)]
+mod tests {
+    use units::Kib;
+
+    use super::*;
+
+    fn curve(points: &[(u64, &[f64])]) -> Curve {
+        let of = |(kib, values): &(u64, &[f64])| {
+            let blocks = (0..).zip(values.iter().copied()).collect();
+            (Settings::read_ahead(Kib::new(*kib)), blocks, true)
+        };
+        Curve::new("seq-8", points.iter().map(of), 1)
+    }
+
+    #[test]
+    fn what_was_tried_once_counts_if_it_is_beyond_all_noise() {
+        let repeated: [(u64, &[f64]); 3] =
+            [(128, &[88.0, 92.0, 70.0]), (8192, &[91.0, 89.0, 72.0]), (65536, &[90.0, 75.0, 93.0])];
+        assert_ne!(curve(&repeated).difference(), Difference::Better);
+        let with = |once: &'static [f64]| [&[(4, once)][..], &repeated].concat();
+        assert_eq!(curve(&with(&[1.9])).difference(), Difference::Better);
+        assert_ne!(curve(&with(&[80.0])).difference(), Difference::Better);
+    }
 }

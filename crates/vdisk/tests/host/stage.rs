@@ -19,8 +19,9 @@ pub(crate) const HELPER: &str = env!("CARGO_BIN_EXE_vdisk-helper");
 
 /// A device that takes no time, and one that takes half a millisecond for every request.
 pub(crate) const ZERO: &str = "name = 'zero'\n[device]\nkind = 'zero'\ncapacity = '8GiB'\n";
-pub(crate) const HALF_MS: &str = "name = 'half-ms'\n[host]\nmax_request = '256KiB'\nnr_requests = 64\n\
-     [device]\nkind = 'volume'\ncapacity = '8GiB'\nlatency_ms = 0.5\nlatency_spread = 0.0\n";
+pub(crate) const HALF_MS: &str = "name = 'half-ms'\n[host]\nmax_request = '256KiB'\n\
+     nr_requests = 64\n[device]\nkind = 'volume'\ncapacity = '8GiB'\nlatency_ms = 0.5\n\
+     latency_spread = 0.0\n";
 
 /// One test's turn: the machine to itself and directories of its own.
 pub(crate) struct Stage {
