@@ -131,6 +131,11 @@ pub(crate) struct Reader {
     pub(crate) block: Bytes,
     /// Wall time of rest after each request.
     pub(crate) think: Nanos,
+    /// How many times slower than its model the storage runs.
+    pub(crate) dilation: f64,
+    /// Whether the trial is over when this reader has used up its data: not so in a replay, whose
+    /// processes come and go.
+    pub(crate) ends_all: bool,
     /// Wall time until the end.
     pub(crate) duration: Nanos,
     pub(crate) course: Arc<Course>,
@@ -168,7 +173,7 @@ impl Reader {
         let mut memory = vec![1; self.block.get() as usize + BUFFER_ALIGNMENT];
         let aligned = memory.as_ptr().align_offset(BUFFER_ALIGNMENT).min(BUFFER_ALIGNMENT);
         let buffer = &mut memory[aligned..];
-        if self.think > Nanos::ZERO {
+        if self.think > Nanos::ZERO || !self.ends_all {
             // Else each rest is up to 50 µs longer than asked for; it must do without the right.
             let _ = realtime::exact_timers();
         }
@@ -195,9 +200,17 @@ impl Reader {
         let mut before = start;
         while !self.course.is_over() {
             let Some(access) = self.accesses.next() else {
-                self.course.end(before, true);
+                if self.ends_all {
+                    self.course.end(before, true);
+                }
                 break;
             };
+            if access.not_before > Nanos::ZERO {
+                before = self.wait_until(start + access.not_before.scaled(self.dilation), before);
+                if self.course.is_over() {
+                    break;
+                }
+            }
             let random = access.class == AccessClass::Random;
             let sources =
                 if random && !self.beside.is_empty() { &self.beside } else { &self.sources };
@@ -226,7 +239,11 @@ impl Reader {
 
     /// Sleeps for the think time, or until the trial is over; says when it woke.
     fn rest(&self, from: Nanos) -> Nanos {
-        let until = Nanos::new(from.get().saturating_add(self.think.get()));
+        self.wait_until(Nanos::new(from.get().saturating_add(self.think.get())), from)
+    }
+
+    /// Sleeps until then, or until the trial is over; says when it woke.
+    fn wait_until(&self, until: Nanos, from: Nanos) -> Nanos {
         let mut now = from;
         while now < until && !self.course.is_over() {
             realtime::sleep_until(until.min(now + REST_PIECE));

@@ -103,8 +103,10 @@ pub fn run_trial(
     workload.validate()?;
     let files = dataset.files(workload)?;
     let cold = match options.start {
-        CacheStart::AsFound => cold::as_found(&files)?,
-        CacheStart::Cold => cold::evict(root, &files, options.drop_caches, &options.cancel)?,
+        CacheStart::AsFound => cold::as_found(&distinct(&files))?,
+        CacheStart::Cold => {
+            cold::evict(root, &distinct(&files), options.drop_caches, &options.cancel)?
+        }
     };
     let course = Arc::new(Course::default());
     let readers = prepare(workload, &files, options, &course)?;
@@ -126,13 +128,19 @@ pub fn run_trial(
     let ahead = ahead(workload, &files, options, &tallies)?;
     let mut sample = collect(workload, options, tallies, cold);
     (sample.ahead, sample.settled) = (ahead, settled);
-    let (end, exhausted) = course.ending().unwrap_or((start, false));
+    let (end, exhausted) = course.ending().unwrap_or_else(|| (start + last(&sample), true));
     sample.elapsed = end.saturating_sub(start);
     sample.exhausted = exhausted;
+    if workload.replay.is_some() {
+        // A process that came and went counts with the time of the whole: its own short haste is
+        // no rate that lasted.
+        let elapsed = sample.elapsed;
+        sample.readers.iter_mut().for_each(|reader| reader.elapsed = elapsed);
+    }
     sample.device = observed.device;
     sample.timeline.device = moments;
     if options.start == CacheStart::Cold {
-        let data = files.iter().map(|file| file.length).sum();
+        let data = distinct(&files).iter().map(|file| file.length).sum();
         if cold.resident > dataset.tolerated_resident(data) {
             sample.disturbances.push(Disturbance::WarmStart { resident: cold.resident });
         }
@@ -142,6 +150,19 @@ pub fn run_trial(
     sample.disturbances.extend(observed.disturbances(sample.useful(), proves_cold));
     sample.disturbances.extend(undrained);
     Ok(sample)
+}
+
+/// When the last reader was done.
+fn last(sample: &Sample) -> Nanos {
+    sample.readers.iter().map(|reader| reader.elapsed).max().unwrap_or_default()
+}
+
+/// The files without those that are there twice, as those that a trace has opened twice.
+fn distinct(files: &[DataFile]) -> Vec<DataFile> {
+    let mut distinct: Vec<DataFile> = files.to_vec();
+    distinct.sort_by(|a, b| (&a.path, a.start).cmp(&(&b.path, b.start)));
+    distinct.dedup();
+    distinct
 }
 
 /// What has been read ahead of streams and would have been theirs next: whatever is in the cache
@@ -173,7 +194,8 @@ fn prepare(
     options: &TrialOptions,
     course: &Arc<Course>,
 ) -> Result<Vec<Reader>, BenchError> {
-    allow_open_files(files.len() as u64 * 2 * u64::from(workload.readers));
+    let times = if workload.replay.is_some() { 1 } else { 2 * u64::from(workload.readers) };
+    allow_open_files(files.len() as u64 * times);
     let mut opener = Opener { workload, files, shared: BTreeMap::new() };
     let beside = matches!(workload.pattern, Pattern::Mixed { same_open_file: false, .. });
     let largest = match workload.pattern {
@@ -192,6 +214,8 @@ fn prepare(
             accesses: workload.accesses(reader, &sizes, options.seed)?,
             block: largest,
             think: workload.think.scaled(options.dilation),
+            dilation: options.dilation,
+            ends_all: workload.replay.is_none(),
             duration: options.duration.scaled(options.dilation),
             course: Arc::clone(course),
         })
@@ -209,7 +233,8 @@ struct Opener<'a> {
 impl Opener<'_> {
     fn open(&mut self, file: u32, second: bool) -> Result<Arc<Source>, BenchError> {
         let (workload, part) = (self.workload, &self.files[file as usize]);
-        let open = || Source::open(part, workload.access, workload.hint).map(Arc::new);
+        let (access, hint) = workload.access_of(file);
+        let open = || Source::open(part, access, hint).map(Arc::new);
         if workload.sharing != Sharing::SharedOpenFile {
             return open();
         }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use bench::BenchError;
 use host::HostError;
 use study::{StoreError, StudyError, TargetError};
+use trace::TraceFileError;
 use tunables::TunableError;
 use vdisk::VdiskError;
 
@@ -81,6 +82,9 @@ impl Exit {
         }
         if let Some(error) = cause.downcast_ref() {
             return of_store(error);
+        }
+        if let Some(error) = cause.downcast_ref() {
+            return of_trace(error);
         }
         if let Some(error) = cause.downcast_ref::<io::Error>() {
             return of_io(error);
@@ -195,6 +199,26 @@ fn of_bench(error: &BenchError) -> Option<Exit> {
         | BenchError::DeviceGone { .. }
         | BenchError::Stuck { .. }
         | BenchError::Cancelled => Some(Exit::Failed),
+    }
+}
+
+fn of_trace(error: &TraceFileError) -> Option<Exit> {
+    match error {
+        TraceFileError::Io { action: "open", source, .. }
+            if source.kind() == io::ErrorKind::NotFound =>
+        {
+            Some(Exit::Usage)
+        }
+        TraceFileError::Io { source, .. } => of_io(source),
+        TraceFileError::UnknownFormat { .. }
+        | TraceFileError::NoFormat(_)
+        | TraceFileError::Workload(_)
+        | TraceFileError::Words { .. } => Some(Exit::Usage),
+        TraceFileError::NoMeans { .. } => Some(Exit::NotPossible),
+        TraceFileError::Packed { .. }
+        | TraceFileError::TooLarge { .. }
+        | TraceFileError::Broken { .. }
+        | TraceFileError::Subject { .. } => Some(Exit::Failed),
     }
 }
 

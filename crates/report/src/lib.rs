@@ -18,6 +18,7 @@ mod plot;
 mod runs;
 mod table;
 mod terminal;
+mod trace;
 mod verdict;
 
 pub use crate::csv::write_csv;
@@ -29,4 +30,5 @@ pub use json::{Document, SCHEMA_VERSION, json};
 pub use markdown::markdown;
 pub use runs::{RunList, runs_csv, runs_json, runs_markdown, runs_table};
 pub use terminal::{Look, terminal};
+pub use trace::trace_json;
 pub use verdict::{Line, verdict};

@@ -116,7 +116,10 @@ impl Iterator for AccessSteps {
             offset: access.offset,
             length: access.length,
             class: access.class,
-            start: Start::After(self.think),
+            start: match access.not_before {
+                Nanos::ZERO => Start::After(self.think),
+                time => Start::At(time),
+            },
         })
     }
 }
@@ -145,7 +148,8 @@ pub fn lay_out(sizes: &[Bytes], layout: Layout, rule: FileLayout, first: Bytes) 
 }
 
 impl Scenario<AccessSteps> {
-    /// The readers of a workload over these files, which are all of its files in their order.
+    /// The readers of a workload over these files, which are all of its data files in their order
+    /// ([`Workload::data_files`]).
     ///
     /// # Errors
     ///
@@ -156,7 +160,7 @@ impl Scenario<AccessSteps> {
         seed: u64,
     ) -> Result<Self, WorkloadError> {
         workload.validate()?;
-        let wanted = workload.files() as usize;
+        let wanted = workload.data_files(Bytes::ZERO).len();
         if files.len() != wanted {
             let (workload, given) = (workload.name.clone(), files.len());
             return Err(WorkloadError::WrongFileCount { workload, wanted: wanted as u32, given });
@@ -167,13 +171,17 @@ impl Scenario<AccessSteps> {
         for reader in 0..workload.readers {
             let own: Vec<u32> =
                 (0..workload.files_per_reader).map(|file| workload.file_of(reader, file)).collect();
-            let sizes: Vec<Bytes> = own.iter().map(|&file| files[file as usize].size).collect();
+            let data_file = |file: u32| workload.data_file_of(file);
+            let size = |&file: &u32| files.get(data_file(file) as usize).map(|it| it.size);
+            let sizes: Vec<Bytes> = own.iter().filter_map(size).collect();
             let accesses = workload.accesses(reader, &sizes, seed)?;
             let times = if beside { 2 } else { 1 };
             let shared = workload.sharing == Sharing::SharedOpenFile && reader > 0;
             if !shared {
-                let open =
-                    |&file: &u32| OpenFile { file, method: workload.access, hint: workload.hint };
+                let open = |&file: &u32| {
+                    let (method, hint) = workload.access_of(file);
+                    OpenFile { file: data_file(file), method, hint }
+                };
                 for _ in 0..times {
                     opens.extend(own.iter().map(open));
                 }

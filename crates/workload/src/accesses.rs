@@ -1,12 +1,15 @@
 //! From a workload and a seed to the accesses of one reader.
 
+use std::sync::Arc;
+
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
-use units::Bytes;
+use units::{Bytes, Nanos};
 
 use crate::permutation::Permutation;
 use crate::space::{Space, share};
+use crate::trace::Replay;
 use crate::zipf::Zipf;
 use crate::{Pattern, Sharing, Workload, WorkloadError};
 
@@ -31,6 +34,9 @@ pub struct Access {
     pub length: Bytes,
     /// What it belongs to.
     pub class: AccessClass,
+    /// It is not made before this time after the start, in the storage's own time; only a replay
+    /// at the recorded pace has one.
+    pub not_before: Nanos,
 }
 
 /// The accesses of one reader, in order. The same seed gives the same accesses.
@@ -52,6 +58,7 @@ enum Order {
     Turns(Vec<Turn>),
     Mixed(Box<Mixed>),
     Disorder { span: u64, group: Permutation, rng: Pcg64Mcg },
+    Trace(Arc<[Access]>),
 }
 
 /// One of several streams on an open file.
@@ -129,6 +136,10 @@ impl Iterator for Accesses {
                     self.space.at(start + group.at(within), AccessClass::Stream)
                 })
             }
+            Order::Trace(reads) => {
+                self.next += 1;
+                reads.get(step as usize).copied()
+            }
         }
     }
 }
@@ -167,6 +178,9 @@ impl Workload {
     ) -> Result<Accesses, WorkloadError> {
         self.validate()?;
         self.check_reader(reader, file_sizes)?;
+        if let Some(replay) = &self.replay {
+            return self.replayed(replay, reader, file_sizes);
+        }
         let (part, parts) = match self.sharing {
             Sharing::OwnFile => (0, 1),
             Sharing::SharedOpenFile | Sharing::SharedFile => (reader, self.readers),
@@ -185,6 +199,28 @@ impl Workload {
             });
         }
         Ok(self.order(space, &mut reader_rng(seed, reader)))
+    }
+
+    /// The reads that a trace has for `reader`, from files that are large enough.
+    fn replayed(
+        &self,
+        replay: &Replay,
+        reader: u32,
+        file_sizes: &[Bytes],
+    ) -> Result<Accesses, WorkloadError> {
+        let Some(reads) = replay.reads(reader) else {
+            return Err(WorkloadError::TraceNotLoaded { trace: replay.trace.clone() });
+        };
+        let needed = replay.sizes();
+        for (file, size) in (0..).zip(file_sizes) {
+            let needed = needed.get(self.data_file_of(file) as usize).copied().unwrap_or_default();
+            if *size < needed {
+                let workload = self.name.clone();
+                return Err(WorkloadError::TooSmall { workload, size: *size, needed });
+            }
+        }
+        let space = Space::of_files(&[], self.block, 0, 1);
+        Ok(Accesses { space, next: 0, order: Order::Trace(reads) })
     }
 
     fn check_reader(&self, reader: u32, file_sizes: &[Bytes]) -> Result<(), WorkloadError> {
@@ -234,6 +270,8 @@ impl Workload {
                 let mixed = Mixed { space: beside, places, drawn: 0, fraction, rng };
                 with(stream, Order::Mixed(Box::new(mixed)))
             }
+            // A replay has been seen to already.
+            Pattern::Trace => with(space, Order::Forward),
             Pattern::Disorder { span } => {
                 let span = u64::from(span);
                 let group = Permutation::new(span, rng);

@@ -3,6 +3,7 @@
 use units::{Bytes, Nanos};
 
 use crate::WorkloadError;
+use crate::trace::Replay;
 
 /// The most readers that a workload may have.
 const READERS_MAX: u32 = 1024;
@@ -61,6 +62,8 @@ pub enum Pattern {
         /// How many blocks are shuffled together.
         span: u32,
     },
+    /// What a trace has recorded: see [`Workload::replay`].
+    Trace,
 }
 
 impl Pattern {
@@ -76,6 +79,7 @@ impl Pattern {
             Self::Interleaved { .. } => "interleaved",
             Self::Mixed { .. } => "mixed",
             Self::Disorder { .. } => "disorder",
+            Self::Trace => "trace",
         }
     }
 }
@@ -147,6 +151,8 @@ pub struct Workload {
     pub layout: Layout,
     /// The size of each file; if not given, whoever lays out the files chooses.
     pub file_size: Option<Bytes>,
+    /// The trace, of the pattern [`Pattern::Trace`] and of no other.
+    pub replay: Option<Replay>,
 }
 
 impl Workload {
@@ -164,6 +170,7 @@ impl Workload {
             hint: Hint::None,
             layout: Layout::Contiguous,
             file_size: None,
+            replay: None,
         }
     }
 
@@ -183,6 +190,28 @@ impl Workload {
         }
     }
 
+    /// The sizes of the files that hold its data; `chosen` is that of files whose size it leaves
+    /// open.
+    pub fn data_files(&self, chosen: Bytes) -> Vec<Bytes> {
+        match &self.replay {
+            Some(replay) => replay.sizes().to_vec(),
+            None => vec![self.file_size.unwrap_or(chosen); self.files() as usize],
+        }
+    }
+
+    /// The place in [`Workload::data_files`] of the file that is called `file` among all its files
+    /// (see [`Workload::file_of`]): of a trace those are open files, and several may be of one.
+    pub fn data_file_of(&self, file: u32) -> u32 {
+        let open = self.replay.as_ref().and_then(|replay| replay.open_file(file));
+        open.map_or(file, |open| open.file)
+    }
+
+    /// How data of this file (among all its files) get to a reader, and what the kernel is told.
+    pub fn access_of(&self, file: u32) -> (AccessMethod, Hint) {
+        let open = self.replay.as_ref().and_then(|replay| replay.open_file(file));
+        open.map_or((self.access, self.hint), |open| (open.access, open.hint))
+    }
+
     /// How many streams are under way at once: each may hold a read-ahead window in memory.
     pub fn streams(&self) -> u32 {
         match self.pattern {
@@ -193,7 +222,7 @@ impl Workload {
 
     /// Whether no block is read twice, so that every byte must have come from the device.
     pub fn reads_each_block_once(&self) -> bool {
-        !matches!(self.pattern, Pattern::Zipf { .. })
+        !matches!(self.pattern, Pattern::Zipf { .. } | Pattern::Trace)
     }
 
     /// Whether the pattern has a random part, whose latency stands for itself.
@@ -204,6 +233,7 @@ impl Workload {
                 | Pattern::Zipf { .. }
                 | Pattern::SeekAndRead { .. }
                 | Pattern::Mixed { .. }
+                | Pattern::Trace
         )
     }
 
@@ -212,7 +242,11 @@ impl Workload {
         self.validate_name()?;
         within("readers", self.readers, 1, READERS_MAX)?;
         within("files_per_reader", self.files_per_reader, 1, FILES_MAX)?;
-        if self.readers.checked_mul(self.files_per_reader).is_none_or(|files| files > FILES_MAX) {
+        let files = match self.pattern {
+            Pattern::Trace => Some(self.files_per_reader),
+            _ => self.readers.checked_mul(self.files_per_reader),
+        };
+        if files.is_none_or(|files| files > FILES_MAX) {
             return Err(WorkloadError::out_of_range(
                 "files_per_reader",
                 self.files_per_reader,
@@ -267,6 +301,12 @@ impl Workload {
                 block_within("random_block", random_block)
             }
             Pattern::Disorder { span } => within("span", span, 2, STREAMS_MAX),
+            Pattern::Trace if self.replay.is_none() => Err(WorkloadError::MissingKey {
+                key: "trace",
+                pattern: "trace",
+                example: "trace = \"mine.trace\"",
+            }),
+            Pattern::Trace => Ok(()),
         }
     }
 

@@ -79,6 +79,18 @@ pub enum WorkloadError {
         /// All names.
         known: String,
     },
+    /// A trace in which nothing is read.
+    #[error("{trace}: nothing is read in this trace, so there is nothing to replay")]
+    TraceWithoutReads {
+        /// Where it came from.
+        trace: String,
+    },
+    /// A declaration of a replay without the trace.
+    #[error("the trace {trace} is not loaded")]
+    TraceNotLoaded {
+        /// Where it came from.
+        trace: String,
+    },
     /// The workload has fewer readers than the one asked for.
     #[error("workload {workload} has {readers} readers, none with the index {reader}")]
     NoSuchReader {

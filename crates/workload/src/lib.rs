@@ -17,6 +17,7 @@ mod permutation;
 mod space;
 mod suite;
 mod text;
+pub mod trace;
 mod zipf;
 
 pub use accesses::{Access, AccessClass, Accesses};

@@ -1,6 +1,6 @@
 //! The blocks of one reader, counted through all its files.
 
-use units::Bytes;
+use units::{Bytes, Nanos};
 
 use crate::{Access, AccessClass};
 
@@ -92,6 +92,7 @@ impl Space {
             offset: Bytes::new(offset),
             length: Bytes::new(self.block.min(segment.end - offset)),
             class,
+            not_before: Nanos::ZERO,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos, ParseUnitError};
 
+use crate::trace::{Pace, Replay};
 use crate::{AccessMethod, Hint, Layout, Pattern, Sharing, Workload, WorkloadError};
 
 /// A declaration as it is written: sizes and times as text, what is not given at its default.
@@ -29,6 +30,14 @@ struct Declaration {
     same_open_file: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     span: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace_digest: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pace: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compact: Option<bool>,
     block: String,
     #[serde(default = "one")]
     readers: u32,
@@ -93,7 +102,9 @@ const PATTERNS: &[&str] = &[
     "interleaved",
     "mixed",
     "disorder",
+    "trace",
 ];
+const PACES: &[(&str, Pace)] = &[("asap", Pace::Asap), ("recorded", Pace::Recorded)];
 
 fn word<T: Copy>(key: &'static str, text: &str, words: &[(&str, T)]) -> Result<T, WorkloadError> {
     words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {
@@ -172,6 +183,7 @@ impl Declaration {
                 let span = self.need(self.span, name, "span", "span = 4")?;
                 (Pattern::Disorder { span }, &["span"])
             }
+            "trace" => (Pattern::Trace, &["trace", "trace_digest", "pace", "compact"]),
             _ => (Pattern::Sequential, &[]),
         };
         match self.pattern_keys().find(|key| !own.contains(key)) {
@@ -190,6 +202,24 @@ impl Declaration {
             random_block: unit("random_block", random_block)?,
             same_open_file: self.same_open_file.unwrap_or(false),
         })
+    }
+
+    fn replay(&self) -> Result<Option<Replay>, WorkloadError> {
+        let Some(trace) = &self.trace else { return Ok(None) };
+        let digest = self.trace_digest.as_deref().unwrap_or("0");
+        let digest = u64::from_str_radix(digest, 16).map_err(|_| {
+            WorkloadError::out_of_range("trace_digest", digest, "hexadecimal".to_owned())
+        })?;
+        let pace = word("pace", self.pace.as_deref().unwrap_or("asap"), PACES)?;
+        let compact = self.compact.unwrap_or(false);
+        Ok(Some(Replay::declared(trace.clone(), digest, pace, compact)))
+    }
+
+    fn set_replay(&mut self, replay: &Replay) {
+        self.trace = Some(replay.trace.clone());
+        self.trace_digest = Some(format!("{:016x}", replay.digest));
+        self.pace = Some(print_word(replay.pace, PACES));
+        self.compact = replay.compact.then_some(true);
     }
 
     fn need<T>(
@@ -213,6 +243,10 @@ impl Declaration {
             ("random_block", self.random_block.is_some()),
             ("same_open_file", self.same_open_file.is_some()),
             ("span", self.span.is_some()),
+            ("trace", self.trace.is_some()),
+            ("trace_digest", self.trace_digest.is_some()),
+            ("pace", self.pace.is_some()),
+            ("compact", self.compact.is_some()),
         ]
         .into_iter()
         .filter_map(|(key, given)| given.then_some(key))
@@ -220,7 +254,7 @@ impl Declaration {
 
     fn set_pattern(&mut self, pattern: Pattern) {
         match pattern {
-            Pattern::Sequential | Pattern::Uniform | Pattern::Backward => {}
+            Pattern::Sequential | Pattern::Uniform | Pattern::Backward | Pattern::Trace => {}
             Pattern::Zipf { theta } => self.theta = Some(theta),
             Pattern::Stride { step } => self.step = Some(print_bytes(step)),
             Pattern::SeekAndRead { blocks } => self.blocks = Some(blocks),
@@ -242,6 +276,7 @@ impl TryFrom<Declaration> for Workload {
         let pattern = text.pattern()?;
         let workload = Self {
             pattern,
+            replay: text.replay()?,
             block: unit("block", &text.block)?,
             readers: text.readers,
             sharing: word("sharing", &text.sharing, SHARING)?,
@@ -271,6 +306,10 @@ impl From<&Workload> for Declaration {
             random_block: None,
             same_open_file: None,
             span: None,
+            trace: None,
+            trace_digest: None,
+            pace: None,
+            compact: None,
             block: print_bytes(workload.block),
             readers: workload.readers,
             sharing: print_word(workload.sharing, SHARING),
@@ -282,6 +321,9 @@ impl From<&Workload> for Declaration {
             file_size: workload.file_size.map(print_bytes),
         };
         text.set_pattern(workload.pattern);
+        if let Some(replay) = &workload.replay {
+            text.set_replay(replay);
+        }
         text
     }
 }

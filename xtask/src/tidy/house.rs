@@ -7,14 +7,14 @@ use cargo_metadata::MetadataCommand;
 
 /// The house from the cellar up; rooms on one floor do not see each other.
 const FLOORS: &[&[&str]] = &[
-    &["units"],
+    &["units", "fuzz"],
     &["sys"],
     &["policy", "model", "workload", "stats"],
     &["host"],
     &["tunables"],
     &["observe"],
     &["actuate"],
-    &["sim", "bench", "vdisk", "diagnose"],
+    &["sim", "bench", "vdisk", "trace", "diagnose"],
     &["study"],
     &["report"],
     &["foreread"],

@@ -45,6 +45,21 @@ impl Existing {
         self.dense
     }
 
+    /// One part for each of these sizes, one after another, as a trace has them.
+    pub(crate) fn parts_of_sizes(&self, sizes: &[Bytes]) -> Result<Vec<DataFile>, BenchError> {
+        let mut start = Bytes::ZERO;
+        let mut parts = Vec::with_capacity(sizes.len());
+        for length in sizes {
+            parts.push(DataFile { path: self.path.clone(), start, length: *length });
+            start = Bytes::new(start.get().saturating_add(length.get()));
+        }
+        if start > self.size {
+            let (path, size) = (self.path.clone(), self.size);
+            return Err(BenchError::TooSmall { path, size, needed: start });
+        }
+        Ok(parts)
+    }
+
     /// As many parts as the workload has files, of the size that it asks for or as large as
     /// possible.
     pub(crate) fn parts(&self, workload: &Workload) -> Result<Vec<DataFile>, BenchError> {

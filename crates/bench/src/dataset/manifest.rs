@@ -1,5 +1,6 @@
 //! Which files there are, as a small file beside them says.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -25,13 +26,15 @@ pub(crate) struct FileSet {
 }
 
 impl FileSet {
-    /// What one workload needs.
-    pub(crate) fn of(workload: &Workload, file_size: Bytes) -> Self {
-        Self {
-            interleaved: workload.layout == Layout::Interleaved,
-            file_size: workload.file_size.unwrap_or(file_size),
-            count: workload.files(),
+    /// What one workload needs: a set for each size of its files.
+    pub(crate) fn all_of(workload: &Workload, file_size: Bytes) -> Vec<Self> {
+        let mut counts: BTreeMap<Bytes, u32> = BTreeMap::new();
+        for size in workload.data_files(file_size) {
+            *counts.entry(size).or_default() += 1;
         }
+        let interleaved = workload.layout == Layout::Interleaved;
+        let set = |(file_size, count)| Self { interleaved, file_size, count };
+        counts.into_iter().map(set).collect()
     }
 
     /// Whether the files of `other` are among these.
@@ -67,7 +70,8 @@ pub(crate) fn is_our_name(name: &str) -> bool {
 /// The fewest sets that serve all these workloads.
 pub(crate) fn sets_for(workloads: &[Workload], file_size: Bytes) -> Vec<FileSet> {
     let mut sets: Vec<FileSet> = Vec::new();
-    for wanted in workloads.iter().map(|workload| FileSet::of(workload, file_size)) {
+    let all = workloads.iter().flat_map(|workload| FileSet::all_of(workload, file_size));
+    for wanted in all {
         match sets.iter_mut().find(|set| set.is_alike(&wanted)) {
             Some(set) => set.count = set.count.max(wanted.count),
             None => sets.push(wanted),

@@ -5,6 +5,7 @@ mod home;
 mod lay_out;
 mod manifest;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use units::Bytes;
@@ -116,17 +117,14 @@ impl Dataset {
     pub(crate) fn files(&self, workload: &Workload) -> Result<Vec<DataFile>, BenchError> {
         match &self.0 {
             Kind::Own { home, sets, file_size } => {
-                let wanted = FileSet::of(workload, *file_size);
-                let set = sets
-                    .iter()
-                    .find(|set| set.holds(&wanted))
-                    .ok_or_else(|| BenchError::NotLaidOut { workload: workload.name.clone() })?;
-                let file = |index| DataFile {
-                    path: home.path().join(set.file_name(index)),
-                    start: Bytes::ZERO,
-                    length: set.file_size,
-                };
-                Ok((0..workload.files()).map(file).collect())
+                let data = own_files(home.path(), sets, workload, *file_size)?;
+                let file = |file| data.get(workload.data_file_of(file) as usize).cloned();
+                Ok((0..workload.files()).filter_map(file).collect())
+            }
+            Kind::Existing(existing) if workload.replay.is_some() => {
+                let data = existing.parts_of_sizes(&workload.data_files(Bytes::ZERO))?;
+                let file = |file| data.get(workload.data_file_of(file) as usize).cloned();
+                Ok((0..workload.files()).filter_map(file).collect())
             }
             Kind::Existing(existing) => existing.parts(workload),
         }
@@ -149,4 +147,24 @@ impl Dataset {
             Kind::Existing(_) => Bytes::new(data.get() / 1000),
         }
     }
+}
+
+/// The data files of a workload in its order: the first of each size, the second, and so on.
+fn own_files(
+    home: &Path,
+    sets: &[FileSet],
+    workload: &Workload,
+    file_size: Bytes,
+) -> Result<Vec<DataFile>, BenchError> {
+    let wanted = FileSet::all_of(workload, file_size);
+    let mut next: HashMap<Bytes, u32> = HashMap::new();
+    let file = |length: Bytes| {
+        let wanted = wanted.iter().find(|set| set.file_size == length);
+        let set = wanted.and_then(|wanted| sets.iter().find(|set| set.holds(wanted)));
+        let set = set.ok_or_else(|| BenchError::NotLaidOut { workload: workload.name.clone() })?;
+        let index = next.entry(length).or_default();
+        *index += 1;
+        Ok(DataFile { path: home.join(set.file_name(*index - 1)), start: Bytes::ZERO, length })
+    };
+    workload.data_files(file_size).into_iter().map(file).collect()
 }

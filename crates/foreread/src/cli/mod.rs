@@ -11,6 +11,7 @@ mod runs;
 mod sim;
 mod study_options;
 mod sweep;
+mod trace;
 mod tune;
 mod vdisk;
 mod workloads;
@@ -77,6 +78,8 @@ enum Verb {
     Models(models::Models),
     Workloads(workloads::Workloads),
     Sim(sim::Sim),
+    #[command(name = "trace")]
+    Trace(trace::TraceVerb),
     Vdisk(vdisk::Vdisk),
     Rollback(rollback::Rollback),
     Completions(completions::Completions),
@@ -117,6 +120,7 @@ impl Cli {
             Verb::Runs(verb) => verb.run(&context),
             Verb::Report(verb) => verb.run(&context),
             Verb::Models(verb) => verb.run(),
+            Verb::Trace(verb) => verb.run(&context),
             Verb::Workloads(verb) => verb.run(),
             Verb::Sim(verb) => verb.run(),
             Verb::Vdisk(verb) => verb.run(&context),

@@ -13,6 +13,7 @@ use study::{
 use tunables::{GuardCommand, Vary};
 use units::{Bytes, Kib, Nanos};
 use vdisk::ServerCommand;
+use workload::trace::Pace;
 use workload::{Pattern, Workload};
 
 use super::{Context, Format};
@@ -32,7 +33,8 @@ pub struct StudyOptions {
     /// read_ahead=4K,128K,1M
     #[arg(long, value_name = "TUNABLE=VALUE[,VALUE…]")]
     pub vary: Option<Vary>,
-    /// What to run: names (`foreread workloads` lists them) or TOML files. Random reads beside
+    /// What to run: names (`foreread workloads` lists them), TOML files, or trace:FILE to replay
+    /// what was recorded (`foreread trace --help`). Random reads beside
     /// streams only show what a setting costs them; by themselves they are what it is chosen for
     #[arg(
         long,
@@ -170,19 +172,54 @@ fn environment(context: &Context, signals: &Signals) -> anyhow::Result<Environme
 
 /// The workload of this name, or declared in this file.
 pub fn workload(word: &str) -> anyhow::Result<Workload> {
+    if let Some(words) = word.strip_prefix("trace:") {
+        return Ok(trace::workload(words)?);
+    }
     let file = word.contains('/') || word.ends_with(".toml");
     if !file {
         return Ok(Workload::named(word)?);
     }
     let text = std::fs::read_to_string(word)
         .map_err(|error| Usage(format!("cannot read the workload file {word:?}: {error}")))?;
-    Workload::from_toml(&text).with_context(|| format!("in {word:?}"))
+    let declared = Workload::from_toml(&text).with_context(|| format!("in {word:?}"))?;
+    with_trace(declared).with_context(|| format!("in {word:?}"))
+}
+
+/// A declaration names a trace by its file; here it is read.
+fn with_trace(mut workload: Workload) -> anyhow::Result<Workload> {
+    let Some(replay) = &workload.replay else { return Ok(workload) };
+    let pace = if replay.pace == Pace::Recorded { ",pace=recorded" } else { "" };
+    let compact = if replay.compact { ",compact" } else { "" };
+    let loaded = trace::workload(&format!("{}{pace}{compact}", replay.trace))?;
+    workload.adopt_trace(&loaded);
+    if workload.replay.as_ref().is_some_and(|replay| replay.is_loaded()) {
+        return Ok(workload);
+    }
+    // Another digest, or none: the trace is taken as it is now.
+    Ok(Workload { name: workload.name, ..loaded })
+}
+
+/// What clap has cut at every comma: options of a trace (`pace=recorded`) belong to the word before
+/// them.
+fn rejoined(words: &[String]) -> Vec<String> {
+    let mut joined: Vec<String> = Vec::new();
+    for word in words {
+        let option = word.contains('=') || word == "compact";
+        match joined.last_mut() {
+            Some(last) if option && last.starts_with("trace:") => {
+                last.push(',');
+                last.push_str(word);
+            }
+            _ => joined.push(word.clone()),
+        }
+    }
+    joined
 }
 
 /// Streams are what read-ahead is for: random reads named beside them only show its price.
 fn planned(words: &[String]) -> anyhow::Result<Vec<PlannedWorkload>> {
     let mut workloads: Vec<Workload> = Vec::new();
-    for word in words {
+    for word in rejoined(words) {
         let workload = workload(word.trim())?;
         if workloads.iter().any(|other| other.name == workload.name) {
             return Err(Usage(format!("workload {:?} is named twice", workload.name)).into());

@@ -119,9 +119,17 @@ impl Study<'_> {
         }
         let Some(run) = store.resumable(self.command, self.plan)? else { return Ok(None) };
         match Claim::take(store.path(), run)? {
-            Claimed::Ours(claim) => Ok(Some((store.load(run)?, claim))),
+            Claimed::Ours(claim) => Ok(Some((self.with_traces(store.load(run)?), claim))),
             Claimed::Theirs(pid) => Err(StudyError::RunBusy { run, pid }),
         }
+    }
+
+    /// The record names traces, the plan has them.
+    fn with_traces(&self, mut run: Run) -> Run {
+        for workload in &mut run.workloads {
+            self.plan.workloads.iter().for_each(|planned| workload.adopt_trace(&planned.workload));
+        }
+        run
     }
 
     /// Goes on with the prior run if it was on the same storage, or begins another.

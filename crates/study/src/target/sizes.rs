@@ -37,7 +37,8 @@ pub(super) fn with_file_sizes(plan: &Plan, room: &Room) -> Vec<Workload> {
     let count = plan.workloads.len() as u64;
     let sized = plan.workloads.iter().map(|planned| {
         let mut workload = planned.workload.clone();
-        if room.most.is_some() && workload.file_size.is_none() {
+        let open = workload.file_size.is_none() && workload.replay.is_none();
+        if room.most.is_some() && open {
             workload.file_size =
                 Some(plan.file_size.unwrap_or_else(|| size(&workload, count, room)));
         }

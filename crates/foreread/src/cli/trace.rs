@@ -1,0 +1,275 @@
+//! `foreread trace`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand, ValueEnum};
+use report::clean;
+use serde::Serialize;
+use trace::{Means, ReadOptions, Recording, Subject};
+use units::Bytes;
+use workload::trace::{FORMATS, ImportOptions, Summary, Trace};
+
+use super::Context;
+use crate::exit::{Exit, Usage};
+use crate::output;
+use crate::signals::Signals;
+
+const AFTER_HELP: &str = "\
+Examples:
+  foreread trace record -o mine.trace -- pg_dump mydb    what does it read?
+  foreread trace record -o mine.trace --pid 4711         until it ends or control-C
+  foreread trace import blkparse.txt -o mine.trace       the form is told by its beginning
+  foreread trace show mine.trace
+  foreread sweep sim:hdd-2008 --workload trace:mine.trace
+
+A trace is replayed with --workload trace:FILE[,pace=recorded][,compact]: as fast as the storage
+lets it or at its recorded times; compact leaves out what nothing was read from, so that a trace of
+a large disk fits small files. Files in any form of `foreread trace formats` can be replayed.";
+
+/// Record, import and look at traces: what programs really read
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct TraceVerb {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Read a trace in whatever form, and write it in foreread's own
+    Import(Import),
+    /// Say what a trace is like: requests, sizes, streams, how sequential, hot files
+    Show(Show),
+    /// Record what a command or a running process reads
+    Record(Record),
+    /// List the forms of traces that can be read
+    Formats(Formats),
+}
+
+/// How a trace is read.
+#[derive(Debug, Args)]
+struct Form {
+    /// The form of the trace; told by its beginning if not given (`foreread trace formats`)
+    #[arg(long, value_name = "NAME")]
+    format: Option<String>,
+    /// Put requests in order of time, where a time that runs backward would be refused
+    #[arg(long)]
+    sort: bool,
+    /// The size of a page, where a trace has page numbers
+    #[arg(long, value_name = "SIZE", default_value = "4K")]
+    page: Bytes,
+}
+
+impl Form {
+    fn options(&self) -> anyhow::Result<ReadOptions> {
+        if self.page.is_zero() || self.page > Bytes::from_gib(1) {
+            return Err(Usage(format!("--page {}: 1 byte to 1 GiB", self.page)).into());
+        }
+        let import = ImportOptions { sort: self.sort, page: self.page };
+        Ok(ReadOptions { format: self.format.clone(), import })
+    }
+}
+
+#[derive(Debug, Args)]
+struct Import {
+    /// The trace; may be packed with zstd or gzip
+    file: PathBuf,
+    /// Where to write it
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    #[command(flatten)]
+    form: Form,
+}
+
+#[derive(Debug, Args)]
+struct Show {
+    /// The trace, in foreread's form or any other
+    file: PathBuf,
+    #[command(flatten)]
+    form: Form,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum By {
+    /// The kernel's tracepoints
+    Tracepoints,
+    /// strace(1)
+    Strace,
+    /// fio's own log, of fio alone
+    Fio,
+}
+
+impl From<By> for Means {
+    fn from(by: By) -> Self {
+        match by {
+            By::Tracepoints => Self::Tracepoints,
+            By::Strace => Self::Strace,
+            By::Fio => Self::Fio,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+struct Record {
+    /// Where to write the trace
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Record this process until it ends, or until control-C
+    #[arg(long, value_name = "PID", conflicts_with = "command")]
+    pid: Option<u32>,
+    /// Record by this means only; default: the best that this machine permits
+    #[arg(long, value_name = "MEANS")]
+    by: Option<By>,
+    /// The command to run and record, after --
+    #[arg(last = true, required_unless_present = "pid", value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+struct Formats {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl TraceVerb {
+    pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        match self.action {
+            Action::Import(import) => import.run(context),
+            Action::Show(show) => show.run(),
+            Action::Record(record) => record.run(context),
+            Action::Formats(formats) => formats.run(),
+        }
+    }
+}
+
+impl Import {
+    fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let (trace, source) = trace::read(&self.file, &self.form.options()?)?;
+        trace::write(&self.output, &trace)?;
+        context.note(&format!("{} ({}): {}", self.file.display(), source.format, brief(&trace)));
+        Ok(Exit::Fine)
+    }
+}
+
+/// How much there is of a trace.
+fn brief(trace: &Trace) -> String {
+    let requests = trace.records().len();
+    let (files, processes) = (trace.files().len(), trace.processes().len());
+    format!("{requests} requests to {files} files by {processes} processes in {}", trace.span())
+}
+
+impl Record {
+    fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let subject = match self.pid {
+            Some(pid) => Subject::Process(pid),
+            None => Subject::Command(self.command),
+        };
+        // Before the command runs for an hour and its trace has no place.
+        let directory = self.output.parent().filter(|dir| !dir.as_os_str().is_empty());
+        if directory.is_some_and(|dir| !dir.is_dir()) || self.output.is_dir() {
+            let path = self.output.display();
+            return Err(Usage(format!("--output {path}: no file can be written there")).into());
+        }
+        let signals = Signals::listen().context("listening to signals")?;
+        let stop = || signals.which().is_some();
+        let recording = trace::record(&subject, self.by.map(Means::from), &stop)?;
+        trace::write(&self.output, &recording.trace)?;
+        tell(&recording, context);
+        Ok(Exit::Fine)
+    }
+}
+
+/// Says how it was recorded and what is to be known of it.
+fn tell(recording: &Recording, context: &Context) {
+    for tried in &recording.tried {
+        let reason = clean::plain(&tried.reason);
+        context.note(&format!("not by {}: {reason}", tried.means));
+    }
+    let (means, brief) = (recording.means, brief(&recording.trace));
+    context.note(&format!("recorded by {means}: {brief}"));
+    recording.notes.iter().for_each(|note| context.note(&format!("note: {}", clean::plain(note))));
+}
+
+impl Formats {
+    fn run(self) -> anyhow::Result<Exit> {
+        if self.json {
+            #[derive(Serialize)]
+            struct Line {
+                name: &'static str,
+                summary: &'static str,
+            }
+            let line =
+                |form: &workload::trace::Format| Line { name: form.name, summary: form.summary };
+            let formats: Vec<Line> = FORMATS.iter().map(line).collect();
+            output::print_json(&serde_json::json!({
+                "schema_version": report::SCHEMA_VERSION,
+                "formats": formats,
+            }))?;
+        } else {
+            let lines = FORMATS.iter().map(|form| format!("{:<10} {}\n", form.name, form.summary));
+            output::print(&lines.collect::<String>())?;
+        }
+        Ok(Exit::Fine)
+    }
+}
+
+impl Show {
+    fn run(self) -> anyhow::Result<Exit> {
+        let (trace, source) = trace::read(&self.file, &self.form.options()?)?;
+        let summary = trace.summary();
+        if self.json {
+            output::print_json(&report::trace_json(source.format, &summary))?;
+        } else {
+            output::print(&text(source.format, &summary))?;
+        }
+        Ok(Exit::Fine)
+    }
+}
+
+/// An amount of data that is rarely a round number.
+fn amount(bytes: Bytes) -> String {
+    match bytes.get() {
+        0..1_048_576 => bytes.to_string(),
+        1_048_576..1_073_741_824 => format!("{:.1} MiB", bytes.as_mib()),
+        _ => format!("{:.2} GiB", bytes.as_mib() / 1024.0),
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// The summary as a person reads it.
+fn text(format: &str, summary: &Summary) -> String {
+    let mut text = String::new();
+    let mut line = |what: &str, value: String| text.push_str(&format!("{what:<22} {value}\n"));
+    line("form", format.to_owned());
+    line("reads", format!("{} of {}", summary.reads, amount(summary.read_bytes)));
+    line("writes", format!("{} of {}", summary.writes, amount(summary.write_bytes)));
+    line("time", if summary.timed { summary.span.to_string() } else { "not recorded".to_owned() });
+    line("processes", summary.processes.to_string());
+    line("files", format!("{} ({} times opened)", summary.files, summary.open_files));
+    line("different data read", amount(summary.footprint));
+    line("sequential reads", percent(summary.sequential_share));
+    line("  telling streams apart", percent(summary.stream_share));
+    line("next page follows", percent(summary.next_page_share));
+    let (streams, at_once) = (summary.streams, summary.streams_at_once);
+    line("streams", format!("{streams} of 128 KiB or more, at most {at_once} at once"));
+    line("size of reads", format!("median {}, largest {}", summary.size_p50, summary.size_max));
+    let sizes = summary.sizes.iter().map(|size| format!("{} × {}", size.requests, size.size));
+    line("  most frequent", sizes.collect::<Vec<_>>().join(", "));
+    text.push_str("hot files:\n");
+    for file in &summary.hot_files {
+        let name = clean::plain(&file.name);
+        let (bytes, requests) = (amount(file.bytes), file.requests);
+        let line = format!("  {bytes:>10} in {requests:>8} requests  {name}\n");
+        text.push_str(&line);
+    }
+    text
+}

@@ -1,0 +1,106 @@
+//! Why there is no trace.
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+use units::Bytes;
+use workload::WorkloadError;
+use workload::trace::{Place, TraceError};
+
+/// What may go wrong with a trace and its file.
+#[derive(Debug, Error)]
+pub enum TraceFileError {
+    /// A system call on a path did not work.
+    #[error("cannot {action} {path}", path = path.display())]
+    Io {
+        /// What was tried, such as `read`.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The file is packed and cannot be unpacked.
+    #[error("{path} cannot be unpacked: it is cut short or damaged", path = path.display())]
+    Packed {
+        /// The file.
+        path: PathBuf,
+        /// The unpacker's reason.
+        source: io::Error,
+    },
+    /// The file is too large to be kept in memory.
+    #[error("{path} has more than {most}: cut the trace", path = path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The most that is read.
+        most: Bytes,
+    },
+    /// No form that is known begins like this file.
+    #[error(
+        "{path} is no trace in a form that can be told by its beginning: name it with --format, \
+         one of {known}", path = path.display()
+    )]
+    UnknownFormat {
+        /// The file.
+        path: PathBuf,
+        /// The forms that there are.
+        known: String,
+    },
+    /// No form of traces has this name.
+    #[error("{0}")]
+    NoFormat(String),
+    /// Something in the file is wrong.
+    #[error("{}", placed(path, error))]
+    Broken {
+        /// The file.
+        path: PathBuf,
+        /// What, and where.
+        error: TraceError,
+    },
+    /// The trace makes no workload.
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
+    /// The words after `trace:` are wrong.
+    #[error("trace:{words}: {problem}")]
+    Words {
+        /// The words as given.
+        words: String,
+        /// What is wrong with them.
+        problem: String,
+    },
+    /// Nothing on this machine can record.
+    #[error("nothing here can record: {tried}")]
+    NoMeans {
+        /// What was tried, and why it did not do.
+        tried: String,
+    },
+    /// The command could not be started or the process cannot be watched.
+    #[error("cannot record {subject}: {problem}")]
+    Subject {
+        /// The command or process.
+        subject: String,
+        /// Why not.
+        problem: String,
+    },
+}
+
+/// `FILE:LINE: problem`, as compilers say it, where there are lines.
+fn placed(path: &std::path::Path, error: &TraceError) -> String {
+    match error.place {
+        Place::Line(line) => format!("{}:{line}: {}", path.display(), error.problem),
+        Place::Whole => format!("{}: {}", path.display(), error.problem),
+        place => format!("{}: {place}: {}", path.display(), error.problem),
+    }
+}
+
+impl TraceFileError {
+    pub(crate) fn io(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { action, path, source }
+    }
+}

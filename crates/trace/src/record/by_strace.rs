@@ -1,0 +1,83 @@
+//! Recording with strace(1).
+
+use std::ffi::OsStr;
+use std::process::{Command, Stdio};
+
+use rustix::process::Signal;
+use workload::trace::ImportOptions;
+
+use super::child::{self, Running};
+use super::{Caught, Missed, Subject};
+use crate::{ReadOptions, TraceFileError, read};
+
+/// The calls that the importer follows.
+const CALLS: &str = "trace=read,pread64,readv,preadv,preadv2,write,pwrite64,writev,pwritev,\
+                     pwritev2,?open,openat,?openat2,?creat,close,?close_range,?dup,?dup2,dup3,\
+                     fcntl,lseek,sendfile,?copy_file_range,fadvise64,clone,?clone3,?fork,?vfork";
+
+pub(super) fn record(subject: &Subject, stop: &dyn Fn() -> bool) -> Result<Caught, Missed> {
+    if child::find(OsStr::new("strace")).is_none() {
+        let reason = "strace is not on PATH (it is in the package strace)";
+        return Err(Missed::Unavailable(reason.to_owned()));
+    }
+    let log = tempfile::NamedTempFile::new()
+        .map_err(TraceFileError::io("write", std::env::temp_dir()))?;
+    let said = tempfile::tempfile().map_err(TraceFileError::io("write", std::env::temp_dir()))?;
+    let mut command = Command::new("strace");
+    command.args(["-f", "-ttt", "-y", "-s", "0", "-e", CALLS, "-e", "signal=none", "-o"]);
+    command.arg(log.path());
+    let watched = match subject {
+        Subject::Command(words) => {
+            command.arg("--").args(words);
+            true
+        }
+        Subject::Process(pid) => {
+            command.arg("-p").arg(pid.to_string()).stdin(Stdio::null()).stdout(Stdio::null());
+            command.stderr(Stdio::from(
+                said.try_clone().map_err(TraceFileError::io("write", std::env::temp_dir()))?,
+            ));
+            false
+        }
+    };
+    let mut running = Running::start(&mut command)?;
+    // A command is asked to end through strace; of a process strace only lets go.
+    let status = running.wait(stop, if watched { Signal::TERM } else { Signal::INT });
+    let options = ReadOptions {
+        format: Some("strace".to_owned()),
+        import: ImportOptions { sort: true, ..ImportOptions::default() },
+    };
+    let empty = log.as_file().metadata().is_ok_and(|it| it.len() == 0);
+    if empty && !status.success() {
+        let reason = format!("strace could not watch: {}", refusal(said, status));
+        return Err(Missed::Unavailable(reason));
+    }
+    let (trace, _) = read(log.path(), &options).map_err(|error| told(error, subject))?;
+    let mut notes = Vec::new();
+    if watched && !stop() {
+        notes.extend(child::note(status));
+    }
+    notes.push("what was read through mappings or io_uring is not in it".to_owned());
+    Ok(Caught { trace, notes })
+}
+
+/// What strace says when it refuses.
+fn refusal(mut said: std::fs::File, status: std::process::ExitStatus) -> String {
+    use std::io::{Read, Seek};
+    let mut text = String::new();
+    let _ = said.rewind().and_then(|()| said.read_to_string(&mut text));
+    match text.lines().last() {
+        Some(line) => line.to_owned(),
+        None => format!("{status}"),
+    }
+}
+
+/// The log is a file that nobody knows: an error speaks of what was recorded instead.
+pub(super) fn told(error: TraceFileError, subject: &Subject) -> Missed {
+    Missed::Failed(match error {
+        TraceFileError::Broken { error, .. } => TraceFileError::Subject {
+            subject: subject.to_string(),
+            problem: error.to_string().replace("the trace: ", ""),
+        },
+        other => other,
+    })
+}

@@ -1,0 +1,125 @@
+//! Recording with the kernel's tracepoints.
+
+use std::process::Command;
+
+use rustix::process::{Pid, Signal, WaitOptions, waitpid};
+use workload::trace::{ImportOptions, format};
+
+use super::by_strace::told;
+use super::child::{self, POLL, Running};
+use super::names::Names;
+use super::tracefs::{Instance, Pipe};
+use super::{Caught, Missed, Subject};
+use crate::TraceFileError;
+
+/// Reads through the page cache, and faults of mapped files.
+const EVENTS: [&str; 2] = ["filemap/mm_filemap_get_pages", "filemap/mm_filemap_fault"];
+/// Stops before the program begins, so that the tracepoints can be set to it.
+const STOPPED: &str = "kill -STOP $$; exec \"$@\"";
+
+pub(super) fn record(subject: &Subject, stop: &dyn Fn() -> bool) -> Result<Caught, Missed> {
+    let instance = Instance::make().map_err(Missed::Unavailable)?;
+    let (mut running, threads) = begin(subject)?;
+    instance.arm(&threads, &EVENTS).map_err(Missed::Unavailable)?;
+    let mut pipe = instance.pipe().map_err(Missed::Unavailable)?;
+    if let Some(running) = &running {
+        running.signal(Signal::CONT);
+    }
+    let (text, names) = follow(subject, running.as_mut(), &threads, &mut pipe, stop)?;
+    let mut notes = Vec::new();
+    if let Some(status) = running.as_mut().and_then(Running::ended)
+        && !stop()
+    {
+        notes.extend(child::note(status));
+    }
+    let lost = lost(&text);
+    if lost > 0 {
+        notes.push(format!("{lost} events were lost: the trace has holes"));
+    }
+    let options = ImportOptions { sort: true, ..ImportOptions::default() };
+    let parsed = format("ftrace").and_then(|format| format.parse(&text, options));
+    let path = "trace_pipe".into();
+    let trace = parsed.map_err(|error| told(TraceFileError::Broken { path, error }, subject))?;
+    Ok(Caught { trace: names.apply(trace), notes })
+}
+
+/// Starts the command, stopped, or finds the threads of the process.
+fn begin(subject: &Subject) -> Result<(Option<Running>, Vec<u32>), Missed> {
+    match subject {
+        Subject::Command(words) => {
+            let mut command = Command::new("sh");
+            command.args(["-c", STOPPED, "sh"]).args(words);
+            let running = Running::start(&mut command)?;
+            let pid = running.pid();
+            let waited = Pid::from_raw(pid.cast_signed())
+                .and_then(|pid| waitpid(Some(pid), WaitOptions::UNTRACED).ok().flatten());
+            match waited {
+                Some((_, status)) if status.stopped() => Ok((Some(running), vec![pid])),
+                _ => Err(Missed::Unavailable("the command did not wait for its start".to_owned())),
+            }
+        }
+        Subject::Process(pid) => {
+            let tasks = std::fs::read_dir(format!("/proc/{pid}/task"));
+            let tasks = tasks.map_err(TraceFileError::io("read", format!("/proc/{pid}/task")))?;
+            let number = |task: std::fs::DirEntry| task.file_name().to_str()?.parse().ok();
+            Ok((None, tasks.flatten().filter_map(number).collect()))
+        }
+    }
+}
+
+/// Takes down what comes until the end.
+fn follow(
+    subject: &Subject,
+    mut running: Option<&mut Running>,
+    threads: &[u32],
+    pipe: &mut Pipe,
+    stop: &dyn Fn() -> bool,
+) -> Result<(Vec<u8>, Names), Missed> {
+    let (mut text, mut names) = (Vec::new(), Names::default());
+    let mut drain =
+        |text: &mut Vec<u8>| pipe.drain(text).map_err(TraceFileError::io("read", "trace_pipe"));
+    let mut asked = false;
+    loop {
+        names.look_at_family(threads);
+        drain(&mut text)?;
+        let ended = match (&mut running, subject) {
+            (Some(running), _) => {
+                if stop() && !asked {
+                    running.signal(Signal::TERM);
+                    asked = true;
+                }
+                running.ended().is_some()
+            }
+            (None, Subject::Process(pid)) => {
+                stop() || !std::path::Path::new(&format!("/proc/{pid}")).exists()
+            }
+            (None, Subject::Command(_)) => true,
+        };
+        if ended {
+            while drain(&mut text)? {}
+            return Ok((text, names));
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+/// How many events did not fit the buffer: lines as `CPU:1 [LOST 12 EVENTS]`.
+fn lost(text: &[u8]) -> u64 {
+    let text = String::from_utf8_lossy(text);
+    let counts = text.lines().filter_map(|line| {
+        let rest = line.split_once("[LOST ")?.1;
+        rest.split_once(' ')?.0.parse::<u64>().ok()
+    });
+    counts.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lost_events_are_counted() {
+        assert_eq!(lost(b"CPU:1 [LOST 12 EVENTS]\nx\nCPU:0 [LOST 3 EVENTS]\n"), 15);
+        assert_eq!(lost(b"nothing was lost"), 0);
+    }
+}

@@ -1,0 +1,63 @@
+//! The names of files that the kernel knows by device and inode.
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+use units::Bytes;
+use workload::trace::Trace;
+
+/// Names and sizes seen so far, by what the tracepoints call a file: `8:1/123`.
+#[derive(Default)]
+pub(super) struct Names(HashMap<String, (String, Bytes)>);
+
+impl Names {
+    /// Looks at the files that a process has open at this moment.
+    pub(super) fn look(&mut self, pid: u32) {
+        let descriptors = fs::read_dir(format!("/proc/{pid}/fd"));
+        let mapped = fs::read_dir(format!("/proc/{pid}/map_files"));
+        for entry in [descriptors, mapped].into_iter().flatten().flatten().flatten() {
+            let path = entry.path();
+            let (Ok(name), Ok(metadata)) = (fs::read_link(&path), fs::metadata(&path)) else {
+                continue;
+            };
+            if !(metadata.is_file() || name.starts_with("/dev")) {
+                continue;
+            }
+            let (major, minor) =
+                (rustix::fs::major(metadata.dev()), rustix::fs::minor(metadata.dev()));
+            let key = format!("{major}:{minor}/{}", metadata.ino());
+            let size = Bytes::new(metadata.len());
+            self.0.insert(key, (name.to_string_lossy().into_owned(), size));
+        }
+    }
+
+    /// Looks at all children of these threads, and their children.
+    pub(super) fn look_at_family(&mut self, pids: &[u32]) {
+        let mut family = pids.to_vec();
+        let mut at = 0;
+        while let Some(pid) = family.get(at).copied() {
+            self.look(pid);
+            let tasks = fs::read_dir(format!("/proc/{pid}/task"));
+            for task in tasks.into_iter().flatten().flatten() {
+                let children = fs::read_to_string(task.path().join("children"));
+                let children = children.unwrap_or_default();
+                let numbers =
+                    children.split_whitespace().filter_map(|word| word.parse::<u32>().ok());
+                family.extend(numbers);
+            }
+            at += 1;
+            if at > 4096 {
+                break;
+            }
+        }
+    }
+
+    /// The trace with the names that are known, and without what a request asked for behind the
+    /// end of its file.
+    pub(super) fn apply(&self, trace: Trace) -> Trace {
+        trace.described(|name| {
+            self.0.get(name).map(|(path, size)| (path.clone(), (!size.is_zero()).then_some(*size)))
+        })
+    }
+}

@@ -1,0 +1,136 @@
+//! The kernel's tracepoints through tracefs, in an instance of our own: nothing that others trace
+//! is touched, and the instance goes away with us.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+
+/// Where it is mounted on most machines.
+const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+/// What instances of ours are called, with the number of the process.
+const PREFIX: &str = "foreread-";
+/// The buffer of each processor: what is written while we are not looking.
+const BUFFER_KIB: &str = "8192";
+
+/// tracefs, wherever it is.
+struct Tracefs {
+    dir: PathBuf,
+    /// A mount that is attached nowhere, and gone when it is closed.
+    _mount: Option<OwnedFd>,
+}
+
+impl Tracefs {
+    fn find() -> Result<Self, String> {
+        for place in PLACES {
+            let dir = PathBuf::from(place);
+            if dir.join("instances").is_dir() {
+                return Ok(Self { dir, _mount: None });
+            }
+        }
+        let mount = detached().map_err(|error| format!("tracefs is not to be had: {error}"))?;
+        let dir = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));
+        Ok(Self { dir, _mount: Some(mount) })
+    }
+}
+
+/// Mounts tracefs where nobody else sees it.
+fn detached() -> io::Result<OwnedFd> {
+    let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(&context)?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    Ok(fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
+}
+
+/// A place in which to trace, with its own buffer and its own switches.
+pub(super) struct Instance {
+    tracefs: Tracefs,
+    dir: PathBuf,
+}
+
+impl Instance {
+    /// Makes one, and removes those that processes left behind which are gone.
+    pub(super) fn make() -> Result<Self, String> {
+        let tracefs = Tracefs::find()?;
+        let all = tracefs.dir.join("instances");
+        sweep(&all);
+        let dir = all.join(format!("{PREFIX}{}", std::process::id()));
+        fs::create_dir(&dir).map_err(|error| format!("no instance of tracefs: {error}"))?;
+        Ok(Self { tracefs, dir })
+    }
+
+    /// Writes into one of its switches.
+    pub(super) fn set(&self, switch: &str, value: &str) -> Result<(), String> {
+        let path = self.dir.join(switch);
+        fs::write(&path, value).map_err(|error| format!("{switch} of tracefs: {error}"))
+    }
+
+    /// Gets it ready to trace what these threads, and all that they will start, do.
+    pub(super) fn arm(&self, threads: &[u32], events: &[&str]) -> Result<(), String> {
+        for event in events {
+            if !self.tracefs.dir.join("events").join(event).is_dir() {
+                return Err(format!("this kernel has no tracepoint {}", event.replace('/', ":")));
+            }
+        }
+        self.set("buffer_size_kb", BUFFER_KIB)?;
+        self.set("trace_clock", "mono")?;
+        self.set("options/event-fork", "1")?;
+        self.set("options/record-tgid", "1")?;
+        let threads: Vec<String> = threads.iter().map(u32::to_string).collect();
+        self.set("set_event_pid", &threads.join(" "))?;
+        for event in events {
+            self.set(&format!("events/{event}/enable"), "1")?;
+        }
+        self.set("tracing_on", "1")
+    }
+
+    /// The text of what is traced, as it comes.
+    pub(super) fn pipe(&self) -> Result<Pipe, String> {
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+        let file = options.open(self.dir.join("trace_pipe"));
+        file.map(Pipe).map_err(|error| format!("trace_pipe of tracefs: {error}"))
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        let _ = self.set("tracing_on", "0");
+        if let Err(error) = fs::remove_dir(&self.dir) {
+            let instance = self.dir.display();
+            tracing::warn!(%error, %instance, "an instance of tracefs is left");
+        }
+    }
+}
+
+/// Removes the instances of processes that are gone.
+fn sweep(all: &Path) {
+    for entry in fs::read_dir(all).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+        let Some(pid) = pid.and_then(|pid| pid.parse::<u32>().ok()) else { continue };
+        if !Path::new(&format!("/proc/{pid}")).exists() {
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
+
+/// What is traced, in text.
+pub(super) struct Pipe(File);
+
+impl Pipe {
+    /// Appends what there is; says whether there was anything.
+    pub(super) fn drain(&mut self, text: &mut Vec<u8>) -> io::Result<bool> {
+        let before = text.len();
+        match self.0.read_to_end(text) {
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+        Ok(text.len() > before)
+    }
+}

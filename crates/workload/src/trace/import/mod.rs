@@ -1,0 +1,114 @@
+//! Forms of traces from elsewhere: one file, one line in [`FORMATS`], one test each.
+
+mod blkparse;
+mod csv_table;
+mod disksim;
+mod fio_iolog;
+mod ftrace;
+mod lines;
+mod lirs;
+mod mqsim;
+mod msr;
+mod strace;
+mod vscsi;
+
+use units::Bytes;
+
+use super::{MAGIC, Place, Trace, TraceError};
+
+/// What an importer is told beside the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImportOptions {
+    /// Put records in order of time instead of refusing a time that runs backward.
+    pub sort: bool,
+    /// The size of a page, where a trace has page numbers.
+    pub page: Bytes,
+}
+
+impl Default for ImportOptions {
+    fn default() -> Self {
+        Self { sort: false, page: Bytes::from_kib(4) }
+    }
+}
+
+/// A form that can be read.
+#[derive(Clone, Copy, Debug)]
+pub struct Format {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What writes it.
+    pub summary: &'static str,
+    /// Whether the beginning of a file looks like it.
+    detects: fn(&[u8]) -> bool,
+    parse: fn(&[u8], ImportOptions) -> Result<Trace, TraceError>,
+}
+
+impl Format {
+    /// Reads a whole file in this form.
+    pub fn parse(&self, bytes: &[u8], options: ImportOptions) -> Result<Trace, TraceError> {
+        if bytes.is_empty() {
+            return Err(TraceError::whole("it is empty"));
+        }
+        (self.parse)(bytes, options)
+    }
+}
+
+/// foreread's own form.
+const NATIVE: Format = Format {
+    name: "foreread",
+    summary: "foreread's own compact form (docs/trace-format.md)",
+    detects: |head| head.starts_with(MAGIC),
+    parse: |bytes, _| Trace::decode(bytes),
+};
+
+/// Every form that can be read, those first whose beginning cannot be mistaken.
+pub const FORMATS: &[Format] = &[
+    NATIVE,
+    fio_iolog::FORMAT,
+    csv_table::FORMAT,
+    vscsi::FORMAT,
+    blkparse::FORMAT,
+    ftrace::FORMAT,
+    strace::FORMAT,
+    disksim::FORMAT,
+    msr::FORMAT,
+    mqsim::FORMAT,
+    lirs::FORMAT,
+];
+
+/// How much of a file is looked at to tell its form.
+const HEAD: usize = 1 << 16;
+
+/// The form of this name.
+pub fn format(name: &str) -> Result<&'static Format, TraceError> {
+    FORMATS.iter().find(|format| format.name == name).ok_or_else(|| {
+        let known: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
+        TraceError::at(
+            Place::Whole,
+            format!("no form of traces is called {name:?}: there are {}", known.join(", ")),
+        )
+    })
+}
+
+/// The form that this file seems to be in.
+pub fn detect(bytes: &[u8]) -> Option<&'static Format> {
+    let head = &bytes[..bytes.len().min(HEAD)];
+    FORMATS.iter().find(|format| (format.detects)(head))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_words_and_told_apart() {
+        for (at, format) in FORMATS.iter().enumerate() {
+            assert!(format.name.chars().all(|c| c.is_ascii_lowercase() || c == '-'));
+            assert!(FORMATS[..at].iter().all(|other| other.name != format.name));
+            assert!(!format.summary.is_empty());
+            assert!(format.parse(b"", ImportOptions::default()).is_err(), "{}", format.name);
+        }
+        assert!(super::format("blktrace").unwrap_err().to_string().contains("blkparse"));
+        assert!(detect(b"nothing of the sort").is_none());
+    }
+}
