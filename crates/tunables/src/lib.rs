@@ -6,6 +6,7 @@
 //! [`rollback`] puts back what even the guard could not (power loss).
 
 mod access;
+mod apply;
 mod bdi_lock;
 mod cost;
 mod error;
@@ -26,6 +27,10 @@ mod value;
 mod vary;
 
 pub use access::{check_writable, read, read_all};
+pub use apply::{
+    Applied, ApplyPlan, PlannedWrite, Remembered, State, Verified, apply, plan_apply, remembered,
+    state_of, verify,
+};
 pub use cost::{Cost, LARGEST_SHARE, memory_cost, refuse_costly};
 pub use error::TunableError;
 pub use guard::{GuardCommand, guard_main};

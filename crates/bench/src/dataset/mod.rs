@@ -1,7 +1,7 @@
 //! What is read: files of foreread's own, or something that is there already.
 
 mod existing;
-mod home;
+pub(crate) mod home;
 mod lay_out;
 mod manifest;
 
@@ -104,6 +104,11 @@ impl Dataset {
             Kind::Own { home, .. } => home.remove(),
             Kind::Existing(_) => Ok(()),
         }
+    }
+
+    /// Whether files that an earlier run left, and that none uses now, are in `dir`.
+    pub fn is_in(dir: &Path) -> bool {
+        matches!(Home::find(dir), Ok(Some(_)))
     }
 
     /// Deletes files that an earlier run left in `dir`; says whether there were any.

@@ -1,10 +1,13 @@
 //! The command line: one file for each verb, and what they share.
 
+mod apply;
 mod completions;
 mod doctor;
 mod dry_run;
 mod guard;
 mod models;
+mod open_files;
+mod persist;
 mod report;
 mod rollback;
 mod runs;
@@ -14,6 +17,7 @@ mod sweep;
 mod trace;
 mod tune;
 mod vdisk;
+mod verify;
 mod workloads;
 
 use std::path::PathBuf;
@@ -81,6 +85,8 @@ enum Verb {
     #[command(name = "trace")]
     Trace(trace::TraceVerb),
     Vdisk(vdisk::Vdisk),
+    Apply(apply::Apply),
+    Verify(verify::Verify),
     Rollback(rollback::Rollback),
     Completions(completions::Completions),
     #[command(hide = true)]
@@ -124,6 +130,8 @@ impl Cli {
             Verb::Workloads(verb) => verb.run(),
             Verb::Sim(verb) => verb.run(),
             Verb::Vdisk(verb) => verb.run(&context),
+            Verb::Apply(verb) => verb.run(&context),
+            Verb::Verify(verb) => verb.run(&context),
             Verb::Rollback(verb) => verb.run(&context),
             Verb::Completions(verb) => verb.run(),
             Verb::Guard(verb) => verb.run(&context),

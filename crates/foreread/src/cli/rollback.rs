@@ -1,30 +1,38 @@
 //! `foreread rollback`.
 
+use std::collections::BTreeSet;
+
 use anyhow::Context as _;
 use clap::Args;
 use host::BdiId;
-use study::{RunId, Store};
+use serde_json::json;
+use study::{RunId, RunStatus, Store, Target};
 use tunables::{Outcome, Undone, Which};
 
 use super::Context;
 use crate::exit::{Exit, Usage};
 use crate::output;
 
-/// Put back what studies left changed that could not do so themselves
+/// Put back what was changed: what runs that died left, or what was applied, too
 ///
 /// A study restores what it changed when it ends, and a guard process does so when the study is
-/// killed. This is for what is left: a power loss, or a guard that was killed as well. It may be
-/// called at any time, does nothing where nothing is left, and leaves alone what somebody else has
-/// set since then.
+/// killed. This is for what is left: a power loss, or a guard that was killed as well. Without a
+/// word it does that and removes data files that dead runs left; settings that were applied stay.
+/// `all` undoes those as well, and what was persisted, the latest first. It may be called at any
+/// time, does nothing where nothing is left, and leaves alone what somebody else has set since.
 #[derive(Debug, Args)]
 pub struct Rollback {
-    /// What to put back: all; what a run changed, by its number; what was changed of a device, by
-    /// its name under /sys/class/bdi (MAJ:MIN); or what a journal holds, by its file name
-    #[arg(default_value = "all", value_name = "all|RUN|BDI|JOURNAL")]
+    /// What to put back: what dead runs left (if nothing is said); `all`, with all that was applied
+    /// and persisted; what a run changed, by its number; what was changed of a device, by its name
+    /// under /sys/class/bdi (MAJ:MIN); or what a journal holds, by the name that apply printed
+    #[arg(default_value = "left", value_name = "left|all|RUN|BDI|JOURNAL")]
     which: String,
     /// Change nothing: print what would be written
     #[arg(short = 'n', long)]
     dry_run: bool,
+    /// Print JSON (docs/json.md explains the fields)
+    #[arg(long)]
+    json: bool,
 }
 
 impl Rollback {
@@ -32,21 +40,100 @@ impl Rollback {
         let which = which(&self.which, context)?;
         let roll = if self.dry_run { tunables::rollback_preview } else { tunables::rollback };
         let rollback = roll(&context.dirs, &context.root, &which)?;
+        let mut lines = Vec::new();
         for undone in &rollback.undone {
-            let line = if self.dry_run { would(undone)? } else { did(undone) };
-            output::print(&format!("{line}\n"))?;
-        }
-        if rollback.undone.is_empty() && rollback.refused.is_empty() {
-            context.note("nothing to put back");
+            lines.push(if self.dry_run { would(undone)? } else { did(undone) });
         }
         let mut exit = Exit::Fine;
-        for error in rollback.refused {
-            let error = anyhow::Error::new(error);
+        let mut errors: Vec<anyhow::Error> =
+            rollback.refused.into_iter().map(anyhow::Error::new).collect();
+        let mut data = Vec::new();
+        if matches!(which, Which::Left | Which::All) {
+            data = left_data(context, self.dry_run, &mut errors)?;
+            lines.extend(data.iter().map(|path| format!("{path}: data files removed")));
+        }
+        for error in errors {
             exit = graver(exit, Exit::of(&error));
             output::error(&error, context.global.quiet);
         }
+        if self.json {
+            output::print_json(&json!({
+                "schema_version": report::SCHEMA_VERSION,
+                "dry_run": self.dry_run,
+                "undone": rollback.undone.iter().map(undone_json).collect::<Vec<_>>(),
+                "data_removed": data,
+            }))?;
+            return Ok(exit);
+        }
+        for line in &lines {
+            output::print(&format!("{line}\n"))?;
+        }
+        if lines.is_empty() && exit == Exit::Fine {
+            context.note("nothing to put back");
+        }
+        if which == Which::Left {
+            let (applied, _) = tunables::remembered(&context.dirs)?;
+            if !applied.is_empty() {
+                let count = applied.len();
+                context.note(&format!(
+                    "what was applied stays ({count}; `foreread rollback all` undoes it)"
+                ));
+            }
+        }
         Ok(exit)
     }
+}
+
+/// Removes the files that dead runs laid out in directories. Those of runs that live are locked.
+fn left_data(
+    context: &Context,
+    dry_run: bool,
+    errors: &mut Vec<anyhow::Error>,
+) -> anyhow::Result<Vec<String>> {
+    let Some(store) = Store::open_existing(&context.store_path())? else { return Ok(Vec::new()) };
+    let mut paths = BTreeSet::new();
+    for run in store.runs()? {
+        let ended = matches!(run.status, RunStatus::Interrupted | RunStatus::Failed);
+        if ended && let Ok(Target::Path(path)) = Target::parse(&run.target) {
+            paths.insert(path);
+        }
+    }
+    let mut removed = Vec::new();
+    for path in paths {
+        let shown = report::clean::plain(&path.display().to_string());
+        if dry_run {
+            if bench::Dataset::is_in(&path) {
+                removed.push(shown);
+            }
+            continue;
+        }
+        match bench::Dataset::remove_from(&path) {
+            Ok(true) => removed.push(shown),
+            // A run lives there and uses them.
+            Ok(false) | Err(bench::BenchError::Busy { .. }) => {}
+            Err(error) => errors.push(error.into()),
+        }
+    }
+    Ok(removed)
+}
+
+fn undone_json(undone: &Undone) -> serde_json::Value {
+    let tunable = tunables::find(undone.tunable).ok();
+    let value = |value| tunable.map(|tunable| tunable.to_json(value));
+    json!({
+        "bdi": undone.bdi,
+        "tunable": undone.tunable,
+        "unit_key": tunable.map(|tunable| tunable.json_key()),
+        "file": undone.file,
+        "original": value(&undone.original),
+        "outcome": match &undone.outcome {
+            Outcome::Restored => "restored",
+            Outcome::AlreadySo => "already_so",
+            Outcome::DeviceGone => "device_gone",
+            Outcome::LeftAlone { .. } => "left_alone",
+        },
+        "journal": undone.journal.file_stem().map(|stem| stem.to_string_lossy()),
+    })
 }
 
 /// What is told of two errors: that something failed before that it was not tried, else the first.
@@ -58,8 +145,10 @@ fn graver(first: Exit, second: Exit) -> Exit {
 }
 
 fn which(word: &str, context: &Context) -> anyhow::Result<Which> {
-    if word == "all" {
-        return Ok(Which::All);
+    match word {
+        "all" => return Ok(Which::All),
+        "left" => return Ok(Which::Left),
+        _ => {}
     }
     if let Ok(run) = word.parse() {
         return of_run(RunId(run), context);

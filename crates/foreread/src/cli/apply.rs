@@ -1,0 +1,248 @@
+//! `foreread apply`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::Args;
+use host::resolve;
+use serde_json::json;
+use study::{RunId, Store};
+use tunables::{ApplyPlan, GuardCommand, Setting, Settings, Site, apply, plan_apply};
+
+use super::Context;
+use super::open_files::{OpenFilesOptions, Refreshed};
+use crate::exit::{Exit, Usage};
+use crate::output;
+
+const AFTER_HELP: &str = "\
+Examples:
+  foreread apply read_ahead=1M --on /srv/data
+  foreread apply read_ahead=1088K scheduler=mq-deadline max_sectors_kb=512 --on /dev/md0
+  foreread apply --from 7                      the full recommendation of run 7, on its target
+  foreread apply -n vm.dirty_bytes=256M        print the writes and their inverse
+  foreread apply read_ahead=1M --on /srv --open-files --only user:postgres
+
+The order on the command line does not matter: what upsets something else is written first, and
+everything is read back at the end. Either all is applied or nothing. It holds until the machine is
+started again (`foreread persist` makes it last) or `foreread rollback` undoes it.";
+
+/// Set tunables so that they are what you asked for, and can be undone
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Apply {
+    #[command(flatten)]
+    pub choice: Choice,
+    #[command(flatten)]
+    open_files: OpenFilesOptions,
+    /// Change nothing: print what would be written, and what would undo it
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    /// Print JSON (docs/json.md explains the fields)
+    #[arg(long)]
+    json: bool,
+}
+
+/// Which settings, and where.
+#[derive(Debug, Args)]
+pub struct Choice {
+    /// What to set: read_ahead=1M, scheduler=none, vm.dirty_ratio=10…
+    #[arg(value_name = "SETTING")]
+    pub settings: Vec<String>,
+    /// Where: a path, mount point, device or MAJ:MIN; not needed for settings of the whole machine
+    #[arg(long, value_name = "TARGET")]
+    pub on: Option<PathBuf>,
+    /// What this run of `tune` or `sweep` recommends; on its target, if --on names no other
+    #[arg(long, value_name = "RUN", conflicts_with = "settings")]
+    pub from: Option<i64>,
+    /// With --from: the conservative recommendation in place of the full one
+    #[arg(long, requires = "from")]
+    pub conservative: bool,
+    /// How many streams are likely to be read at once: what the memory bill of read-ahead is for
+    #[arg(long, value_name = "N", default_value_t = 8,
+        value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub streams: u32,
+}
+
+/// Settings, and the place that they are for.
+pub struct Chosen {
+    pub settings: Settings,
+    pub site: Site,
+}
+
+impl Choice {
+    /// What was asked for, understood.
+    pub fn choose(&self, context: &Context) -> anyhow::Result<Chosen> {
+        let (settings, target) = match self.from {
+            Some(run) => self.recommended(RunId(run), context)?,
+            None => (parse(&self.settings)?, None),
+        };
+        if settings.is_empty() {
+            let usage = "no setting: write NAME=VALUE, as in read_ahead=1M, or --from RUN";
+            return Err(Usage(usage.to_owned()).into());
+        }
+        let local = settings.iter().find(|setting| !setting.tunable.is_of_machine());
+        let storage = match (self.on.clone().or(target), local) {
+            (Some(path), _) => Some(resolve(&context.root, &path)?),
+            (None, Some(setting)) => {
+                let usage = format!("where? {setting} needs --on TARGET");
+                return Err(Usage(usage).into());
+            }
+            (None, None) => None,
+        };
+        let site = match &storage {
+            Some(storage) => Site::of(&context.root, storage),
+            None => Site::machine(),
+        };
+        Ok(Chosen { settings, site })
+    }
+
+    fn recommended(
+        &self,
+        id: RunId,
+        context: &Context,
+    ) -> anyhow::Result<(Settings, Option<PathBuf>)> {
+        let path = context.store_path();
+        let store = Store::open_existing(&path)?.ok_or_else(|| {
+            Usage(format!("there is no run {id}: {} is not there", path.display()))
+        })?;
+        let run = store.load(id)?;
+        let verdict = study::analyse(&run).verdict;
+        let window = if self.conservative { verdict.conservative_kib } else { verdict.full_kib };
+        let window = window.ok_or_else(|| {
+            Usage(format!("run {id} recommends nothing: name a setting yourself"))
+        })?;
+        let path = match &run.plan.target {
+            study::Target::Path(path) => Some(path.clone()),
+            _ if self.on.is_some() => None,
+            other => {
+                let usage = format!("run {id} was about {other}: say with --on where to apply it");
+                return Err(Usage(usage).into());
+            }
+        };
+        Ok((Settings::read_ahead(window.to_bytes()), path))
+    }
+}
+
+/// Settings as typed, each tunable once.
+fn parse(words: &[String]) -> anyhow::Result<Settings> {
+    words.iter().try_fold(Settings::default(), |settings, word| {
+        let setting: Setting = word.parse()?;
+        if settings.get(setting.tunable.name()).is_some() {
+            let usage = format!("{} is set twice", setting.tunable.name());
+            return Err(Usage(usage).into());
+        }
+        Ok(settings.with(setting))
+    })
+}
+
+impl Apply {
+    pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let chosen = self.choice.choose(context)?;
+        let plan = plan_apply(&context.root, &chosen.site, &chosen.settings, self.choice.streams)?;
+        for note in &plan.notes {
+            context.note(&format!("note: {note}"));
+        }
+        for (setting, cost) in &plan.costs {
+            context.note(&format!("{setting} takes {} of memory: {}", cost.memory, cost.explained));
+        }
+        let window = chosen.settings.window().is_some();
+        if self.dry_run {
+            let refreshed = window.then(|| self.open_files.preview(&chosen.site)).transpose()?;
+            self.show(&plan, None, refreshed.flatten().as_ref())?;
+            return Ok(Exit::Fine);
+        }
+        let guard = guard()?;
+        let applied = apply(&context.dirs, &context.root, &chosen.site, &plan, &guard)?;
+        for undone in &applied.inherited {
+            context.note(&format!("left by a run that died: {undone}"));
+        }
+        for note in &applied.notes {
+            context.note(&format!("note: {note}"));
+        }
+        let refreshed = window.then(|| self.open_files.refresh(&chosen.site, context)).flatten();
+        self.show(&plan, Some(&applied.journal), refreshed.as_ref())?;
+        if let Some(refreshed) = &refreshed {
+            context.note(&refreshed.summary());
+        }
+        Ok(Exit::Fine)
+    }
+
+    fn show(
+        &self,
+        plan: &ApplyPlan,
+        journal: Option<&Path>,
+        refreshed: Option<&Refreshed>,
+    ) -> anyhow::Result<()> {
+        let name = journal.and_then(Path::file_stem).map(|stem| stem.to_string_lossy());
+        if self.json {
+            return output::print_json(&json!({
+                "schema_version": report::SCHEMA_VERSION,
+                "applied": journal.is_some(),
+                "journal": name,
+                "settings": plan.settings,
+                "writes": plan.writes.iter().map(write_json).collect::<Vec<_>>(),
+                "memory": plan.costs.iter().map(|(setting, cost)| json!({
+                    "setting": setting.to_string(),
+                    "memory_bytes": cost.memory.get(),
+                    "explained": cost.explained,
+                })).collect::<Vec<_>>(),
+                "open_files": refreshed.map(Refreshed::json),
+            }));
+        }
+        let mut text = String::new();
+        for write in &plan.writes {
+            let file = write.file.display();
+            let wanted = write.tunable.encode(&write.wanted)?;
+            let line = match (write.changes(), journal) {
+                (false, _) => format!("# {file} is {wanted} already\n"),
+                (true, _) => format!("echo {wanted} > {file}\n"),
+            };
+            text.push_str(&line);
+        }
+        match &name {
+            None => {
+                text.push_str("# undo:\n");
+                for write in plan.writes.iter().rev().filter(|write| write.changes()) {
+                    let old = write.tunable.encode(&write.present)?;
+                    text.push_str(&format!("echo {old} > {}\n", write.file.display()));
+                }
+            }
+            Some(name) => text.push_str(&format!("# undo: foreread rollback {name}\n")),
+        }
+        if let Some(refreshed) = refreshed {
+            text.push_str(&refreshed.text());
+        }
+        output::print(&text)
+    }
+}
+
+fn write_json(write: &tunables::PlannedWrite) -> serde_json::Value {
+    json!({
+        "tunable": write.tunable.name(),
+        "file": write.file,
+        "before": write.tunable.to_json(&write.present),
+        "after": write.tunable.to_json(&write.wanted),
+        "unit_key": write.tunable.json_key(),
+        "changes": write.changes(),
+    })
+}
+
+/// How to start the guard: this very program.
+pub fn guard() -> anyhow::Result<GuardCommand> {
+    let program = std::env::current_exe().context("finding this program's own file")?;
+    Ok(GuardCommand { program, args: vec!["guard".into()] })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tunable_is_set_once() {
+        let words =
+            |words: &[&str]| parse(&words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>());
+        assert_eq!(words(&["ra=1M", "scheduler=none"]).expect("settings").iter().count(), 2);
+        assert!(words(&["ra=1M", "read_ahead_kb=4"]).is_err());
+        assert!(words(&["ra"]).is_err());
+    }
+}

@@ -1,0 +1,209 @@
+//! `foreread verify`.
+
+use std::path::{Path, PathBuf};
+
+use bench::{Probe, probe};
+use clap::Args;
+use host::{Storage, resolve};
+use serde_json::json;
+use tunables::{Remembered, Site, State, Verified};
+use units::Bytes;
+
+use super::Context;
+use crate::exit::Exit;
+use crate::output;
+
+const AFTER_HELP: &str = "\
+Examples:
+  foreread verify                 everything that was applied or persisted and not rolled back
+  foreread verify /srv/data       this storage, with a probe read of what the kernel really does
+  foreread verify --json
+
+Exit code 3 if something is not as it was applied, or if the kernel reads ahead differently.";
+
+/// Compare what was applied with what is there, and with what the kernel really does
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Verify {
+    /// Only this storage: a path, mount point, device or MAJ:MIN
+    target: Option<PathBuf>,
+    /// Do not read anything: compare values alone. Otherwise, for a TARGET, a few MiB of cold data
+    /// are read and the windows and requests that come of it are counted
+    #[arg(long)]
+    no_probe: bool,
+    /// Print JSON (docs/json.md explains the fields)
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a probe read showed.
+struct Probed {
+    path: PathBuf,
+    wanted: Bytes,
+    result: Result<Probe, String>,
+}
+
+impl Probed {
+    fn agrees(&self) -> Option<bool> {
+        self.result.as_ref().ok()?.agrees_with(self.wanted)
+    }
+}
+
+impl Verify {
+    pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let storage = match &self.target {
+            Some(path) => Some(resolve(&context.root, path)?),
+            None => None,
+        };
+        let (applied, refused) = tunables::remembered(&context.dirs)?;
+        for error in refused {
+            output::error(&error.into(), context.global.quiet);
+        }
+        let applied: Vec<Remembered> = match &storage {
+            Some(storage) => {
+                let of = |one: &Remembered| one.header.site.bdi == storage.bdi;
+                applied.into_iter().filter(of).collect()
+            }
+            None => applied,
+        };
+        let verified = tunables::verify(&context.root, &applied)?;
+        let persisted = super::persist::verify(context, storage.as_ref())?;
+        let probed = storage.filter(|_| !self.no_probe).map(|storage| {
+            let probed = probed(context, &storage, &verified);
+            probed.map(|probed| probed.inspect_failure(context))
+        });
+        let probed = probed.transpose()?;
+        if self.json {
+            self.json(&verified, &persisted, probed.as_ref())?;
+        } else {
+            output::print(&text(&verified, &persisted, probed.as_ref()))?;
+        }
+        if verified.is_empty() && persisted.is_empty() && probed.is_none() {
+            context.note("nothing was applied or persisted that was not rolled back");
+        }
+        let drifted = verified.iter().any(|one| one.state != State::Holds)
+            || persisted.iter().any(|one| !one.is_good())
+            || probed.as_ref().and_then(Probed::agrees) == Some(false);
+        Ok(if drifted { Exit::Drift } else { Exit::Fine })
+    }
+
+    fn json(
+        &self,
+        verified: &[Verified],
+        persisted: &[super::persist::Check],
+        probed: Option<&Probed>,
+    ) -> anyhow::Result<()> {
+        output::print_json(&json!({
+            "schema_version": report::SCHEMA_VERSION,
+            "applied": verified.iter().map(verified_json).collect::<Vec<_>>(),
+            "persisted": persisted.iter().map(super::persist::Check::json).collect::<Vec<_>>(),
+            "probe": probed.map(|probed| json!({
+                "path": probed.path,
+                "wanted_kib": probed.wanted.to_kib_floor(),
+                "agrees": probed.agrees(),
+                "window_kib": probed.result.as_ref().ok()
+                    .and_then(|probe| probe.window.map(Bytes::to_kib_floor)),
+                "read_bytes": probed.result.as_ref().ok().map(|probe| probe.asked.get()),
+                "device_requests": probed.result.as_ref().ok().map(|probe| probe.device_requests),
+                "mean_request_kib": probed.result.as_ref().ok()
+                    .map(|probe| probe.mean_request().to_kib_floor()),
+                "error": probed.result.as_ref().err(),
+            })),
+        }))
+    }
+}
+
+impl Probed {
+    fn inspect_failure(self, context: &Context) -> Self {
+        if let Err(error) = &self.result {
+            context.note(&format!("no probe read: {error}"));
+        }
+        self
+    }
+}
+
+/// Reads, and compares with what was applied there, or else with what is set.
+fn probed(context: &Context, storage: &Storage, verified: &[Verified]) -> anyhow::Result<Probed> {
+    let read_ahead = tunables::find("read_ahead")?;
+    let site = Site::from(storage);
+    let applied = verified
+        .iter()
+        .find(|one| one.tunable.name() == read_ahead.name() && one.state != State::Gone)
+        .and_then(|one| one.wanted.bytes());
+    let present = tunables::read(&context.root, read_ahead, &site)?.bytes().unwrap_or_default();
+    let wanted = applied.unwrap_or(present);
+    let result = probe(&context.root, storage, wanted.max(present)).map_err(|error| {
+        let error = anyhow::Error::new(error);
+        format!("{error:#}")
+    });
+    Ok(Probed { path: storage.path.clone(), wanted, result })
+}
+
+fn text(
+    verified: &[Verified],
+    persisted: &[super::persist::Check],
+    probed: Option<&Probed>,
+) -> String {
+    let mut text = String::new();
+    for one in verified {
+        text.push_str(&format!("{}\n", line(one)));
+    }
+    for check in persisted {
+        text.push_str(&format!("{}\n", check.line()));
+    }
+    if let Some(Probed { path, wanted, result: Ok(probe) }) = probed {
+        let window = match probe.window {
+            Some(window) => format!("windows of {window}"),
+            None => "no steady window".to_owned(),
+        };
+        let word = match probe.agrees_with(*wanted) {
+            Some(true) => "holds",
+            Some(false) => "DRIFT",
+            None => "unclear",
+        };
+        text.push_str(&format!(
+            "{word}: {}: a probe read of {} saw {window} ({wanted} wanted), {} requests of {} on \
+             average\n",
+            report::clean::plain(&path.display().to_string()),
+            probe.asked,
+            probe.device_requests,
+            probe.mean_request()
+        ));
+    }
+    text
+}
+
+fn line(one: &Verified) -> String {
+    let Verified { site, tunable, file, wanted, state, .. } = one;
+    let (name, bdi) = (tunable.name(), &site.bdi);
+    let place = short(file);
+    match state {
+        State::Holds => format!("holds: {name} is {wanted} ({bdi}, {place})"),
+        State::Drifted { present } => {
+            format!("DRIFT: {name} is {present}, and {wanted} was applied ({bdi}, {place})")
+        }
+        State::Gone => format!("gone: {name} was set to {wanted} ({bdi}), whose device is gone"),
+    }
+}
+
+fn short(file: &Path) -> String {
+    report::clean::plain(&file.display().to_string())
+}
+
+fn verified_json(one: &Verified) -> serde_json::Value {
+    let (state, present) = match &one.state {
+        State::Holds => ("holds", Some(one.tunable.to_json(&one.wanted))),
+        State::Drifted { present } => ("drifted", Some(one.tunable.to_json(present))),
+        State::Gone => ("gone", None),
+    };
+    json!({
+        "bdi": one.site.bdi,
+        "tunable": one.tunable.name(),
+        "unit_key": one.tunable.json_key(),
+        "file": one.file,
+        "wanted": one.tunable.to_json(&one.wanted),
+        "present": present,
+        "state": state,
+        "journal": one.journal.file_stem().map(|stem| stem.to_string_lossy()),
+    })
+}

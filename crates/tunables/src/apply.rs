@@ -1,0 +1,266 @@
+//! Settings that stay until they are rolled back: planned, applied, remembered, verified.
+
+use std::path::{Path, PathBuf};
+
+use host::{Dirs, Root, page_size};
+
+use crate::access::read_file;
+use crate::cost::refuse_costly;
+use crate::journal::{Purpose, list};
+use crate::replay::Open;
+use crate::{
+    Cost, GuardCommand, Header, Identity, JournalError, Replay, Setting, Settings, Site, Tenure,
+    Tunable, TunableError, Undone, Value, memory_cost, read_all,
+};
+
+/// One write that is to be made.
+#[derive(Clone, Debug)]
+pub struct PlannedWrite {
+    /// The tunable.
+    pub tunable: &'static dyn Tunable,
+    /// Its file.
+    pub file: PathBuf,
+    /// What is there.
+    pub present: Value,
+    /// What is to be there.
+    pub wanted: Value,
+}
+
+impl PlannedWrite {
+    /// Whether there is something to write.
+    pub fn changes(&self) -> bool {
+        self.present != self.wanted
+    }
+}
+
+/// What applying settings would do.
+#[derive(Clone, Debug)]
+pub struct ApplyPlan {
+    /// The settings, rounded as the kernel does.
+    pub settings: Settings,
+    /// The writes, in the order in which they are made.
+    pub writes: Vec<PlannedWrite>,
+    /// What some of the settings take in memory.
+    pub costs: Vec<(Setting, Cost)>,
+    /// Rounding, and effects that surprise.
+    pub notes: Vec<String>,
+}
+
+/// Checks settings at a site: values, what is there, memory. `streams` is how many streams are
+/// likely to be read at once.
+pub fn plan_apply(
+    root: &Root,
+    site: &Site,
+    settings: &Settings,
+    streams: u32,
+) -> Result<ApplyPlan, TunableError> {
+    let mut plan = ApplyPlan {
+        settings: Settings::default(),
+        writes: Vec::new(),
+        costs: Vec::new(),
+        notes: Vec::new(),
+    };
+    refuse_rivals(settings)?;
+    for Setting { tunable, value } in settings.iter() {
+        let checked = tunable.validate(value, page_size())?;
+        let setting = Setting { tunable: *tunable, value: checked.value };
+        let present = read_all(root, *tunable, site)?;
+        let first = present.first().map(|(_, value)| value);
+        refuse_costly(root, site, &setting, first, streams)?;
+        if let Some(cost) = memory_cost(root, site, &setting, streams) {
+            plan.costs.push((setting.clone(), cost));
+        }
+        plan.notes.extend(checked.notes);
+        plan.writes.extend(present.into_iter().map(|(file, present)| PlannedWrite {
+            tunable: *tunable,
+            file,
+            present,
+            wanted: setting.value.clone(),
+        }));
+        plan.settings = plan.settings.with(setting);
+    }
+    Ok(plan)
+}
+
+/// Two ways to say one thing cannot both be said.
+fn refuse_rivals(settings: &Settings) -> Result<(), TunableError> {
+    for Setting { tunable, value } in settings.iter() {
+        let rival = tunable.upsets().iter().find_map(|upset| match upset {
+            crate::Upset::Lost(name) => settings.get(name).map(|_| *name),
+            crate::Upset::Held(_) => None,
+        });
+        let problem = match rival {
+            Some(rival) => format!("{rival} says the same in another way: give one of them"),
+            None if tunable.is_inert(value) => "0 only says that its rival rules".to_owned(),
+            None => continue,
+        };
+        let text = format!("{}={}", tunable.name(), tunable.show(value));
+        return Err(TunableError::Syntax { text, problem });
+    }
+    Ok(())
+}
+
+/// What was applied.
+#[derive(Debug)]
+pub struct Applied {
+    /// The journal that undoes it.
+    pub journal: PathBuf,
+    /// What a dead run had left and was undone before.
+    pub inherited: Vec<Undone>,
+    /// What could not be kept as it was.
+    pub notes: Vec<String>,
+}
+
+/// Applies a plan: all of it, or, if something fails, nothing. Death at any moment leaves the old
+/// state (the guard sees to that) or the new one.
+pub fn apply(
+    dirs: &Dirs,
+    root: &Root,
+    site: &Site,
+    plan: &ApplyPlan,
+    guard: &GuardCommand,
+) -> Result<Applied, TunableError> {
+    let mut tenure = Tenure::begin_at(dirs, root, site.clone(), guard, Purpose::Apply)?;
+    let inherited = tenure.inherited().to_vec();
+    let settled = plan
+        .settings
+        .iter()
+        .try_for_each(|setting| tenure.set(setting.tunable, &setting.value).map(drop))
+        .and_then(|()| all_there(root, site, plan));
+    if let Err(error) = settled {
+        // What cannot be put back stays in the journal, and its reason is the lesser one.
+        let _ = tenure.restore();
+        return Err(error);
+    }
+    let notes = tenure.take_notes();
+    Ok(Applied { journal: tenure.keep()?, inherited, notes })
+}
+
+/// Reads everything back once all is written: a later write may have changed an earlier one.
+fn all_there(root: &Root, site: &Site, plan: &ApplyPlan) -> Result<(), TunableError> {
+    for write in &plan.writes {
+        let found = read_file(root, write.tunable, site, &write.file)?;
+        if found != write.wanted {
+            let (path, wanted) = (root.path(&write.file), write.wanted.clone());
+            return Err(TunableError::DidNotStick { path, wanted, found });
+        }
+    }
+    Ok(())
+}
+
+/// Settings that were applied and not rolled back, as their journal has them.
+#[derive(Clone, Debug)]
+pub struct Remembered {
+    /// The journal.
+    pub journal: PathBuf,
+    /// When, where and on which device.
+    pub header: Header,
+    /// What was asked for.
+    pub values: Vec<Open>,
+}
+
+impl Remembered {
+    /// The name by which it is rolled back.
+    pub fn name(&self) -> &str {
+        self.journal.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default()
+    }
+
+    /// What was asked for, each tunable once.
+    pub fn settings(&self) -> Settings {
+        self.values.iter().fold(Settings::default(), |settings, open| {
+            settings.with(Setting { tunable: open.tunable, value: open.last().clone() })
+        })
+    }
+}
+
+/// All that was applied and not rolled back, oldest first, and the journals that cannot be read.
+pub fn remembered(dirs: &Dirs) -> Result<(Vec<Remembered>, Vec<JournalError>), TunableError> {
+    let (mut applied, mut refused) = (Vec::new(), Vec::new());
+    for path in list(dirs)? {
+        match Replay::load(&path) {
+            Ok(replay) if replay.kept => {
+                let values = replay.open.into_iter().filter(|open| open.asked).collect();
+                if let Some(header) = replay.header {
+                    applied.push(Remembered { journal: path, header, values });
+                }
+            }
+            Ok(_) => {}
+            Err(error) => refused.push(error),
+        }
+    }
+    Ok((applied, refused))
+}
+
+/// Whether what was applied is still there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It is.
+    Holds,
+    /// Something else is.
+    Drifted {
+        /// What.
+        present: Value,
+    },
+    /// The device is not there, or another has its number.
+    Gone,
+}
+
+/// One value that was applied, and what is there now.
+#[derive(Clone, Debug)]
+pub struct Verified {
+    /// Where it was applied.
+    pub site: Site,
+    /// The tunable.
+    pub tunable: &'static dyn Tunable,
+    /// Its file.
+    pub file: PathBuf,
+    /// What was applied.
+    pub wanted: Value,
+    /// What is there.
+    pub state: State,
+    /// The journal that says so.
+    pub journal: PathBuf,
+}
+
+/// Compares what was applied with what is there. Of several values for one file the last counts.
+pub fn verify(root: &Root, applied: &[Remembered]) -> Result<Vec<Verified>, TunableError> {
+    let mut verified: Vec<Verified> = Vec::new();
+    for one in applied {
+        for open in &one.values {
+            verified.retain(|known| known.file != open.file);
+            verified.push(Verified {
+                site: one.header.site.clone(),
+                tunable: open.tunable,
+                file: open.file.clone(),
+                wanted: open.last().clone(),
+                state: state(root, &one.header, open)?,
+                journal: one.journal.clone(),
+            });
+        }
+    }
+    Ok(verified)
+}
+
+fn state(root: &Root, header: &Header, open: &Open) -> Result<State, TunableError> {
+    let same_boot = header.owner.is_of_this_boot();
+    if !header.identity.is_same(&Identity::of(root, &header.site), same_boot) {
+        return Ok(State::Gone);
+    }
+    state_of(root, open.tunable, &header.site, &open.file, open.last())
+}
+
+/// Compares one value with what is in its file.
+pub fn state_of(
+    root: &Root,
+    tunable: &dyn Tunable,
+    site: &Site,
+    file: &Path,
+    wanted: &Value,
+) -> Result<State, TunableError> {
+    match read_file(root, tunable, site, file) {
+        Ok(present) if present == *wanted => Ok(State::Holds),
+        Ok(present) => Ok(State::Drifted { present }),
+        Err(TunableError::Absent { .. }) => Ok(State::Gone),
+        Err(error) => Err(error),
+    }
+}
