@@ -1,11 +1,13 @@
 //! Chores of the workspace.
 //!
 //! `cargo run -p xtask -- tidy` checks the rules of the house, `… -- test` runs everything that
-//! can be tested on this machine and says what could not, `… -- tune-vs-grid` compares what `tune`
-//! finds with what the full grid finds, and what both take.
+//! can be tested on this machine and says what could not, `… -- guest` boots and tests an emulated
+//! machine, `… -- tune-vs-grid` compares what `tune` finds with what the full grid finds, and what
+//! both take.
 
 #![allow(clippy::print_stdout)] // it has no results to keep apart from its talk
 
+mod guest;
 mod suite;
 mod tidy;
 mod transcript;
@@ -16,7 +18,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 
-const USAGE: &str = "usage: cargo run -p xtask -- tidy | test | tune-vs-grid [MODEL…] [--OPTION…]";
+const USAGE: &str =
+    "usage: cargo run -p xtask -- tidy | test | guest … | tune-vs-grid [MODEL…] [--OPTION…]";
 
 fn main() -> ExitCode {
     match run() {
@@ -42,6 +45,7 @@ fn run() -> Result<bool> {
             Ok(complaints.is_empty())
         }
         ["test"] => suite::run(&root),
+        ["guest", ref words @ ..] => guest::chore(&root, words),
         ["tune-vs-grid", ref words @ ..] => tune_vs_grid::run(&root, words),
         _ => bail!(USAGE),
     }

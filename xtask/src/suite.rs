@@ -3,13 +3,13 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use cargo_metadata::{MetadataCommand, TargetKind};
 
-use crate::tidy;
 use crate::transcript::Transcript;
+use crate::{guest, tidy};
 
 /// The integration tests that need the machine to themselves, and mostly root.
 const HOST_TIER: &str = "host";
@@ -22,6 +22,8 @@ struct Outcome {
     failed_count: usize,
     skipped: Vec<String>,
     skipped_count: usize,
+    /// How long each step took.
+    times: Vec<(String, Duration)>,
 }
 
 impl Outcome {
@@ -33,6 +35,10 @@ impl Outcome {
     fn skip(&mut self, what: String) {
         self.skipped_count += 1;
         self.skipped.push(what);
+    }
+
+    fn took(&mut self, what: &str, started: Instant) {
+        self.times.push((what.to_owned(), started.elapsed()));
     }
 }
 
@@ -51,8 +57,21 @@ pub fn run(root: &Path) -> Result<bool> {
     run_tests(root, "examples in the documentation", &documented, &mut outcome)?;
     let host = ["--test", HOST_TIER, "--", "--test-threads=1"].map(str::to_owned);
     run_tests(root, "host tier, one at a time", &host, &mut outcome)?;
+    guest_tier(root, &mut outcome)?;
     report(&outcome);
     Ok(outcome.failed_count == 0)
+}
+
+/// The tier on a machine of its own, which is emulated.
+fn guest_tier(root: &Path, outcome: &mut Outcome) -> Result<()> {
+    println!("== guest tier");
+    let started = Instant::now();
+    let tier = guest::run(root, &[])?;
+    outcome.passed += tier.passed.len();
+    tier.failed.into_iter().for_each(|line| outcome.fail(line));
+    tier.skipped.into_iter().for_each(|line| outcome.skip(line));
+    outcome.took("guest tier", started);
+    Ok(())
 }
 
 /// The arguments that choose all tests but those of the host tier.
@@ -95,7 +114,9 @@ fn check_with(root: &Path, name: &str, arguments: &[&str], outcome: &mut Outcome
         outcome.skip(format!("{name}: not installed"));
         return Ok(());
     }
+    let started = Instant::now();
     let status = cargo(root).args(arguments).status().context("starting cargo")?;
+    outcome.took(name, started);
     if status.success() {
         outcome.passed += 1;
     } else {
@@ -133,7 +154,7 @@ fn run_tests(root: &Path, title: &str, arguments: &[String], outcome: &mut Outco
     }
     let status = child.wait().context("waiting for cargo test")?;
     add(title, &transcript, status.success(), outcome);
-    println!("== {title}: {:.0} s", started.elapsed().as_secs_f64());
+    outcome.took(title, started);
     Ok(())
 }
 
@@ -152,7 +173,10 @@ fn add(title: &str, transcript: &Transcript, success: bool, outcome: &mut Outcom
 }
 
 fn report(outcome: &Outcome) {
-    println!();
+    println!("\ntimes:");
+    for (what, time) in &outcome.times {
+        println!("  {:>5.0} s  {what}", time.as_secs_f64());
+    }
     for (title, lines) in [("skipped", &outcome.skipped), ("failed", &outcome.failed)] {
         if !lines.is_empty() {
             println!("{title}:");

@@ -1,0 +1,78 @@
+//! Commands inside the guest, through QEMU's guest agent.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::wire::Wire;
+
+/// How long a boot may take: seconds on an idle machine, more on one that builds as well.
+const BOOT: Duration = Duration::from_secs(300);
+/// How long the agent may take to answer; it does nothing that takes long by itself.
+const ANSWER: Duration = Duration::from_secs(60);
+/// How often it is asked whether a command has ended.
+const POLL: Duration = Duration::from_millis(50);
+
+/// What came of a command.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// Its exit code; 128 and the signal if one ended it.
+    pub code: i64,
+    /// What it printed.
+    pub stdout: String,
+    /// What it complained of.
+    pub stderr: String,
+}
+
+/// The agent of a running guest.
+#[derive(Debug)]
+pub struct Agent {
+    wire: Wire,
+}
+
+impl Agent {
+    /// Waits until the guest is up.
+    pub fn greet(socket: &Path) -> Result<Self> {
+        let mut wire = Wire::connect(socket, ANSWER)?;
+        let id = 4711;
+        let answer = wire.ask("guest-sync", &json!({ "id": id }), BOOT)?;
+        ensure!(answer == id, "the guest's agent answered {answer}");
+        Ok(Self { wire })
+    }
+
+    /// Runs a script and waits for its end.
+    pub fn run(&mut self, script: &str, patience: Duration) -> Result<Output> {
+        let arguments = json!({ "path": "/bin/sh", "arg": ["-c", script], "capture-output": true });
+        let started = self.wire.ask("guest-exec", &arguments, ANSWER)?;
+        let deadline = Instant::now() + patience;
+        loop {
+            let pid = json!({ "pid": started["pid"] });
+            let status = self.wire.ask("guest-exec-status", &pid, ANSWER)?;
+            if status["exited"] == true {
+                return output(&status);
+            }
+            if Instant::now() > deadline {
+                bail!("still running after {} s: {script}", patience.as_secs());
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+}
+
+fn output(status: &Value) -> Result<Output> {
+    let code = status["exitcode"].as_i64().unwrap_or_else(|| 128 + signal(status));
+    let text = |field: &str| {
+        let data = STANDARD.decode(status[field].as_str().unwrap_or_default());
+        let data = data.with_context(|| format!("{field} of the agent is not base64"))?;
+        Ok::<_, anyhow::Error>(String::from_utf8_lossy(&data).into_owned())
+    };
+    Ok(Output { code, stdout: text("out-data")?, stderr: text("err-data")? })
+}
+
+fn signal(status: &Value) -> i64 {
+    status["signal"].as_i64().unwrap_or_default()
+}

@@ -1,0 +1,34 @@
+# What the checks look at: a RAID 5 with XFS, a RAID 10 with ext4, a logical volume with XFS, a disk
+# of scsi_debug. FIVE, TEN and VOLUMES name the disks.
+set -eu
+
+create() {
+    name=$1 level=$2
+    shift 2
+    mdadm --create "/dev/md/$name" --homehost=guest --name="$name" --run --assume-clean \
+        --level="$level" --raid-devices=4 --chunk=64 --bitmap=none "$@"
+}
+# shellcheck disable=SC2086 # lists of disks
+create five 5 $FIVE
+# shellcheck disable=SC2086
+create ten 10 $TEN
+mdadm --detail --scan >>/etc/mdadm/mdadm.conf
+vgcreate -q vg "$VOLUMES"
+lvcreate -q -y -n lv -L 320M vg
+
+mkfs.xfs -q -f /dev/md/five
+mkfs.ext4 -q -F /dev/md/ten
+mkfs.xfs -q -f /dev/vg/lv
+mkdir -p /srv/five /srv/ten /srv/lv
+printf '%s\n' '/dev/md/five /srv/five xfs nofail 0 0' '/dev/md/ten /srv/ten ext4 nofail 0 0' \
+    '/dev/vg/lv /srv/lv xfs nofail 0 0' >>/etc/fstab
+systemctl daemon-reload
+mount -a
+for name in five ten lv; do
+    mountpoint -q "/srv/$name"
+done
+
+echo scsi_debug >/etc/modules-load.d/scsi_debug.conf
+echo 'options scsi_debug dev_size_mb=64 max_queue=32' >/etc/modprobe.d/scsi_debug.conf
+modprobe scsi_debug
+udevadm settle

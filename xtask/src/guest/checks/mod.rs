@@ -1,0 +1,38 @@
+//! What is checked in the guest, in this order: a later check finds what the earlier ones made.
+
+mod arrays;
+mod persist;
+mod power;
+
+use anyhow::{Result, bail};
+
+use super::stage::Stage;
+
+/// One check.
+#[derive(Debug)]
+pub struct Check {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does.
+    pub run: fn(&mut Stage) -> Result<()>,
+}
+
+/// All checks.
+pub const ALL: &[Check] = &[
+    Check { name: "guest_boots_with_its_disks", run: arrays::boots },
+    Check { name: "guest_makes_arrays_and_volumes", run: arrays::make },
+    Check { name: "guest_sweeps_a_raid5", run: arrays::sweep },
+    Check { name: "guest_boots_again_with_its_arrays", run: persist::reboot },
+    Check { name: "guest_sees_a_late_device", run: persist::late_device },
+    Check { name: "guest_rolls_back_after_a_power_cut", run: power::cut_in_a_sweep },
+];
+
+/// The checks of these names, or all. The first two make what all others use.
+pub fn choose(names: &[&str]) -> Result<Vec<&'static Check>> {
+    if let Some(unknown) = names.iter().find(|name| ALL.iter().all(|check| check.name != **name)) {
+        bail!("there is no check {unknown} (cargo run -p xtask -- guest list)");
+    }
+    let chosen =
+        |(at, check): &(usize, &Check)| names.is_empty() || *at < 2 || names.contains(&check.name);
+    Ok(ALL.iter().enumerate().filter(chosen).map(|(_, check)| check).collect())
+}

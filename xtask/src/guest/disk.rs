@@ -1,0 +1,98 @@
+//! The disks of the guest.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+
+const MIB: u64 = 1 << 20;
+
+/// What a disk hangs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bus {
+    /// A SCSI host adapter: `sdX`, with a queue depth that can be set, takes disks while it runs.
+    Scsi,
+    /// A SATA port: `sdX` behind libata, whose queue depth switches NCQ.
+    Sata(u8),
+    /// `vdX`.
+    Virtio,
+}
+
+/// One disk.
+#[derive(Clone, Copy, Debug)]
+pub struct Disk {
+    /// Its serial number, by which it is known here and there.
+    pub serial: &'static str,
+    /// What it hangs on.
+    pub bus: Bus,
+    /// Its size.
+    pub mib: u64,
+}
+
+impl Disk {
+    /// Its file.
+    pub fn file(&self, directory: &Path) -> PathBuf {
+        directory.join(format!("{}.img", self.serial))
+    }
+
+    /// Its name in the guest, the same at every boot.
+    pub fn path(&self) -> String {
+        match self.bus {
+            Bus::Virtio => format!("/dev/disk/by-id/virtio-{}", self.serial),
+            Bus::Scsi | Bus::Sata(_) => format!("/dev/disk/by-id/wwn-{:#018x}", self.wwn()),
+        }
+    }
+
+    /// Makes its file, empty, unless there is one.
+    pub fn make(&self, directory: &Path) -> Result<()> {
+        let path = self.file(directory);
+        File::options()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .and_then(|file| file.set_len(self.mib * MIB))
+            .with_context(|| format!("making {}", path.display()))
+    }
+
+    /// Its image as `blockdev-add` and `-blockdev` take it. A flush may do nothing: what the guest
+    /// has written survives QEMU in the host's memory.
+    pub fn node(&self, directory: &Path) -> Value {
+        json!({
+            "driver": "raw",
+            "node-name": self.serial,
+            "cache": { "no-flush": true },
+            "file": {
+                "driver": "file",
+                "filename": self.file(directory).display().to_string(),
+                "cache": { "no-flush": true },
+            },
+        })
+    }
+
+    /// It as `device_add` and `-device` take it.
+    pub fn device(&self) -> Value {
+        let (driver, bus) = match self.bus {
+            Bus::Scsi => ("scsi-hd", Some("scsi0.0".to_owned())),
+            Bus::Sata(port) => ("ide-hd", Some(format!("ide.{port}"))),
+            Bus::Virtio => ("virtio-blk-pci", None),
+        };
+        let mut device = json!({
+            "driver": driver,
+            "id": format!("disk-{}", self.serial),
+            "drive": self.serial,
+            "serial": self.serial,
+        });
+        if let Some(bus) = bus {
+            device["bus"] = bus.into();
+            device["wwn"] = self.wwn().into();
+        }
+        device
+    }
+
+    /// A world wide name that is the same at every boot and of no maker.
+    fn wwn(&self) -> u64 {
+        let tail = self.serial.bytes().fold(0_u64, |sum, byte| sum * 31 + u64::from(byte));
+        0x5000_0000_0000_0000 | (tail & 0x0fff_ffff_ffff)
+    }
+}

@@ -1,0 +1,128 @@
+//! The image of the guest: made once by `scripts/guest-image`, then kept.
+
+use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+
+/// Says where images are kept, in the place of cargo's target directory.
+const CACHE: &str = "FOREREAD_GUEST_CACHE";
+
+/// Kernel, initramfs and root filesystem.
+#[derive(Clone, Debug)]
+pub struct Image {
+    /// Where they are.
+    pub directory: PathBuf,
+}
+
+impl Image {
+    /// The kernel.
+    pub fn kernel(&self) -> PathBuf {
+        self.directory.join("vmlinuz")
+    }
+
+    /// The initramfs.
+    pub fn initrd(&self) -> PathBuf {
+        self.directory.join("initrd")
+    }
+
+    /// The root filesystem, which is copied and not written to.
+    pub fn root_disk(&self) -> PathBuf {
+        self.directory.join("root.img")
+    }
+
+    /// The version of the guest's C library: `2.36`.
+    pub fn libc_version(&self) -> Result<String> {
+        let path = self.directory.join("libc-version");
+        let text = fs::read_to_string(&path)
+            .with_context(|| format!("reading {}; remove its directory", path.display()))?;
+        Ok(text.trim().to_owned())
+    }
+}
+
+/// Whether there is an image.
+#[derive(Debug)]
+pub enum Made {
+    /// There is.
+    Here(Image),
+    /// There is none and none can be made here, for this reason.
+    NotHere(String),
+}
+
+/// Finds the image or makes it.
+pub fn get(root: &Path) -> Result<Made> {
+    if let Some(lack) = lack_of_programs() {
+        return Ok(Made::NotHere(lack));
+    }
+    let cache = cache(root)?;
+    fs::create_dir_all(&cache).with_context(|| format!("making {}", cache.display()))?;
+    let script = root.join("scripts/guest-image");
+    let directory = cache.join(format!("image-{:016x}", fingerprint(&script)?));
+    let lock = cache.join("lock");
+    let lock = File::create(&lock).with_context(|| format!("making {}", lock.display()))?;
+    lock.lock().context("waiting for whoever is making the guest's image")?;
+    let image = Image { directory };
+    if image.root_disk().exists() {
+        return Ok(Made::Here(image));
+    }
+    make(&script, image)
+}
+
+fn make(script: &Path, image: Image) -> Result<Made> {
+    let started = Instant::now();
+    println!("making the guest's image from Debian's packages: a minute or two, once");
+    let output = Command::new(script)
+        .arg(&image.directory)
+        .output()
+        .with_context(|| format!("starting {}", script.display()))?;
+    if output.status.success() {
+        println!("the guest's image is made: {:.0} s", started.elapsed().as_secs_f64());
+        return Ok(Made::Here(image));
+    }
+    let talk = String::from_utf8_lossy(&output.stderr);
+    println!("{talk}");
+    let last = talk.lines().rev().find(|line| !line.trim().is_empty());
+    let why = last.unwrap_or("it did not say why");
+    Ok(Made::NotHere(format!("scripts/guest-image could not make its image: {why}")))
+}
+
+fn cache(root: &Path) -> Result<PathBuf> {
+    match std::env::var_os(CACHE) {
+        Some(named) => Ok(PathBuf::from(named)),
+        None => Ok(super::target_directory(root)?.join("guest")),
+    }
+}
+
+/// An image is kept for as long as the script that made it stays the same.
+fn fingerprint(script: &Path) -> Result<u64> {
+    let text = fs::read(script).with_context(|| format!("reading {}", script.display()))?;
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    Ok(hasher.finish())
+}
+
+/// Which program is missing, and where it comes from.
+fn lack_of_programs() -> Option<String> {
+    if !cfg!(target_arch = "x86_64") {
+        return Some("the guest is an x86-64 machine and runs on nothing else yet".to_owned());
+    }
+    let needed = [
+        ("qemu-system-x86_64", "qemu-system-x86"),
+        ("mmdebstrap", "mmdebstrap"),
+        ("mkfs.ext4", "e2fsprogs"),
+        ("setpriv", "util-linux"),
+    ];
+    let lacking = needed.iter().find(|(program, _)| !is_on_path(program));
+    lacking.map(|(program, package)| {
+        format!("{program} is not installed (package {package}; `make deps` gets it)")
+    })
+}
+
+fn is_on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let system = ["/usr/sbin", "/sbin"].map(PathBuf::from);
+    std::env::split_paths(&path).chain(system).any(|place| place.join(program).is_file())
+}

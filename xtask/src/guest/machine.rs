@@ -1,0 +1,183 @@
+//! A running guest.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::agent::{Agent, Output};
+use super::disk::{Bus, Disk};
+use super::image::Image;
+use super::wire::Wire;
+
+/// How long a command in the guest may take unless it is said otherwise.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How long an orderly shutdown may take.
+const SHUTDOWN: Duration = Duration::from_secs(120);
+
+/// What a guest is started with.
+#[derive(Debug)]
+pub struct Hardware {
+    /// Kernel and initramfs.
+    pub image: Image,
+    /// Where the files of the disks are, `root.img` among them.
+    pub directory: PathBuf,
+    /// All but the root disk.
+    pub disks: Vec<Disk>,
+}
+
+/// A guest that is up.
+#[derive(Debug)]
+pub struct Machine {
+    qemu: Child,
+    agent: Agent,
+    monitor: Wire,
+    directory: PathBuf,
+    _sockets: TempDir,
+}
+
+impl Hardware {
+    /// Where the guest's console is written.
+    pub fn console(&self) -> PathBuf {
+        self.directory.join("console.log")
+    }
+
+    /// Starts the guest and waits until it takes commands.
+    pub fn boot(&self) -> Result<Machine> {
+        // Names of sockets must be short, and cargo's target directory may be deep.
+        let sockets = tempfile::Builder::new().prefix("guest").tempdir()?;
+        let (agent, monitor) = (sockets.path().join("agent"), sockets.path().join("monitor"));
+        let mut command = self.qemu();
+        command
+            .args(["-display", "none", "-chardev"])
+            .arg(format!("file,id=console,path={}", self.console().display()))
+            .args(["-serial", "chardev:console", "-chardev"])
+            .arg(format!("socket,id=agent,path={},server=on,wait=off", agent.display()))
+            .args(["-device", "virtserialport,chardev=agent,name=org.qemu.guest_agent.0", "-qmp"])
+            .arg(format!("unix:{},server=on,wait=off", monitor.display()))
+            .stdin(Stdio::null());
+        let qemu = Guarded(Some(command.spawn().context("starting QEMU")?));
+        let mut monitor = Wire::connect(&monitor, Duration::from_secs(30))?;
+        monitor.ask("qmp_capabilities", &Value::Null, PATIENCE)?;
+        let agent = Agent::greet(&agent)?;
+        let (directory, qemu) = (self.directory.clone(), qemu.release()?);
+        Ok(Machine { qemu, agent, monitor, directory, _sockets: sockets })
+    }
+
+    /// Runs the guest with its console on this terminal, until it is shut down.
+    pub fn on_terminal(&self) -> Result<bool> {
+        let mut command = self.qemu();
+        command.args(["-nographic", "-serial", "mon:stdio"]);
+        Ok(command.status().context("starting QEMU")?.success())
+    }
+
+    /// QEMU, which ends when this process does, however that ends.
+    fn qemu(&self) -> Command {
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "--", "qemu-system-x86_64"]);
+        command
+            .args(["-M", "q35", "-accel", "tcg,thread=multi", "-cpu", "Nehalem"])
+            .args(["-smp", "2", "-m", "1024", "-nodefaults", "-no-reboot", "-kernel"])
+            .arg(self.image.kernel())
+            .arg("-initrd")
+            .arg(self.image.initrd())
+            .args(["-append", "root=LABEL=guest-root console=ttyS0 panic=-1 mitigations=off"])
+            .args(["-device", "virtio-rng-pci", "-device", "virtio-serial-pci"])
+            .args(["-device", "virtio-scsi-pci,id=scsi0"]);
+        let root = Disk { serial: "root", bus: Bus::Virtio, mib: 0 };
+        for disk in std::iter::once(&root).chain(&self.disks) {
+            command.arg("-blockdev").arg(disk.node(&self.directory).to_string());
+            command.arg("-device").arg(disk.device().to_string());
+        }
+        command
+    }
+}
+
+/// A process that is ended unless it is released.
+struct Guarded(Option<Child>);
+
+impl Guarded {
+    fn release(mut self) -> Result<Child> {
+        self.0.take().context("no process")
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+impl Machine {
+    /// Runs a script, whatever comes of it.
+    pub fn attempt(&mut self, script: &str) -> Result<Output> {
+        self.agent.run(script, PATIENCE)
+    }
+
+    /// The same for one that takes longer.
+    pub fn attempt_within(&mut self, script: &str, patience: Duration) -> Result<Output> {
+        self.agent.run(script, patience)
+    }
+
+    /// Runs a script that must end with 0; what it prints.
+    pub fn sh(&mut self, script: &str) -> Result<String> {
+        let Output { code, stdout, stderr } = self.attempt(script)?;
+        if code != 0 {
+            bail!("exit code {code} in the guest of: {script}\n{stdout}{stderr}");
+        }
+        Ok(stdout)
+    }
+
+    /// Plugs a disk into the running guest.
+    pub fn plug(&mut self, disk: &Disk) -> Result<()> {
+        disk.make(&self.directory)?;
+        self.monitor.ask("blockdev-add", &disk.node(&self.directory), PATIENCE)?;
+        self.monitor.ask("device_add", &disk.device(), PATIENCE)?;
+        Ok(())
+    }
+
+    /// Takes the power away.
+    pub fn cut_power(mut self) -> Result<()> {
+        self.qemu.kill().context("ending QEMU")?;
+        self.qemu.wait().context("waiting for QEMU")?;
+        Ok(())
+    }
+
+    /// Shuts down in an orderly way.
+    pub fn shut_down(mut self) -> Result<()> {
+        // The agent may be stopped before it can say how that went.
+        let _ = self.agent.run("systemctl --no-block poweroff", Duration::from_secs(10));
+        let deadline = Instant::now() + SHUTDOWN;
+        while self.qemu.try_wait().context("waiting for QEMU")?.is_none() {
+            if Instant::now() > deadline {
+                bail!("the guest does not shut down");
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        if let Ok(None) = self.qemu.try_wait() {
+            let _ = self.qemu.kill();
+            let _ = self.qemu.wait();
+        }
+    }
+}
+
+/// The last lines of a console.
+pub fn tail(console: &Path) -> String {
+    let text = fs::read(console).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(15)..].join("\n")
+}

@@ -1,0 +1,111 @@
+//! The guest tier: foreread on a machine of its own, with arrays, volumes and controllers that the
+//! host has not, and with a power switch.
+//!
+//! The machine is QEMU's, in software, so it needs no rights but those to make its image once. Its
+//! Debian comes from `scripts/guest-image`; docs/testing.md says how to enter it by hand.
+
+mod agent;
+mod checks;
+mod disk;
+mod image;
+mod machine;
+mod payload;
+mod stage;
+mod wire;
+
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+use image::{Image, Made};
+use stage::Stage;
+
+const USAGE: &str = "usage: cargo run -p xtask -- guest image | shell | list | test [NAME…]";
+
+/// What came of the tier.
+#[derive(Debug, Default)]
+pub struct Tier {
+    /// Names of the checks that held.
+    pub passed: Vec<String>,
+    /// Names of those that did not, with why.
+    pub failed: Vec<String>,
+    /// Why it, or a part of it, could not run here.
+    pub skipped: Vec<String>,
+}
+
+/// The chores of `xtask guest`; whether all is well.
+pub fn chore(root: &Path, words: &[&str]) -> Result<bool> {
+    match words {
+        ["image"] => {
+            println!("{}", have(root)?.directory.display());
+            Ok(true)
+        }
+        ["shell"] => {
+            let image = have(root)?;
+            Stage::set(root, &image)?.shell()
+        }
+        ["list"] => {
+            checks::ALL.iter().for_each(|check| println!("{}", check.name));
+            Ok(true)
+        }
+        ["test", names @ ..] => {
+            let tier = run(root, names)?;
+            let (passed, failed) = (tier.passed.len(), tier.failed.len());
+            tier.skipped.iter().for_each(|line| println!("SKIP {line}"));
+            tier.failed.iter().for_each(|line| println!("FAILED {line}"));
+            println!("{passed} passed, {failed} failed, {} skipped", tier.skipped.len());
+            Ok(failed == 0)
+        }
+        _ => bail!(USAGE),
+    }
+}
+
+/// Runs the checks of these names, or all of them, in their order on one machine.
+pub fn run(root: &Path, names: &[&str]) -> Result<Tier> {
+    let chosen = checks::choose(names)?;
+    let mut tier = Tier::default();
+    let image = match image::get(root)? {
+        Made::Here(image) => image,
+        Made::NotHere(reason) => {
+            println!("SKIP guest tier: {reason}");
+            tier.skipped.push(format!("guest tier: {reason}"));
+            return Ok(tier);
+        }
+    };
+    let mut stage = Stage::set(root, &image)?;
+    for check in chosen {
+        let started = Instant::now();
+        let result = (check.run)(&mut stage);
+        let seconds = started.elapsed().as_secs_f64();
+        match result {
+            Ok(()) => {
+                println!("test {} ... ok ({seconds:.0} s)", check.name);
+                tier.passed.push(check.name.to_owned());
+            }
+            Err(error) => {
+                println!("test {} ... FAILED ({seconds:.0} s)\n{error:#}", check.name);
+                println!("{}", stage.evidence());
+                tier.failed.push(format!("{}: {error:#}", check.name));
+            }
+        }
+    }
+    Ok(tier)
+}
+
+fn have(root: &Path) -> Result<Image> {
+    match image::get(root)? {
+        Made::Here(image) => Ok(image),
+        Made::NotHere(reason) => bail!("no guest here: {reason}"),
+    }
+}
+
+/// Where cargo puts what it builds.
+fn target_directory(root: &Path) -> Result<std::path::PathBuf> {
+    let metadata = cargo_metadata::MetadataCommand::new()
+        .manifest_path(root.join("Cargo.toml"))
+        .no_deps()
+        .exec()
+        .context("reading cargo metadata")?;
+    Ok(metadata.target_directory.into_std_path_buf())
+}

@@ -1,0 +1,80 @@
+//! foreread as the guest gets it: a tar file on a disk.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::image::Image;
+
+/// Forces the build for a guest with an older C library, to try it where it is not needed.
+const STATIC: &str = "FOREREAD_GUEST_STATIC";
+
+/// Builds foreread and writes the tar file.
+pub fn pack(root: &Path, image: &Image, tar: &Path) -> Result<()> {
+    let binary = build(root, image)?;
+    let directory = tempfile::tempdir()?;
+    let copy = directory.path().join("foreread");
+    // Most of what a development build weighs is for debuggers.
+    let mut strip = Command::new("strip");
+    strip.arg("--strip-debug").arg("-o").arg(&copy).arg(&binary);
+    if !strip.status().is_ok_and(|status| status.success()) {
+        fs::copy(&binary, &copy).with_context(|| format!("copying {}", binary.display()))?;
+    }
+    let mut command = Command::new("tar");
+    command.arg("-cf").arg(tar).arg("-C").arg(directory.path()).arg("foreread");
+    let status = command.status().context("starting tar")?;
+    ensure!(status.success(), "tar could not write {}", tar.display());
+    Ok(())
+}
+
+/// The binary that `make test` has built already where it can run in the guest, else one that has
+/// its C library inside.
+fn build(root: &Path, image: &Image) -> Result<PathBuf> {
+    let target = super::target_directory(root)?;
+    let forced = std::env::var_os(STATIC).is_some();
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(root).args(["build", "--quiet", "--locked", "-p", "foreread"]);
+    let binary = if !forced && version(&host_libc()?) <= version(&image.libc_version()?) {
+        target.join("debug/foreread")
+    } else {
+        let triple = "x86_64-unknown-linux-gnu";
+        let target = target.join("guest-static");
+        cargo.args(["--target", triple, "--target-dir"]).arg(&target);
+        cargo.env("RUSTFLAGS", "-C target-feature=+crt-static");
+        target.join(triple).join("debug/foreread")
+    };
+    let status = cargo.status().context("starting cargo")?;
+    ensure!(status.success(), "foreread does not build for the guest");
+    Ok(binary)
+}
+
+/// The version of this machine's C library, which the binary may need: `2.36`.
+fn host_libc() -> Result<String> {
+    let output = Command::new("getconf").arg("GNU_LIBC_VERSION").output();
+    let output = output.context("starting getconf")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    match text.trim().strip_prefix("glibc ") {
+        Some(version) => Ok(version.to_owned()),
+        // Not this C library at all.
+        None if text.trim().is_empty() => Ok("999".to_owned()),
+        None => bail!("getconf GNU_LIBC_VERSION printed {text}"),
+    }
+}
+
+fn version(text: &str) -> Vec<u32> {
+    text.split('.').map_while(|part| part.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_compare_by_number() {
+        assert!(version("2.9") < version("2.36"));
+        assert!(version("2.36") <= version("2.36"));
+        assert!(version("2.39") > version("2.36"));
+    }
+}

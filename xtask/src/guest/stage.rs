@@ -1,0 +1,105 @@
+//! The guest that all checks share: its disks outlive its boots.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use super::disk::{Bus, Disk};
+use super::image::Image;
+use super::machine::{Hardware, Machine, tail};
+use super::payload;
+
+/// The members of the RAID 5.
+pub const RAID5: [Disk; 4] =
+    [member("five-a"), member("five-b"), member("five-c"), member("five-d")];
+/// The members of the RAID 10.
+pub const RAID10: [Disk; 4] = [member("ten-a"), member("ten-b"), member("ten-c"), member("ten-d")];
+/// A disk behind a SATA controller, which has NCQ.
+pub const SATA: Disk = Disk { serial: "sata-a", bus: Bus::Sata(0), mib: 192 };
+/// The physical volume of LVM.
+pub const VOLUMES: Disk = Disk { serial: "volumes", bus: Bus::Virtio, mib: 512 };
+/// Not there until it is plugged in.
+pub const LATE: Disk = Disk { serial: "late-a", bus: Bus::Scsi, mib: 64 };
+/// foreread, in a tar file.
+const PAYLOAD: Disk = Disk { serial: "payload", bus: Bus::Virtio, mib: 0 };
+
+const fn member(serial: &'static str) -> Disk {
+    Disk { serial, bus: Bus::Scsi, mib: 160 }
+}
+
+/// A guest, running or not.
+#[derive(Debug)]
+pub struct Stage {
+    hardware: Hardware,
+    machine: Option<Machine>,
+}
+
+impl Stage {
+    /// Fresh disks; the machine is off.
+    pub fn set(root: &Path, image: &Image) -> Result<Self> {
+        let directory = super::target_directory(root)?.join("guest/stage");
+        if directory.exists() {
+            fs::remove_dir_all(&directory).context("removing the disks of the last guest")?;
+        }
+        fs::create_dir_all(&directory).with_context(|| format!("{}", directory.display()))?;
+        copy_sparse(&image.root_disk(), &directory.join("root.img"))?;
+        payload::pack(root, image, &PAYLOAD.file(&directory))?;
+        let mut disks: Vec<Disk> = RAID5.into_iter().chain(RAID10).collect();
+        disks.extend([SATA, VOLUMES]);
+        disks.iter().try_for_each(|disk| disk.make(&directory))?;
+        disks.push(PAYLOAD);
+        let image = image.clone();
+        Ok(Self { hardware: Hardware { image, directory, disks }, machine: None })
+    }
+
+    /// The running guest; boots it if it is off.
+    pub fn machine(&mut self) -> Result<&mut Machine> {
+        if self.machine.is_none() {
+            let mut machine = self.hardware.boot()?;
+            machine.sh("test -x /usr/local/bin/foreread || \
+                 tar -xf /dev/disk/by-id/virtio-payload -C /usr/local/bin")?;
+            self.machine = Some(machine);
+        }
+        self.machine.as_mut().context("the guest is off")
+    }
+
+    /// Shuts down and boots again.
+    pub fn reboot(&mut self) -> Result<&mut Machine> {
+        if let Some(machine) = self.machine.take() {
+            machine.shut_down()?;
+        }
+        self.machine()
+    }
+
+    /// Takes the power away and boots again.
+    pub fn power_cut(&mut self) -> Result<&mut Machine> {
+        if let Some(machine) = self.machine.take() {
+            machine.cut_power()?;
+        }
+        self.machine()
+    }
+
+    /// Runs the guest on this terminal.
+    pub fn shell(&self) -> Result<bool> {
+        println!("root's shell follows; leave with poweroff, or at once with control-A X.");
+        println!("foreread: tar -xf /dev/disk/by-id/virtio-payload -C /usr/local/bin");
+        self.hardware.on_terminal()
+    }
+
+    /// What the guest's console showed last.
+    pub fn evidence(&self) -> String {
+        let console = self.hardware.console();
+        format!("the end of {}:\n{}", console.display(), tail(&console))
+    }
+}
+
+/// Copies a disk without filling its holes.
+fn copy_sparse(from: &Path, to: &Path) -> Result<()> {
+    let mut command = Command::new("cp");
+    let status =
+        command.arg("--sparse=always").arg(from).arg(to).status().context("starting cp")?;
+    ensure!(status.success(), "could not copy {} to {}", from.display(), to.display());
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! Requests and answers in JSON lines over a socket: QEMU's monitor and its guest agent both talk
+//! that way.
+
+use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+
+/// One end of such a socket.
+#[derive(Debug)]
+pub struct Wire {
+    stream: BufReader<UnixStream>,
+}
+
+impl Wire {
+    /// Connects, as soon as QEMU has made the socket.
+    pub fn connect(path: &Path, patience: Duration) -> Result<Self> {
+        let deadline = Instant::now() + patience;
+        loop {
+            match UnixStream::connect(path) {
+                Ok(stream) => return Ok(Self { stream: BufReader::new(stream) }),
+                Err(_) if Instant::now() < deadline => {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                Err(error) => {
+                    return Err(error).with_context(|| format!("connecting to {}", path.display()));
+                }
+            }
+        }
+    }
+
+    /// Sends a request and waits for its answer.
+    pub fn ask(&mut self, execute: &str, arguments: &Value, patience: Duration) -> Result<Value> {
+        let mut request = json!({ "execute": execute });
+        if !arguments.is_null() {
+            request["arguments"] = arguments.clone();
+        }
+        let line = format!("{request}\n");
+        self.stream.get_mut().write_all(line.as_bytes()).with_context(|| execute.to_owned())?;
+        let deadline = Instant::now() + patience;
+        loop {
+            let mut answer = self.next(deadline).with_context(|| execute.to_owned())?;
+            if let Some(error) = answer.get("error") {
+                bail!("{execute}: {error}");
+            }
+            // Anything else is a greeting or an event.
+            if answer.get("return").is_some() {
+                return Ok(answer["return"].take());
+            }
+        }
+    }
+
+    fn next(&mut self, deadline: Instant) -> Result<Value> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            bail!("no answer in time");
+        }
+        self.stream.get_mut().set_read_timeout(Some(left))?;
+        let mut line = Vec::new();
+        match self.stream.read_until(b'\n', &mut line) {
+            Ok(0) => bail!("the machine is off"),
+            Ok(_) => {
+                let text = String::from_utf8_lossy(&line);
+                serde_json::from_str(&text).with_context(|| format!("not JSON: {text}"))
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => bail!("no answer in time"),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
