@@ -6,10 +6,12 @@
 //! record of a run into a [`Verdict`]. Conclusions are never stored, always recomputed.
 
 mod analyse;
+mod compare;
 mod engine;
 mod environment;
 mod error;
 mod grid;
+mod import;
 mod plan;
 mod progress;
 mod session;
@@ -28,9 +30,11 @@ pub use analyse::{
     WorkloadVerdict, analyse,
 };
 pub use bench::Cancel;
+pub use compare::{CellPair, Comparison, OwnBest, Together, compare};
 pub use environment::Environment;
 pub use error::StudyError;
 pub use grid::{FULL_GRID_TOP, Grid};
+pub use import::{ImportError, Table, TableColumn, Tables, import, tables};
 pub use plan::{Plan, PlannedWorkload, Repeats, Role, default_trial};
 pub use progress::{Phase, Progress, Silent, Step};
 pub use settings::Settings;
@@ -39,4 +43,4 @@ pub use store::{Command, Run, RunId, RunStatus, RunSummary, Store, StoreError};
 pub use sweep::{Outcome, sweep};
 pub use target::{Target, TargetError, simulated_machine};
 pub use trial::{Figures, Record, Trial, TrialRequest, TrialStatus, Trials};
-pub use tune::{Budget, tune};
+pub use tune::{Budget, Predicted, predict, tune};

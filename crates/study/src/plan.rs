@@ -93,7 +93,7 @@ pub fn default_trial(target: &Target) -> Nanos {
     const USUAL: Nanos = Nanos::from_secs(2);
     const WALL: Nanos = Nanos::from_secs(10);
     match target {
-        Target::Path(_) | Target::Simulation(_) => USUAL,
+        Target::Path(_) | Target::Simulation(_) | Target::Imported(_) => USUAL,
         Target::Virtual(words) => vdisk::Config::parse(words)
             .map_or(USUAL, |config| USUAL.min(WALL.scaled(1.0 / config.dilation_factor()))),
     }

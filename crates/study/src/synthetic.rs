@@ -203,6 +203,7 @@ pub(crate) fn figures(throughput_mib_s: f64) -> Figures {
         latency_us: None,
         random_latency_us: None,
         measured_seconds: TRIAL_SECONDS,
+        spread: None,
     }
 }
 

@@ -61,6 +61,7 @@ impl Record {
             random_latency_us: quantiles(&|q| sample.random_latency_quantile(q)),
             // What was under way at the end is waited for, which can take longer than the trial.
             measured_seconds: sample.elapsed.max(sample.settled).as_secs_f64(),
+            spread: None,
         }
     }
 }
@@ -111,4 +112,8 @@ pub struct Figures {
     pub random_latency_us: Option<Quantiles>,
     /// How long the trial took on the wall, until nothing was under way any more.
     pub measured_seconds: f64,
+    /// How well the throughput repeats, relative, as whoever measured it says: the half of its
+    /// interval. Our own trials are repeated instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<f64>,
 }

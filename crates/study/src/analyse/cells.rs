@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stats::{Bootstrap, Estimate, median};
 
+use super::curve::told;
 use super::types::{Cell, Quantiles};
 use crate::settings::Settings;
 use crate::store::Run;
@@ -56,12 +57,23 @@ fn cell(run: &Run, workload: &str, settings: Settings) -> Option<Cell> {
         workload: workload.to_owned(),
         repeats: count(trials.len()),
         disturbed: count(run.trials.iter().filter(ours).filter(disturbed).count()),
-        throughput_mib_s: estimate(each(&|t| Some(t.figures.throughput_mib_s)))?,
+        throughput_mib_s: throughput(&trials, &bootstrap)?,
         amplification: estimate(each(&|t| t.figures.amplification)),
         device_requests: estimate(each(&|t| t.figures.device_requests.map(|n| n as f64))),
         latency_us: quantiles(&trials, |t| t.figures.latency_us),
         random_latency_us: quantiles(&trials, |t| t.figures.random_latency_us),
     })
+}
+
+/// The median, with its interval from the repeats, or else as whoever measured it says.
+fn throughput(trials: &[&Trial], bootstrap: &Bootstrap) -> Option<Estimate> {
+    let values: Vec<f64> = trials.iter().map(|trial| trial.figures.throughput_mib_s).collect();
+    match trials {
+        [only] if only.figures.spread.is_some() => {
+            Some(told(values[0], only.figures.spread.unwrap_or(0.0)))
+        }
+        _ => bootstrap.median(&values),
+    }
 }
 
 fn count(n: usize) -> u32 {

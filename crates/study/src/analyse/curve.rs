@@ -44,6 +44,8 @@ pub(crate) struct Curve {
     pub(crate) name: String,
     pub(crate) points: Vec<Point>,
     seed: u64,
+    /// How well single values repeat, as whoever measured them says.
+    spread: Option<f64>,
 }
 
 impl Curve {
@@ -60,7 +62,7 @@ impl Curve {
         let values = settings
             .iter()
             .map(|s| (*s, throughputs(trials.iter(), workload, *s), clean.contains(s)));
-        Self::new(workload, values, seed)
+        Self { spread: spread_of(trials, workload), ..Self::new(workload, values, seed) }
     }
 
     fn new(
@@ -72,7 +74,8 @@ impl Curve {
             let median = median(&values.values().copied().collect::<Vec<_>>())?;
             (median > 0.0).then_some(Point { settings, values, median, clean })
         };
-        Self { name: name.to_owned(), points: values.filter_map(point).collect(), seed }
+        let points = values.filter_map(point).collect();
+        Self { name: name.to_owned(), points, seed, spread: None }
     }
 
     /// The point of a setting.
@@ -109,11 +112,18 @@ impl Curve {
         {
             return ratio;
         }
-        let alone =
-            |point: &Point| bootstrap.median(&point.values.values().copied().collect::<Vec<_>>());
-        match (alone(above), alone(below)) {
+        match (self.alone(above), self.alone(below)) {
             (Some(a), Some(b)) => quotient(&a, &b),
             _ => Estimate::unbounded(above.median / below.median),
+        }
+    }
+
+    /// What is known of one point by itself.
+    pub(crate) fn alone(&self, point: &Point) -> Option<Estimate> {
+        let values: Vec<f64> = point.values.values().copied().collect();
+        match self.spread {
+            Some(spread) if values.len() < PAIRS_LEAST => Some(told(point.median, spread)),
+            _ => Bootstrap::new(self.seed).median(&values),
         }
     }
 
@@ -135,7 +145,8 @@ impl Curve {
         let noise = self.noise();
         let far = self.points.iter().any(|point| noise.is_far(point, best));
         let rare = || groups_differ(&self.blocks(), self.seed).is_none_or(|p| p <= CHANCE);
-        if far || (below && rare()) {
+        // Whoever told how well values repeat has taken chance into account.
+        if far || (below && (self.spread.is_some() || rare())) {
             Difference::Better
         } else if ratios.iter().all(|(_, ratio)| ratio.low >= 1.0 - SURE_OF_ALL) {
             Difference::NoMeasurableDifference
@@ -209,11 +220,23 @@ pub(crate) fn overall(goals: &[Curve], seed: u64) -> Curve {
         let clean = |goal: &Curve| goal.at(point.settings).is_some_and(|point| point.clean);
         (point.settings, point.values.keys().filter_map(score).collect(), goals.iter().all(clean))
     });
-    Curve::new("all goals", values, seed)
+    let spread = goals.iter().map(|goal| goal.spread).reduce(|a, b| Some(a?.max(b?))).flatten();
+    Curve { spread, ..Curve::new("all goals", values, seed) }
+}
+
+/// How well the trials of a workload repeat, if that is said of all of them.
+fn spread_of(trials: &[Trial], workload: &str) -> Option<f64> {
+    let ours = trials.iter().filter(|trial| trial.workload == workload);
+    ours.map(|trial| trial.figures.spread).reduce(|a, b| Some(a?.max(b?))).flatten()
+}
+
+/// A number of which somebody says how well it repeats.
+pub(super) fn told(value: f64, spread: f64) -> Estimate {
+    Estimate { median: value, low: value / (1.0 + spread), high: value * (1.0 + spread) }
 }
 
 /// A ratio in a word.
-pub(super) fn in_a_word(ratio: &Estimate) -> Difference {
+pub(crate) fn in_a_word(ratio: &Estimate) -> Difference {
     if ratio.low > 1.0 + EQUIVALENT {
         Difference::Better
     } else if ratio.high < 1.0 - EQUIVALENT {
@@ -226,7 +249,7 @@ pub(super) fn in_a_word(ratio: &Estimate) -> Difference {
 }
 
 /// The ratio of two numbers that vary on their own: distances add in quadrature on a log scale.
-fn quotient(above: &Estimate, below: &Estimate) -> Estimate {
+pub(crate) fn quotient(above: &Estimate, below: &Estimate) -> Estimate {
     let centre = above.median / below.median;
     let positive = |e: &Estimate| e.low > 0.0 && e.high.is_finite();
     if !positive(above) || !positive(below) {

@@ -10,7 +10,7 @@ mod verdict;
 mod tests;
 
 pub(crate) use cells::throughputs;
-pub(crate) use curve::{Curve, overall};
+pub(crate) use curve::{Curve, in_a_word, overall, quotient};
 pub use types::{
     Analysis, Cell, Difference, Gain, LatencyChange, Price, Quantiles, Verdict, VerdictKind,
     WorkloadVerdict,

@@ -228,6 +228,37 @@ impl Store {
         Ok(RunId(self.connection.last_insert_rowid()))
     }
 
+    /// Writes down a run that was measured elsewhere, all of it or nothing.
+    pub(crate) fn import(
+        &mut self,
+        plan: &Plan,
+        grid: &[Kib],
+        found: Option<Kib>,
+        machine: &serde_json::Value,
+        trials: &[Trial],
+    ) -> Result<RunId, StoreError> {
+        let facts = SiteFacts {
+            workloads: plan.workloads.iter().map(|planned| planned.workload.clone()).collect(),
+            grid: grid.to_vec(),
+            found,
+            dilation: 1.0,
+            machine: machine.clone(),
+            device: serde_json::Value::Null,
+            identity: serde_json::Value::Null,
+        };
+        let new = NewRun { command: Command::Import, plan, seed: 0, facts: &facts };
+        let transaction = self.connection.transaction().map_err(sqlite(&self.path))?;
+        rows::insert_run(&transaction, &new).map_err(sqlite(&self.path))?;
+        let run = RunId(transaction.last_insert_rowid());
+        for trial in trials {
+            rows::insert_import(&transaction, run, trial).map_err(sqlite(&self.path))?;
+        }
+        let complete = "UPDATE run SET status = 'complete' WHERE id = ?1";
+        transaction.execute(complete, params![run.0]).map_err(sqlite(&self.path))?;
+        transaction.commit().map_err(sqlite(&self.path))?;
+        Ok(run)
+    }
+
     /// Writes down that a run goes on.
     pub(crate) fn resume(&mut self, run: RunId) -> Result<(), StoreError> {
         let sql = "UPDATE run SET status = 'running', error = NULL WHERE id = ?1";

@@ -197,11 +197,29 @@ pub(super) fn insert_run(connection: &Connection, new: &NewRun<'_>) -> rusqlite:
     )
 }
 
+/// Writes down a trial that was measured elsewhere: its figures are all there is.
+pub(super) fn insert_import(
+    connection: &Connection,
+    run: RunId,
+    trial: &Trial,
+) -> rusqlite::Result<()> {
+    insert(connection, run, trial, &json(&serde_json::json!({ "imported": trial.figures })))
+}
+
 pub(super) fn insert_trial(
     connection: &Connection,
     run: RunId,
     trial: &Trial,
     record: &Record,
+) -> rusqlite::Result<()> {
+    insert(connection, run, trial, &json(record))
+}
+
+fn insert(
+    connection: &Connection,
+    run: RunId,
+    trial: &Trial,
+    record: &str,
 ) -> rusqlite::Result<()> {
     let sql = "INSERT INTO trial (run, number, block, workload, settings, started_unix_s, status, \
                disturbances, record) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
@@ -216,7 +234,7 @@ pub(super) fn insert_trial(
             trial.started_unix_s,
             word(&trial.status),
             json(&trial.disturbances),
-            json(record),
+            record,
         ],
     )?;
     Ok(())

@@ -25,6 +25,8 @@ pub enum Target {
     Virtual(String),
     /// A simulation, in the words after `sim:`.
     Simulation(String),
+    /// Nothing that is here: figures that somebody else has measured, by their title.
+    Imported(String),
 }
 
 /// Why a word names no target.
@@ -89,6 +91,7 @@ impl fmt::Display for Target {
             Self::Path(path) => write!(f, "{}", path.display()),
             Self::Virtual(words) => write!(f, "virtual:{words}"),
             Self::Simulation(words) => write!(f, "sim:{words}"),
+            Self::Imported(title) => f.write_str(title),
         }
     }
 }

@@ -148,7 +148,10 @@ impl Made {
         match (&self.disk, target) {
             (Some(disk), _) => disk.target(),
             (None, Target::Path(path)) => path,
-            (None, Target::Virtual(words) | Target::Simulation(words)) => Path::new(words),
+            (
+                None,
+                Target::Virtual(words) | Target::Simulation(words) | Target::Imported(words),
+            ) => Path::new(words),
         }
     }
 

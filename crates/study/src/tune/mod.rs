@@ -1,6 +1,7 @@
 //! Chooses its own next measurements.
 
 mod model;
+mod predict;
 #[cfg(test)]
 mod tests;
 mod tuner;
@@ -17,6 +18,7 @@ use crate::strategy::Strategy;
 use crate::sweep::Outcome;
 use crate::target;
 
+pub use predict::{Predicted, predict};
 use tuner::Tuner;
 
 /// How much time `tune` may spend in trials.

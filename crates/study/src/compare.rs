@@ -1,0 +1,266 @@
+//! Two runs side by side: the same settings and workloads on another filesystem, controller,
+//! kernel, host, or in simulation.
+//!
+//! Runs at different times share no blocks, so cells are compared by their own intervals, not in
+//! pairs of trials: what both runs vary by goes into the interval of the ratio.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use stats::{Bootstrap, Estimate, geometric_mean};
+
+use crate::analyse::{Analysis, Cell, Curve, Difference, in_a_word, quotient};
+use crate::settings::Settings;
+use crate::store::Run;
+
+/// Blocks from which the interval of a mean over cells is taken, rather than from its cells.
+const BLOCKS_LEAST: usize = 3;
+
+/// How a second run compares with a first.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// Cells that both have, settings ascending within workloads.
+    pub cells: Vec<CellPair>,
+    /// The mean over all cells of each workload.
+    pub per_workload: Vec<Together>,
+    /// The mean over all cells; `None` if the runs have none in common.
+    pub overall: Option<Together>,
+    /// Each workload under the setting that serves it best in each run.
+    pub own_best: Vec<OwnBest>,
+    /// Cells that only the first run has.
+    pub only_first: usize,
+    /// Cells that only the second run has.
+    pub only_second: usize,
+}
+
+/// A cell that both runs have.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CellPair {
+    /// Under which settings.
+    pub settings: Settings,
+    /// Name of the workload.
+    pub workload: String,
+    /// Throughput of the first run.
+    pub first_mib_s: Estimate,
+    /// Throughput of the second run.
+    pub second_mib_s: Estimate,
+    /// Second ÷ first.
+    pub ratio: Estimate,
+    /// The ratio in a word.
+    pub difference: Difference,
+    /// Second ÷ first of the amplification, where both could be counted.
+    pub amplification_ratio: Option<f64>,
+    /// Second ÷ first of the latency that 99 of 100 reads stay within.
+    pub p99_ratio: Option<f64>,
+}
+
+/// Several cells together.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Together {
+    /// Name of the workload; `None` for all.
+    pub workload: Option<String>,
+    /// How many cells.
+    pub cells: usize,
+    /// Geometric mean of second ÷ first.
+    pub ratio: Estimate,
+    /// The ratio in a word.
+    pub difference: Difference,
+}
+
+/// A workload under the setting of its highest throughput in each run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OwnBest {
+    /// Name of the workload.
+    pub workload: String,
+    /// The setting in the first run.
+    pub first_settings: Settings,
+    /// The setting in the second run.
+    pub second_settings: Settings,
+    /// Throughput of the first run under its setting.
+    pub first_mib_s: Estimate,
+    /// Throughput of the second run under its setting.
+    pub second_mib_s: Estimate,
+    /// Second ÷ first.
+    pub ratio: Estimate,
+    /// The ratio in a word.
+    pub difference: Difference,
+}
+
+/// Compares a second run with a first.
+pub fn compare(first: (&Run, &Analysis), second: (&Run, &Analysis)) -> Comparison {
+    let twin = |cell: &Cell| {
+        let same = |other: &&Cell| {
+            other.workload == cell.workload && other.settings == cell.settings
+        };
+        second.1.cells.iter().find(same)
+    };
+    let cells: Vec<CellPair> =
+        first.1.cells.iter().filter_map(|cell| Some(pair(cell, twin(cell)?))).collect();
+    let mut workloads: Vec<&str> = first.1.cells.iter().map(|c| c.workload.as_str()).collect();
+    workloads.dedup();
+    let of = |workload: Option<&str>| {
+        let ours = |cell: &&CellPair| workload.is_none_or(|name| cell.workload == name);
+        let chosen: Vec<&CellPair> = cells.iter().filter(ours).collect();
+        together(workload, &chosen, first.0, second.0)
+    };
+    Comparison {
+        per_workload: workloads.iter().filter_map(|name| of(Some(name))).collect(),
+        overall: of(None),
+        own_best: workloads.iter().filter_map(|name| own_best(name, first.0, second.0)).collect(),
+        only_first: first.1.cells.len() - cells.len(),
+        only_second: second.1.cells.len() - cells.len(),
+        cells,
+    }
+}
+
+fn pair(first: &Cell, second: &Cell) -> CellPair {
+    let ratio = quotient(&second.throughput_mib_s, &first.throughput_mib_s);
+    let of = |above: Option<f64>, below: Option<f64>| {
+        above.zip(below).map(|(above, below)| above / below).filter(|ratio| ratio.is_finite())
+    };
+    CellPair {
+        settings: first.settings,
+        workload: first.workload.clone(),
+        first_mib_s: first.throughput_mib_s,
+        second_mib_s: second.throughput_mib_s,
+        ratio,
+        difference: in_a_word(&ratio),
+        amplification_ratio: of(
+            second.amplification.map(|a| a.median),
+            first.amplification.map(|a| a.median),
+        ),
+        p99_ratio: of(second.latency_us.map(|l| l.p99), first.latency_us.map(|l| l.p99)),
+    }
+}
+
+/// The geometric mean of the cells' ratios. Its interval comes from whole blocks where both runs
+/// have some, because what disturbs one cell of a block may disturb them all; else the cells'
+/// own intervals are combined.
+fn together(
+    workload: Option<&str>,
+    cells: &[&CellPair],
+    first: &Run,
+    second: &Run,
+) -> Option<Together> {
+    let ratios: Vec<f64> = cells.iter().map(|cell| cell.ratio.median).collect();
+    let centre = geometric_mean(&ratios)?;
+    let by_block = || {
+        let (a, b) = (block_means(first, cells), block_means(second, cells));
+        if a.len().min(b.len()) < BLOCKS_LEAST {
+            return None;
+        }
+        let above = Bootstrap::new(second.seed).median(&b)?;
+        let below = Bootstrap::new(first.seed).median(&a)?;
+        let ratio = quotient(&above, &below);
+        // About the mean of the cells' own ratios, so that all tables agree on the middle.
+        let scale = centre / ratio.median;
+        Some(Estimate { median: centre, low: ratio.low * scale, high: ratio.high * scale })
+    };
+    let ratio = by_block().unwrap_or_else(|| combined(centre, cells));
+    let (workload, difference) = (workload.map(str::to_owned), in_a_word(&ratio));
+    Some(Together { workload, cells: cells.len(), ratio, difference })
+}
+
+/// The geometric mean over the cells for each block that has all of them.
+fn block_means(run: &Run, cells: &[&CellPair]) -> Vec<f64> {
+    let mut blocks: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for cell in cells {
+        let values = crate::analyse::throughputs(run.trials.iter(), &cell.workload, cell.settings);
+        for (block, value) in values {
+            blocks.entry(block).or_default().push(value);
+        }
+    }
+    let whole = blocks.values().filter(|values| values.len() == cells.len());
+    whole.filter_map(|values| geometric_mean(values)).collect()
+}
+
+/// Relative errors of independent cells, combined in quadrature.
+fn combined(centre: f64, cells: &[&CellPair]) -> Estimate {
+    if cells.iter().any(|cell| !cell.ratio.is_bounded() || cell.ratio.low <= 0.0) {
+        return Estimate::unbounded(centre);
+    }
+    let count = cells.len() as f64;
+    let half = |of: fn(&Estimate) -> f64| {
+        cells.iter().map(|cell| of(&cell.ratio).powi(2)).sum::<f64>().sqrt() / count
+    };
+    let (down, up) = (half(|r| (r.median / r.low).ln()), half(|r| (r.high / r.median).ln()));
+    Estimate { median: centre, low: centre * (-down).exp(), high: centre * up.exp() }
+}
+
+fn own_best(workload: &str, first: &Run, second: &Run) -> Option<OwnBest> {
+    let a = Curve::of(&first.trials, workload, first.seed);
+    let b = Curve::of(&second.trials, workload, second.seed);
+    let (best_a, best_b) = (a.best()?, b.best()?);
+    let (first_mib_s, second_mib_s) = (a.alone(best_a)?, b.alone(best_b)?);
+    let ratio = quotient(&second_mib_s, &first_mib_s);
+    Some(OwnBest {
+        workload: workload.to_owned(),
+        first_settings: best_a.settings,
+        second_settings: best_b.settings,
+        first_mib_s,
+        second_mib_s,
+        difference: in_a_word(&ratio),
+        ratio,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use units::Kib;
+
+    use super::*;
+    use crate::analyse::analyse;
+    use crate::grid::Grid;
+    use crate::plan::Repeats;
+    use crate::sweep::Blocks;
+    use crate::synthetic::World;
+
+    fn run(rate: f64, seed: u64, grid: &[u64]) -> Run {
+        let curve = vec![(4.0, 50.0 * rate), (1024.0, 400.0 * rate), (65536.0, 420.0 * rate)];
+        let world = World { seed, drift: 0.02, ..World::of(vec![("seq-8", curve)]) };
+        let grid = Grid::Values(grid.iter().copied().map(Kib::new).collect());
+        let repeats = Repeats::exactly(5);
+        world.run(world.study(&grid, |field| Box::new(Blocks::new(field, repeats))))
+    }
+
+    fn compared(first: &Run, second: &Run) -> Comparison {
+        compare((first, &analyse(first)), (second, &analyse(second)))
+    }
+
+    #[test]
+    fn what_is_faster_is_found_faster_in_every_cell_and_over_all() {
+        let (slow, fast) = (run(1.0, 1, &[4, 128, 1024, 8192]), run(1.4, 2, &[128, 1024, 8192]));
+        let found = compared(&slow, &fast);
+        assert_eq!((found.cells.len(), found.only_first, found.only_second), (3, 1, 0));
+        for cell in &found.cells {
+            assert_eq!(cell.difference, Difference::Better, "{cell:?}");
+            assert!(cell.ratio.low < 1.4 && 1.4 < cell.ratio.high * 1.1, "{cell:?}");
+        }
+        let overall = found.overall.unwrap();
+        assert_eq!((overall.difference, overall.cells), (Difference::Better, 3));
+        assert!((overall.ratio.median - 1.4).abs() < 0.08, "{overall:?}");
+        assert_eq!(found.own_best[0].difference, Difference::Better);
+        let back = compared(&fast, &slow).overall.unwrap();
+        assert_eq!(back.difference, Difference::Worse);
+        assert!((back.ratio.median * overall.ratio.median - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_same_twice_is_hardly_ever_a_difference() {
+        let fooled = (0..30)
+            .filter(|seed| {
+                let (a, b) = (run(1.0, 10 + seed, &[128, 8192]), run(1.0, 90 + seed, &[128, 8192]));
+                let overall = compared(&a, &b).overall.unwrap().difference;
+                matches!(overall, Difference::Better | Difference::Worse)
+            })
+            .count();
+        assert!(fooled <= 4, "{fooled} of 30");
+    }
+
+    #[test]
+    fn runs_with_nothing_in_common_are_not_compared() {
+        let found = compared(&run(1.0, 1, &[4, 8]), &run(1.0, 2, &[16, 32]));
+        assert!(found.cells.is_empty() && found.overall.is_none() && found.per_workload.is_empty());
+        assert_eq!(found.own_best.len(), 1, "each under its own best setting still can be");
+    }
+}

@@ -1,0 +1,97 @@
+//! Tables as JSON: `{"tables": [{"id", "title", "columns": ["readahead_sectors", "rate_8_readers",
+//! …], "rows": [[49152, 311], …], "conditions": {…}}, …]}`.
+
+use serde::Deserialize;
+use serde_json::{Map, Value as Json};
+use units::Kib;
+
+use super::{ImportError, Table, TableColumn, Tables, rate_unit, setting_unit};
+
+#[derive(Deserialize)]
+struct File {
+    tables: Vec<Entry>,
+    #[serde(default)]
+    sources: Map<String, Json>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    id: String,
+    #[serde(default)]
+    title: String,
+    #[serde(default)]
+    source: String,
+    #[serde(default)]
+    columns: Vec<String>,
+    #[serde(default)]
+    rows: Vec<Vec<Json>>,
+    #[serde(flatten)]
+    about: Map<String, Json>,
+}
+
+pub(super) fn tables(text: &str) -> Result<Tables, ImportError> {
+    let file: File =
+        serde_json::from_str(text).map_err(|error| ImportError::Format(error.to_string()))?;
+    let mut found = Tables::default();
+    for mut entry in file.tables {
+        if let Some(source) = file.sources.get(&entry.source) {
+            entry.about.insert("source".to_owned(), source.clone());
+        }
+        match entry.table() {
+            Ok(table) => found.tables.push((entry.id, table)),
+            Err(error) => found.skipped.push(format!("{}: {error}", entry.id)),
+        }
+    }
+    Ok(found)
+}
+
+impl Entry {
+    fn table(&self) -> Result<Table, ImportError> {
+        let first = self.columns.first().ok_or(ImportError::Empty)?;
+        let unit = setting_unit(first).ok_or_else(|| ImportError::Column {
+            column: first.clone(),
+            problem: "the first column has to be read-ahead with its unit, as in \
+                      readahead_sectors or read_ahead_kib"
+                .to_owned(),
+        })?;
+        let number = |row: usize, column: usize| -> Result<Option<f64>, ImportError> {
+            let value = self.rows[row].get(column).unwrap_or(&Json::Null);
+            match (value, value.as_f64().filter(|n| n.is_finite() && *n >= 0.0)) {
+                (Json::Null, _) => Ok(None),
+                (_, Some(number)) => Ok(Some(number)),
+                (other, None) => Err(ImportError::Cell {
+                    row: row + 1,
+                    column: self.columns.get(column).cloned().unwrap_or_default(),
+                    text: other.to_string(),
+                }),
+            }
+        };
+        let mut rows = Vec::with_capacity(self.rows.len());
+        for row in 0..self.rows.len() {
+            rows.push(Kib::new((number(row, 0)?.unwrap_or(0.0) * unit).round() as u64));
+        }
+        let rate = |heading: &String| heading.starts_with("rate_") || rate_unit(heading).1 != heading;
+        let mut columns = Vec::new();
+        for (at, heading) in self.columns.iter().enumerate().skip(1).filter(|(_, h)| rate(h)) {
+            let (mib, name) = rate_unit(heading);
+            let values: Result<Vec<Option<f64>>, _> =
+                (0..rows.len()).map(|row| Ok(number(row, at)?.map(|rate| rate * mib))).collect();
+            columns.push(TableColumn::new(name, values?));
+        }
+        if columns.is_empty() || rows.is_empty() {
+            return Err(ImportError::Empty);
+        }
+        let title = if self.title.is_empty() { self.id.clone() } else { self.title.clone() };
+        let (spread, about) = (self.spread(), Json::Object(self.about.clone()));
+        Ok(Table { title, rows, columns, spread, about })
+    }
+
+    /// What the author says of repeats, as in `about +-2 %`.
+    fn spread(&self) -> Option<f64> {
+        let said = self.about.get("conditions")?.get("repeatability")?.as_str()?;
+        let (_, after) = said.split_once("+-").or_else(|| said.split_once('±'))?;
+        let (number, _) = after.split_once('%')?;
+        let percent: f64 = number.trim().parse().ok()?;
+        (percent > 0.0 && percent < 100.0).then_some(percent / 100.0)
+    }
+}

@@ -1,0 +1,274 @@
+//! Figures that somebody else has measured, as runs of the record.
+//!
+//! A table has a row for each setting of read-ahead and a column for each workload, as the classic
+//! posts have them. Each becomes a run with one trial for each of its cells, so that everything
+//! that shows or compares runs works for it. What its author did not measure stays empty, and
+//! what he did not say (repeats, conditions) is not made up: such figures have an interval only if
+//! the author told how well they repeat.
+
+mod csv;
+mod json;
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value as Json, json};
+use thiserror::Error;
+use units::{Kib, Nanos};
+use workload::Workload;
+
+use crate::plan::{Plan, PlannedWorkload, Repeats};
+use crate::settings::Settings;
+use crate::store::{RunId, Store, StoreError};
+use crate::target::Target;
+use crate::trial::{Figures, Trial, TrialStatus};
+use crate::Grid;
+
+/// Why a file cannot be imported.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum ImportError {
+    /// Neither JSON nor CSV.
+    #[error("this is neither CSV nor JSON of published tables: {0}")]
+    Format(String),
+    /// A column whose unit nobody can know.
+    #[error("column {column:?}: {problem}")]
+    Column {
+        /// The column's heading.
+        column: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A cell that is no number.
+    #[error("row {row}, column {column:?}: {text:?} is no number of 0 or more")]
+    Cell {
+        /// The row, from 1, without the heading.
+        row: usize,
+        /// The column's heading.
+        column: String,
+        /// What stands there.
+        text: String,
+    },
+    /// Nothing in it.
+    #[error("there is no figure in it")]
+    Empty,
+}
+
+/// A column of a table: what one workload got.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableColumn {
+    /// The workload's name.
+    pub workload: String,
+    /// How many readers it had, as far as its heading says.
+    pub readers: u32,
+    /// MiB/s for each row; `None` where nothing was measured.
+    pub mib_s: Vec<Option<f64>>,
+}
+
+/// A table of throughputs against read-ahead.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// What was measured, in its author's words.
+    pub title: String,
+    /// Read-ahead of each row.
+    pub rows: Vec<Kib>,
+    /// What each workload got.
+    pub columns: Vec<TableColumn>,
+    /// How well figures repeat, relative, if the author says it: 0.02 for ±2 %.
+    pub spread: Option<f64>,
+    /// What else is known: conditions, source, warnings about units.
+    pub about: Json,
+}
+
+/// What a file holds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tables {
+    /// Each with the name it has in the file, if it has one.
+    pub tables: Vec<(String, Table)>,
+    /// What was left out, and why.
+    pub skipped: Vec<String>,
+}
+
+/// Reads a file of tables: JSON as foreread publishes them, or CSV. `name` is the title of a table
+/// that has none of its own.
+pub fn tables(text: &str, name: &str) -> Result<Tables, ImportError> {
+    let found = match text.trim_start().starts_with(['{', '[']) {
+        true => json::tables(text)?,
+        false => csv::tables(text, name)?,
+    };
+    if found.tables.is_empty() && found.skipped.is_empty() {
+        return Err(ImportError::Empty);
+    }
+    Ok(found)
+}
+
+/// How many KiB one of a column of read-ahead is, by its heading.
+fn setting_unit(heading: &str) -> Option<f64> {
+    let heading = heading.trim().to_ascii_lowercase().replace(['-', ' ', '(', ')'], "_");
+    let about_read_ahead =
+        ["readahead", "read_ahead", "setra", "ra"].iter().any(|word| heading.starts_with(word));
+    if !about_read_ahead {
+        return None;
+    }
+    let units = [("sectors", 0.5), ("kib", 1.0), ("kb", 1.0), ("mib", 1024.0), ("bytes", 1.0 / 1024.0)];
+    let unit = units.iter().find(|(unit, _)| heading.trim_end_matches('_').ends_with(unit));
+    // blockdev counts in sectors, whatever the disk does.
+    unit.map(|(_, kib)| *kib).or_else(|| (heading == "setra").then_some(0.5))
+}
+
+/// How many MiB/s one of a column of rates is, and the heading without its unit.
+fn rate_unit(heading: &str) -> (f64, &str) {
+    const MB: f64 = 1e6 / 1_048_576.0;
+    let units = [("_mib_s", 1.0), ("_kib_s", 1.0 / 1024.0), ("_mb_s", MB), ("_kb_s", MB / 1e3)];
+    let lower = heading.to_ascii_lowercase();
+    let unit = units.iter().find(|(unit, _)| lower.ends_with(unit));
+    unit.map_or((1.0, heading), |(unit, mib)| (*mib, &heading[..heading.len() - unit.len()]))
+}
+
+/// The workload of a heading: readers of streams by our own name for them, so that they can be
+/// compared; another name as it is, without what a name may not have.
+fn column_of(heading: &str) -> (String, u32) {
+    let plain = heading.trim().trim_start_matches("rate_").to_ascii_lowercase();
+    let number: String = plain.chars().take_while(char::is_ascii_digit).collect();
+    if plain.contains("reader") && let Ok(readers) = number.parse::<u32>() && readers > 0 {
+        return (format!("seq-{readers}"), readers);
+    }
+    let letter = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
+    let name: String = heading.trim().chars().map(letter).take(64).collect();
+    let readers = name.strip_prefix("seq-").and_then(|n| n.parse().ok()).filter(|n| *n > 0);
+    (name, readers.unwrap_or(1))
+}
+
+impl TableColumn {
+    fn new(heading: &str, mib_s: Vec<Option<f64>>) -> Self {
+        let (workload, readers) = column_of(heading);
+        Self { workload, readers, mib_s }
+    }
+
+    fn planned(&self) -> PlannedWorkload {
+        let named = Workload::named(&self.workload).or_else(|_| Workload::named("seq-1"));
+        let base = named.unwrap_or_else(|_| {
+            Workload::new(&self.workload, workload::Pattern::Sequential, units::Bytes::from_kib(4))
+        });
+        let readers = self.readers.clamp(1, 1024);
+        PlannedWorkload::goal(Workload { name: self.workload.clone(), readers, ..base })
+    }
+}
+
+impl Table {
+    /// What the run intended, as far as a table tells.
+    fn plan(&self, grid: &[Kib]) -> Plan {
+        let mut plan = Plan::new(Target::Imported(self.title.clone()));
+        plan.workloads = self.columns.iter().map(TableColumn::planned).collect();
+        plan.read_ahead = Grid::Values(grid.to_vec());
+        plan.repeats = Repeats::exactly(1);
+        plan.trial = Nanos::ZERO;
+        plan.seed = Some(0);
+        plan
+    }
+
+    fn grid(&self) -> Vec<Kib> {
+        self.rows.iter().copied().collect::<BTreeSet<Kib>>().into_iter().collect()
+    }
+
+    /// One trial for each figure; a setting that has several rows has several blocks.
+    fn trials(&self) -> Vec<Trial> {
+        let mut trials: Vec<Trial> = Vec::new();
+        for column in &self.columns {
+            for (row, (kib, mib_s)) in self.rows.iter().zip(&column.mib_s).enumerate() {
+                let Some(mib_s) = *mib_s else { continue };
+                let block = self.rows[..row].iter().filter(|other| *other == kib).count();
+                trials.push(Trial {
+                    block: u32::try_from(block).unwrap_or(u32::MAX),
+                    order: u32::try_from(trials.len()).unwrap_or(u32::MAX),
+                    settings: Settings::read_ahead(*kib),
+                    workload: column.workload.clone(),
+                    started_unix_s: 0.0,
+                    status: TrialStatus::Clean,
+                    disturbances: Vec::new(),
+                    figures: Figures {
+                        throughput_mib_s: mib_s,
+                        amplification: None,
+                        device_requests: None,
+                        latency_us: None,
+                        random_latency_us: None,
+                        measured_seconds: 0.0,
+                        spread: self.spread,
+                    },
+                });
+            }
+        }
+        trials
+    }
+}
+
+/// Puts a table into the record as a run. `found` is the read-ahead that counts as the present
+/// one, if any is to.
+pub fn import(store: &mut Store, table: &Table, found: Option<Kib>) -> Result<RunId, StoreError> {
+    let grid = table.grid();
+    let plan = table.plan(&grid);
+    let machine = json!({ "imported": table.about });
+    store.import(&plan, &grid, found, &machine, &table.trials())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analyse::{VerdictKind, analyse};
+
+    const PUBLISHED: &str = include_str!("../../tests/data/published-tables.json");
+
+    fn published(id: &str) -> Table {
+        let tables = tables(PUBLISHED, "x").unwrap().tables;
+        tables.into_iter().find(|(name, _)| name == id).unwrap().1
+    }
+
+    #[test]
+    fn headings_say_units_and_workloads() {
+        assert_eq!(setting_unit("readahead_sectors"), Some(0.5));
+        assert_eq!(setting_unit("read-ahead (KiB)"), Some(1.0));
+        assert_eq!(setting_unit("setra"), Some(0.5));
+        assert_eq!(setting_unit("read_ahead"), None, "without a unit nobody knows");
+        assert_eq!(setting_unit("rate_1_reader"), None);
+        assert_eq!(column_of("rate_8_readers"), ("seq-8".to_owned(), 8));
+        assert_eq!(column_of("1 reader"), ("seq-1".to_owned(), 1));
+        assert_eq!(column_of("pg <count>"), ("pg--count-".to_owned(), 1));
+        assert_eq!(rate_unit("seq-8_mb_s").1, "seq-8");
+        assert_eq!(rate_unit("seq-8"), (1.0, "seq-8"));
+    }
+
+    #[test]
+    fn the_published_tables_become_runs_with_verdicts() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&dir.path().join("runs.sqlite")).unwrap();
+        let table = published("carey-perc6-xfs-front10");
+        assert_eq!((table.spread, table.rows.len()), (Some(0.02), 21));
+        let id = import(&mut store, &table, Some(Kib::new(128))).unwrap();
+        let run = store.load(id).unwrap();
+        assert_eq!(run.trials.len(), 42);
+        assert_eq!(run.summary.target, table.title);
+        let analysis = analyse(&run);
+        let eight = &analysis.verdict.per_workload[0];
+        assert_eq!((eight.workload.as_str(), eight.kind), ("seq-8", VerdictKind::Better));
+        assert_eq!(eight.conservative_kib, Some(Kib::new(8192)));
+        assert_eq!(eight.full_kib, Some(Kib::new(49152)));
+        let gain = eight.gain.as_ref().unwrap();
+        assert!((gain.ratio.median - 651.0 / 88.0).abs() < 0.01 && gain.ratio.is_bounded());
+    }
+
+    #[test]
+    fn figures_without_a_spread_have_no_interval() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&dir.path().join("runs.sqlite")).unwrap();
+        let table = Table { spread: None, ..published("carey-perc6-ext3-full") };
+        let id = import(&mut store, &table, None).unwrap();
+        let analysis = analyse(&store.load(id).unwrap());
+        assert!(analysis.cells.iter().all(|cell| !cell.throughput_mib_s.is_bounded()));
+    }
+
+    #[test]
+    fn what_is_no_table_is_refused_or_named() {
+        assert!(matches!(tables("{\"a\": 1}", "x"), Err(ImportError::Format(_))));
+        assert!(matches!(tables("", "x"), Err(ImportError::Empty)));
+        let all = tables(PUBLISHED, "x").unwrap();
+        assert!(all.skipped.iter().any(|line| line.starts_with("voras-bonnie")), "{all:?}");
+    }
+}
