@@ -12,6 +12,15 @@ pub struct Findings<'a> {
     pub analysis: &'a Analysis,
 }
 
+/// A run and what it is to be called beside others.
+#[derive(Clone, Copy, Debug)]
+pub struct Named<'a> {
+    /// The run.
+    pub findings: Findings<'a>,
+    /// Its name, if whoever asks has one for it.
+    pub name: Option<&'a str>,
+}
+
 impl<'a> Findings<'a> {
     /// The settings that have a cell, ascending.
     pub(crate) fn settings(&self) -> Vec<Kib> {

@@ -7,12 +7,14 @@
 
 pub mod clean;
 mod closeup;
+mod compare;
 mod csv;
 mod doctor;
 mod findings;
 mod html;
 mod json;
 mod markdown;
+mod names;
 mod number;
 mod plot;
 mod runs;
@@ -23,8 +25,11 @@ mod verdict;
 
 pub use crate::csv::write_csv;
 pub use closeup::Closeup;
+pub use compare::{
+    ComparedDocument, Pairing, compare_csv, compare_json, compare_markdown, compare_terminal,
+};
 pub use doctor::{Doctor, DoctorDocument, doctor, doctor_json};
-pub use findings::Findings;
+pub use findings::{Findings, Named};
 pub use html::{Exhibit, html};
 pub use json::{Document, SCHEMA_VERSION, json};
 pub use markdown::markdown;

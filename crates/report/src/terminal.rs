@@ -197,7 +197,7 @@ fn point(cell: &study::Cell) -> Point {
 }
 
 /// Breaks a sentence into lines, but not between a number and its unit.
-fn wrap(sentence: &str, width: usize) -> String {
+pub(crate) fn wrap(sentence: &str, width: usize) -> String {
     let width = width.clamp(40, 100);
     let (mut text, mut column) = (String::new(), 0);
     let mut words = sentence.split(' ').peekable();

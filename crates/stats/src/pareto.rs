@@ -3,8 +3,9 @@
 /// The places of the points that no other point beats in both respects, more being better; in
 /// ascending order of the first. Of equal points the first stands for all.
 pub fn pareto(points: &[(f64, f64)]) -> Vec<usize> {
-    let mut order: Vec<usize> =
-        (0..points.len()).filter(|i| points[*i].0.is_finite() && points[*i].1.is_finite()).collect();
+    let mut order: Vec<usize> = (0..points.len())
+        .filter(|i| points[*i].0.is_finite() && points[*i].1.is_finite())
+        .collect();
     order.sort_by(|a, b| {
         let ((ax, ay), (bx, by)) = (points[*a], points[*b]);
         bx.total_cmp(&ax).then(by.total_cmp(&ay)).then(a.cmp(b))

@@ -89,9 +89,8 @@ pub struct OwnBest {
 /// Compares a second run with a first.
 pub fn compare(first: (&Run, &Analysis), second: (&Run, &Analysis)) -> Comparison {
     let twin = |cell: &Cell| {
-        let same = |other: &&Cell| {
-            other.workload == cell.workload && other.settings == cell.settings
-        };
+        let same =
+            |other: &&Cell| other.workload == cell.workload && other.settings == cell.settings;
         second.1.cells.iter().find(same)
     };
     let cells: Vec<CellPair> =

@@ -9,7 +9,7 @@ use tunables::{REGISTRY, Site};
 use units::Kib;
 
 use super::Context;
-use crate::exit::Exit;
+use crate::exit::{Exit, Usage};
 use crate::output;
 
 /// How far a study goes.
@@ -47,6 +47,10 @@ pub fn dry_run(plan: &Plan, extent: Extent, context: &Context) -> anyhow::Result
                 machine.cache
             ));
             (Some(machine.read_ahead), 1.0)
+        }
+        Target::Imported(title) => {
+            let title = report::clean::plain(title);
+            return Err(Usage(format!("{title} was measured elsewhere")).into());
         }
     };
     text.push_str(&measurements(plan, found, dilation, &extent));

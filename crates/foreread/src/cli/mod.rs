@@ -1,10 +1,12 @@
 //! The command line: one file for each verb, and what they share.
 
 mod apply;
+mod compare;
 mod completions;
 mod doctor;
 mod dry_run;
 mod guard;
+mod import;
 mod models;
 mod open_files;
 mod persist;
@@ -79,6 +81,8 @@ enum Verb {
     Tune(tune::Tune),
     Runs(runs::Runs),
     Report(report::Report),
+    Compare(compare::Compare),
+    Import(import::Import),
     Models(models::Models),
     Workloads(workloads::Workloads),
     Sim(sim::Sim),
@@ -125,6 +129,8 @@ impl Cli {
             Verb::Tune(verb) => verb.run(&context),
             Verb::Runs(verb) => verb.run(&context),
             Verb::Report(verb) => verb.run(&context),
+            Verb::Compare(verb) => verb.run(&context),
+            Verb::Import(verb) => verb.run(&context),
             Verb::Models(verb) => verb.run(),
             Verb::Trace(verb) => verb.run(&context),
             Verb::Workloads(verb) => verb.run(),

@@ -1,10 +1,10 @@
 //! `foreread report`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
-use report::{Closeup, Exhibit};
+use report::{Closeup, Exhibit, Findings, Named};
 use study::{Analysis, Run, Store};
 
 use super::Context;
@@ -14,10 +14,11 @@ use crate::output;
 
 /// Make one HTML file of runs: charts, tables, trials, provenance
 ///
-/// The file is complete in itself: it opens from disk, loads nothing and can be mailed.
+/// The file is complete in itself: it opens from disk, loads nothing and can be mailed. Of several
+/// runs it shows all in one picture, and compares each with the first.
 #[derive(Debug, Args)]
 pub struct Report {
-    /// Numbers of runs, or `last`
+    /// Numbers of runs, or `last`; FILE:NUMBER takes a run from another record, 3=NAME names it
     #[arg(value_name = "RUN", default_value = "last")]
     runs: Vec<String>,
     /// The file to write; `-` for stdout
@@ -30,46 +31,66 @@ pub struct Opened {
     pub run: Run,
     pub analysis: Analysis,
     pub closeup: Closeup,
+    pub name: Option<String>,
 }
 
 impl Opened {
     /// Reads a run and works out what it shows.
-    pub fn read(word: &str, store: &Store) -> anyhow::Result<Self> {
-        let mut closeup = Closeup::default();
-        let run = store.load_with(number(word, store)?, |trial, record| {
-            closeup.add(trial, record);
-        })?;
-        let analysis = study::analyse(&run);
-        Ok(Self { run, analysis, closeup })
-    }
-
-    /// As the report takes it.
-    pub fn exhibit(&self) -> Exhibit<'_> {
-        Exhibit { run: &self.run, analysis: &self.analysis, closeup: Some(&self.closeup) }
-    }
-}
-
-impl Report {
-    pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let path = context.store_path();
+    pub fn read(word: &str, context: &Context) -> anyhow::Result<Self> {
+        let (word, name) = match word.split_once('=') {
+            Some((word, name)) => (word, Some(name.to_owned())),
+            None => (word, None),
+        };
+        let (path, word) = match word.rsplit_once(':') {
+            Some((file, run)) => (PathBuf::from(file), run),
+            None => (context.store_path(), word),
+        };
         let Some(store) = Store::open_existing(&path)? else {
             let usage = format!("there is no run yet: {} does not exist", path.display());
             return Err(Usage(usage).into());
         };
-        let opened: Vec<Opened> = self
-            .runs
-            .iter()
-            .map(|word| Opened::read(word, &store))
-            .collect::<anyhow::Result<_>>()?;
-        let exhibits: Vec<Exhibit<'_>> = opened.iter().map(Opened::exhibit).collect();
-        let page = report::html(&exhibits);
-        if self.output.as_os_str() == "-" {
-            output::print(&page)?;
-        } else {
-            std::fs::write(&self.output, &page)
-                .with_context(|| format!("cannot write the report {:?}", self.output))?;
-            context.note(&format!("wrote {}", self.output.display()));
-        }
+        let mut closeup = Closeup::default();
+        let run = store.load_with(number(word, &store)?, |trial, record| {
+            closeup.add(trial, record);
+        })?;
+        let analysis = study::analyse(&run);
+        Ok(Self { run, analysis, closeup, name })
+    }
+
+    /// Reads several.
+    pub fn all(words: &[String], context: &Context) -> anyhow::Result<Vec<Self>> {
+        words.iter().map(|word| Self::read(word, context)).collect()
+    }
+
+    /// As a page takes it.
+    pub fn exhibit(&self) -> Exhibit<'_> {
+        let (run, analysis) = (&self.run, &self.analysis);
+        Exhibit { run, analysis, closeup: Some(&self.closeup), name: self.name.as_deref() }
+    }
+
+    /// As a comparison takes it.
+    pub fn named(&self) -> Named<'_> {
+        let findings = Findings { run: &self.run, analysis: &self.analysis };
+        Named { findings, name: self.name.as_deref() }
+    }
+}
+
+/// Writes a page of these runs to a file, or to stdout if that is `-`.
+pub fn write_page(opened: &[Opened], output: &Path, context: &Context) -> anyhow::Result<()> {
+    let exhibits: Vec<Exhibit<'_>> = opened.iter().map(Opened::exhibit).collect();
+    let page = report::html(&exhibits);
+    if output.as_os_str() == "-" {
+        return output::print(&page);
+    }
+    std::fs::write(output, &page).with_context(|| format!("cannot write {output:?}"))?;
+    context.note(&format!("wrote {}", report::clean::plain(&output.display().to_string())));
+    Ok(())
+}
+
+impl Report {
+    pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let opened = Opened::all(&self.runs, context)?;
+        write_page(&opened, &self.output, context)?;
         Ok(Exit::Fine)
     }
 }

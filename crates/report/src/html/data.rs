@@ -6,9 +6,9 @@ use serde::ser::SerializeSeq;
 use stats::Estimate;
 use study::{Quantiles, Role, TrialStatus};
 
-use super::Exhibit;
-use super::names::{brief, settings_label};
+use super::{Exhibit, derived};
 use crate::closeup::{Detail, bucket_us};
+use crate::names::{brief, settings_label};
 use crate::number::setting;
 
 /// The document.
@@ -20,8 +20,8 @@ pub(crate) struct PageData {
 /// A run as the script sees it. Settings and workloads go by their places in the lists.
 #[derive(Debug, Serialize)]
 pub(crate) struct RunData {
-    pub run: i64,
-    pub label: String,
+    run: i64,
+    label: String,
     settings: Vec<SettingData>,
     workloads: Vec<WorkloadData>,
     cells: Vec<CellData>,
@@ -29,6 +29,10 @@ pub(crate) struct RunData {
     curves: Vec<Bend>,
     trials: TrialsData,
     details: Vec<DetailData>,
+    tradeoffs: Vec<derived::Tradeoff>,
+    drift: Vec<derived::BlockMiddle>,
+    predicted: Vec<derived::PredictedCurve>,
+    limits: Vec<derived::Limit>,
 }
 
 #[derive(Debug, Serialize)]
@@ -168,7 +172,7 @@ fn two(quantiles: &Quantiles) -> [f64; 2] {
 }
 
 impl RunData {
-    pub(crate) fn of(exhibit: &Exhibit<'_>) -> Self {
+    pub(crate) fn of(exhibit: &Exhibit<'_>, label: String) -> Self {
         let findings = exhibit.findings();
         let settings = findings.all_settings();
         let workloads = findings.workloads();
@@ -185,7 +189,7 @@ impl RunData {
         });
         Self {
             run: exhibit.run.summary.id.0,
-            label: brief(&exhibit.run.summary.target),
+            label,
             settings: settings
                 .iter()
                 .map(|s| SettingData {
@@ -206,11 +210,15 @@ impl RunData {
             curves: curves.collect(),
             trials,
             details: details(exhibit, &settings, &place_of),
+            tradeoffs: derived::tradeoffs(exhibit, &settings, &place_of),
+            drift: derived::drift(exhibit),
+            predicted: derived::predicted(exhibit, &place_of),
+            limits: derived::limits(exhibit),
         }
     }
 }
 
-type PlaceOf<'a> = dyn Fn(&str) -> Option<usize> + 'a;
+pub(super) type PlaceOf<'a> = dyn Fn(&str) -> Option<usize> + 'a;
 
 fn cells(
     exhibit: &Exhibit<'_>,

@@ -4,8 +4,8 @@ use maud::{Markup, html};
 use stats::Estimate;
 
 use super::Exhibit;
-use super::names::{brief, settings_label};
 use super::sections::Place;
+use crate::names::{brief, settings_label};
 use crate::number::{ABSENT, plus_minus_text, short};
 
 /// Shades of goodness, without the first, which is none.

@@ -5,9 +5,10 @@
 //! analysis as every other format.
 
 mod assets;
+mod compared;
 mod data;
+mod derived;
 mod heat;
-mod names;
 mod page;
 mod provenance;
 mod sections;
@@ -16,7 +17,7 @@ mod top;
 use study::{Analysis, Run};
 
 use crate::closeup::Closeup;
-use crate::findings::Findings;
+use crate::findings::{Findings, Named};
 
 /// A run with all that a page can show of it.
 #[derive(Clone, Copy, Debug)]
@@ -27,9 +28,15 @@ pub struct Exhibit<'a> {
     pub analysis: &'a Analysis,
     /// What lies behind it, if there is more than figures.
     pub closeup: Option<&'a Closeup>,
+    /// What it is to be called beside others, if whoever asks has a name for it.
+    pub name: Option<&'a str>,
 }
 
 impl<'a> Exhibit<'a> {
+    fn named(&self) -> Named<'a> {
+        Named { findings: self.findings(), name: self.name }
+    }
+
     pub(crate) fn findings(&self) -> Findings<'a> {
         Findings { run: self.run, analysis: self.analysis }
     }

@@ -4,20 +4,32 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::assets::{STYLE, policy, script};
 use super::data::{PageData, RunData, text};
-use super::names::brief;
 use super::sections::{self, Place};
-use super::{Exhibit, heat, provenance, top};
+use super::{Exhibit, compared, heat, provenance, top};
+use crate::findings::Named;
+use crate::names::brief;
+use crate::names::labels;
 
-/// One run as a page.
+/// One run as a page, or several beside each other; the first is what the others are compared
+/// with.
 pub fn html(exhibits: &[Exhibit<'_>]) -> String {
-    let data = PageData { runs: exhibits.iter().map(RunData::of).collect() };
-    let title = title(exhibits);
-    let body = html! {
-        @for (index, exhibit) in exhibits.iter().enumerate() {
-            (of_run(exhibit, index))
-        }
+    let named: Vec<Named<'_>> = exhibits.iter().map(Exhibit::named).collect();
+    let names = labels(&named);
+    let runs = exhibits.iter().zip(&names);
+    let data = PageData { runs: runs.map(|(e, name)| RunData::of(e, name.clone())).collect() };
+    let body = match exhibits {
+        [only] => of_run(only, 0),
+        several => html! {
+            (compared::sections(several, &names))
+            @for (index, exhibit) in several.iter().enumerate() {
+                details class="card" id={ "run-" (index) } {
+                    summary { "Run " (exhibit.run.summary.id) ": " (names[index]) }
+                    (of_run(exhibit, index))
+                }
+            }
+        },
     };
-    document(&title, &body, &text(&data))
+    document(&title(exhibits), &contents(exhibits.len()), &body, &text(&data))
 }
 
 fn title(exhibits: &[Exhibit<'_>]) -> String {
@@ -35,6 +47,7 @@ fn of_run(exhibit: &Exhibit<'_>, index: usize) -> Markup {
         @if !exhibit.analysis.cells.is_empty() {
             (sections::curves(exhibit, &place))
             (heat::table(exhibit, &place))
+            (sections::effects(exhibit, &place))
             (sections::tradeoff(exhibit, &place))
             (sections::details(exhibit, &place))
             (sections::trials(exhibit, &place))
@@ -43,7 +56,26 @@ fn of_run(exhibit: &Exhibit<'_>, index: usize) -> Markup {
     }
 }
 
-fn document(title: &str, body: &Markup, data: &str) -> String {
+/// The ways into the page.
+fn contents(runs: usize) -> Vec<(String, String)> {
+    let link = |to: &str, text: &str| (format!("#{to}"), text.to_owned());
+    if runs == 1 {
+        return [
+            ("verdict-0", "Verdict"),
+            ("curves-0", "Curves"),
+            ("heat-0", "Table"),
+            ("trials-0", "Trials"),
+            ("provenance-0", "Provenance"),
+        ]
+        .map(|(to, text)| link(to, text))
+        .to_vec();
+    }
+    let mut links = vec![link("compare", "Verdict"), link("together", "One picture")];
+    links.extend((0..runs).map(|run| link(&format!("run-{run}"), &format!("{}", run + 1))));
+    links
+}
+
+fn document(title: &str, contents: &[(String, String)], body: &Markup, data: &str) -> String {
     let script = script();
     let page = html! {
         (DOCTYPE)
@@ -62,11 +94,7 @@ fn document(title: &str, body: &Markup, data: &str) -> String {
                     div class="bar" {
                         span class="brand" { "foreread" }
                         nav class="contents" aria-label="Contents" {
-                            a href="#verdict-0" { "Verdict" }
-                            a href="#curves-0" { "Curves" }
-                            a href="#heat-0" { "Table" }
-                            a href="#trials-0" { "Trials" }
-                            a href="#provenance-0" { "Provenance" }
+                            @for (to, text) in contents { a href=(to) { (text) } }
                         }
                         button class="push" type="button" id="theme" { "Theme: auto" }
                     }

@@ -4,9 +4,9 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::Exhibit;
-use super::names::brief;
 use super::sections::Place;
 use crate::clean;
+use crate::names::brief;
 use crate::runs::utc;
 
 /// The section.

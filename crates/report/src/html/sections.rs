@@ -3,6 +3,8 @@
 use maud::{Markup, html};
 
 use super::Exhibit;
+use crate::names::brief;
+use crate::number::short;
 
 /// Which run of the page a section belongs to.
 pub(super) struct Place {
@@ -41,8 +43,80 @@ pub(super) fn curves(_exhibit: &Exhibit<'_>, place: &Place) -> Markup {
 }
 
 /// One workload's gain against another's loss.
-pub(super) fn tradeoff(_exhibit: &Exhibit<'_>, _place: &Place) -> Markup {
-    html! {}
+pub(super) fn tradeoff(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
+    let findings = exhibit.findings();
+    html! {
+        @if findings.workloads().len() > 1 && findings.all_settings().len() > 2 {
+            (section(place, "tradeoff", "What one gains, another pays", "Each point is a setting. \
+                Up and to the right is better; what is on the front can only be improved for one \
+                by a loss for the other."))
+        }
+    }
+}
+
+/// The reach of each workload's curve, widest first.
+pub(super) fn effects(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
+    let heading = place.id("effects-title");
+    let mut reaches: Vec<(String, f64, String)> = exhibit
+        .findings()
+        .workloads()
+        .iter()
+        .filter_map(|planned| reach(exhibit, &planned.workload.name))
+        .collect();
+    reaches.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let widest = reaches.first().map_or(1.0, |(_, ratio, _)| ratio.ln()).max(1e-9);
+    html! {
+        @if !reaches.is_empty() {
+            section id=(place.id("effects")) aria-labelledby=(heading) {
+                h2 id=(heading) { "How much it matters" }
+                p class="soft" { "Throughput of the best setting against that of the worst." }
+                div class="scroll" tabindex="0" role="region" aria-label="Effects" {
+                    table {
+                        thead { tr {
+                            th scope="col" class="word" { "workload" }
+                            th scope="col" { "best ÷ worst" }
+                            th scope="col" class="word" { "on a logarithmic scale" }
+                            th scope="col" class="word" { "from … to" }
+                        } }
+                        tbody {
+                            @for (name, ratio, ends) in &reaches {
+                                @let width = format!("{:.0}", 260.0 * ratio.ln() / widest);
+                                tr {
+                                    th scope="row" { (name) }
+                                    td { (short(*ratio).unwrap_or_default()) "×" }
+                                    td class="word" {
+                                        svg class="k0" width="264" height="14" aria-hidden="true" {
+                                            rect class="dot" x="0" y="2" height="10" width=(width) {}
+                                        }
+                                    }
+                                    td class="word" { (ends) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Best against worst of one workload, if there are two settings of it.
+fn reach(exhibit: &Exhibit<'_>, workload: &str) -> Option<(String, f64, String)> {
+    let cells = exhibit.analysis.cells.iter().filter(|cell| cell.workload == workload);
+    let mut medians: Vec<(f64, units::Kib)> = cells
+        .map(|cell| (cell.throughput_mib_s.median, cell.settings.read_ahead))
+        .filter(|(median, _)| *median > 0.0 && median.is_finite())
+        .collect();
+    medians.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let ((worst, at_worst), (best, at_best)) = (*medians.first()?, *medians.last()?);
+    (medians.len() > 1).then(|| {
+        let ends = format!(
+            "{} MiB/s at {at_worst} to {} MiB/s at {at_best}",
+            short(worst).unwrap_or_default(),
+            short(best).unwrap_or_default()
+        );
+        (brief(workload), best / worst, ends)
+    })
 }
 
 /// Latencies, sizes of requests, the course of time, drift.

@@ -4,8 +4,8 @@ use maud::{Markup, html};
 use study::{Gain, RunStatus, VerdictKind};
 
 use super::Exhibit;
-use super::names::brief;
 use super::sections::Place;
+use crate::names::brief;
 use crate::number::{ratio_interval, setting, short, time};
 use crate::verdict::Line;
 

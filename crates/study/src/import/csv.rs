@@ -22,8 +22,7 @@ pub(super) fn tables(text: &str, name: &str) -> Result<Tables, ImportError> {
         .comment(Some(b'#'))
         .from_reader(text.as_bytes());
     let bad = |error: ::csv::Error| ImportError::Format(error.to_string());
-    let headings: Vec<String> =
-        reader.headers().map_err(bad)?.iter().map(str::to_owned).collect();
+    let headings: Vec<String> = reader.headers().map_err(bad)?.iter().map(str::to_owned).collect();
     if headings.iter().all(String::is_empty) {
         return Err(ImportError::Empty);
     }
@@ -37,8 +36,7 @@ pub(super) fn tables(text: &str, name: &str) -> Result<Tables, ImportError> {
                       readahead_sectors or read_ahead_kib"
                 .to_owned(),
         })?;
-    let label =
-        headings.iter().position(|h| LABELS.contains(&h.to_ascii_lowercase().as_str()));
+    let label = headings.iter().position(|h| LABELS.contains(&h.to_ascii_lowercase().as_str()));
     let rates: Vec<usize> =
         (0..headings.len()).filter(|at| *at != setting && Some(*at) != label).collect();
     let mut groups: BTreeMap<String, Vec<Line>> = BTreeMap::new();

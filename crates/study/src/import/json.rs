@@ -70,7 +70,8 @@ impl Entry {
         for row in 0..self.rows.len() {
             rows.push(Kib::new((number(row, 0)?.unwrap_or(0.0) * unit).round() as u64));
         }
-        let rate = |heading: &String| heading.starts_with("rate_") || rate_unit(heading).1 != heading;
+        let rate =
+            |heading: &String| heading.starts_with("rate_") || rate_unit(heading).1 != heading;
         let mut columns = Vec::new();
         for (at, heading) in self.columns.iter().enumerate().skip(1).filter(|(_, h)| rate(h)) {
             let (mib, name) = rate_unit(heading);

@@ -16,12 +16,12 @@ use thiserror::Error;
 use units::{Kib, Nanos};
 use workload::Workload;
 
+use crate::Grid;
 use crate::plan::{Plan, PlannedWorkload, Repeats};
 use crate::settings::Settings;
 use crate::store::{RunId, Store, StoreError};
 use crate::target::Target;
 use crate::trial::{Figures, Trial, TrialStatus};
-use crate::Grid;
 
 /// Why a file cannot be imported.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -108,7 +108,8 @@ fn setting_unit(heading: &str) -> Option<f64> {
     if !about_read_ahead {
         return None;
     }
-    let units = [("sectors", 0.5), ("kib", 1.0), ("kb", 1.0), ("mib", 1024.0), ("bytes", 1.0 / 1024.0)];
+    let units =
+        [("sectors", 0.5), ("kib", 1.0), ("kb", 1.0), ("mib", 1024.0), ("bytes", 1.0 / 1024.0)];
     let unit = units.iter().find(|(unit, _)| heading.trim_end_matches('_').ends_with(unit));
     // blockdev counts in sectors, whatever the disk does.
     unit.map(|(_, kib)| *kib).or_else(|| (heading == "setra").then_some(0.5))
@@ -128,7 +129,10 @@ fn rate_unit(heading: &str) -> (f64, &str) {
 fn column_of(heading: &str) -> (String, u32) {
     let plain = heading.trim().trim_start_matches("rate_").to_ascii_lowercase();
     let number: String = plain.chars().take_while(char::is_ascii_digit).collect();
-    if plain.contains("reader") && let Ok(readers) = number.parse::<u32>() && readers > 0 {
+    if plain.contains("reader")
+        && let Ok(readers) = number.parse::<u32>()
+        && readers > 0
+    {
         return (format!("seq-{readers}"), readers);
     }
     let letter = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };

@@ -133,11 +133,24 @@ pub(super) fn load(
 }
 
 /// What the record of a trial may be.
-#[derive(Deserialize)]
-#[serde(untagged)]
 enum Stored {
     Measured(Box<Record>),
-    Imported { imported: Figures },
+    Imported(Figures),
+}
+
+impl Stored {
+    /// Told apart by how the text begins, so that an error is told by whatever it should have been.
+    fn read(text: &str, doubt: &Doubt<'_>) -> Result<Self, StoreError> {
+        #[derive(Deserialize)]
+        struct Import {
+            imported: Figures,
+        }
+        if text.starts_with("{\"imported\"") {
+            let import: Import = doubt.read("record", text)?;
+            return Ok(Self::Imported(import.imported));
+        }
+        Ok(Self::Measured(doubt.read("record", text)?))
+    }
 }
 
 fn trials(
@@ -151,7 +164,7 @@ fn trials(
     let look = RefCell::new(look);
     each(connection, doubt.path, sql, params![doubt.run.0], |row| {
         let text = |column: usize| row.get::<_, String>(column).map_err(&say);
-        let stored: Stored = doubt.read("record", &text(7)?)?;
+        let stored = Stored::read(&text(7)?, &doubt)?;
         let trial = Trial {
             order: row.get(0).map_err(&say)?,
             block: row.get(1).map_err(&say)?,
@@ -162,7 +175,7 @@ fn trials(
             disturbances: doubt.read("disturbances", &text(6)?)?,
             figures: match &stored {
                 Stored::Measured(record) => record.figures(),
-                Stored::Imported { imported } => imported.clone(),
+                Stored::Imported(figures) => figures.clone(),
             },
         };
         if let Stored::Measured(record) = &stored {

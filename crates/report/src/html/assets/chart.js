@@ -153,7 +153,7 @@ class Chart {
       const up = bounded.map((p, i) => `${i ? "L" : "M"}${g.sx(p[0]).toFixed(1)} ${place(p[3])}`).join("");
       const down = [...bounded].reverse().map((p) => `L${g.sx(p[0]).toFixed(1)} ${place(p[2])}`).join("");
       if (bounded.length > 1) group.append(el("svg:path", { class: "band", d: `${up}${down}Z` }));
-    } else if (points.length <= 400) {
+    } else if (points.length <= 400 && s.bars !== false) {
       for (const p of bounded) {
         group.append(el("svg:line", { class: "whisker", x1: g.sx(p[0]), x2: g.sx(p[0]), y1: place(p[2]), y2: place(p[3]) }));
       }

@@ -55,8 +55,8 @@ function bends(run, w, metric) {
   const bend = run.curves.find((c) => c.w === w);
   if (!bend || !metric.name.startsWith("Throughput")) return [];
   const rings = [];
-  if (bend.full_kib !== null) rings.push({ x: bend.full_kib, big: true });
-  if (bend.conservative_kib !== null && bend.conservative_kib !== bend.full_kib) rings.push({ x: bend.conservative_kib });
+  if (bend.full_kib !== null) rings.push({ x: bend.full_kib, big: true, label: size(bend.full_kib) });
+  if (bend.conservative_kib !== null && bend.conservative_kib !== bend.full_kib) rings.push({ x: bend.conservative_kib, label: size(bend.conservative_kib) });
   return rings;
 }
 
@@ -65,7 +65,7 @@ function predictedSeries(runs, series) {
   runs.forEach((run) => (run.predicted || []).forEach((curve) => {
     const name = seriesName(run, curve.w, runs.length > 1);
     const own = series.find((s) => s.name === name);
-    if (own) more.push({ name: `${name}, predicted`, k: own.k, dash: "3 3", thin: true, dots: false, points: curve.points });
+    if (own) more.push({ name: `${name}, predicted`, k: own.k, dash: "3 3", thin: true, dots: false, bars: false, points: curve.points });
   }));
   return more;
 }
@@ -74,7 +74,7 @@ function curves(host, runs) {
   const has = METRICS.filter((m) => runs.some((run) => run.cells.some((c) => m.of(c))));
   const config = (metric) => {
     const own = curveSeries(runs, metric);
-    const predicted = metric.name === "Throughput" ? predictedSeries(runs, own) : [];
+    const predicted = metric.name === "Throughput" && runs.length === 1 ? predictedSeries(runs, own) : [];
     const marks = runs.length > 1 ? [] : gather(runs[0]);
     const levels = metric.name === "Throughput" && runs.length === 1 ? runs[0].limits || [] : [];
     return { label: `${metric.name} against read-ahead`, x: X, y: metric.y, series: [...own, ...predicted], marks, levels };

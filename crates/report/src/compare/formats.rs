@@ -1,0 +1,141 @@
+//! A comparison for programs and for pasting.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use stats::Estimate;
+use study::Comparison;
+
+use super::{Pairing, sentences, word};
+use crate::clean;
+use crate::json::SCHEMA_VERSION;
+use crate::number::{ABSENT, plus_minus_text, ratio_interval, short};
+
+/// The document of `compare --json`; docs/compare.schema.json fixes it.
+#[derive(Debug, Serialize)]
+pub struct ComparedDocument<'a> {
+    schema_version: u32,
+    first: Side<'a>,
+    others: Vec<Other<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Side<'a> {
+    run: i64,
+    target: &'a str,
+    version: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+struct Other<'a> {
+    #[serde(flatten)]
+    side: Side<'a>,
+    comparison: &'a Comparison,
+}
+
+impl<'a> Side<'a> {
+    fn of(findings: &crate::Findings<'a>) -> Self {
+        let summary = &findings.run.summary;
+        Self { run: summary.id.0, target: &summary.target, version: &summary.version }
+    }
+}
+
+/// The comparisons as JSON; `None` without any.
+pub fn compare_json<'a>(pairings: &'a [Pairing<'a>]) -> Option<ComparedDocument<'a>> {
+    let other = |pairing: &'a Pairing<'a>| Other {
+        side: Side::of(&pairing.second),
+        comparison: &pairing.comparison,
+    };
+    Some(ComparedDocument {
+        schema_version: SCHEMA_VERSION,
+        first: Side::of(&pairings.first()?.first),
+        others: pairings.iter().map(other).collect(),
+    })
+}
+
+const COLUMNS: &[&str] = &[
+    "first_run",
+    "second_run",
+    "first_target",
+    "second_target",
+    "workload",
+    "read_ahead_kib",
+    "first_mib_s_median",
+    "first_mib_s_low",
+    "first_mib_s_high",
+    "second_mib_s_median",
+    "second_mib_s_low",
+    "second_mib_s_high",
+    "ratio_median",
+    "ratio_low",
+    "ratio_high",
+    "difference",
+    "amplification_ratio",
+    "p99_ratio",
+];
+
+/// The compared cells as CSV.
+pub fn compare_csv(pairings: &[Pairing<'_>], out: impl Write) -> io::Result<()> {
+    let mut writer = csv::Writer::from_writer(out);
+    writer.write_record(COLUMNS)?;
+    for pairing in pairings {
+        let sides = [&pairing.first, &pairing.second].map(|side| &side.run.summary);
+        for cell in &pairing.comparison.cells {
+            let mut fields: Vec<String> = sides.map(|side| side.id.to_string()).to_vec();
+            fields.extend(sides.map(|side| clean::csv(&side.target)));
+            fields.push(clean::csv(&cell.workload));
+            fields.push(cell.settings.read_ahead.get().to_string());
+            for estimate in [&cell.first_mib_s, &cell.second_mib_s, &cell.ratio] {
+                fields.extend([estimate.median, estimate.low, estimate.high].map(number));
+            }
+            fields.push(word(cell.difference).to_owned());
+            fields.extend(
+                [cell.amplification_ratio, cell.p99_ratio]
+                    .map(|r| r.map_or_else(String::new, number)),
+            );
+            writer.write_record(fields)?;
+        }
+    }
+    writer.flush()
+}
+
+fn number(value: f64) -> String {
+    if value.is_finite() { value.to_string() } else { String::new() }
+}
+
+/// The comparisons as Markdown.
+pub fn compare_markdown(pairings: &[Pairing<'_>]) -> String {
+    let mut text = String::new();
+    for pairing in pairings {
+        let [first, second] = pairing.names.each_ref().map(|name| clean::markdown(name));
+        text.push_str(&format!("### {second} compared with {first}\n\n"));
+        for sentence in sentences(pairing, clean::markdown) {
+            text.push_str(&format!("- {sentence}\n"));
+        }
+        if !pairing.comparison.cells.is_empty() {
+            text.push_str(
+                "\n| workload | read-ahead (KiB) | A (MiB/s) | B (MiB/s) | B ÷ A | 95 % | B is |\n",
+            );
+            text.push_str("|---|---:|---:|---:|---:|---:|---|\n");
+        }
+        for cell in &pairing.comparison.cells {
+            text.push_str(&format!(
+                "| {} | {} | {} | {} | {} | {} | {} |\n",
+                clean::markdown(&cell.workload),
+                cell.settings.read_ahead.get(),
+                figure(&cell.first_mib_s),
+                figure(&cell.second_mib_s),
+                short(cell.ratio.median).unwrap_or_else(|| ABSENT.to_owned()),
+                ratio_interval(&cell.ratio).unwrap_or_else(|| ABSENT.to_owned()),
+                word(cell.difference),
+            ));
+        }
+        text.push_str(&format!("\nA: {first}. B: {second}.\n\n"));
+    }
+    text
+}
+
+fn figure(estimate: &Estimate) -> String {
+    let text = short(estimate.median).unwrap_or_else(|| ABSENT.to_owned());
+    plus_minus_text(estimate).map_or(text.clone(), |half| format!("{text} ± {half}"))
+}

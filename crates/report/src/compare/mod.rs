@@ -1,0 +1,54 @@
+//! Two or more runs side by side, in every format but HTML. The first run is what the others are
+//! compared with.
+
+mod formats;
+mod sentences;
+mod terminal;
+
+use study::{Comparison, Difference};
+
+use crate::findings::{Findings, Named};
+use crate::names::labels;
+
+pub use formats::{ComparedDocument, compare_csv, compare_json, compare_markdown};
+pub(crate) use sentences::sentences;
+pub use terminal::compare_terminal;
+
+/// A run beside the first one.
+#[derive(Clone, Debug)]
+pub struct Pairing<'a> {
+    /// What is compared with.
+    pub first: Findings<'a>,
+    /// What is compared.
+    pub second: Findings<'a>,
+    /// What came of it.
+    pub comparison: Comparison,
+    /// A name for each, harmless.
+    pub(crate) names: [String; 2],
+}
+
+impl<'a> Pairing<'a> {
+    /// Compares each further run with the first.
+    pub fn all(runs: &[Named<'a>]) -> Vec<Self> {
+        let Some((first, others)) = runs.split_first() else { return Vec::new() };
+        let names = labels(runs);
+        let first = first.findings;
+        let pair = |(at, second): (usize, Findings<'a>)| Self {
+            first,
+            second,
+            comparison: study::compare((first.run, first.analysis), (second.run, second.analysis)),
+            names: [names[0].clone(), names[at + 1].clone()],
+        };
+        others.iter().map(|other| other.findings).enumerate().map(pair).collect()
+    }
+}
+
+/// A difference as a table has it.
+pub(crate) fn word(difference: Difference) -> &'static str {
+    match difference {
+        Difference::Better => "better",
+        Difference::Worse => "worse",
+        Difference::NoMeasurableDifference => "no difference",
+        Difference::Inconclusive => "inconclusive",
+    }
+}

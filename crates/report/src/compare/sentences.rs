@@ -1,0 +1,91 @@
+//! A comparison as a person would say it.
+
+use stats::Estimate;
+use study::{Difference, OwnBest, Together};
+
+use super::Pairing;
+use crate::number::{counted, ratio, ratio_interval, setting};
+
+/// The verdict over all, for each workload, under each one's own best setting, and what could not
+/// be compared. `clean` makes names harmless for where the sentences go.
+pub(crate) fn sentences(pairing: &Pairing<'_>, clean: fn(&str) -> String) -> Vec<String> {
+    let comparison = &pairing.comparison;
+    let [first, second] = pairing.names.each_ref().map(|name| clean(name));
+    let mut said = Vec::new();
+    match &comparison.overall {
+        None => said.push(format!(
+            "{second} and {first} have no setting and workload in common, so nothing can be \
+             compared cell by cell."
+        )),
+        Some(overall) => said.push(over_all(overall, &first, &second)),
+    }
+    if comparison.per_workload.len() > 1 {
+        said.extend(comparison.per_workload.iter().map(|together| {
+            let name = clean(together.workload.as_deref().unwrap_or_default());
+            format!(
+                "{name}: {} {}.",
+                result(together.difference, &together.ratio),
+                over(together.cells)
+            )
+        }));
+    }
+    said.extend(comparison.own_best.iter().map(|best| own_best(best, clean)));
+    let missing = [(comparison.only_first, &first), (comparison.only_second, &second)];
+    for (count, name) in missing.into_iter().filter(|(count, _)| *count > 0) {
+        said.push(format!("Only {name} has {}: left out.", counted(count, "further cell")));
+    }
+    said
+}
+
+fn over(cells: usize) -> String {
+    match cells {
+        1 => "in the one cell that both have".to_owned(),
+        cells => format!("over {cells} cells"),
+    }
+}
+
+fn over_all(overall: &Together, first: &str, second: &str) -> String {
+    let much = ratio(overall.ratio.median).unwrap_or_default();
+    let sure = sure(&overall.ratio);
+    let cells = over(overall.cells);
+    match overall.difference {
+        Difference::Better => format!("{second} is faster than {first}: {much} {cells}{sure}."),
+        Difference::Worse => format!("{second} is slower than {first}: {much} {cells}{sure}."),
+        Difference::NoMeasurableDifference => {
+            format!("No measurable difference between {second} and {first} {cells}{sure}.")
+        }
+        Difference::Inconclusive => format!(
+            "Inconclusive: {second} gets {much} than {first} {cells}{sure}, which is not sure \
+             enough to call one of them faster.",
+        )
+        .replace("times as much than", "times as much as"),
+    }
+}
+
+/// The result of one comparison, to follow a name.
+fn result(difference: Difference, estimate: &Estimate) -> String {
+    let much = ratio(estimate.median).unwrap_or_default();
+    let sure = sure(estimate);
+    match difference {
+        Difference::Better | Difference::Worse => format!("{much}{sure}"),
+        Difference::NoMeasurableDifference => format!("no measurable difference{sure}"),
+        Difference::Inconclusive => format!("inconclusive, {much}{sure}"),
+    }
+}
+
+fn sure(estimate: &Estimate) -> String {
+    ratio_interval(estimate).map_or_else(
+        || " (measured once, so nobody knows how sure that is)".to_owned(),
+        |interval| format!(" (95 % sure of {interval})"),
+    )
+}
+
+fn own_best(best: &OwnBest, clean: fn(&str) -> String) -> String {
+    format!(
+        "{} at the best setting of each, {} against {}: {}.",
+        clean(&best.workload),
+        setting(best.second_settings.read_ahead),
+        setting(best.first_settings.read_ahead),
+        result(best.difference, &best.ratio)
+    )
+}

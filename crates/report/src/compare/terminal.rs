@@ -1,0 +1,126 @@
+//! A comparison at a terminal.
+
+use anstyle::{AnsiColor, Style};
+use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
+use study::{CellPair, Difference};
+
+use super::{Pairing, sentences, word};
+use crate::clean;
+use crate::number::{ABSENT, plus_minus_text, ratio_interval, short};
+use crate::terminal::{Look, wrap};
+
+/// Columns of a bar, half of them for each side of 1.
+const BAR: usize = 16;
+/// The ratio at which a bar ends.
+const BAR_RATIO: f64 = 4.0;
+
+/// All pairings: a table of cells for each workload, then the verdict.
+pub fn compare_terminal(pairings: &[Pairing<'_>], look: Look) -> String {
+    let mut text = String::new();
+    for pairing in pairings {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&one(pairing, look));
+    }
+    text
+}
+
+fn one(pairing: &Pairing<'_>, look: Look) -> String {
+    let [first, second] = &pairing.names;
+    let mut text = format!(
+        "Run {} compared with run {}\n  A: {first}\n  B: {second}\n",
+        pairing.second.run.summary.id, pairing.first.run.summary.id
+    );
+    let cells = &pairing.comparison.cells;
+    let mut workloads: Vec<&str> = cells.iter().map(|cell| cell.workload.as_str()).collect();
+    workloads.dedup();
+    for workload in workloads {
+        let chosen: Vec<&CellPair> = cells.iter().filter(|c| c.workload == workload).collect();
+        text.push_str(&format!("\n{} (MiB/s)\n", clean::plain(workload)));
+        text.push_str(&table(&chosen, look));
+    }
+    text.push('\n');
+    for sentence in sentences(pairing, clean::plain) {
+        text.push_str(&wrap(&sentence, look.width));
+    }
+    text
+}
+
+fn table(cells: &[&CellPair], look: Look) -> String {
+    let mut grid = Grid::new();
+    grid.load_style(presets::NOTHING);
+    grid.set_content_arrangement(ContentArrangement::Disabled);
+    grid.set_header(["read-ahead", "sectors", "A", "B", "B ÷ A", "95 %", "", "B is"]);
+    for cell in cells {
+        let figure = |estimate: &stats::Estimate| {
+            let text = short(estimate.median).unwrap_or_else(|| ABSENT.to_owned());
+            plus_minus_text(estimate).map_or(text.clone(), |half| format!("{text} ±{half}"))
+        };
+        let kib = cell.settings.read_ahead;
+        grid.add_row([
+            kib.to_string(),
+            kib.to_sectors().get().to_string(),
+            figure(&cell.first_mib_s),
+            figure(&cell.second_mib_s),
+            short(cell.ratio.median).unwrap_or_else(|| ABSENT.to_owned()),
+            ratio_interval(&cell.ratio).unwrap_or_else(|| ABSENT.to_owned()),
+            bar(cell.ratio.median),
+            word(cell.difference).to_owned(),
+        ]);
+    }
+    for column in 0..6 {
+        if let Some(column) = grid.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let mut text = String::new();
+    for (index, line) in grid.to_string().lines().enumerate() {
+        let line = line.trim_end();
+        let cell = index.checked_sub(1).and_then(|row| cells.get(row));
+        let style = cell.map_or(Style::new(), |cell| style(cell.difference));
+        if look.colour && style != Style::new() {
+            text.push_str(&format!("{style}{line}{style:#}\n"));
+        } else {
+            text.push_str(&format!("{line}\n"));
+        }
+    }
+    text
+}
+
+fn style(difference: Difference) -> Style {
+    match difference {
+        Difference::Better => Style::new().fg_color(Some(AnsiColor::Green.into())),
+        Difference::Worse => Style::new().fg_color(Some(AnsiColor::Yellow.into())),
+        Difference::NoMeasurableDifference | Difference::Inconclusive => Style::new(),
+    }
+}
+
+/// A ratio as a bar to the right of 1 or to the left of it, on a logarithmic axis.
+fn bar(ratio: f64) -> String {
+    let half = BAR / 2;
+    if !ratio.is_finite() || ratio <= 0.0 {
+        return String::new();
+    }
+    let reach = (ratio.ln() / BAR_RATIO.ln()).clamp(-1.0, 1.0) * half as f64;
+    let cells = reach.abs().round() as usize;
+    if reach < 0.0 {
+        format!("{}{}│{}", " ".repeat(half - cells), "█".repeat(cells), " ".repeat(half))
+    } else {
+        format!("{}│{}{}", " ".repeat(half), "█".repeat(cells), " ".repeat(half - cells))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_have_one_width_and_end_somewhere() {
+        for ratio in [1e-9, 0.25, 0.5, 1.0, 1.3, 4.0, 1e9] {
+            assert_eq!(bar(ratio).chars().count(), BAR + 1, "{ratio}");
+        }
+        assert_eq!(bar(2.0), format!("{}│{}{}", " ".repeat(8), "█".repeat(4), " ".repeat(4)));
+        assert_eq!(bar(f64::NAN), "");
+    }
+}

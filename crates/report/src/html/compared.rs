@@ -1,0 +1,155 @@
+//! Several runs on one page: one picture of all, and each compared with the first.
+
+use maud::{Markup, html};
+use study::{Difference, VerdictKind};
+
+use super::Exhibit;
+use crate::Named;
+use crate::compare::{Pairing, sentences, word};
+use crate::names::brief;
+use crate::number::{ABSENT, plus_minus_text, ratio_interval, setting, short};
+
+/// The sections that show the runs together.
+pub(super) fn sections(exhibits: &[Exhibit<'_>], names: &[String]) -> Markup {
+    let named: Vec<Named<'_>> = exhibits.iter().map(Exhibit::named).collect();
+    let pairings = Pairing::all(&named);
+    html! {
+        section class="verdict" id="compare" aria-labelledby="compare-title" {
+            h2 class="headline" id="compare-title" { (headline(&pairings)) }
+            @for pairing in &pairings {
+                ul class="said" {
+                    @for sentence in sentences(pairing, brief).iter().skip(skipped(&pairings)) {
+                        li { (sentence) }
+                    }
+                }
+            }
+        }
+        section id="together" aria-labelledby="together-title" {
+            h2 id="together-title" { "All in one picture" }
+            p class="soft" {
+                "Rings mark where returns diminish: a small one the smallest setting with 80 % of \
+                 the gain, a large one the smallest that is not measurably below the best. \
+                 Whiskers are 95 % intervals."
+            }
+            div data-draw="curves" data-run="all" {
+                noscript { p class="soft" { "Charts need JavaScript." } }
+            }
+            (bends(exhibits, names))
+        }
+        @for (index, pairing) in pairings.iter().enumerate() { (pairs(pairing, index)) }
+    }
+}
+
+/// With two runs the verdict itself is the headline, and not said again below.
+fn skipped(pairings: &[Pairing<'_>]) -> usize {
+    usize::from(pairings.len() == 1)
+}
+
+fn headline(pairings: &[Pairing<'_>]) -> String {
+    match pairings {
+        [only] => sentences(only, brief).into_iter().next().unwrap_or_default(),
+        several => format!("{} runs compared", several.len() + 1),
+    }
+}
+
+/// Where returns diminish, for each run and workload.
+fn bends(exhibits: &[Exhibit<'_>], names: &[String]) -> Markup {
+    html! {
+        div class="scroll" tabindex="0" role="region" aria-label="Where returns diminish" {
+            table {
+                caption { "Where returns diminish" }
+                thead { tr {
+                    th scope="col" class="word" { "run" }
+                    th scope="col" class="word" { "workload" }
+                    th scope="col" { "80 % of the gain from" }
+                    th scope="col" { "all of it from" }
+                    th scope="col" { "MiB/s there" }
+                    th scope="col" class="word" { "verdict" }
+                } }
+                tbody {
+                    @for (exhibit, name) in exhibits.iter().zip(names) {
+                        @for alone in &exhibit.analysis.verdict.per_workload {
+                            (bend(exhibit, name, alone))
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn bend(exhibit: &Exhibit<'_>, name: &str, alone: &study::WorkloadVerdict) -> Markup {
+    let at = alone.full_kib.unwrap_or(alone.best_kib);
+    let cell = exhibit.findings().cell(at, &alone.workload);
+    let rate = cell.and_then(|cell| short(cell.throughput_mib_s.median));
+    let kib = |kib: Option<units::Kib>| kib.map_or_else(|| ABSENT.to_owned(), setting);
+    let said = match alone.kind {
+        VerdictKind::Better => "settings differ",
+        VerdictKind::NoMeasurableDifference => "no measurable difference",
+        VerdictKind::Inconclusive => "inconclusive",
+    };
+    html! {
+        tr {
+            th scope="row" { (name) }
+            td class="word" { (brief(&alone.workload)) }
+            td { (kib(alone.conservative_kib)) }
+            td { (kib(alone.full_kib)) }
+            td { (rate.unwrap_or_else(|| ABSENT.to_owned())) }
+            td class="word" { (said) }
+        }
+    }
+}
+
+fn pairs(pairing: &Pairing<'_>, index: usize) -> Markup {
+    let heading = format!("pairs-title-{index}");
+    let [first, second] = &pairing.names;
+    let figure = |estimate: &stats::Estimate| {
+        let text = short(estimate.median).unwrap_or_else(|| ABSENT.to_owned());
+        plus_minus_text(estimate).map_or(text.clone(), |half| format!("{text} ±{half}"))
+    };
+    html! {
+        section id={ "pairs-" (index) } aria-labelledby=(heading) {
+            h2 id=(heading) { (second) " against " (first) }
+            @if pairing.comparison.cells.is_empty() {
+                p { "No setting and workload in common." }
+            } @else {
+                div class="scroll" tabindex="0" role="region" aria-label={ "Cells of " (second) } {
+                    table class="sortable" {
+                        caption { "MiB/s; B ÷ A with its 95 % interval. A: " (first) ". B: " (second) "." }
+                        thead { tr {
+                            th scope="col" class="word" { "workload" }
+                            th scope="col" aria-sort="ascending" { button type="button" { "read-ahead" } }
+                            th scope="col" { button type="button" { "A" } }
+                            th scope="col" { button type="button" { "B" } }
+                            th scope="col" { button type="button" { "B ÷ A" } }
+                            th scope="col" { "95 %" }
+                            th scope="col" class="word" { "B is" }
+                        } }
+                        tbody { @for cell in &pairing.comparison.cells {
+                            @let kib = cell.settings.read_ahead;
+                            tr {
+                                th scope="row" { (brief(&cell.workload)) }
+                                td data-v=(kib.get()) { (setting(kib)) }
+                                td data-v=(cell.first_mib_s.median) { (figure(&cell.first_mib_s)) }
+                                td data-v=(cell.second_mib_s.median) { (figure(&cell.second_mib_s)) }
+                                td data-v=(cell.ratio.median) {
+                                    (short(cell.ratio.median).unwrap_or_else(|| ABSENT.to_owned()))
+                                }
+                                td { (ratio_interval(&cell.ratio).unwrap_or_else(|| ABSENT.to_owned())) }
+                                td class={ "word " (class(cell.difference)) } { (word(cell.difference)) }
+                            }
+                        } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn class(difference: Difference) -> &'static str {
+    match difference {
+        Difference::Better => "better",
+        Difference::Worse => "worse",
+        Difference::NoMeasurableDifference | Difference::Inconclusive => "soft",
+    }
+}

@@ -1,0 +1,79 @@
+//! Names in tables and pages: harmless, and short enough to stand beside a figure.
+
+use study::Settings;
+
+use crate::clean;
+use crate::findings::Named;
+
+/// More letters than this and the middle of a name is left out.
+const LONGEST: usize = 120;
+/// The same beside a curve or in the heading of a column.
+const LONGEST_LABEL: usize = 48;
+
+/// A name from outside, harmless and of reasonable length.
+pub(crate) fn brief(name: &str) -> String {
+    shortened(name, LONGEST)
+}
+
+fn shortened(name: &str, longest: usize) -> String {
+    let cleaned = clean::plain(name);
+    let letters = cleaned.chars().count();
+    if letters <= longest {
+        return cleaned;
+    }
+    let kept = longest / 2 - 1;
+    let start: String = cleaned.chars().take(kept).collect();
+    let end: String = cleaned.chars().skip(letters - kept).collect();
+    format!("{start}…{end}")
+}
+
+/// What is set besides read-ahead; nothing for a study of read-ahead alone.
+pub(crate) fn settings_label(_settings: &Settings) -> String {
+    String::new()
+}
+
+/// A name for each of several runs that tells them apart: what their targets do not have in
+/// common, or else their numbers.
+pub(crate) fn labels(runs: &[Named<'_>]) -> Vec<String> {
+    let targets: Vec<Vec<&str>> = runs
+        .iter()
+        .map(|run| run.findings.run.summary.target.split([',', '(', ')']).map(str::trim).collect())
+        .collect();
+    let common = |part: &str| targets.iter().all(|parts| parts.contains(&part));
+    let own = |(parts, run): (&Vec<&str>, &Named<'_>)| {
+        if let Some(name) = run.name {
+            return shortened(name, LONGEST_LABEL);
+        }
+        let kept: Vec<&str> =
+            parts.iter().copied().filter(|part| !part.is_empty() && !common(part)).collect();
+        shortened(&kept.join(", "), LONGEST_LABEL)
+    };
+    let names: Vec<String> = targets.iter().zip(runs).map(own).collect();
+    let alone = |at: usize| {
+        !names[at].is_empty() && names.iter().filter(|name| **name == names[at]).count() == 1
+    };
+    (0..runs.len())
+        .map(|at| {
+            let run = format!("run {}", runs[at].findings.run.summary.id);
+            match (alone(at), names[at].is_empty()) {
+                (true, _) => names[at].clone(),
+                (false, true) => run,
+                (false, false) => format!("{} ({run})", names[at]),
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_name_keeps_both_its_ends() {
+        let name = format!("/srv/{}/data", "x".repeat(4096));
+        let brief = brief(&name);
+        assert!(brief.chars().count() <= LONGEST, "{brief}");
+        assert!(brief.starts_with("/srv/x") && brief.ends_with("x/data"), "{brief}");
+        assert_eq!(super::brief("/srv/data"), "/srv/data");
+    }
+}
