@@ -16,6 +16,8 @@ pub struct Lateness {
 
 /// What a virtual disk has done since it started or since its counters were reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+// Records of earlier versions lack what is counted since.
+#[serde(default)]
 pub struct Counters {
     /// Time that is counted, real.
     pub elapsed: Nanos,
@@ -29,7 +31,6 @@ pub struct Counters {
     pub read_bytes: Bytes,
     /// How many reads were of which size: up to 4 KiB, up to 8 KiB, and so on in powers of two;
     /// the last has all larger ones.
-    #[serde(default)]
     pub read_sizes: [u64; READ_SIZES],
     /// Bytes that the writes brought.
     pub written_bytes: Bytes,
@@ -125,5 +126,12 @@ mod tests {
         for (kib, class) in [(0, 0), (4, 0), (5, 1), (8, 1), (128, 5), (132, 6), (1 << 30, 14)] {
             assert_eq!(size_class(Bytes::from_kib(kib)), class, "{kib} KiB");
         }
+    }
+
+    #[test]
+    fn counters_of_earlier_versions_are_read() {
+        let first = r#"{"elapsed":5,"reads":7,"timed":7,"lateness":{"p50":1,"p99":2,"max":3}}"#;
+        let counters: Counters = serde_json::from_str(first).expect("what there was");
+        assert_eq!((counters.reads, counters.read_sizes), (7, [0; READ_SIZES]));
     }
 }
