@@ -103,10 +103,6 @@ fn bend(exhibit: &Exhibit<'_>, name: &str, alone: &study::WorkloadVerdict) -> Ma
 fn pairs(pairing: &Pairing<'_>, index: usize) -> Markup {
     let heading = format!("pairs-title-{index}");
     let [first, second] = &pairing.names;
-    let figure = |estimate: &stats::Estimate| {
-        let text = short(estimate.median).unwrap_or_else(|| ABSENT.to_owned());
-        plus_minus_text(estimate).map_or(text.clone(), |half| format!("{text} ±{half}"))
-    };
     html! {
         section id={ "pairs-" (index) } aria-labelledby=(heading) {
             h2 id=(heading) { (second) " against " (first) }
@@ -115,33 +111,48 @@ fn pairs(pairing: &Pairing<'_>, index: usize) -> Markup {
             } @else {
                 div class="scroll" tabindex="0" role="region" aria-label={ "Cells of " (second) } {
                     table class="sortable" {
-                        caption { "MiB/s; B ÷ A with its 95 % interval. A: " (first) ". B: " (second) "." }
-                        thead { tr {
-                            th scope="col" class="word" { "workload" }
-                            th scope="col" aria-sort="ascending" { button type="button" { "read-ahead" } }
-                            th scope="col" { button type="button" { "A" } }
-                            th scope="col" { button type="button" { "B" } }
-                            th scope="col" { button type="button" { "B ÷ A" } }
-                            th scope="col" { "95 %" }
-                            th scope="col" class="word" { "B is" }
-                        } }
-                        tbody { @for cell in &pairing.comparison.cells {
-                            @let kib = cell.settings.read_ahead;
-                            tr {
-                                th scope="row" { (brief(&cell.workload)) }
-                                td data-v=(kib.get()) { (setting(kib)) }
-                                td data-v=(cell.first_mib_s.median) { (figure(&cell.first_mib_s)) }
-                                td data-v=(cell.second_mib_s.median) { (figure(&cell.second_mib_s)) }
-                                td data-v=(cell.ratio.median) {
-                                    (short(cell.ratio.median).unwrap_or_else(|| ABSENT.to_owned()))
-                                }
-                                td { (ratio_interval(&cell.ratio).unwrap_or_else(|| ABSENT.to_owned())) }
-                                td class={ "word " (class(cell.difference)) } { (word(cell.difference)) }
-                            }
-                        } }
+                        caption {
+                            "MiB/s; B ÷ A with its 95 % interval. A: " (first) ". B: " (second) "."
+                        }
+                        (pair_heads())
+                        tbody { @for cell in &pairing.comparison.cells { (pair_row(cell)) } }
                     }
                 }
             }
+        }
+    }
+}
+
+fn pair_heads() -> Markup {
+    html! {
+        thead { tr {
+            th scope="col" class="word" { "workload" }
+            th scope="col" aria-sort="ascending" { button type="button" { "read-ahead" } }
+            th scope="col" { button type="button" { "A" } }
+            th scope="col" { button type="button" { "B" } }
+            th scope="col" { button type="button" { "B ÷ A" } }
+            th scope="col" { "95 %" }
+            th scope="col" class="word" { "B is" }
+        } }
+    }
+}
+
+fn pair_row(cell: &study::CellPair) -> Markup {
+    let kib = cell.settings.read_ahead;
+    let absent = || ABSENT.to_owned();
+    let figure = |estimate: &stats::Estimate| {
+        let text = short(estimate.median).unwrap_or_else(absent);
+        plus_minus_text(estimate).map_or(text.clone(), |half| format!("{text} ±{half}"))
+    };
+    html! {
+        tr {
+            th scope="row" { (brief(&cell.workload)) }
+            td data-v=(kib.get()) { (setting(kib)) }
+            td data-v=(cell.first_mib_s.median) { (figure(&cell.first_mib_s)) }
+            td data-v=(cell.second_mib_s.median) { (figure(&cell.second_mib_s)) }
+            td data-v=(cell.ratio.median) { (short(cell.ratio.median).unwrap_or_else(absent)) }
+            td { (ratio_interval(&cell.ratio).unwrap_or_else(absent)) }
+            td class={ "word " (class(cell.difference)) } { (word(cell.difference)) }
         }
     }
 }

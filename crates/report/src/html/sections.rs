@@ -85,9 +85,7 @@ pub(super) fn effects(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
                                     th scope="row" { (name) }
                                     td { (short(*ratio).unwrap_or_default()) "×" }
                                     td class="word" {
-                                        svg class="k0" width="264" height="14" aria-hidden="true" {
-                                            rect class="dot" x="0" y="2" height="10" width=(width) {}
-                                        }
+                                        (bar(&width))
                                     }
                                     td class="word" { (ends) }
                                 }
@@ -96,6 +94,14 @@ pub(super) fn effects(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
                     }
                 }
             }
+        }
+    }
+}
+
+fn bar(width: &str) -> Markup {
+    html! {
+        svg class="k0" width="264" height="14" aria-hidden="true" {
+            rect class="dot" x="0" y="2" height="10" width=(width) {}
         }
     }
 }
