@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use bench::BenchError;
 use host::HostError;
+use observe::ObserveError;
 use study::{StoreError, StudyError, TargetError};
 use trace::TraceFileError;
 use tunables::TunableError;
@@ -86,6 +87,9 @@ impl Exit {
         if let Some(error) = cause.downcast_ref() {
             return of_trace(error);
         }
+        if let Some(error) = cause.downcast_ref() {
+            return of_observe(error);
+        }
         if let Some(error) = cause.downcast_ref::<io::Error>() {
             return of_io(error);
         }
@@ -150,6 +154,16 @@ fn of_tunable(error: &TunableError) -> Option<Exit> {
         TunableError::Host(error) => of_host(error),
         TunableError::Own { source, .. } | TunableError::Write { source, .. } => of_io(source),
         TunableError::Guard { .. } | TunableError::Journal(_) => Some(Exit::Failed),
+    }
+}
+
+fn of_observe(error: &ObserveError) -> Option<Exit> {
+    match error {
+        ObserveError::NotBuilt | ObserveError::NotPermitted { .. } | ObserveError::NoTypes => {
+            Some(Exit::NotPossible)
+        }
+        ObserveError::Trial { source, .. } | ObserveError::Read { source, .. } => of_io(source),
+        ObserveError::Untrue { .. } | ObserveError::Refused { .. } => Some(Exit::Failed),
     }
 }
 

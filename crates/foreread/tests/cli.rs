@@ -280,3 +280,25 @@ fn scoring_needs_files_that_can_be_read() {
     assert_eq!((code, stdout.as_str()), (1, ""), "{stderr}");
     assert!(stderr.contains("a.trace"), "{stderr}");
 }
+
+#[test]
+fn watch_refuses_what_it_cannot_show() {
+    let scratch = Scratch::new();
+    for (words, says) in [
+        ("watch 99999999", "there is no process"),
+        ("watch nowhere", "no such file"),
+        ("watch cgroup:/no/such", "there is no cgroup"),
+        ("watch cgroup:up", "write cgroup:/PATH"),
+        ("watch --interval 1ms", "makes sense"),
+        ("watch --interval 5", "unit"),
+        ("watch --replay nowhere", "cannot read nowhere"),
+    ] {
+        let (code, _, said) = run(&mut scratch.foreread(words));
+        assert_eq!(code, 2, "{words}: {said}");
+        assert!(said.contains(says), "{words}: {said}");
+    }
+    scratch.file("torn", "{\"snapshot\":\n{}\n");
+    let (code, _, said) = run(&mut scratch.foreread("watch --once --replay torn"));
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("torn is no recording") && said.contains("line 1"), "{said}");
+}

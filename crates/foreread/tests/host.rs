@@ -259,3 +259,49 @@ fn host_a_virtual_disk_counts_and_can_be_removed_when_its_server_is_dead() {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     assert!(!mounts.contains(stage.dir.path().to_str().unwrap()), "a mount is left");
 }
+
+#[test]
+fn host_watch_sees_who_reads_and_how() {
+    let Some(stage) = Stage::set("host_watch_sees_who_reads_and_how") else { return };
+    let path = stage.mount.join("watched");
+    fs::write(&path, vec![7; 16 << 20]).unwrap();
+    let file = fs::File::open(&path).unwrap();
+    file.sync_all().unwrap();
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+    let recording = stage.dir.path().join("recording");
+    let mut command = stage.foreread();
+    command.args(["watch", "--once", "--interval", "4s", "--json"]).arg(&stage.mount);
+    let child = command.arg("--record").arg(&recording).stdout(Stdio::piped());
+    let child = child.stderr(Stdio::piped()).spawn().unwrap();
+    // It has begun when it has kept the state at the beginning.
+    stage.wait(|| fs::metadata(&recording).is_ok_and(|file| file.len() > 1000), "watch to begin");
+    let mut buffer = vec![0; 65536];
+    for at in 0..128 {
+        std::os::unix::fs::FileExt::read_exact_at(&file, &mut buffer, at << 16).unwrap();
+    }
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    if text(&output.stderr).contains("only the devices are shown") {
+        println!("SKIP host_watch_sees_who_reads_and_how: {}", text(&output.stderr).trim());
+        return;
+    }
+    let mut replay = stage.foreread();
+    replay.args(["watch", "--once", "--json", "--replay"]).arg(&recording);
+    for line in [output.stdout, replay_output(&mut replay)] {
+        let view: Value = serde_json::from_slice(&line).unwrap();
+        let streams = view["streams"].as_array().unwrap();
+        let own = |stream: &&Value| stream["pid"] == std::process::id();
+        let stream = streams.iter().find(own).unwrap_or_else(|| panic!("{view:#}"));
+        assert_eq!(stream["pattern"], "sequential");
+        assert_eq!(stream["path"].as_str(), path.to_str());
+        let (submitted, used) = (&stream["submitted_mib"], &stream["used_mib"]);
+        assert!(submitted.as_f64().unwrap() >= 8.0 && used.as_f64().unwrap() >= 7.0, "{stream:#}");
+        assert_eq!(view["lost_events"], 0);
+    }
+}
+
+fn replay_output(command: &mut Command) -> Vec<u8> {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    output.stdout
+}

@@ -92,7 +92,7 @@ impl Root {
     }
 
     /// The names in a directory, sorted; none if it is not there.
-    pub(crate) fn names(&self, path: impl AsRef<Path>) -> Vec<String> {
+    pub fn names(&self, path: impl AsRef<Path>) -> Vec<String> {
         let entries = fs::read_dir(self.path(path)).into_iter().flatten().flatten();
         let mut names: Vec<String> =
             entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();

@@ -22,6 +22,7 @@ mod table;
 mod terminal;
 mod trace;
 mod verdict;
+mod watch;
 
 pub use crate::csv::write_csv;
 pub use closeup::Closeup;
@@ -37,3 +38,4 @@ pub use runs::{RunList, runs_csv, runs_json, runs_markdown, runs_table};
 pub use terminal::{Look, terminal};
 pub use trace::trace_json;
 pub use verdict::{Line, verdict};
+pub use watch::{Cells, device_cells, stream_cells, watch_text};

@@ -16,6 +16,7 @@ const FLOORS: &[&[&str]] = &[
     &["actuate"],
     &["sim", "bench", "vdisk", "trace", "diagnose"],
     &["study"],
+    &["auto"],
     &["report"],
     &["foreread"],
 ];

@@ -20,6 +20,9 @@ mod trace;
 mod tune;
 mod vdisk;
 mod verify;
+mod watch;
+mod watch_scope;
+mod watch_screen;
 mod workloads;
 
 use std::path::PathBuf;
@@ -91,6 +94,7 @@ enum Verb {
     Vdisk(vdisk::Vdisk),
     Apply(apply::Apply),
     Verify(verify::Verify),
+    Watch(watch::Watch),
     Rollback(rollback::Rollback),
     Completions(completions::Completions),
     #[command(hide = true)]
@@ -138,6 +142,7 @@ impl Cli {
             Verb::Vdisk(verb) => verb.run(&context),
             Verb::Apply(verb) => verb.run(&context),
             Verb::Verify(verb) => verb.run(&context),
+            Verb::Watch(verb) => verb.run(&context),
             Verb::Rollback(verb) => verb.run(&context),
             Verb::Completions(verb) => verb.run(),
             Verb::Guard(verb) => verb.run(&context),

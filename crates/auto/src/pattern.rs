@@ -1,0 +1,186 @@
+//! How an open file is read, from the places where its readers missed or met a mark.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// A way of reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pattern {
+    /// Too little was seen.
+    Unknown,
+    /// One run, forward.
+    Sequential,
+    /// Several runs forward on one open file.
+    Interleaved,
+    /// Equal steps forward, with gaps.
+    Strided,
+    /// Backward.
+    Backward,
+    /// Here and there.
+    Random,
+    /// Here and there, over so much of the file that all of it will be read.
+    RandomDense,
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Unknown => "?",
+            Self::Sequential => "sequential",
+            Self::Interleaved => "interleaved",
+            Self::Strided => "strided",
+            Self::Backward => "backward",
+            Self::Random => "random",
+            Self::RandomDense => "random, dense",
+        })
+    }
+}
+
+/// Runs that are followed at once; of more, the one that rested longest is forgotten.
+const RUNS: usize = 16;
+
+/// A share of the file that random reads have touched, from which on they are dense.
+const DENSE: f64 = 0.25;
+
+/// A run of reads.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    /// The page where it was last.
+    last: u64,
+    /// The page where it goes on.
+    next: u64,
+}
+
+/// Tells patterns apart. What is old counts less and less.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Classifier {
+    /// Newest last.
+    runs: Vec<Run>,
+    stride: i64,
+    sequential: f64,
+    switched: f64,
+    strided: f64,
+    backward: f64,
+    random: f64,
+}
+
+impl Classifier {
+    /// A reader missed `pages` pages at `index`, or met a mark there.
+    pub fn reader_at(&mut self, index: u64, pages: u64) {
+        let next = index.saturating_add(pages);
+        // A mark may lie anywhere between where its run was and where it goes on.
+        let goes_on = |run: &Run| run.last <= index && index <= run.next && run.next > run.last;
+        if let Some(at) = self.runs.iter().rposition(goes_on) {
+            if at + 1 != self.runs.len() {
+                self.switched += 1.0;
+            }
+            let run = self.runs.remove(at);
+            self.runs.push(Run { last: index, next: next.max(run.next) });
+            self.sequential += 1.0;
+            return;
+        }
+        let before = self.runs.last().copied();
+        let step = before.map_or(0, |run| index.wrapping_sub(run.last).cast_signed());
+        match before {
+            None => {}
+            Some(run) if next == run.last => self.backward += 1.0,
+            Some(_) if step == self.stride && step > 0 => self.strided += 1.0,
+            Some(_) if step == self.stride && step < 0 => self.backward += 1.0,
+            Some(_) => self.random += 1.0,
+        }
+        self.stride = step;
+        if self.runs.len() == RUNS {
+            self.runs.remove(0);
+        }
+        self.runs.push(Run { last: index, next });
+    }
+
+    /// A window was submitted up to `end`: the run that asked for it goes on there.
+    pub fn window_to(&mut self, end: u64) {
+        if let Some(run) = self.runs.last_mut() {
+            run.next = run.next.max(end);
+        }
+    }
+
+    /// Time has passed.
+    pub fn age(&mut self) {
+        for score in [
+            &mut self.sequential,
+            &mut self.switched,
+            &mut self.strided,
+            &mut self.backward,
+            &mut self.random,
+        ] {
+            *score *= 0.5;
+        }
+    }
+
+    /// The pattern; `touched` is the share of the file that was asked for.
+    pub fn pattern(&self, touched: f64) -> Pattern {
+        let scores = [
+            (self.sequential, Pattern::Sequential),
+            (self.strided, Pattern::Strided),
+            (self.backward, Pattern::Backward),
+            (self.random, Pattern::Random),
+        ];
+        let (best, pattern) = scores
+            .into_iter()
+            .fold((0.0, Pattern::Unknown), |best, one| if one.0 > best.0 { one } else { best });
+        match pattern {
+            _ if best < 0.01 => Pattern::Unknown,
+            Pattern::Sequential if self.switched > 0.3 * self.sequential => Pattern::Interleaved,
+            Pattern::Random if touched > DENSE => Pattern::RandomDense,
+            pattern => pattern,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(reads: impl IntoIterator<Item = (u64, u64)>) -> Pattern {
+        let mut classifier = Classifier::default();
+        for (index, pages) in reads {
+            classifier.reader_at(index, pages);
+        }
+        classifier.pattern(0.0)
+    }
+
+    #[test]
+    fn patterns_are_told_apart() {
+        assert_eq!(of([]), Pattern::Unknown);
+        assert_eq!(of((0..20).map(|n| (n * 16, 16))), Pattern::Sequential);
+        assert_eq!(of((0..20).map(|n| (n * 64, 16))), Pattern::Strided);
+        assert_eq!(of((0..20).map(|n| (10_000 - n * 16, 16))), Pattern::Backward);
+        assert_eq!(of((0..20).map(|n| (10_000 - n * 64, 16))), Pattern::Backward);
+        assert_eq!(of((0..40).map(|n| (n * n * 7919 % 100_003, 1))), Pattern::Random);
+        let two = (0..40).map(|n| (n / 2 * 16 + n % 2 * 50_000, 16));
+        assert_eq!(of(two), Pattern::Interleaved);
+    }
+
+    #[test]
+    fn marks_within_windows_are_of_the_run() {
+        let mut classifier = Classifier::default();
+        classifier.reader_at(0, 16);
+        classifier.window_to(64);
+        for (mark, end) in [(16, 320), (64, 832), (320, 1344)] {
+            classifier.reader_at(mark, 16);
+            classifier.window_to(end);
+        }
+        assert_eq!(classifier.pattern(0.0), Pattern::Sequential);
+        classifier.age();
+        assert_eq!(classifier.pattern(0.0), Pattern::Sequential);
+    }
+
+    #[test]
+    fn random_reads_of_much_of_a_file_are_dense() {
+        let mut classifier = Classifier::default();
+        for n in 0..40_u64 {
+            classifier.reader_at(n * n * 7919 % 100_003, 1);
+        }
+        assert_eq!(classifier.pattern(0.5), Pattern::RandomDense);
+    }
+}

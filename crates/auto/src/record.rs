@@ -1,0 +1,80 @@
+//! What was seen, in the form in which it is kept in a file: one line of JSON for each record.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, Write};
+
+use host::{BlockStat, DevNo};
+use observe::{Event, OpenFile, OpenFileId, Signal};
+use serde::{Deserialize, Serialize};
+use units::Nanos;
+
+/// The form of record that this foreread writes and reads.
+pub const VERSION: u32 = 1;
+
+/// How a recording begins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Begin {
+    /// The form of the records.
+    pub version: u32,
+    /// The size of a memory page.
+    pub page_bytes: u64,
+    /// The probes that were at work.
+    pub signals: Vec<Signal>,
+}
+
+/// What there was at one time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// When, on the monotonic clock.
+    pub at: Nanos,
+    /// What is open, where it may be seen.
+    pub files: Vec<OpenFile>,
+    /// The paths of these, as far as they are known.
+    pub paths: BTreeMap<OpenFileId, String>,
+    /// What block devices have counted.
+    pub devices: BTreeMap<DevNo, BlockStat>,
+    /// The names of these.
+    pub names: BTreeMap<DevNo, String>,
+    /// Events that were lost so far.
+    pub lost: u64,
+}
+
+/// One thing seen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Record {
+    /// The first of a recording.
+    Begin(Begin),
+    /// Something happened.
+    Event(Event),
+    /// The state of things.
+    Snapshot(Snapshot),
+}
+
+/// Writes a record as a line.
+pub fn write_record(to: &mut dyn Write, record: &Record) -> io::Result<()> {
+    let mut line = serde_json::to_string(record)?;
+    line.push('\n');
+    to.write_all(line.as_bytes())
+}
+
+/// Reads records one by one. A line that is none is an error that says which; a last line that was
+/// cut short is not.
+pub fn read_records(from: impl BufRead) -> impl Iterator<Item = io::Result<Record>> {
+    let mut lines = from.split(b'\n').enumerate().peekable();
+    std::iter::from_fn(move || {
+        let (number, line) = lines.next()?;
+        let record = line.and_then(|line| {
+            serde_json::from_slice(&line).map_err(|error| {
+                let problem = format!("line {}: {error}", number + 1);
+                io::Error::new(io::ErrorKind::InvalidData, problem)
+            })
+        });
+        match record {
+            Err(error) if error.kind() == io::ErrorKind::InvalidData && number > 0 => {
+                lines.peek().is_some().then_some(Err(error))
+            }
+            record => Some(record),
+        }
+    })
+}

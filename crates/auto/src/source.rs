@@ -1,0 +1,137 @@
+//! Live records: the probes, the census of open files and the counters of block devices.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use host::{DevNo, HostError, Root, block_stat, page_size};
+use observe::{
+    Census, ObserveError, OpenFile, OpenFileFilter, OpenFileId, Probes, SelfTest, self_test,
+};
+use rustix::time::{ClockId, clock_gettime};
+use thiserror::Error;
+use units::Nanos;
+
+use crate::record::VERSION;
+use crate::{Begin, Record, Snapshot};
+
+/// Why nothing can be seen.
+#[derive(Debug, Error)]
+pub enum SourceError {
+    /// The kernel cannot be looked into.
+    #[error("cannot look into the kernel")]
+    Observe(#[from] ObserveError),
+    /// The devices cannot be looked at.
+    #[error("cannot look at the devices")]
+    Host(#[from] HostError),
+}
+
+/// Where records come from while things happen.
+#[derive(Debug)]
+pub struct Source {
+    root: Root,
+    /// `None` where the kernel may not be looked into: then there are counters only.
+    eyes: Option<(Probes, Census)>,
+    /// Why there are no eyes, or what could not be tried.
+    note: Option<String>,
+    paths: BTreeMap<OpenFileId, String>,
+}
+
+impl Source {
+    /// Begins to look. The probes are tried on a file in `dir`, which should not be on tmpfs; if
+    /// they do not tell the truth, that is an error. Where they may not be used, counters remain.
+    pub fn begin(root: &Root, dir: &Path) -> Result<Self, SourceError> {
+        let (eyes, note) = match open_eyes(dir) {
+            Ok((eyes, note)) => (Some(eyes), note),
+            Err(error @ ObserveError::Untrue { .. }) => return Err(error.into()),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        Ok(Self { root: root.clone(), eyes, note, paths: BTreeMap::new() })
+    }
+
+    /// What to tell the user of how things are seen.
+    pub fn note(&self) -> Option<&str> {
+        self.note.as_deref()
+    }
+
+    /// Whether readers are seen at all.
+    pub fn sees_readers(&self) -> bool {
+        self.eyes.is_some()
+    }
+
+    /// The first record.
+    pub fn beginning(&self) -> Record {
+        let signals = self.eyes.as_ref().map(|(probes, _)| probes.signals().to_vec());
+        Record::Begin(Begin {
+            version: VERSION,
+            page_bytes: page_size().bytes().get(),
+            signals: signals.unwrap_or_default(),
+        })
+    }
+
+    /// Hands over what has happened since the last time, and how things are now.
+    pub fn look(&mut self, mut take: impl FnMut(Record)) -> Result<(), SourceError> {
+        let mut snapshot = Snapshot::default();
+        if let Some((probes, census)) = &mut self.eyes {
+            let own = std::process::id();
+            probes.drain(|event| {
+                if event.pid != own {
+                    take(Record::Event(event));
+                }
+            });
+            snapshot.files = census.open_files(&OpenFileFilter::default())?;
+            snapshot.lost = probes.lost();
+        }
+        snapshot.at = now();
+        self.name(&mut snapshot);
+        for name in self.root.names("/sys/block") {
+            let number = self.root.read(format!("/sys/block/{name}/dev")).ok();
+            let Some(device) = number.and_then(|number| number.parse::<DevNo>().ok()) else {
+                continue;
+            };
+            // One that has just gone is not there.
+            if let Ok(stat) = block_stat(&self.root, device)
+                && (stat.reads, stat.writes) != (0, 0)
+            {
+                snapshot.devices.insert(device, stat);
+                snapshot.names.insert(device, name);
+            }
+        }
+        take(Record::Snapshot(snapshot));
+        Ok(())
+    }
+
+    /// Finds the paths of files, once for each.
+    fn name(&mut self, snapshot: &mut Snapshot) {
+        let mut paths = BTreeMap::new();
+        for file in &snapshot.files {
+            let known = self.paths.remove(&file.id);
+            if let Some(path) = known.or_else(|| path_of(&self.root, file)) {
+                paths.insert(file.id, path);
+            }
+        }
+        self.paths.clone_from(&paths);
+        snapshot.paths = paths;
+    }
+}
+
+fn open_eyes(dir: &Path) -> Result<((Probes, Census), Option<String>), ObserveError> {
+    let mut census = Census::begin()?;
+    let mut probes = Probes::begin()?;
+    let note = match self_test(&mut probes, &mut census, dir)? {
+        SelfTest::Passed => None,
+        SelfTest::NotHere { reason } => Some(format!("the probes were not tried: {reason}")),
+    };
+    Ok(((probes, census), note))
+}
+
+fn path_of(root: &Root, file: &OpenFile) -> Option<String> {
+    let holder = file.holders.first()?;
+    let link = root.path(format!("/proc/{}/fd/{}", holder.pid, holder.fd));
+    Some(std::fs::read_link(link).ok()?.to_string_lossy().into_owned())
+}
+
+fn now() -> Nanos {
+    let now = clock_gettime(ClockId::Monotonic);
+    let nanos = now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs();
+    Nanos::new(nanos)
+}

@@ -1,0 +1,232 @@
+//! `foreread watch`.
+
+use std::fs::File;
+use std::io::{BufReader, BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use auto::{Record, Source, Tracker, View, read_records, write_record};
+use clap::Args;
+use serde::Serialize;
+use units::Nanos;
+
+use super::Context;
+use super::watch_scope::Scope;
+use crate::exit::{Exit, Usage};
+use crate::output;
+use crate::signals::Signals;
+
+/// Show what read-ahead does right now: devices, and every stream that reads from them
+///
+/// Each open file that reads from a disk is a line: how it is read, the window it has, how often
+/// and how long its readers wait, and what was read ahead for nothing. It takes root to see them;
+/// without, the devices are shown. A read that finds its pages in the cache costs nothing more.
+///
+///   foreread watch                        everything, in the terminal
+///   foreread watch /srv/data --once       a summary of five seconds
+///   foreread watch 4711 --json            a line of JSON each second, of one process
+///   foreread watch --record FILE          … to look at it again with --replay FILE
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub struct Watch {
+    /// A directory, file or device; the number of a process; or cgroup:/PATH. Default: everything
+    #[arg(value_name = "TARGET")]
+    target: Option<String>,
+    /// Print one summary as plain text and end
+    #[arg(long)]
+    once: bool,
+    /// Print a line of JSON after each interval; with --once, one line
+    #[arg(long)]
+    json: bool,
+    /// How often to show; with --once, how long to look. Default: 1s; with --once 5s
+    #[arg(long, value_name = "TIME")]
+    interval: Option<Nanos>,
+    /// Keep all that is seen in this file
+    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
+    record: Option<PathBuf>,
+    /// Show what a file has kept instead of what happens now
+    #[arg(long, value_name = "FILE")]
+    replay: Option<PathBuf>,
+}
+
+/// The shortest and the longest interval that makes sense.
+const INTERVALS: (Nanos, Nanos) = (Nanos::from_millis(100), Nanos::from_secs(3600));
+
+impl Watch {
+    pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let scope = Scope::of(&context.root, self.target.as_deref())?;
+        if let Some(file) = &self.replay {
+            return self.show_again(&scope, file);
+        }
+        let interval = self.interval()?;
+        let mut source = begin(context)?;
+        let mut tracker = Tracker::new();
+        let mut keep = self.record.as_deref().map(create).transpose()?;
+        let signals = Signals::listen().context("cannot listen for signals")?;
+        let first = source.beginning();
+        store(&mut keep, &first)?;
+        tracker.take(first);
+        look(&mut source, &mut tracker, &mut keep)?; // what the first interval is measured from
+        let mut screen = self.screen()?;
+        loop {
+            let asked_to_end = wait(interval, &signals, screen.as_mut());
+            let view = look(&mut source, &mut tracker, &mut keep)?;
+            let view = view.map(|view| scope.filter(view));
+            if let (false, Some(view)) = (asked_to_end && screen.is_some(), &view) {
+                self.show(view, screen.as_mut(), source.note())?;
+            }
+            if asked_to_end || self.once {
+                drop(screen);
+                // Being told to end is how watching ends.
+                return Ok(Exit::Fine);
+            }
+        }
+    }
+
+    fn interval(&self) -> anyhow::Result<Duration> {
+        let default = Nanos::from_secs(if self.once { 5 } else { 1 });
+        let interval = self.interval.unwrap_or(default);
+        if interval < INTERVALS.0 || interval > INTERVALS.1 {
+            let (least, most) = INTERVALS;
+            let problem = format!("--interval {interval}: from {least} to {most} makes sense");
+            return Err(Usage(problem).into());
+        }
+        Ok(Duration::from_nanos(interval.get()))
+    }
+
+    fn screen(&self) -> anyhow::Result<Option<super::watch_screen::Screen>> {
+        let wanted = !self.once && !self.json && std::io::stdout().is_terminal();
+        wanted.then(super::watch_screen::Screen::open).transpose()
+    }
+
+    fn show(
+        &self,
+        view: &View,
+        screen: Option<&mut super::watch_screen::Screen>,
+        note: Option<&str>,
+    ) -> anyhow::Result<()> {
+        match screen {
+            Some(screen) => screen.draw(view, note),
+            None if self.json => output::print_json_line(&Document::of(view)),
+            None => output::print(&(report::watch_text(view) + if self.once { "" } else { "\n" })),
+        }
+    }
+
+    /// Shows what a file has kept: its last view with `--once`, else all, at the pace at which they
+    /// were taken if a terminal shows them.
+    fn show_again(&self, scope: &Scope, path: &Path) -> anyhow::Result<Exit> {
+        let unreadable = |error| Usage(format!("cannot read {}: {error}", path.display()));
+        let file = File::open(path).map_err(unreadable)?;
+        let signals = Signals::listen().context("cannot listen for signals")?;
+        let mut tracker = Tracker::new();
+        let (mut screen, mut last) = (self.screen()?, None);
+        for record in read_records(BufReader::new(file)) {
+            let record = record.with_context(|| format!("{} is no recording", path.display()))?;
+            let Some(view) = tracker.take(record) else { continue };
+            let view = scope.filter(view);
+            if view.interval_s > 0.0 {
+                let pace = Duration::from_secs_f64(view.interval_s.min(60.0));
+                if screen.is_some() && wait(pace, &signals, screen.as_mut()) {
+                    return Ok(Exit::Fine);
+                }
+                if !self.once {
+                    self.show(&view, screen.as_mut(), None)?;
+                }
+                last = Some(view);
+            }
+        }
+        match last {
+            None => Err(Usage(format!("{} holds no whole interval", path.display())).into()),
+            Some(view) if self.once => self.show(&view, None, None).map(|()| Exit::Fine),
+            Some(_) => Ok(Exit::Fine),
+        }
+    }
+}
+
+/// A view as JSON.
+#[derive(Serialize)]
+struct Document<'a> {
+    schema_version: u32,
+    #[serde(flatten)]
+    view: &'a View,
+}
+
+impl<'a> Document<'a> {
+    fn of(view: &'a View) -> Self {
+        Self { schema_version: report::SCHEMA_VERSION, view }
+    }
+}
+
+fn begin(context: &Context) -> anyhow::Result<Source> {
+    // A directory of our own, on a disk if one can be had.
+    let own = &context.dirs.state;
+    let dir = if std::fs::create_dir_all(own).is_ok() { own.clone() } else { "/var/tmp".into() };
+    let source = Source::begin(&context.root, &dir)?;
+    if let Some(note) = source.note() {
+        context.note(&format!("note: {note}"));
+    }
+    if !source.sees_readers() {
+        context.note("note: only the devices are shown, by their counters");
+    }
+    Ok(source)
+}
+
+fn create(path: &Path) -> anyhow::Result<BufWriter<File>> {
+    let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(BufWriter::new(file))
+}
+
+fn store(keep: &mut Option<BufWriter<File>>, record: &Record) -> anyhow::Result<()> {
+    match keep {
+        Some(file) => write_record(file, record).context("cannot keep what is seen"),
+        None => Ok(()),
+    }
+}
+
+/// One look at everything.
+fn look(
+    source: &mut Source,
+    tracker: &mut Tracker,
+    keep: &mut Option<BufWriter<File>>,
+) -> anyhow::Result<Option<View>> {
+    let (mut view, mut kept) = (None, Ok(()));
+    source.look(|record| {
+        if kept.is_ok() {
+            kept = store(keep, &record);
+        }
+        view = tracker.take(record).or(view.take());
+    })?;
+    kept?;
+    if let Some(file) = keep {
+        file.flush().context("cannot keep what is seen")?;
+    }
+    Ok(view)
+}
+
+/// Waits; true if a signal or a key says that it is enough.
+fn wait(
+    interval: Duration,
+    signals: &Signals,
+    mut screen: Option<&mut super::watch_screen::Screen>,
+) -> bool {
+    let until = Instant::now() + interval;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if signals.cancelled() {
+            return true;
+        }
+        if left.is_zero() {
+            return false;
+        }
+        let nap = left.min(Duration::from_millis(100));
+        match screen.as_mut() {
+            Some(screen) => {
+                if screen.asks_to_end(nap) {
+                    return true;
+                }
+            }
+            None => std::thread::sleep(nap),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What of all that is seen is shown.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use auto::{StreamView, View};
+use host::{BdiId, DevNo, Root, StorageKind, resolve};
+
+use crate::exit::Usage;
+
+/// A part of the machine.
+#[derive(Clone, Debug)]
+pub enum Scope {
+    /// All of it.
+    All,
+    /// One process.
+    Process(u32),
+    /// One cgroup and those below it, by the inodes of their directories.
+    Cgroups(BTreeSet<u64>),
+    /// One storage, or one file on it.
+    Storage {
+        /// Its bdi.
+        bdi: BdiId,
+        /// The devices that count its I/O.
+        devices: Vec<DevNo>,
+        /// The file's inode.
+        inode: Option<u64>,
+    },
+}
+
+impl Scope {
+    /// The part that a word of the command line names.
+    pub fn of(root: &Root, target: Option<&str>) -> anyhow::Result<Self> {
+        let Some(target) = target else { return Ok(Self::All) };
+        if let Some(path) = target.strip_prefix("cgroup:") {
+            return cgroups(root, path).map(Self::Cgroups);
+        }
+        if let Ok(pid) = target.parse() {
+            return match root.exists(format!("/proc/{pid}")) {
+                true => Ok(Self::Process(pid)),
+                false => Err(Usage(format!("there is no process {pid}")).into()),
+            };
+        }
+        let storage = resolve(root, Path::new(target))?;
+        let inode = match storage.kind {
+            StorageKind::File => fs::metadata(&storage.path).ok().map(|file| file.ino()),
+            StorageKind::Directory | StorageKind::BlockDevice => None,
+        };
+        Ok(Self::Storage { bdi: storage.bdi, devices: storage.devices, inode })
+    }
+
+    /// That part of a view.
+    pub fn filter(&self, mut view: View) -> View {
+        view.streams.retain(|stream| self.holds(stream));
+        match self {
+            Self::All => {}
+            Self::Storage { devices, .. } => {
+                view.devices.retain(|one| {
+                    devices.contains(&one.device) || devices.iter().any(|of| is_disk_of(one, *of))
+                });
+            }
+            Self::Process(_) | Self::Cgroups(_) => {
+                let read: BTreeSet<DevNo> =
+                    view.streams.iter().map(|stream| stream.device).collect();
+                view.devices.retain(|one| read.contains(&one.device));
+            }
+        }
+        view
+    }
+
+    fn holds(&self, stream: &StreamView) -> bool {
+        match self {
+            Self::All => true,
+            Self::Process(pid) => stream.pid == *pid,
+            Self::Cgroups(all) => all.contains(&stream.cgroup),
+            Self::Storage { bdi, devices, inode } => {
+                let there = match &stream.bdi {
+                    Some(of) => of == bdi,
+                    None => devices.contains(&stream.device),
+                };
+                there && inode.is_none_or(|inode| inode == stream.inode)
+            }
+        }
+    }
+}
+
+/// Whether a device that is listed is the disk of a partition.
+fn is_disk_of(listed: &auto::DeviceRates, partition: DevNo) -> bool {
+    Path::new(&format!("/sys/dev/block/{partition}/partition")).exists()
+        && Path::new(&format!("/sys/block/{}", listed.name)).exists()
+        && fs::canonicalize(format!("/sys/dev/block/{partition}"))
+            .is_ok_and(|path| path.parent().is_some_and(|disk| disk.ends_with(&listed.name)))
+}
+
+fn cgroups(root: &Root, path: &str) -> anyhow::Result<BTreeSet<u64>> {
+    let none = || Usage(format!("there is no cgroup {path:?} in the unified hierarchy"));
+    if !path.starts_with('/') || path.split('/').any(|part| part == "..") {
+        return Err(Usage(format!("write cgroup:/PATH, not cgroup:{path}")).into());
+    }
+    // On hybrid hosts the unified hierarchy is one further down.
+    let base = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"]
+        .into_iter()
+        .find(|base| root.exists(format!("{base}/cgroup.procs")))
+        .ok_or_else(none)?;
+    let top = root.path(format!("{base}{}", path.trim_end_matches('/')));
+    let (mut found, mut folders) = (BTreeSet::new(), vec![top]);
+    while let Some(folder) = folders.pop() {
+        let Ok(status) = fs::metadata(&folder) else { continue };
+        found.insert(status.ino());
+        let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+        folders.extend(
+            entries
+                .filter(|one| one.file_type().is_ok_and(|kind| kind.is_dir()))
+                .map(|one| one.path()),
+        );
+    }
+    if found.is_empty() { Err(none().into()) } else { Ok(found) }
+}

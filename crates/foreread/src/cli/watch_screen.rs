@@ -1,0 +1,113 @@
+//! The terminal UI of `foreread watch`.
+
+use std::io::Stdout;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use auto::View;
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::event::{Event, KeyCode, KeyModifiers, poll, read};
+use ratatui::layout::{Constraint, Layout};
+use ratatui::style::{Modifier, Style};
+use ratatui::text::Line;
+use ratatui::widgets::{Row, Table};
+use ratatui::{Frame, Terminal};
+use report::{Cells, clean, device_cells, stream_cells};
+
+/// Seconds, devices, streams.
+pub struct Screen {
+    terminal: Terminal<CrosstermBackend<Stdout>>,
+    /// The first stream shown.
+    top: usize,
+}
+
+impl Screen {
+    /// Takes the terminal over; it is given back when this is dropped, and by a panic.
+    pub fn open() -> anyhow::Result<Self> {
+        let terminal = ratatui::try_init().context("cannot use the terminal")?;
+        Ok(Self { terminal, top: 0 })
+    }
+
+    /// Shows a view.
+    pub fn draw(&mut self, view: &View, note: Option<&str>) -> anyhow::Result<()> {
+        self.top = self.top.min(view.streams.len().saturating_sub(1));
+        let top = self.top;
+        self.terminal
+            .draw(|frame| draw(frame, view, note, top))
+            .map(drop)
+            .context("cannot draw on the terminal")
+    }
+
+    /// Waits for keys; true if one of them ends the program.
+    pub fn asks_to_end(&mut self, wait: Duration) -> bool {
+        match poll(wait) {
+            Ok(true) => {}
+            Ok(false) => return false,
+            Err(_) => return true, // the terminal has gone
+        }
+        let Ok(Event::Key(key)) = read() else { return false };
+        match key.code {
+            KeyCode::Char('q') | KeyCode::Esc => return true,
+            KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return true,
+            KeyCode::Down | KeyCode::Char('j') => self.top = self.top.saturating_add(1),
+            KeyCode::Up | KeyCode::Char('k') => self.top = self.top.saturating_sub(1),
+            KeyCode::PageDown => self.top = self.top.saturating_add(20),
+            KeyCode::PageUp => self.top = self.top.saturating_sub(20),
+            KeyCode::Home => self.top = 0,
+            _ => {}
+        }
+        false
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        ratatui::restore();
+    }
+}
+
+fn draw(frame: &mut Frame<'_>, view: &View, note: Option<&str>, top: usize) {
+    let devices = device_cells(&view.devices);
+    let most = u16::try_from(devices.rows.len()).unwrap_or(u16::MAX).saturating_add(2);
+    let parts = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Length(most.min(frame.area().height / 3)),
+        Constraint::Min(1),
+        Constraint::Length(1),
+    ])
+    .split(frame.area());
+    let lost = match view.lost_events {
+        0 => String::new(),
+        lost => format!(", {lost} events lost: figures are too low"),
+    };
+    let title =
+        format!("foreread watch: {} streams, {:.1} s{lost}", view.streams.len(), view.interval_s);
+    frame.render_widget(
+        Line::from(title).style(Style::new().add_modifier(Modifier::BOLD)),
+        parts[0],
+    );
+    frame.render_widget(table(&devices, 0), parts[1]);
+    frame.render_widget(table(&stream_cells(&view.streams), top), parts[2]);
+    let foot = note.map_or_else(
+        || "q ends, arrows scroll; * differs from the bdi's window".to_owned(),
+        clean::plain,
+    );
+    frame.render_widget(Line::from(foot), parts[3]);
+}
+
+fn table(cells: &Cells, top: usize) -> Table<'static> {
+    let mut widths: Vec<u16> = Vec::new();
+    for (at, head) in cells.head.iter().enumerate() {
+        let widest =
+            cells.rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count());
+        let width = widest.chain([head.chars().count()]).max().unwrap_or(0);
+        widths.push(u16::try_from(width).unwrap_or(u16::MAX));
+    }
+    let last = widths.len().saturating_sub(1);
+    let constraints = widths.iter().enumerate().map(|(at, width)| {
+        if at == last { Constraint::Fill(1) } else { Constraint::Length(*width) }
+    });
+    let head = Row::new(cells.head.to_vec()).style(Style::new().add_modifier(Modifier::REVERSED));
+    let rows = cells.rows.iter().skip(top).map(|row| Row::new(row.clone()));
+    Table::new(rows, constraints).header(head).column_spacing(2)
+}
