@@ -128,7 +128,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_page_is_counted_twice(steps in prop::collection::vec((0_u64..500, 1_u64..64), 1..80)) {
+        fn no_page_is_counted_twice(
+            steps in prop::collection::vec((0_u64..500, 1_u64..64), 1..80)
+        ) {
             let (mut ahead, mut submitted) = (Outstanding::default(), 0);
             for (at, size) in steps {
                 ahead.submit(at, at + size, at, 1, Nanos::ZERO);
