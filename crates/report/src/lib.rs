@@ -5,6 +5,7 @@
 //! number. Names that come from outside (paths, workloads, errors) pass through [`clean`] on
 //! their way into a terminal, a spreadsheet or a web page.
 
+mod check;
 pub mod clean;
 mod closeup;
 mod compare;
@@ -17,6 +18,7 @@ mod markdown;
 mod names;
 mod number;
 mod plot;
+mod presets;
 mod runs;
 mod table;
 mod terminal;
@@ -25,15 +27,19 @@ mod verdict;
 mod watch;
 
 pub use crate::csv::write_csv;
+pub use check::{CheckDocument, check_json, check_junit, check_text};
 pub use closeup::Closeup;
 pub use compare::{
     ComparedDocument, Pairing, compare_csv, compare_json, compare_markdown, compare_terminal,
 };
 pub use doctor::{Doctor, DoctorDocument, doctor, doctor_json};
 pub use findings::{Findings, Named};
+pub use doctor::{Doctor, DoctorDocument, doctor, doctor_json, storage_name};
+pub use findings::Findings;
 pub use html::{Exhibit, html};
 pub use json::{Document, SCHEMA_VERSION, json};
 pub use markdown::markdown;
+pub use presets::{NameOf, Presets, PresetsDocument, presets_json, presets_text};
 pub use runs::{RunList, runs_csv, runs_json, runs_markdown, runs_table};
 pub use terminal::{Look, terminal};
 pub use trace::trace_json;

@@ -53,8 +53,12 @@ pub struct Examination {
 }
 
 /// Looks at the storage that the paths are on, or at all.
-pub fn examine(root: &Root, context: &Context, paths: &[PathBuf]) -> anyhow::Result<Examination> {
-    let windows = if root.is_system() { Windows::of_kernel() } else { Windows::not_asked() };
+pub fn examine(
+    root: &Root,
+    context: &Context,
+    paths: &[PathBuf],
+    windows: Windows,
+) -> anyhow::Result<Examination> {
     let mut examination =
         Examination { scenes: Vec::new(), diagnoses: Vec::new(), missing: Vec::new() };
     if paths.is_empty() {
@@ -87,7 +91,8 @@ impl Examination {
 impl Doctor {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let root = self.tree.root(context);
-        let examination = examine(&root, context, &self.paths)?;
+        let windows = if root.is_system() { Windows::of_kernel() } else { Windows::not_asked() };
+        let examination = examine(&root, context, &self.paths, windows)?;
         let kernel = root.read("/proc/sys/kernel/osrelease").unwrap_or_default();
         let view = View {
             diagnoses: &examination.diagnoses,

@@ -2,6 +2,7 @@
 
 mod apply;
 mod compare;
+mod check;
 mod completions;
 mod doctor;
 mod dry_run;
@@ -10,6 +11,7 @@ mod import;
 mod models;
 mod open_files;
 mod persist;
+mod presets;
 mod report;
 mod rollback;
 mod runs;
@@ -80,6 +82,8 @@ pub struct Global {
 #[derive(Debug, Subcommand)]
 enum Verb {
     Doctor(doctor::Doctor),
+    Check(check::Check),
+    Presets(presets::Presets),
     Sweep(sweep::Sweep),
     Tune(tune::Tune),
     Runs(runs::Runs),
@@ -129,6 +133,8 @@ impl Cli {
         let context = Context { global: self.global, dirs: Dirs::of_user(), root: Root::system() };
         match self.verb {
             Verb::Doctor(verb) => verb.run(&context),
+            Verb::Check(verb) => verb.run(&context),
+            Verb::Presets(verb) => verb.run(&context),
             Verb::Sweep(verb) => verb.run(&context),
             Verb::Tune(verb) => verb.run(&context),
             Verb::Runs(verb) => verb.run(&context),

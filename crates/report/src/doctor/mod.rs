@@ -10,9 +10,10 @@ use anstyle::{AnsiColor, Style};
 use diagnose::{Confidence, Diagnosis, Found, Missing, OriginKind, Severity};
 
 use crate::terminal::Look;
-use page::Page;
+pub(crate) use page::Page;
 
 pub use json::{DoctorDocument, doctor_json};
+pub use names::short as storage_name;
 
 /// What the doctor found.
 #[derive(Clone, Copy, Debug)]

@@ -30,7 +30,7 @@ pub(crate) fn subject(subject: &Subject) -> String {
 }
 
 /// The same in a word: the first mount point, or the device.
-pub(super) fn short(subject: &Subject) -> String {
+pub fn short(subject: &Subject) -> String {
     let point = subject.filesystems().find_map(|layer| match &layer.kind {
         LayerKind::Filesystem { points, .. } => points.first(),
         _ => None,

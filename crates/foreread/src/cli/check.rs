@@ -1,0 +1,68 @@
+//! `foreread check`.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Args;
+use diagnose::Windows;
+use diagnose::check::{Policy, check, emit};
+
+use super::Context;
+use super::doctor::{Tree, examine};
+use crate::exit::{Exit, Usage};
+use crate::output;
+
+/// Hold a policy against this machine's read-ahead: exit code 0 if it is kept, 3 if not
+///
+/// A policy is TOML: [[rule]] tables that say what they are about (class, mount, filesystem, label,
+/// device; patterns allowed), which read-ahead is allowed there (min, max) and which owners are not
+/// (forbidden_owners). docs/book/policy.md has an example; --emit-policy writes one from the
+/// present state.
+#[derive(Debug, Args)]
+pub struct Check {
+    /// The policy
+    #[arg(long, value_name = "FILE", required_unless_present = "emit_policy")]
+    policy: Option<PathBuf>,
+    /// Write a policy that the present state keeps, and check nothing
+    #[arg(long, conflicts_with_all = ["policy", "json", "junit"])]
+    emit_policy: bool,
+    /// Print JSON (docs/json.md explains the fields)
+    #[arg(long, conflicts_with = "junit")]
+    json: bool,
+    /// Print JUnit XML, for continuous integration
+    #[arg(long)]
+    junit: bool,
+    #[command(flatten)]
+    tree: Tree,
+}
+
+impl Check {
+    pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let policy = self.policy.as_ref().map(|path| read(path)).transpose()?;
+        let root = self.tree.root(context);
+        let examination = examine(&root, context, &[], Windows::not_asked())?;
+        let scene = examination.scenes.first().context("nothing was looked at")?;
+        let Some((name, policy)) = policy else {
+            output::print(&emit(scene, &examination.diagnoses))?;
+            return Ok(Exit::Fine);
+        };
+        let report = check(&policy, scene, &examination.diagnoses);
+        if self.json {
+            output::print_json(&report::check_json(&name, &report))?;
+        } else if self.junit {
+            output::print(&report::check_junit(&name, &report))?;
+        } else {
+            output::print(&report::check_text(&name, &report, output::look()))?;
+        }
+        Ok(if report.kept() { Exit::Fine } else { Exit::Drift })
+    }
+}
+
+/// Reads a policy; what is wrong with it is an error of the command line.
+fn read(path: &PathBuf) -> anyhow::Result<(String, Policy)> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Usage(format!("cannot read {name}: {error}")))?;
+    let policy = Policy::parse(&text).map_err(|error| Usage(format!("policy {name}, {error}")))?;
+    Ok((name, policy))
+}

@@ -1,0 +1,147 @@
+//! What `foreread check` says: for people, for programs, and for continuous integration (JUnit).
+
+use anstyle::Style;
+use diagnose::check::{IdleRule, Outcome, Report};
+use serde::Serialize;
+
+use crate::SCHEMA_VERSION;
+use crate::clean;
+use crate::doctor::{Page, bold, dim, green, yellow};
+use crate::number::counted;
+use crate::terminal::Look;
+
+/// What `foreread check --json` prints.
+#[derive(Debug, Serialize)]
+pub struct CheckDocument<'a> {
+    schema_version: u32,
+    policy: &'a str,
+    kept: bool,
+    broken: usize,
+    results: &'a [Outcome],
+    idle_rules: &'a [IdleRule],
+    uncovered: &'a [String],
+}
+
+/// The document of a check.
+pub fn check_json<'a>(policy: &'a str, report: &'a Report) -> CheckDocument<'a> {
+    CheckDocument {
+        schema_version: SCHEMA_VERSION,
+        policy,
+        kept: report.kept(),
+        broken: report.broken(),
+        results: &report.results,
+        idle_rules: &report.idle_rules,
+        uncovered: &report.uncovered,
+    }
+}
+
+/// A check for a terminal.
+pub fn check_text(policy: &str, report: &Report, look: Look) -> String {
+    let mut page = Page::new(look);
+    for outcome in &report.results {
+        of_outcome(&mut page, outcome);
+    }
+    for idle in &report.idle_rules {
+        let text = format!("{} (line {}) is about nothing here", idle.rule, idle.line);
+        if idle.required {
+            page.marked(0, "✗ ", yellow(), &format!("{text}, and says that it has to be"));
+        } else {
+            page.marked(0, "– ", dim(), &text);
+        }
+    }
+    if !report.uncovered.is_empty() {
+        let text = format!("no rule is about {}", report.uncovered.join(", "));
+        page.marked(0, "– ", dim(), &text);
+    }
+    page.gap();
+    let checks = counted(report.results.len(), "check");
+    let verdict = match report.broken() {
+        0 => format!("{policy} is kept: {checks}"),
+        broken => format!("{policy} is broken: {broken} of {checks}"),
+    };
+    page.line(0, bold(), &verdict);
+    page.text()
+}
+
+fn of_outcome(page: &mut Page, outcome: &Outcome) {
+    let name = if outcome.storage == outcome.rule {
+        outcome.rule.clone()
+    } else {
+        format!("{} · {}", outcome.storage, outcome.rule)
+    };
+    if outcome.violations.is_empty() {
+        let kib = outcome.read_ahead;
+        page.marked(0, "✓ ", green(), &format!("{name}: {kib} ({})", kib.to_sectors()));
+        return;
+    }
+    page.marked(0, "✗ ", yellow(), &format!("{name} (line {})", outcome.line));
+    for violation in &outcome.violations {
+        page.hanging(4, "", Style::new(), violation);
+    }
+    page.hanging(4, "from ", dim(), &outcome.origin.summary);
+}
+
+/// A check as JUnit XML, as continuous integration reads it: a test for each rule and storage.
+pub fn check_junit(policy: &str, report: &Report) -> String {
+    let idle: Vec<&IdleRule> = report.idle_rules.iter().filter(|rule| rule.required).collect();
+    let tests = report.results.len() + idle.len();
+    let counts = format!("tests=\"{tests}\" failures=\"{}\" errors=\"0\"", report.broken());
+    let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    xml.push_str(&format!("<testsuites name=\"foreread check\" {counts}>\n"));
+    xml.push_str(&format!("  <testsuite name=\"{}\" {counts}>\n", escape(policy)));
+    for outcome in &report.results {
+        let detail = format!("from {}", outcome.origin.summary);
+        let message = outcome.violations.join("; ");
+        let failure = (!message.is_empty()).then_some((message.as_str(), detail.as_str()));
+        xml.push_str(&test(&outcome.rule, &outcome.storage, failure));
+    }
+    for rule in idle {
+        let failure = Some(("this rule is about nothing here", "required = true"));
+        xml.push_str(&test(&rule.rule, "nothing", failure));
+    }
+    xml.push_str("  </testsuite>\n</testsuites>\n");
+    xml
+}
+
+fn test(rule: &str, storage: &str, failure: Option<(&str, &str)>) -> String {
+    let (rule, storage) = (escape(rule), escape(storage));
+    let open = format!("    <testcase classname=\"{rule}\" name=\"{storage}\"");
+    match failure {
+        None => format!("{open}/>\n"),
+        Some((message, detail)) => format!(
+            "{open}>\n      <failure message=\"{}\">{}</failure>\n    </testcase>\n",
+            escape(message),
+            escape(detail)
+        ),
+    }
+}
+
+/// A text for XML. What XML cannot hold at all is shown, as on a terminal.
+fn escape(text: &str) -> String {
+    let mut escaped = String::new();
+    for c in clean::plain(text).chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&apos;"),
+            // Allowed in Rust's texts and forbidden in XML.
+            '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_from_outside_break_no_xml() {
+        let xml = test("a\"><b>", "x & \u{1b}y", Some(("<", "\u{ffff}")));
+        assert!(xml.contains("classname=\"a&quot;&gt;&lt;b&gt;\""), "{xml}");
+        assert!(xml.contains("x &amp; \\u{1b}y") && !xml.contains('\u{ffff}'), "{xml}");
+    }
+}

@@ -1,0 +1,225 @@
+//! What `foreread presets` says.
+
+use anstyle::Style;
+use diagnose::presets::{Applies, COLLECTED, Comparison, Contradiction, Preset, Standing, Where};
+use serde::Serialize;
+use units::Kib;
+
+use crate::SCHEMA_VERSION;
+use crate::doctor::{Page, bold, dim, green, yellow};
+use crate::terminal::Look;
+
+/// Advice, with what it comes to here.
+#[derive(Clone, Copy, Debug)]
+pub struct Presets<'a> {
+    /// All advice that was asked for.
+    pub asked: &'a [&'a Preset],
+    /// What of all advice is about something here, and how it compares.
+    pub here: &'a [(&'a Applies, Vec<Comparison>)],
+    /// Where advice for one storage contradicts itself.
+    pub contradictions: &'a [Contradiction],
+    /// Whether one software was named.
+    pub named: bool,
+    /// What a bdi is called.
+    pub name_of: &'a dyn NameOf,
+}
+
+/// Tells what a bdi is called.
+pub trait NameOf: std::fmt::Debug {
+    /// The name of a bdi.
+    fn name(&self, bdi: &host::BdiId) -> String;
+}
+
+/// What `foreread presets --json` prints.
+#[derive(Debug, Serialize)]
+pub struct PresetsDocument<'a> {
+    schema_version: u32,
+    collected: &'static str,
+    presets: Vec<Item<'a>>,
+    contradictions: Vec<Pair<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Item<'a> {
+    #[serde(flatten)]
+    preset: &'a Preset,
+    about_device: bool,
+    outdated: bool,
+    here: Option<Here<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Here<'a> {
+    because: &'a str,
+    compared: &'a [Comparison],
+}
+
+#[derive(Debug, Serialize)]
+struct Pair<'a> {
+    storage: String,
+    one: Side<'a>,
+    other: Side<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct Side<'a> {
+    software: &'a str,
+    recommended_kib: &'a str,
+    source_ref: &'a str,
+}
+
+/// The document.
+pub fn presets_json<'a>(presets: &Presets<'a>) -> PresetsDocument<'a> {
+    let here = |preset: &Preset| {
+        let found = presets.here.iter().find(|(applies, _)| applies.preset == preset);
+        found.map(|(applies, compared)| Here { because: &applies.because, compared })
+    };
+    let item = |preset: &'a Preset| Item {
+        preset,
+        about_device: preset.about_device(),
+        outdated: preset.outdated(),
+        here: here(preset),
+    };
+    let pair = |found: &'a Contradiction| Pair {
+        storage: presets.name_of.name(&found.bdi),
+        one: side(&found.one),
+        other: side(&found.other),
+    };
+    PresetsDocument {
+        schema_version: SCHEMA_VERSION,
+        collected: COLLECTED,
+        presets: presets.asked.iter().map(|preset| item(preset)).collect(),
+        contradictions: presets.contradictions.iter().map(pair).collect(),
+    }
+}
+
+fn side(applies: &Applies) -> Side<'_> {
+    Side {
+        software: &applies.preset.software,
+        recommended_kib: &applies.preset.recommended_kib,
+        source_ref: &applies.preset.source_ref,
+    }
+}
+
+/// The same for a terminal.
+pub fn presets_text(presets: &Presets<'_>, look: Look) -> String {
+    let mut page = Page::new(look);
+    let asked = |preset: &Preset| presets.asked.contains(&preset);
+    let here: Vec<_> = presets.here.iter().filter(|(applies, _)| asked(applies.preset)).collect();
+    if !here.is_empty() {
+        page.line(0, bold(), "About what is here");
+        for (applies, compared) in &here {
+            page.gap();
+            of_here(&mut page, presets, applies, compared);
+        }
+        page.gap();
+    }
+    contradictions(&mut page, presets);
+    let rest: Vec<&&Preset> = presets
+        .asked
+        .iter()
+        .filter(|preset| !here.iter().any(|(applies, _)| applies.preset == **preset))
+        .collect();
+    if presets.named {
+        for preset in &rest {
+            of_preset(&mut page, preset);
+            page.gap();
+        }
+    } else {
+        others(&mut page, &rest, here.is_empty());
+    }
+    let note = format!(
+        "Collected in {COLLECTED} from what was published; none of it is applied by itself. \
+         foreread tune measures what is right for your storage."
+    );
+    page.gap();
+    page.hanging(0, "", dim(), &note);
+    page.text()
+}
+
+fn of_here(page: &mut Page, presets: &Presets<'_>, applies: &Applies, compared: &[Comparison]) {
+    of_preset(page, applies.preset);
+    page.hanging(2, "here: ", dim(), &applies.because);
+    if applies.storage == Where::Unknown {
+        page.hanging(2, "", dim(), "where it keeps its data could not be told");
+    }
+    for comparison in compared {
+        let name = presets.name_of.name(&comparison.bdi);
+        let (style, text) = match comparison.standing {
+            Standing::Follows => (green(), "follows it"),
+            Standing::Below => (yellow(), "has less"),
+            Standing::Above => (yellow(), "has more"),
+            Standing::NoNumber => (Style::new(), "no number to compare with"),
+        };
+        page.marked(2, "", style, &format!("{name} has {}: {text}", comparison.present));
+    }
+}
+
+fn of_preset(page: &mut Page, preset: &Preset) {
+    let value = match preset.advice.range() {
+        Some((low, high)) if low == high => format!("{low} · {}", low.to_sectors()),
+        Some((low, high)) if high.get() < (1 << 40) => {
+            format!("{} to {high} · {} to {}", low.get(), sectors(low), high.to_sectors())
+        }
+        Some((low, _)) => format!("{low} or more"),
+        None => preset.recommended_kib.clone(),
+    };
+    page.heading(&preset.software, &value, bold());
+    page.hanging(2, "for ", dim(), &format!("{}; {}", preset.workload, preset.device));
+    if !preset.condition.is_empty() {
+        page.hanging(2, "", Style::new(), &preset.condition);
+    }
+    if preset.outdated() {
+        page.hanging(2, "", yellow(), "outdated, superseded or never adopted");
+    }
+    if !preset.about_device() {
+        page.hanging(2, "", dim(), "about a buffer or unit of its own, not about read_ahead_kb");
+    }
+    let year = preset.year.map_or_else(|| "undated".to_owned(), |year| year.to_string());
+    let source = format!("{} ({}, {year})", preset.source_title, preset.source_ref);
+    page.hanging(2, "from ", dim(), &source);
+}
+
+fn sectors(kib: Kib) -> u64 {
+    kib.to_sectors().get()
+}
+
+fn contradictions(page: &mut Page, presets: &Presets<'_>) {
+    let asked = |applies: &Applies| presets.asked.contains(&applies.preset);
+    let ours: Vec<&Contradiction> = presets
+        .contradictions
+        .iter()
+        .filter(|found| asked(&found.one) || asked(&found.other))
+        .collect();
+    if ours.is_empty() {
+        return;
+    }
+    page.line(0, yellow().bold(), "Advice that contradicts itself");
+    for found in ours {
+        let (one, other) = (found.one.preset, found.other.preset);
+        let text = format!(
+            "{}: {} says {}, {} says {}",
+            presets.name_of.name(&found.bdi),
+            one.software,
+            one.recommended_kib,
+            other.software,
+            other.recommended_kib
+        );
+        page.hanging(2, "! ", yellow(), &text);
+    }
+    page.gap();
+}
+
+/// The names of what else there is.
+fn others(page: &mut Page, rest: &[&&Preset], nothing_here: bool) {
+    if nothing_here {
+        page.line(0, Style::new(), "None of the advice is about anything that runs here.");
+        page.gap();
+    }
+    let mut names: Vec<&str> =
+        rest.iter().filter_map(|preset| preset.group()).map(|group| group.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let text = format!("foreread presets NAME, of {}", names.join(", "));
+    page.hanging(0, "more: ", dim(), &text);
+}
