@@ -8,13 +8,15 @@ pub(super) fn line_of(text: &str, offset: usize) -> usize {
 
 /// The word that a mistyped one was meant for, or all of them.
 pub(super) fn hint(word: &str, known: &[&str]) -> String {
+    let first = word.chars().next().unwrap_or(' ');
     let near = known
         .iter()
-        .map(|candidate| (distance(word, candidate), *candidate))
+        // Of two that are as near, people rather mistype the end.
+        .map(|known| (distance(word, known), !known.starts_with(first), *known))
         .min()
-        .filter(|(distance, candidate)| *distance <= candidate.len().max(3) / 2);
+        .filter(|(distance, _, known)| *distance <= known.len().max(3) / 2);
     match near {
-        Some((_, candidate)) => format!("did you mean {candidate:?}?"),
+        Some((.., candidate)) => format!("did you mean {candidate:?}?"),
         None => format!("there are {}", known.join(", ")),
     }
 }

@@ -39,7 +39,7 @@ impl Finding for BelowPage {
                 what: format!("write {} or more there, and set it now", smallest.get()),
                 commands: vec![
                     format!("editor {}", claim.place.file.display()),
-                    set_now(&diagnosis.subject.bdi, smallest),
+                    set_now(diagnosis, smallest),
                 ],
             }],
         })

@@ -56,10 +56,8 @@ impl Finding for Jumped {
             format!("the kernel is {}", scene.kernel),
             "/proc/sys/kernel/osrelease",
         ));
-        let mut back = Mend::new(
-            "go back to what kernels before it had",
-            set_now(&diagnosis.subject.bdi, USUAL),
-        );
+        let mut back =
+            Mend::new("go back to what kernels before it had", set_now(diagnosis, USUAL));
         if let Some(keep) = keep(scene, diagnosis, USUAL) {
             back.commands.extend(keep.commands);
             back.what.push_str(", also after a reboot");

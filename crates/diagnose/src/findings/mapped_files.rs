@@ -66,7 +66,7 @@ impl Finding for MappedFiles {
                 Mend::new(
                     "if it reads at random: a smaller window, then restart it, as open files keep \
                      theirs",
-                    set_now(&diagnosis.subject.bdi, small),
+                    set_now(diagnosis, small),
                 ),
                 Mend::new(
                     "measure both kinds of reading first",

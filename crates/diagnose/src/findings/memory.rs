@@ -62,7 +62,7 @@ impl Finding for Memory {
             mend: vec![
                 Mend::new(
                     format!("set the largest value of which {streams} streams fit"),
-                    set_now(&diagnosis.subject.bdi, fitting),
+                    set_now(diagnosis, fitting),
                 ),
                 tune(diagnosis),
             ],

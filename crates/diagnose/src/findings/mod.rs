@@ -15,7 +15,6 @@ mod sectors_for_kib;
 mod wrong_layer;
 mod zero;
 
-use host::BdiId;
 use serde::Serialize;
 use units::Kib;
 
@@ -102,9 +101,9 @@ pub(crate) fn look(scene: &Scene, diagnosis: &Diagnosis) -> Vec<Found> {
     found
 }
 
-/// The command that sets read-ahead now.
-fn set_now(bdi: &BdiId, kib: Kib) -> String {
-    format!("echo {} > {}/read_ahead_kb", kib.get(), bdi.dir().display())
+/// The command that sets read-ahead now, and can be undone by `foreread rollback`.
+fn set_now(diagnosis: &Diagnosis, kib: Kib) -> String {
+    format!("foreread apply read_ahead={}K --on {}", kib.get(), target(diagnosis))
 }
 
 /// `foreread tune` of what the subject is.

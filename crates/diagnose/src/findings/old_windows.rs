@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use units::Kib;
 
-use super::{Finding, Found, Mend, Severity};
+use super::{Finding, Found, Mend, Severity, set_now};
 use crate::{Diagnosis, Evidence, OpenWindow, Scene};
 
 pub(super) struct OldWindows;
@@ -50,10 +50,13 @@ impl Finding for OldWindows {
                   does not reach it; so these go on as before"
                     .to_owned(),
             evidence: evidence.collect(),
-            mend: vec![Mend::new(
-                "restart what holds them, or see who does",
-                format!("foreread doctor {}", super::target(diagnosis)),
-            )],
+            mend: vec![
+                Mend::new(
+                    "give them the present value, without restarting anything",
+                    format!("{} --open-files", set_now(diagnosis, diagnosis.read_ahead())),
+                ),
+                Mend::new("or restart what holds them", format!("systemctl restart {name}")),
+            ],
         })
     }
 }

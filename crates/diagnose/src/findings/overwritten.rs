@@ -44,7 +44,7 @@ impl Finding for Overwritten {
         evidence.extend(diagnosis.origin.evidence.first().cloned());
         let mut mend = vec![Mend::new(
             format!("have what {} asks for now", first.owner.name()),
-            set_now(&diagnosis.subject.bdi, wanted),
+            set_now(diagnosis, wanted),
         )];
         mend.push(match winner {
             Some(claim) => Mend::new(

@@ -55,7 +55,7 @@ impl Finding for PowerOfTwo {
                 ),
             ],
             mend: vec![
-                Mend::new("set 17/16 of it", set_now(&diagnosis.subject.bdi, better)),
+                Mend::new("set 17/16 of it", set_now(diagnosis, better)),
                 Mend::new(
                     "measure whether that helps your work",
                     format!(

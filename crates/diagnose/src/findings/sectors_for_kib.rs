@@ -47,7 +47,7 @@ fn of_comment(diagnosis: &Diagnosis) -> Option<Found> {
             what: format!("write the number for {meant} there, and set it now"),
             commands: vec![
                 format!("editor {}", claim.place.file.display()),
-                set_now(&diagnosis.subject.bdi, meant),
+                set_now(diagnosis, meant),
             ],
         }],
     })
@@ -110,7 +110,7 @@ fn of_vendor(scene: &Scene, diagnosis: &Diagnosis) -> Option<Found> {
         ],
         mend: vec![Mend::new(
             format!("set {meant}, if that advice is what was followed"),
-            set_now(&diagnosis.subject.bdi, meant),
+            set_now(diagnosis, meant),
         )],
     })
 }

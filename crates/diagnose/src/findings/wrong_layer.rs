@@ -45,7 +45,7 @@ impl Finding for WrongLayer {
             evidence,
             mend: vec![Mend::new(
                 format!("set it where it counts, on {what}"),
-                set_now(&subject.bdi, value),
+                set_now(diagnosis, value),
             )],
         })
     }

@@ -40,7 +40,7 @@ impl Finding for Zero {
             mend: vec![
                 Mend::new(
                     "go back to the kernel's own floor",
-                    set_now(&subject.bdi, units::Kib::new(128)),
+                    set_now(diagnosis, units::Kib::new(128)),
                 ),
                 tune(diagnosis),
             ],
