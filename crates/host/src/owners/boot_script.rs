@@ -35,7 +35,7 @@ fn executable(root: &Root, file: &str) -> bool {
 }
 
 /// A table of cron with the times and users taken off, line for line.
-fn boot_jobs(text: &str) -> String {
+pub fn boot_jobs(text: &str) -> String {
     let job = |line: &str| {
         let mut words = line.split_whitespace();
         let first = words.next().unwrap_or("");
