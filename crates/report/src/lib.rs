@@ -32,10 +32,8 @@ pub use closeup::Closeup;
 pub use compare::{
     ComparedDocument, Pairing, compare_csv, compare_json, compare_markdown, compare_terminal,
 };
-pub use doctor::{Doctor, DoctorDocument, doctor, doctor_json};
-pub use findings::{Findings, Named};
 pub use doctor::{Doctor, DoctorDocument, doctor, doctor_json, storage_name};
-pub use findings::Findings;
+pub use findings::{Findings, Named};
 pub use html::{Exhibit, html};
 pub use json::{Document, SCHEMA_VERSION, json};
 pub use markdown::markdown;

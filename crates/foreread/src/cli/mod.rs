@@ -1,8 +1,8 @@
 //! The command line: one file for each verb, and what they share.
 
 mod apply;
-mod compare;
 mod check;
+mod compare;
 mod completions;
 mod doctor;
 mod dry_run;
