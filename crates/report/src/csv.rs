@@ -31,6 +31,7 @@ const COLUMNS: &[&str] = &[
     "random_latency_us_p50",
     "random_latency_us_p99",
     "dilation",
+    "settings",
 ];
 
 /// Writes the cells of a run. What was not measured is an empty field.
@@ -61,6 +62,7 @@ fn row(findings: &Findings<'_>, cell: &Cell) -> Vec<String> {
     fields.extend(quantiles(cell.latency_us.as_ref()));
     fields.extend(quantiles(cell.random_latency_us.as_ref()));
     fields.push(number(findings.analysis.dilation));
+    fields.push(clean::csv(&cell.settings.to_string()));
     fields
 }
 

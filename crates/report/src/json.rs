@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use study::{Cell, Command, Role, RunStatus, Target, Verdict};
+use study::{Cell, Command, Effect, Role, RunStatus, Target, Verdict};
 use units::Kib;
 
 use crate::findings::Findings;
@@ -42,6 +42,8 @@ pub struct Document<'a> {
     workloads: Vec<Planned<'a>>,
     cells: &'a [Cell],
     verdict: &'a Verdict,
+    #[serde(skip_serializing_if = "<[Effect]>::is_empty")]
+    effects: &'a [Effect],
     notes: &'a [String],
     machine: &'a Value,
     device_before: &'a Value,
@@ -77,6 +79,7 @@ pub fn json<'a>(findings: &Findings<'a>) -> Document<'a> {
         workloads: planned.collect(),
         cells: &analysis.cells,
         verdict: &analysis.verdict,
+        effects: &analysis.effects,
         notes: &analysis.notes,
         machine: &run.machine,
         device_before: &run.device_before,

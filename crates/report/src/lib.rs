@@ -11,6 +11,7 @@ mod closeup;
 mod compare;
 mod csv;
 mod doctor;
+mod factors;
 mod findings;
 mod html;
 mod json;

@@ -1,6 +1,7 @@
 //! Markdown: the verdict and the table, to paste into an issue or a wiki.
 
 use crate::clean;
+use crate::factors;
 use crate::findings::Findings;
 use crate::number::ABSENT;
 use crate::table::{Figures, Table};
@@ -9,6 +10,9 @@ use crate::verdict::{Line, verdict};
 /// The verdict in sentences, the table below.
 pub fn markdown(findings: &Findings<'_>) -> String {
     let target = clean::markdown(&findings.run.summary.target);
+    if factors::varied(findings) {
+        return format!("### Tunables of {target}\n\n{}", factors::markdown(findings));
+    }
     let mut text = format!("### Read-ahead of {target}\n\n");
     for line in verdict(findings, clean::markdown) {
         match line {

@@ -6,6 +6,7 @@ use study::Role;
 use units::Kib;
 
 use crate::clean;
+use crate::factors;
 use crate::findings::Findings;
 use crate::number::{ABSENT, counted, short};
 use crate::plot::{Point, plot};
@@ -31,6 +32,9 @@ const LEGEND: &str = "MiB/s, ± half the 95 % interval of the median, × amplifi
 
 /// All that a study shows.
 pub fn terminal(findings: &Findings<'_>, look: Look) -> String {
+    if factors::varied(findings) {
+        return factors::terminal(findings);
+    }
     let mut text = head(findings);
     let table = Table::of(findings);
     if table.rows.is_empty() {

@@ -4,6 +4,7 @@
 //! same record gives the same verdict for ever.
 
 mod bootstrap;
+mod effects;
 mod estimate;
 mod gaussian_process;
 mod histogram;
@@ -15,6 +16,7 @@ mod quantile;
 mod saturation;
 
 pub use bootstrap::Bootstrap;
+pub use effects::{Observation, main_effects, student_975};
 pub use estimate::Estimate;
 pub use gaussian_process::{GaussianProcess, Posterior, matern52};
 pub use histogram::LatencyHistogram;

@@ -20,6 +20,8 @@ pub enum Grid {
     Full,
     /// One value for each factor of four, and the value found: enough to see the shape.
     Coarse,
+    /// The value found, and no other: read-ahead is not what is varied.
+    Found,
     /// These, and only these.
     Values(Vec<Kib>),
 }
@@ -40,6 +42,7 @@ impl Grid {
                 values.extend(found);
                 values
             }
+            Self::Found => found.into_iter().collect(),
             Self::Values(values) => values.clone(),
         };
         values.sort_unstable();

@@ -10,6 +10,7 @@ mod compare;
 mod engine;
 mod environment;
 mod error;
+mod factors;
 mod grid;
 mod import;
 mod limit;
@@ -27,19 +28,20 @@ mod trial;
 mod tune;
 
 pub use analyse::{
-    Analysis, Cell, Difference, Gain, LatencyChange, Price, Quantiles, Verdict, VerdictKind,
-    WorkloadVerdict, analyse,
+    Analysis, Cell, Difference, Effect, Gain, LatencyChange, LevelEffect, Price, Quantiles,
+    Verdict, VerdictKind, WorkloadVerdict, analyse,
 };
 pub use bench::Cancel;
 pub use compare::{CellPair, Comparison, OwnBest, Together, compare};
 pub use environment::Environment;
 pub use error::StudyError;
+pub use factors::{Design, Factor};
 pub use grid::{FULL_GRID_TOP, Grid};
 pub use import::{ImportError, Table, TableColumn, Tables, import, tables};
 pub use limit::limit;
 pub use plan::{Plan, PlannedWorkload, Repeats, Role, default_trial};
 pub use progress::{Phase, Progress, Silent, Step};
-pub use settings::Settings;
+pub use settings::{Others, Settings};
 pub use stats::Estimate;
 pub use store::{Command, Run, RunId, RunStatus, RunSummary, Store, StoreError};
 pub use sweep::{Outcome, sweep};

@@ -5,6 +5,7 @@ use units::{Bytes, Nanos};
 use workload::Workload;
 
 use crate::error::StudyError;
+use crate::factors::{Design, Factor};
 use crate::grid::Grid;
 use crate::target::Target;
 
@@ -71,6 +72,12 @@ pub struct Plan {
     pub target: Target,
     /// Which read-ahead.
     pub read_ahead: Grid,
+    /// Which other tunables are varied.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub factors: Vec<Factor>,
+    /// How the levels of several tunables are combined.
+    #[serde(default, skip_serializing_if = "Design::is_default")]
+    pub design: Design,
     /// Which workloads; never none.
     pub workloads: Vec<PlannedWorkload>,
     /// How often.
@@ -110,6 +117,8 @@ impl Plan {
             trial: default_trial(&target),
             target,
             read_ahead: Grid::Full,
+            factors: Vec::new(),
+            design: Design::default(),
             workloads: goals.chain(prices.map(PlannedWorkload::price)).collect(),
             repeats: Repeats::default(),
             seed: None,

@@ -86,7 +86,31 @@ fn on_path(path: &Path, plan: &Plan, context: &Context) -> anyhow::Result<(Strin
             text.push_str(&format!("That cannot be done now: {error}\n"));
         }
     }
+    text.push_str(&others(plan, &tunables::Site::of(&context.root, &storage), context)?);
     Ok((text, found))
+}
+
+/// The writes of the other tunables that are varied.
+fn others(plan: &Plan, site: &Site, context: &Context) -> anyhow::Result<String> {
+    let mut text = String::new();
+    for factor in &plan.factors {
+        let tunable = tunables::find(&factor.tunable)?;
+        for (file, present) in tunables::read_all(&context.root, tunable, site)? {
+            let file = file.display();
+            for level in &factor.levels {
+                let value = tunable.parse(tunable.name(), level)?;
+                text.push_str(&format!("  echo {} > {file}\n", tunable.encode(&value)?));
+            }
+            text.push_str(&format!(
+                "  echo {} > {file}  # at the end\n",
+                tunable.encode(&present)?
+            ));
+        }
+        if let Err(error) = tunables::check_writable(&context.root, tunable, site) {
+            text.push_str(&format!("That cannot be done now: {error}\n"));
+        }
+    }
+    Ok(text)
 }
 
 fn on_virtual_disk(config: &vdisk::Config) -> String {
@@ -107,7 +131,8 @@ fn on_virtual_disk(config: &vdisk::Config) -> String {
 
 fn measurements(plan: &Plan, found: Option<Kib>, dilation: f64, extent: &Extent) -> String {
     let settings = plan.read_ahead.values(page_size(), found);
-    let cells = settings.len() * plan.workloads.len();
+    let combinations = plan.combinations(settings.len());
+    let cells = combinations * plan.workloads.len();
     let mut text = String::from("Workloads:");
     for planned in &plan.workloads {
         let role = if planned.role == Role::Price { " (only its price)" } else { "" };
@@ -117,8 +142,8 @@ fn measurements(plan: &Plan, found: Option<Kib>, dilation: f64, extent: &Extent)
     let repeats = if low == high { low.to_string() } else { format!("{low} to {high}") };
     let trial = Duration::from_nanos(plan.trial.get());
     text.push_str(&format!(
-        "\nSettings: {} values of read-ahead × {} workloads, {repeats} repeats of {} each\n",
-        settings.len(),
+        "\nSettings: {combinations} {} × {} workloads, {repeats} repeats of {} each\n",
+        if plan.factors.is_empty() { "values of read-ahead" } else { "combinations" },
         plan.workloads.len(),
         plan.trial
     ));

@@ -7,8 +7,8 @@ use clap::Args;
 use host::page_size;
 use report::Findings;
 use study::{
-    Environment, Grid, Outcome, Plan, PlannedWorkload, Repeats, RunId, Store, StudyError, Target,
-    VerdictKind,
+    Design, Environment, Factor, Grid, Outcome, Plan, PlannedWorkload, Repeats, RunId, Store,
+    StudyError, Target, VerdictKind,
 };
 use tunables::{GuardCommand, Vary};
 use units::{Bytes, Kib, Nanos};
@@ -30,9 +30,10 @@ pub struct StudyOptions {
     /// models` lists the models, `foreread sim keys` the keys of a simulation)
     pub target: String,
     /// Which values to try instead of the grid from a page to 64 MiB, as in
-    /// read_ahead=4K,128K,1M
+    /// read_ahead=4K,128K,1M; once for each tunable that is to be varied (sweep only, besides
+    /// read-ahead)
     #[arg(long, value_name = "TUNABLE=VALUE[,VALUE…]")]
-    pub vary: Option<Vary>,
+    pub vary: Vec<Vary>,
     /// What to run: names (`foreread workloads` lists them), TOML files, or trace:FILE to replay
     /// what was recorded (`foreread trace --help`). Random reads beside
     /// streams only show what a setting costs them; by themselves they are what it is chosen for
@@ -68,6 +69,9 @@ pub struct StudyOptions {
     pub dry_run: bool,
     #[command(flatten)]
     pub format: Format,
+    /// How the levels of several tunables are combined.
+    #[arg(skip)]
+    pub design: Design,
 }
 
 /// What `sweep` and `tune` do with a plan.
@@ -79,9 +83,8 @@ impl StudyOptions {
     pub fn plan(&self, context: &Context) -> anyhow::Result<Plan> {
         let target = Target::parse(&self.target)?;
         let mut plan = Plan::new(target);
-        if let Some(vary) = &self.vary {
-            plan.read_ahead = Grid::Values(self.values(vary, context)?);
-        }
+        self.add_variation(&mut plan, context)?;
+        plan.design = self.design;
         plan.workloads = planned(&self.workload)?;
         if let Some(repeats) = self.repeats {
             plan.repeats = Repeats::exactly(repeats);
@@ -94,6 +97,34 @@ impl StudyOptions {
         plan.drop_caches = self.drop_caches;
         plan.file_size = self.size;
         Ok(plan)
+    }
+
+    /// Read-ahead by its grid, every other tunable as a factor.
+    fn add_variation(&self, plan: &mut Plan, context: &Context) -> anyhow::Result<()> {
+        let mut read_ahead = false;
+        for vary in &self.vary {
+            let name = vary.tunable.name();
+            let known = plan.factors.iter().any(|factor| factor.tunable == name);
+            if known || (read_ahead && name == "read_ahead") {
+                let usage = format!("{name} is varied twice: give all its values at once");
+                return Err(Usage(usage).into());
+            }
+            if name == "read_ahead" {
+                plan.read_ahead = Grid::Values(self.values(vary, context)?);
+                read_ahead = true;
+                continue;
+            }
+            let mut vary = vary.clone();
+            let notes = vary.validate(page_size())?;
+            notes.iter().for_each(|note| context.note(&format!("note: {note}")));
+            let show = |value| vary.tunable.show(value);
+            let levels = vary.values.iter().map(show).collect();
+            plan.factors.push(Factor { tunable: name.to_owned(), levels });
+        }
+        if !plan.factors.is_empty() && !read_ahead {
+            plan.read_ahead = Grid::Found;
+        }
+        Ok(())
     }
 
     fn values(&self, vary: &Vary, context: &Context) -> anyhow::Result<Vec<Kib>> {

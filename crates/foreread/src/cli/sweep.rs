@@ -1,6 +1,7 @@
 //! `foreread sweep`.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use study::Design;
 
 use super::Context;
 use super::dry_run::{Extent, dry_run};
@@ -12,6 +13,7 @@ Examples:
   foreread sweep /srv/data
   foreread sweep /dev/sdb --vary read_ahead=128K,1M,8M --workload seq-1,seq-8 --repeats 5
   foreread sweep virtual:hdd-2008,fs=ext4 --workload seq-1 --csv > hdd.csv
+  foreread sweep /srv/data --vary scheduler=none,mq-deadline --vary nr_requests=64,256
   foreread sweep -n /srv/data                  print what would be done
 
 The trials run in random order, in blocks that hold each cell once, and each on a cold cache, which
@@ -24,10 +26,34 @@ when the same command is given again.";
 pub struct Sweep {
     #[command(flatten)]
     options: StudyOptions,
+    /// How the levels of several tunables are combined: each alone from what is there before, all
+    /// with all, or a fraction of that in which the levels of each pair still meet
+    #[arg(long, value_enum, default_value_t)]
+    design: DesignWord,
+}
+
+/// A design on the command line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum DesignWord {
+    #[default]
+    OneAtATime,
+    Full,
+    Fractional,
+}
+
+impl From<DesignWord> for Design {
+    fn from(word: DesignWord) -> Self {
+        match word {
+            DesignWord::OneAtATime => Self::OneAtATime,
+            DesignWord::Full => Self::Full,
+            DesignWord::Fractional => Self::Fractional,
+        }
+    }
 }
 
 impl Sweep {
-    pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
+    pub fn run(mut self, context: &Context) -> anyhow::Result<Exit> {
+        self.options.design = self.design.into();
         if self.options.dry_run {
             return dry_run(&self.options.plan(context)?, Extent::Grid, context);
         }

@@ -40,6 +40,12 @@ impl Tune {
             let usage = format!("--budget {}: give minutes, more than 0", self.budget);
             return Err(Usage(usage).into());
         }
+        if let Some(other) = self.options.vary.iter().find(|v| v.tunable.name() != "read_ahead") {
+            let name = other.tunable.name();
+            let usage =
+                format!("tune chooses read-ahead: foreread sweep --vary {name}=… varies it");
+            return Err(Usage(usage).into());
+        }
         let budget = Budget::minutes(self.budget);
         if self.options.dry_run {
             let time = Duration::from_secs_f64(self.budget * 60.0);

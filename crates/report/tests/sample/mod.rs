@@ -123,6 +123,7 @@ pub fn sample() -> Sample {
         analysis: Analysis {
             cells,
             verdict: verdict(),
+            effects: Vec::new(),
             measured_seconds: 187.25,
             dilation: 1.0,
             notes: vec!["2 trials were disturbed, kept in the record and repeated".to_owned()],

@@ -2,6 +2,7 @@
 
 mod cells;
 mod curve;
+mod effects;
 mod price;
 mod types;
 mod verdict;
@@ -12,8 +13,8 @@ mod tests;
 pub(crate) use cells::throughputs;
 pub(crate) use curve::{Curve, in_a_word, overall, quotient};
 pub use types::{
-    Analysis, Cell, Difference, Gain, LatencyChange, Price, Quantiles, Verdict, VerdictKind,
-    WorkloadVerdict,
+    Analysis, Cell, Difference, Effect, Gain, LatencyChange, LevelEffect, Price, Quantiles,
+    Verdict, VerdictKind, WorkloadVerdict,
 };
 pub(crate) use verdict::CONSERVATIVE;
 
@@ -30,13 +31,19 @@ pub fn analyse(run: &Run) -> Analysis {
         .map(|(workload, _)| Curve::of(&run.trials, workload, run.seed))
         .filter(|curve| !curve.points.is_empty())
         .collect();
-    let verdict = verdict::verdict(run, &goals, &cells);
+    let effects = effects::effects(run, &goals);
+    let varied = !run.plan.factors.is_empty();
+    let verdict =
+        if varied { effects::verdict(&effects) } else { verdict::verdict(run, &goals, &cells) };
     let mut notes = cells::notes(&cells);
     notes.extend(verdict.doubt.clone());
-    notes.extend(verdict::notes(&goals));
+    if !varied {
+        notes.extend(verdict::notes(&goals));
+    }
     notes.extend(price::notes(run, &cells));
     Analysis {
         verdict,
+        effects,
         measured_seconds: run.trials.iter().map(|trial| trial.figures.measured_seconds).sum(),
         dilation: run.dilation,
         notes,

@@ -14,6 +14,10 @@ pub struct Analysis {
     pub cells: Vec<Cell>,
     /// What to do.
     pub verdict: Verdict,
+    /// What each tunable does, where several were varied: for all goals together or the only one,
+    /// then for each other workload; within that the strongest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<Effect>,
     /// Wall-clock time spent inside trials, spoiled ones included.
     pub measured_seconds: f64,
     /// How many times slower than its model a virtual disk ran; 1 for real storage. Figures are
@@ -163,4 +167,30 @@ pub struct LatencyChange {
     pub throughput_ratio: Estimate,
     /// Amplification under the recommended setting.
     pub amplification: Option<f64>,
+}
+
+/// What varying one tunable does to the throughput of a workload.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Effect {
+    /// Name of the workload, or `all goals`.
+    pub workload: String,
+    /// The tunable.
+    pub tunable: String,
+    /// The level that the others are compared with: what was there before, where that is known.
+    pub baseline: String,
+    /// The best level over the worst, as a ratio of throughputs.
+    pub strength: f64,
+    /// Every other level, in the order of the plan.
+    pub levels: Vec<LevelEffect>,
+}
+
+/// One level of a tunable.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LevelEffect {
+    /// The level.
+    pub level: String,
+    /// Throughput relative to the baseline's.
+    pub ratio: Estimate,
+    /// The ratio in a word.
+    pub difference: Difference,
 }

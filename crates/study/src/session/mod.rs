@@ -10,6 +10,7 @@ use workload::Workload;
 use crate::analyse::analyse;
 use crate::engine::{Drive, Driver, unix_seconds};
 use crate::error::StudyError;
+use crate::factors;
 use crate::plan::{Plan, Role};
 use crate::progress::{Phase, Progress, Step};
 use crate::settings::Settings;
@@ -22,6 +23,11 @@ use crate::trial::{Trial, Trials};
 pub(crate) trait Site: Trials {
     /// What is known of it.
     fn facts(&self) -> &SiteFacts;
+
+    /// What the tunables have that the plan varies besides read-ahead.
+    fn baseline(&self) -> tunables::Settings {
+        tunables::Settings::default()
+    }
 
     /// Puts everything back as it was found, tells what could not be, removes what was made, and
     /// describes the storage as it is then.
@@ -169,13 +175,12 @@ impl Study<'_> {
         strategy: &dyn Fn(&Field<'_>) -> Box<dyn Strategy>,
         progress: &mut dyn Progress,
     ) -> Result<Drive, StudyError> {
-        let settings: Vec<Settings> =
-            facts.grid.iter().copied().map(Settings::read_ahead).collect();
+        let settings = self.settings(facts, &site.baseline())?;
         let workloads = self.plan.roles();
         let field = Field {
             workloads: &workloads,
             settings: &settings,
-            found: facts.found.map(Settings::read_ahead),
+            found: facts.found.map(Settings::read_ahead).filter(|_| self.plan.factors.is_empty()),
             seed: open.seed,
             trial_seconds: self.plan.trial.as_secs_f64() * facts.dilation,
         };
@@ -188,6 +193,27 @@ impl Study<'_> {
             cancel: self.cancel,
         };
         driver.drive(strategy(&field).as_mut(), site, &mut open.trials, progress)
+    }
+
+    /// Every combination that is measured.
+    fn settings(
+        &self,
+        facts: &SiteFacts,
+        baseline: &tunables::Settings,
+    ) -> Result<Vec<Settings>, StudyError> {
+        let Plan { factors, design, .. } = self.plan;
+        if factors.is_empty() {
+            return Ok(facts.grid.iter().copied().map(Settings::read_ahead).collect());
+        }
+        let found = facts.found.ok_or_else(|| {
+            StudyError::Plan("tunables are varied on real storage and virtual disks".to_owned())
+        })?;
+        let baseline = tunables::Settings::read_ahead(found.to_bytes())
+            .iter()
+            .chain(baseline.iter())
+            .fold(tunables::Settings::default(), |all, setting| all.with(setting.clone()));
+        let field = factors::Field::new(factors, &facts.grid, *design, &baseline)?;
+        field.cells(*design, found)
     }
 
     /// Writes down how it ended and works out what it shows.

@@ -44,6 +44,8 @@ struct LiveSite {
     disk: Option<VirtualDisk>,
     storage: Storage,
     read_ahead: &'static dyn Tunable,
+    /// What the tunables had that are varied besides read-ahead.
+    baseline: tunables::Settings,
     plan: Plan,
     environment: Environment,
 }
@@ -62,7 +64,7 @@ impl LiveSite {
         checked(read_ahead, &plan.read_ahead.values(machine.page_size, None), &machine, progress)?;
         let made = Made::of(plan, environment, progress)?;
         let storage = resolve(root, made.path(&plan.target))?;
-        let tenure = Tenure::begin(&environment.dirs, root, &storage, &environment.guard)?;
+        let mut tenure = Tenure::begin(&environment.dirs, root, &storage, &environment.guard)?;
         for undone in tenure.inherited() {
             progress.step(&Step::Note(format!("left by a run that died: {undone}")));
         }
@@ -75,6 +77,7 @@ impl LiveSite {
         if wanted.iter().any(|kib| Some(*kib) != found_kib) {
             tunables::check_writable(root, read_ahead, &site)?;
         }
+        let baseline = try_factors(plan, &mut tenure, progress)?;
         let found = found.bytes().map(Bytes::to_kib_floor);
         let values = plan.read_ahead.values(machine.page_size, found);
         let grid = checked(read_ahead, &values, &machine, progress)?;
@@ -92,13 +95,48 @@ impl LiveSite {
             grid,
             found,
             dilation,
-            device: describe(environment, &storage, read_ahead, made.disk.as_ref()),
+            device: describe(environment, &storage, made.disk.as_ref()),
             machine: serde_json::to_value(&machine).unwrap_or_default(),
         };
         let (plan, environment) = (plan.clone(), environment.clone());
         let disk = made.disk;
-        Ok(Self { facts, tenure, dataset, own_files, disk, storage, read_ahead, plan, environment })
+        Ok(Self {
+            facts,
+            tenure,
+            dataset,
+            own_files,
+            disk,
+            storage,
+            read_ahead,
+            baseline,
+            plan,
+            environment,
+        })
     }
+}
+
+/// Sets every level of every tunable that is varied once, so that whatever cannot be is known
+/// before files are laid out; and gives what was there.
+fn try_factors(
+    plan: &Plan,
+    tenure: &mut Tenure,
+    progress: &mut dyn Progress,
+) -> Result<tunables::Settings, StudyError> {
+    let mut baseline = tunables::Settings::default();
+    for factor in &plan.factors {
+        let levels = factor.settings()?;
+        let Some(tunable) = levels.first().map(|level| level.tunable) else { continue };
+        let value = tenure.read(tunable)?;
+        for level in &levels {
+            tenure.set(tunable, &level.value)?;
+        }
+        tenure.set(tunable, &value)?;
+        baseline = baseline.with(tunables::Setting { tunable, value });
+    }
+    for note in tenure.take_notes() {
+        progress.step(&Step::Note(note));
+    }
+    Ok(baseline)
 }
 
 /// The values as the kernel will have them, or why one cannot be.
@@ -206,27 +244,33 @@ impl Made {
 }
 
 /// The storage and its tunables as they are now.
-fn describe(
-    environment: &Environment,
-    storage: &Storage,
-    read_ahead: &dyn Tunable,
-    disk: Option<&VirtualDisk>,
-) -> Json {
+fn describe(environment: &Environment, storage: &Storage, disk: Option<&VirtualDisk>) -> Json {
     let root = &environment.root;
     let devices: Vec<_> =
         storage.leaves.iter().filter_map(|device| device_facts(root, *device).ok()).collect();
-    let now = tunables::read(root, read_ahead, &tunables::Site::from(storage)).ok();
+    // All that are there: what a study does not vary is a part of its conditions.
+    let site = tunables::Site::of(root, storage);
+    let present = |tunable: &&dyn Tunable| {
+        let value = tunables::read(root, *tunable, &site).ok()?;
+        Some((tunable.json_key().to_owned(), tunable.to_json(&value)))
+    };
+    let all: serde_json::Map<String, Json> =
+        tunables::REGISTRY.iter().filter_map(present).collect();
     json!({
         "storage": storage,
         "devices": devices,
-        "tunables": { read_ahead.json_key(): now.map(|value| read_ahead.to_json(&value)) },
+        "tunables": all,
         "virtual_disk": disk.map(VirtualDisk::record),
     })
 }
 
 impl Trials for LiveSite {
     fn trial(&mut self, request: &TrialRequest<'_>) -> Result<Record, StudyError> {
-        let Settings { read_ahead } = request.settings;
+        let Settings { read_ahead, others } = request.settings;
+        // Read-ahead last: the others may upset it.
+        for setting in others.iter() {
+            self.tenure.set(setting.tunable, &setting.value)?;
+        }
         self.tenure.set(self.read_ahead, &Value::from(read_ahead.to_bytes()))?;
         let options = TrialOptions {
             duration: self.plan.trial,
@@ -269,14 +313,17 @@ impl Site for LiveSite {
         &self.facts
     }
 
+    fn baseline(&self) -> tunables::Settings {
+        self.baseline.clone()
+    }
+
     fn close(self: Box<Self>, progress: &mut dyn Progress) -> Result<Json, StudyError> {
         let site = *self;
         let restored = site.tenure.restore();
         for undone in restored.iter().flatten().filter(|undone| is_news(undone)) {
             progress.step(&Step::Note(undone.to_string()));
         }
-        let read_ahead = site.read_ahead;
-        let after = describe(&site.environment, &site.storage, read_ahead, site.disk.as_ref());
+        let after = describe(&site.environment, &site.storage, site.disk.as_ref());
         // An open file of our own would keep the disk's filesystem busy.
         let removed = if site.own_files { site.dataset.remove() } else { Ok(()) };
         let disk = site.disk.map_or(Ok(()), VirtualDisk::remove);

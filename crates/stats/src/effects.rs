@@ -1,0 +1,219 @@
+//! Main effects of factors on a quantity measured in blocks: least squares of an additive model,
+//! `y = block + Σ effect of each factor's level`, with intervals from the residuals and Student's
+//! distribution (Montgomery, *Design and Analysis of Experiments*, chapters 4, 5 and 10).
+//!
+//! On logarithms an effect is a ratio. One factor at a time, full and fractional designs are all
+//! read by the same model; what factors do together beyond their own effects is in the residuals,
+//! so that it makes the intervals wider.
+
+use crate::Estimate;
+
+/// One measurement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Observation {
+    /// The block that it is in.
+    pub block: u32,
+    /// The level of each factor, 0 for the baseline's.
+    pub levels: Vec<usize>,
+    /// What was measured.
+    pub value: f64,
+}
+
+/// The effect of each level other than 0 of each factor, over level 0: `None` where the
+/// measurements do not tell levels apart. `levels` is how many each factor has.
+pub fn main_effects(observations: &[Observation], levels: &[usize]) -> Option<Vec<Vec<Estimate>>> {
+    let mut blocks: Vec<u32> = observations.iter().map(|one| one.block).collect();
+    blocks.sort_unstable();
+    blocks.dedup();
+    let effects: usize = levels.iter().map(|count| count.saturating_sub(1)).sum();
+    let columns = blocks.len() + effects;
+    if effects == 0 || observations.len() < columns {
+        return None;
+    }
+    let row = |one: &Observation| -> Option<Vec<f64>> {
+        let mut row = vec![0.0; columns];
+        row[blocks.binary_search(&one.block).ok()?] = 1.0;
+        let mut start = blocks.len();
+        for (level, count) in one.levels.iter().zip(levels) {
+            if *level > 0 {
+                *row.get_mut(start + level - 1)? = 1.0;
+            }
+            start += count.saturating_sub(1);
+        }
+        Some(row)
+    };
+    let rows: Vec<Vec<f64>> = observations.iter().map(row).collect::<Option<_>>()?;
+    let inverse = inverse(normal(&rows, columns))?;
+    let right: Vec<f64> = (0..columns)
+        .map(|column| rows.iter().zip(observations).map(|(row, one)| row[column] * one.value).sum())
+        .collect();
+    let solution: Vec<f64> = inverse.iter().map(|line| dot(line, &right)).collect();
+    let squares: f64 = rows
+        .iter()
+        .zip(observations)
+        .map(|(row, one)| (one.value - dot(row, &solution)).powi(2))
+        .sum();
+    let freedom = observations.len() - columns;
+    let estimate = |column: usize| {
+        let value = solution[column];
+        if freedom == 0 {
+            return Estimate::unbounded(value);
+        }
+        let error = (squares / freedom as f64 * inverse[column][column].max(0.0)).sqrt();
+        let half = student_975(freedom) * error;
+        Estimate { median: value, low: value - half, high: value + half }
+    };
+    let mut start = blocks.len();
+    let of_factor = levels.iter().map(|count| {
+        let others = count.saturating_sub(1);
+        let effects = (start..start + others).map(estimate).collect();
+        start += others;
+        effects
+    });
+    Some(of_factor.collect())
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+fn normal(rows: &[Vec<f64>], columns: usize) -> Vec<Vec<f64>> {
+    let mut matrix = vec![vec![0.0; columns]; columns];
+    for row in rows {
+        for (i, left) in row.iter().enumerate().filter(|(_, left)| **left != 0.0) {
+            for (j, right) in row.iter().enumerate() {
+                matrix[i][j] += left * right;
+            }
+        }
+    }
+    matrix
+}
+
+/// The inverse by Gauss and Jordan with pivots; `None` of a matrix that has none.
+fn inverse(mut matrix: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
+    let size = matrix.len();
+    let unit = |i: usize| (0..size).map(|j| f64::from(u8::from(i == j))).collect();
+    let mut inverse: Vec<Vec<f64>> = (0..size).map(unit).collect();
+    for column in 0..size {
+        let pivot = (column..size)
+            .max_by(|a, b| matrix[*a][column].abs().total_cmp(&matrix[*b][column].abs()))?;
+        matrix.swap(column, pivot);
+        inverse.swap(column, pivot);
+        let divisor = matrix[column][column];
+        if divisor.abs() < 1e-9 {
+            return None;
+        }
+        for entry in matrix[column].iter_mut().chain(&mut inverse[column]) {
+            *entry /= divisor;
+        }
+        let (line, partner) = (matrix[column].clone(), inverse[column].clone());
+        for other in (0..size).filter(|other| *other != column) {
+            let factor = matrix[other][column];
+            if factor != 0.0 {
+                for (entry, own) in matrix[other].iter_mut().zip(&line) {
+                    *entry -= factor * own;
+                }
+                for (entry, own) in inverse[other].iter_mut().zip(&partner) {
+                    *entry -= factor * own;
+                }
+            }
+        }
+    }
+    Some(inverse)
+}
+
+/// The 97.5 % quantile of Student's distribution: a table, and from 30 degrees of freedom on the
+/// expansion about the normal's (Abramowitz and Stegun 26.7.5, two terms; error below 0.001).
+pub fn student_975(freedom: usize) -> f64 {
+    const TABLE: [f64; 30] = [
+        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+        2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
+        2.052, 2.048, 2.045, 2.042,
+    ];
+    const NORMAL: f64 = 1.959_964;
+    match freedom {
+        0 => f64::INFINITY,
+        1..=30 => TABLE[freedom - 1],
+        _ => {
+            let (z, n) = (NORMAL, freedom as f64);
+            z + (z.powi(3) + z) / (4.0 * n)
+                + (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / (96.0 * n * n)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn observe(
+        levels: &[&[usize]],
+        blocks: u32,
+        value: impl Fn(u32, &[usize]) -> f64,
+    ) -> Vec<Observation> {
+        let one = |block: u32, levels: &[usize]| Observation {
+            block,
+            levels: levels.to_vec(),
+            value: value(block, levels),
+        };
+        (0..blocks)
+            .flat_map(|block| levels.iter().map(move |l| (block, *l)))
+            .map(|(b, l)| one(b, l))
+            .collect()
+    }
+
+    #[test]
+    fn effects_are_found_in_every_design() {
+        let truth = |block: u32, levels: &[usize]| {
+            // The noise is a fixed pattern without a mean.
+            let noise =
+                0.001 * f64::from((block * 7 + levels[0] as u32 * 3 + levels[1] as u32) % 3);
+            f64::from(block) + [0.0, 0.5][levels[0]] + [0.0, -0.2, 0.1][levels[1]] + noise
+        };
+        let one_at_a_time: &[&[usize]] = &[&[0, 0], &[1, 0], &[0, 1], &[0, 2]];
+        let full: &[&[usize]] = &[&[0, 0], &[0, 1], &[0, 2], &[1, 0], &[1, 1], &[1, 2]];
+        for design in [one_at_a_time, full] {
+            let effects = main_effects(&observe(design, 4, truth), &[2, 3]).expect("told apart");
+            let near = |estimate: Estimate, value: f64| {
+                (estimate.median - value).abs() < 0.01
+                    && estimate.low <= estimate.median
+                    && estimate.high - estimate.low < 0.02
+            };
+            assert!(near(effects[0][0], 0.5), "{effects:?}");
+            assert!(near(effects[1][0], -0.2) && near(effects[1][1], 0.1), "{effects:?}");
+        }
+    }
+
+    #[test]
+    fn intervals_are_as_wide_as_the_noise() {
+        // Differences 1, 2, 3 over three blocks: mean 2, standard error 1/√3, two degrees.
+        let value = |block: u32, levels: &[usize]| levels[0] as f64 * f64::from(block + 1);
+        let effects = main_effects(&observe(&[&[0], &[1]], 3, value), &[2]).expect("told apart");
+        let estimate = effects[0][0];
+        assert!((estimate.median - 2.0).abs() < 1e-9);
+        let half = student_975(2) / 3f64.sqrt();
+        assert!((estimate.high - estimate.median - half).abs() < 1e-9, "{estimate:?}");
+    }
+
+    #[test]
+    fn what_cannot_be_told_apart_is_not() {
+        let zero = |_: u32, _: &[usize]| 0.0;
+        let mixed: &[&[usize]] = &[&[0, 0], &[1, 1]];
+        assert!(main_effects(&observe(mixed, 3, zero), &[2, 2]).is_none(), "always together");
+        assert!(main_effects(&[], &[2]).is_none());
+        assert!(main_effects(&observe(&[&[0], &[0]], 2, zero), &[1]).is_none(), "one level");
+        let once = main_effects(&observe(&[&[0], &[1]], 1, zero), &[2]).expect("one block");
+        assert!(!once[0][0].is_bounded(), "no repeats, no interval");
+        let far = vec![Observation { block: 0, levels: vec![9], value: 1.0 }; 5];
+        assert!(main_effects(&far, &[2]).is_none(), "a level that is not there");
+    }
+
+    #[test]
+    fn student_s_quantiles_fall_to_the_normal_s() {
+        for freedom in 1..200 {
+            assert!(student_975(freedom) > student_975(freedom + 1), "{freedom}");
+        }
+        assert!((student_975(60) - 2.000).abs() < 0.001);
+        assert!((student_975(10_000) - 1.960).abs() < 0.001);
+    }
+}
