@@ -9,6 +9,7 @@ use observe::ObserveError;
 use study::{StoreError, StudyError, TargetError};
 use trace::TraceFileError;
 use tunables::TunableError;
+use tunables::persist::PersistError;
 use vdisk::VdiskError;
 
 use crate::output::StdoutClosed;
@@ -71,6 +72,9 @@ impl Exit {
         }
         if let Some(error) = cause.downcast_ref() {
             return of_tunable(error);
+        }
+        if let Some(error) = cause.downcast_ref() {
+            return of_persist(error);
         }
         if let Some(error) = cause.downcast_ref() {
             return of_vdisk(error);
@@ -164,6 +168,21 @@ fn of_observe(error: &ObserveError) -> Option<Exit> {
         }
         ObserveError::Trial { source, .. } | ObserveError::Read { source, .. } => of_io(source),
         ObserveError::Untrue { .. } | ObserveError::Refused { .. } => Some(Exit::Failed),
+    }
+}
+
+fn of_persist(error: &PersistError) -> Option<Exit> {
+    match error {
+        PersistError::Owned { .. } | PersistError::Edited { .. } | PersistError::Foreign { .. } => {
+            Some(Exit::Refused)
+        }
+        PersistError::Unfit { .. } => Some(Exit::Usage),
+        PersistError::NoIdentity { .. }
+        | PersistError::NoTuned
+        | PersistError::OtherSystem { .. } => Some(Exit::NotPossible),
+        PersistError::Io { source, .. } => of_io(source),
+        PersistError::Record { .. } => Some(Exit::Failed),
+        PersistError::Tunable(error) => of_tunable(error),
     }
 }
 

@@ -15,6 +15,7 @@ mod hold;
 mod identity;
 mod journal;
 mod owner;
+pub mod persist;
 mod registry;
 mod replay;
 mod restore;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
-use host::resolve;
+use host::{Storage, resolve};
 use serde_json::json;
 use study::{RunId, Store};
 use tunables::{ApplyPlan, GuardCommand, Setting, Settings, Site, apply, plan_apply};
@@ -66,6 +66,7 @@ pub struct Choice {
 /// Settings, and the place that they are for.
 pub struct Chosen {
     pub settings: Settings,
+    pub storage: Option<Storage>,
     pub site: Site,
 }
 
@@ -93,7 +94,7 @@ impl Choice {
             Some(storage) => Site::of(&context.root, storage),
             None => Site::machine(),
         };
-        Ok(Chosen { settings, site })
+        Ok(Chosen { settings, storage, site })
     }
 
     fn recommended(

@@ -1,34 +1,336 @@
-//! `foreread persist`: settings that outlive a boot.
+//! `foreread persist`.
 
-use host::Storage;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
+use host::owners::{Certainty, Owners, Target, sysctl};
+use host::{Root, Storage, Survey, resolve};
+use serde_json::json;
+use tunables::persist::{
+    Backend, Draft, PersistError, Persisted, Standing, ansible, boot_check, cloud_init, drafts,
+    freebsd, install, kubernetes, persisted, remove, standing,
+};
+use tunables::{Settings, Site};
 
 use super::Context;
+use super::apply::{Choice, Chosen};
+use crate::exit::Exit;
+use crate::output;
+
+const AFTER_HELP: &str = "\
+Examples:
+  foreread persist read_ahead=1M scheduler=none --on /srv/data
+  foreread persist --from 7                    what run 7 recommends
+  foreread persist -n vm.dirty_bytes=256M      print the files
+  foreread persist read_ahead=1M --on /srv --emit ansible
+  foreread persist vfs.read_max=128 --emit freebsd
+
+Each setting gets one owner: a udev rule matched by serial number, WWN or UUID, a file of sysctl.d,
+nfs.conf, a unit of systemd. Where another file sets it already, that is refused. A unit verifies
+everything after each boot. `foreread rollback all` takes the files back, unless somebody else has
+edited them.";
+
+/// Make settings outlive a boot
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Persist {
+    #[command(flatten)]
+    choice: Choice,
+    /// Who is to own the settings; chosen for each if nothing is said
+    #[arg(long, value_enum, value_name = "OWNER")]
+    with: Option<Owner>,
+    /// Print what brings the settings to other machines, and write nothing
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    emit: Option<Emit>,
+    /// Write, even if another file sets the same
+    #[arg(long)]
+    take_over: bool,
+    /// No unit that verifies after each boot
+    #[arg(long)]
+    no_boot_check: bool,
+    /// Write nothing: print the files
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    /// Print JSON (docs/json.md explains the fields)
+    #[arg(long)]
+    json: bool,
+}
+
+/// An owner on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Owner {
+    Udev,
+    Sysctl,
+    NfsConf,
+    Tuned,
+    Systemd,
+}
+
+impl From<Owner> for Backend {
+    fn from(owner: Owner) -> Self {
+        match owner {
+            Owner::Udev => Self::Udev,
+            Owner::Sysctl => Self::Sysctl,
+            Owner::NfsConf => Self::NfsConf,
+            Owner::Tuned => Self::Tuned,
+            Owner::Systemd => Self::Systemd,
+        }
+    }
+}
+
+/// What other systems bring files with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Emit {
+    /// The files themselves
+    Files,
+    Ansible,
+    CloudInit,
+    Kubernetes,
+    Freebsd,
+}
+
+impl Persist {
+    pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let chosen = self.choice.choose(context)?;
+        let checked = checked(&chosen.settings)?;
+        match self.emit {
+            Some(Emit::Freebsd) => return printed(&freebsd(&checked)?),
+            Some(Emit::Kubernetes) => return printed(&kubernetes(&checked)?),
+            _ => {}
+        }
+        let program = std::env::current_exe().context("finding this program's own file")?;
+        let program = program.to_string_lossy();
+        let with = self.with.map(Backend::from);
+        let storage = chosen.storage.as_ref();
+        let mut files = drafts(&context.root, storage, &chosen.site, &checked, with, &program)?;
+        match self.emit {
+            Some(Emit::Ansible) => return printed(&ansible(&files)),
+            Some(Emit::CloudInit) => return printed(&cloud_init(&files)),
+            _ => {}
+        }
+        if !self.no_boot_check {
+            files.push(boot_check(&program));
+        }
+        let dry = self.dry_run || self.emit == Some(Emit::Files);
+        if !self.take_over && self.emit.is_none() {
+            refuse_owned(context, &chosen)?;
+        }
+        if !dry {
+            for draft in &files {
+                let target = storage.map(|storage| storage.path.as_path());
+                install(&context.dirs, &context.root, draft, target)?;
+            }
+            reload(context, &files);
+        }
+        self.show(&files, dry)?;
+        Ok(Exit::Fine)
+    }
+
+    fn show(&self, files: &[Draft], dry: bool) -> anyhow::Result<()> {
+        if self.json {
+            return output::print_json(&json!({
+                "schema_version": report::SCHEMA_VERSION,
+                "written": !dry,
+                "files": files.iter().map(|draft| json!({
+                    "path": draft.path,
+                    "owner": draft.backend,
+                    "settings": draft.settings,
+                    "text": draft.text(),
+                })).collect::<Vec<_>>(),
+            }));
+        }
+        let mut text = String::new();
+        for draft in files {
+            let path = draft.path.display();
+            if dry {
+                text.push_str(&format!("# {path}\n{}\n", draft.text()));
+            } else {
+                text.push_str(&format!("{path}: written\n"));
+            }
+        }
+        if !dry {
+            text.push_str("# undo: foreread rollback all\n");
+        }
+        output::print(&text)
+    }
+}
+
+fn printed(text: &str) -> anyhow::Result<Exit> {
+    output::print(text)?;
+    Ok(Exit::Fine)
+}
+
+fn checked(settings: &Settings) -> anyhow::Result<Settings> {
+    let mut checked = Settings::default();
+    for setting in settings.iter() {
+        let value = setting.tunable.validate(&setting.value, host::page_size())?.value;
+        checked = checked.with(tunables::Setting { tunable: setting.tunable, value });
+    }
+    Ok(checked)
+}
+
+/// A setting has one owner: whoever else sets it on this machine is named.
+fn refuse_owned(context: &Context, chosen: &Chosen) -> anyhow::Result<()> {
+    let root = &context.root;
+    for setting in chosen.settings.iter() {
+        let Some(name) = setting.tunable.sysctl() else { continue };
+        let lines = sysctl::read(root);
+        let other = lines.iter().find(|line| {
+            line.name == name && !line.place.file.to_string_lossy().contains("foreread")
+        });
+        if let Some(line) = other {
+            let (setting, place) = (setting.to_string(), line.place.to_string());
+            return Err(PersistError::Owned { setting, owner: "sysctl.d".to_owned(), place }.into());
+        }
+    }
+    let window = chosen.settings.iter().find(|setting| setting.tunable.name() == "read_ahead");
+    let (Some(setting), Some(storage)) = (window, &chosen.storage) else { return Ok(()) };
+    if let Some(claim) = claimed(root, storage)? {
+        let owner = claim.owner.name().to_owned();
+        let (setting, place) = (setting.to_string(), claim.place.to_string());
+        return Err(PersistError::Owned { setting, owner, place }.into());
+    }
+    Ok(())
+}
+
+/// What another owner surely asks for.
+fn claimed(root: &Root, storage: &Storage) -> anyhow::Result<Option<host::owners::Claim>> {
+    let survey = Survey::of_storage(root, storage)?;
+    let owners = Owners::read(root);
+    for subject in survey.subjects.iter().filter(|subject| subject.bdi == storage.bdi) {
+        let Some(target) = subject.owner().and_then(|owner| Target::of(subject, owner)) else {
+            continue;
+        };
+        let sure = owners
+            .claims(root, &target)
+            .into_iter()
+            .find(|claim| !claim.by_foreread && claim.certainty == Certainty::Sure);
+        if sure.is_some() {
+            return Ok(sure);
+        }
+    }
+    Ok(None)
+}
+
+/// Tells those who read the files, where they are there; it holds after a boot in any case.
+fn reload(context: &Context, files: &[Draft]) {
+    let of = |backend| files.iter().any(|draft| draft.backend == backend);
+    let calls: [(bool, &str, &[&str]); 2] = [
+        (of(Backend::Udev), "udevadm", &["control", "--reload"]),
+        (of(Backend::Systemd), "systemctl", &["daemon-reload"]),
+    ];
+    for (wanted, program, arguments) in calls {
+        let done = !wanted
+            || std::process::Command::new(program)
+                .args(arguments)
+                .stdin(std::process::Stdio::null())
+                .output()
+                .is_ok_and(|output| output.status.success());
+        if !done {
+            context.note(&format!("{program} does not run here: it reads the files at next boot"));
+        }
+    }
+    if of(Backend::Tuned) {
+        context.note("TuneD takes the profile with: tuned-adm profile foreread");
+    }
+    context.note("the files count from the next boot on; `foreread apply` sets it now");
+}
+
+/// Takes back all files, the latest first.
+pub fn roll_back(
+    context: &Context,
+    dry_run: bool,
+    errors: &mut Vec<anyhow::Error>,
+) -> anyhow::Result<Vec<String>> {
+    let mut removed = Vec::new();
+    for (path, record) in persisted(&context.dirs)?.into_iter().rev() {
+        match remove(&context.root, &path, &record, dry_run) {
+            Ok(_) => removed.push(record.path.display().to_string()),
+            Err(error) => errors.push(error.into()),
+        }
+    }
+    Ok(removed)
+}
 
 /// A setting that was persisted, compared with what is there.
 pub struct Check {
-    good: bool,
-    line: String,
-    json: serde_json::Value,
+    record: Persisted,
+    standing: Standing,
+    /// What is there in place of what was persisted.
+    drift: Vec<String>,
 }
 
 impl Check {
     /// Whether it is as it should be.
     pub fn is_good(&self) -> bool {
-        self.good
+        self.standing == Standing::Intact && self.drift.is_empty()
     }
 
     /// One line for people.
-    pub fn line(&self) -> &str {
-        &self.line
+    pub fn line(&self) -> String {
+        let path = self.record.path.display();
+        let settings = &self.record.settings;
+        match self.standing {
+            Standing::Edited => format!("DRIFT: {path} was edited by somebody else"),
+            Standing::Gone => format!("DRIFT: {path} is gone"),
+            Standing::Intact if settings.is_empty() => format!("holds: {path}"),
+            Standing::Intact if self.drift.is_empty() => format!("holds: {settings} ({path})"),
+            Standing::Intact => format!("DRIFT: {} ({path})", self.drift.join("; ")),
+        }
     }
 
     /// The same for programs.
     pub fn json(&self) -> serde_json::Value {
-        self.json.clone()
+        json!({
+            "path": self.record.path,
+            "owner": self.record.backend,
+            "settings": self.record.settings,
+            "target": self.record.target,
+            "file": match self.standing {
+                Standing::Intact => "intact",
+                Standing::Edited => "edited",
+                Standing::Gone => "gone",
+            },
+            "drift": self.drift,
+        })
     }
 }
 
 /// Compares what was persisted with what is there.
-pub fn verify(_context: &Context, _storage: Option<&Storage>) -> anyhow::Result<Vec<Check>> {
-    Ok(Vec::new())
+pub fn verify(context: &Context, storage: Option<&Storage>) -> anyhow::Result<Vec<Check>> {
+    let mut checks = Vec::new();
+    for (_, record) in persisted(&context.dirs)? {
+        let of = |path: &Path| storage.is_none_or(|storage| storage.path == path);
+        if record.target.as_deref().is_some_and(|path| !of(path)) {
+            continue;
+        }
+        let standing = standing(&context.root, &record);
+        let drift = drift(&context.root, &record);
+        checks.push(Check { record, standing, drift });
+    }
+    Ok(checks)
+}
+
+fn drift(root: &Root, record: &Persisted) -> Vec<String> {
+    let site = match &record.target {
+        None => Ok(Site::machine()),
+        Some(path) => resolve(root, path).map(|storage| Site::of(root, &storage)),
+    };
+    let site = match site {
+        Ok(site) => site,
+        Err(error) => return vec![error.to_string()],
+    };
+    let one = |setting: &tunables::Setting| {
+        let name = setting.tunable.name();
+        match tunables::read_all(root, setting.tunable, &site) {
+            Err(error) => Some(error.to_string()),
+            Ok(found) => found.into_iter().find(|(_, value)| *value != setting.value).map(
+                |(file, value): (PathBuf, _)| {
+                    format!("{name} is {value} in {}, not {}", file.display(), setting.value)
+                },
+            ),
+        }
+    };
+    record.settings.iter().filter_map(one).collect()
 }

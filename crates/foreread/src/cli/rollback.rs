@@ -52,6 +52,13 @@ impl Rollback {
             data = left_data(context, self.dry_run, &mut errors)?;
             lines.extend(data.iter().map(|path| format!("{path}: data files removed")));
         }
+        let files = if which == Which::All {
+            super::persist::roll_back(context, self.dry_run, &mut errors)?
+        } else {
+            Vec::new()
+        };
+        let word = if self.dry_run { "would be removed" } else { "removed" };
+        lines.extend(files.iter().map(|file| format!("{file}: {word}")));
         for error in errors {
             exit = graver(exit, Exit::of(&error));
             output::error(&error, context.global.quiet);
@@ -62,6 +69,7 @@ impl Rollback {
                 "dry_run": self.dry_run,
                 "undone": rollback.undone.iter().map(undone_json).collect::<Vec<_>>(),
                 "data_removed": data,
+                "files_removed": files,
             }))?;
             return Ok(exit);
         }

@@ -1,0 +1,89 @@
+//! The same files in the words of other systems that bring files to machines.
+
+use super::Draft;
+use crate::{Settings, TunableError};
+
+/// An Ansible play's tasks.
+pub fn ansible(drafts: &[Draft]) -> String {
+    let mut text = String::from("# managed by foreread: tasks for a play with become: true\n");
+    for draft in drafts {
+        text.push_str(&format!(
+            "- name: \"foreread: {path}\"\n  ansible.builtin.copy:\n    dest: {path}\n    owner: \
+             root\n    group: root\n    mode: \"0644\"\n    content: |\n{body}  notify: \"foreread: \
+             reload\"\n",
+            path = draft.path.display(),
+            body = indented(&draft.text(), 6)
+        ));
+    }
+    text.push_str(
+        "# handlers:\n# - name: \"foreread: reload\"\n#   ansible.builtin.shell: udevadm control \
+         --reload; udevadm trigger --subsystem-match=block; sysctl --system; systemctl \
+         daemon-reload\n",
+    );
+    text
+}
+
+/// cloud-init's user data.
+pub fn cloud_init(drafts: &[Draft]) -> String {
+    let mut text = String::from("#cloud-config\n# managed by foreread\nwrite_files:\n");
+    for draft in drafts {
+        text.push_str(&format!(
+            "  - path: {}\n    owner: root:root\n    permissions: \"0644\"\n    content: |\n{}",
+            draft.path.display(),
+            indented(&draft.text(), 6)
+        ));
+    }
+    text.push_str(
+        "runcmd:\n  - udevadm control --reload\n  - udevadm trigger --subsystem-match=block\n  \
+         - sysctl --system\n",
+    );
+    text
+}
+
+/// Kubernetes: what storage drivers take, and a DaemonSet for the rest.
+pub fn kubernetes(settings: &Settings) -> Result<String, TunableError> {
+    let mut text = String::from("# managed by foreread\n");
+    if let Some(window) = settings.window() {
+        let kib = window.to_kib_floor().get();
+        text.push_str(&format!(
+            "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata:\n  name: \
+             foreread-gke\nprovisioner: pd.csi.storage.gke.io\nmountOptions:\n  - \
+             read_ahead_kb={kib}\n---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\n\
+             metadata:\n  name: foreread-azure\nprovisioner: disk.csi.azure.com\nparameters:\n  \
+             perfProfile: Advanced\n  device-setting/queue/read_ahead_kb: \"{kib}\"\n---\n"
+        ));
+    }
+    let words: Vec<String> = settings.iter().map(ToString::to_string).collect();
+    text.push_str(&format!(
+        "# Give the image of foreread, and the mount point of the data on the nodes.\napiVersion: \
+         apps/v1\nkind: DaemonSet\nmetadata:\n  name: foreread-apply\nspec:\n  selector:\n    \
+         matchLabels: {{ app: foreread-apply }}\n  template:\n    metadata:\n      labels: {{ app: \
+         foreread-apply }}\n    spec:\n      hostPID: true\n      containers:\n        - name: \
+         foreread\n          image: foreread\n          securityContext: {{ privileged: true \
+         }}\n          command: [\"sh\", \"-c\", \"foreread apply {} --on /data && exec sleep \
+         infinity\"]\n          volumeMounts: [{{ name: data, mountPath: /data }}]\n      volumes: \
+         [{{ name: data, hostPath: {{ path: /var/lib/kubelet }} }}]\n",
+        words.join(" ")
+    ));
+    Ok(text)
+}
+
+/// Lines for FreeBSD's `sysctl.conf(5)`.
+pub fn freebsd(settings: &Settings) -> Result<String, TunableError> {
+    let mut text = String::from("# managed by foreread: lines for /etc/sysctl.conf\n");
+    for setting in settings.iter() {
+        let Some(name) = setting.tunable.sysctl().filter(|_| setting.tunable.elsewhere().is_some())
+        else {
+            let problem = "that is no sysctl of FreeBSD".to_owned();
+            return Err(TunableError::Syntax { text: setting.to_string(), problem });
+        };
+        let default = setting.tunable.default_words().unwrap_or("unknown");
+        let value = setting.tunable.encode(&setting.value)?;
+        text.push_str(&format!("# the system comes with: {default}\n{name}={value}\n"));
+    }
+    Ok(text)
+}
+
+fn indented(text: &str, by: usize) -> String {
+    text.lines().map(|line| format!("{:by$}{line}\n", "")).collect()
+}

@@ -1,0 +1,183 @@
+//! Settings that outlive a boot: files of udev, sysctl.d, nfs.conf, TuneD and systemd.
+//!
+//! Each file says that foreread manages it and carries a checksum of itself, so that an edit by
+//! somebody else is noticed; and a record in the state directory says what it is for. A setting
+//! has one owner: where another file of the machine sets it already, nothing is written unless
+//! that was asked for.
+
+mod emit;
+mod identity;
+mod record;
+mod render;
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use host::Root;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+pub use emit::{ansible, cloud_init, freebsd, kubernetes};
+pub use record::{Persisted, Removed, Standing, install, persisted, remove, standing};
+pub use render::{boot_check, drafts};
+
+use crate::{Setting, Settings, TunableError};
+
+/// Who makes a setting last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Backend {
+    /// A rule of udev, matched by serial, WWN, UUID of array, volume or file system.
+    Udev,
+    /// A file in `/etc/sysctl.d`.
+    Sysctl,
+    /// `[nfsrahead]` in a file of `/etc/nfs.conf.d`.
+    NfsConf,
+    /// A child of TuneD's profile in force.
+    Tuned,
+    /// A unit of systemd, for what udev cannot do.
+    Systemd,
+}
+
+impl fmt::Display for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Udev => "udev",
+            Self::Sysctl => "sysctl.d",
+            Self::NfsConf => "nfs.conf",
+            Self::Tuned => "TuneD",
+            Self::Systemd => "systemd",
+        })
+    }
+}
+
+/// Why a setting cannot be made to last, or a file not be removed.
+#[derive(Debug, Error)]
+pub enum PersistError {
+    /// Another file of the machine sets it.
+    #[error(
+        "{setting} has an owner already: {owner} at {place}; change it there, or say --take-over \
+         to have two, of which the later wins"
+    )]
+    Owned {
+        /// The setting.
+        setting: String,
+        /// What kind of owner.
+        owner: String,
+        /// Where.
+        place: String,
+    },
+    /// A file of ours was changed by somebody else.
+    #[error(
+        "{path} was edited by somebody else since foreread wrote it: it is left alone; move it \
+         away, and call again", path = path.display()
+    )]
+    Edited {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file that is not ours stands in the place of ours.
+    #[error("{path} is there and not of foreread: it is left alone", path = path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The device has nothing that it could be known by after a boot.
+    #[error(
+        "device {device} has no serial number, WWN or UUID to know it by after a boot: put a file \
+         system on it, or use --with systemd with a mount point"
+    )]
+    NoIdentity {
+        /// The device.
+        device: String,
+    },
+    /// This owner cannot hold this setting.
+    #[error("{backend} cannot set {setting}: choose another owner with --with")]
+    Unfit {
+        /// The setting.
+        setting: String,
+        /// The owner.
+        backend: Backend,
+    },
+    /// TuneD has no profile in force.
+    #[error("TuneD has no profile in force here (/etc/tuned/active_profile): use another owner")]
+    NoTuned,
+    /// A tunable of another system.
+    #[error("{tunable} is a tunable of {system}: --emit freebsd prints the lines for it")]
+    OtherSystem {
+        /// The tunable.
+        tunable: &'static str,
+        /// The system.
+        system: &'static str,
+    },
+    /// A file could not be read or written.
+    #[error("cannot {doing} {path}", path = path.display())]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A record is not one that foreread writes.
+    #[error("{path} is no record of foreread: {problem}", path = path.display())]
+    Record {
+        /// The record.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The setting itself is wrong.
+    #[error(transparent)]
+    Tunable(#[from] TunableError),
+}
+
+/// A file that is to be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Draft {
+    /// Who reads it.
+    pub backend: Backend,
+    /// Where it goes.
+    pub path: PathBuf,
+    /// The settings that are in it.
+    pub settings: Settings,
+    lines: Vec<String>,
+}
+
+impl Draft {
+    fn new(backend: Backend, path: PathBuf) -> Self {
+        Self { backend, path, settings: Settings::default(), lines: Vec::new() }
+    }
+
+    /// Adds lines, but no head of a section a second time.
+    fn add(&mut self, setting: &Setting, lines: &[String]) {
+        for line in lines {
+            if !self.lines.contains(line) {
+                self.lines.push(line.clone());
+            }
+        }
+        self.settings = std::mem::take(&mut self.settings).with(setting.clone());
+    }
+
+    /// The whole text: what it is, its checksum, the lines.
+    pub fn text(&self) -> String {
+        let mut body = self.lines.join("\n");
+        body.push('\n');
+        let sum = record::checksum(&body);
+        format!(
+            "# managed by foreread; undo with: foreread rollback all\n# settings: {}\n# checksum: \
+             {sum}\n{body}",
+            self.settings
+        )
+    }
+}
+
+/// The name of TuneD's profile in force.
+pub(crate) fn tuned_profile(root: &Root) -> Option<String> {
+    let name = root.read("/etc/tuned/active_profile").ok()?;
+    let name = name.split_whitespace().find(|word| *word != "foreread")?.to_owned();
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    name.chars().all(fits).then_some(name)
+}

@@ -1,0 +1,210 @@
+//! Writing the files, remembering them, finding out whether they are as they were, removing them.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use host::{Dirs, Root};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::identity::slug;
+use super::{Backend, Draft, PersistError};
+use crate::Settings;
+use crate::journal::unix_ms;
+
+/// A file that foreread wrote, as its record has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Persisted {
+    /// The form of the record.
+    pub version: u32,
+    /// The file.
+    pub path: PathBuf,
+    /// Who reads it.
+    pub backend: Backend,
+    /// What is in it.
+    pub settings: Settings,
+    /// What it is about, as it was named.
+    pub target: Option<PathBuf>,
+    /// The checksum of the whole file.
+    pub sha256: String,
+    /// When it was written, in milliseconds since 1970.
+    pub unix_ms: u64,
+}
+
+/// How a file is now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// As it was written.
+    Intact,
+    /// Edited by somebody else.
+    Edited,
+    /// Gone.
+    Gone,
+}
+
+/// A file that was looked after.
+#[derive(Clone, Debug)]
+pub struct Removed {
+    /// The record.
+    pub record: Persisted,
+    /// How it was found; an edited one is left.
+    pub standing: Standing,
+}
+
+/// A checksum in hexadecimal digits.
+pub(super) fn checksum(text: &str) -> String {
+    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn directory(dirs: &Dirs) -> PathBuf {
+    dirs.state.join("persisted")
+}
+
+fn fail(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> PersistError {
+    let path = path.to_owned();
+    move |source| PersistError::Io { doing, path, source }
+}
+
+/// All records, oldest first.
+pub fn persisted(dirs: &Dirs) -> Result<Vec<(PathBuf, Persisted)>, PersistError> {
+    let dir = directory(dirs);
+    let entries = match fs::read_dir(&dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(fail("list", &dir)(error)),
+    };
+    let mut all = Vec::new();
+    for entry in entries.flatten() {
+        let path = entry.path();
+        if path.extension().is_none_or(|ending| ending != "json") {
+            continue;
+        }
+        let bytes = crate::journal::read_own(&path).map_err(crate::TunableError::from)?;
+        let record: Persisted = serde_json::from_slice(&bytes).map_err(|error| {
+            PersistError::Record { path: path.clone(), problem: error.to_string() }
+        })?;
+        if !is_ours(&record.path) {
+            let problem = format!("{} is no file of foreread's", record.path.display());
+            return Err(PersistError::Record { path, problem });
+        }
+        all.push((path, record));
+    }
+    all.sort_by_key(|(_, record)| record.unix_ms);
+    Ok(all)
+}
+
+/// Only files that foreread names so are ever removed, whatever a record says.
+fn is_ours(path: &Path) -> bool {
+    const FOLDERS: &[&str] = &[
+        "/etc/udev/rules.d",
+        "/etc/sysctl.d",
+        "/etc/nfs.conf.d",
+        "/etc/tuned/foreread",
+        "/etc/systemd/system",
+    ];
+    let folder = path.parent().is_some_and(|dir| FOLDERS.iter().any(|f| dir == Path::new(f)));
+    let named = path.to_string_lossy().contains("foreread");
+    folder && named
+}
+
+/// How the file of a record is now.
+pub fn standing(root: &Root, record: &Persisted) -> Standing {
+    match fs::read_to_string(root.path(&record.path)) {
+        Ok(text) if checksum(&text) == record.sha256 => Standing::Intact,
+        Ok(_) => Standing::Edited,
+        Err(_) => Standing::Gone,
+    }
+}
+
+/// Writes a file and its record. What stands there must be ours, and as we wrote it.
+pub fn install(
+    dirs: &Dirs,
+    root: &Root,
+    draft: &Draft,
+    target: Option<&Path>,
+) -> Result<Persisted, PersistError> {
+    let path = root.path(&draft.path);
+    let known = persisted(dirs)?.into_iter().find(|(_, record)| record.path == draft.path);
+    match &known {
+        Some((_, record)) if standing(root, record) == Standing::Edited => {
+            return Err(PersistError::Edited { path });
+        }
+        None if path.exists() => return Err(PersistError::Foreign { path }),
+        _ => {}
+    }
+    let text = draft.text();
+    let record = Persisted {
+        version: 1,
+        path: draft.path.clone(),
+        backend: draft.backend,
+        settings: draft.settings.clone(),
+        target: target.map(Path::to_owned),
+        sha256: checksum(&text),
+        unix_ms: unix_ms(),
+    };
+    // The record first: a file without one could not be taken back.
+    let dir = directory(dirs);
+    fs::create_dir_all(&dir).map_err(fail("make", &dir))?;
+    let name = format!("{}.json", slug(&draft.path.to_string_lossy()));
+    let json = serde_json::to_string_pretty(&record).unwrap_or_default();
+    replace(&dir.join(name), &json, 0o600)?;
+    replace(&path, &text, 0o644)?;
+    if let Some(link) = wanted_by(&record.path) {
+        // As `systemctl enable` does, which may not be there when an image is built.
+        let link = root.path(link);
+        fs::create_dir_all(link.parent().unwrap_or(Path::new("/"))).map_err(fail("make", &link))?;
+        let _ = fs::remove_file(&link);
+        std::os::unix::fs::symlink(&record.path, &link).map_err(fail("link", &link))?;
+    }
+    Ok(record)
+}
+
+/// The link that has systemd start a unit of ours at boot.
+fn wanted_by(path: &Path) -> Option<PathBuf> {
+    let unit = path.extension().is_some_and(|ending| ending == "service");
+    let name = path.file_name().filter(|_| unit)?;
+    Some(Path::new("/etc/systemd/system/multi-user.target.wants").join(name))
+}
+
+/// Writes a file wholly or not at all.
+fn replace(path: &Path, text: &str, mode: u32) -> Result<(), PersistError> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let dir = path.parent().unwrap_or(Path::new("/"));
+    fs::create_dir_all(dir).map_err(fail("make", dir))?;
+    let new = path.with_extension("foreread-new");
+    let write = || {
+        let mut file =
+            fs::OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&new)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&new, path)?;
+        fs::File::open(dir)?.sync_all()
+    };
+    write().map_err(fail("write", path))
+}
+
+/// Takes a file back, unless somebody has edited it.
+pub fn remove(
+    root: &Root,
+    record_path: &Path,
+    record: &Persisted,
+    dry_run: bool,
+) -> Result<Removed, PersistError> {
+    let standing = standing(root, record);
+    if standing == Standing::Edited {
+        return Err(PersistError::Edited { path: root.path(&record.path) });
+    }
+    if !dry_run {
+        if let Some(link) = wanted_by(&record.path) {
+            let _ = fs::remove_file(root.path(link));
+        }
+        if standing == Standing::Intact {
+            let path = root.path(&record.path);
+            fs::remove_file(&path).map_err(fail("remove", &path))?;
+        }
+        fs::remove_file(record_path).map_err(fail("remove", record_path))?;
+    }
+    Ok(Removed { record: record.clone(), standing })
+}

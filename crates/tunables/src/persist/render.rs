@@ -1,0 +1,200 @@
+//! The texts that owners of settings read.
+
+use std::path::PathBuf;
+
+use host::{Root, Storage};
+
+use super::identity::{matched, slug};
+use super::{Backend, Draft, PersistError};
+use crate::{Setting, Settings, Site};
+
+/// The files that make settings last: one for each owner that is needed.
+pub fn drafts(
+    root: &Root,
+    storage: Option<&Storage>,
+    site: &Site,
+    settings: &Settings,
+    with: Option<Backend>,
+    program: &str,
+) -> Result<Vec<Draft>, PersistError> {
+    let mut drafts: Vec<Draft> = Vec::new();
+    let mut by_unit = Settings::default();
+    for setting in settings.iter() {
+        let backend = backend(root, storage, site, setting, with)?;
+        if backend == Backend::Systemd {
+            by_unit = by_unit.with(setting.clone());
+            continue;
+        }
+        let draft = draft(root, site, setting, backend)?;
+        for (path, lines) in draft {
+            match drafts.iter_mut().find(|known| known.path == path) {
+                Some(known) => known.add(setting, &lines),
+                None => {
+                    let mut new = Draft::new(backend, path);
+                    new.add(setting, &lines);
+                    drafts.push(new);
+                }
+            }
+        }
+    }
+    if !by_unit.is_empty() {
+        drafts.push(unit(storage, site, by_unit, program)?);
+    }
+    Ok(drafts)
+}
+
+/// The unit that compares everything with what was persisted, once the machine is up.
+pub fn boot_check(program: &str) -> Draft {
+    let mut draft =
+        Draft::new(Backend::Systemd, "/etc/systemd/system/foreread-verify.service".into());
+    let text = format!(
+        "[Unit]\nDescription=foreread: are all settings as they were persisted?\n\
+         After=local-fs.target remote-fs.target systemd-sysctl.service tuned.service\n\n\
+         [Service]\nType=oneshot\nExecStart=\"{program}\" verify\n\n[Install]\n\
+         WantedBy=multi-user.target"
+    );
+    draft.lines = text.lines().map(str::to_owned).collect();
+    draft
+}
+
+/// The unit that applies what udev cannot.
+fn unit(
+    storage: Option<&Storage>,
+    site: &Site,
+    settings: Settings,
+    program: &str,
+) -> Result<Draft, PersistError> {
+    let target = storage.map(|storage| storage.path.display().to_string());
+    let target = target.filter(|path| is_quotable(path) && is_quotable(program));
+    let target = target.ok_or_else(|| PersistError::NoIdentity { device: site.bdi.to_string() })?;
+    let path = format!("/etc/systemd/system/foreread-apply-{}.service", slug(&target));
+    let mut draft = Draft::new(Backend::Systemd, path.into());
+    let text = format!(
+        "[Unit]\nDescription=foreread: settings of {target}\nRequiresMountsFor=\"{target}\"\n\
+         After=local-fs.target remote-fs.target\nBefore=foreread-verify.service\n\n[Service]\n\
+         Type=oneshot\nExecStart=\"{program}\" apply --quiet {settings} --on \"{target}\"\n\n\
+         [Install]\nWantedBy=multi-user.target"
+    );
+    draft.lines = text.lines().map(str::to_owned).collect();
+    draft.settings = settings;
+    Ok(draft)
+}
+
+/// Who is to own a setting.
+fn backend(
+    root: &Root,
+    storage: Option<&Storage>,
+    site: &Site,
+    setting: &Setting,
+    with: Option<Backend>,
+) -> Result<Backend, PersistError> {
+    let tunable = setting.tunable;
+    if let Some(system) = tunable.elsewhere() {
+        return Err(PersistError::OtherSystem { tunable: tunable.name(), system });
+    }
+    if tunable.sysctl().is_some() && tunable.is_of_machine() {
+        return Ok(Backend::Sysctl);
+    }
+    let fstype = storage.and_then(|storage| storage.mount.as_ref()).map(|m| m.fstype.as_str());
+    let nfs = fstype.is_some_and(|fstype| fstype.starts_with("nfs"));
+    let block = site.bdi.as_str().parse::<host::DevNo>().is_ok_and(|device| device.major != 0);
+    let read_ahead = tunable.name() == "read_ahead";
+    let usual = match () {
+        () if read_ahead && nfs => Backend::NfsConf,
+        () if read_ahead && !block => Backend::Systemd,
+        () => Backend::Udev,
+    };
+    match with {
+        None => Ok(usual),
+        Some(Backend::NfsConf) if !(read_ahead && nfs) => {
+            Err(PersistError::Unfit { setting: setting.to_string(), backend: Backend::NfsConf })
+        }
+        Some(Backend::Udev) if read_ahead && !block => {
+            Err(PersistError::Unfit { setting: setting.to_string(), backend: Backend::Udev })
+        }
+        Some(Backend::Sysctl) => {
+            Err(PersistError::Unfit { setting: setting.to_string(), backend: Backend::Sysctl })
+        }
+        Some(Backend::Tuned) if super::tuned_profile(root).is_none() => Err(PersistError::NoTuned),
+        Some(with) => Ok(with),
+    }
+}
+
+/// The lines of one setting, file by file.
+fn draft(
+    root: &Root,
+    site: &Site,
+    setting: &Setting,
+    backend: Backend,
+) -> Result<Vec<(PathBuf, Vec<String>)>, PersistError> {
+    let tunable = setting.tunable;
+    let value = tunable.encode(&setting.value)?;
+    match backend {
+        Backend::Sysctl => {
+            let name = tunable.sysctl().unwrap_or_default();
+            Ok(vec![("/etc/sysctl.d/99-foreread.conf".into(), vec![format!("{name} = {value}")])])
+        }
+        Backend::Udev => udev(root, site, setting, &value),
+        Backend::NfsConf => {
+            let lines = ["nfs", "nfs4"].map(|fstype| format!("{fstype} = {value}")).to_vec();
+            let mut all = vec!["[nfsrahead]".to_owned()];
+            all.extend(lines);
+            Ok(vec![("/etc/nfs.conf.d/foreread.conf".into(), all)])
+        }
+        Backend::Tuned => tuned(root, site, setting, &value),
+        Backend::Systemd => Ok(Vec::new()),
+    }
+}
+
+/// A path that needs no escape in a unit.
+fn is_quotable(path: &str) -> bool {
+    path.chars().all(|c| c.is_ascii_alphanumeric() || "/-_.+:@ ".contains(c))
+}
+
+/// One line for each device that has a file of the tunable. udev writes them in their order.
+fn udev(
+    root: &Root,
+    site: &Site,
+    setting: &Setting,
+    value: &str,
+) -> Result<Vec<(PathBuf, Vec<String>)>, PersistError> {
+    let mut all = Vec::new();
+    for file in setting.tunable.files(root, site) {
+        let text = file.to_string_lossy();
+        let parts = text
+            .strip_prefix("/sys/dev/block/")
+            .or_else(|| text.strip_prefix("/sys/class/bdi/"))
+            .and_then(|rest| rest.split_once('/'));
+        let Some((number, rest)) = parts else {
+            let (setting, backend) = (setting.to_string(), Backend::Udev);
+            return Err(PersistError::Unfit { setting, backend });
+        };
+        let rest = if text.contains("/class/bdi/") { "queue/read_ahead_kb" } else { rest };
+        let device = number.parse().ok();
+        let found = device.and_then(|device| matched(root, device));
+        let found = found.ok_or_else(|| PersistError::NoIdentity { device: number.to_owned() })?;
+        let path = format!("/etc/udev/rules.d/99-foreread-{}.rules", slug(&found.value));
+        let line = format!(
+            "ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{{DEVTYPE}}==\"disk\", {}, \
+             ATTR{{{rest}}}=\"{value}\"",
+            found.condition
+        );
+        all.push((path.into(), vec![line]));
+    }
+    Ok(all)
+}
+
+/// A child of the profile in force, which keeps everything else as it is.
+fn tuned(
+    root: &Root,
+    site: &Site,
+    setting: &Setting,
+    value: &str,
+) -> Result<Vec<(PathBuf, Vec<String>)>, PersistError> {
+    let profile = super::tuned_profile(root).ok_or(PersistError::NoTuned)?;
+    let mut lines = vec![format!("[main]\ninclude={profile}\n\n[sysfs]")];
+    for file in setting.tunable.files(root, site) {
+        lines.push(format!("{}={value}", file.display()));
+    }
+    Ok(vec![("/etc/tuned/foreread/tuned.conf".into(), lines)])
+}
