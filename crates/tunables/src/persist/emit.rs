@@ -9,8 +9,8 @@ pub fn ansible(drafts: &[Draft]) -> String {
     for draft in drafts {
         text.push_str(&format!(
             "- name: \"foreread: {path}\"\n  ansible.builtin.copy:\n    dest: {path}\n    owner: \
-             root\n    group: root\n    mode: \"0644\"\n    content: |\n{body}  notify: \"foreread: \
-             reload\"\n",
+             root\n    group: root\n    mode: \"0644\"\n    content: |\n{body}  \
+             notify: \"foreread: reload\"\n",
             path = draft.path.display(),
             body = indented(&draft.text(), 6)
         ));
