@@ -127,6 +127,12 @@ pub trait Policy: Send {
         false
     }
 
+    /// Whether it must hear of each read call. One that need not is told the end of the last of
+    /// several which found all their pages cached and unmarked, and nothing of their beginnings.
+    fn hears_calls(&self) -> bool {
+        true
+    }
+
     /// Whether it asks [`Cache::upcoming`].
     fn foresees(&self) -> bool {
         false

@@ -23,7 +23,7 @@ mod words;
 pub use error::SimError;
 pub use machine::{Costs, FileSystem, Machine, Replacement};
 pub use outcome::{CacheUse, ClassOutcome, DeviceUse, Outcome, ReaderOutcome};
-pub use run::run;
+pub use run::{replay, run};
 pub use scenario::{
     AccessSteps, FileOnDisk, Limits, OpenFile, Reader, Scenario, Start, Step, lay_out,
 };

@@ -42,6 +42,10 @@ impl Policy for Fixed {
         cache.submit(Submission::plain(touch.page, touch.request.max(self.pages)));
     }
 
+    fn hears_calls(&self) -> bool {
+        false
+    }
+
     fn close(&mut self, _cache: &mut dyn Cache, _stream: StreamId) {}
 }
 

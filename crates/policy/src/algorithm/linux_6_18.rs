@@ -229,6 +229,10 @@ impl Policy for Linux618 {
         }
     }
 
+    fn hears_calls(&self) -> bool {
+        false
+    }
+
     fn close(&mut self, _cache: &mut dyn Cache, stream: StreamId) {
         self.files.take(stream.0);
     }

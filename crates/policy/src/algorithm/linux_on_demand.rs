@@ -278,6 +278,10 @@ impl Policy for LinuxOnDemand {
         }
     }
 
+    fn hears_calls(&self) -> bool {
+        false
+    }
+
     fn close(&mut self, _cache: &mut dyn Cache, stream: StreamId) {
         self.files.take(stream.0);
     }

@@ -24,6 +24,10 @@ impl Policy for NoReadAhead {
         cache.submit(Submission::plain(touch.page, touch.request));
     }
 
+    fn hears_calls(&self) -> bool {
+        false
+    }
+
     fn close(&mut self, _cache: &mut dyn Cache, _stream: StreamId) {}
 }
 

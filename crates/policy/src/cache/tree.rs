@@ -109,6 +109,19 @@ impl PageTree {
         self.run(from, max, |leaf| leaf.map_or(u64::MAX, |leaf| !leaf.present))
     }
 
+    /// Whether `page` is cached and its folio not marked.
+    #[inline]
+    pub fn is_quiet(&self, page: Page) -> bool {
+        let (index, bit) = place(page.get());
+        let Some(leaf) = self.leaf(index).filter(|leaf| leaf.present >> bit & 1 == 1) else {
+            return false;
+        };
+        if leaf.big == 0 && leaf.marks == 0 {
+            return true;
+        }
+        self.folio(page).is_some_and(|folio| !folio.marked)
+    }
+
     /// How many pages from `from` on are cached and not marked, looking at `max` at most: what a
     /// reader passes without calling its policy.
     pub fn quiet_run(&self, from: Page, max: Pages) -> Pages {

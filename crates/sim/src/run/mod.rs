@@ -7,6 +7,7 @@
 
 mod clock;
 mod reader;
+mod replay;
 mod setup;
 mod view;
 
@@ -26,7 +27,9 @@ use crate::outcome::{ClassOutcome, Outcome};
 use crate::queue::{BlockQueue, Part, Purpose};
 use crate::scenario::{Scenario, Step};
 use clock::Picos;
-use reader::{Phase, Running};
+use reader::{Phase, Running, meet};
+
+pub use replay::replay;
 
 /// How far a reader may be ahead of the others with what only it sees.
 const HEADSTART: Nanos = Nanos::from_micros(20);
@@ -72,6 +75,7 @@ struct Simulation<I> {
     policy: Box<dyn Policy>,
     watches: bool,
     foresees: bool,
+    hears_calls: bool,
     minds_congestion: bool,
     page_by_page: bool,
     queue: BlockQueue,

@@ -10,7 +10,8 @@ use workload::AccessClass;
 use super::clock::Picos;
 use super::setup::NOTHING;
 use super::view::View;
-use super::{Flow, HEADSTART, Simulation};
+use super::{Flow, HEADSTART, Open, Simulation};
+use crate::cache::PageCache;
 use crate::outcome::ReaderOutcome;
 use crate::queue::{Item, Purpose};
 use crate::scenario::{Start, Step};
@@ -56,6 +57,23 @@ struct ReadCall {
     fresh: bool,
     /// Whether a page of it was missing: what comes with that page is not late.
     missed: bool,
+}
+
+/// Calls in a row whose pages were all ready, and which follow one another.
+#[derive(Clone, Copy, Debug)]
+struct Glide {
+    open: u32,
+    start: Page,
+    stop: Page,
+    end: u64,
+}
+
+impl Glide {
+    /// Whether a call goes on where this ends, or within its last page.
+    fn goes_on(&self, call: &ReadCall) -> bool {
+        let last = call.page == self.stop || call.page.plus(Pages::new(1)) == self.stop;
+        self.open == call.open && last && call.stop >= self.stop
+    }
 }
 
 /// Pages that are waited for, and then taken up to `stop`.
@@ -166,12 +184,34 @@ impl<I: Iterator<Item = Step>> Simulation<I> {
         (self.policy.as_mut(), view)
     }
 
-    /// Begins the next step.
+    /// Begins the next step, after as many as find all their pages ready.
     pub(super) fn begin(&mut self, reader: u32) -> Flow {
+        let horizon = Picos::of(self.others()).plus(Picos::of(HEADSTART));
+        let glides = !(self.watches || self.foresees || self.hears_calls || self.page_by_page);
+        let mut glide = None;
+        loop {
+            let Some(call) = self.next_call(reader) else { break };
+            let Some(call) = call else {
+                self.settle(glide);
+                return Flow::Wait;
+            };
+            if !glides || !self.glide(reader, &call, horizon, &mut glide) {
+                self.readers[reader as usize].call = call;
+                self.readers[reader as usize].phase = Phase::Walk;
+                break;
+            }
+        }
+        self.settle(glide);
+        Flow::Go
+    }
+
+    /// The call of the next step: `None` if that means nothing, nothing in it if there is none.
+    #[inline]
+    fn next_call(&mut self, reader: u32) -> Option<Option<ReadCall>> {
         let this = &mut self.readers[reader as usize];
         if this.clock >= self.end {
             this.phase = Phase::Done;
-            return Flow::Wait;
+            return Some(None);
         }
         let Some(step) = this.next_step(self.foresees) else {
             this.phase = Phase::Done;
@@ -179,9 +219,9 @@ impl<I: Iterator<Item = Step>> Simulation<I> {
             if self.ends_with_first {
                 self.end = self.end.min(this.clock);
             }
-            return Flow::Wait;
+            return Some(None);
         };
-        let Some(open) = self.opens.get(step.open as usize) else { return Flow::Go };
+        let open = self.opens.get(step.open as usize)?;
         match step.start {
             Start::After(think) if this.begun => this.clock = this.clock.plus(Picos::of(think)),
             Start::After(_) => {}
@@ -190,12 +230,14 @@ impl<I: Iterator<Item = Step>> Simulation<I> {
         this.begun = true;
         if this.clock >= self.end {
             this.phase = Phase::Done;
-            return Flow::Wait;
+            return Some(None);
         }
         let size = self.placed[open.file as usize].size();
         let asked = step.offset.get().saturating_add(step.length.get());
         let end = asked.min(size.get()).max(step.offset.get());
-        this.call = ReadCall {
+        let page = Page::new(step.offset.get() / PAGE_BYTES);
+        let fresh = end > step.offset.get();
+        let call = ReadCall {
             open: step.open,
             class: step.class,
             began: this.clock,
@@ -203,19 +245,66 @@ impl<I: Iterator<Item = Step>> Simulation<I> {
             length: step.length,
             position: step.offset.get(),
             end,
-            page: Page::new(step.offset.get() / PAGE_BYTES),
-            stop: Page::new(end.div_ceil(PAGE_BYTES)),
+            page,
+            stop: if fresh { Page::new(end.div_ceil(PAGE_BYTES)) } else { page },
             beyond: Page::new(asked.div_ceil(PAGE_BYTES)),
-            fresh: end > step.offset.get(),
+            fresh,
             missed: false,
         };
-        if end == step.offset.get() {
-            this.call.stop = this.call.page;
-        }
         this.clock = this.clock.plus(self.costs.call);
         self.processor = self.processor.plus(self.costs.call);
-        this.phase = Phase::Walk;
-        Flow::Go
+        Some(Some(call))
+    }
+
+    /// Does the whole call if all its pages are known to be ready, and nobody else is to have his
+    /// turn meanwhile: what [`Self::walk`] would do, without noting the visit yet.
+    #[inline]
+    fn glide(
+        &mut self,
+        reader: u32,
+        call: &ReadCall,
+        horizon: Picos,
+        glide: &mut Option<Glide>,
+    ) -> bool {
+        let this = &mut self.readers[reader as usize];
+        let open = &self.opens[call.open as usize];
+        let (since, from, until) = open.quiet;
+        let bytes = call.end - call.position;
+        let cost = self.costs.byte.times(bytes);
+        let ready = open.mapping.is_none()
+            && from <= call.page
+            && call.stop <= until
+            && since == self.cache.epoch(open.file);
+        if !ready || !call.fresh || this.clock.plus(cost) > horizon {
+            return false;
+        }
+        this.clock = this.clock.plus(cost);
+        self.processor = self.processor.plus(cost);
+        this.references += call.stop.since(call.page);
+        match glide {
+            Some(glide) if glide.goes_on(call) => {
+                glide.stop = call.stop;
+                glide.end = call.end;
+            }
+            _ => {
+                let new =
+                    Glide { open: call.open, start: call.page, stop: call.stop, end: call.end };
+                self.settle(glide.replace(new));
+            }
+        }
+        self.tell_end(reader, call, Bytes::new(bytes));
+        true
+    }
+
+    /// Notes the visit of pages that a reader glided over.
+    fn settle(&mut self, glide: Option<Glide>) {
+        let Some(glide) = glide else { return };
+        let open = &mut self.opens[glide.open as usize];
+        open.position = Bytes::new(glide.end);
+        let pages = Extent::new(glide.start, glide.stop.since(glide.start));
+        self.cache.set_used(open.file, pages);
+        visit(&mut self.cache, open, glide.start, glide.stop);
+        self.policy.end(StreamId(glide.open), Bytes::new(glide.end));
     }
 
     /// Goes through the pages of the call.
@@ -262,6 +351,9 @@ impl<I: Iterator<Item = Step>> Simulation<I> {
     fn tell_begin(&mut self, reader: u32) {
         let this = &mut self.readers[reader as usize];
         this.call.fresh = false;
+        if !self.hears_calls {
+            return;
+        }
         let (call, now) = (this.call, this.clock.nanos());
         let (policy, mut view) = self.view(call.open, now, Some(reader));
         let ReadCall { offset, length, open, .. } = call;
@@ -456,22 +548,10 @@ impl<I: Iterator<Item = Step>> Simulation<I> {
         this.clock = this.clock.plus(cost);
         self.processor = self.processor.plus(cost);
         this.references += stop.since(call.page);
-        let (first, known) = (call.page, open.visited);
+        let first = call.page;
         call.position = end.max(call.position);
         call.page = stop;
-        // To go on within a folio is no second visit.
-        let from = if known.0 <= first && first < known.1 { known.1.min(stop) } else { first };
-        if from < stop {
-            self.cache.touch(open.file, Extent::new(from, stop.since(from)));
-            let last = stop.minus(Pages::new(1));
-            open.visited = match self.cache.folio_limit(open.file) {
-                None => (last, stop),
-                Some(_) => {
-                    let folio = self.cache.tree(open.file).folio(last);
-                    folio.map_or((last, stop), |folio| (folio.head, folio.end()))
-                }
-            };
-        }
+        visit(&mut self.cache, open, first, stop);
     }
 
     /// Ends the call.
@@ -485,10 +565,18 @@ impl<I: Iterator<Item = Step>> Simulation<I> {
             open.position = Bytes::new(call.end);
             self.policy.end(StreamId(call.open), open.position);
         }
+        this.phase = Phase::Between;
+        self.tell_end(reader, &call, got);
+        Flow::Go
+    }
+
+    /// Counts a call that is done.
+    #[inline]
+    fn tell_end(&mut self, reader: u32, call: &ReadCall, got: Bytes) {
+        let this = &mut self.readers[reader as usize];
         this.outcome.requests += 1;
         this.outcome.useful += got;
         this.outcome.elapsed = this.clock.nanos();
-        this.phase = Phase::Between;
         match call.class {
             AccessClass::Stream => self.stream.useful += got,
             AccessClass::Random => self.random.useful += got,
@@ -500,7 +588,6 @@ impl<I: Iterator<Item = Step>> Simulation<I> {
             self.flush_latency(reader);
             self.readers[reader as usize].latency = (call.class, latency, 1);
         }
-        Flow::Go
     }
 
     /// Puts the latencies that were the same in a row into their histogram.
@@ -512,9 +599,23 @@ impl<I: Iterator<Item = Step>> Simulation<I> {
     }
 }
 
+/// Notes that a reader has come by pages: to go on within a folio is no second visit.
+#[inline]
+fn visit(cache: &mut PageCache, open: &mut Open, first: Page, stop: Page) {
+    let known = open.visited;
+    let from = if known.0 <= first && first < known.1 { known.1.min(stop) } else { first };
+    if from >= stop {
+        return;
+    }
+    cache.touch(open.file, Extent::new(from, stop.since(from)));
+    let last = stop.minus(Pages::new(1));
+    let folio = cache.folio_limit(open.file).and_then(|_| cache.tree(open.file).folio(last));
+    open.visited = folio.map_or((last, stop), |folio| (folio.head, folio.end()));
+}
+
 /// What `policy::read` does with one page, up to where it has arrived: the policy hears of it, and
 /// what it wants is on its way. Gives back what was met, and the folio that is to be waited for.
-fn meet(
+pub(super) fn meet(
     policy: &mut dyn Policy,
     view: &mut View<'_>,
     touch: Touch,

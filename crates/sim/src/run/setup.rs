@@ -37,6 +37,7 @@ impl<I: Iterator<Item = Step>> Simulation<I> {
             limits,
             watches: policy.watches(),
             foresees: policy.foresees(),
+            hears_calls: policy.hears_calls(),
             minds_congestion: kernel == "linux-legacy",
             policy,
             page_by_page: machine.page_by_page,

@@ -1,0 +1,61 @@
+//! Loads whose simulation is timed.
+
+use foreread_sim::{Limits, Machine, Scenario, lay_out, run};
+use units::{Bytes, Kib, Nanos};
+use workload::Workload;
+
+use super::clock::own_seconds;
+
+/// A load on a machine.
+pub struct Case {
+    pub name: String,
+    machine: Machine,
+    workload: Workload,
+    size: Bytes,
+}
+
+impl Case {
+    fn new(words: &str, workload: &str, read_ahead: u64, size: Bytes) -> Self {
+        let machine = Machine::parse(words).unwrap();
+        let machine = Machine { read_ahead: Kib::new(read_ahead), ..machine };
+        let name = format!("{workload} {} {read_ahead}K", machine.model.name);
+        Self { name, machine, workload: Workload::named(workload).unwrap(), size }
+    }
+
+    /// Page references simulated in a second.
+    pub fn rate(&self, page_by_page: bool, seconds: f64) -> f64 {
+        let (mut references, mut spent) = (0, 0.0);
+        let mut seed = 1;
+        while spent < seconds {
+            let machine = Machine { page_by_page, seed, ..self.machine.clone() };
+            let sizes = vec![self.size; self.workload.files() as usize];
+            let layout = machine.filesystem.layout;
+            let files = lay_out(&sizes, self.workload.layout, layout, Bytes::ZERO);
+            let mut scenario = Scenario::of_workload(&self.workload, files, seed).unwrap();
+            scenario.limits = Limits { time: Nanos::MAX, ends_with_first: true };
+            let begun = own_seconds();
+            let outcome = run(&machine, scenario).unwrap();
+            spent += own_seconds() - begun;
+            references += outcome.cache.references.get();
+            seed += 1;
+        }
+        references as f64 / spent
+    }
+}
+
+/// Streams and mixed loads on disks, arrays and flash; caches that hold everything and some that
+/// do not.
+pub fn cases() -> Vec<Case> {
+    let gib = Bytes::from_gib(1);
+    vec![
+        Case::new("hdd-2008", "seq-1", 128, gib),
+        Case::new("hdd-2008", "seq-8", 128, Bytes::from_mib(256)),
+        Case::new("raid10-2008", "seq-8", 1024, gib),
+        Case::new("raid10-2008,kernel=linux-on-demand,cache=512M", "seq-8", 1024, gib),
+        Case::new("nvme,cache=512M", "seq-8", 1024, gib),
+        Case::new("hdd-2008", "mixed", 128, Bytes::from_mib(256)),
+        Case::new("raid10-2008", "mixed", 1024, gib),
+        Case::new("nvme", "mixed", 1024, gib),
+        Case::new("nvme,cache=256M", "mixed", 128, gib),
+    ]
+}

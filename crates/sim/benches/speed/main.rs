@@ -1,0 +1,36 @@
+//! How many page references a second are simulated: streams and mixed loads with device, cache and
+//! read-ahead all on, by extents and page by page; and page-number traces with an LRU cache beside
+//! libCacheSim with its one-block-lookahead prefetcher.
+//!
+//! `cargo bench -p foreread-sim [-- --cachesim PROGRAM] [--traces DIR] [--seconds S]`. Without the
+//! peer's program it says so and prints what is its own.
+
+#![allow(clippy::print_stdout, clippy::unwrap_used)]
+
+mod clock;
+mod machines;
+mod peer;
+
+use machines::cases;
+
+fn option(name: &str) -> Option<String> {
+    let mut words = std::env::args().skip_while(|word| word != name);
+    words.next().and_then(|_| words.next())
+}
+
+fn main() {
+    let seconds = option("--seconds").and_then(|text| text.parse().ok()).unwrap_or(1.0);
+    let mut slow = false;
+    println!(
+        "{:<34} {:>14} {:>14} {:>8}",
+        "page references a second (million)", "extents", "by page", "ratio"
+    );
+    for case in cases() {
+        let fast = case.rate(false, seconds) / 1e6;
+        let naive = case.rate(true, seconds) / 1e6;
+        slow |= fast < 20.0;
+        println!("{:<34} {fast:>14.1} {naive:>14.1} {:>8.2}", case.name, fast / naive);
+    }
+    println!("at least 20 million in each: {}", if slow { "no" } else { "yes" });
+    peer::compare(option("--cachesim").as_deref(), option("--traces").as_deref());
+}

@@ -1,0 +1,165 @@
+//! Page numbers through a cache, without time.
+//!
+//! A list of page numbers says nothing of when they were asked for, and without a device nobody
+//! waits: what a policy reads is there at once. The cache and the policies are those of the
+//! simulation, so hits, waste and thrashing are counted alike.
+
+use std::collections::VecDeque;
+
+use policy::cache::PAGE;
+use policy::{Call, DeviceLimits, Extent, FileId, Method, Outcome, Page, Policy, StreamId, Touch};
+use units::{Bytes, Nanos, Pages};
+
+use super::meet;
+use super::view::View;
+use crate::cache::PageCache;
+use crate::disk_layout::Placed;
+use crate::error::SimError;
+use crate::machine::Machine;
+use crate::outcome::CacheUse;
+use crate::scenario::{FileOnDisk, Step};
+
+/// Leads single pages of one file, in order, through the machine's page cache and policy, and says
+/// what the cache did. Pages at or beyond `pages` are passed over.
+///
+/// # Errors
+///
+/// If the machine cannot be.
+pub fn replay(
+    machine: &Machine,
+    pages: Pages,
+    numbers: impl IntoIterator<Item = u64>,
+) -> Result<CacheUse, SimError> {
+    machine.validate()?;
+    let mut replay = Replay::new(machine, pages)?;
+    for number in numbers {
+        replay.page(Page::new(number));
+    }
+    Ok(replay.counts())
+}
+
+struct Replay {
+    policy: Box<dyn Policy>,
+    watches: bool,
+    cache: PageCache,
+    placed: Placed,
+    limits: DeviceLimits,
+    batches: Vec<Extent>,
+    pages: Pages,
+    visited: (Page, Page),
+    known: CacheUse,
+}
+
+static NOTHING: VecDeque<Step> = VecDeque::new();
+
+impl Replay {
+    fn new(machine: &Machine, pages: Pages) -> Result<Self, SimError> {
+        let policy = policy::build(&machine.policy)?;
+        let max_request = machine.model.host().max_request;
+        let limits = DeviceLimits {
+            read_ahead: machine.read_ahead.to_bytes().to_pages_floor(PAGE),
+            max_request: max_request.to_pages_floor(PAGE),
+        };
+        let guarded = policy.guards();
+        let capacity = machine.cache.to_pages_floor(PAGE);
+        let mut cache = PageCache::new(capacity, machine.replacement, guarded);
+        cache.add_file(pages, machine.filesystem.folio_limit, false);
+        let disk = FileOnDisk {
+            size: pages.to_bytes(PAGE),
+            start: Bytes::ZERO,
+            layout: machine.filesystem.layout,
+            pieces: None,
+        };
+        let placed = Placed::new(0, disk, max_request.get());
+        let watches = policy.watches();
+        let mut this = Self {
+            policy,
+            watches,
+            cache,
+            placed,
+            limits,
+            batches: Vec::new(),
+            pages,
+            visited: (Page::FIRST, Page::FIRST),
+            known: CacheUse::default(),
+        };
+        this.ask(|policy, view| policy.open(view, StreamId(0), FileId(0)));
+        Ok(this)
+    }
+
+    /// Lets the policy act; what it wants read has arrived when it is done.
+    fn ask<T>(&mut self, act: impl FnOnce(&mut dyn Policy, &mut View<'_>) -> T) -> T {
+        let mut view = View {
+            cache: &mut self.cache,
+            placed: &self.placed,
+            file: 0,
+            stream: StreamId(0),
+            limits: self.limits,
+            now: Nanos::ZERO,
+            congested: false,
+            coming: &NOTHING,
+            whole: false,
+            batches: &mut self.batches,
+        };
+        let said = act(self.policy.as_mut(), &mut view);
+        for batch in self.batches.drain(..) {
+            self.cache.arrive(0, batch);
+        }
+        said
+    }
+}
+
+impl Replay {
+    fn page(&mut self, page: Page) {
+        if page.get() >= self.pages.get() {
+            return;
+        }
+        let one = Pages::new(1);
+        self.known.references += one;
+        let offset = Bytes::new(page.get() * PAGE.bytes().get());
+        let call = Call { offset, length: PAGE.bytes() };
+        let quiet = self.cache.tree(0).is_quiet(page);
+        if !quiet || self.watches {
+            self.meet(page, call);
+        } else {
+            if self.policy.hears_calls() {
+                self.ask(|policy, view| policy.begin(view, StreamId(0), call));
+            }
+            self.cache.set_used(0, Extent::new(page, one));
+        }
+        // To stay within a folio is no second visit.
+        if !(self.visited.0 <= page && page < self.visited.1) {
+            self.cache.touch(0, Extent::new(page, one));
+            let limit = self.cache.folio_limit(0);
+            let folio = limit.and_then(|_| self.cache.tree(0).folio(page));
+            self.visited = folio.map_or((page, page), |folio| (folio.head, folio.end()));
+        }
+        self.policy.end(StreamId(0), offset + PAGE.bytes());
+    }
+
+    /// A page that the policy is to hear of, or that is not there.
+    fn meet(&mut self, page: Page, call: Call) {
+        let one = Pages::new(1);
+        let touch = Touch { stream: StreamId(0), page, request: one, method: Method::Read };
+        let stop = page.plus(one);
+        let outcome = self.ask(|policy, view| {
+            policy.begin(view, StreamId(0), call);
+            meet(policy, view, touch, stop).0
+        });
+        if outcome == Outcome::Missed {
+            self.known.misses += one;
+        }
+        self.cache.reclaim(self.policy.as_mut());
+    }
+
+    fn counts(&self) -> CacheUse {
+        let counts = self.cache.counts();
+        CacheUse {
+            references: self.known.references,
+            hits: self.known.references.saturating_sub(self.known.misses),
+            misses: self.known.misses,
+            used: counts.read.saturating_sub(counts.thrashed + self.cache.unused()),
+            ..counts
+        }
+    }
+}
