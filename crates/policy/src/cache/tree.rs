@@ -225,6 +225,26 @@ impl PageTree {
         Some(folio)
     }
 
+    /// Takes out a page, where all folios of the file are single pages, and says whether a reader
+    /// had used it; `None` if it is not cached.
+    pub fn remove_single(&mut self, page: Page) -> Option<bool> {
+        let (index, bit) = place(page.get());
+        let group = self.groups.get_mut((index >> SHIFT) as usize)?.as_deref_mut()?;
+        let leaf = &mut group.leaves[(index & 63) as usize];
+        if leaf.present >> bit & 1 == 0 {
+            return None;
+        }
+        let (used, out) = (leaf.used >> bit & 1 == 1, !(1 << bit));
+        leaf.present &= out;
+        leaf.heads &= out;
+        leaf.marks &= out;
+        leaf.used &= out;
+        let empty = leaf.present == 0;
+        self.cached -= 1;
+        self.forget(index, empty);
+        Some(used)
+    }
+
     /// Takes out the pages of `extent` that are cached, where all folios of the file are single
     /// pages, and says how many there were.
     pub fn remove_singles(&mut self, extent: Extent) -> Pages {
@@ -418,6 +438,11 @@ mod tests {
         tree.set_used(Extent::new(Page::new(4000), Pages::new(100)));
         let all = Extent::new(Page::FIRST, Pages::new(1 << 20));
         assert_eq!(tree.unused(all), (Pages::new(300), Pages::new(200)));
+        assert_eq!(tree.remove_single(Page::new(3999)), None);
+        let mut other = tree.clone();
+        assert_eq!(other.remove_single(Page::new(4050)), Some(true));
+        assert_eq!(other.remove_single(Page::new(4299)), Some(false));
+        assert_eq!(other.cached(), Pages::new(298));
         let gone = tree.remove_singles(Extent::new(Page::new(3000), Pages::new(1050)));
         assert_eq!((gone, tree.cached()), (Pages::new(50), Pages::new(250)));
         assert_eq!(tree.absent_run(Page::FIRST, Pages::new(1 << 20)), Pages::new(4050));

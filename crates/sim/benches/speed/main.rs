@@ -2,7 +2,8 @@
 //! read-ahead all on, by extents and page by page; and page-number traces with an LRU cache beside
 //! libCacheSim with its one-block-lookahead prefetcher.
 //!
-//! `cargo bench -p foreread-sim [-- --cachesim PROGRAM] [--traces DIR] [--seconds S]`. Without the
+//! `cargo bench -p foreread-sim [-- --cachesim PROGRAM] [--traces DIR] [--seconds S]
+//! [--case WORDS]`. Without the
 //! peer's program it says so and prints what is its own.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
@@ -25,7 +26,8 @@ fn main() {
         "{:<34} {:>14} {:>14} {:>8}",
         "page references a second (million)", "extents", "by page", "ratio"
     );
-    for case in cases() {
+    let wanted = option("--case").unwrap_or_default();
+    for case in cases().into_iter().filter(|case| case.name.contains(&wanted)) {
         let fast = case.rate(false, seconds) / 1e6;
         let naive = case.rate(true, seconds) / 1e6;
         slow |= fast < 20.0;

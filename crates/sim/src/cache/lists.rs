@@ -108,6 +108,14 @@ impl Lists {
         id
     }
 
+    /// Whether a page is the last of the youngest entry, and so the youngest of all.
+    #[inline]
+    pub(super) fn is_youngest(&self, list: List, id: EntryId, page: u64) -> bool {
+        self.newest[list as usize] == id
+            && id != EntryId::NONE
+            && self.entries[id.0 as usize].end == page + 1
+    }
+
     /// Takes pages out of an entry; an entry without pages is gone.
     pub(super) fn take(&mut self, id: EntryId, pages: u64) {
         let entry = &mut self.entries[id.0 as usize];

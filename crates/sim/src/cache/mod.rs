@@ -188,15 +188,14 @@ impl PageCache {
         let mut page = extent.start;
         while page < extent.end() {
             let this = &self.files[file as usize];
-            let (start, pages) = match this.folio_limit {
-                None => (page, 1),
-                Some(_) => match this.tree.folio(page) {
-                    Some(folio) => (folio.head, folio.pages().get()),
-                    None => (page, 1),
-                },
-            };
+            let folio = this.folio_limit.and_then(|_| this.tree.folio(page));
+            let (start, pages) = folio.map_or((page, 1), |folio| (folio.head, folio.pages().get()));
             self.aged += pages;
-            self.move_to(List::Inactive, file, start, pages);
+            let entry = this.states.entry(start);
+            let end = start.get() + pages;
+            if !self.lists.is_youngest(List::Inactive, entry, end - 1) {
+                self.move_to(List::Inactive, file, start, pages);
+            }
             page = start.plus(Pages::new(pages));
         }
     }
@@ -223,7 +222,10 @@ impl PageCache {
         }
         self.lists.take(from, pages);
         let to = self.lists.push(list, file, start.get(), pages);
-        this.states.relabel(Extent::new(start, Pages::new(pages)), to);
+        match pages {
+            1 => this.states.relabel_one(start, to),
+            _ => this.states.relabel(Extent::new(start, Pages::new(pages)), to),
+        }
     }
 
     /// Moves cached pages out of danger: to the young end of the inactive list.
@@ -334,15 +336,20 @@ impl PageCache {
 
     fn evict(&mut self, file: u32, id: EntryId, extent: Extent) {
         let this = &mut self.files[file as usize];
-        let (_, unused) = this.tree.unused(extent);
-        self.counts.thrashed += unused;
         self.counts.evicted += extent.pages;
         self.aged += extent.pages.get();
         self.cached -= extent.pages.get();
-        if this.folio_limit.is_none() {
-            this.tree.remove_singles(extent);
+        let single = this.folio_limit.is_none();
+        if single && extent.pages.get() == 1 {
+            let used = this.tree.remove_single(extent.start).unwrap_or(true);
+            self.counts.thrashed += Pages::new(u64::from(!used));
         } else {
-            this.tree.remove(extent.start);
+            self.counts.thrashed += this.tree.unused(extent).1;
+            if single {
+                this.tree.remove_singles(extent);
+            } else {
+                this.tree.remove(extent.start);
+            }
         }
         this.states.leave(extent);
         this.epoch += 1;

@@ -105,6 +105,14 @@ impl PageStates {
         }
     }
 
+    /// A cached page moves to another entry.
+    #[inline]
+    pub(super) fn relabel_one(&mut self, page: Page, entry: EntryId) {
+        if let Some(leaf) = self.leaf_mut(page.get() >> SHIFT) {
+            leaf.entry[(page.get() & 63) as usize] = entry;
+        }
+    }
+
     /// The entry that a page is in.
     #[inline]
     pub(super) fn entry(&self, page: Page) -> EntryId {

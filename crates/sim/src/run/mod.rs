@@ -9,6 +9,7 @@ mod clock;
 mod reader;
 mod replay;
 mod setup;
+mod steps;
 mod view;
 
 use std::cmp::Reverse;

@@ -14,14 +14,12 @@ use super::{Flow, HEADSTART, Open, Simulation};
 use crate::cache::PageCache;
 use crate::outcome::ReaderOutcome;
 use crate::queue::{Item, Purpose};
-use crate::scenario::{Start, Step};
+use crate::scenario::Step;
 
 /// Pages that are looked at ahead of a reader: more would be forgotten before it comes there.
 const LOOK: Pages = Pages::new(256);
-/// Steps that are known ahead to policies which want to know.
-const FORESEEN: usize = 1024;
 /// The bytes of a page.
-const PAGE_BYTES: u64 = PAGE.bytes().get();
+pub(super) const PAGE_BYTES: u64 = PAGE.bytes().get();
 
 /// What a reader is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,40 +38,23 @@ pub(super) enum Phase {
 
 /// The read call at hand.
 #[derive(Clone, Copy, Debug)]
-struct ReadCall {
-    open: u32,
-    class: AccessClass,
-    began: Picos,
-    offset: Bytes,
-    length: Bytes,
+pub(super) struct ReadCall {
+    pub(super) open: u32,
+    pub(super) class: AccessClass,
+    pub(super) began: Picos,
+    pub(super) offset: Bytes,
+    pub(super) length: Bytes,
     /// The next byte to be copied, and the one behind the last.
-    position: u64,
-    end: u64,
+    pub(super) position: u64,
+    pub(super) end: u64,
     /// The next page, the one behind the last, and the one behind the last that was asked for.
-    page: Page,
-    stop: Page,
-    beyond: Page,
+    pub(super) page: Page,
+    pub(super) stop: Page,
+    pub(super) beyond: Page,
     /// Whether the policy has yet to hear of it.
-    fresh: bool,
+    pub(super) fresh: bool,
     /// Whether a page of it was missing: what comes with that page is not late.
-    missed: bool,
-}
-
-/// Calls in a row whose pages were all ready, and which follow one another.
-#[derive(Clone, Copy, Debug)]
-struct Glide {
-    open: u32,
-    start: Page,
-    stop: Page,
-    end: u64,
-}
-
-impl Glide {
-    /// Whether a call goes on where this ends, or within its last page.
-    fn goes_on(&self, call: &ReadCall) -> bool {
-        let last = call.page == self.stop || call.page.plus(Pages::new(1)) == self.stop;
-        self.open == call.open && last && call.stop >= self.stop
-    }
+    pub(super) missed: bool,
 }
 
 /// Pages that are waited for, and then taken up to `stop`.
@@ -86,13 +67,13 @@ struct Awaited {
 
 /// A reader at work.
 pub(super) struct Running<I> {
-    steps: I,
-    coming: VecDeque<Step>,
-    ended: bool,
-    begun: bool,
+    pub(super) steps: I,
+    pub(super) coming: VecDeque<Step>,
+    pub(super) ended: bool,
+    pub(super) begun: bool,
     pub(super) phase: Phase,
     pub(super) clock: Picos,
-    call: ReadCall,
+    pub(super) call: ReadCall,
     awaited: Option<Awaited>,
     to_issue: VecDeque<Item>,
     pub(super) waits_dispatch: bool,
@@ -103,7 +84,7 @@ pub(super) struct Running<I> {
     pub(super) late: Pages,
     pub(super) misses: Pages,
     /// The last latency, and how often it came in a row.
-    latency: (AccessClass, Nanos, u64),
+    pub(super) latency: (AccessClass, Nanos, u64),
 }
 
 impl<I> Running<I> {
@@ -143,22 +124,6 @@ impl<I> Running<I> {
     }
 }
 
-impl<I: Iterator<Item = Step>> Running<I> {
-    #[inline]
-    fn next_step(&mut self, foresees: bool) -> Option<Step> {
-        if !foresees {
-            return self.steps.next();
-        }
-        while !self.ended && self.coming.len() <= FORESEEN {
-            match self.steps.next() {
-                Some(step) => self.coming.push_back(step),
-                None => self.ended = true,
-            }
-        }
-        self.coming.pop_front()
-    }
-}
-
 impl<I: Iterator<Item = Step>> Simulation<I> {
     /// A policy with what it sees when `open` is read at `now`.
     pub(super) fn view(
@@ -182,129 +147,6 @@ impl<I: Iterator<Item = Step>> Simulation<I> {
             batches: &mut self.batches,
         };
         (self.policy.as_mut(), view)
-    }
-
-    /// Begins the next step, after as many as find all their pages ready.
-    pub(super) fn begin(&mut self, reader: u32) -> Flow {
-        let horizon = Picos::of(self.others()).plus(Picos::of(HEADSTART));
-        let glides = !(self.watches || self.foresees || self.hears_calls || self.page_by_page);
-        let mut glide = None;
-        loop {
-            let Some(call) = self.next_call(reader) else { break };
-            let Some(call) = call else {
-                self.settle(glide);
-                return Flow::Wait;
-            };
-            if !glides || !self.glide(reader, &call, horizon, &mut glide) {
-                self.readers[reader as usize].call = call;
-                self.readers[reader as usize].phase = Phase::Walk;
-                break;
-            }
-        }
-        self.settle(glide);
-        Flow::Go
-    }
-
-    /// The call of the next step: `None` if that means nothing, nothing in it if there is none.
-    #[inline]
-    fn next_call(&mut self, reader: u32) -> Option<Option<ReadCall>> {
-        let this = &mut self.readers[reader as usize];
-        if this.clock >= self.end {
-            this.phase = Phase::Done;
-            return Some(None);
-        }
-        let Some(step) = this.next_step(self.foresees) else {
-            this.phase = Phase::Done;
-            self.exhausted = true;
-            if self.ends_with_first {
-                self.end = self.end.min(this.clock);
-            }
-            return Some(None);
-        };
-        let open = self.opens.get(step.open as usize)?;
-        match step.start {
-            Start::After(think) if this.begun => this.clock = this.clock.plus(Picos::of(think)),
-            Start::After(_) => {}
-            Start::At(at) => this.clock = this.clock.max(Picos::of(at)),
-        }
-        this.begun = true;
-        if this.clock >= self.end {
-            this.phase = Phase::Done;
-            return Some(None);
-        }
-        let size = self.placed[open.file as usize].size();
-        let asked = step.offset.get().saturating_add(step.length.get());
-        let end = asked.min(size.get()).max(step.offset.get());
-        let page = Page::new(step.offset.get() / PAGE_BYTES);
-        let fresh = end > step.offset.get();
-        let call = ReadCall {
-            open: step.open,
-            class: step.class,
-            began: this.clock,
-            offset: step.offset,
-            length: step.length,
-            position: step.offset.get(),
-            end,
-            page,
-            stop: if fresh { Page::new(end.div_ceil(PAGE_BYTES)) } else { page },
-            beyond: Page::new(asked.div_ceil(PAGE_BYTES)),
-            fresh,
-            missed: false,
-        };
-        this.clock = this.clock.plus(self.costs.call);
-        self.processor = self.processor.plus(self.costs.call);
-        Some(Some(call))
-    }
-
-    /// Does the whole call if all its pages are known to be ready, and nobody else is to have his
-    /// turn meanwhile: what [`Self::walk`] would do, without noting the visit yet.
-    #[inline]
-    fn glide(
-        &mut self,
-        reader: u32,
-        call: &ReadCall,
-        horizon: Picos,
-        glide: &mut Option<Glide>,
-    ) -> bool {
-        let this = &mut self.readers[reader as usize];
-        let open = &self.opens[call.open as usize];
-        let (since, from, until) = open.quiet;
-        let bytes = call.end - call.position;
-        let cost = self.costs.byte.times(bytes);
-        let ready = open.mapping.is_none()
-            && from <= call.page
-            && call.stop <= until
-            && since == self.cache.epoch(open.file);
-        if !ready || !call.fresh || this.clock.plus(cost) > horizon {
-            return false;
-        }
-        this.clock = this.clock.plus(cost);
-        self.processor = self.processor.plus(cost);
-        this.references += call.stop.since(call.page);
-        match glide {
-            Some(glide) if glide.goes_on(call) => {
-                glide.stop = call.stop;
-                glide.end = call.end;
-            }
-            _ => {
-                let new =
-                    Glide { open: call.open, start: call.page, stop: call.stop, end: call.end };
-                self.settle(glide.replace(new));
-            }
-        }
-        self.tell_end(reader, call, Bytes::new(bytes));
-        true
-    }
-
-    /// Notes the visit of pages that a reader glided over.
-    fn settle(&mut self, glide: Option<Glide>) {
-        let Some(glide) = glide else { return };
-        let open = &mut self.opens[glide.open as usize];
-        open.position = Bytes::new(glide.end);
-        let pages = Extent::new(glide.start, glide.stop.since(glide.start));
-        self.cache.set_used(open.file, pages);
-        visit(&mut self.cache, open, glide.start, glide.stop);
-        self.policy.end(StreamId(glide.open), Bytes::new(glide.end));
     }
 
     /// Goes through the pages of the call.
@@ -569,39 +411,11 @@ impl<I: Iterator<Item = Step>> Simulation<I> {
         self.tell_end(reader, &call, got);
         Flow::Go
     }
-
-    /// Counts a call that is done.
-    #[inline]
-    fn tell_end(&mut self, reader: u32, call: &ReadCall, got: Bytes) {
-        let this = &mut self.readers[reader as usize];
-        this.outcome.requests += 1;
-        this.outcome.useful += got;
-        this.outcome.elapsed = this.clock.nanos();
-        match call.class {
-            AccessClass::Stream => self.stream.useful += got,
-            AccessClass::Random => self.random.useful += got,
-        }
-        let latency = this.clock.since(call.began).nanos();
-        if (this.latency.0, this.latency.1) == (call.class, latency) {
-            this.latency.2 += 1;
-        } else {
-            self.flush_latency(reader);
-            self.readers[reader as usize].latency = (call.class, latency, 1);
-        }
-    }
-
-    /// Puts the latencies that were the same in a row into their histogram.
-    pub(super) fn flush_latency(&mut self, reader: u32) {
-        let (class, latency, times) = self.readers[reader as usize].latency;
-        if times > 0 {
-            self.latencies(class).record_times(latency, times);
-        }
-    }
 }
 
 /// Notes that a reader has come by pages: to go on within a folio is no second visit.
 #[inline]
-fn visit(cache: &mut PageCache, open: &mut Open, first: Page, stop: Page) {
+pub(super) fn visit(cache: &mut PageCache, open: &mut Open, first: Page, stop: Page) {
     let known = open.visited;
     let from = if known.0 <= first && first < known.1 { known.1.min(stop) } else { first };
     if from >= stop {

@@ -1,0 +1,199 @@
+//! From one step of a reader to the next, and over those that find all their pages ready.
+
+use policy::{Extent, Page, StreamId};
+use units::{Bytes, Pages};
+use workload::AccessClass;
+
+use super::clock::Picos;
+use super::reader::{PAGE_BYTES, Phase, ReadCall, Running, visit};
+use super::{Flow, HEADSTART, Simulation};
+use crate::scenario::{Start, Step};
+
+/// Steps that are known ahead to policies which want to know.
+const FORESEEN: usize = 1024;
+
+/// Calls in a row whose pages were all ready, and which follow one another.
+#[derive(Clone, Copy, Debug)]
+struct Glide {
+    open: u32,
+    start: Page,
+    stop: Page,
+    end: u64,
+}
+
+impl Glide {
+    /// Whether a call goes on where this ends, or within its last page.
+    fn goes_on(&self, call: &ReadCall) -> bool {
+        let last = call.page == self.stop || call.page.plus(Pages::new(1)) == self.stop;
+        self.open == call.open && last && call.stop >= self.stop
+    }
+}
+
+impl<I: Iterator<Item = Step>> Running<I> {
+    #[inline]
+    fn next_step(&mut self, foresees: bool) -> Option<Step> {
+        if !foresees {
+            return self.steps.next();
+        }
+        while !self.ended && self.coming.len() <= FORESEEN {
+            match self.steps.next() {
+                Some(step) => self.coming.push_back(step),
+                None => self.ended = true,
+            }
+        }
+        self.coming.pop_front()
+    }
+}
+
+impl<I: Iterator<Item = Step>> Simulation<I> {
+    /// Begins the next step, after as many as find all their pages ready.
+    pub(super) fn begin(&mut self, reader: u32) -> Flow {
+        let horizon = Picos::of(self.others()).plus(Picos::of(HEADSTART));
+        let glides = !(self.watches || self.foresees || self.hears_calls || self.page_by_page);
+        let mut glide = None;
+        loop {
+            let Some(call) = self.next_call(reader) else { break };
+            let Some(call) = call else {
+                self.settle(glide);
+                return Flow::Wait;
+            };
+            if !glides || !self.glide(reader, &call, horizon, &mut glide) {
+                self.readers[reader as usize].call = call;
+                self.readers[reader as usize].phase = Phase::Walk;
+                break;
+            }
+        }
+        self.settle(glide);
+        Flow::Go
+    }
+
+    /// The call of the next step: `None` if that means nothing, nothing in it if there is none.
+    #[inline]
+    fn next_call(&mut self, reader: u32) -> Option<Option<ReadCall>> {
+        let this = &mut self.readers[reader as usize];
+        if this.clock >= self.end {
+            this.phase = Phase::Done;
+            return Some(None);
+        }
+        let Some(step) = this.next_step(self.foresees) else {
+            this.phase = Phase::Done;
+            self.exhausted = true;
+            if self.ends_with_first {
+                self.end = self.end.min(this.clock);
+            }
+            return Some(None);
+        };
+        let open = self.opens.get(step.open as usize)?;
+        match step.start {
+            Start::After(think) if this.begun => this.clock = this.clock.plus(Picos::of(think)),
+            Start::After(_) => {}
+            Start::At(at) => this.clock = this.clock.max(Picos::of(at)),
+        }
+        this.begun = true;
+        if this.clock >= self.end {
+            this.phase = Phase::Done;
+            return Some(None);
+        }
+        let size = self.placed[open.file as usize].size();
+        let asked = step.offset.get().saturating_add(step.length.get());
+        let end = asked.min(size.get()).max(step.offset.get());
+        let page = Page::new(step.offset.get() / PAGE_BYTES);
+        let fresh = end > step.offset.get();
+        let call = ReadCall {
+            open: step.open,
+            class: step.class,
+            began: this.clock,
+            offset: step.offset,
+            length: step.length,
+            position: step.offset.get(),
+            end,
+            page,
+            stop: if fresh { Page::new(end.div_ceil(PAGE_BYTES)) } else { page },
+            beyond: Page::new(asked.div_ceil(PAGE_BYTES)),
+            fresh,
+            missed: false,
+        };
+        this.clock = this.clock.plus(self.costs.call);
+        self.processor = self.processor.plus(self.costs.call);
+        Some(Some(call))
+    }
+
+    /// Does the whole call if all its pages are known to be ready, and nobody else is to have his
+    /// turn meanwhile: what [`Self::walk`] would do, without noting the visit yet.
+    #[inline]
+    fn glide(
+        &mut self,
+        reader: u32,
+        call: &ReadCall,
+        horizon: Picos,
+        glide: &mut Option<Glide>,
+    ) -> bool {
+        let this = &mut self.readers[reader as usize];
+        let open = &self.opens[call.open as usize];
+        let (since, from, until) = open.quiet;
+        let bytes = call.end - call.position;
+        let cost = self.costs.byte.times(bytes);
+        let ready = open.mapping.is_none()
+            && from <= call.page
+            && call.stop <= until
+            && since == self.cache.epoch(open.file);
+        if !ready || !call.fresh || this.clock.plus(cost) > horizon {
+            return false;
+        }
+        this.clock = this.clock.plus(cost);
+        self.processor = self.processor.plus(cost);
+        this.references += call.stop.since(call.page);
+        match glide {
+            Some(glide) if glide.goes_on(call) => {
+                glide.stop = call.stop;
+                glide.end = call.end;
+            }
+            _ => {
+                let new =
+                    Glide { open: call.open, start: call.page, stop: call.stop, end: call.end };
+                self.settle(glide.replace(new));
+            }
+        }
+        self.tell_end(reader, call, Bytes::new(bytes));
+        true
+    }
+
+    /// Notes the visit of pages that a reader glided over.
+    fn settle(&mut self, glide: Option<Glide>) {
+        let Some(glide) = glide else { return };
+        let open = &mut self.opens[glide.open as usize];
+        open.position = Bytes::new(glide.end);
+        let pages = Extent::new(glide.start, glide.stop.since(glide.start));
+        self.cache.set_used(open.file, pages);
+        visit(&mut self.cache, open, glide.start, glide.stop);
+        self.policy.end(StreamId(glide.open), Bytes::new(glide.end));
+    }
+
+    /// Counts a call that is done.
+    #[inline]
+    pub(super) fn tell_end(&mut self, reader: u32, call: &ReadCall, got: Bytes) {
+        let this = &mut self.readers[reader as usize];
+        this.outcome.requests += 1;
+        this.outcome.useful += got;
+        this.outcome.elapsed = this.clock.nanos();
+        match call.class {
+            AccessClass::Stream => self.stream.useful += got,
+            AccessClass::Random => self.random.useful += got,
+        }
+        let latency = this.clock.since(call.began).nanos();
+        if (this.latency.0, this.latency.1) == (call.class, latency) {
+            this.latency.2 += 1;
+        } else {
+            self.flush_latency(reader);
+            self.readers[reader as usize].latency = (call.class, latency, 1);
+        }
+    }
+
+    /// Puts the latencies that were the same in a row into their histogram.
+    pub(super) fn flush_latency(&mut self, reader: u32) {
+        let (class, latency, times) = self.readers[reader as usize].latency;
+        if times > 0 {
+            self.latencies(class).record_times(latency, times);
+        }
+    }
+}
