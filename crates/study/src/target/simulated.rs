@@ -8,6 +8,7 @@ use bench::{
 use model::Spec;
 use serde_json::{Value as Json, json};
 use sim::{ClassOutcome, FileOnDisk, Limits, Machine, Outcome, Scenario, SimError};
+use tunables::{Setting, Settings, Value};
 use units::{Bytes, Kib, PageSize};
 use workload::{Pattern, Sharing, Workload};
 
@@ -41,6 +42,8 @@ pub fn simulated_machine(words: &str) -> Result<Machine, SimError> {
 pub(super) struct SimulatedSite {
     facts: SiteFacts,
     machine: Machine,
+    /// What the tunables have that the plan varies.
+    baseline: Settings,
     plan: Plan,
     /// Where the files of each workload begin.
     places: Vec<(String, Bytes)>,
@@ -53,6 +56,7 @@ impl SimulatedSite {
         workloads: Option<&[Workload]>,
     ) -> Result<Self, StudyError> {
         let machine = simulated_machine(words)?;
+        let baseline = baseline(plan, &machine)?;
         let found = Some(machine.read_ahead);
         let grid = plan.read_ahead.values(PageSize::FOUR_KIB, found);
         let window = grid.last().copied().unwrap_or_default();
@@ -80,7 +84,7 @@ impl SimulatedSite {
             device: describe(&machine, found),
             machine: json!({ "simulated": true, "kernel": machine.policy }),
         };
-        Ok(Self { facts, machine, plan: plan.clone(), places })
+        Ok(Self { facts, machine, baseline, plan: plan.clone(), places })
     }
 
     fn files(&self, workload: &Workload) -> Vec<FileOnDisk> {
@@ -90,6 +94,50 @@ impl SimulatedSite {
         let sizes = vec![size; workload.files() as usize];
         sim::lay_out(&sizes, workload.layout, self.machine.filesystem.layout, start)
     }
+}
+
+/// What a simulation has of the tunables that the plan varies; each of their levels is tried.
+fn baseline(plan: &Plan, machine: &Machine) -> Result<Settings, StudyError> {
+    let host = machine.model.host();
+    let mut all = Settings::default();
+    for factor in &plan.factors {
+        let tunable = tunables::find(&factor.tunable)?;
+        let value = match tunable.name() {
+            "policy" => Value::Word(machine.policy.replace(',', ":")),
+            "nr_requests" => Value::Number(host.nr_requests as i64),
+            "max_sectors" => Value::Bytes(host.max_request),
+            "scheduler" => Value::Word(host.scheduler.name().to_owned()),
+            name => return Err(not_simulated(name)),
+        };
+        for level in factor.settings()? {
+            set(&mut machine.clone(), &level)?;
+        }
+        all = all.with(Setting { tunable, value });
+    }
+    Ok(all)
+}
+
+fn not_simulated(name: &str) -> StudyError {
+    let known = "read_ahead, policy, scheduler, nr_requests and max_sectors";
+    StudyError::Plan(format!("a simulation has no {name}: it has {known}"))
+}
+
+/// Gives a simulated machine another setting.
+fn set(machine: &mut Machine, setting: &Setting) -> Result<(), StudyError> {
+    let text = setting.tunable.show(&setting.value);
+    let key = match setting.tunable.name() {
+        "policy" => {
+            machine.policy = sim::policy_words(&text)?;
+            return Ok(());
+        }
+        "nr_requests" => "nr_requests",
+        "max_sectors" => "max_request",
+        "scheduler" => "scheduler",
+        name => return Err(not_simulated(name)),
+    };
+    machine.model.set(key, &text).map_err(SimError::from)?;
+    machine.validate()?;
+    Ok(())
 }
 
 /// The whole model: presets may change with the version.
@@ -131,11 +179,14 @@ fn places(machine: &Machine, workloads: &[Workload]) -> Vec<(String, Bytes)> {
 impl Trials for SimulatedSite {
     fn trial(&mut self, request: &TrialRequest<'_>) -> Result<Record, StudyError> {
         let workload = request.workload;
-        let machine = Machine {
+        let mut machine = Machine {
             read_ahead: request.settings.read_ahead,
             seed: self.machine.seed ^ request.seed,
             ..self.machine.clone()
         };
+        for setting in request.settings.others.iter() {
+            set(&mut machine, setting)?;
+        }
         let files = self.files(workload);
         let mut scenario =
             Scenario::of_workload(workload, files, request.seed).map_err(SimError::from)?;
@@ -149,6 +200,10 @@ impl Trials for SimulatedSite {
 impl Site for SimulatedSite {
     fn facts(&self) -> &SiteFacts {
         &self.facts
+    }
+
+    fn baseline(&self) -> Settings {
+        self.baseline.clone()
     }
 
     fn close(self: Box<Self>, _progress: &mut dyn Progress) -> Result<Json, StudyError> {

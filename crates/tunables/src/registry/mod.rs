@@ -8,6 +8,7 @@ mod kernel_file;
 mod md;
 mod queue;
 mod read_ahead;
+mod simulated;
 mod sysctl;
 mod vm;
 
@@ -188,6 +189,7 @@ pub fn find(name: &str) -> Result<&'static dyn Tunable, TunableError> {
     let wanted = name.to_ascii_lowercase().replace('-', "_");
     let found = find_fixed(&wanted)
         .or_else(|| freebsd::find(&wanted))
+        .or_else(|| simulated::find(&wanted))
         .or_else(|| declared::find(&wanted))
         .or_else(|| declared::find_by_file(name))
         .or_else(|| sysctl::find(name));
@@ -205,6 +207,7 @@ pub(crate) fn find_exactly(name: &str) -> Option<&'static dyn Tunable> {
     let made = || {
         declared::find_by_file(name)
             .or_else(|| freebsd::find(name))
+            .or_else(|| simulated::find(name))
             .or_else(|| sysctl::find(name).filter(|tunable| tunable.name() == name))
     };
     fixed.or_else(made)
