@@ -1,5 +1,5 @@
 //! Holds a tenure over a bdi and flips its read-ahead until it is ended, being its own guard:
-//! `flip PATH BASE [ROUNDS|hold]`, with `BASE` for its state and runtime directories. With `hold`
+//! `flip PATH BASE [ROUNDS|hold|apply]`, with `BASE` for its state and runtime directories. With `hold`
 //! it sets 64 KiB, then 4 KiB, and stays at that.
 //!
 //! The tests kill it at random moments. `FLIP_ROOT` names a tree to use in place of the machine.
@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::{env, process, thread};
 
-use foreread_tunables::{GuardCommand, Settings, Tenure, guard_main};
+use foreread_tunables::{GuardCommand, Settings, Site, Tenure, apply, guard_main, plan_apply};
 use host::{Dirs, Root, resolve};
 use units::Bytes;
 
@@ -20,10 +20,11 @@ fn main() {
         ["guard", journal] => guard(Path::new(journal)),
         [path, base] => flip(path, base, u64::MAX),
         [path, base, "hold"] => hold(path, base),
+        [path, base, "apply"] => apply_some(path, base),
         [path, base, rounds] => {
             rounds.parse().map_err(Into::into).and_then(|n| flip(path, base, n))
         }
-        _ => Err("write flip PATH BASE [ROUNDS|hold]".into()),
+        _ => Err("write flip PATH BASE [ROUNDS|hold|apply]".into()),
     };
     if let Err(error) = result {
         eprintln!("flip: {error}");
@@ -53,6 +54,17 @@ fn set(tenure: &mut Tenure, kib: u64) -> Result<(), Box<dyn Error>> {
     for setting in Settings::read_ahead(Bytes::from_kib(kib)).iter() {
         tenure.set(setting.tunable, &setting.value)?;
     }
+    Ok(())
+}
+
+/// Applies settings of which each upsets the next.
+fn apply_some(path: &str, base: &str) -> Result<(), Box<dyn Error>> {
+    let root = root();
+    let site = Site::of(&root, &resolve(&root, Path::new(path))?);
+    let guard = GuardCommand { program: env::current_exe()?, args: vec!["guard".into()] };
+    let words = "scheduler=mq-deadline max_sectors_kb=128 rotational=0 read_ahead=1088K";
+    let plan = plan_apply(&root, &site, &words.parse()?, 1)?;
+    apply(&Dirs::under(base), &root, &site, &plan, &guard)?;
     Ok(())
 }
 

@@ -10,7 +10,10 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use foreread_tunables::{Outcome, Tenure, TunableError, Undone, Which, find, rollback};
+use foreread_tunables::{
+    Outcome, Setting, Settings, Tenure, TunableError, Undone, Which, apply, find, plan_apply,
+    rollback,
+};
 use host::resolve;
 use stage::{Stage, fifty_moments, kib, survives_kills};
 use sys::lock::Lock;
@@ -216,5 +219,112 @@ fn host_a_file_system_that_is_unmounted_takes_its_bdi_along() {
     let undone = changed.expect("set").restore().expect("seen to");
     assert_eq!(outcomes(&undone), [Outcome::DeviceGone]);
     assert!(undone[0].bdi.as_str().starts_with("btrfs-"), "{undone:?}");
+    device.assert_as_before();
+}
+
+/// Applies settings, given in the order of a command line, as the verb does.
+fn apply_settings(stage: &Stage, words: &[&str]) -> Result<(), TunableError> {
+    let (root, site) = (stage.root(), stage.site());
+    let settings = words.iter().try_fold(Settings::default(), |settings, word| {
+        word.parse::<Setting>().map(|setting| settings.with(setting))
+    })?;
+    let plan = plan_apply(&root, &site, &settings, 1)?;
+    apply(&stage.dirs(), &root, &site, &plan, &stage.guard()).map(drop)
+}
+
+/// All orders of a list.
+fn orders(words: &[&'static str]) -> Vec<Vec<&'static str>> {
+    if words.len() < 2 {
+        return vec![words.to_vec()];
+    }
+    let each = (0..words.len()).flat_map(|first| {
+        let mut rest = words.to_vec();
+        let word = rest.remove(first);
+        orders(&rest).into_iter().map(move |tail| [vec![word], tail].concat())
+    });
+    each.collect()
+}
+
+/// The values of the queue that the tests change, as sysfs has them.
+fn queue(node: &Path) -> Vec<String> {
+    let files = ["scheduler", "nr_requests", "max_sectors_kb", "rotational", "read_ahead_kb"];
+    let read = |file| fs::read_to_string(format!("/sys/block/{}/queue/{file}", name(node)));
+    files.map(|file| read(file).expect("a value").trim().to_owned()).to_vec()
+}
+
+/// Reads 4 MiB of the device page by page and gives the mean size of the requests, in KiB.
+fn mean_request(node: &Path) -> u64 {
+    use std::os::unix::fs::FileExt;
+    let stat = || {
+        let text = fs::read_to_string(format!("/sys/block/{}/stat", name(node))).expect("counters");
+        let numbers: Vec<u64> =
+            text.split_whitespace().map(|number| number.parse().expect("a number")).collect();
+        (numbers[0], numbers[2])
+    };
+    let file = File::open(node).expect("the device");
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).expect("evicted");
+    let before = stat();
+    let mut page = [0; 4096];
+    for at in 0..1024 {
+        file.read_exact_at(&mut page, at * 4096).expect("read");
+    }
+    let after = stat();
+    (after.1 - before.1) / 2 / (after.0 - before.0).max(1)
+}
+
+#[test]
+fn host_order_trap_every_order_ends_with_every_value() {
+    let test = "host_order_trap_every_order_ends_with_every_value";
+    let Some(device) = Loop::attach(test) else { return };
+    let before = queue(&device.node);
+    let words = ["read_ahead=64K", "max_sectors_kb=512", "rotational=1", "scheduler=mq-deadline"];
+    for order in orders(&words) {
+        fs::write(format!("/sys/block/{}/queue/rotational", name(&device.node)), "0")
+            .expect("written");
+        apply_settings(&device.stage, &order).expect("applied");
+        let now = queue(&device.node);
+        assert!(now[0].contains("[mq-deadline]"), "{order:?}: {now:?}");
+        assert_eq!(now[2..], ["512", "1", "64"], "{order:?}");
+        // What the device gets, and not only what sysfs says: 64 KiB at a time once windows have
+        // grown, where the kernel's own reckoning would make it 512.
+        let mean = mean_request(&device.node);
+        assert!((40..=80).contains(&mean), "{order:?}: requests of {mean} KiB");
+        let back = rollback(&device.stage.dirs(), &device.stage.root(), &Which::All);
+        let back = back.expect("rolled back");
+        assert!(back.refused.is_empty(), "{order:?}: {back:?}");
+    }
+    fs::write(format!("/sys/block/{}/queue/rotational", name(&device.node)), &before[3])
+        .expect("written");
+    fs::write(format!("/sys/block/{}/queue/read_ahead_kb", name(&device.node)), &before[4])
+        .expect("written");
+    assert_eq!(queue(&device.node), before);
+}
+
+#[test]
+fn host_kills_of_apply_leave_the_old_state_or_the_new() {
+    let test = "host_kills_of_apply_leave_the_old_state_or_the_new";
+    let Some(device) = Loop::attach(test) else { return };
+    let rounds = std::env::var("FOREREAD_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(8);
+    let old = queue(&device.node);
+    let (mut whole_old, mut whole_new) = (0, 0);
+    for (round, moment) in fifty_moments().enumerate().take(rounds) {
+        let mut child = device.stage.flip().arg("apply").stdout(Stdio::null()).spawn().expect("it");
+        // As long as an apply takes on a busy machine, and a little longer.
+        std::thread::sleep(moment.delay * 10);
+        child.kill().expect("killed");
+        child.wait().expect("its end");
+        device.stage.await_end();
+        let now = queue(&device.node);
+        let new = now[0].contains("[mq-deadline]") && now[2..] == ["128", "0", "1088"];
+        assert!(now == old || new, "round {round}, {moment:?}: {now:?}, before {old:?}");
+        if new {
+            whole_new += 1
+        } else {
+            whole_old += 1
+        }
+        rollback(&device.stage.dirs(), &device.stage.root(), &Which::All).expect("rolled back");
+        assert_eq!(queue(&device.node), old, "round {round}");
+    }
+    println!("{rounds} kills: {whole_old} times the old state, {whole_new} times the new");
     device.assert_as_before();
 }

@@ -1,0 +1,195 @@
+//! Applying over a tree of files: what stays, what is remembered, what goes back.
+
+#[allow(dead_code)] // these tests take a part of it
+mod stage;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use foreread_tunables::persist::{
+    Backend, PersistError, Standing, drafts, install, persisted, remove, standing,
+};
+use foreread_tunables::{
+    Outcome, Settings, State, TunableError, Which, apply, plan_apply, remembered, rollback, verify,
+};
+use host::resolve;
+use stage::{Stage, kib};
+use tempfile::TempDir;
+
+/// A machine with one disk, `8:0`, at 128 KiB, with a queue.
+fn machine() -> (TempDir, Stage) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = |path: &str, text: &str| {
+        let path = dir.path().join(path);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("directories");
+        fs::write(path, text).expect("a file");
+    };
+    file("proc/self/mountinfo", "1 0 8:0 / / rw - ext4 /dev/sda rw\n");
+    file("proc/meminfo", "MemTotal: 1048576 kB\nMemAvailable: 524288 kB\n");
+    file("proc/sys/vm/dirty_bytes", "0\n");
+    file("proc/sys/vm/dirty_ratio", "20\n");
+    file("sys/devices/sda/dev", "8:0\n");
+    file("sys/devices/sda/size", "2048\n");
+    file("sys/devices/sda/diskseq", "3\n");
+    file("sys/devices/sda/serial", "SN-0815\n");
+    file("sys/devices/sda/queue/nr_requests", "64\n");
+    file("sys/devices/sda/queue/max_sectors_kb", "1280\n");
+    file("sys/devices/sda/queue/rotational", "1\n");
+    file("sys/class/bdi/8:0/read_ahead_kb", "128\n");
+    fs::create_dir_all(dir.path().join("sys/dev/block")).expect("directories");
+    symlink("../../devices/sda", dir.path().join("sys/dev/block/8:0")).expect("a link");
+    let stage = Stage::new(Some(dir.path().to_owned()), "/data", "8:0");
+    (dir, stage)
+}
+
+fn settings(text: &str) -> Settings {
+    text.parse().expect("settings")
+}
+
+fn applied(stage: &Stage, text: &str) -> Result<(), TunableError> {
+    let (root, site) = (stage.root(), stage.site());
+    let plan = plan_apply(&root, &site, &settings(text), 8)?;
+    apply(&stage.dirs(), &root, &site, &plan, &stage.guard()).map(drop)
+}
+
+#[test]
+fn what_is_applied_stays_and_is_verified_and_goes_back_in_reverse_order() {
+    let (_dir, stage) = machine();
+    applied(&stage, "read_ahead=1M nr_requests=256").expect("applied");
+    applied(&stage, "read_ahead=4M").expect("applied");
+    stage.await_end();
+    assert_eq!(stage.value(), kib(4096));
+    let (kept, refused) = remembered(&stage.dirs()).expect("journals");
+    assert!(refused.is_empty() && kept.len() == 2);
+    let verified = verify(&stage.root(), &kept).expect("looked at");
+    assert_eq!(verified.len(), 2, "the last value for a file counts");
+    assert!(verified.iter().all(|one| one.state == State::Holds), "{verified:?}");
+    stage.set_by_hand(8);
+    let verified = verify(&stage.root(), &kept).expect("looked at");
+    assert!(verified.iter().any(|one| one.state == State::Drifted { present: kib(8) }));
+    stage.set_by_hand(4096);
+    let left = rollback(&stage.dirs(), &stage.root(), &Which::Left).expect("looked at");
+    assert!(left.undone.is_empty(), "what was applied stays");
+    let all = rollback(&stage.dirs(), &stage.root(), &Which::All).expect("rolled back");
+    assert!(all.undone.iter().all(|one| one.outcome == Outcome::Restored), "{all:?}");
+    assert_eq!(stage.value(), kib(128));
+    assert!(stage.journals().is_empty());
+}
+
+#[test]
+fn all_is_applied_or_nothing() {
+    let (dir, stage) = machine();
+    let broken = dir.path().join("sys/devices/sda/queue/rotational");
+    fs::remove_file(&broken).expect("gone");
+    // It reads as 0 and cannot be written.
+    symlink("/proc/sys/kernel/ngroups_max", &broken).expect("a link");
+    let error = applied(&stage, "nr_requests=256 rotational=0 read_ahead=1M").expect_err("it");
+    assert!(matches!(error, TunableError::NotPermitted { .. }), "{error}");
+    assert_eq!(stage.value(), kib(128));
+    let requests = dir.path().join("sys/devices/sda/queue/nr_requests");
+    assert_eq!(fs::read_to_string(requests).expect("a file").lines().next(), Some("64"));
+    assert!(stage.journals().is_empty());
+}
+
+#[test]
+fn memory_is_billed_and_refused_beyond_a_quarter() {
+    let (dir, stage) = machine();
+    let md = dir.path().join("sys/devices/sda/md");
+    fs::create_dir_all(&md).expect("a directory");
+    fs::write(md.join("stripe_cache_size"), "256\n").expect("a file");
+    fs::write(md.join("raid_disks"), "10\n").expect("a file");
+    let plan = plan_apply(&stage.root(), &stage.site(), &settings("stripe_cache_size=2048"), 8);
+    let plan = plan.expect("80 MiB of 512");
+    assert_eq!(plan.costs[0].1.memory, units::Bytes::from_mib(80));
+    let error = applied(&stage, "stripe_cache_size=32768").expect_err("1.25 GiB of 512 MiB");
+    assert!(matches!(error, TunableError::Memory { .. }), "{error}");
+    let error = applied(&stage, "read_ahead=32M").expect_err("256 MiB with 8 streams");
+    assert!(error.to_string().contains("more than a quarter"), "{error}");
+}
+
+#[test]
+fn rivals_are_not_set_together_and_come_back_together() {
+    let (dir, stage) = machine();
+    assert!(applied(&stage, "dirty_bytes=64M dirty_ratio=5").is_err());
+    applied(&stage, "dirty_bytes=64M").expect("applied");
+    // What the kernel does when dirty_bytes is written.
+    fs::write(dir.path().join("proc/sys/vm/dirty_ratio"), "0\n").expect("written");
+    let all = rollback(&stage.dirs(), &stage.root(), &Which::All).expect("rolled back");
+    assert!(all.refused.is_empty(), "{all:?}");
+    let ratio = fs::read_to_string(dir.path().join("proc/sys/vm/dirty_ratio")).expect("a file");
+    assert_eq!(ratio.trim(), "20");
+}
+
+#[test]
+fn a_rule_knows_the_disk_by_its_serial_and_is_taken_back_unless_edited() {
+    let (dir, stage) = machine();
+    let (root, site) = (stage.root(), stage.site());
+    let storage = resolve(&root, "/data".as_ref()).expect("storage");
+    let wanted = settings("read_ahead=1M nr_requests=256");
+    let files = drafts(&root, Some(&storage), &site, &wanted, None, "/usr/bin/foreread");
+    let files = files.expect("a rule");
+    let [rule] = files.as_slice() else { panic!("{files:?}") };
+    assert_eq!(rule.backend, Backend::Udev);
+    assert!(rule.path.ends_with("99-foreread-sn-0815.rules"), "{}", rule.path.display());
+    let text = rule.text();
+    assert!(text.starts_with("# managed by foreread"), "{text}");
+    assert!(
+        text.contains(r#"ATTR{serial}=="SN-0815", ATTR{queue/read_ahead_kb}="1024""#),
+        "{text}"
+    );
+    assert!(!text.contains("sda"), "never by the kernel's name: {text}");
+    let at = |needle: &str| text.find(needle).expect("a line");
+    assert!(at("nr_requests}=") < at("read_ahead_kb}="), "what is upset comes last");
+
+    let record = install(&stage.dirs(), &root, rule, None).expect("written");
+    assert_eq!(standing(&root, &record), Standing::Intact);
+    install(&stage.dirs(), &root, rule, None).expect("written anew");
+    let path = dir.path().join(rule.path.strip_prefix("/").expect("absolute"));
+    fs::write(&path, format!("{text}# mine\n")).expect("edited");
+    assert!(matches!(install(&stage.dirs(), &root, rule, None), Err(PersistError::Edited { .. })));
+    let records = persisted(&stage.dirs()).expect("records");
+    let [(record_path, record)] = records.as_slice() else { panic!("{records:?}") };
+    assert!(matches!(remove(&root, record_path, record, false), Err(PersistError::Edited { .. })));
+    fs::write(&path, &text).expect("as it was");
+    remove(&root, record_path, record, false).expect("removed");
+    assert!(!path.exists() && persisted(&stage.dirs()).expect("none").is_empty());
+}
+
+#[test]
+fn a_record_cannot_have_others_files_removed() {
+    let (dir, stage) = machine();
+    let records = stage.dirs().state.join("persisted");
+    fs::create_dir_all(&records).expect("a directory");
+    let record = |path: &str| {
+        format!(
+            r#"{{"version":1,"path":"{path}","backend":"udev","settings":{{}},"target":null,
+            "sha256":"","unix_ms":1}}"#
+        )
+    };
+    for path in ["/etc/passwd", "/etc/udev/rules.d/../../foreread", "/etc/udev/rules.d/60-x.rules"]
+    {
+        fs::write(records.join("x.json"), record(path)).expect("written");
+        assert!(persisted(&stage.dirs()).is_err(), "{path}");
+    }
+    drop(dir);
+}
+
+#[test]
+fn a_foreign_file_in_the_place_of_ours_is_left_alone() {
+    let (dir, stage) = machine();
+    let conf = dir.path().join("etc/sysctl.d/99-foreread.conf");
+    fs::create_dir_all(conf.parent().expect("a parent")).expect("directories");
+    fs::write(&conf, "vm.swappiness = 1\n").expect("written");
+    let files = drafts(
+        &stage.root(),
+        None,
+        &foreread_tunables::Site::machine(),
+        &settings("vm.swappiness=10"),
+        None,
+        "/usr/bin/foreread",
+    );
+    let files = files.expect("a file");
+    let result = install(&stage.dirs(), &stage.root(), &files[0], None);
+    assert!(matches!(result, Err(PersistError::Foreign { .. })), "{result:?}");
+    assert_eq!(fs::read_to_string(conf).expect("a file"), "vm.swappiness = 1\n");
+}
