@@ -1,6 +1,7 @@
 //! Holds a tenure over a bdi and flips its read-ahead until it is ended, being its own guard:
-//! `flip PATH BASE [ROUNDS|hold|apply]`, with `BASE` for its state and runtime directories. With `hold`
-//! it sets 64 KiB, then 4 KiB, and stays at that.
+//! `flip PATH BASE [ROUNDS|hold|apply]`, with `BASE` for its state and runtime directories. With
+//! `hold` it sets 64 KiB, then 4 KiB, and stays at that; with `apply` it applies several settings
+//! and ends.
 //!
 //! The tests kill it at random moments. `FLIP_ROOT` names a tree to use in place of the machine.
 
