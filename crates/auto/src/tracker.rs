@@ -173,6 +173,11 @@ impl Tracker {
         }
     }
 
+    /// An open file as the census last had it.
+    pub fn open_file(&self, id: OpenFileId) -> Option<&OpenFile> {
+        self.streams.get(&id)?.file.as_ref()
+    }
+
     fn event(&mut self, event: &Event) {
         let Some(id) = event.file else { return self.forced(event) };
         if self.streams.len() >= FOLLOWED && !self.streams.contains_key(&id) {

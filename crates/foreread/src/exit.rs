@@ -3,6 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 
+use actuate::ActuateError;
 use bench::BenchError;
 use host::HostError;
 use observe::ObserveError;
@@ -94,6 +95,9 @@ impl Exit {
         if let Some(error) = cause.downcast_ref() {
             return of_observe(error);
         }
+        if let Some(error) = cause.downcast_ref() {
+            return of_actuate(error);
+        }
         if let Some(error) = cause.downcast_ref::<io::Error>() {
             return of_io(error);
         }
@@ -158,6 +162,13 @@ fn of_tunable(error: &TunableError) -> Option<Exit> {
         TunableError::Host(error) => of_host(error),
         TunableError::Own { source, .. } | TunableError::Write { source, .. } => of_io(source),
         TunableError::Guard { .. } | TunableError::Journal(_) => Some(Exit::Failed),
+    }
+}
+
+fn of_actuate(error: &ActuateError) -> Option<Exit> {
+    match error {
+        ActuateError::Observe(error) => of_observe(error),
+        ActuateError::Tunable(error) => of_tunable(error),
     }
 }
 

@@ -305,3 +305,50 @@ fn replay_output(command: &mut Command) -> Vec<u8> {
     assert!(output.status.success(), "{}", text(&output.stderr));
     output.stdout
 }
+
+#[test]
+fn host_auto_gives_everything_back() {
+    let Some(stage) = Stage::set("host_auto_gives_everything_back") else { return };
+    let path = stage.mount.join("read");
+    fs::write(&path, vec![7; 64 << 20]).unwrap();
+    let file = fs::File::open(&path).unwrap();
+    file.sync_all().unwrap();
+    let end = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| read_cold(&file, &end));
+        // The first one ends by itself, the others are killed.
+        for round in 0..4_u64 {
+            let mut command = stage.foreread();
+            command.args(["auto", "--interval", "100ms", "--for", "3s"]).arg(&stage.mount);
+            let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+            if round > 0 {
+                std::thread::sleep(Duration::from_millis(500 + 370 * round));
+                let pid = rustix::process::Pid::from_child(&child);
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            }
+            let output = child.wait_with_output().unwrap();
+            let said = text(&output.stderr);
+            if output.status.code() == Some(6) {
+                println!("SKIP host_auto_gives_everything_back: {}", said.trim());
+                break;
+            }
+            assert!(round > 0 || output.status.success(), "{said}");
+            stage.wait(|| stage.value() == stage.original, "the guard to put the bdi back");
+        }
+        end.store(true, std::sync::atomic::Ordering::SeqCst);
+    });
+    let left = foreread_in(stage.dir.path()).args(["rollback", "all"]).output().unwrap();
+    assert!(left.status.success(), "{}", text(&left.stderr));
+    assert_eq!(stage.value(), stage.original);
+}
+
+/// Reads a file from the disk again and again.
+fn read_cold(file: &fs::File, end: &std::sync::atomic::AtomicBool) {
+    let mut buffer = vec![0; 65536];
+    while !end.load(std::sync::atomic::Ordering::SeqCst) {
+        rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+        for at in 0..1024 {
+            std::os::unix::fs::FileExt::read_exact_at(file, &mut buffer, at << 16).unwrap();
+        }
+    }
+}

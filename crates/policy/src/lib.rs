@@ -8,10 +8,12 @@
 //! - [`cache`] is a page cache of folios and marks, with the kernel's walk over it; [`read`] and
 //!   [`Mapping`] lead read calls and faults through a policy and a cache.
 //! - [`REGISTRY`] has every algorithm by name; [`build`] makes one from `NAME[,KEY=VALUE…]`.
+//! - [`control`] decides which window an open file should have, above any of these.
 //! - [`golden`] replays sequences whose decisions were recorded on a real kernel.
 
 pub mod algorithm;
 pub mod cache;
+pub mod control;
 pub mod golden;
 mod mapping;
 mod page;

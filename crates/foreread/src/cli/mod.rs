@@ -1,6 +1,7 @@
 //! The command line: one file for each verb, and what they share.
 
 mod apply;
+mod auto;
 mod check;
 mod compare;
 mod completions;
@@ -100,6 +101,7 @@ enum Verb {
     Persist(persist::Persist),
     Verify(verify::Verify),
     Watch(watch::Watch),
+    Auto(auto::Auto),
     Rollback(rollback::Rollback),
     Completions(completions::Completions),
     #[command(hide = true)]
@@ -151,6 +153,7 @@ impl Cli {
             Verb::Persist(verb) => verb.run(&context),
             Verb::Verify(verb) => verb.run(&context),
             Verb::Watch(verb) => verb.run(&context),
+            Verb::Auto(verb) => verb.run(&context),
             Verb::Rollback(verb) => verb.run(&context),
             Verb::Completions(verb) => verb.run(),
             Verb::Guard(verb) => verb.run(&context),

@@ -5,8 +5,8 @@ use std::io::{BufReader, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use ::auto::{Record, Source, Tracker, View, read_records, write_record};
 use anyhow::Context as _;
-use auto::{Record, Source, Tracker, View, read_records, write_record};
 use clap::Args;
 use serde::Serialize;
 use units::Nanos;
@@ -158,7 +158,7 @@ impl<'a> Document<'a> {
     }
 }
 
-fn begin(context: &Context) -> anyhow::Result<Source> {
+pub fn begin(context: &Context) -> anyhow::Result<Source> {
     // A directory of our own, on a disk if one can be had.
     let own = &context.dirs.state;
     let dir = if std::fs::create_dir_all(own).is_ok() { own.clone() } else { "/var/tmp".into() };

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use auto::{StreamView, View};
+use ::auto::{StreamView, View};
 use host::{BdiId, DevNo, Root, StorageKind, resolve};
 
 use crate::exit::Usage;
@@ -87,7 +87,7 @@ impl Scope {
 }
 
 /// Whether a device that is listed is the disk of a partition.
-fn is_disk_of(listed: &auto::DeviceRates, partition: DevNo) -> bool {
+fn is_disk_of(listed: &::auto::DeviceRates, partition: DevNo) -> bool {
     Path::new(&format!("/sys/dev/block/{partition}/partition")).exists()
         && Path::new(&format!("/sys/block/{}", listed.name)).exists()
         && fs::canonicalize(format!("/sys/dev/block/{partition}"))

@@ -3,8 +3,8 @@
 use std::io::Stdout;
 use std::time::Duration;
 
+use ::auto::View;
 use anyhow::Context as _;
-use auto::View;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::event::{Event, KeyCode, KeyModifiers, poll, read};
 use ratatui::layout::{Constraint, Layout};
