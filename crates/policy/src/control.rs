@@ -227,7 +227,9 @@ mod tests {
     proptest! {
         #[test]
         fn no_window_grows_beyond_what_is_allowed(
-            seen in prop::collection::vec((0_u64..100_000, 0.0..9.0_f64, 0_u64..999, 0_u64..3), 1..50),
+            seen in prop::collection::vec(
+                (0_u64..100_000, 0.0..9.0_f64, 0_u64..999, 0_u64..3), 1..50
+            ),
             most in 4_u64..100_000,
         ) {
             let mut regulator = Regulator::default();
