@@ -11,7 +11,7 @@ use clap::Args;
 use host::{BdiId, page_size, parse_meminfo, resolve};
 use observe::{OpenFile, OpenFileFilter, OpenFileId};
 use report::clean::plain;
-use tunables::{Tenure, TunableError};
+use tunables::Tenure;
 use units::{Bytes, Nanos};
 
 use super::Context;
@@ -185,7 +185,7 @@ impl Hands {
             let exact = self.actuator.set_windows(&mut self.tenure, &wanted)?;
             given = exact.outcomes.iter().filter(|outcome| outcome.is_good()).count();
         }
-        self.tenure.restore().map_err(TunableError::from)?;
+        self.tenure.restore()?;
         context.note(&format!(
             "{} open files were changed, {given} of them have their window back now (the others \
              are closed{}); {} that were opened in an instant of change were mended",
