@@ -27,6 +27,7 @@ bench: deps ## Measure foreread itself against its peers; leave the machine alon
 	@$(CARGO) run --release --locked --quiet -p foreread-vdisk --example pace
 	@$(CARGO) bench --locked -p foreread-bench
 	@$(CARGO) bench --locked -p foreread-sim
+	@$(CARGO) bench --locked -p foreread-diagnose
 	@$(CARGO) bench --locked -p foreread-observe
 	@$(CARGO) run --locked --quiet -p xtask -- tune-vs-grid
 

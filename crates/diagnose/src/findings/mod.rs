@@ -91,8 +91,9 @@ impl Mend {
 
 /// Everything that is wrong, gravest first.
 pub(crate) fn look(scene: &Scene, diagnosis: &Diagnosis) -> Vec<Found> {
-    // What nobody reads through needs no mending.
-    if diagnosis.subject.vacant() || diagnosis.subject.stacks.is_empty() {
+    // What nobody reads through needs no mending: members matter to what is built on them.
+    let subject = &diagnosis.subject;
+    if subject.vacant() || subject.member || subject.stacks.is_empty() {
         return Vec::new();
     }
     let mut found: Vec<Found> =

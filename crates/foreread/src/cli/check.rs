@@ -16,7 +16,7 @@ use crate::output;
 ///
 /// A policy is TOML: [[rule]] tables that say what they are about (class, mount, filesystem, label,
 /// device; patterns allowed), which read-ahead is allowed there (min, max) and which owners are not
-/// (forbidden_owners). docs/book/policy.md has an example; --emit-policy writes one from the
+/// (forbidden_owners). docs/book/doctor.md has an example; --emit-policy writes one from the
 /// present state.
 #[derive(Debug, Args)]
 pub struct Check {

@@ -78,6 +78,7 @@ pub enum LayerKind {
         /// Devices that the array has when it is complete.
         raid_disks: Option<u64>,
         /// The chunk of striped levels.
+        #[serde(rename = "chunk_bytes")]
         chunk: Option<Bytes>,
         /// Whether it lacks members.
         degraded: bool,

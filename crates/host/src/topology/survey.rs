@@ -78,8 +78,9 @@ impl Survey {
             subject.member = alone && members.contains(&subject.bdi);
         }
         let order = |subject: &Subject| {
-            let point = subject.filesystems().next().is_none();
-            (subject.vacant(), subject.member, point)
+            let device = subject.filesystems().next().and_then(|layer| layer.device);
+            let mounted = mounts.iter().position(|info| Some(info.device) == device);
+            (subject.vacant(), subject.member, mounted.unwrap_or(usize::MAX))
         };
         survey.subjects.sort_by_key(order);
         Ok(survey)

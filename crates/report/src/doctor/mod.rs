@@ -67,7 +67,7 @@ pub fn doctor(doctor: &Doctor<'_>, look: Look) -> String {
 /// vacant devices.
 fn aside(diagnosis: &Diagnosis) -> bool {
     let subject = &diagnosis.subject;
-    (subject.member || subject.vacant()) && diagnosis.findings.is_empty()
+    subject.member || subject.vacant()
 }
 
 fn storage(page: &mut Page, doctor: &Doctor<'_>, diagnosis: &Diagnosis) {

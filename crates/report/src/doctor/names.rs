@@ -98,21 +98,29 @@ pub(super) fn layer(layer: &Layer) -> String {
     }
 }
 
-/// The devices below, in one line, where there is more than one.
+/// The devices below, in one line, where there is more than the one in the heading: from the top
+/// down, those side by side with commas. The file system under a loop device's file is its own.
 pub(super) fn stack_line(subject: &Subject) -> Option<String> {
+    const MOST: usize = 6;
     let stack = subject.stacks.first()?;
-    let own = |layer: &&Layer| layer.fstype().is_none();
-    let below: Vec<&Layer> = stack.walk().into_iter().filter(own).collect();
-    let direct = below.len() <= 1 && stack.fstype().is_some() && stack.bdi.is_none();
-    if below.is_empty() || direct || (stack.fstype().is_none() && below.len() == 1) {
-        return None;
+    let mut level: Vec<&Layer> = match stack.fstype() {
+        Some(_) => stack.below.iter().collect(),
+        None => vec![stack],
+    };
+    let mut words = Vec::new();
+    while !level.is_empty() {
+        let mut names: Vec<String> = level.iter().take(MOST).map(|l| with_value(l)).collect();
+        names.dedup();
+        if level.len() > MOST {
+            names.push(format!("{} more", level.len() - MOST));
+        }
+        words.push(names.join(", "));
+        let is_loop = |layer: &&&Layer| matches!(layer.kind, LayerKind::Loop { .. });
+        let inner = level.iter().filter(|layer| !is_loop(layer)).flat_map(|l| &l.below).collect();
+        level = inner;
     }
-    const MOST: usize = 8;
-    let mut words: Vec<String> = below.iter().take(MOST).map(|layer| with_value(layer)).collect();
-    if below.len() > MOST {
-        words.push(format!("{} more", below.len() - MOST));
-    }
-    Some(words.join(" → "))
+    let told = words.len() < 2 && stack.bdi.is_none();
+    (!told && !words.is_empty()).then(|| words.join(" → "))
 }
 
 fn with_value(layer: &Layer) -> String {
