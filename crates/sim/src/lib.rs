@@ -14,6 +14,7 @@ mod cache;
 mod disk_layout;
 mod error;
 mod machine;
+pub mod oracle;
 mod outcome;
 mod queue;
 mod run;

@@ -1,0 +1,99 @@
+//! What no schedule can beat.
+
+use policy::cache::PAGE;
+use units::{Bytes, Nanos, Pages};
+use workload::AccessMethod;
+
+use super::Work;
+use super::belady::min_misses;
+use super::references::pages_of;
+use crate::machine::{Costs, Machine};
+use crate::scenario::{Start, Step};
+
+/// A lower bound, and what it is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// Pages that must come from the device whatever is done.
+    pub fetches: Pages,
+    /// What the device takes for them at its best.
+    pub device: Nanos,
+    /// What the busiest reader takes if all data are there when it asks.
+    pub processor: Nanos,
+}
+
+impl Bound {
+    /// No schedule takes less.
+    pub fn time(&self) -> Nanos {
+        self.device.max(self.processor)
+    }
+}
+
+/// What a read takes if its data are there.
+pub(super) fn cost(costs: &Costs, method: AccessMethod, length: u64) -> Nanos {
+    let call = if method == AccessMethod::Mmap { 0.0 } else { costs.call_ns };
+    Nanos::new((call + costs.copy_ns * length as f64) as u64)
+}
+
+/// When a reader would be done if it never waited.
+fn unhindered(work: &Work, steps: &[Step], costs: &Costs) -> Nanos {
+    let mut now = Nanos::ZERO;
+    for step in steps {
+        now = match step.start {
+            Start::After(rest) => Nanos::new(now.get().saturating_add(rest.get())),
+            Start::At(time) => now.max(time),
+        };
+        let method = work.opens.get(step.open as usize).map_or(AccessMethod::Read, |it| it.method);
+        let got = pages_of(work, step).map_or(0, |_| got(work, step));
+        now = Nanos::new(now.get().saturating_add(cost(costs, method, got).get()));
+    }
+    now
+}
+
+/// How much of a step lies in its file.
+pub(super) fn got(work: &Work, step: &Step) -> u64 {
+    let file = work.opens.get(step.open as usize).map(|open| open.file);
+    let size = file.and_then(|file| work.files.get(file as usize)).map_or(0, |it| it.size.get());
+    step.length.get().min(size.saturating_sub(step.offset.get()))
+}
+
+/// The fewest pages that must be read. The order in which readers meet is open, so of several
+/// readers only what holds for every order counts: of readers that share nothing the sum of what
+/// each would miss if it had the whole cache, else every page once.
+fn fewest(work: &Work, capacity: usize) -> u64 {
+    let of_reader = |steps: &Vec<Step>| -> Vec<(u32, u64)> {
+        let pages = steps.iter().filter_map(|step| pages_of(work, step));
+        pages.flat_map(|(file, pages)| pages.map(move |page| (file, page))).collect()
+    };
+    let references: Vec<Vec<(u32, u64)>> = work.readers.iter().map(of_reader).collect();
+    let mut all: Vec<(u32, u64)> = Vec::new();
+    let mut own = 0;
+    for reader in &references {
+        let mut distinct = reader.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        own += distinct.len();
+        all.extend(distinct);
+    }
+    all.sort_unstable();
+    all.dedup();
+    if all.len() < own || all.len() <= capacity {
+        return all.len() as u64;
+    }
+    references.iter().map(|reader| min_misses(reader, capacity)).sum()
+}
+
+/// The least time in which this machine's device and processors can do the work, whatever reads
+/// ahead.
+pub fn lower_bound(machine: &Machine, work: &Work) -> Bound {
+    let capacity = machine.cache.to_pages_floor(PAGE).get() as usize;
+    let fetches = Pages::new(fewest(work, capacity));
+    let bytes = fetches.to_bytes(PAGE);
+    let peak = machine.model.peak();
+    let command = machine.model.host().max_request.get().max(4096);
+    let commands = bytes.get().div_ceil(command) as f64;
+    let by_commands = if peak.requests > 0.0 { commands / peak.requests } else { 0.0 };
+    let by_bytes = peak.throughput.time_for(Bytes::new(bytes.get()));
+    let device = by_bytes.max(Nanos::from_secs_f64(by_commands));
+    let readers = work.readers.iter().map(|steps| unhindered(work, steps, &machine.costs));
+    Bound { fetches, device, processor: readers.max().unwrap_or_default() }
+}

@@ -1,0 +1,421 @@
+//! A reader-ahead that knows every read beforehand.
+//!
+//! It follows the four rules of an optimal schedule (Cao, Felten, Karlin and Li, "A Study of
+//! Integrated Prefetching and Caching Strategies", SIGMETRICS 1995): it fetches the next missing
+//! page in order of reference, evicts the page whose next reference is the furthest, never evicts
+//! what is needed before that which it makes room for, and does nothing later than it could. Of
+//! their two strategies, *aggressive* fetches as soon as these rules permit; *conservative* makes
+//! exactly the replacements of Belady's MIN, each as early as it can: fewer fetches, later.
+//!
+//! On a disk the order of reference is not the best order of service. So with the next missing page
+//! it fetches what follows it in the file and will be asked for as well, up to some run, and keeps
+//! little or much under way; the best of several runs and strategies counts. That makes it a strong
+//! opponent, not the optimum, which nobody can compute for a disk; nothing that does not know the
+//! future should beat it by more than a few per cent, and it never beats the lower bound.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
+
+use policy::cache::PAGE;
+use policy::{Extent, Page};
+use units::{Bytes, Nanos, Pages};
+
+use super::Work;
+use super::bound::{cost, got};
+use super::references::{NEVER, Planned, References};
+use crate::disk_layout::Placed;
+use crate::error::SimError;
+use crate::machine::Machine;
+use crate::queue::{BlockQueue, Item, Part, Purpose};
+use crate::scenario::Start;
+
+/// What clairvoyance achieves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clairvoyance {
+    /// When the last reader is done.
+    pub time: Nanos,
+    /// Requests to the device.
+    pub requests: u64,
+    /// Pages read from the device.
+    pub fetches: Pages,
+    /// How long readers waited for the device in all.
+    pub stalled: Nanos,
+    /// The longest run that it read at once: that which served best.
+    pub run: Bytes,
+}
+
+/// Runs that are tried, in quarters of the largest request.
+const RUNS: [u64; 6] = [1, 4, 16, 64, 256, 1024];
+/// How many runs are kept under way; the second is as much as the device takes.
+const AHEAD: [u64; 2] = [2, u64::MAX];
+
+/// The best that a clairvoyant reader-ahead achieves on this machine.
+///
+/// # Errors
+///
+/// If the machine cannot be.
+pub fn clairvoyant(machine: &Machine, work: &Work) -> Result<Clairvoyance, SimError> {
+    machine.validate()?;
+    let references = References::of(work);
+    let command = machine.model.host().max_request.get() / 4096;
+    let capacity = machine.cache.to_pages_floor(PAGE).get();
+    let mut best: Option<Clairvoyance> = None;
+    let planned = (references.pages.len() as u64 > capacity).then(|| references.plan(capacity));
+    let plans = [Some(None), planned.as_deref().map(Some)].into_iter().flatten();
+    for (plan, run, ahead) in plans.flat_map(|plan| {
+        RUNS.into_iter().flat_map(move |run| AHEAD.map(|ahead| (plan, run, ahead)))
+    }) {
+        let run = (run * command / 4).max(1);
+        // A run that takes most of the cache leaves nothing for the others.
+        if best.is_some() && run > capacity / 2 {
+            continue;
+        }
+        let outcome = Seer::new(machine, work, &references, plan, (run, ahead))?.run();
+        if best.is_none_or(|best| outcome.time < best.time) {
+            best = Some(outcome);
+        }
+    }
+    Ok(best.unwrap_or(Clairvoyance {
+        time: Nanos::ZERO,
+        requests: 0,
+        fetches: Pages::ZERO,
+        stalled: Nanos::ZERO,
+        run: Bytes::ZERO,
+    }))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Absent,
+    Coming,
+    Here,
+}
+
+/// A reader between two of its pages.
+struct Reader {
+    step: usize,
+    /// Pages of the step that it has had.
+    had: u32,
+    clock: Nanos,
+    stalled: Nanos,
+    waits: Option<Nanos>,
+}
+
+struct Seer<'a> {
+    machine: &'a Machine,
+    work: &'a Work,
+    references: &'a References,
+    placed: Vec<Placed>,
+    queue: BlockQueue,
+    /// The replacements of MIN, if it is to make those; how many of them are made.
+    plan: Option<&'a [Planned]>,
+    made: usize,
+    run: u64,
+    capacity: u64,
+    state: Vec<State>,
+    /// The next reference to each page that has not been made yet.
+    due: Vec<u32>,
+    /// Pages that are here, by when they are due: the last is the first to go.
+    here: BTreeSet<(u32, u32)>,
+    used: u64,
+    /// References up to here have been seen to.
+    pointer: usize,
+    under_way: u64,
+    most_under_way: u64,
+    fetches: u64,
+    readers: Vec<Reader>,
+    waiters: Vec<Vec<u32>>,
+    agenda: BinaryHeap<Reverse<(Nanos, u32)>>,
+}
+
+impl<'a> Seer<'a> {
+    fn new(
+        machine: &'a Machine,
+        work: &'a Work,
+        references: &'a References,
+        plan: Option<&'a [Planned]>,
+        (run, ahead): (u64, u64),
+    ) -> Result<Self, SimError> {
+        let queue = BlockQueue::new(&machine.model, machine.seed, work.readers.len())?;
+        let max_request = queue.max_request();
+        let placed = (0..).zip(&work.files);
+        let placed = placed.map(|(file, disk)| Placed::new(file, *disk, max_request)).collect();
+        let pages = references.pages.len();
+        let mut due = vec![NEVER; pages];
+        for (at, page) in references.order.iter().enumerate().rev() {
+            due[*page as usize] = at as u32;
+        }
+        let reader =
+            || Reader { step: 0, had: 0, clock: Nanos::ZERO, stalled: Nanos::ZERO, waits: None };
+        let depth = machine.model.host().nr_requests as u64 * max_request / 4096;
+        Ok(Self {
+            machine,
+            work,
+            references,
+            placed,
+            queue,
+            plan,
+            made: 0,
+            run,
+            capacity: machine.cache.to_pages_floor(PAGE).get().max(1),
+            state: vec![State::Absent; pages],
+            due,
+            here: BTreeSet::new(),
+            used: 0,
+            pointer: 0,
+            under_way: 0,
+            // A run may wait in the queue, so that the device is never without work.
+            most_under_way: depth.max(run).min(run.saturating_mul(ahead)),
+            fetches: 0,
+            readers: work.readers.iter().map(|_| reader()).collect(),
+            waiters: vec![Vec::new(); pages],
+            agenda: (0..work.readers.len() as u32).map(|it| Reverse((Nanos::ZERO, it))).collect(),
+        })
+    }
+
+    fn run(mut self) -> Clairvoyance {
+        let (mut parts, mut freed, mut last) = (Vec::new(), Vec::new(), Nanos::ZERO);
+        self.fetch(Nanos::ZERO);
+        // Whatever readers do to each other, a schedule that fetches everything that often is none.
+        let most = 16 * (self.references.order.len() as u64 + self.capacity);
+        while self.fetches <= most {
+            let reader = self.agenda.peek().map_or(Nanos::MAX, |Reverse(event)| event.0);
+            let device = self.queue.next_wake();
+            if reader == Nanos::MAX && device == Nanos::MAX {
+                break;
+            }
+            let now = if device <= reader {
+                self.queue.advance(device, &mut parts);
+                for part in parts.drain(..) {
+                    self.arrive(device, part);
+                }
+                device
+            } else {
+                let Some(Reverse((now, reader))) = self.agenda.pop() else { break };
+                if let Some(done) = self.go_on(now, reader) {
+                    last = last.max(done);
+                }
+                now
+            };
+            self.fetch(now);
+            self.queue.dispatch(now, &mut freed);
+            freed.clear();
+        }
+        let finished = self.fetches <= most;
+        Clairvoyance {
+            time: if finished { last } else { Nanos::MAX },
+            requests: self.queue.counts().requests,
+            fetches: Pages::new(self.fetches),
+            stalled: self.readers.iter().map(|reader| reader.stalled).sum(),
+            run: Pages::new(self.run).to_bytes(PAGE),
+        }
+    }
+
+    /// Makes room for a page that is due at `due`; says whether there is room.
+    fn make_room(&mut self, due: u32) -> bool {
+        if self.used < self.capacity {
+            return true;
+        }
+        match self.here.last().copied() {
+            Some((furthest, page)) if furthest > due => {
+                self.here.pop_last();
+                self.state[page as usize] = State::Absent;
+                self.used -= 1;
+                // If it is due again, it is to be fetched again.
+                if furthest != NEVER {
+                    self.pointer = self.pointer.min(furthest as usize);
+                }
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Fetches as long as there is room and the device takes more.
+    fn fetch(&mut self, now: Nanos) {
+        if let Some(plan) = self.plan {
+            return self.follow(plan, now);
+        }
+        while self.under_way < self.most_under_way {
+            let order = &self.references.order;
+            while let Some(page) = order.get(self.pointer) {
+                let page = *page as usize;
+                let passed = self.due[page] > self.pointer as u32;
+                if self.state[page] == State::Absent && !passed {
+                    break;
+                }
+                self.pointer += 1;
+            }
+            let Some(first) = order.get(self.pointer).copied() else { return };
+            if !self.make_room(self.due[first as usize]) {
+                return;
+            }
+            self.fetch_run(now, first);
+        }
+    }
+
+    /// Makes the next replacements of the plan, those of neighbours together.
+    fn follow(&mut self, plan: &[Planned], now: Nanos) {
+        while self.under_way < self.most_under_way {
+            let mut run: Option<(u32, u64, u64)> = None;
+            while let Some(planned) = plan.get(self.made) {
+                let (file, page) = self.references.pages[planned.page as usize];
+                let goes_on = run.is_none_or(|(of, start, length)| {
+                    of == file && start + length == page && length < self.run
+                });
+                if !goes_on {
+                    break;
+                }
+                if self.state[planned.page as usize] != State::Absent {
+                    self.made += 1;
+                    break;
+                }
+                if !self.replace(planned) {
+                    break;
+                }
+                self.made += 1;
+                self.state[planned.page as usize] = State::Coming;
+                self.used += 1;
+                run = Some(run.map_or((file, page, 1), |(of, start, more)| (of, start, more + 1)));
+            }
+            match run {
+                Some((file, start, length)) => self.send(now, file, start, length),
+                None if plan.get(self.made).is_none_or(|next| !self.may_replace(next)) => return,
+                None => {}
+            }
+        }
+    }
+
+    /// Whether the page that a replacement evicts has been used for the last time before it.
+    fn may_replace(&self, planned: &Planned) -> bool {
+        if self.used < self.capacity || self.state[planned.page as usize] != State::Absent {
+            return true;
+        }
+        planned.victim.is_some_and(|victim| {
+            let victim = victim as usize;
+            self.state[victim] == State::Here && self.due[victim] > planned.at
+        })
+    }
+
+    fn replace(&mut self, planned: &Planned) -> bool {
+        if !self.may_replace(planned) {
+            return false;
+        }
+        if let (true, Some(victim)) = (self.used >= self.capacity, planned.victim) {
+            self.here.remove(&(self.due[victim as usize], victim));
+            self.state[victim as usize] = State::Absent;
+            self.used -= 1;
+        }
+        true
+    }
+
+    /// Fetches a page and what follows it and will be asked for.
+    fn fetch_run(&mut self, now: Nanos, first: u32) {
+        let (file, start) = self.references.pages[first as usize];
+        let mut length = 0;
+        while length < self.run {
+            let Some(page) = self.references.number(file, start + length) else { break };
+            let wanted = self.state[page as usize] == State::Absent;
+            if !wanted || self.due[page as usize] == NEVER {
+                break;
+            }
+            if length > 0 && !self.make_room(self.due[page as usize]) {
+                break;
+            }
+            self.state[page as usize] = State::Coming;
+            self.used += 1;
+            length += 1;
+        }
+        self.send(now, file, start, length);
+    }
+
+    fn send(&mut self, now: Nanos, file: u32, start: u64, length: u64) {
+        self.under_way += length;
+        self.fetches += length;
+        let mut items: Vec<Item> = Vec::new();
+        let extent = Extent::new(Page::new(start), Pages::new(length));
+        self.placed[file as usize].plan(extent, &mut items);
+        // It knows where everything lies.
+        items.retain(|item| item.purpose != Purpose::Metadata);
+        for item in items {
+            self.queue.submit(now, 0, item);
+        }
+    }
+
+    fn arrive(&mut self, now: Nanos, part: Part) {
+        let Purpose::Data { file, extent } = part.purpose else { return };
+        for page in extent.start.get()..extent.end().get() {
+            let Some(page) = self.references.number(file, page) else { continue };
+            self.under_way = self.under_way.saturating_sub(1);
+            self.state[page as usize] = State::Here;
+            self.here.insert((self.due[page as usize], page));
+            for reader in std::mem::take(&mut self.waiters[page as usize]) {
+                self.agenda.push(Reverse((now, reader)));
+            }
+        }
+    }
+
+    /// Lets a reader go on until it must wait or has a step behind it; says when it was done with
+    /// everything, if it is.
+    fn go_on(&mut self, now: Nanos, index: u32) -> Option<Nanos> {
+        let place = index as usize;
+        let Some(step) = self.work.readers[place].get(self.readers[place].step) else {
+            return Some(self.readers[place].clock);
+        };
+        let reader = &mut self.readers[place];
+        if let Some(since) = reader.waits.take() {
+            reader.stalled += now.saturating_sub(since);
+        } else if reader.had == 0 {
+            let start = match step.start {
+                Start::After(rest) => reader.clock + rest,
+                Start::At(time) => reader.clock.max(time),
+            };
+            if start > now {
+                reader.clock = start;
+                self.agenda.push(Reverse((start, index)));
+                // So that the rest is not taken twice.
+                reader.waits = Some(start);
+                return None;
+            }
+        }
+        reader.clock = reader.clock.max(now);
+        let (first, count) = self.references.steps[place][reader.step];
+        while self.readers[place].had < count {
+            let at = first + self.readers[place].had;
+            let page = self.references.order[at as usize];
+            if self.state[page as usize] != State::Here {
+                self.readers[place].waits = Some(self.readers[place].clock);
+                self.waiters[page as usize].push(index);
+                // Nobody takes away what somebody waits for, even if its next use was lost sight of
+                // because readers met in another order than was foreseen.
+                self.due[page as usize] = 0;
+                if self.state[page as usize] == State::Absent {
+                    self.demand(now, page);
+                }
+                return None;
+            }
+            self.use_page(at, page);
+            self.readers[place].had += 1;
+        }
+        let method = self.work.opens[step.open as usize].method;
+        let reader = &mut self.readers[place];
+        reader.clock += cost(&self.machine.costs, method, got(self.work, step));
+        (reader.step, reader.had) = (reader.step + 1, 0);
+        self.agenda.push(Reverse((reader.clock, index)));
+        None
+    }
+
+    /// A page that a reader waits for and nobody has fetched, since the readers met in another
+    /// order than was foreseen: it is fetched at once, if need be over the limit.
+    fn demand(&mut self, now: Nanos, page: u32) {
+        self.make_room(0);
+        self.fetch_run(now, page);
+    }
+
+    fn use_page(&mut self, at: u32, page: u32) {
+        self.here.remove(&(self.due[page as usize], page));
+        let next = self.references.next[at as usize];
+        self.due[page as usize] = next;
+        self.here.insert((next, page));
+    }
+}

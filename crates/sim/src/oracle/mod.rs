@@ -1,0 +1,48 @@
+//! Limits: how fast the same reads could be had at all, and by whom.
+//!
+//! - [`lower_bound`]: no schedule whatever is faster than the larger of what the processors need
+//!   and what the device needs for the fewest possible bytes (Belady's MIN at this cache).
+//! - [`clairvoyant`]: a reader-ahead that knows every read beforehand, on the same device: the
+//!   rules of Cao, Felten, Karlin and Li (SIGMETRICS 1995), in their *aggressive* form.
+//! - [`best_switching`]: the best sequence of settings over phases, if a change costs something;
+//!   with the best constant setting as its special case.
+//!
+//! [`headroom_captured`] puts a result between the default and a limit.
+
+mod belady;
+mod bound;
+mod clairvoyant;
+mod references;
+mod switching;
+
+use units::Nanos;
+
+use crate::scenario::{FileOnDisk, OpenFile, Step};
+
+pub use belady::min_misses;
+pub use bound::{Bound, lower_bound};
+pub use clairvoyant::{Clairvoyance, clairvoyant};
+pub use switching::{Switching, best_switching};
+
+/// What is to be read, all of it known beforehand.
+#[derive(Clone, Debug)]
+pub struct Work {
+    /// The files.
+    pub files: Vec<FileOnDisk>,
+    /// The open files.
+    pub opens: Vec<OpenFile>,
+    /// The steps of each reader.
+    pub readers: Vec<Vec<Step>>,
+}
+
+/// The share of what could be gained over `default` that is gained: 0 for the default, 1 for the
+/// limit, less than 0 for what is slower. None where nothing is to be gained.
+pub fn headroom_captured(default: Nanos, policy: Nanos, limit: Nanos) -> Option<f64> {
+    let possible = default.get() as f64 - limit.get() as f64;
+    // Less than a thousandth is no headroom but rounding.
+    (possible > default.get() as f64 * 1e-3)
+        .then(|| (default.get() as f64 - policy.get() as f64) / possible)
+}
+
+#[cfg(test)]
+mod tests;
