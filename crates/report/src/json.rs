@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use study::{Cell, Command, Effect, Role, RunStatus, Target, Verdict};
+use study::{Cell, Command, Effect, Role, RunStatus, Target, Verdict, WorkloadLimits};
 use units::Kib;
 
 use crate::findings::Findings;
@@ -41,6 +41,8 @@ pub struct Document<'a> {
     grid_kib: &'a [Kib],
     workloads: Vec<Planned<'a>>,
     cells: &'a [Cell],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    limits: &'a [WorkloadLimits],
     verdict: &'a Verdict,
     #[serde(skip_serializing_if = "<[Effect]>::is_empty")]
     effects: &'a [Effect],
@@ -78,6 +80,7 @@ pub fn json<'a>(findings: &Findings<'a>) -> Document<'a> {
         grid_kib: &run.grid,
         workloads: planned.collect(),
         cells: &analysis.cells,
+        limits: &analysis.limits,
         verdict: &analysis.verdict,
         effects: &analysis.effects,
         notes: &analysis.notes,

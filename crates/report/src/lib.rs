@@ -15,6 +15,7 @@ mod factors;
 mod findings;
 mod html;
 mod json;
+mod limits;
 mod markdown;
 mod names;
 mod number;

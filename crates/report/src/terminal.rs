@@ -8,6 +8,7 @@ use units::Kib;
 use crate::clean;
 use crate::factors;
 use crate::findings::Findings;
+use crate::limits::limits_text;
 use crate::number::{ABSENT, counted, short};
 use crate::plot::{Point, plot};
 use crate::table::{Figures, Row, Table};
@@ -48,6 +49,7 @@ pub fn terminal(findings: &Findings<'_>, look: Look) -> String {
     text.push('\n');
     text.push_str(&wrap(LEGEND, look.width));
     text.push_str(&plots(findings));
+    text.push_str(&limits_text(&findings.analysis.limits));
     text.push('\n');
     for line in verdict(findings, clean::plain) {
         match line {

@@ -67,6 +67,9 @@ pub struct Machine {
     pub policy: String,
     /// The read-ahead of the device's bdi (`read_ahead_kb`).
     pub read_ahead: Kib,
+    /// The read-ahead of single files, by their places in the scenario: what a tuner of open files
+    /// would set. Files beyond the end of the list have that of the bdi.
+    pub file_read_ahead: Vec<Kib>,
     /// The size of the page cache.
     pub cache: Bytes,
     /// Which page leaves it when it is full.
@@ -91,6 +94,7 @@ impl Machine {
             model,
             policy: "linux-6.18".to_owned(),
             read_ahead: Kib::new(128),
+            file_read_ahead: Vec::new(),
             cache: Bytes::from_gib(8),
             replacement: Replacement::default(),
             filesystem: FileSystem::XFS,

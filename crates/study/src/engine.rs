@@ -120,7 +120,7 @@ fn report(trial: &Trial, done: &[Trial], progress: &mut dyn Progress) {
 
 /// The same for every setting of a block, so that pairs read the same places; another for each
 /// block and workload. The steps are those of SplitMix64.
-fn trial_seed(seed: u64, block: u32, workload: usize) -> u64 {
+pub(crate) fn trial_seed(seed: u64, block: u32, workload: usize) -> u64 {
     let mut z = seed ^ (u64::from(block) << 32) ^ workload as u64;
     z = z.wrapping_add(0x9E37_79B9_7F4A_7C15);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

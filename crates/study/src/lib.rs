@@ -45,6 +45,8 @@ pub use settings::{Others, Settings};
 pub use stats::Estimate;
 pub use store::{Command, Run, RunId, RunStatus, RunSummary, Store, StoreError};
 pub use sweep::{Outcome, sweep};
-pub use target::{Target, TargetError, simulated_machine};
+pub use target::{
+    LimitPhase, SettingOutcome, Target, TargetError, WorkloadLimits, limits, simulated_machine,
+};
 pub use trial::{Figures, Record, Trial, TrialRequest, TrialStatus, Trials};
 pub use tune::{Budget, Predicted, predict, tune};

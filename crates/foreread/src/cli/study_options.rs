@@ -57,6 +57,10 @@ pub struct StudyOptions {
     /// Size of each file that is laid out; default: chosen for the target
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Bytes>,
+    /// Of simulated targets: show how far each setting is from what is possible (the lower bound, a
+    /// reader-ahead that knows the future, the best change of settings); done of itself for traces
+    #[arg(long)]
+    pub limits: bool,
     /// Begin anew, even if the same command was interrupted before and could go on
     #[arg(long)]
     pub fresh: bool,
@@ -88,6 +92,13 @@ impl StudyOptions {
         plan.workloads = planned(&self.workload)?;
         if let Some(repeats) = self.repeats {
             plan.repeats = Repeats::exactly(repeats);
+        }
+        if self.limits && !matches!(plan.target, Target::Simulation(_)) {
+            let why = "--limits needs a simulated target, as in sim:hdd-2008";
+            return Err(Usage(why.to_owned()).into());
+        }
+        if plan.workloads.iter().any(|planned| planned.workload.replay.is_some()) {
+            plan.trial = replay_time(&plan.target, plan.trial);
         }
         if self.duration == Some(Nanos::ZERO) {
             return Err(Usage("--duration 0s leaves nothing to measure".to_owned()).into());
@@ -152,6 +163,12 @@ impl StudyOptions {
             (Err(_), Some(signal)) if signals.cancelled() => return Ok(Exit::Signal(signal)),
             (outcome, _) => outcome?,
         };
+        let mut outcome = outcome;
+        if self.limits || replays_in_simulation(&plan) {
+            let run = store.load(outcome.run)?;
+            context.note("working out what is possible …");
+            outcome.analysis.limits = study::limits(&plan, &run.workloads, run.seed)?;
+        }
         self.tell(context, &store, &outcome)?;
         Ok(match signals.which() {
             Some(signal) if !outcome.complete => Exit::Signal(signal),
@@ -170,6 +187,25 @@ impl StudyOptions {
         context.note(&recorded(outcome.run, store.path()));
         Ok(())
     }
+}
+
+/// How long a replay may last if nobody says otherwise: in simulation to its end, elsewhere as long
+/// as people wait.
+fn replay_time(target: &Target, usual: Nanos) -> Nanos {
+    const SIMULATED: Nanos = Nanos::from_secs(7 * 24 * 3600);
+    const REAL: Nanos = Nanos::from_secs(30);
+    match target {
+        Target::Simulation(_) => SIMULATED,
+        Target::Path(_) => REAL,
+        _ => usual,
+    }
+}
+
+/// Whether a trace is replayed in simulation: then one trial says all, and what each setting costs
+/// in requests, waiting and waste is what is asked for.
+fn replays_in_simulation(plan: &Plan) -> bool {
+    let replays = plan.workloads.iter().any(|planned| planned.workload.replay.is_some());
+    replays && matches!(plan.target, Target::Simulation(_))
 }
 
 fn recorded(run: RunId, store: &Path) -> String {

@@ -121,6 +121,7 @@ pub fn sample() -> Sample {
             trials: Vec::new(),
         },
         analysis: Analysis {
+            limits: Vec::new(),
             cells,
             verdict: verdict(),
             effects: Vec::new(),

@@ -17,7 +17,7 @@ use std::collections::BinaryHeap;
 
 use policy::{DeviceLimits, Extent, Mapping, Page, Policy};
 use stats::LatencyHistogram;
-use units::{Bytes, Nanos};
+use units::{Bytes, Nanos, Pages};
 use workload::AccessClass;
 
 use crate::cache::PageCache;
@@ -73,6 +73,8 @@ struct Picocosts {
 struct Simulation<I> {
     costs: Picocosts,
     limits: DeviceLimits,
+    /// The windows of single files.
+    windows: Vec<Pages>,
     policy: Box<dyn Policy>,
     watches: bool,
     foresees: bool,

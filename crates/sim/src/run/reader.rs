@@ -134,11 +134,13 @@ impl<I: Iterator<Item = Step>> Simulation<I> {
     ) -> (&mut dyn Policy, View<'_>) {
         let file = self.opens[open as usize].file;
         let reader = reader.map(|reader| &self.readers[reader as usize]);
+        let own = self.windows.get(file as usize).copied();
+        let read_ahead = own.unwrap_or(self.limits.read_ahead);
         let view = View {
             placed: &self.placed[file as usize],
             file,
             stream: StreamId(open),
-            limits: self.limits,
+            limits: policy::DeviceLimits { read_ahead, ..self.limits },
             now,
             congested: self.minds_congestion && self.queue.congested(),
             coming: reader.map_or(&NOTHING, |reader| &reader.coming),

@@ -35,6 +35,7 @@ impl<I: Iterator<Item = Step>> Simulation<I> {
         let mut this = Self {
             costs: Picocosts::of(&machine.costs),
             limits,
+            windows: windows(machine),
             watches: policy.watches(),
             foresees: policy.foresees(),
             hears_calls: policy.hears_calls(),
@@ -149,3 +150,8 @@ impl Picocosts {
 
 /// No steps are known ahead.
 pub(super) static NOTHING: VecDeque<Step> = VecDeque::new();
+
+/// The windows of files that have one of their own.
+fn windows(machine: &Machine) -> Vec<Pages> {
+    machine.file_read_ahead.iter().map(|kib| kib.to_bytes().to_pages_floor(PAGE)).collect()
+}

@@ -42,6 +42,7 @@ pub fn analyse(run: &Run) -> Analysis {
     }
     notes.extend(price::notes(run, &cells));
     Analysis {
+        limits: Vec::new(),
         verdict,
         effects,
         measured_seconds: run.trials.iter().map(|trial| trial.figures.measured_seconds).sum(),

@@ -12,6 +12,10 @@ pub struct Analysis {
     /// One for each pair of settings and workload that was measured, settings ascending within
     /// workloads in the order of the plan.
     pub cells: Vec<Cell>,
+    /// How far the settings are from what is possible; none unless it was worked out (of simulated
+    /// targets, by [`crate::limits`]).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<crate::WorkloadLimits>,
     /// What to do.
     pub verdict: Verdict,
     /// What each tunable does, where several were varied: for all goals together or the only one,

@@ -1,6 +1,7 @@
 //! What is studied, as the command line names it.
 
 mod identity;
+mod limits;
 mod open;
 mod simulated;
 mod sizes;
@@ -11,6 +12,7 @@ use std::path::{PathBuf, absolute};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+pub use limits::{Phase as LimitPhase, SettingOutcome, WorkloadLimits, limits};
 pub(crate) use open::opener;
 pub use simulated::simulated_machine;
 

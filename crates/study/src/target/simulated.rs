@@ -40,8 +40,8 @@ pub fn simulated_machine(words: &str) -> Result<Machine, SimError> {
 
 /// A simulated target.
 pub(super) struct SimulatedSite {
-    facts: SiteFacts,
-    machine: Machine,
+    pub(super) facts: SiteFacts,
+    pub(super) machine: Machine,
     /// What the tunables have that the plan varies.
     baseline: Settings,
     plan: Plan,
@@ -87,11 +87,10 @@ impl SimulatedSite {
         Ok(Self { facts, machine, baseline, plan: plan.clone(), places })
     }
 
-    fn files(&self, workload: &Workload) -> Vec<FileOnDisk> {
+    pub(super) fn files(&self, workload: &Workload) -> Vec<FileOnDisk> {
         let place = self.places.iter().find(|(name, _)| *name == workload.name);
         let start = place.map_or(self.machine.files_at, |(_, start)| *start);
-        let size = workload.file_size.unwrap_or_default();
-        let sizes = vec![size; workload.files() as usize];
+        let sizes = workload.data_files(Bytes::ZERO);
         sim::lay_out(&sizes, workload.layout, self.machine.filesystem.layout, start)
     }
 }
@@ -168,9 +167,9 @@ fn places(machine: &Machine, workloads: &[Workload]) -> Vec<(String, Bytes)> {
     let mut at = machine.files_at;
     let place = |workload: &Workload| {
         let start = at;
-        let size = workload.file_size.unwrap_or_default();
-        let footprint = machine.filesystem.layout.footprint(size);
-        at += footprint * u64::from(workload.files());
+        let layout = machine.filesystem.layout;
+        let sizes = workload.data_files(Bytes::ZERO);
+        at += sizes.into_iter().map(|size| layout.footprint(size)).sum();
         (workload.name.clone(), start)
     };
     workloads.iter().map(place).collect()
@@ -190,7 +189,7 @@ impl Trials for SimulatedSite {
         let files = self.files(workload);
         let mut scenario =
             Scenario::of_workload(workload, files, request.seed).map_err(SimError::from)?;
-        scenario.limits = Limits { time: self.plan.trial, ends_with_first: true };
+        scenario.limits = limits(&self.plan, workload);
         let outcome = sim::run(&machine, scenario)?;
         let sample = sample(workload, request.seed, outcome);
         Ok(Record { sample, virtual_disk: None, spoiled: Vec::new() })
@@ -211,15 +210,22 @@ impl Site for SimulatedSite {
     }
 }
 
+/// How far a trial goes: of a replay, to its end, since processes come and go.
+pub(super) fn limits(plan: &Plan, workload: &Workload) -> Limits {
+    Limits { time: plan.trial, ends_with_first: workload.replay.is_none() }
+}
+
 /// What a trial on real storage would have measured.
 fn sample(workload: &Workload, seed: u64, outcome: Outcome) -> Sample {
     let in_order = workload.pattern == Pattern::Sequential && workload.sharing == Sharing::OwnFile;
     let ahead = if in_order { outcome.ahead.iter().copied().sum() } else { Bytes::ZERO };
     let class = |class: ClassOutcome| ClassSample { useful: class.useful, latency: class.latency };
+    let replay = workload.replay.is_some();
     let readers = outcome.readers.iter().map(|reader| ReaderSample {
         requests: reader.requests,
         useful: reader.useful,
-        elapsed: reader.elapsed,
+        // A process that came and went counts with the time of the whole, as on real storage.
+        elapsed: if replay { outcome.elapsed } else { reader.elapsed },
     });
     Sample {
         workload: workload.name.clone(),

@@ -1,0 +1,344 @@
+//! How far the settings of a simulated study are from what is possible.
+//!
+//! Trials end after some time, so two settings do different amounts of work. Limits need the same
+//! work: what the best constant setting gets done in a trial (of a replay, all of it). That is done
+//! again under every setting to its end, by a reader-ahead that knows the future, and by the best
+//! change of settings from phase to phase.
+
+use serde::Serialize;
+use sim::oracle::{Work, best_switching, clairvoyant, headroom_captured, lower_bound};
+use sim::{Limits, Machine, Outcome, Reader, Scenario, SimError, Step};
+use units::{Kib, Nanos, PageSize};
+use workload::Workload;
+
+use super::Target;
+use super::simulated::{SimulatedSite, limits as trial_limits};
+use crate::engine::trial_seed;
+use crate::error::StudyError;
+use crate::grid::Grid;
+use crate::plan::Plan;
+
+/// Phases between which a switching tuner may change its mind.
+const PHASES: usize = 8;
+/// Settings between which it chooses: the best constant ones, and what the device has.
+const CHOICES: usize = 8;
+/// What a change takes: a write to the bdi, `pidfd_getfd`, `posix_fadvise` and back.
+const CHANGE: Nanos = Nanos::from_micros(50);
+/// Files whose own best setting is looked for.
+const FILES: usize = 8;
+/// Clairvoyance keeps every page reference in memory.
+const REFERENCES_MAX: u64 = 1 << 23;
+
+/// What a setting takes for the work.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SettingOutcome {
+    /// The setting.
+    pub read_ahead_kib: Kib,
+    /// How long the work takes.
+    pub seconds: f64,
+    /// How long all readers together waited for the device.
+    pub stall_seconds: f64,
+    /// Requests to the device.
+    pub device_requests: u64,
+    /// Data read from the device.
+    pub device_mib: f64,
+    /// Of those, what nobody used.
+    pub wasted_mib: f64,
+    /// The share of what the best switching would gain over the present setting.
+    pub headroom_captured: Option<f64>,
+    /// The share of what clairvoyance would gain over it.
+    pub headroom_captured_clairvoyant: Option<f64>,
+    /// How many times longer than the lower bound it takes.
+    pub times_bound: Option<f64>,
+}
+
+/// A phase of the best switching.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Phase {
+    /// The setting in it.
+    pub read_ahead_kib: Kib,
+}
+
+/// The limits of one workload.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WorkloadLimits {
+    /// Its name.
+    pub workload: String,
+    /// Reads in the work.
+    pub requests: u64,
+    /// What they ask for.
+    pub useful_mib: f64,
+    /// The setting that the others are measured against: what the device has.
+    pub default_kib: Kib,
+    /// What it takes.
+    pub default_seconds: f64,
+    /// No schedule takes less: fewest possible fetches at the device's best, or the processor.
+    pub bound_seconds: f64,
+    /// A reader-ahead that knows the future, on the same device; none where the work is too much
+    /// to be kept in memory.
+    pub clairvoyant_seconds: Option<f64>,
+    /// The best constant setting.
+    pub static_kib: Kib,
+    /// What it takes.
+    pub static_seconds: f64,
+    /// The best constant setting of each file, if that is better than one for all.
+    pub per_file_kib: Vec<Kib>,
+    /// What those take.
+    pub per_file_seconds: f64,
+    /// The best setting of each phase, if a change takes 50 µs.
+    pub switching: Vec<Phase>,
+    /// What that takes.
+    pub switching_seconds: f64,
+    /// Every setting, ascending.
+    pub settings: Vec<SettingOutcome>,
+}
+
+/// The limits of all workloads of a simulated study. `workloads` are those of the run, with their
+/// file sizes.
+///
+/// # Errors
+///
+/// If the target is not simulated, or the simulation cannot be.
+pub fn limits(
+    plan: &Plan,
+    workloads: &[Workload],
+    seed: u64,
+) -> Result<Vec<WorkloadLimits>, StudyError> {
+    let Target::Simulation(words) = &plan.target else {
+        let why = "limits can be worked out of simulated targets only: sim:MODEL".to_owned();
+        return Err(StudyError::Plan(why));
+    };
+    let mut known = workloads.to_vec();
+    for workload in &mut known {
+        plan.workloads.iter().for_each(|planned| workload.adopt_trace(&planned.workload));
+    }
+    let site = SimulatedSite::open(plan, words, Some(&known))?;
+    let of = |(at, workload): (usize, &Workload)| {
+        let seed = trial_seed(seed, 0, at);
+        let bench = Bench::new(&site, plan, workload, seed)?;
+        bench.limits()
+    };
+    known.iter().enumerate().map(of).collect()
+}
+
+/// One workload's work, to be done again and again.
+struct Bench<'a> {
+    workload: &'a Workload,
+    machine: Machine,
+    shown: Vec<Kib>,
+    settings: Vec<Kib>,
+    work: Work,
+}
+
+impl<'a> Bench<'a> {
+    fn new(
+        site: &SimulatedSite,
+        plan: &Plan,
+        workload: &'a Workload,
+        seed: u64,
+    ) -> Result<Self, StudyError> {
+        let machine = Machine { seed: site.machine.seed ^ seed, ..site.machine.clone() };
+        let settings = settings(&machine, &site.facts.grid);
+        let scenario =
+            || Scenario::of_workload(workload, site.files(workload), seed).map_err(SimError::from);
+        // The work is what the best setting gets done.
+        let mut most: Option<Outcome> = None;
+        for setting in &settings {
+            let machine = Machine { read_ahead: *setting, ..machine.clone() };
+            let mut scenario = scenario()?;
+            scenario.limits = trial_limits(plan, workload);
+            let outcome = sim::run(&machine, scenario)?;
+            if most.as_ref().is_none_or(|most| rate(&outcome) > rate(most)) {
+                most = Some(outcome);
+            }
+        }
+        let counts = most.map_or(Vec::new(), |outcome| outcome.readers);
+        let scenario = scenario()?;
+        let readers = scenario.readers.into_iter().zip(&counts);
+        let readers = readers
+            .map(|(reader, done)| reader.steps.take(done.requests as usize).collect::<Vec<Step>>());
+        let readers = readers.collect();
+        let work = Work { files: scenario.files, opens: scenario.opens, readers };
+        Ok(Self { workload, machine, shown: site.facts.grid.clone(), settings, work })
+    }
+
+    /// Does the part of the work that `keep` says, up to the share `part` of each reader's steps.
+    fn part(
+        &self,
+        machine: &Machine,
+        part: (usize, usize),
+        keep: &dyn Fn(&Step) -> bool,
+    ) -> Result<Outcome, SimError> {
+        let reader = |steps: &Vec<Step>| {
+            let count = steps.len() * part.0 / part.1;
+            steps[..count].iter().copied().filter(|step| keep(step)).collect::<Vec<Step>>()
+        };
+        let steps: Vec<Vec<Step>> = self.work.readers.iter().map(reader).collect();
+        let scenario = Scenario {
+            files: self.work.files.clone(),
+            opens: self.work.opens.clone(),
+            readers: steps.into_iter().map(|it| Reader { steps: it.into_iter() }).collect(),
+            limits: Limits::default(),
+        };
+        sim::run(machine, scenario)
+    }
+
+    fn under(&self, setting: Kib) -> Machine {
+        Machine { read_ahead: setting, ..self.machine.clone() }
+    }
+
+    fn limits(&self) -> Result<WorkloadLimits, StudyError> {
+        let mut outcomes = Vec::with_capacity(self.settings.len());
+        for setting in &self.settings {
+            outcomes.push(self.part(&self.under(*setting), (1, 1), &|_| true)?);
+        }
+        let time = |setting: Kib| {
+            let at = self.settings.iter().position(|known| *known == setting);
+            at.map_or(Nanos::MAX, |at| outcomes[at].elapsed)
+        };
+        let best = |settings: &[Kib]| settings.iter().copied().min_by_key(|it| time(*it));
+        let default = self.machine.read_ahead;
+        let constant = best(&self.settings).unwrap_or(default);
+        let (per_file, per_file_time) = self.per_file(constant, time(constant))?;
+        let mut choices = self.settings.clone();
+        choices.sort_by_key(|setting| time(*setting));
+        choices.truncate(CHOICES);
+        if !choices.contains(&default) {
+            choices.push(default);
+        }
+        let (switching, switching_time) = self.switching(&choices, (constant, time(constant)))?;
+        let foreseen = self.foreseen()?;
+        let yardsticks = Yardsticks {
+            default: time(default),
+            bound: lower_bound(&self.machine, &self.work).time(),
+            foreseen,
+            switching: switching_time,
+        };
+        let shown = self.settings.iter().zip(&outcomes);
+        let shown = shown.filter(|(setting, _)| self.shown.contains(setting));
+        let requests = self.work.readers.iter().map(|steps| steps.len() as u64).sum();
+        Ok(WorkloadLimits {
+            workload: self.workload.name.clone(),
+            requests,
+            useful_mib: outcomes.first().map_or(0.0, |outcome| outcome.useful().as_mib()),
+            default_kib: default,
+            default_seconds: yardsticks.default.as_secs_f64(),
+            bound_seconds: yardsticks.bound.as_secs_f64(),
+            clairvoyant_seconds: foreseen.map(Nanos::as_secs_f64),
+            static_kib: constant,
+            static_seconds: time(constant).as_secs_f64(),
+            per_file_kib: per_file,
+            per_file_seconds: per_file_time.as_secs_f64(),
+            switching: switching.into_iter().map(|kib| Phase { read_ahead_kib: kib }).collect(),
+            switching_seconds: switching_time.as_secs_f64(),
+            settings: shown.map(|(kib, outcome)| yardsticks.measure(*kib, outcome)).collect(),
+        })
+    }
+
+    /// What knowing the future is worth; nothing said where that is too much to be known.
+    fn foreseen(&self) -> Result<Option<Nanos>, StudyError> {
+        let pages = |step: &Step| step.length.get() / 4096 + 1;
+        let references: u64 = self.work.readers.iter().flatten().map(pages).sum();
+        if references > REFERENCES_MAX {
+            return Ok(None);
+        }
+        Ok(Some(clairvoyant(&self.machine, &self.work)?.time))
+    }
+
+    /// The best setting of each file for itself, tried all together: what files do to each other is
+    /// not in what is best for each, so it may be worse than one setting for all.
+    fn per_file(&self, constant: Kib, time: Nanos) -> Result<(Vec<Kib>, Nanos), StudyError> {
+        let files = self.work.files.len();
+        if files < 2 {
+            return Ok((vec![constant; files], time));
+        }
+        let mut bytes = vec![0u64; files];
+        for step in self.work.readers.iter().flatten() {
+            bytes[self.work.opens[step.open as usize].file as usize] += step.length.get();
+        }
+        let mut hot: Vec<usize> = (0..files).collect();
+        hot.sort_by_key(|file| std::cmp::Reverse(bytes[*file]));
+        hot.truncate(FILES);
+        let mut own = vec![constant; files];
+        for file in hot {
+            let of_file = |step: &Step| self.work.opens[step.open as usize].file as usize == file;
+            let mut best: Option<(Nanos, Kib)> = None;
+            for setting in self.settings.iter().step_by(2).chain([&constant]) {
+                let outcome = self.part(&self.under(*setting), (1, 1), &of_file)?;
+                let taken = (outcome.elapsed, *setting);
+                best = Some(best.map_or(taken, |best| best.min(taken)));
+            }
+            own[file] = best.map_or(constant, |(_, setting)| setting);
+        }
+        let machine = Machine { file_read_ahead: own.clone(), ..self.under(constant) };
+        let together = self.part(&machine, (1, 1), &|_| true)?.elapsed;
+        if together < time { Ok((own, together)) } else { Ok((vec![constant; files], time)) }
+    }
+
+    /// The best setting of each phase. What a phase takes under a setting is what the work takes up
+    /// to its end less what it takes up to its begin: the state that a change would carry over is
+    /// left out of the account.
+    fn switching(
+        &self,
+        choices: &[Kib],
+        (constant, time): (Kib, Nanos),
+    ) -> Result<(Vec<Kib>, Nanos), StudyError> {
+        let mut costs = vec![Vec::with_capacity(choices.len()); PHASES];
+        for setting in choices {
+            let mut before = Nanos::ZERO;
+            for (phase, costs) in (1..).zip(&mut costs) {
+                let part = self.part(&self.under(*setting), (phase, PHASES), &|_| true)?;
+                costs.push(part.elapsed.saturating_sub(before));
+                before = part.elapsed.max(before);
+            }
+        }
+        match best_switching(&costs, CHANGE).filter(|found| found.time < time) {
+            Some(found) => Ok((found.settings.iter().map(|at| choices[*at]).collect(), found.time)),
+            None => Ok((vec![constant; PHASES], time)),
+        }
+    }
+}
+
+/// What an outcome is measured against.
+struct Yardsticks {
+    default: Nanos,
+    bound: Nanos,
+    foreseen: Option<Nanos>,
+    switching: Nanos,
+}
+
+impl Yardsticks {
+    fn measure(&self, setting: Kib, outcome: &Outcome) -> SettingOutcome {
+        let page = PageSize::FOUR_KIB;
+        let time = outcome.elapsed;
+        let captured = |limit| headroom_captured(self.default, time, limit);
+        let bound = self.bound.as_secs_f64();
+        SettingOutcome {
+            read_ahead_kib: setting,
+            seconds: time.as_secs_f64(),
+            stall_seconds: outcome.stalled().as_secs_f64(),
+            device_requests: outcome.device.requests,
+            device_mib: outcome.device.bytes.as_mib(),
+            wasted_mib: outcome.cache.wasted().to_bytes(page).as_mib(),
+            headroom_captured: captured(self.switching),
+            headroom_captured_clairvoyant: self.foreseen.and_then(captured),
+            times_bound: (bound > 0.0).then(|| time.as_secs_f64() / bound),
+        }
+    }
+}
+
+/// Data for each second.
+fn rate(outcome: &Outcome) -> f64 {
+    outcome.useful().get() as f64 / outcome.elapsed.as_secs_f64().max(1e-9)
+}
+
+/// What is shown, what the device has, and both families of windows, as far as they can be.
+fn settings(machine: &Machine, shown: &[Kib]) -> Vec<Kib> {
+    let mut settings = Grid::Full.values(PageSize::FOUR_KIB, Some(machine.read_ahead));
+    settings
+        .retain(|setting| Machine { read_ahead: *setting, ..machine.clone() }.validate().is_ok());
+    settings.extend(shown);
+    settings.sort_unstable();
+    settings.dedup();
+    settings
+}
