@@ -162,16 +162,20 @@ impl<'a> Bench<'a> {
         Ok(Self { workload, machine, shown: site.facts.grid.clone(), settings, work })
     }
 
-    /// Does the part of the work that `keep` says, up to the share `part` of each reader's steps.
+    /// Does the part of the work that `keep` says, in these phases of each reader.
     fn part(
         &self,
         machine: &Machine,
-        part: (usize, usize),
+        phases: std::ops::Range<usize>,
         keep: &dyn Fn(&Step) -> bool,
     ) -> Result<Outcome, SimError> {
         let reader = |steps: &Vec<Step>| {
-            let count = steps.len() * part.0 / part.1;
-            steps[..count].iter().copied().filter(|step| keep(step)).collect::<Vec<Step>>()
+            let at = |phase: usize| steps.len() * phase / PHASES;
+            steps[at(phases.start)..at(phases.end)]
+                .iter()
+                .copied()
+                .filter(|step| keep(step))
+                .collect::<Vec<Step>>()
         };
         let steps: Vec<Vec<Step>> = self.work.readers.iter().map(reader).collect();
         let scenario = Scenario {
@@ -190,7 +194,7 @@ impl<'a> Bench<'a> {
     fn limits(&self) -> Result<WorkloadLimits, StudyError> {
         let mut outcomes = Vec::with_capacity(self.settings.len());
         for setting in &self.settings {
-            outcomes.push(self.part(&self.under(*setting), (1, 1), &|_| true)?);
+            outcomes.push(self.part(&self.under(*setting), 0..PHASES, &|_| true)?);
         }
         let time = |setting: Kib| {
             let at = self.settings.iter().position(|known| *known == setting);
@@ -206,14 +210,12 @@ impl<'a> Bench<'a> {
         if !choices.contains(&default) {
             choices.push(default);
         }
-        let (switching, switching_time) = self.switching(&choices, (constant, time(constant)))?;
+        let bound = lower_bound(&self.machine, &self.work).time();
+        let (switching, switching_time) =
+            self.switching(&choices, (constant, time(constant)), bound)?;
         let foreseen = self.foreseen()?;
-        let yardsticks = Yardsticks {
-            default: time(default),
-            bound: lower_bound(&self.machine, &self.work).time(),
-            foreseen,
-            switching: switching_time,
-        };
+        let yardsticks =
+            Yardsticks { default: time(default), bound, foreseen, switching: switching_time };
         let shown = self.settings.iter().zip(&outcomes);
         let shown = shown.filter(|(setting, _)| self.shown.contains(setting));
         let requests = self.work.readers.iter().map(|steps| steps.len() as u64).sum();
@@ -264,36 +266,41 @@ impl<'a> Bench<'a> {
             let of_file = |step: &Step| self.work.opens[step.open as usize].file as usize == file;
             let mut best: Option<(Nanos, Kib)> = None;
             for setting in self.settings.iter().step_by(2).chain([&constant]) {
-                let outcome = self.part(&self.under(*setting), (1, 1), &of_file)?;
+                let outcome = self.part(&self.under(*setting), 0..PHASES, &of_file)?;
                 let taken = (outcome.elapsed, *setting);
                 best = Some(best.map_or(taken, |best| best.min(taken)));
             }
             own[file] = best.map_or(constant, |(_, setting)| setting);
         }
         let machine = Machine { file_read_ahead: own.clone(), ..self.under(constant) };
-        let together = self.part(&machine, (1, 1), &|_| true)?.elapsed;
+        let together = self.part(&machine, 0..PHASES, &|_| true)?.elapsed;
         if together < time { Ok((own, together)) } else { Ok((vec![constant; files], time)) }
     }
 
-    /// The best setting of each phase. What a phase takes under a setting is what the work takes up
-    /// to its end less what it takes up to its begin: the state that a change would carry over is
-    /// left out of the account.
+    /// The best setting of each phase. Each phase is done by itself from a cold cache, under every
+    /// choice; since that costs the constant settings a cold start for each phase as well, only the
+    /// ratio of the best switching to the best constant setting is taken from it.
     fn switching(
         &self,
         choices: &[Kib],
         (constant, time): (Kib, Nanos),
+        bound: Nanos,
     ) -> Result<(Vec<Kib>, Nanos), StudyError> {
         let mut costs = vec![Vec::with_capacity(choices.len()); PHASES];
         for setting in choices {
-            let mut before = Nanos::ZERO;
-            for (phase, costs) in (1..).zip(&mut costs) {
-                let part = self.part(&self.under(*setting), (phase, PHASES), &|_| true)?;
-                costs.push(part.elapsed.saturating_sub(before));
-                before = part.elapsed.max(before);
+            for (phase, costs) in costs.iter_mut().enumerate() {
+                let outcome = self.part(&self.under(*setting), phase..phase + 1, &|_| true)?;
+                costs.push(outcome.elapsed);
             }
         }
-        match best_switching(&costs, CHANGE).filter(|found| found.time < time) {
-            Some(found) => Ok((found.settings.iter().map(|at| choices[*at]).collect(), found.time)),
+        let of_choice = |at: usize| costs.iter().map(|phase| phase[at]).sum::<Nanos>();
+        let alone = (0..choices.len()).map(of_choice).min().unwrap_or_default();
+        match best_switching(&costs, CHANGE).filter(|found| found.time < alone) {
+            Some(found) => {
+                let ratio = found.time.as_secs_f64() / alone.as_secs_f64();
+                let settings = found.settings.iter().map(|at| choices[*at]).collect();
+                Ok((settings, time.scaled(ratio).max(bound)))
+            }
             None => Ok((vec![constant; PHASES], time)),
         }
     }
@@ -341,4 +348,41 @@ fn settings(machine: &Machine, shown: &[Kib]) -> Vec<Kib> {
     settings.sort_unstable();
     settings.dedup();
     settings
+}
+
+#[cfg(test)]
+mod tests {
+    use units::Bytes;
+
+    use super::*;
+    use crate::plan::{PlannedWorkload, Repeats};
+
+    #[test]
+    fn limits_are_in_order_and_the_default_captures_nothing() {
+        let target = Target::parse("sim:hdd-2008").unwrap();
+        let workload = Workload { file_size: Some(Bytes::from_mib(4)), ..seq_8() };
+        let plan = Plan {
+            workloads: vec![PlannedWorkload::goal(workload.clone())],
+            read_ahead: Grid::Values([32, 128, 1024].map(Kib::new).to_vec()),
+            repeats: Repeats::exactly(1),
+            trial: Nanos::from_millis(100),
+            ..Plan::new(target)
+        };
+        let limits = limits(&plan, &[workload], 1).unwrap().remove(0);
+        assert!(limits.bound_seconds <= limits.static_seconds, "{limits:?}");
+        assert!(limits.bound_seconds <= limits.switching_seconds, "{limits:?}");
+        assert!(limits.switching_seconds <= limits.static_seconds, "{limits:?}");
+        assert!(limits.per_file_seconds <= limits.static_seconds, "{limits:?}");
+        assert!(limits.clairvoyant_seconds.unwrap() >= limits.bound_seconds, "{limits:?}");
+        assert_eq!(limits.settings.len(), 3);
+        let default = &limits.settings[1];
+        assert_eq!(default.read_ahead_kib, limits.default_kib);
+        assert!(default.headroom_captured.is_none_or(|share| share == 0.0), "{limits:?}");
+        let path = Plan::new(Target::Path("/data".into()));
+        assert!(super::limits(&path, &[seq_8()], 1).is_err());
+    }
+
+    fn seq_8() -> Workload {
+        Workload::named("seq-8").unwrap()
+    }
 }

@@ -1,0 +1,80 @@
+//! `foreread trace` as a person meets it. Nothing here needs root.
+#![allow(clippy::unwrap_used)] // a test may panic
+
+use assert_cmd::Command;
+
+/// A scratch directory and the program at work in it: exit code, stdout, stderr.
+fn run(dir: &std::path::Path, words: &[&str]) -> (i32, String, String) {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("foreread"));
+    let output = command
+        .env("FOREREAD_STATE_DIR", dir.join("state"))
+        .env("FOREREAD_RUNTIME_DIR", dir.join("runtime"))
+        .env_remove("FOREREAD_STORE")
+        .current_dir(dir)
+        .args(words)
+        .output()
+        .unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn a_broken_trace_is_named_by_file_and_line_and_nothing_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "offset,length,time_s\n0,4096,1\n4096,4096,0.5\n";
+    std::fs::write(dir.path().join("back.csv"), text).unwrap();
+    let (code, _, stderr) = run(dir.path(), &["trace", "import", "back.csv", "-o", "out.trace"]);
+    assert_eq!(code, 1, "{stderr}");
+    assert!(stderr.starts_with("error: back.csv:3: time runs backward"), "{stderr}");
+    assert!(!dir.path().join("out.trace").exists());
+    let sorted = ["trace", "import", "back.csv", "--sort", "-o", "out.trace"];
+    assert_eq!(run(dir.path(), &sorted).0, 0);
+    let mut bytes = std::fs::read(dir.path().join("out.trace")).unwrap();
+    bytes.truncate(bytes.len() - 3);
+    std::fs::write(dir.path().join("cut.trace"), bytes).unwrap();
+    let (code, _, stderr) = run(dir.path(), &["trace", "show", "cut.trace"]);
+    assert_eq!(code, 1);
+    assert!(stderr.contains("cut short"), "{stderr}");
+}
+
+#[test]
+fn a_trace_is_shown_and_replayed_in_simulation_with_its_limits() {
+    let dir = tempfile::tempdir().unwrap();
+    let pages: String = (0..64).chain(0..64).map(|page| format!("{page}\n")).collect();
+    std::fs::write(dir.path().join("pages.txt"), pages).unwrap();
+    let (code, stdout, _) = run(dir.path(), &["trace", "show", "pages.txt", "--json"]);
+    let summary: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(
+        (code, summary["reads"].as_u64(), summary["format"].as_str()),
+        (0, Some(128), Some("lirs"))
+    );
+    let words = "sweep sim:hdd-2008 --workload trace:pages.txt --vary read_ahead=16K,128K \
+                 --repeats 1 --seed 1 --json";
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let (_, stdout, stderr) = run(dir.path(), &words);
+    let run: serde_json::Value = serde_json::from_str(&stdout).expect(&stderr);
+    let settings = run["limits"][0]["settings"].as_array().unwrap();
+    assert_eq!(settings.len(), 2);
+    for field in ["device_requests", "stall_seconds", "wasted_mib", "times_bound"] {
+        assert!(settings[0][field].is_number(), "{field}");
+    }
+}
+
+#[test]
+fn mistakes_are_told_in_one_line() {
+    let dir = tempfile::tempdir().unwrap();
+    for (words, code, said) in [
+        ("trace show nosuch", 2, "nosuch"),
+        ("trace record -o x.trace -- no-such-program", 1, "PATH"),
+        ("trace record -o no/dir/x -- true", 2, "--output"),
+        ("sweep -n / --limits", 2, "sim:"),
+        ("sweep -n / --workload trace:nosuch", 2, "nosuch"),
+        ("sweep -n / --workload trace:", 2, "trace:FILE"),
+        ("trace record -o x.trace", 2, "COMMAND"),
+    ] {
+        let words: Vec<&str> = words.split(' ').collect();
+        let (found, stdout, stderr) = run(dir.path(), &words);
+        assert_eq!((found, stdout.as_str()), (code, ""), "{words:?}: {stderr}");
+        assert!(stderr.contains(said), "{words:?}: {stderr}");
+    }
+}
