@@ -108,6 +108,7 @@ impl Exit {
             || cause.is::<TargetError>()
             || cause.is::<sim::SimError>()
             || cause.is::<model::SpecError>()
+            || cause.is::<reproduce::ReproduceError>()
             || cause.is::<workload::WorkloadError>()
             || cause.is::<units::ParseUnitError>();
         usage.then_some(Self::Usage)

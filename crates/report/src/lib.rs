@@ -21,6 +21,7 @@ mod names;
 mod number;
 mod plot;
 mod presets;
+mod reproduction;
 mod runs;
 mod table;
 mod terminal;
@@ -40,6 +41,9 @@ pub use html::{Exhibit, html};
 pub use json::{Document, SCHEMA_VERSION, json};
 pub use markdown::markdown;
 pub use presets::{NameOf, Presets, PresetsDocument, presets_json, presets_text};
+pub use reproduction::{
+    Reproductions, reproduction, reproduction_markdown, reproductions_json, reproductions_summary,
+};
 pub use runs::{RunList, runs_csv, runs_json, runs_markdown, runs_table};
 pub use terminal::{Look, terminal};
 pub use trace::trace_json;

@@ -25,18 +25,56 @@ pub(crate) fn plot(points: &[Point]) -> Option<String> {
         .filter(|point| point.mib_s.is_finite())
         .map(|point| (x(point.setting), point.mib_s as f32))
         .collect();
-    let (left, right) = (drawn.first()?.0, drawn.last()?.0);
-    let top = drawn.iter().map(|(_, y)| *y).fold(0.0, f32::max) * 1.05;
-    if drawn.len() < 2 || right <= left || top <= 0.0 {
+    let label = |point: &Point| {
+        let setting = point.setting.to_bytes();
+        let text = if setting == Bytes::ZERO { "0".to_owned() } else { setting.to_string() };
+        let text = text.replace(" KiB", "K").replace(" MiB", "M").replace(" GiB", "G");
+        let last = points.last().is_some_and(|last| last.setting == point.setting);
+        let named = last || point.setting.get().is_power_of_two();
+        named.then_some((x(point.setting), text))
+    };
+    let labels: Vec<_> = points.iter().filter_map(label).collect();
+    draw(&[Shape::Lines(&drawn)], &drawn, &labels)
+}
+
+/// Draws a line with points beside it, on the same logarithmic axis: what was simulated, and what
+/// was published. Pairs of setting and figure, ascending.
+pub(crate) fn plot_beside(line: &[(f64, f64)], points: &[(f64, f64)]) -> Option<String> {
+    let scaled = |pairs: &[(f64, f64)]| -> Vec<(f32, f32)> {
+        let drawable = pairs.iter().filter(|pair| pair.0 > 0.0 && pair.1.is_finite());
+        drawable.map(|pair| (pair.0.log2() as f32, pair.1 as f32)).collect()
+    };
+    let (line, points) = (scaled(line), scaled(points));
+    // A point of one dot would not be seen on a line: each is a small cross.
+    let step = (line.last()?.0 - line.first()?.0) / (COLUMNS as f32 * 2.0);
+    let cross = |&(x, y): &(f32, f32)| [(x - step, y), (x, y), (x + step, y)];
+    let crosses: Vec<(f32, f32)> = points.iter().flat_map(cross).collect();
+    let labels: Vec<_> =
+        line.iter().map(|&(x, _)| (x, short(f64::from(x.exp2())).unwrap_or_default())).collect();
+    let all: Vec<_> = line.iter().chain(&points).copied().collect();
+    draw(&[Shape::Lines(&line), Shape::Points(&crosses)], &all, &labels)
+}
+
+/// Draws shapes whose points are `all`, the first and the last of them at the edges, over named
+/// places.
+fn draw(shapes: &[Shape<'_>], all: &[(f32, f32)], labels: &[(f32, String)]) -> Option<String> {
+    let left = all.iter().map(|point| point.0).reduce(f32::min)?;
+    let right = all.iter().map(|point| point.0).reduce(f32::max)?;
+    let top = all.iter().map(|(_, y)| *y).fold(0.0, f32::max) * 1.05;
+    if all.len() < 2 || right <= left || top <= 0.0 {
         return None;
     }
     let (width, height) = (COLUMNS as u32 * 2, LINES as u32 * 4);
-    let shape = Shape::Lines(&drawn);
     let mut chart = Chart::new_with_y_range(width, height, left, right, 0.0, top);
-    let chart = chart.lineplot(&shape);
+    let mut chart = &mut chart;
+    for shape in shapes {
+        chart = chart.lineplot(shape);
+    }
     chart.figures();
     let mut text = with_scale(&chart.frame(), f64::from(top));
-    text.push_str(&axis(points, |setting| (x(setting) - left) / (right - left)));
+    let place = |x: f32| (x - left) / (right - left);
+    let labels: Vec<_> = labels.iter().map(|(x, label)| (place(*x), label.as_str())).collect();
+    text.push_str(&axis(&labels));
     Some(text)
 }
 
@@ -57,15 +95,13 @@ fn with_scale(frame: &str, top: f64) -> String {
     text
 }
 
-/// The horizontal axis: as many settings as have room, the first and the last among them.
-fn axis(points: &[Point], place: impl Fn(Kib) -> f32) -> String {
+/// The horizontal axis: as many of the labels as have room, the first and the last among them.
+/// Places are between 0 and 1.
+fn axis(labels: &[(f32, &str)]) -> String {
     let mut line: Vec<char> = vec![' '; 10 + COLUMNS + 8];
     let mut taken = 0;
-    let mut put = |setting: Kib, line: &mut Vec<char>, until: usize| {
-        let label = setting.to_bytes();
-        let label = if label == Bytes::ZERO { "0".to_owned() } else { label.to_string() };
-        let label: String = label.replace(" KiB", "K").replace(" MiB", "M").replace(" GiB", "G");
-        let at = 10 + (place(setting) * (COLUMNS - 1) as f32).round() as usize;
+    let mut put = |(place, label): (f32, &str), line: &mut Vec<char>, until: usize| {
+        let at = 10 + (place * (COLUMNS - 1) as f32).round() as usize;
         let start = at.saturating_sub(label.len() / 2).max(9);
         if start < taken || start + label.len() > until {
             return;
@@ -75,12 +111,12 @@ fn axis(points: &[Point], place: impl Fn(Kib) -> f32) -> String {
         }
         taken = start + label.len() + 2;
     };
-    let Some((last, others)) = points.split_last() else { return String::new() };
+    let Some((last, others)) = labels.split_last() else { return String::new() };
     let end = line.len();
-    for point in others.iter().filter(|point| point.setting.get().is_power_of_two()) {
-        put(point.setting, &mut line, end - 14);
+    for label in others {
+        put(*label, &mut line, end - 14);
     }
-    put(last.setting, &mut line, end);
+    put(*last, &mut line, end);
     let mut text: String = line.into_iter().collect();
     text.truncate(text.trim_end().len());
     text + "\n"
@@ -106,6 +142,15 @@ mod tests {
         for label in ["4K", "64K", "1M", "64M"] {
             assert!(lines[LINES].contains(label), "{label} in {text}");
         }
+    }
+
+    #[test]
+    fn points_stand_beside_a_line() {
+        let (line, points) = ([(8.0, 1.0), (64.0, 50.0)], [(8.0, 100.0), (64.0, 100.0)]);
+        let text = plot_beside(&line, &points).unwrap();
+        assert!(text.lines().next().unwrap().contains("105"), "{text}");
+        assert!(text.lines().last().unwrap().contains("8.00"), "{text}");
+        assert!(plot_beside(&[], &points).is_none());
     }
 
     #[test]

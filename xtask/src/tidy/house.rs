@@ -15,7 +15,7 @@ const FLOORS: &[&[&str]] = &[
     &["observe"],
     &["actuate"],
     &["sim", "bench", "vdisk", "trace", "diagnose"],
-    &["study"],
+    &["study", "reproduce"],
     &["auto"],
     &["report"],
     &["foreread"],

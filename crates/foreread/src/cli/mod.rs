@@ -14,6 +14,7 @@ mod open_files;
 mod persist;
 mod presets;
 mod report;
+mod reproduce;
 mod rollback;
 mod runs;
 mod sim;
@@ -92,6 +93,7 @@ enum Verb {
     Compare(compare::Compare),
     Import(import::Import),
     Models(models::Models),
+    Reproduce(reproduce::Reproduce),
     Workloads(workloads::Workloads),
     Sim(sim::Sim),
     #[command(name = "trace")]
@@ -146,6 +148,7 @@ impl Cli {
             Verb::Import(verb) => verb.run(&context),
             Verb::Models(verb) => verb.run(),
             Verb::Trace(verb) => verb.run(&context),
+            Verb::Reproduce(verb) => verb.run(),
             Verb::Workloads(verb) => verb.run(),
             Verb::Sim(verb) => verb.run(),
             Verb::Vdisk(verb) => verb.run(&context),

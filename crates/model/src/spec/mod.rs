@@ -137,6 +137,23 @@ impl Spec {
         Err(SpecError::Value { key: path, value: value.to_owned(), problem })
     }
 
+    /// The value of a key, as it would be written; the default's where none was set, and nothing
+    /// where there is no default either. Keys are those of [`set`](Self::set).
+    ///
+    /// # Errors
+    ///
+    /// If there is no such key, or it stands in several tables.
+    pub fn get(&self, key: &str) -> Result<String, SpecError> {
+        let path = self.resolve(key)?;
+        let tree = Value::Table(self.to_table()?);
+        let value = path.split('.').try_fold(&tree, |table, key| table.get(key));
+        Ok(match value {
+            Some(Value::String(text)) => text.clone(),
+            Some(other) => other.to_string(),
+            None => String::new(),
+        })
+    }
+
     /// All keys that can be set, as full paths.
     pub fn keys(&self) -> Vec<String> {
         let mut keys = vec!["name".to_owned()];

@@ -1,0 +1,262 @@
+//! Published tables beside simulated ones: text, Markdown and JSON.
+
+use anstyle::{AnsiColor, Style};
+use comfy_table::{CellAlignment, Table as Grid, presets};
+use reproduce::{Cell, Column, Line, NOT_SIMULATED, Parameter, Reproduction};
+use serde::Serialize;
+
+use crate::json::SCHEMA_VERSION;
+use crate::number::{ABSENT, short};
+use crate::plot::plot_beside;
+use crate::terminal::{Look, wrap};
+
+/// The document of `reproduce --json`.
+#[derive(Debug, Serialize)]
+pub struct Reproductions<'a> {
+    schema_version: u32,
+    /// Whether all lines of all tables hold.
+    holds: bool,
+    tables: Vec<Entry<'a>>,
+    not_simulated: &'static [reproduce::NotSimulated],
+}
+
+#[derive(Debug, Serialize)]
+struct Entry<'a> {
+    holds: bool,
+    #[serde(flatten)]
+    table: &'a Reproduction,
+}
+
+/// The reproductions as JSON.
+pub fn reproductions_json(tables: &[Reproduction]) -> Reproductions<'_> {
+    Reproductions {
+        schema_version: SCHEMA_VERSION,
+        holds: tables.iter().all(Reproduction::holds),
+        tables: tables.iter().map(|table| Entry { holds: table.holds(), table }).collect(),
+        not_simulated: NOT_SIMULATED,
+    }
+}
+
+/// A reproduction for a terminal: table, plots, parameters, what is not explained, what holds.
+pub fn reproduction(table: &Reproduction, look: Look) -> String {
+    let mut text = head(table);
+    for line in grid(table).lines() {
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text.push_str(&plots(table));
+    text.push('\n');
+    for sentence in sentences(table) {
+        text.push_str(&wrap(&sentence, look.width));
+    }
+    for line in &table.lines {
+        text.push_str(&format!("  {} {}\n", verdict(line, look), bound(line)));
+    }
+    text
+}
+
+/// A reproduction as Markdown.
+pub fn reproduction_markdown(table: &Reproduction) -> String {
+    let mut text = format!("### {}: {}\n\n{}\n\n", table.name, table.title, table.source);
+    let rows = rows(table);
+    let row = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    text.push_str(&row(&header(table)));
+    let columns = header(table).len();
+    text.push_str(&format!("|{}\n", "---:|".repeat(columns)));
+    rows.iter().for_each(|cells| text.push_str(&row(cells)));
+    text.push('\n');
+    for sentence in sentences(table) {
+        text.push_str(&format!("{sentence}\n\n"));
+    }
+    for line in &table.lines {
+        let word = if line.holds { "holds" } else { "**does not hold**" };
+        text.push_str(&format!("- {word}: {}\n", bound(line)));
+    }
+    text
+}
+
+/// What holds of all tables together, in a line.
+pub fn reproductions_summary(tables: &[Reproduction]) -> String {
+    let lines = || tables.iter().flat_map(|table| &table.lines);
+    let (all, held) = (lines().count(), lines().filter(|line| line.holds).count());
+    let cells = |table: &Reproduction| -> Vec<f64> {
+        let columns = table.columns.iter().chain(&table.beside);
+        columns.flat_map(|column| &column.cells).map(|cell| cell.error_percent.abs()).collect()
+    };
+    let errors: Vec<f64> = tables.iter().flat_map(cells).collect();
+    let within = |limit: f64| errors.iter().filter(|error| **error <= limit).count();
+    format!(
+        "{held} of {all} lines hold; of {} cells {} are within 10 % and {} within 20 %\n",
+        errors.len(),
+        within(10.0),
+        within(20.0)
+    )
+}
+
+fn head(table: &Reproduction) -> String {
+    format!("{}: {}\n{}\n\n", table.name, table.title, table.source)
+}
+
+fn columns(table: &Reproduction) -> impl Iterator<Item = &Column> {
+    table.columns.iter().chain(&table.beside)
+}
+
+fn header(table: &Reproduction) -> Vec<String> {
+    let mut header = vec![table.setting.to_owned()];
+    for column in columns(table) {
+        header.push(format!("{} ({}), published", column.name, column.unit));
+        header.extend(["simulated".to_owned(), "error".to_owned()]);
+    }
+    header
+}
+
+/// All rows that any column has, in the order of the settings.
+fn rows(table: &Reproduction) -> Vec<Vec<String>> {
+    let mut settings: Vec<f64> =
+        columns(table).flat_map(|column| &column.cells).map(|cell| cell.setting).collect();
+    settings.sort_by(f64::total_cmp);
+    settings.dedup();
+    let row = |setting: &f64| {
+        let at =
+            |column: &'_ Column| column.cells.iter().find(|cell| cell.setting == *setting).cloned();
+        let label = columns(table).find_map(|column| at(column)?.label);
+        let mut cells = vec![label.map_or_else(|| setting.to_string(), str::to_owned)];
+        for column in columns(table) {
+            cells.extend(figures(at(column).as_ref()));
+        }
+        cells
+    };
+    settings.iter().map(row).collect()
+}
+
+fn figures(cell: Option<&Cell>) -> [String; 3] {
+    let Some(cell) = cell else { return [ABSENT.to_owned(), ABSENT.to_owned(), String::new()] };
+    let number = |value| short(value).unwrap_or_else(|| ABSENT.to_owned());
+    let mark = if cell.unexplained.is_some() { " *" } else { "" };
+    let error = format!("{:+.0} %{mark}", cell.error_percent);
+    [number(cell.published), number(cell.simulated), error]
+}
+
+fn grid(table: &Reproduction) -> Grid {
+    let mut grid = Grid::new();
+    grid.load_style(presets::NOTHING);
+    let head = header(table).into_iter().map(|name| name.replace(", published", "\npublished"));
+    grid.set_header(head);
+    for row in rows(table) {
+        grid.add_row(row);
+    }
+    let labelled = columns(table).any(|column| column.cells.iter().any(|c| c.label.is_some()));
+    for (index, column) in grid.column_iter_mut().enumerate() {
+        if index > 0 || !labelled {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    grid
+}
+
+/// A plot of each column that is a curve.
+fn plots(table: &Reproduction) -> String {
+    let mut text = String::new();
+    for column in &table.columns {
+        let mut cells: Vec<&Cell> = column.cells.iter().collect();
+        cells.sort_by(|a, b| a.setting.total_cmp(&b.setting));
+        let curve = cells.len() > 2 && cells.iter().all(|cell| cell.label.is_none());
+        let pairs = |of: fn(&Cell) -> f64| -> Vec<(f64, f64)> {
+            cells.iter().map(|cell| (cell.setting, of(cell))).collect()
+        };
+        let (line, points) = (pairs(|cell| cell.simulated), pairs(|cell| cell.published));
+        if let Some(plot) = plot_beside(&line, &points).filter(|_| curve) {
+            let title =
+                format!("{} ({}): line simulated, dots published", column.name, column.unit);
+            text.push_str(&format!("\n{title}\n{plot}"));
+        }
+    }
+    text
+}
+
+fn list(parameters: &[Parameter]) -> String {
+    let each = parameters.iter().map(|each| format!("{} = {}", each.name, each.value));
+    each.collect::<Vec<_>>().join(", ")
+}
+
+fn sentences(table: &Reproduction) -> Vec<String> {
+    let mut said = vec![format!(
+        "Simulated: sim:{} under {}, mean of {} seeds.",
+        table.model, table.policy, table.seeds
+    )];
+    said.push(match (table.fitted.len(), table.fitted_with) {
+        (0, Some(with)) => format!("Fitted: nothing; the model is that of {with}."),
+        (0, None) => "Fitted: nothing.".to_owned(),
+        (count, _) => {
+            format!(
+                "Fitted: {count} (the reference: {}): {}.",
+                table.fitted_at_most,
+                list(&table.fitted)
+            )
+        }
+    });
+    if !table.chosen.is_empty() {
+        said.push(format!("Chosen among a few or assumed: {}.", list(&table.chosen)));
+    }
+    for column in columns(table).filter(|column| column.cells.len() > 1) {
+        let rank = column.rank_correlation.map(|rank| format!(", rank correlation {rank:.2}"));
+        said.push(format!(
+            "{}: mean error {:.1} %{}.",
+            column.name,
+            column.mean_error_percent,
+            rank.unwrap_or_default()
+        ));
+    }
+    if let Some(setting) = table.recommended {
+        let regret = table.columns.iter().filter_map(|column| {
+            Some(format!("{:.1} % ({})", column.regret_percent?, column.name))
+        });
+        let regret: Vec<_> = regret.collect();
+        said.push(format!("Would recommend {setting}: regret {}.", regret.join(", ")));
+    }
+    said.extend(
+        reasons(table)
+            .into_iter()
+            .map(|(reason, cells)| format!("* not explained ({}): {reason}.", cells.join(", "))),
+    );
+    said.extend(table.remarks.iter().map(|remark| format!("Note: {remark}.")));
+    said
+}
+
+/// Why cells are off, each reason once, with the cells that have it.
+fn reasons(table: &Reproduction) -> Vec<(&'static str, Vec<String>)> {
+    let mut reasons: Vec<(&'static str, Vec<String>)> = Vec::new();
+    for column in columns(table) {
+        for cell in &column.cells {
+            let Some(reason) = cell.unexplained else { continue };
+            let name = cell.label.map_or_else(|| cell.setting.to_string(), str::to_owned);
+            let name = format!("{} at {name}", column.name);
+            match reasons.iter_mut().find(|known| known.0 == reason) {
+                Some(known) => known.1.push(name),
+                None => reasons.push((reason, vec![name])),
+            }
+        }
+    }
+    reasons
+}
+
+fn verdict(line: &Line, look: Look) -> String {
+    let (word, colour) =
+        if line.holds { ("holds", AnsiColor::Green) } else { ("DOES NOT HOLD", AnsiColor::Red) };
+    if !look.colour {
+        return word.to_owned();
+    }
+    let style = Style::new().fg_color(Some(colour.into()));
+    format!("{style}{word}{style:#}")
+}
+
+fn bound(line: &Line) -> String {
+    let value = short(line.value).unwrap_or_else(|| ABSENT.to_owned());
+    let limit = match (line.at_least, line.at_most) {
+        (Some(low), Some(high)) => format!("{low} to {high}"),
+        (Some(low), None) => format!("at least {low}"),
+        (None, Some(high)) => format!("at most {high}"),
+        (None, None) => "anything".to_owned(),
+    };
+    format!("{}: {value}, {limit}", line.claim)
+}

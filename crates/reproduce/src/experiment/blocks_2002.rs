@@ -1,0 +1,84 @@
+//! One to sixteen blocks of 8 KiB in one request at random places of a raw partition, by one and
+//! by four processes.
+
+use units::{Bytes, Nanos};
+
+use super::{Effort, Experiment, parameters, preset};
+use crate::ReproduceError;
+use crate::load::RandomRuns;
+use crate::outcome::{Cell, Column, Line, Reproduction};
+
+pub(super) const ONE_PROCESS: Experiment = Experiment {
+    name: "blocks-1-2002",
+    title: "one process reads 1 to 16 blocks of 8 KiB at random places, NetBSD, raw partition",
+    tables: &["sampson-1proc"],
+    simulate: one,
+};
+
+pub(super) const FOUR_PROCESSES: Experiment = Experiment {
+    name: "blocks-4-2002",
+    title: "four processes do the same at the same time",
+    tables: &["sampson-4proc"],
+    simulate: four,
+};
+
+const MODEL: &str = "hdd-15k-2000";
+/// The numbers that were fitted to both tables together. The three times of a seek are those of
+/// a data sheet, shorter by one factor.
+const FITTED: &[&str] = &[
+    "disk.outer_mb_s",
+    "disk.bus_mb_s",
+    "disk.overhead_ms",
+    "disk.seek_average_ms",
+    "disk.ageing",
+];
+const CHOSEN: &[&str] = &["disk.rpm", "disk.queue_depth", "disk.queue_order", "disk.read_ahead"];
+
+const BLOCK: Bytes = Bytes::from_kib(8);
+/// "The first 2 GB".
+const WITHIN: Bytes = Bytes::new(2_000_000_000);
+
+fn one(this: &Experiment, effort: Effort) -> Result<Reproduction, ReproduceError> {
+    simulate(this, effort, 1, "1 process")
+}
+
+fn four(this: &Experiment, effort: Effort) -> Result<Reproduction, ReproduceError> {
+    simulate(this, effort, 4, "4 processes, sum")
+}
+
+fn simulate(
+    this: &Experiment,
+    effort: Effort,
+    processes: u32,
+    name: &'static str,
+) -> Result<Reproduction, ReproduceError> {
+    let (model, table) = (preset(MODEL)?, this.table()?);
+    let (mut calls, mut data) = (Vec::new(), Vec::new());
+    for (blocks, each) in table.pairs("blocks_of_8K", "req_per_s")? {
+        let published = each * f64::from(processes);
+        let length = Bytes::new(BLOCK.get() * blocks as u64);
+        let (within, block, span) = (WITHIN, BLOCK, Nanos::from_secs(60));
+        let runs = RandomRuns { model: model.clone(), processes, length, within, block, span };
+        let figures = effort.repeat(|seed| runs.calls_s(seed))?;
+        let mb_s = |calls: f64| calls * length.get() as f64 / 1e6;
+        calls.push(Cell::new(blocks, published, &figures));
+        let figures: Vec<f64> = figures.iter().map(|&calls| mb_s(calls)).collect();
+        data.push(Cell::new(blocks, mb_s(published), &figures));
+    }
+    let calls = Column::new(name, "requests/s", calls);
+    let lines = vec![Line::at_most("largest error (%)", calls.worst_error_percent(), 15.0)];
+    Ok(Reproduction {
+        model: MODEL.to_owned(),
+        policy: "fixed,blocks=N,block=8K".to_owned(),
+        setting: "blocks of 8 KiB in a request",
+        // More blocks are fewer requests: what is to be had more of is data.
+        columns: vec![Column::new("data", "MB/s", data)],
+        beside: vec![calls],
+        fitted: parameters(&model, FITTED)?,
+        chosen: parameters(&model, CHOSEN)?,
+        fitted_at_most: 6,
+        lines,
+        remarks: vec!["one fit for the tables of one and of four processes"],
+        ..this.begin(effort)?
+    })
+}

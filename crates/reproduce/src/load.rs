@@ -1,0 +1,294 @@
+//! The programs of the published measurements, as the simulator runs them.
+
+use model::Spec;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use sim::{
+    Costs, FileSystem, Limits, Machine, OpenFile, Reader, Scenario, Start, Step, lay_out, run,
+};
+use units::{Bytes, Kib, Nanos};
+use workload::{AccessClass, AccessMethod, Hint, Layout};
+
+use crate::ReproduceError;
+
+/// Readers of one file each, from its start, in blocks: fio with `rw=read`, or bonnie++.
+#[derive(Clone, Debug)]
+pub struct Streams {
+    /// The device.
+    pub model: Spec,
+    /// The read-ahead algorithm.
+    pub policy: String,
+    /// The read-ahead of the bdi, where the algorithm has it from there.
+    pub read_ahead: Kib,
+    /// How many readers.
+    pub readers: u32,
+    /// What each read asks for.
+    pub block: Bytes,
+    /// What each file holds.
+    pub file_size: Bytes,
+    /// Where the first file begins.
+    pub first: Bytes,
+    /// How the files lie.
+    pub filesystem: FileSystem,
+    /// What the processor takes.
+    pub costs: Costs,
+    /// What is not counted.
+    pub warm_up: Nanos,
+    /// What is.
+    pub span: Nanos,
+}
+
+impl Streams {
+    /// Decimal megabytes a second that all readers get together.
+    ///
+    /// # Errors
+    ///
+    /// If the simulator refuses.
+    pub fn mb_s(&self, seed: u64) -> Result<f64, ReproduceError> {
+        let machine = Machine {
+            policy: self.policy.clone(),
+            read_ahead: self.read_ahead,
+            filesystem: self.filesystem,
+            costs: self.costs,
+            seed,
+            ..Machine::new(self.model.clone())
+        };
+        // What passes in the span is the difference of two runs that are the same until it begins.
+        let got = |time| Ok::<_, ReproduceError>(run(&machine, self.scenario(time))?.useful());
+        let (before, after) = (got(self.warm_up)?, got(self.warm_up + self.span)?);
+        Ok((after - before).get() as f64 / 1e6 / self.span.as_secs_f64())
+    }
+
+    fn scenario(&self, time: Nanos) -> Scenario<Forward> {
+        let sizes = vec![self.file_size; self.readers as usize];
+        let files = lay_out(&sizes, Layout::Contiguous, self.filesystem.layout, self.first);
+        let forward =
+            |open| Forward { open, block: self.block, at: Bytes::ZERO, end: self.file_size };
+        Scenario {
+            files,
+            opens: (0..self.readers).map(open_file).collect(),
+            readers: (0..self.readers).map(|open| Reader { steps: forward(open) }).collect(),
+            limits: Limits { time, ends_with_first: true },
+        }
+    }
+}
+
+fn open_file(file: u32) -> OpenFile {
+    OpenFile { file, method: AccessMethod::Read, hint: Hint::None }
+}
+
+fn step(open: u32, offset: Bytes, length: Bytes, class: AccessClass, rest: Nanos) -> Step {
+    Step { open, offset, length, class, start: Start::After(rest) }
+}
+
+/// From the start of a file to its end.
+struct Forward {
+    open: u32,
+    block: Bytes,
+    at: Bytes,
+    end: Bytes,
+}
+
+impl Iterator for Forward {
+    type Item = Step;
+
+    fn next(&mut self) -> Option<Step> {
+        let offset = self.at;
+        self.at += self.block;
+        let class = AccessClass::Stream;
+        (offset < self.end).then(|| step(self.open, offset, self.block, class, Nanos::ZERO))
+    }
+}
+
+/// Processes that read runs of blocks at random places of a raw partition, a run in one call: what
+/// the host cannot ask for at once it asks for in parts, one after another.
+#[derive(Clone, Debug)]
+pub struct RandomRuns {
+    /// The device.
+    pub model: Spec,
+    /// How many processes.
+    pub processes: u32,
+    /// What a call reads.
+    pub length: Bytes,
+    /// Where the places are: within the first so many bytes.
+    pub within: Bytes,
+    /// Places are multiples of this.
+    pub block: Bytes,
+    /// How long they read.
+    pub span: Nanos,
+}
+
+impl RandomRuns {
+    /// Calls a second, all processes together.
+    ///
+    /// # Errors
+    ///
+    /// If the simulator refuses.
+    pub fn calls_s(&self, seed: u64) -> Result<f64, ReproduceError> {
+        let part = self.length.min(self.model.host().max_request);
+        let parts = self.length.get().div_ceil(part.get());
+        let pages = part.get() / 4096;
+        let machine = Machine {
+            // A raw device has no page cache (so one too small to meet a page in again), and
+            // nothing is read ahead.
+            policy: format!("fixed,blocks={pages}"),
+            cache: Bytes::from_mib(8),
+            filesystem: FileSystem::PLAIN,
+            costs: Costs::NONE,
+            seed,
+            ..Machine::new(self.model.clone())
+        };
+        let files =
+            lay_out(&[self.within], Layout::Contiguous, FileSystem::PLAIN.layout, Bytes::ZERO);
+        let reader = |process: u32| {
+            let steps = Runs {
+                open: process,
+                part,
+                parts,
+                left: 0,
+                at: Bytes::ZERO,
+                places: (self.within - self.length).get() / self.block.get(),
+                block: self.block,
+                rng: Pcg64Mcg::seed_from_u64(seed << 8 | u64::from(process)),
+            };
+            Reader { steps }
+        };
+        let scenario = Scenario {
+            files,
+            opens: (0..self.processes).map(|_| open_file(0)).collect(),
+            readers: (0..self.processes).map(reader).collect(),
+            limits: Limits { time: self.span, ends_with_first: false },
+        };
+        let calls = run(&machine, scenario)?.requests() as f64 / parts as f64;
+        Ok(calls / self.span.as_secs_f64())
+    }
+}
+
+/// Random places, each read in parts.
+struct Runs {
+    open: u32,
+    part: Bytes,
+    parts: u64,
+    left: u64,
+    at: Bytes,
+    places: u64,
+    block: Bytes,
+    rng: Pcg64Mcg,
+}
+
+impl Iterator for Runs {
+    type Item = Step;
+
+    fn next(&mut self) -> Option<Step> {
+        if self.left == 0 {
+            self.left = self.parts;
+            self.at = Bytes::new(self.rng.random_range(0..self.places) * self.block.get());
+        }
+        self.left -= 1;
+        let offset = self.at;
+        self.at += self.part;
+        Some(step(self.open, offset, self.part, AccessClass::Random, Nanos::ZERO))
+    }
+}
+
+/// One client that selects single rows at random, until the table is in memory.
+#[derive(Clone, Debug)]
+pub struct Priming {
+    /// The device.
+    pub model: Spec,
+    /// The read-ahead algorithm.
+    pub policy: String,
+    /// The read-ahead of the bdi.
+    pub read_ahead: Kib,
+    /// The page cache, which holds more than the table and its index.
+    pub memory: Bytes,
+    /// The table.
+    pub heap: Bytes,
+    /// Its index.
+    pub index: Bytes,
+    /// What one select takes of the processor.
+    pub select: Nanos,
+    /// The rate of selects is looked at in windows of this.
+    pub window: Nanos,
+    /// The share of the full rate that counts as primed.
+    pub primed: f64,
+}
+
+/// The block of the database.
+const BLOCK: Bytes = Bytes::from_kib(8);
+/// No priming takes longer than this.
+const PRIMING_MAX_WINDOWS: u64 = 128;
+
+impl Priming {
+    /// Seconds until the rate of selects is near the full one.
+    ///
+    /// # Errors
+    ///
+    /// If the simulator refuses.
+    pub fn seconds(&self, seed: u64) -> Result<f64, ReproduceError> {
+        let machine = Machine {
+            policy: self.policy.clone(),
+            read_ahead: self.read_ahead,
+            cache: self.memory,
+            filesystem: FileSystem::EXT3,
+            costs: Costs::NONE,
+            seed,
+            ..Machine::new(self.model.clone())
+        };
+        let selects = |windows: u64| -> Result<u64, ReproduceError> {
+            let time = Nanos::new(self.window.get() * windows);
+            // Two reads make a select.
+            Ok(run(&machine, self.scenario(seed, time))?.requests() / 2)
+        };
+        let full = self.window.as_secs_f64() / self.select.as_secs_f64();
+        let (mut early, mut late) = (0, PRIMING_MAX_WINDOWS);
+        // The rate only rises, so the first window with enough of it can be searched for.
+        while late - early > 1 {
+            let window = early + (late - early) / 2;
+            let rate = selects(window)? - selects(window - 1)?;
+            if rate as f64 >= self.primed * full {
+                late = window;
+            } else {
+                early = window;
+            }
+        }
+        Ok(self.window.as_secs_f64() * late as f64)
+    }
+
+    fn scenario(&self, seed: u64, time: Nanos) -> Scenario<Selects> {
+        let layout = FileSystem::EXT3.layout;
+        let files = lay_out(&[self.heap, self.index], Layout::Contiguous, layout, Bytes::ZERO);
+        let steps = Selects {
+            blocks: [self.heap, self.index].map(|size| size.get() / BLOCK.get()),
+            select: self.select,
+            leaf: false,
+            rng: Pcg64Mcg::seed_from_u64(seed),
+        };
+        Scenario {
+            files,
+            opens: vec![open_file(0), open_file(1)],
+            readers: vec![Reader { steps }],
+            limits: Limits { time, ends_with_first: true },
+        }
+    }
+}
+
+/// A leaf of the index, then a block of the table.
+struct Selects {
+    blocks: [u64; 2],
+    select: Nanos,
+    leaf: bool,
+    rng: Pcg64Mcg,
+}
+
+impl Iterator for Selects {
+    type Item = Step;
+
+    fn next(&mut self) -> Option<Step> {
+        self.leaf = !self.leaf;
+        let (open, rest) = if self.leaf { (1, self.select) } else { (0, Nanos::ZERO) };
+        let block = self.rng.random_range(0..self.blocks[open as usize]);
+        let offset = Bytes::new(block * BLOCK.get());
+        Some(step(open, offset, BLOCK, AccessClass::Random, rest))
+    }
+}

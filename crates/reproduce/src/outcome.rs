@@ -1,0 +1,240 @@
+//! What a reproduction is: published and simulated figures side by side, and what holds of them.
+
+use serde::Serialize;
+
+use crate::score::{
+    Candidate, error_percent, interior_minimum, mean_error_percent, rank_correlation, recommend,
+    worst_error_percent,
+};
+
+/// A published table beside the simulator's figures.
+#[derive(Clone, Debug, Serialize)]
+pub struct Reproduction {
+    /// What it is asked for by.
+    pub name: &'static str,
+    /// What was measured.
+    pub title: &'static str,
+    /// Who published it, and when.
+    pub source: String,
+    /// The tables of the transcription that it shows.
+    pub published_tables: Vec<&'static str>,
+    /// The device, in the words of `sim:`.
+    pub model: String,
+    /// The read-ahead algorithm, in the words of `--vary policy=`.
+    pub policy: String,
+    /// What the rows are, with its unit.
+    pub setting: &'static str,
+    /// The columns, for which a setting is recommended.
+    pub columns: Vec<Column>,
+    /// Figures beside them, for which none is.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<Column>,
+    /// The numbers that were chosen so that the figures agree.
+    pub fitted: Vec<Parameter>,
+    /// What else was chosen among a few possibilities.
+    pub chosen: Vec<Parameter>,
+    /// The table whose fit this one takes over as it is.
+    pub fitted_with: Option<&'static str>,
+    /// How many numbers the reference fitted for this table.
+    pub fitted_at_most: usize,
+    /// The setting that the simulation would recommend.
+    pub recommended: Option<f64>,
+    /// What must hold, and whether it does.
+    pub lines: Vec<Line>,
+    /// What a reader should know.
+    pub remarks: Vec<&'static str>,
+    /// Seeds of which each figure is the mean.
+    pub seeds: u32,
+}
+
+/// One column of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Column {
+    /// What was measured.
+    pub name: &'static str,
+    /// In which unit.
+    pub unit: &'static str,
+    /// The rows that were published.
+    pub cells: Vec<Cell>,
+    /// Mean of |ln(simulated ÷ published)|, in percent.
+    pub mean_error_percent: f64,
+    /// The same without the cells that the mechanism does not explain.
+    pub mean_error_explained_percent: f64,
+    /// Spearman's, of all cells.
+    pub rank_correlation: Option<f64>,
+    /// What the recommended setting loses against the best published one.
+    pub regret_percent: Option<f64>,
+}
+
+/// One figure.
+#[derive(Clone, Debug, Serialize)]
+pub struct Cell {
+    /// The row, in the unit of the rows.
+    pub setting: f64,
+    /// What a row is called, where that is no number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<&'static str>,
+    /// What was published.
+    pub published: f64,
+    /// The mean of the simulation over its seeds.
+    pub simulated: f64,
+    /// The lowest and the highest of them.
+    pub simulated_range: [f64; 2],
+    /// Simulated over published, less one.
+    pub error_percent: f64,
+    /// Why the mechanism cannot give the published figure, where it is known not to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unexplained: Option<&'static str>,
+}
+
+/// A number of the model and where it comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Parameter {
+    /// What it is.
+    pub name: String,
+    /// Its value with its unit.
+    pub value: String,
+}
+
+/// Something that must hold.
+#[derive(Clone, Debug, Serialize)]
+pub struct Line {
+    /// What.
+    pub claim: String,
+    /// What was found.
+    pub value: f64,
+    /// The least that it may be, if anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<f64>,
+    /// The most that it may be, if anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<f64>,
+    /// Whether it does.
+    pub holds: bool,
+}
+
+/// The greatest regret that a recommendation may bring.
+const REGRET_MAX_PERCENT: f64 = 5.0;
+
+impl Cell {
+    /// A cell whose figure was simulated once for each seed.
+    pub fn new(setting: f64, published: f64, simulated: &[f64]) -> Self {
+        let mean = simulated.iter().sum::<f64>() / simulated.len().max(1) as f64;
+        let low = simulated.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = simulated.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        Self {
+            setting,
+            label: None,
+            published,
+            simulated: mean,
+            simulated_range: [low, high],
+            error_percent: error_percent(published, mean),
+            unexplained: None,
+        }
+    }
+
+    /// The same with a name for its row.
+    pub fn labelled(self, label: &'static str) -> Self {
+        Self { label: Some(label), ..self }
+    }
+
+    /// The same, with what stands in the way of a better figure.
+    pub fn unexplained(self, why: &'static str) -> Self {
+        Self { unexplained: Some(why), ..self }
+    }
+
+    fn pair(&self) -> (f64, f64) {
+        (self.published, self.simulated)
+    }
+}
+
+impl Column {
+    /// A column with its errors.
+    pub fn new(name: &'static str, unit: &'static str, cells: Vec<Cell>) -> Self {
+        let all: Vec<_> = cells.iter().map(Cell::pair).collect();
+        let explained: Vec<_> =
+            cells.iter().filter(|cell| cell.unexplained.is_none()).map(Cell::pair).collect();
+        Self {
+            name,
+            unit,
+            mean_error_percent: mean_error_percent(&all),
+            mean_error_explained_percent: mean_error_percent(&explained),
+            rank_correlation: rank_correlation(&all),
+            regret_percent: None,
+            cells,
+        }
+    }
+
+    /// The largest error of any explained cell, in percent.
+    pub fn worst_error_percent(&self) -> f64 {
+        let explained = self.cells.iter().filter(|cell| cell.unexplained.is_none());
+        worst_error_percent(&explained.map(Cell::pair).collect::<Vec<_>>())
+    }
+
+    /// Where the simulated curve has its dip.
+    pub fn interior_minimum(&self) -> Option<f64> {
+        let mut points: Vec<_> =
+            self.cells.iter().map(|cell| (cell.setting, cell.simulated)).collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        interior_minimum(&points)
+    }
+}
+
+impl Line {
+    /// `value` may be at most `limit`.
+    pub fn at_most(claim: impl Into<String>, value: f64, limit: f64) -> Self {
+        let holds = value <= limit;
+        Self { claim: claim.into(), value, at_least: None, at_most: Some(limit), holds }
+    }
+
+    /// `value` must be at least `limit`.
+    pub fn at_least(claim: impl Into<String>, value: f64, limit: f64) -> Self {
+        let holds = value >= limit;
+        Self { claim: claim.into(), value, at_least: Some(limit), at_most: None, holds }
+    }
+
+    /// `value` must be between two limits.
+    pub fn within(claim: impl Into<String>, value: f64, low: f64, high: f64) -> Self {
+        let holds = (low..=high).contains(&value);
+        Self { claim: claim.into(), value, at_least: Some(low), at_most: Some(high), holds }
+    }
+}
+
+impl Reproduction {
+    /// Works out what the simulation recommends, where more is better in all columns: one setting
+    /// for all of them, since a device has only one; and adds the lines on regret and on the
+    /// number of fitted parameters.
+    pub(crate) fn judged(mut self) -> Self {
+        let candidates = self.candidates();
+        if let Some((setting, regret)) = recommend(&candidates) {
+            self.recommended = Some(setting);
+            for (column, regret) in self.columns.iter_mut().zip(&regret) {
+                column.regret_percent = Some(*regret);
+            }
+            let worst = regret.iter().copied().fold(0.0, f64::max);
+            let claim = "regret of the recommended setting (%)";
+            self.lines.push(Line::at_most(claim, worst, REGRET_MAX_PERCENT));
+        }
+        let (count, most) = (self.fitted.len() as f64, self.fitted_at_most as f64);
+        self.lines.push(Line::at_most("fitted parameters", count, most));
+        self
+    }
+
+    /// The settings at which every column has a published figure.
+    fn candidates(&self) -> Vec<Candidate> {
+        let Some(first) = self.columns.first() else { return Vec::new() };
+        let at = |setting: f64| {
+            let figures = self.columns.iter().map(|column| {
+                column.cells.iter().find(|cell| cell.setting == setting).map(Cell::pair)
+            });
+            let figures = figures.collect::<Option<Vec<_>>>()?;
+            Some(Candidate { setting, figures })
+        };
+        first.cells.iter().filter_map(|cell| at(cell.setting)).collect()
+    }
+
+    /// Whether all its lines hold.
+    pub fn holds(&self) -> bool {
+        self.lines.iter().all(|line| line.holds)
+    }
+}
