@@ -37,7 +37,7 @@ pub use compare::{
 };
 pub use doctor::{Doctor, DoctorDocument, doctor, doctor_json, storage_name};
 pub use findings::{Findings, Named};
-pub use html::{Exhibit, html};
+pub use html::{Exhibit, html, index_html, served_html};
 pub use json::{Document, SCHEMA_VERSION, json};
 pub use markdown::markdown;
 pub use presets::{NameOf, Presets, PresetsDocument, presets_json, presets_text};

@@ -114,7 +114,7 @@ pub fn runs_markdown(runs: &[RunSummary]) -> String {
     text
 }
 
-fn command(command: Command) -> &'static str {
+pub(crate) fn command(command: Command) -> &'static str {
     match command {
         Command::Sweep => "sweep",
         Command::Tune => "tune",
@@ -122,7 +122,7 @@ fn command(command: Command) -> &'static str {
     }
 }
 
-fn status(status: RunStatus) -> &'static str {
+pub(crate) fn status(status: RunStatus) -> &'static str {
     match status {
         RunStatus::Running => "running",
         RunStatus::Interrupted => "interrupted",

@@ -18,6 +18,9 @@ const FLOORS: &[&[&str]] = &[
     &["study", "reproduce"],
     &["auto"],
     &["report"],
+    &["serve"],
+    // Only its tests see this one.
+    &["browser"],
     &["foreread"],
 ];
 

@@ -17,6 +17,7 @@ mod report;
 mod reproduce;
 mod rollback;
 mod runs;
+mod serve;
 mod sim;
 mod study_options;
 mod sweep;
@@ -92,6 +93,7 @@ enum Verb {
     Report(report::Report),
     Compare(compare::Compare),
     Import(import::Import),
+    Serve(serve::Serve),
     Models(models::Models),
     Reproduce(reproduce::Reproduce),
     Workloads(workloads::Workloads),
@@ -146,6 +148,7 @@ impl Cli {
             Verb::Report(verb) => verb.run(&context),
             Verb::Compare(verb) => verb.run(&context),
             Verb::Import(verb) => verb.run(&context),
+            Verb::Serve(verb) => verb.run(&context),
             Verb::Models(verb) => verb.run(),
             Verb::Trace(verb) => verb.run(&context),
             Verb::Reproduce(verb) => verb.run(),

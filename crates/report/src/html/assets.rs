@@ -6,11 +6,12 @@ use sha2::{Digest, Sha256};
 pub(super) const STYLE: &str = include_str!("assets/style.css");
 
 /// The parts of the script, in the order in which they stand.
-const PARTS: [&str; 5] = [
+const PARTS: [&str; 6] = [
     include_str!("assets/start.js"),
     include_str!("assets/chart.js"),
     include_str!("assets/page.js"),
     include_str!("assets/trials.js"),
+    include_str!("assets/live.js"),
     include_str!("assets/end.js"),
 ];
 
@@ -19,10 +20,13 @@ pub(super) fn script() -> String {
     format!("(() => {{\n\"use strict\";\n{}}})();\n", PARTS.concat())
 }
 
-/// What a browser may load and run: this style, this script, and nothing from anywhere else.
-pub(super) fn policy(script: &str) -> String {
+/// What a browser may load and run: this style, this script, and nothing from anywhere else; a page
+/// that is served may ask its own server how far a run is.
+pub(super) fn policy(script: &str, served: bool) -> String {
+    let asks = if served { "; connect-src 'self'" } else { "" };
     format!(
-        "default-src 'none'; style-src '{}'; script-src '{}'; base-uri 'none'; form-action 'none'",
+        "default-src 'none'; style-src '{}'; script-src '{}'; base-uri 'none'; \
+         form-action 'none'{asks}",
         hash(STYLE),
         hash(script)
     )

@@ -9,6 +9,7 @@ mod compared;
 mod data;
 mod derived;
 mod heat;
+mod index;
 mod page;
 mod provenance;
 mod sections;
@@ -42,4 +43,5 @@ impl<'a> Exhibit<'a> {
     }
 }
 
-pub use page::html;
+pub use index::index_html;
+pub use page::{html, served_html};

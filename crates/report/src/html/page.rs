@@ -13,6 +13,24 @@ use crate::names::labels;
 /// One run as a page, or several beside each other; the first is what the others are compared
 /// with.
 pub fn html(exhibits: &[Exhibit<'_>]) -> String {
+    whole(exhibits, &Way { served: false, live: None })
+}
+
+/// The same for a browser that asks a server for it. `live` is where a page of a run that is being
+/// measured asks how far it is.
+pub fn served_html(exhibits: &[Exhibit<'_>], live: Option<&str>) -> String {
+    whole(exhibits, &Way { served: true, live })
+}
+
+/// How a page gets to its reader.
+pub(super) struct Way<'a> {
+    /// From a server, not from disk.
+    pub served: bool,
+    /// Where it asks how far its run is.
+    pub live: Option<&'a str>,
+}
+
+fn whole(exhibits: &[Exhibit<'_>], way: &Way<'_>) -> String {
     let named: Vec<Named<'_>> = exhibits.iter().map(Exhibit::named).collect();
     let names = labels(&named);
     let runs = exhibits.iter().zip(&names);
@@ -29,7 +47,7 @@ pub fn html(exhibits: &[Exhibit<'_>]) -> String {
             }
         },
     };
-    document(&title(exhibits), &contents(exhibits.len()), &body, &text(&data))
+    document(&title(exhibits), &contents(exhibits.len()), &body, &text(&data), way)
 }
 
 fn title(exhibits: &[Exhibit<'_>]) -> String {
@@ -75,14 +93,20 @@ fn contents(runs: usize) -> Vec<(String, String)> {
     links
 }
 
-fn document(title: &str, contents: &[(String, String)], body: &Markup, data: &str) -> String {
+pub(super) fn document(
+    title: &str,
+    contents: &[(String, String)],
+    body: &Markup,
+    data: &str,
+    way: &Way<'_>,
+) -> String {
     let script = script();
     let page = html! {
         (DOCTYPE)
-        html lang="en" {
+        html lang="en" data-served=[way.served.then_some("yes")] data-live=[way.live] {
             head {
                 meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(policy(&script));
+                meta http-equiv="Content-Security-Policy" content=(policy(&script, way.served));
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="generator" content=(concat!("foreread ", env!("CARGO_PKG_VERSION")));
                 title { (title) }
@@ -93,12 +117,16 @@ fn document(title: &str, contents: &[(String, String)], body: &Markup, data: &st
                 header class="top" {
                     div class="bar" {
                         span class="brand" { "foreread" }
-                        nav class="contents" aria-label="Contents" {
+                        @if way.served { a href="/" { "All runs" } }
+                        @if !contents.is_empty() { nav class="contents" aria-label="Contents" {
                             @for (to, text) in contents { a href=(to) { (text) } }
-                        }
+                        } }
                         button class="push" type="button" id="theme" { "Theme: auto" }
                     }
                     h1 { (title) }
+                    @if way.live.is_some() {
+                        p class="banner" id="progress" role="status" { "being measured" }
+                    }
                 }
                 main id="content" tabindex="-1" { (body) }
                 footer {

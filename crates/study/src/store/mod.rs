@@ -151,6 +151,18 @@ impl Store {
         Ok(Some(Self { path: path.to_owned(), connection }))
     }
 
+    /// Opens a record that is there for reading only: nothing is made or brought up to date.
+    pub fn open_read_only(path: &Path) -> Result<Option<Self>, StoreError> {
+        if !path.exists() {
+            return Ok(None);
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags).map_err(sqlite(path))?;
+        connection.busy_timeout(Duration::from_secs(10)).map_err(sqlite(path))?;
+        schema::check(&connection, path)?;
+        Ok(Some(Self { path: path.to_owned(), connection }))
+    }
+
     fn prepare(&mut self) -> Result<(), StoreError> {
         let connection = &self.connection;
         // Another foreread may be writing a trial at this moment.

@@ -12,18 +12,27 @@ function drawPlace(place, runs) {
   draw(place, place.dataset.draw === "curves" && which !== "all" ? [of] : of);
 }
 
-function drawAll() {
-  const runs = JSON.parse(byId("data").textContent).runs;
-  const places = [...document.querySelectorAll("[data-draw]")];
+const places = () => [...document.querySelectorAll("[data-draw]")];
+
+function watchPlaces(runs) {
   const watch = new IntersectionObserver((seen) => {
     for (const one of seen) if (one.isIntersecting) { watch.unobserve(one.target); drawPlace(one.target, runs); }
   }, { rootMargin: "600px" });
-  for (const place of places) watch.observe(place);
-  addEventListener("beforeprint", () => places.forEach((place) => drawPlace(place, runs)));
+  for (const place of places()) watch.observe(place);
+}
+
+function drawAll() {
+  const runs = JSON.parse(byId("data").textContent).runs;
+  watchPlaces(runs);
+  addEventListener("beforeprint", () => {
+    const now = JSON.parse(byId("data").textContent).runs;
+    places().forEach((place) => drawPlace(place, now));
+  });
   for (const table of document.querySelectorAll("table.sortable")) sortable(table);
 }
 
 theme();
 copyButtons();
 drawAll();
+live();
 document.documentElement.dataset.ready = "yes";

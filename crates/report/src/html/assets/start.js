@@ -64,6 +64,8 @@ function theme() {
 
 function copyButtons() {
   for (const button of document.querySelectorAll("button[data-copy]")) {
+    if (button.dataset.copy === "ready") continue;
+    button.dataset.copy = "ready";
     button.addEventListener("click", async () => {
       const text = button.parentElement.querySelector("pre").textContent;
       try {

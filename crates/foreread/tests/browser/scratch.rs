@@ -1,0 +1,73 @@
+//! A scratch directory with runs in it.
+
+use std::path::PathBuf;
+
+use assert_cmd::Command;
+
+/// A directory and the program at work in it.
+pub struct Scratch(tempfile::TempDir);
+
+impl Scratch {
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub fn file(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).unwrap();
+    }
+
+    /// The program in this directory.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("foreread"));
+        command
+            .env("FOREREAD_STATE_DIR", self.path("state"))
+            .env("FOREREAD_RUNTIME_DIR", self.path("runtime"))
+            .env_remove("FOREREAD_STORE")
+            .env_remove("FOREREAD_LOG")
+            .current_dir(self.0.path());
+        command
+    }
+
+    /// Runs it; what it prints.
+    #[track_caller]
+    pub fn foreread(&self, words: &[&str]) -> String {
+        let output = self.command().args(words).output().unwrap();
+        let code = output.status.code();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(matches!(code, Some(0 | 5)), "{words:?}: {code:?} {said}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// A report of the tables published in 2008: ext3 and XFS in one picture.
+    pub fn published_report(&self) -> PathBuf {
+        self.file("published.json", super::PUBLISHED);
+        let tables = "carey-perc6-ext3-full,carey-perc6-xfs-front10";
+        self.foreread(&["import", "published.json", "--now", "256s", "--table", tables]);
+        let runs = self.foreread(&["runs", "--json"]);
+        let runs: serde_json::Value = serde_json::from_str(&runs).unwrap();
+        let last = runs["runs"][0]["run"].as_i64().unwrap();
+        let (ext3, xfs) = (format!("{}=ext3", last - 1), format!("{last}=XFS"));
+        self.foreread(&["report", &ext3, &xfs, "-o", "published.html"]);
+        self.path("published.html")
+    }
+}
+
+/// A report of a small study of a simulated disk, with its JSON beside it; made once for all tests.
+pub fn simulated_report() -> PathBuf {
+    static REPORT: std::sync::OnceLock<Scratch> = std::sync::OnceLock::new();
+    let scratch = REPORT.get_or_init(|| {
+        let scratch = Scratch::new();
+        let vary = "read_ahead=4K,128K,512K,2M,8M";
+        let study = "sweep sim:hdd-2008 --repeats 3 --seed 1 -q --vary";
+        let words: Vec<&str> = study.split(' ').chain([vary]).collect();
+        scratch.foreread(&words);
+        scratch.foreread(&["report", "1", "-o", "report.html"]);
+        scratch.file("report.json", &scratch.foreread(&["runs", "show", "1", "--json"]));
+        scratch
+    });
+    scratch.path("report.html")
+}

@@ -1,0 +1,63 @@
+//! The list of runs, as the way into what is served.
+
+use maud::{Markup, html};
+use study::RunSummary;
+
+use super::page::{Way, document};
+use crate::names::brief;
+use crate::runs::{command, status, utc};
+
+/// A page with a link to each run.
+pub fn index_html(runs: &[RunSummary]) -> String {
+    let way = Way { served: true, live: None };
+    document("What has been measured", &[], &list(runs), "{\"runs\":[]}", &way)
+}
+
+fn list(runs: &[RunSummary]) -> Markup {
+    html! {
+        section aria-labelledby="runs-title" {
+            h2 id="runs-title" { "Runs, latest first" }
+            @if runs.is_empty() {
+                p { "Nothing has been measured yet: foreread tune TARGET makes the first run." }
+            } @else {
+                div class="scroll" tabindex="0" role="region" aria-label="Runs" {
+                    table {
+                        thead { tr {
+                            th scope="col" { "run" }
+                            th scope="col" class="word" { "target" }
+                            th scope="col" class="word" { "verb" }
+                            th scope="col" class="word" { "begun (UTC)" }
+                            th scope="col" { "trials" }
+                            th scope="col" class="word" { "status" }
+                            th scope="col" class="word" { "data" }
+                        } }
+                        tbody { @for run in runs { (row(run)) } }
+                    }
+                }
+                p class="soft" {
+                    "To compare runs, name them in the address: /compare/1,2 compares the second "
+                    "with the first."
+                }
+            }
+        }
+    }
+}
+
+fn row(run: &RunSummary) -> Markup {
+    let page = format!("/run/{}", run.id);
+    html! {
+        tr {
+            td { (run.id) }
+            th scope="row" { a href=(page) { (brief(&run.target)) } }
+            td class="word" { (command(run.command)) }
+            td class="word" { (utc(run.created_unix_s)) }
+            td { (run.trials) }
+            td class="word" { (status(run.status)) }
+            td class="word" {
+                a href={ (page) ".json" } aria-label={ "JSON of run " (run.id) } { "JSON" }
+                " "
+                a href={ (page) ".csv" } aria-label={ "CSV of run " (run.id) } { "CSV" }
+            }
+        }
+    }
+}
