@@ -19,6 +19,7 @@ mod limits;
 mod markdown;
 mod names;
 mod number;
+mod parquet;
 mod plot;
 mod presets;
 mod reproduction;
@@ -40,6 +41,7 @@ pub use findings::{Findings, Named};
 pub use html::{Exhibit, html, index_html, served_html};
 pub use json::{Document, SCHEMA_VERSION, json};
 pub use markdown::markdown;
+pub use parquet::write_parquet;
 pub use presets::{NameOf, Presets, PresetsDocument, presets_json, presets_text};
 pub use reproduction::{
     Reproductions, reproduction, reproduction_markdown, reproductions_json, reproductions_summary,

@@ -214,7 +214,10 @@ fn how_to_apply(findings: &Findings<'_>) -> Vec<Line> {
             "To set it now, until the next boot, for files opened from then on (as root):"
                 .to_owned(),
         ),
-        Line::Command(apply_command(full, &bdi)),
+        Line::Command(format!("foreread apply read_ahead={}K --on {bdi}", full.get())),
+        Line::Sentence("To see whether it is still so, and to undo it:".to_owned()),
+        Line::Command("foreread verify".to_owned()),
+        Line::Command("foreread rollback".to_owned()),
     ]
 }
 
@@ -223,8 +226,4 @@ fn bdi(findings: &Findings<'_>) -> Option<String> {
     let name = findings.run.device_before.pointer("/storage/bdi")?.as_str()?;
     let harmless = |c: char| c.is_ascii_alphanumeric() || ":-_.".contains(c);
     (name.chars().all(harmless) && !name.is_empty()).then(|| clean::plain(name))
-}
-
-fn apply_command(setting: Kib, bdi: &str) -> String {
-    format!("echo {} > /sys/class/bdi/{bdi}/read_ahead_kb", setting.get())
 }

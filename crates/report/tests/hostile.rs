@@ -3,7 +3,10 @@
 
 mod sample;
 
-use foreread_report::{Look, markdown, runs_csv, runs_markdown, runs_table, terminal, write_csv};
+use foreread_report::{
+    Look, Named, Pairing, compare_csv, compare_markdown, compare_terminal, markdown, runs_csv,
+    runs_markdown, runs_table, terminal, write_csv,
+};
 use sample::{sample, summary};
 
 const HOSTILE: &str = "/srv/\u{1b}[2J\u{202e}x|y\n=1+1 <script>alert(1)</script> [a](http://b) `c`";
@@ -43,4 +46,28 @@ fn a_hostile_target_stays_in_its_column_of_the_list() {
     runs_csv(&runs, &mut csv).unwrap();
     let csv = String::from_utf8(csv).unwrap();
     assert!(csv.contains(",'=cmd()") && csv.lines().count() == 3, "{csv}");
+}
+
+#[test]
+fn comparisons_inject_nothing_either() {
+    let (mut first, mut second) = (sample(), sample());
+    first.run.summary.target = HOSTILE.to_owned();
+    second.run.summary.target = format!("=1+1|{HOSTILE}");
+    first.analysis.cells[0].workload = HOSTILE.to_owned();
+    second.analysis.cells[0].workload = HOSTILE.to_owned();
+    let named = [&first, &second].map(|sample| Named { findings: sample.findings(), name: None });
+    let pairings = Pairing::all(&named);
+    let text = compare_terminal(&pairings, Look { width: 100, colour: false });
+    assert!(!text.contains(['\u{1b}', '\u{202e}']), "{text:?}");
+    let pasted = compare_markdown(&pairings);
+    assert!(!pasted.contains("<script") && !pasted.contains("[a](http"), "{pasted}");
+    let mut csv = Vec::new();
+    compare_csv(&pairings, &mut csv).unwrap();
+    let mut reader = csv::Reader::from_reader(csv.as_slice());
+    for record in reader.records() {
+        for field in &record.unwrap() {
+            assert!(!field.starts_with('='), "{field}");
+            assert!(!field.contains('\u{1b}'), "{field:?}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 
 mod sample;
 
-use foreread_report::json;
+use foreread_report::{Named, Pairing, compare_json, json};
 use sample::{Sample, sample};
 use serde_json::{Value, json as value};
 use study::Estimate;
@@ -11,6 +11,28 @@ use study::Estimate;
 fn schema() -> Value {
     let text = include_str!("../../../docs/foreread.schema.json");
     serde_json::from_str(text).unwrap()
+}
+
+/// A comparison of a run with itself and of one with other cells.
+#[test]
+fn comparisons_are_what_their_schema_promises() {
+    let text = include_str!("../../../docs/compare.schema.json");
+    let schema: Value = serde_json::from_str(text).unwrap();
+    let (first, mut second) = (sample(), sample());
+    second.analysis.cells.truncate(7);
+    second.analysis.cells[0].throughput_mib_s = Estimate::unbounded(5.0);
+    let named = [&first, &second].map(|sample| Named { findings: sample.findings(), name: None });
+    let pairings = Pairing::all(&named);
+    let text = serde_json::to_string(&compare_json(&pairings).unwrap()).unwrap();
+    let document: Value = serde_json::from_str(&text).unwrap();
+    let mut found = Vec::new();
+    problems(&schema, &schema, &document, "", &mut found);
+    assert_eq!(found, Vec::<String>::new());
+    assert_eq!(document["others"][0]["comparison"]["cells"].as_array().unwrap().len(), 7);
+    let mut wrong = document.clone();
+    wrong["others"][0]["comparison"]["cells"][0]["difference"] = value!("perhaps");
+    problems(&schema, &schema, &wrong, "", &mut found);
+    assert_eq!(found.len(), 1, "{found:?}");
 }
 
 fn document(sample: &Sample) -> Value {

@@ -40,7 +40,7 @@ fn better_says_what_it_gains_how_sure_and_what_it_costs() {
             "rand-mmap gets 40.0 times less (p99 latency 12.0 ms → 240 ms)",
             "reading 242 times what it asks for",
             "2 trials were disturbed",
-            "echo 8192 > /sys/class/bdi/8:16/read_ahead_kb",
+            "foreread apply read_ahead=8192K --on 8:16",
         ],
     );
 }
@@ -51,7 +51,7 @@ fn the_present_setting_may_be_the_best() {
     sample.run.found = Some(Kib::new(8192));
     let text = said(&sample);
     assert_says(&text, &["Keep read-ahead at 8192 KiB (16384 sectors)"]);
-    assert!(!text.contains("echo "), "{text}");
+    assert!(!text.contains("foreread apply"), "{text}");
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn no_difference_recommends_nothing() {
             "Leave it at 128 KiB (256 sectors)",
         ],
     );
-    assert!(!text.contains("Set read-ahead") && !text.contains("echo "), "{text}");
+    assert!(!text.contains("Set read-ahead") && !text.contains("foreread apply"), "{text}");
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn a_larger_setting_that_is_not_measurably_better_is_not_recommended() {
         gain.ratio = Estimate { median: 1.02, low, high };
         let text = said(&sample);
         assert_says(&text, &["Keep read-ahead at 128 KiB", "none of", "8192 KiB got 2 % more"]);
-        assert!(!text.contains("Set read-ahead") && !text.contains("echo "), "{text}");
+        assert!(!text.contains("Set read-ahead") && !text.contains("foreread apply"), "{text}");
     }
 }
 
@@ -113,7 +113,7 @@ fn inconclusive_says_what_to_do() {
     sample.analysis.verdict.full_kib = None;
     let text = said(&sample);
     assert_says(&text, &["Inconclusive", "--repeats"]);
-    assert!(!text.contains("echo "), "{text}");
+    assert!(!text.contains("foreread apply"), "{text}");
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn a_virtual_disk_has_a_dilation_and_nothing_to_set() {
     sample.analysis.dilation = 4.0;
     let text = said(&sample);
     assert_says(&text, &["4.00 times slower than its model"]);
-    assert!(!text.contains("echo "), "{text}");
+    assert!(!text.contains("foreread apply"), "{text}");
 }
 
 #[test]

@@ -21,7 +21,7 @@ pub struct Report {
     /// Numbers of runs, or `last`; FILE:NUMBER takes a run from another record, 3=NAME names it
     #[arg(value_name = "RUN", default_value = "last")]
     runs: Vec<String>,
-    /// The file to write; `-` for stdout
+    /// The file to write; `-` for stdout. One that ends in .parquet gets every trial as a row
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }
@@ -87,9 +87,22 @@ pub fn write_page(opened: &[Opened], output: &Path, context: &Context) -> anyhow
     Ok(())
 }
 
+/// Writes all trials of these runs as a table.
+fn write_parquet(opened: &[Opened], output: &Path, context: &Context) -> anyhow::Result<()> {
+    let findings: Vec<Findings<'_>> = opened.iter().map(|one| one.named().findings).collect();
+    let file = std::fs::File::create(output).with_context(|| format!("cannot write {output:?}"))?;
+    report::write_parquet(&findings, file).with_context(|| format!("cannot write {output:?}"))?;
+    context.note(&format!("wrote {}", report::clean::plain(&output.display().to_string())));
+    Ok(())
+}
+
 impl Report {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let opened = Opened::all(&self.runs, context)?;
+        if self.output.extension().is_some_and(|end| end.eq_ignore_ascii_case("parquet")) {
+            write_parquet(&opened, &self.output, context)?;
+            return Ok(Exit::Fine);
+        }
         write_page(&opened, &self.output, context)?;
         Ok(Exit::Fine)
     }

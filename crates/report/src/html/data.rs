@@ -15,6 +15,13 @@ use crate::number::setting;
 #[derive(Debug, Serialize)]
 pub(crate) struct PageData {
     pub runs: Vec<RunData>,
+    advised: Vec<derived::Advised>,
+}
+
+impl PageData {
+    pub(crate) fn new(runs: Vec<RunData>) -> Self {
+        Self { runs, advised: derived::advised() }
+    }
 }
 
 /// A run as the script sees it. Settings and workloads go by their places in the lists.

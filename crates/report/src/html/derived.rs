@@ -7,6 +7,7 @@ use study::{Settings, TrialStatus};
 
 use super::Exhibit;
 use super::data::PlaceOf;
+use crate::names::brief;
 
 /// One workload's gain against what becomes of another.
 #[derive(Debug, Serialize)]
@@ -158,5 +159,33 @@ pub(super) fn limits(exhibit: &Exhibit<'_>) -> Vec<Limit> {
         .filter(|limit| limit.as_mib() < 3.0 * highest)
         .map(|limit| Limit { y: limit.as_mib(), label: "the model streams no faster".to_owned() })
         .into_iter()
+        .collect()
+}
+
+/// What a vendor advises, to be drawn beside the curves.
+#[derive(Debug, Serialize)]
+pub(super) struct Advised {
+    name: String,
+    low_kib: u64,
+    high_kib: u64,
+}
+
+/// Vendors' advice on `read_ahead_kb`, as far as it is numbers and nobody has given it up.
+pub(super) fn advised() -> Vec<Advised> {
+    let presets = diagnose::presets::all().iter();
+    let current = presets.filter(|preset| preset.about_device() && !preset.outdated());
+    current
+        .filter_map(|preset| {
+            let (low, high) = preset.advice.range()?;
+            // Of "at least" and "at most" only the end that is given.
+            let (low, high) = (low.get(), high.get());
+            let (low, high) = match (low, high) {
+                (low, high) if high > 1 << 40 => (low, low),
+                (0, high) => (high, high),
+                ends => ends,
+            };
+            let name = format!("{}, {}", preset.software, preset.workload);
+            Some(Advised { name: brief(&name), low_kib: low, high_kib: high })
+        })
         .collect()
 }

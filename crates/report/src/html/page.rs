@@ -34,7 +34,7 @@ fn whole(exhibits: &[Exhibit<'_>], way: &Way<'_>) -> String {
     let named: Vec<Named<'_>> = exhibits.iter().map(Exhibit::named).collect();
     let names = labels(&named);
     let runs = exhibits.iter().zip(&names);
-    let data = PageData { runs: runs.map(|(e, name)| RunData::of(e, name.clone())).collect() };
+    let data = PageData::new(runs.map(|(e, name)| RunData::of(e, name.clone())).collect());
     let body = match exhibits {
         [only] => of_run(only, 0),
         several => html! {

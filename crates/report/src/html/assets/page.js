@@ -71,17 +71,30 @@ function predictedSeries(runs, series) {
 }
 
 function curves(host, runs) {
+  let vendor = [], shown = 0;
+  const { advised } = JSON.parse(byId("data").textContent);
   const has = METRICS.filter((m) => runs.some((run) => run.cells.some((c) => m.of(c))));
   const config = (metric) => {
     const own = curveSeries(runs, metric);
     const predicted = metric.name === "Throughput" && runs.length === 1 ? predictedSeries(runs, own) : [];
-    const marks = runs.length > 1 ? [] : gather(runs[0]);
+    const marks = [...(runs.length > 1 ? [] : gather(runs[0])), ...vendor];
     const levels = metric.name === "Throughput" && runs.length === 1 ? runs[0].limits || [] : [];
     return { label: `${metric.name} against read-ahead`, x: X, y: metric.y, series: [...own, ...predicted], marks, levels };
   };
   const place = el("div", {});
-  host.append(el("div", { class: "tools" }, choice("Show", has.map((m) => m.name), (i) => chart.set(config(has[i])))), place);
+  host.append(el("div", { class: "tools" }, choice("Show", has.map((m) => m.name), (i) => { shown = i; chart.set(config(has[i])); }),
+    choice("Advised for", ["nobody", ...advised.map((a) => a.name)], (i) => {
+      vendor = i ? lines(advised[i - 1]) : [];
+      chart.set(config(has[shown]));
+    })), place);
   const chart = new Chart(place, config(has[0]));
+}
+
+// A vendor's advice as one line or two.
+function lines(advice) {
+  const one = advice.low_kib === advice.high_kib;
+  const ends = one ? [[advice.low_kib, "advised"]] : [[advice.low_kib, "advised from"], [advice.high_kib, "advised to"]];
+  return ends.map(([x, label]) => ({ x, kind: "advised", label: `${label} ${size(x)}` }));
 }
 
 // Marks of the same setting become one line.
