@@ -157,7 +157,8 @@ fn browser_pages_are_legible_and_accessible_in_both_themes() {
                 assert_eq!(problems, json!([]), "{name} {} at {width}", file.display());
                 let wide = "[...document.querySelectorAll('body *')].filter((e) => \
                             e.getBoundingClientRect().right > innerWidth + 1 && \
-                            !e.closest('.scroll, .skip, .tip, svg')).map((e) => e.outerHTML.slice(0, 99))";
+                            !e.closest('.scroll, .skip, .tip, svg')) \
+                            .map((e) => e.outerHTML.slice(0, 99))";
                 assert_eq!(page.eval(wide).unwrap(), json!([]), "sticks out at {width}");
                 nameless(&mut page);
                 is_clean(&mut page);
@@ -248,7 +249,8 @@ fn browser_shows_the_figures_of_the_json() {
     let shown = page
         .eval(
             "[...document.querySelectorAll('#heat-0 tbody tr')].map((row) => \
-             [...row.cells].filter((c) => c.dataset.v !== undefined).map((c) => Number(c.dataset.v)))",
+             [...row.cells].filter((c) => c.dataset.v !== undefined) \
+             .map((c) => Number(c.dataset.v)))",
         )
         .unwrap();
     let shown: Vec<Vec<f64>> = serde_json::from_value(shown).unwrap();
