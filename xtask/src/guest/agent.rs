@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::wire::Wire;
 
 /// How long a boot may take: seconds on an idle machine, more on one that builds as well.
-const BOOT: Duration = Duration::from_secs(300);
+const BOOT: Duration = Duration::from_secs(900);
 /// How long the agent may take to answer; it does nothing that takes long by itself.
 const ANSWER: Duration = Duration::from_secs(60);
 /// How often it is asked whether a command has ended.

@@ -14,10 +14,14 @@ use super::disk::{Bus, Disk};
 use super::image::Image;
 use super::wire::Wire;
 
-/// How long a command in the guest may take unless it is said otherwise.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// How long a command in the guest may take: seconds, but minutes where others build meanwhile.
+const PATIENCE: Duration = Duration::from_secs(600);
 /// How long an orderly shutdown may take.
-const SHUTDOWN: Duration = Duration::from_secs(120);
+const SHUTDOWN: Duration = Duration::from_secs(300);
+
+/// For the kernel. A host that builds meanwhile must not have udev and systemd give up.
+const APPEND: &str = "root=LABEL=guest-root console=ttyS0 panic=-1 mitigations=off \
+                      systemd.default_timeout_start_sec=600 udev.event_timeout=600";
 
 /// What a guest is started with.
 #[derive(Debug)]
@@ -85,7 +89,7 @@ impl Hardware {
             .arg(self.image.kernel())
             .arg("-initrd")
             .arg(self.image.initrd())
-            .args(["-append", "root=LABEL=guest-root console=ttyS0 panic=-1 mitigations=off"])
+            .args(["-append", APPEND])
             .args(["-device", "virtio-rng-pci", "-device", "virtio-serial-pci"])
             .args(["-device", "virtio-scsi-pci,id=scsi0"]);
         let root = Disk { serial: "root", bus: Bus::Virtio, mib: 0 };
@@ -119,11 +123,6 @@ impl Machine {
     /// Runs a script, whatever comes of it.
     pub fn attempt(&mut self, script: &str) -> Result<Output> {
         self.agent.run(script, PATIENCE)
-    }
-
-    /// The same for one that takes longer.
-    pub fn attempt_within(&mut self, script: &str, patience: Duration) -> Result<Output> {
-        self.agent.run(script, patience)
     }
 
     /// Runs a script that must end with 0; what it prints.

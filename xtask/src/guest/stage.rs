@@ -60,6 +60,8 @@ impl Stage {
             let mut machine = self.hardware.boot()?;
             machine.sh("test -x /usr/local/bin/foreread || \
                  tar -xf /dev/disk/by-id/virtio-payload -C /usr/local/bin")?;
+            // Units that wait for a device are not done when the agent is up.
+            machine.attempt("systemctl is-system-running --wait")?;
             self.machine = Some(machine);
         }
         self.machine.as_mut().context("the guest is off")

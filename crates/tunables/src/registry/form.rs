@@ -13,6 +13,8 @@ pub(super) enum Form {
     Amount { unit: u64, least: Bytes, most: Bytes },
     /// An amount of data a second that the kernel counts in KiB.
     Rate,
+    /// The same for one array; `system` is that it follows the rate of the machine.
+    ArrayRate,
     /// A span of time that the kernel counts in this many nanoseconds.
     Span { unit: u64 },
     /// One of the words that the file itself lists, the one in force in brackets.
@@ -20,6 +22,9 @@ pub(super) enum Form {
     /// Whatever the kernel takes, as it prints it.
     Text,
 }
+
+/// What an array without a rate of its own has, as md(4) has it.
+const OF_SYSTEM: &str = "system";
 
 /// More than any storage transfers in a second.
 const FASTEST: Bytes = Bytes::from_gib(1024);
@@ -45,7 +50,8 @@ impl Formed {
                 Ok(Value::Number(number))
             }
             Form::Amount { unit, .. } => self.amount(name, text, unit),
-            Form::Rate => {
+            Form::ArrayRate if text == OF_SYSTEM => Ok(Value::Word(text.to_owned())),
+            Form::Rate | Form::ArrayRate => {
                 self.amount(name, text.strip_suffix("/s").unwrap_or(text).trim_end(), 1024)
             }
             Form::Span { unit } => self.span(name, text, unit),
@@ -124,7 +130,9 @@ impl Formed {
     pub(super) fn to_json(self, value: &Value) -> serde_json::Value {
         match (self.form, value) {
             (Form::Amount { unit, .. }, Value::Bytes(bytes)) => (bytes.get() / unit).into(),
-            (Form::Rate, Value::Bytes(bytes)) => bytes.to_kib_floor().get().into(),
+            (Form::Rate | Form::ArrayRate, Value::Bytes(bytes)) => {
+                bytes.to_kib_floor().get().into()
+            }
             (Form::Span { unit }, Value::Time(time)) => (time.get() / unit).into(),
             (_, Value::Number(number)) => (*number).into(),
             (_, value) => value.to_string().into(),
@@ -137,7 +145,8 @@ impl Formed {
         let value = match self.form {
             Form::Count { .. } => json.as_i64().map(Value::Number),
             Form::Amount { unit, .. } => scaled(unit).map(|bytes| Bytes::new(bytes).into()),
-            Form::Rate => scaled(1024).map(|bytes| Bytes::new(bytes).into()),
+            Form::ArrayRate if json == OF_SYSTEM => Some(Value::Word(OF_SYSTEM.to_owned())),
+            Form::Rate | Form::ArrayRate => scaled(1024).map(|bytes| Bytes::new(bytes).into()),
             Form::Span { unit } => scaled(unit).map(|nanos| Value::Time(Nanos::new(nanos))),
             Form::Choice | Form::Text => {
                 json.as_str().and_then(|text| self.word(text).ok()).map(Value::Word)
@@ -171,7 +180,8 @@ impl Formed {
                 }
                 rounded(tunable, *bytes, unit, &mut notes).into()
             }
-            (Form::Rate, Value::Bytes(bytes)) => {
+            (Form::ArrayRate, Value::Word(word)) if word == OF_SYSTEM => value.clone(),
+            (Form::Rate | Form::ArrayRate, Value::Bytes(bytes)) => {
                 if *bytes > FASTEST {
                     return Err(range(Bytes::ZERO.into(), FASTEST.into()));
                 }
@@ -197,7 +207,8 @@ impl Formed {
         let text = match (self.form, value) {
             (Form::Count { .. }, Value::Number(number)) => Some(number.to_string()),
             (Form::Amount { unit, .. }, Value::Bytes(bytes)) => whole(bytes.get(), unit),
-            (Form::Rate, Value::Bytes(bytes)) => whole(bytes.get(), 1024),
+            (Form::ArrayRate, Value::Word(word)) if word == OF_SYSTEM => Some(word.clone()),
+            (Form::Rate | Form::ArrayRate, Value::Bytes(bytes)) => whole(bytes.get(), 1024),
             (Form::Span { unit }, Value::Time(time)) => whole(time.get(), unit),
             (Form::Choice | Form::Text, Value::Word(word)) => {
                 self.word(word).ok().filter(|same| same == word)
@@ -207,7 +218,8 @@ impl Formed {
         text.ok_or_else(|| self.wrong(value))
     }
 
-    /// Reads the file's text. md's `sync_speed_min` says `1000 (system)`.
+    /// Reads the file's text. An array that follows the machine's rate says `1000 (system)`;
+    /// written back, 1000 would be a rate of its own (`1000 (local)`).
     pub(super) fn decode(self, text: &str) -> Option<Value> {
         let line = text.lines().next()?.trim();
         let first = line.split_whitespace().next();
@@ -215,7 +227,10 @@ impl Formed {
         match self.form {
             Form::Count { .. } => first?.parse().ok().map(Value::Number),
             Form::Amount { unit, .. } => scaled(unit).map(|bytes| Bytes::new(bytes).into()),
-            Form::Rate => scaled(1024).map(|bytes| Bytes::new(bytes).into()),
+            Form::ArrayRate if line == OF_SYSTEM || line.ends_with("(system)") => {
+                Some(Value::Word(OF_SYSTEM.to_owned()))
+            }
+            Form::Rate | Form::ArrayRate => scaled(1024).map(|bytes| Bytes::new(bytes).into()),
             Form::Span { unit } => scaled(unit).map(|nanos| Value::Time(Nanos::new(nanos))),
             Form::Choice => {
                 let chosen = line.split_once('[').and_then(|(_, rest)| rest.split_once(']'));

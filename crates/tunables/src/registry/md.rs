@@ -45,7 +45,7 @@ pub(super) static SYNC_SPEED_MIN: KernelFile = KernelFile {
     summary: "the rate at which an array is rebuilt or checked even when others need it",
     order: 63,
     place: Place::Array("sync_speed_min"),
-    form: Form::Rate,
+    form: Form::ArrayRate,
     ..KernelFile::PLAIN
 };
 
@@ -55,7 +55,7 @@ pub(super) static SYNC_SPEED_MAX: KernelFile = KernelFile {
     summary: "the rate at which an array is rebuilt or checked at most",
     order: 64,
     place: Place::Array("sync_speed_max"),
-    form: Form::Rate,
+    form: Form::ArrayRate,
     ..KernelFile::PLAIN
 };
 

@@ -1,8 +1,10 @@
 //! What is checked in the guest, in this order: a later check finds what the earlier ones made.
 
 mod arrays;
+mod doctor;
 mod persist;
 mod power;
+mod tunables;
 
 use anyhow::{Result, bail};
 
@@ -21,6 +23,11 @@ pub struct Check {
 pub const ALL: &[Check] = &[
     Check { name: "guest_boots_with_its_disks", run: arrays::boots },
     Check { name: "guest_makes_arrays_and_volumes", run: arrays::make },
+    Check { name: "guest_doctor_explains_all", run: doctor::explains_all },
+    Check { name: "guest_doctor_finds_owners", run: doctor::finds_owners },
+    Check { name: "guest_sets_what_raid5_has", run: tunables::of_raid5 },
+    Check { name: "guest_sets_what_controllers_have", run: tunables::of_controllers },
+    Check { name: "guest_holds_the_sync_speed", run: tunables::sync_speed },
     Check { name: "guest_sweeps_a_raid5", run: arrays::sweep },
     Check { name: "guest_boots_again_with_its_arrays", run: persist::reboot },
     Check { name: "guest_sees_a_late_device", run: persist::late_device },
