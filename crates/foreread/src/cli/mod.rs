@@ -137,6 +137,7 @@ impl Cli {
     /// Does what the verb says.
     pub fn run(self) -> anyhow::Result<Exit> {
         start_log(self.global.verbose);
+        declare_tunables()?;
         let context = Context { global: self.global, dirs: Dirs::of_user(), root: Root::system() };
         match self.verb {
             Verb::Doctor(verb) => verb.run(&context),
@@ -163,6 +164,25 @@ impl Cli {
             Verb::Rollback(verb) => verb.run(&context),
             Verb::Completions(verb) => verb.run(),
             Verb::Guard(verb) => verb.run(&context),
+        }
+    }
+}
+
+/// Takes in the tunables that the user declares in TOML: in the file that FOREREAD_TUNABLES names,
+/// or else in /etc/foreread/tunables.toml.
+fn declare_tunables() -> anyhow::Result<()> {
+    use anyhow::Context as _;
+    let named = std::env::var_os("FOREREAD_TUNABLES").map(PathBuf::from);
+    let path = named.clone().unwrap_or_else(|| PathBuf::from("/etc/foreread/tunables.toml"));
+    match std::fs::read_to_string(&path) {
+        Ok(text) => {
+            tunables::declare(&text).with_context(|| format!("in {}", path.display()))?;
+            Ok(())
+        }
+        Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => {
+            let usage = format!("cannot read the tunables in {}: {error}", path.display());
+            Err(crate::exit::Usage(usage).into())
         }
     }
 }
