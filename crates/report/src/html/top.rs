@@ -86,12 +86,13 @@ fn cards(exhibit: &Exhibit<'_>) -> Markup {
     if let Some((value, below)) = gained.and_then(gain) {
         card("Gain", value, below);
     }
-    if let Some(small) = verdict.conservative_kib.filter(|small| Some(*small) != verdict.full_kib) {
+    let small = verdict.conservative_kib.filter(|_| keep.is_none());
+    if let Some(small) = small.filter(|small| Some(*small) != verdict.full_kib) {
         let below = verdict.conservative_gain.as_ref().and_then(gain);
         let below = below.map_or_else(String::new, |(value, _)| format!("gains {value}"));
         card("Conservative", small.to_string(), below);
     }
-    if let Some(price) = verdict.price.last() {
+    if let Some(price) = verdict.price.last().filter(|_| keep.is_none()) {
         if let Some(memory) = short(price.memory_mib) {
             let below = format!("{} × {}", setting(price.read_ahead_kib), price.streams);
             card("Memory for windows", format!("{memory} MiB"), below);
