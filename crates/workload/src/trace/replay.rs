@@ -252,6 +252,33 @@ fn lanes(trace: &Trace) -> Lanes {
     Lanes { of, count: busy.len() }
 }
 
+/// Runs of pieces that are kept, and where each begins among those kept: runs, because one request
+/// may be of any number of pieces.
+struct Kept(Vec<(u64, u64, u64)>);
+
+impl Kept {
+    fn of(mut read: Vec<(u64, u64)>) -> Self {
+        read.sort_unstable();
+        let mut runs: Vec<(u64, u64, u64)> = Vec::new();
+        for (start, end) in read {
+            match runs.last_mut() {
+                Some(last) if start <= last.1 => last.1 = last.1.max(end),
+                last => {
+                    let place = last.map_or(0, |last| last.2 + (last.1 - last.0));
+                    runs.push((start, end, place));
+                }
+            }
+        }
+        Self(runs)
+    }
+
+    fn place_of(&self, piece: u64) -> u64 {
+        let at = self.0.partition_point(|run| run.0 <= piece);
+        let run = at.checked_sub(1).and_then(|at| self.0.get(at));
+        run.map_or(0, |run| run.2 + (piece - run.0))
+    }
+}
+
 impl Trace {
     /// The same trace on files without the places that nothing was read from: whole pieces of
     /// `granule` bytes are left out, and those that stay keep their order. What was written only
@@ -259,22 +286,18 @@ impl Trace {
     #[must_use]
     pub fn compacted(&self, granule: u64) -> Self {
         let granule = granule.max(1);
-        let mut kept: Vec<Vec<u64>> = vec![Vec::new(); self.files.len()];
+        let mut read: Vec<Vec<(u64, u64)>> = vec![Vec::new(); self.files.len()];
         let file_of = |record: &Record| self.open_files[record.open_file as usize].file as usize;
         for record in self.reads() {
-            let pieces = record.offset.get() / granule..=(record.end().get() - 1) / granule;
-            kept[file_of(record)].extend(pieces);
+            let pieces = (record.offset.get() / granule, (record.end().get() - 1) / granule + 1);
+            read[file_of(record)].push(pieces);
         }
-        for pieces in &mut kept {
-            pieces.sort_unstable();
-            pieces.dedup();
-        }
+        let kept: Vec<Kept> = read.into_iter().map(Kept::of).collect();
         let mut trace = self.clone();
         trace.records.retain(|record| record.kind == Kind::Read);
         for record in &mut trace.records {
             let pieces = &kept[self.open_files[record.open_file as usize].file as usize];
-            let piece = record.offset.get() / granule;
-            let place = pieces.partition_point(|known| *known < piece) as u64;
+            let place = pieces.place_of(record.offset.get() / granule);
             record.offset = Bytes::new(place * granule + record.offset.get() % granule);
         }
         for file in &mut trace.files {
@@ -357,6 +380,17 @@ mod tests {
         let offsets: Vec<u64> = compact.records().iter().map(|r| r.offset.get()).collect();
         assert_eq!(offsets, [1 << 20, (1 << 20) + 4096, 0, 0]);
         assert!(compact.files().iter().all(|file| file.size <= Bytes::from_mib(2)));
+    }
+
+    #[test]
+    fn a_request_of_any_size_is_compacted_at_once() {
+        let text = b"offset,length\n0,4096\n1125899906842624,2251799813685248\n";
+        let csv = crate::trace::format("csv").unwrap();
+        let trace = csv.parse(text, crate::trace::ImportOptions::default()).unwrap();
+        let compact = trace.compacted(1 << 20);
+        assert_eq!(compact.records()[1].offset.get(), 1 << 20);
+        // Too large to be read by any program: refused, not tried.
+        assert!(Workload::of_trace("t", "t", &trace, Pace::Asap, true).is_err());
     }
 
     #[test]
