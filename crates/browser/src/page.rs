@@ -94,7 +94,7 @@ impl<'a> Page<'a> {
     pub fn until(&mut self, expression: &str) -> Result<(), BrowserError> {
         let begun = Instant::now();
         while self.eval(&format!("Boolean({expression})"))? != json!(true) {
-            if begun.elapsed() > Duration::from_secs(30) {
+            if begun.elapsed() > Duration::from_secs(120) {
                 let (what, waited) = (expression.to_owned(), begun.elapsed());
                 return Err(BrowserError::Silent { what, waited });
             }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::BrowserError;
 
 /// A loaded machine takes its time to start a browser.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// The two pipes, with what has come and not been asked for yet.
 pub(crate) struct Pipe {
