@@ -121,11 +121,12 @@ impl Tuner {
         self.workloads.iter().filter(|(_, r)| *r == Role::Goal).map(|(name, _)| name.as_str())
     }
 
-    /// How many times settings may be measured: a quarter of the least that the grid would take,
+    /// How many times settings may be measured: two ninths of the least that the grid would take,
+    /// which keeps the time below a quarter even if what is of interest takes longer than the rest;
     /// though a grid of a few settings cannot be judged by so little.
     fn allowance(&self) -> usize {
         let least = self.repeats.min as usize;
-        (self.settings.len() * least / 4).max(least * self.settings.len().min(4))
+        (self.settings.len() * least * 2 / 9).max(least * self.settings.len().min(4))
     }
 
     /// The cells of the next block, chosen by all blocks before it; none when enough is known.
@@ -141,8 +142,7 @@ impl Tuner {
         }
         let left = allowance.saturating_sub(used);
         if share < BUDGET_CONFIRMING {
-            let mut confirm = self.to_confirm(&view);
-            confirm.truncate(left);
+            let confirm = self.to_confirm(&view, left);
             if !confirm.is_empty() {
                 return self.cells(confirm, Role::Goal, block);
             }
@@ -234,31 +234,33 @@ impl Tuner {
         [view.full(), view.conservative()].into_iter().flatten().find(fresh)
     }
 
-    /// The settings that the verdict will name or compare with, as far as they are not certain.
-    fn to_confirm(&self, view: &View) -> Vec<Settings> {
-        let best = view.best_measured();
-        let full = view.measured_from(view.full());
-        let conservative = view.measured_from(view.conservative());
-        let mut named: Vec<Settings> =
-            // In the order of what the verdict would miss most.
-            [best, self.found, full, conservative].into_iter().flatten().collect();
-        let mut seen = Vec::new();
-        named.retain(|settings| {
-            !seen.contains(settings) && {
-                seen.push(*settings);
-                true
-            }
-        });
-        let least = self.repeats.min as usize;
+    /// The settings that the verdict will name or compare with, as far as they are not certain and
+    /// `left` more measurements can make them so.
+    fn to_confirm(&self, view: &View, left: usize) -> Vec<Settings> {
         let repeats =
             |settings: &Settings| view.curve.at(*settings).map_or(0, |point| point.values.len());
-        if named.iter().any(|settings| repeats(settings) < least) {
+        let missing =
+            |settings: &Settings| (self.repeats.min as usize).saturating_sub(repeats(settings));
+        // What cannot be confirmed any more, the verdict will not consider; found comes along.
+        let best = view.best_measured(|settings| 2 * missing(settings) <= left);
+        let full = view.measured_from(view.full());
+        let conservative = view.measured_from(view.conservative());
+        // In the order of what the verdict would miss most.
+        let wanted = [best, self.found, full, conservative].into_iter().flatten();
+        let mut named: Vec<Settings> = Vec::new();
+        for settings in wanted {
+            let rounds = named.iter().chain([&settings]).map(missing).max().unwrap_or(0);
+            if !named.contains(&settings) && rounds * (named.len() + 1) <= left {
+                named.push(settings);
+            }
+        }
+        if named.iter().any(|settings| missing(settings) > 0) {
             // Pairs need both: those that have enough go along as long as others have not.
             return named;
         }
         let undecided: Vec<Settings> = [best, view.rival()].into_iter().flatten().collect();
         let more = |settings: &Settings| repeats(settings) < self.repeats.max as usize;
-        let pair = undecided.len() == 2 && undecided.iter().all(more);
+        let pair = undecided.len() == 2 && left >= 2 && undecided.iter().all(more);
         if pair { undecided } else { Vec::new() }
     }
 
@@ -322,16 +324,16 @@ impl View {
         self.expected.iter().map(|(_, posterior)| posterior.mean).max_by(f64::total_cmp)
     }
 
-    /// The measured setting that is expected to be best.
-    fn best_measured(&self) -> Option<Settings> {
-        let measured = self.curve.points.iter();
+    /// The measured setting that is expected to be best among these.
+    fn best_measured(&self, among: impl Fn(&Settings) -> bool) -> Option<Settings> {
+        let measured = self.curve.points.iter().filter(|point| among(&point.settings));
         let expected = measured.filter_map(|p| Some((p.settings, self.expected_at(p.settings)?)));
         expected.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(settings, _)| settings)
     }
 
     /// The measured setting that may well be better than the best, or as good and smaller.
     fn rival(&self) -> Option<Settings> {
-        let best = self.best_measured()?;
+        let best = self.best_measured(|_| true)?;
         let bar = self.expected_at(best)? - CLOSE;
         let measured = |settings: &Settings| self.curve.at(*settings).is_some();
         let others =
@@ -341,14 +343,14 @@ impl View {
 
     /// The smallest setting that is expected to be as good as the best measured one.
     fn full(&self) -> Option<Settings> {
-        let best = self.expected_at(self.best_measured()?)?;
+        let best = self.expected_at(self.best_measured(|_| true)?)?;
         let close = |(_, posterior): &&(Settings, Posterior)| posterior.mean >= best - CLOSE;
         self.expected.iter().find(close).map(|(settings, _)| *settings)
     }
 
     /// The smallest setting that is expected to get the conservative share of the gain.
     fn conservative(&self) -> Option<Settings> {
-        let best = self.expected_at(self.best_measured()?)?.exp();
+        let best = self.expected_at(self.best_measured(|_| true)?)?.exp();
         let floor = self.expected.first()?.1.mean.exp();
         let enough = floor + CONSERVATIVE * (best - floor);
         let reaches = |(_, posterior): &&(Settings, Posterior)| posterior.mean.exp() >= enough;
