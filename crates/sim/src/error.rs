@@ -36,7 +36,7 @@ pub enum SimError {
         /// Those that the model does not have.
         own: String,
         /// What the model says.
-        source: SpecError,
+        source: Box<SpecError>,
     },
     /// A word is not `key=value`.
     #[error("{word:?} should be KEY=VALUE")]

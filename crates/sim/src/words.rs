@@ -94,7 +94,7 @@ impl Machine {
                 let own: Vec<&str> = KEYS.iter().map(|(key, _)| *key).collect();
                 let policy = entry.parameters.iter().map(|parameter| parameter.name);
                 let own = own.into_iter().chain(policy).collect::<Vec<_>>().join(", ");
-                SimError::UnknownKey { key: key.to_owned(), own, source: error }
+                SimError::UnknownKey { key: key.to_owned(), own, source: Box::new(error) }
             }
             other => other.into(),
         })

@@ -51,8 +51,7 @@ impl<I: Iterator<Item = Step>> Simulation<I> {
         let horizon = Picos::of(self.others()).plus(Picos::of(HEADSTART));
         let glides = !(self.watches || self.foresees || self.hears_calls || self.page_by_page);
         let mut glide = None;
-        loop {
-            let Some(call) = self.next_call(reader) else { break };
+        while let Some(call) = self.next_call(reader) {
             let Some(call) = call else {
                 self.settle(glide);
                 return Flow::Wait;

@@ -128,8 +128,11 @@ impl Tunable for KernelFile {
 
     fn is_inert(&self, value: &Value) -> bool {
         let zero = self.inert.is_some_and(|inert| inert == 0);
-        zero && matches!(value, Value::Number(0))
-            || zero && value.bytes().is_some_and(|bytes| bytes.is_zero())
+        let is_zero = |value: &Value| match value.bytes() {
+            Some(bytes) => bytes.is_zero(),
+            None => matches!(value, Value::Number(0)),
+        };
+        zero && is_zero(value)
     }
 
     fn encode(&self, value: &Value) -> Result<String, TunableError> {

@@ -34,7 +34,7 @@ fn micros(line: u64, what: &str, word: Option<&str>) -> Result<Nanos, TraceError
     if micros < 0.0 {
         return Err(TraceError::line(line, format!("{what}: {micros} runs backward")));
     }
-    if !(micros < 1e15) {
+    if micros.is_nan() || micros >= 1e15 {
         return Err(TraceError::line(line, format!("{what}: {micros} is no time")));
     }
     Ok(Nanos::new((micros * 1e3) as u64))
