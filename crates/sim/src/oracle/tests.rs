@@ -81,7 +81,7 @@ fn headroom_is_a_share_of_what_can_be_gained() {
 fn the_bound_is_the_larger_of_device_and_processor() {
     let machine = machine_with("hdd-2008", Bytes::from_mib(64));
     let pages: Vec<u64> = (0..1024).collect();
-    let once = lower_bound(&machine, &work(&[pages.clone()], Bytes::from_mib(8), false));
+    let once = lower_bound(&machine, &work(std::slice::from_ref(&pages), Bytes::from_mib(8), false));
     assert_eq!(once.fetches, Pages::new(1024));
     let least = machine.model.peak().throughput.time_for(Bytes::from_mib(4));
     assert!(once.device >= least && once.time() == once.device, "{once:?}");
@@ -127,7 +127,7 @@ fn eight_streams_are_read_in_long_runs() {
 fn a_loop_larger_than_the_cache_is_fetched_as_belady_would() {
     let machine = machine_with("nvme", Bytes::from_mib(1));
     let pages: Vec<u64> = (0..3 * 320).map(|it| it % 320).collect();
-    let work = work(&[pages.clone()], Bytes::from_mib(2), false);
+    let work = work(std::slice::from_ref(&pages), Bytes::from_mib(2), false);
     let seen = clairvoyant(&machine, &work).unwrap();
     let fewest = min_misses(&pages, 256);
     assert_eq!(lower_bound(&machine, &work).fetches, Pages::new(fewest));

@@ -164,7 +164,7 @@ fn trials(
     let look = RefCell::new(look);
     each(connection, doubt.path, sql, params![doubt.run.0], |row| {
         let text = |column: usize| row.get::<_, String>(column).map_err(&say);
-        let stored = Stored::read(&text(7)?, &doubt)?;
+        let stored = Stored::read(&text(7)?, doubt)?;
         let trial = Trial {
             order: row.get(0).map_err(&say)?,
             block: row.get(1).map_err(&say)?,

@@ -286,7 +286,7 @@ impl<'a> Bench<'a> {
         (constant, time): (Kib, Nanos),
         bound: Nanos,
     ) -> Result<(Vec<Kib>, Nanos), StudyError> {
-        let mut costs = vec![Vec::with_capacity(choices.len()); PHASES];
+        let mut costs = vec![Vec::new(); PHASES];
         for setting in choices {
             for (phase, costs) in costs.iter_mut().enumerate() {
                 let outcome = self.part(&self.under(*setting), phase..phase + 1, &|_| true)?;
