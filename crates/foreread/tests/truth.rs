@@ -1,0 +1,132 @@
+//! doctor, check and presets as a person meets them, on trees that stand for machines.
+#![allow(clippy::unwrap_used)] // a test may panic
+
+extern crate diagnose as foreread_diagnose;
+
+#[path = "../../diagnose/tests/hosts/mod.rs"]
+mod hosts;
+
+use std::path::Path;
+
+use assert_cmd::Command;
+use hosts::{FLASH, Machine, Queue};
+use serde_json::Value;
+
+fn machine() -> Machine {
+    let queue = Queue { read_ahead_kb: 4096, ..FLASH };
+    Machine::new("6.1.0")
+        .device("sda", "8:0", queue)
+        .mount("8:0", "/srv/my data", "xfs", "/dev/sda")
+        .with("etc/udev/rules.d/60-ra.rules", "KERNEL==\"sda\", ATTR{queue/read_ahead_kb}=\"64\"\n")
+        .tuned("throughput-performance", "[disk]\nreadahead=>4096\n")
+        .process(300, "mongod", "")
+        .with("var/lib/mongodb/x", "")
+}
+
+fn foreread(tree: &Path, words: &[&str]) -> (i32, String, String) {
+    let own = tree.join("own");
+    let output = Command::new(assert_cmd::cargo::cargo_bin!("foreread"))
+        .env("FOREREAD_STATE_DIR", own.join("state"))
+        .env("FOREREAD_RUNTIME_DIR", own.join("runtime"))
+        .env("FOREREAD_ROOT", tree)
+        .env_remove("FOREREAD_STORE")
+        .current_dir(tree)
+        .args(words)
+        .output()
+        .unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn doctor_names_the_owner_and_the_loser() {
+    // Blanks in mount points are escaped in the table of mounts; the tree writes names as they are.
+    let machine = Machine::new("6.1.0")
+        .device("sda", "8:0", Queue { read_ahead_kb: 4096, ..FLASH })
+        .mount("8:0", "/srv", "xfs", "/dev/sda")
+        .with("etc/udev/rules.d/60-ra.rules", "KERNEL==\"sda\", ATTR{queue/read_ahead_kb}=\"64\"\n")
+        .tuned("throughput-performance", "[disk]\nreadahead=>4096\n");
+    let (code, text, _) = foreread(machine.path(), &["doctor"]);
+    assert_eq!(code, 0);
+    assert!(text.contains("/srv · xfs on sda"), "{text}");
+    assert!(text.contains("4096 KiB · 8192 sectors"), "{text}");
+    assert!(
+        text.contains("TuneD profile /usr/lib/tuned/profiles/throughput-performance"),
+        "{text}"
+    );
+    assert!(text.contains("overwritten: /srv"), "{text}");
+    assert!(text.contains("foreread apply read_ahead=64K --on /srv"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 120), "{text}");
+    let (_, json, _) = foreread(machine.path(), &["doctor", "/srv", "--json"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["schema_version"], 1);
+    assert_eq!(json["storage"][0]["origin"]["kind"], "tuned");
+    assert_eq!(json["storage"][0]["findings"][0]["id"], "overwritten");
+    let (_, text, _) = foreread(machine.path(), &["doctor", "8:0"]);
+    assert!(text.contains("◀ counts") && text.contains("60-ra.rules:1"), "{text}");
+}
+
+#[test]
+fn an_emitted_policy_is_kept_and_a_stricter_one_is_not() {
+    let machine = machine();
+    let (code, policy, _) = foreread(machine.path(), &["check", "--emit-policy"]);
+    assert_eq!(code, 0);
+    let file = machine.path().join("policy.toml");
+    std::fs::write(&file, &policy).unwrap();
+    let (code, text, stderr) = foreread(machine.path(), &["check", "--policy", "policy.toml"]);
+    assert_eq!(code, 0, "{policy}\n{text}\n{stderr}");
+    let stricter = format!("{policy}\n[[rule]]\nclass = \"ssd\"\nforbidden_owners = [\"tuned\"]\n");
+    std::fs::write(&file, stricter).unwrap();
+    let check = |words: &[&str]| {
+        let mut all = vec!["check", "--policy", "policy.toml"];
+        all.extend(words);
+        foreread(machine.path(), &all)
+    };
+    let (code, text, _) = check(&[]);
+    assert_eq!(code, 3, "{text}");
+    assert!(text.contains("set by tuned, which is forbidden"), "{text}");
+    let (code, xml, _) = check(&["--junit"]);
+    assert!(code == 3 && xml.contains("failures=\"1\"") && xml.starts_with("<?xml"), "{xml}");
+    let (code, json, _) = check(&["--json"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert!(code == 3 && json["kept"] == false && json["broken"] == 1, "{json}");
+}
+
+#[test]
+fn presets_see_what_runs_and_where_advice_contradicts_itself() {
+    let machine = Machine::new("6.1.0")
+        .device("sda", "8:0", Queue { read_ahead_kb: 4096, ..FLASH })
+        .mount("8:0", "/", "xfs", "/dev/sda")
+        .tuned("throughput-performance", "[disk]\nreadahead=>4096\n")
+        .process(300, "mongod", "")
+        .with("var/lib/mongodb/x", "");
+    let (code, text, _) = foreread(machine.path(), &["presets"]);
+    assert_eq!(code, 0);
+    assert!(text.contains("mongod runs (300)"), "{text}");
+    assert!(text.contains("/ has 4096 KiB: has more"), "{text}");
+    assert!(text.contains("Advice that contradicts itself"), "{text}");
+    assert!(text.contains("MongoDB (WiredTiger) says 4-16"), "{text}");
+    let (_, json, _) = foreread(machine.path(), &["presets", "mongodb", "--json"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let cited = |preset: &Value| preset["source_ref"].as_str().is_some_and(|s| !s.is_empty());
+    assert!(json["presets"].as_array().unwrap().iter().all(cited), "{json}");
+}
+
+#[test]
+fn mistakes_get_one_clear_line() {
+    let machine = machine();
+    std::fs::write(machine.path().join("bad.toml"), "version = 1\n[[rule]]\nmuont = \"/\"\n")
+        .unwrap();
+    for (words, code, said) in [
+        (&["check"][..], 2, "--policy"),
+        (&["check", "--policy", "absent.toml"], 2, "absent.toml"),
+        (&["check", "--policy", "bad.toml"], 2, "line 3: there is no key \"muont\": did you mean"),
+        (&["check", "--policy", "bad.toml", "--json", "--junit"], 2, "cannot be used with"),
+        (&["presets", "mongobd"], 2, "there is no advice"),
+        (&["doctor", "/dev/absent"], 2, "/dev/absent"),
+    ] {
+        let (found, stdout, stderr) = foreread(machine.path(), words);
+        assert_eq!((found, stdout.as_str()), (code, ""), "{words:?}: {stderr}");
+        assert!(stderr.contains(said), "{words:?}: {stderr}");
+    }
+}
