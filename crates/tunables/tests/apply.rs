@@ -193,3 +193,15 @@ fn a_foreign_file_in_the_place_of_ours_is_left_alone() {
     assert!(matches!(result, Err(PersistError::Foreign { .. })), "{result:?}");
     assert_eq!(fs::read_to_string(conf).expect("a file"), "vm.swappiness = 1\n");
 }
+
+#[test]
+fn what_md_brings_along_is_set_when_md_is_loaded() {
+    let (_dir, stage) = machine();
+    let site = foreread_tunables::Site::machine();
+    let settings = settings("speed_limit_max=90M/s");
+    let files = drafts(&stage.root(), None, &site, &settings, None, "/usr/bin/foreread");
+    let texts: Vec<String> = files.expect("files").iter().map(|draft| draft.text()).collect();
+    assert_eq!(texts.len(), 2, "{texts:?}");
+    assert!(texts[0].contains("dev.raid.speed_limit_max = 92160"), "{}", texts[0]);
+    assert!(texts[1].contains("KERNEL==\"md_mod\""), "{}", texts[1]);
+}

@@ -103,7 +103,11 @@ impl Persist {
         let program = program.to_string_lossy();
         let with = self.with.map(Backend::from);
         let storage = chosen.storage.as_ref();
-        let mut files = drafts(&context.root, storage, &chosen.site, &checked, with, &program)?;
+        let draw = |settings: &Settings| {
+            drafts(&context.root, storage, &chosen.site, settings, with, &program)
+        };
+        let files = draw(&checked)?;
+        let mut files = draw(&with_earlier(&persisted(&context.dirs)?, &files, checked))?;
         match self.emit {
             Some(Emit::Ansible) => return printed(&ansible(&files)),
             Some(Emit::CloudInit) => return printed(&cloud_init(&files)),
@@ -154,6 +158,15 @@ impl Persist {
         }
         output::print(&text)
     }
+}
+
+/// What earlier calls put in the same files stays there, unless it is set anew.
+fn with_earlier(known: &[(PathBuf, Persisted)], files: &[Draft], new: Settings) -> Settings {
+    let same = |record: &&Persisted| files.iter().any(|draft| draft.path == record.path);
+    let earlier = known.iter().map(|(_, record)| record).filter(same);
+    let earlier = earlier.flat_map(|record| record.settings.iter().cloned());
+    let all = earlier.fold(Settings::default(), Settings::with);
+    new.iter().cloned().fold(all, Settings::with)
 }
 
 fn printed(text: &str) -> anyhow::Result<Exit> {

@@ -8,6 +8,12 @@ use super::identity::{matched, slug};
 use super::{Backend, Draft, PersistError};
 use crate::{Setting, Settings, Site};
 
+/// `dev.raid` is there only once md is loaded, mostly after sysctl.d was read: seen on Debian 12,
+/// where speed_limit_max was 200000 again. The way out is the one of sysctl.d(5).
+const RAID_RULE: &str = "ACTION==\"add\", SUBSYSTEM==\"module\", KERNEL==\"md_mod\", \
+                         RUN+=\"/lib/systemd/systemd-sysctl --prefix=/dev/raid\"";
+const RAID_RULES: &str = "/etc/udev/rules.d/99-foreread-dev-raid.rules";
+
 /// The files that make settings last: one for each owner that is needed.
 pub fn drafts(
     root: &Root,
@@ -30,7 +36,9 @@ pub fn drafts(
             match drafts.iter_mut().find(|known| known.path == path) {
                 Some(known) => known.add(setting, &lines),
                 None => {
-                    let mut new = Draft::new(backend, path);
+                    let by_udev = path.starts_with("/etc/udev");
+                    let reader = if by_udev { Backend::Udev } else { backend };
+                    let mut new = Draft::new(reader, path);
                     new.add(setting, &lines);
                     drafts.push(new);
                 }
@@ -132,7 +140,12 @@ fn draft(
     match backend {
         Backend::Sysctl => {
             let name = tunable.sysctl().unwrap_or_default();
-            Ok(vec![("/etc/sysctl.d/99-foreread.conf".into(), vec![format!("{name} = {value}")])])
+            let line = format!("{name} = {value}");
+            let mut files = vec![("/etc/sysctl.d/99-foreread.conf".into(), vec![line])];
+            if name.starts_with("dev.raid.") {
+                files.push((RAID_RULES.into(), vec![RAID_RULE.to_owned()]));
+            }
+            Ok(files)
         }
         Backend::Udev => udev(root, site, setting, &value),
         Backend::NfsConf => {

@@ -29,8 +29,8 @@ pub const ALL: &[Check] = &[
     Check { name: "guest_sets_what_controllers_have", run: tunables::of_controllers },
     Check { name: "guest_holds_the_sync_speed", run: tunables::sync_speed },
     Check { name: "guest_sweeps_a_raid5", run: arrays::sweep },
-    Check { name: "guest_boots_again_with_its_arrays", run: persist::reboot },
-    Check { name: "guest_sees_a_late_device", run: persist::late_device },
+    Check { name: "guest_keeps_what_was_persisted", run: persist::over_a_reboot },
+    Check { name: "guest_takes_back_what_was_persisted", run: persist::taken_back },
     Check { name: "guest_rolls_back_after_a_power_cut", run: power::cut_in_a_sweep },
 ];
 
