@@ -81,7 +81,8 @@ fn headroom_is_a_share_of_what_can_be_gained() {
 fn the_bound_is_the_larger_of_device_and_processor() {
     let machine = machine_with("hdd-2008", Bytes::from_mib(64));
     let pages: Vec<u64> = (0..1024).collect();
-    let once = lower_bound(&machine, &work(std::slice::from_ref(&pages), Bytes::from_mib(8), false));
+    let scan = work(std::slice::from_ref(&pages), Bytes::from_mib(8), false);
+    let once = lower_bound(&machine, &scan);
     assert_eq!(once.fetches, Pages::new(1024));
     let least = machine.model.peak().throughput.time_for(Bytes::from_mib(4));
     assert!(once.device >= least && once.time() == once.device, "{once:?}");
