@@ -31,19 +31,25 @@ pub fn make(stage: &mut Stage) -> Result<()> {
     Ok(())
 }
 
-/// A small sweep of the mounted array, and every setting back at its end.
+/// The sweep of the posts on tuning md, made small: stripe cache × read-ahead × scheduler, all with
+/// all. Every setting is back at its end.
 pub fn sweep(stage: &mut Stage) -> Result<()> {
     let machine = stage.machine()?;
-    let bdi = "/sys/class/bdi/$(mountpoint -d /srv/five)/read_ahead_kb";
-    let before = machine.sh(&format!("cat {bdi}"))?;
-    let sweep = "foreread sweep /srv/five --vary read_ahead=64K,1M --workload seq-1 \
-                 --repeats 2 --duration 300ms --size 64M --seed 7 --json";
+    let present = "array=$(basename $(realpath /dev/md/five))
+                   cat /sys/block/$array/queue/read_ahead_kb /sys/block/$array/md/stripe_cache_size
+                   cat /sys/block/$array/slaves/*/queue/scheduler";
+    let before = machine.sh(present)?;
+    let sweep = "foreread sweep /srv/five --vary read_ahead=64K,1M \
+                 --vary stripe_cache_size=256,1024 --vary scheduler=none,mq-deadline \
+                 --design full --workload seq-1 --repeats 1 --duration 300ms --size 64M \
+                 --seed 7 --json";
     let output = machine.attempt(sweep)?;
-    // 5: the intervals are too wide, as they may be with two repeats.
+    // 5: the intervals are too wide, as they are with one repeat.
     ensure!(matches!(output.code, 0 | 5), "{output:?}");
     let json: Value = serde_json::from_str(&output.stdout).context("foreread's JSON")?;
-    ensure!(json["cells"].as_array().is_some_and(|cells| !cells.is_empty()), "no cells: {json}");
-    let after = machine.sh(&format!("cat {bdi}"))?;
-    ensure!(before == after, "read_ahead_kb was {before} and is {after}");
+    let cells = json["cells"].as_array().map_or(0, Vec::len);
+    ensure!(cells >= 8, "{cells} cells and not 2 × 2 × 2: {json}");
+    let after = machine.sh(present)?;
+    ensure!(before == after, "before:\n{before}after:\n{after}");
     Ok(())
 }
