@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 use serde_json::Value;
+use study::{Plan, Target};
 
 use super::Exhibit;
 use super::sections::Place;
@@ -46,6 +47,29 @@ fn lines(text: &str) -> String {
 
 fn in_words(exhibit: &Exhibit<'_>) -> Markup {
     let plan = &exhibit.run.plan;
+    match &plan.target {
+        Target::Imported(_) => html! {
+            p {
+                "These figures are not foreread's: they were measured by others, published as a \
+                 table and imported. How cold the cache was, how often each cell was repeated and \
+                 in which order is known only as far as their authors say so. Intervals are what \
+                 they state, if they do."
+            }
+        },
+        Target::Simulation(_) => html! {
+            p {
+                "Everything was simulated: readers, page cache, read-ahead algorithm, block layer \
+                 and device, from a seed, " (plan.repeats.min) " to " (plan.repeats.max)
+                " times for each cell. A trial lasts " (plan.trial) " of simulated time and begins \
+                 with an empty cache. Intervals show what chance in the model makes of it, not how \
+                 far the model is from any real machine."
+            }
+        },
+        Target::Path(_) | Target::Virtual(_) => measured(plan),
+    }
+}
+
+fn measured(plan: &Plan) -> Markup {
     html! {
         p {
             "Each setting was measured with each workload several times ("
