@@ -3,6 +3,9 @@
 
 CARGO := scripts/cargo
 
+# Tests start mkfs and losetup, which ordinary users do not have on their path.
+export PATH := $(PATH):/usr/sbin:/sbin
+
 .DEFAULT_GOAL := help
 .PHONY: help deps build demo test bench fmt lint tidy clean
 

@@ -90,17 +90,25 @@ impl<'a> Page<'a> {
         Ok(answer["result"]["value"].take())
     }
 
-    /// Waits until an expression is true.
+    /// Waits until an expression is true. One page may be gone and the next not there yet, so that
+    /// the expression has no meaning; that is an error only if it stays so.
     pub fn until(&mut self, expression: &str) -> Result<(), BrowserError> {
         let begun = Instant::now();
-        while self.eval(&format!("Boolean({expression})"))? != json!(true) {
-            if begun.elapsed() > Duration::from_secs(120) {
-                let (what, waited) = (expression.to_owned(), begun.elapsed());
-                return Err(BrowserError::Silent { what, waited });
+        loop {
+            let answer = self.eval(&format!("Boolean({expression})"));
+            let late = begun.elapsed() > Duration::from_secs(120);
+            match answer {
+                Ok(Value::Bool(true)) => return Ok(()),
+                Ok(_) if late => {
+                    let (what, waited) = (expression.to_owned(), begun.elapsed());
+                    return Err(BrowserError::Silent { what, waited });
+                }
+                Ok(_) => {}
+                Err(BrowserError::Refused { .. }) if !late => {}
+                Err(error) => return Err(error),
             }
             std::thread::sleep(Duration::from_millis(50));
         }
-        Ok(())
     }
 
     /// Moves the mouse to a share of the width and height of the element that a selector finds.

@@ -82,7 +82,7 @@ fn mistyped_names_get_the_nearest_one() {
 #[test]
 fn targets_that_are_none_are_refused_before_anything_is_done() {
     refuses("tune -n no/such/directory", 2, &["no/such/directory"]);
-    refuses("tune -n sim:raid10-2008", 2, &["virtual:raid10-2008"]);
+    refuses("tune -n sim:raid10-2009", 2, &["raid10-2008"]);
     refuses("tune -n /proc", 6, &["/proc"]);
     refuses("tune -n /dev/null", 2, &["/dev/null"]);
     refuses("tune", 2, &["TARGET"]);

@@ -56,7 +56,7 @@ impl<'a> Findings<'a> {
 
     /// The setting that the device has, where the recommended one is not measurably better. A
     /// smaller one that is surely as good is worth having, though: it saves memory.
-    pub(crate) fn to_keep(&self) -> Option<Kib> {
+    pub(crate) fn kept(&self) -> Option<Kib> {
         let verdict = &self.analysis.verdict;
         if verdict.full_kib.is_some() && verdict.full_kib == self.run.found {
             return self.run.found;

@@ -92,7 +92,7 @@ fn headline(findings: &Findings<'_>, clean: Clean) -> String {
             "Keep read-ahead at {}: for {goals}, none of {range} is measurably better.",
             setting(full)
         ),
-        (VerdictKind::Better, Some(full)) => match findings.to_keep() {
+        (VerdictKind::Better, Some(full)) => match findings.kept() {
             Some(found) => format!(
                 "Keep read-ahead at {}: for {goals}, none of {range} is measurably better.{}",
                 setting(found),
@@ -201,7 +201,7 @@ fn price(price: &Price, clean: Clean) -> Option<String> {
 
 /// What to type to have the setting now. A virtual disk is gone by then.
 fn how_to_apply(findings: &Findings<'_>) -> Vec<Line> {
-    let full = findings.analysis.verdict.full_kib.filter(|_| findings.to_keep().is_none());
+    let full = findings.analysis.verdict.full_kib.filter(|_| findings.kept().is_none());
     let (Some(full), Target::Path(_)) = (full, &findings.run.plan.target) else {
         return Vec::new();
     };

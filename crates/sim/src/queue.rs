@@ -35,6 +35,7 @@ pub(crate) struct Item {
 pub(crate) struct Part {
     pub(crate) reader: u32,
     pub(crate) purpose: Purpose,
+    length: u64,
 }
 
 #[derive(Debug)]
@@ -121,7 +122,7 @@ impl BlockQueue {
 
     /// Takes a request.
     pub(crate) fn submit(&mut self, now: Nanos, reader: u32, item: Item) {
-        let part = Part { reader, purpose: item.purpose };
+        let part = Part { reader, purpose: item.purpose, length: item.length };
         if self.waiting.is_empty() && self.flying < self.depth {
             let Item { offset, length, .. } = item;
             self.position = offset + length;
@@ -195,8 +196,10 @@ impl BlockQueue {
         self.integrate(now);
         self.counts.requests += 1;
         self.counts.bytes += Bytes::new(pending.length);
-        if pending.first.purpose == Purpose::Metadata {
-            self.counts.metadata += Bytes::new(pending.length);
+        for part in std::iter::once(&pending.first).chain(&pending.merged) {
+            if part.purpose == Purpose::Metadata {
+                self.counts.metadata += Bytes::new(part.length);
+            }
         }
         let length = Bytes::new(pending.length);
         let place = match self.free.pop() {

@@ -78,7 +78,7 @@ fn cards(exhibit: &Exhibit<'_>) -> Markup {
     if let Some(found) = exhibit.run.found {
         card("Read-ahead now", found.to_string(), found.to_sectors().to_string());
     }
-    let keep = exhibit.findings().to_keep();
+    let keep = exhibit.findings().kept();
     if let Some(full) = verdict.full_kib.filter(|_| keep.is_none()) {
         card("Recommended", full.to_string(), full.to_sectors().to_string());
     }

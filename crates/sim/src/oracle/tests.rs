@@ -133,7 +133,8 @@ fn a_loop_larger_than_the_cache_is_fetched_as_belady_would() {
     let fewest = min_misses(&pages, 256);
     assert_eq!(lower_bound(&machine, &work).fetches, Pages::new(fewest));
     let fetches = seen.fetches.get();
-    assert!(fetches >= fewest && fetches < 3 * 320, "{fetches} of at least {fewest}");
+    // Fetching again costs flash nothing here, so that any number from the fewest up may do.
+    assert!((fewest..=3 * 320).contains(&fetches), "{fetches} of at least {fewest}");
     let slow = machine_with("hdd-2008", Bytes::from_mib(1));
     let seen = clairvoyant(&slow, &work).unwrap();
     assert!(seen.fetches.get() < 2 * fewest, "{seen:?} of at least {fewest}");
