@@ -1,6 +1,6 @@
 //! Stacks, owners and values: for each situation the right origin and the right findings, and no
 //! others.
-#![allow(clippy::unwrap_used)] // a test may panic
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may panic
 
 #[path = "../hosts/mod.rs"]
 mod hosts;

@@ -38,7 +38,7 @@ pub struct Check {
 
 impl Check {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let policy = self.policy.as_ref().map(|path| read(path)).transpose()?;
+        let policy = self.policy.as_ref().map(read).transpose()?;
         let root = self.tree.root(context);
         let examination = examine(&root, context, &[], Windows::not_asked())?;
         let scene = examination.scenes.first().context("nothing was looked at")?;

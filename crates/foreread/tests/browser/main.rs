@@ -1,6 +1,6 @@
 //! Pages as people see them: in a browser, without network. Each test says SKIP where there is no
 //! Chromium.
-#![allow(clippy::unwrap_used)] // a test may panic
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may panic
 
 mod live;
 mod scratch;
