@@ -9,7 +9,7 @@ use host::{Root, Storage, Survey, resolve};
 use serde_json::json;
 use tunables::persist::{
     Backend, Draft, PersistError, Persisted, Standing, ansible, boot_check, cloud_init, drafts,
-    freebsd, install, kubernetes, persisted, remove, standing,
+    freebsd, install, kubernetes, lasting_name, persisted, remove, standing,
 };
 use tunables::{Settings, Site};
 
@@ -92,7 +92,10 @@ enum Emit {
 
 impl Persist {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let chosen = self.choice.choose(context)?;
+        let mut chosen = self.choice.choose(context)?;
+        if let Some(storage) = &mut chosen.storage {
+            storage.path = lasting_name(&context.root, &storage.path);
+        }
         let checked = checked(&chosen.settings)?;
         match self.emit {
             Some(Emit::Freebsd) => return printed(&freebsd(&checked)?),
@@ -314,7 +317,12 @@ impl Check {
 pub fn verify(context: &Context, storage: Option<&Storage>) -> anyhow::Result<Vec<Check>> {
     let mut checks = Vec::new();
     for (_, record) in persisted(&context.dirs)? {
-        let of = |path: &Path| storage.is_none_or(|storage| storage.path == path);
+        let of = |path: &Path| {
+            let there = |storage: &Storage| {
+                resolve(&context.root, path).is_ok_and(|meant| meant.path == storage.path)
+            };
+            storage.is_none_or(there)
+        };
         if record.target.as_deref().is_some_and(|path| !of(path)) {
             continue;
         }

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use emit::{ansible, cloud_init, freebsd, kubernetes};
+pub use identity::lasting_name;
 pub use record::{Persisted, Removed, Standing, install, persisted, remove, standing};
 pub use render::{boot_check, drafts};
 
