@@ -162,13 +162,24 @@ fn host_one_open_file_has_many_holders() {
     assert_eq!(stage.look(&path).len(), usize::from(other.is_ok()));
 }
 
+/// Starts a program and waits until it is that program: the kernel lets go of whoever starts it
+/// before it has closed what the program is not to inherit.
+fn started(command: &mut Command, name: &str) -> Child {
+    let child = command.spawn().expect(name);
+    let comm = format!("/proc/{}/comm", child.id());
+    while fs::read_to_string(&comm).expect("a process").trim() != name {
+        std::thread::yield_now();
+    }
+    child
+}
+
 /// A process that has a file as its standard input, and waits.
 struct Heir(Child);
 
 impl Heir {
     fn of(file: &File) -> Self {
         let stdin = Stdio::from(file.try_clone().expect("a duplicate"));
-        Self(Command::new("sleep").arg("60").stdin(stdin).spawn().expect("sleep"))
+        Self(started(Command::new("sleep").arg("60").stdin(stdin), "sleep"))
     }
 
     fn pid(&self) -> u32 {

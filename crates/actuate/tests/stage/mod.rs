@@ -146,13 +146,24 @@ fn guard() -> GuardCommand {
     GuardCommand { program, args: Vec::new() }
 }
 
+/// Starts a program and waits until it is that program: the kernel lets go of whoever starts it
+/// before it has closed what the program is not to inherit.
+fn started(command: &mut Command, name: &str) -> Child {
+    let child = command.spawn().expect(name);
+    let comm = format!("/proc/{}/comm", child.id());
+    while fs::read_to_string(&comm).expect("a process").trim() != name {
+        std::thread::yield_now();
+    }
+    child
+}
+
 /// A process that holds one file open as its standard input, and waits.
 pub struct Reader(Child);
 
 impl Reader {
     pub fn of(path: &Path) -> Self {
         let stdin = Stdio::from(File::open(path).expect("open"));
-        Self(Command::new("sleep").arg("60").stdin(stdin).spawn().expect("sleep"))
+        Self(started(Command::new("sleep").arg("60").stdin(stdin), "sleep"))
     }
 
     pub fn pid(&self) -> u32 {
