@@ -7,7 +7,7 @@
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rand::{Rng, RngExt, SeedableRng};
@@ -170,10 +170,15 @@ pub fn run(budget: Duration, corpus: &[Vec<u8>], mut test: impl FnMut(&[u8])) ->
     inputs
 }
 
+/// Where the input that made a test of this process panic is kept.
+fn keepsake() -> PathBuf {
+    std::env::temp_dir().join(format!("foreread-fuzz-{}.seed", std::process::id()))
+}
+
 fn guarded(input: &[u8], test: &mut impl FnMut(&[u8])) {
     let result = catch_unwind(AssertUnwindSafe(|| test(input)));
     if let Err(panic) = result {
-        let path = std::env::temp_dir().join(format!("foreread-fuzz-{}.seed", std::process::id()));
+        let path = keepsake();
         let kept = fs::write(&path, input);
         eprintln!("the input that did it ({kept:?}) is in {}", path.display());
         resume_unwind(panic);
@@ -206,6 +211,9 @@ mod tests {
             run(Duration::from_secs(20), &corpus, |input| assert!(input != b"ab"));
         });
         assert!(found.is_err());
+        // It was asked for, so it is not to be left behind.
+        assert_eq!(fs::read(keepsake()).expect("the input is kept"), b"ab");
+        fs::remove_file(keepsake()).expect("removed");
     }
 
     #[test]
