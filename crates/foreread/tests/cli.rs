@@ -65,6 +65,8 @@ fn unitless_and_senseless_sizes_are_refused_with_a_hint() {
     refuses("sweep -n / --repeats 0", 2, &["--repeats"]);
     refuses("tune -n / --budget 0", 2, &["--budget"]);
     refuses("tune -n / --budget nan", 2, &["--budget"]);
+    refuses("tune -n / --budget 4m", 2, &["--budget", "minutes"]);
+    refuses("sweep -n / --budget -1", 2, &["--budget"]);
 }
 
 #[test]

@@ -90,8 +90,8 @@ fn study(
         cancel: Cancel::new(),
     };
     let outcome = match verb {
-        "sweep" => sweep(&plan, false, &mut store, &environment, &mut Lines)?,
-        _ => tune(&plan, Budget::minutes(60.0), false, &mut store, &environment, &mut Lines)?,
+        "sweep" => sweep(&plan, None, false, &mut store, &environment, &mut Lines)?,
+        _ => tune(&plan, Budget::minutes(60.0)?, false, &mut store, &environment, &mut Lines)?,
     };
     writeln!(io::stdout(), "run {} complete {}", outcome.run, outcome.complete)?;
     writeln!(io::stdout(), "{}", serde_json::to_string(&outcome.analysis)?)?;

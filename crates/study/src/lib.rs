@@ -6,6 +6,7 @@
 //! record of a run into a [`Verdict`]. Conclusions are never stored, always recomputed.
 
 mod analyse;
+mod budget;
 mod compare;
 mod engine;
 mod environment;
@@ -32,6 +33,7 @@ pub use analyse::{
     Verdict, VerdictKind, WorkloadVerdict, analyse,
 };
 pub use bench::Cancel;
+pub use budget::{Budget, BudgetError};
 pub use compare::{CellPair, Comparison, OwnBest, Together, compare};
 pub use environment::Environment;
 pub use error::StudyError;
@@ -49,4 +51,4 @@ pub use target::{
     LimitPhase, SettingOutcome, Target, TargetError, WorkloadLimits, limits, simulated_machine,
 };
 pub use trial::{Figures, Record, Trial, TrialRequest, TrialStatus, Trials};
-pub use tune::{Budget, Predicted, predict, tune};
+pub use tune::{Predicted, predict, tune};

@@ -14,8 +14,8 @@ use crate::output;
 
 /// How far a study goes.
 pub enum Extent {
-    /// Through the whole grid.
-    Grid,
+    /// Through the whole grid, but repeated only as far as this time lets it.
+    Grid(Option<Duration>),
     /// As far as this time lets it.
     Budget(Duration),
 }
@@ -151,12 +151,17 @@ fn measurements(plan: &Plan, found: Option<Kib>, dilation: f64, extent: &Extent)
     let each = trial.as_secs_f64() * dilation + BESIDE_TRIAL.as_secs_f64();
     let minutes = |trials: usize| each * trials as f64 / 60.0;
     match extent {
-        Extent::Grid => text.push_str(&format!(
-            "Time: {:.0} to {:.0} minutes, and the laying out of files{}\n",
-            minutes(cells * low).max(1.0),
-            minutes(cells * high).max(1.0),
-            dilation_words(dilation)
-        )),
+        Extent::Grid(limit) => {
+            let limit = limit.map_or(f64::INFINITY, |time| time.as_secs_f64() / 60.0);
+            // Each cell is measured once whatever that takes.
+            let within = |trials: usize| minutes(trials).min(limit.max(minutes(cells))).max(1.0);
+            text.push_str(&format!(
+                "Time: {:.0} to {:.0} minutes, and the laying out of files{}\n",
+                within(cells * low),
+                within(cells * high),
+                dilation_words(dilation)
+            ));
+        }
         Extent::Budget(time) => text.push_str(&format!(
             "Time: at most {:.1} minutes of trials, chosen among those, and the laying out of \
              files\n",

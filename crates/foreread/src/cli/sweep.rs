@@ -1,7 +1,7 @@
 //! `foreread sweep`.
 
 use clap::{Args, ValueEnum};
-use study::Design;
+use study::{Budget, Design};
 
 use super::Context;
 use super::dry_run::{Extent, dry_run};
@@ -26,6 +26,10 @@ when the same command is given again.";
 pub struct Sweep {
     #[command(flatten)]
     options: StudyOptions,
+    /// Minutes that the trials may take: each cell is measured once whatever it takes, and repeated
+    /// as long as there is time; default: no limit
+    #[arg(long, value_name = "MIN", allow_negative_numbers = true)]
+    budget: Option<Budget>,
     /// How the levels of several tunables are combined: each alone from what is there before, all
     /// with all, or a fraction of that in which the levels of each pair still meet
     #[arg(long, value_enum, default_value_t)]
@@ -55,13 +59,14 @@ impl Sweep {
     pub fn run(mut self, context: &Context) -> anyhow::Result<Exit> {
         self.options.design = self.design.into();
         if self.options.dry_run {
-            return dry_run(&self.options.plan(context)?, Extent::Grid, context);
+            let extent = Extent::Grid(self.budget.map(|budget| budget.time));
+            return dry_run(&self.options.plan(context)?, extent, context);
         }
-        let fresh = self.options.fresh;
+        let (fresh, budget) = (self.options.fresh, self.budget);
         self.options.conduct(
             context,
             Box::new(move |plan, store, environment, shown| {
-                study::sweep(plan, fresh, store, environment, shown)
+                study::sweep(plan, budget, fresh, store, environment, shown)
             }),
         )
     }

@@ -1,7 +1,5 @@
 //! `foreread tune`.
 
-use std::time::Duration;
-
 use clap::Args;
 use study::Budget;
 
@@ -30,28 +28,23 @@ pub struct Tune {
     #[command(flatten)]
     options: StudyOptions,
     /// Minutes that the trials may take
-    #[arg(long, value_name = "MIN", default_value_t = 10.0)]
-    budget: f64,
+    #[arg(long, value_name = "MIN", allow_negative_numbers = true, default_value = "10")]
+    budget: Budget,
 }
 
 impl Tune {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        if !(self.budget > 0.0 && self.budget <= 10_000.0) {
-            let usage = format!("--budget {}: give minutes, more than 0", self.budget);
-            return Err(Usage(usage).into());
-        }
         if let Some(other) = self.options.vary.iter().find(|v| v.tunable.name() != "read_ahead") {
             let name = other.tunable.name();
             let usage =
                 format!("tune chooses read-ahead: foreread sweep --vary {name}=… varies it");
             return Err(Usage(usage).into());
         }
-        let budget = Budget::minutes(self.budget);
         if self.options.dry_run {
-            let time = Duration::from_secs_f64(self.budget * 60.0);
-            return dry_run(&self.options.plan(context)?, Extent::Budget(time), context);
+            let extent = Extent::Budget(self.budget.time);
+            return dry_run(&self.options.plan(context)?, extent, context);
         }
-        let fresh = self.options.fresh;
+        let (fresh, budget) = (self.options.fresh, self.budget);
         self.options.conduct(
             context,
             Box::new(move |plan, store, environment, shown| {

@@ -8,6 +8,7 @@ use rand_pcg::Pcg64;
 use stats::{Bootstrap, Estimate};
 
 use crate::analyse::throughputs;
+use crate::budget::Budget;
 use crate::plan::{Repeats, Role};
 use crate::session::Field;
 use crate::settings::Settings;
@@ -27,6 +28,8 @@ pub(crate) struct Blocks {
     workloads: Vec<(String, Role)>,
     settings: Vec<Settings>,
     repeats: Repeats,
+    /// When to end if the repeats are not in yet; the first block is measured whole.
+    budget: Option<Budget>,
     seed: u64,
     block: u32,
     order: Vec<CellKey>,
@@ -36,9 +39,15 @@ impl Blocks {
     pub(crate) fn new(field: &Field<'_>, repeats: Repeats) -> Self {
         let (workloads, settings) = (field.workloads.to_vec(), field.settings.to_vec());
         let seed = field.seed;
-        let mut blocks = Self { workloads, settings, repeats, seed, block: 0, order: Vec::new() };
+        let mut blocks =
+            Self { workloads, settings, repeats, budget: None, seed, block: 0, order: Vec::new() };
         blocks.order = blocks.shuffled(blocks.cells().collect(), 0);
         blocks
+    }
+
+    /// The same, but ended when the budget is spent.
+    pub(crate) fn within(self, budget: Option<Budget>) -> Self {
+        Self { budget, ..self }
     }
 
     fn cells(&self) -> impl Iterator<Item = CellKey> + use<'_> {
@@ -107,6 +116,10 @@ impl Strategy for Blocks {
         loop {
             let progressed = Progressed::of(trials, &self.names());
             let open = |cell: &&CellKey| !progressed.settled(self.block, **cell);
+            let over = self.block > 0 && self.budget.is_some_and(|budget| budget.is_spent(trials));
+            if over {
+                return None;
+            }
             if let Some(cell) = self.order.iter().find(open) {
                 return Some(Next { block: self.block, cell: *cell });
             }

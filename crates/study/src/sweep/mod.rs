@@ -5,6 +5,7 @@ mod blocks;
 mod tests;
 
 use crate::analyse::Analysis;
+use crate::budget::Budget;
 use crate::environment::Environment;
 use crate::error::StudyError;
 use crate::plan::Plan;
@@ -28,17 +29,20 @@ pub struct Outcome {
 }
 
 /// Measures every cell of the plan, going on with an interrupted run of the same plan unless
-/// `fresh`. The device has its own settings again when this returns, whatever it returns.
+/// `fresh`. Within a budget each cell is measured once whatever it takes, and repeated as long as
+/// there is time. The device has its own settings again when this returns, whatever it returns.
 pub fn sweep(
     plan: &Plan,
+    budget: Option<Budget>,
     fresh: bool,
     store: &mut Store,
     environment: &Environment,
     progress: &mut dyn Progress,
 ) -> Result<Outcome, StudyError> {
     let study = Study { command: Command::Sweep, plan, fresh, cancel: &environment.cancel };
-    let blocks =
-        |field: &Field<'_>| -> Box<dyn Strategy> { Box::new(Blocks::new(field, plan.repeats)) };
+    let blocks = |field: &Field<'_>| -> Box<dyn Strategy> {
+        Box::new(Blocks::new(field, plan.repeats).within(budget))
+    };
     let mut open = target::opener(plan, environment);
     study.conduct(store, &mut open, &blocks, progress)
 }

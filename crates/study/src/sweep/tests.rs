@@ -6,11 +6,13 @@ use proptest::prelude::*;
 use units::Kib;
 
 use super::Blocks;
+use crate::budget::Budget;
 use crate::grid::Grid;
 use crate::plan::{Repeats, Role};
+use crate::session::Field;
 use crate::settings::Settings;
 use crate::strategy::{ATTEMPTS_MAX, Next, Strategy};
-use crate::synthetic::{Points, World, counts, published};
+use crate::synthetic::{Points, TRIAL_SECONDS, World, counts, published};
 use crate::trial::TrialStatus;
 
 fn world() -> World {
@@ -105,6 +107,22 @@ fn what_is_expected_falls_to_nothing() {
         trials.push(world.trial(next, trials.len()));
     }
     assert_eq!(blocks.expected(&trials), 0);
+}
+
+#[test]
+fn a_budget_ends_the_repeats_but_never_the_first_block() {
+    let world = World { noise: 0.05, ..world() };
+    let within = |seconds: f64| {
+        let budget = Some(Budget::minutes(seconds / 60.0).expect("time"));
+        let blocks = |field: &Field<'_>| Blocks::new(field, Repeats::default()).within(budget);
+        world.study(&Grid::Full, |field| Box::new(blocks(field)))
+    };
+    let block = 50.0 * TRIAL_SECONDS;
+    assert_eq!(within(1.0).len(), 50);
+    assert_eq!(within(block).len(), 50);
+    assert_eq!(within(1.5 * block).len(), 75);
+    let unlimited = world.play(blocks(&world, Repeats::default()).as_mut());
+    assert_eq!(within(1000.0 * block), unlimited);
 }
 
 proptest! {

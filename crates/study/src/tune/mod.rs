@@ -6,8 +6,7 @@ mod predict;
 mod tests;
 mod tuner;
 
-use std::time::Duration;
-
+use crate::budget::Budget;
 use crate::environment::Environment;
 use crate::error::StudyError;
 use crate::plan::Plan;
@@ -20,20 +19,6 @@ use crate::target;
 
 pub use predict::{Predicted, predict};
 use tuner::Tuner;
-
-/// How much time `tune` may spend in trials.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Budget {
-    /// Wall-clock time for trials.
-    pub time: Duration,
-}
-
-impl Budget {
-    /// This many minutes.
-    pub fn minutes(minutes: f64) -> Self {
-        Self { time: Duration::from_secs_f64((minutes * 60.0).clamp(0.0, 1e9)) }
-    }
-}
 
 /// Finds the plan's recommendation with as few trials as it can; the plan's grid is the range of
 /// what may be tried. Otherwise like [`crate::sweep`].

@@ -20,6 +20,7 @@ use stats::Posterior;
 
 use super::model::Model;
 use crate::analyse::{CONSERVATIVE, Curve, overall, throughputs};
+use crate::budget::spent;
 use crate::plan::{Repeats, Role};
 use crate::session::Field;
 use crate::settings::Settings;
@@ -286,11 +287,6 @@ impl Tuner {
         }
         self.cells(named, Role::Price, block)
     }
-}
-
-/// Wall time of trials, spoiled ones included.
-fn spent(trials: &[Trial]) -> f64 {
-    trials.iter().map(|trial| trial.figures.measured_seconds).sum()
 }
 
 /// How much trials of the same cell vary, relative, over all cells.

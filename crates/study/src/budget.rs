@@ -1,0 +1,80 @@
+//! How much time a study may take.
+
+use std::num::ParseFloatError;
+use std::str::FromStr;
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::trial::Trial;
+
+/// Minutes beyond which a budget is taken for a slip of the hand: a week.
+const MINUTES_MAX: f64 = 10_080.0;
+
+/// How much time a study may spend in trials.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Budget {
+    /// Wall-clock time for trials.
+    pub time: Duration,
+}
+
+/// No budget: a number of minutes above zero and up to a week is one.
+#[derive(Clone, Debug, Error, PartialEq)]
+pub enum BudgetError {
+    /// Not a number.
+    #[error("{0:?} is no number of minutes")]
+    Number(String, #[source] ParseFloatError),
+    /// Nothing could be measured, or for ever.
+    #[error("{0} minutes: give more than 0 and at most {MINUTES_MAX}, a week")]
+    Range(f64),
+}
+
+impl Budget {
+    /// This many minutes.
+    pub fn minutes(minutes: f64) -> Result<Self, BudgetError> {
+        if minutes > 0.0 && minutes <= MINUTES_MAX {
+            Ok(Self { time: Duration::from_secs_f64(minutes * 60.0) })
+        } else {
+            Err(BudgetError::Range(minutes))
+        }
+    }
+
+    /// Whether one more trial, as long as these were on average, would not fit.
+    pub(crate) fn is_spent(self, trials: &[Trial]) -> bool {
+        let spent = spent(trials);
+        let each = spent / trials.len().max(1) as f64;
+        spent > 0.0 && spent + each > self.time.as_secs_f64()
+    }
+}
+
+impl FromStr for Budget {
+    type Err = BudgetError;
+
+    /// Reads minutes, as in `4` or `0.5`.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let minutes = text.trim().parse().map_err(|e| BudgetError::Number(text.to_owned(), e))?;
+        Self::minutes(minutes)
+    }
+}
+
+/// Wall time of trials in seconds, spoiled ones included.
+pub(crate) fn spent(trials: &[Trial]) -> f64 {
+    trials.iter().map(|trial| trial.figures.measured_seconds).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn minutes_are_read_and_slips_are_not() {
+        assert_eq!("0.5".parse(), Ok(Budget { time: Duration::from_secs(30) }));
+        assert_eq!(" 4 ".parse(), Ok(Budget { time: Duration::from_secs(240) }));
+        for slip in ["0", "-1", "nan", "inf", "1e9"] {
+            assert!(matches!(slip.parse::<Budget>(), Err(BudgetError::Range(_))), "{slip}");
+        }
+        for slip in ["", "4m", "four"] {
+            assert!(matches!(slip.parse::<Budget>(), Err(BudgetError::Number(..))), "{slip}");
+        }
+    }
+}
