@@ -13,28 +13,9 @@ use foreread_tunables::{
 };
 use host::{HostError, Storage, resolve};
 use rustix::process::{Pid, Signal, kill_process};
-use stage::{Stage, fifty_moments, kib, kill_hard, survives_kills, wait_until};
+use stage::{Stage, fifty_moments, kib, kill_hard, machine, survives_kills, wait_until};
 use tempfile::TempDir;
 use units::Bytes;
-
-/// A machine with one disk, `8:0`, at 128 KiB.
-fn machine() -> (TempDir, Stage) {
-    let dir = tempfile::tempdir().expect("a directory");
-    let file = |path: &str, text: &str| {
-        let path = dir.path().join(path);
-        fs::create_dir_all(path.parent().expect("a parent")).expect("directories");
-        fs::write(path, text).expect("a file");
-    };
-    file("proc/self/mountinfo", "1 0 8:0 / / rw - ext4 /dev/sda rw\n");
-    file("sys/devices/sda/dev", "8:0\n");
-    file("sys/devices/sda/size", "2048\n");
-    file("sys/devices/sda/diskseq", "3\n");
-    file("sys/class/bdi/8:0/read_ahead_kb", "128\n");
-    fs::create_dir_all(dir.path().join("sys/dev/block")).expect("directories");
-    symlink("../../devices/sda", dir.path().join("sys/dev/block/8:0")).expect("a link");
-    let stage = Stage::new(Some(dir.path().to_owned()), "/data", "8:0");
-    (dir, stage)
-}
 
 fn storage(stage: &Stage) -> Storage {
     resolve(&stage.root(), Path::new(&stage.target)).expect("storage")

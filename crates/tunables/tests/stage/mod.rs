@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -130,6 +131,32 @@ impl Stage {
         let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         pids.into_iter().find(is_guard).expect("a guard")
     }
+}
+
+/// A machine with one disk, `8:0`, at 128 KiB, with a queue.
+pub fn machine() -> (TempDir, Stage) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = |path: &str, text: &str| {
+        let path = dir.path().join(path);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("directories");
+        fs::write(path, text).expect("a file");
+    };
+    file("proc/self/mountinfo", "1 0 8:0 / / rw - ext4 /dev/sda rw\n");
+    file("proc/meminfo", "MemTotal: 1048576 kB\nMemAvailable: 524288 kB\n");
+    file("proc/sys/vm/dirty_bytes", "0\n");
+    file("proc/sys/vm/dirty_ratio", "20\n");
+    file("sys/devices/sda/dev", "8:0\n");
+    file("sys/devices/sda/size", "2048\n");
+    file("sys/devices/sda/diskseq", "3\n");
+    file("sys/devices/sda/serial", "SN-0815\n");
+    file("sys/devices/sda/queue/nr_requests", "64\n");
+    file("sys/devices/sda/queue/max_sectors_kb", "1280\n");
+    file("sys/devices/sda/queue/rotational", "1\n");
+    file("sys/class/bdi/8:0/read_ahead_kb", "128\n");
+    fs::create_dir_all(dir.path().join("sys/dev/block")).expect("directories");
+    symlink("../../devices/sda", dir.path().join("sys/dev/block/8:0")).expect("a link");
+    let stage = Stage::new(Some(dir.path().to_owned()), "/data", "8:0");
+    (dir, stage)
 }
 
 pub fn kib(kib: u64) -> Value {
