@@ -9,7 +9,7 @@ use host::{
     parse_meminfo,
 };
 use serde::Serialize;
-use tunables::Replay;
+use tunables::{Published, Replay, published};
 use units::{Bytes, Kib, PageSize};
 
 use crate::Windows;
@@ -66,6 +66,8 @@ pub struct OwnChange {
     pub original: Option<Kib>,
     /// The journal.
     pub journal: PathBuf,
+    /// The process that is measuring there, so that the value may be any.
+    pub measured_by: Option<u32>,
 }
 
 /// Windows below this amplify too little for anybody to look at who maps files under them.
@@ -94,7 +96,7 @@ impl Scene {
             memory_available: parse_meminfo(&memory).get("MemAvailable").copied(),
             survey,
             owners,
-            own_changes: own_changes(dirs),
+            own_changes: own_changes(root, dirs),
             windows,
             mappings: Vec::new(),
             some_processes_hidden: false,
@@ -116,32 +118,34 @@ impl Scene {
     }
 
     fn note_missing(&mut self) {
+        // What root cannot see either, because a container does not let him, he would not add.
+        let others = !rustix::process::geteuid().is_root();
         for (path, error) in &self.owners.unreadable {
             self.missing.push(Missing {
                 what: "read-ahead in LVM's metadata",
                 reason: format!("{}: {error}", path.display()),
-                root_would: true,
+                root_would: others,
             });
         }
         if let Some(why) = &self.windows.unseen {
             self.missing.push(Missing {
                 what: "which open files still have an older window",
                 reason: why.clone(),
-                root_would: why.contains("not permitted"),
+                root_would: others && why.contains("not permitted"),
             });
         }
         if self.some_processes_hidden {
             self.missing.push(Missing {
                 what: "which processes of other users map large files",
                 reason: "their maps may not be read".to_owned(),
-                root_would: true,
+                root_would: others,
             });
         }
     }
 
-    /// What foreread has changed of a bdi.
-    pub fn own_change(&self, bdi: &BdiId) -> Option<&OwnChange> {
-        self.own_changes.iter().find(|change| change.bdi == *bdi)
+    /// What foreread has changed of a bdi, the latest first.
+    pub fn own_changes_of(&self, bdi: &BdiId) -> impl Iterator<Item = &OwnChange> {
+        self.own_changes.iter().rev().filter(move |change| change.bdi == *bdi)
     }
 
     /// The subject of a bdi.
@@ -159,8 +163,41 @@ impl Scene {
 /// Rules of the newest kernel that foreread knows.
 const NEWEST: KernelRelease = KernelRelease { major: 6, minor: 18 };
 
-/// Journals that are open; what cannot be read or believed tells nothing.
-fn own_changes(dirs: &Dirs) -> Vec<OwnChange> {
+/// Where root's foreread keeps what it has set.
+const SYSTEM_STATE: &str = "/var/lib/foreread";
+
+/// Journals that are open, and what foreread has published of those that may not be read; what
+/// cannot be read or believed tells nothing.
+fn own_changes(root: &Root, dirs: &Dirs) -> Vec<OwnChange> {
+    let mut changes = of_journals(dirs);
+    for state in [dirs.state.clone(), root.path(SYSTEM_STATE)] {
+        for known in published(&state).iter().flat_map(of_published) {
+            if !changes.iter().any(|change| change.journal == known.journal) {
+                changes.push(known);
+            }
+        }
+    }
+    changes
+}
+
+fn of_published(one: &Published) -> Vec<OwnChange> {
+    let measured_by = one.measured_by();
+    let change = |values, original| OwnChange {
+        bdi: one.bdi.clone(),
+        values,
+        original,
+        journal: one.journal.clone(),
+        measured_by,
+    };
+    if measured_by.is_some() {
+        return vec![change(Vec::new(), None)];
+    }
+    let ours = one.settings.iter().filter(|setting| setting.tunable == "read_ahead");
+    ours.map(|setting| change(kib(&setting.value).into_iter().collect(), kib(&setting.original)))
+        .collect()
+}
+
+fn of_journals(dirs: &Dirs) -> Vec<OwnChange> {
     let folder = dirs.state.join("journal");
     let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -178,6 +215,7 @@ fn changes_of(path: &Path) -> Vec<OwnChange> {
         values: open.ours.iter().filter_map(kib).collect(),
         original: kib(&open.original),
         journal: path.to_owned(),
+        measured_by: None,
     })
     .collect()
 }

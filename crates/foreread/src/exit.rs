@@ -159,6 +159,7 @@ fn of_tunable(error: &TunableError) -> Option<Exit> {
         TunableError::ChangedByOther { .. } | TunableError::DidNotStick { .. } => Some(Exit::Drift),
         TunableError::Busy { .. }
         | TunableError::OwnerAlive { .. }
+        | TunableError::Ambiguous { .. }
         | TunableError::Memory { .. } => Some(Exit::Refused),
         TunableError::Host(error) => of_host(error),
         TunableError::Own { source, .. } | TunableError::Write { source, .. } => of_io(source),
@@ -193,7 +194,7 @@ fn of_persist(error: &PersistError) -> Option<Exit> {
         | PersistError::NoTuned
         | PersistError::OtherSystem { .. } => Some(Exit::NotPossible),
         PersistError::Io { source, .. } => of_io(source),
-        PersistError::Record { .. } => Some(Exit::Failed),
+        PersistError::Record { .. } | PersistError::Program { .. } => Some(Exit::Failed),
         PersistError::Tunable(error) => of_tunable(error),
     }
 }

@@ -5,8 +5,8 @@
 use std::path::Path;
 
 use foreread_host::owners::{
-    Certainty, Owners, Target, boot_script, csi, fstab, lvm, nfs_conf, shell, sysctl, sysfs_conf,
-    systemd, tmpfiles, tuned, udev,
+    Certainty, Owners, Target, boot_script, csi, fstab, lvm, nfs_conf, setters, shell, sysctl,
+    sysfs_conf, systemd, tmpfiles, tuned, udev,
 };
 use foreread_host::{BdiId, Root, dpkg_packages, parse_maps, parse_mountinfo};
 
@@ -40,10 +40,16 @@ fn udev_rules_are_survived() {
     let rules = tree.path().join("etc/udev/rules.d/60-x.rules");
     std::fs::create_dir_all(rules.parent().unwrap()).unwrap();
     let root = Root::at(tree.path());
+    let disk = tree.path().join("sys/devices/virtual/block/sda");
+    std::fs::create_dir_all(&disk).unwrap();
+    let number = tree.path().join("sys/dev/block/8:0");
+    std::fs::create_dir_all(number.parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink("../../devices/virtual/block/sda", number).unwrap();
     survives("udev", |text| {
         udev::parse(text);
         std::fs::write(&rules, text).unwrap();
         Owners::read(&root).claims(&root, &target());
+        setters(&root, Path::new("/sys/dev/block/8:0/queue/scheduler"));
     });
 }
 
@@ -51,6 +57,7 @@ fn udev_rules_are_survived() {
 fn tuned_profiles_are_survived() {
     survives("tuned", |text| {
         tuned::parse(Path::new("/etc/tuned/x/tuned.conf"), text);
+        tuned::options(Path::new("/etc/tuned/x/tuned.conf"), text);
         tuned::includes(text);
     });
 }
@@ -68,7 +75,9 @@ fn scripts_and_units_are_survived() {
         for (_, write) in shell::commands(text) {
             write.goal.covers(&target());
         }
-        systemd::parse(Path::new("/etc/systemd/system/x.service"), text, Certainty::Sure);
+        let unit = Path::new("/etc/systemd/system/x.service");
+        systemd::parse(unit, text, Certainty::Sure, "scheduler");
+        systemd::parse(unit, text, Certainty::Sure, "read_ahead_kb");
         shell::commands(&boot_script::boot_jobs(text));
     });
 }
@@ -106,8 +115,8 @@ fn sysctl_conf_is_survived() {
 #[test]
 fn tables_of_files_and_processes_are_survived() {
     survives("lines", |text| {
-        tmpfiles::parse(Path::new("/etc/tmpfiles.d/x.conf"), text);
-        sysfs_conf::parse(Path::new("/etc/sysfs.conf"), text);
+        tmpfiles::parse(Path::new("/etc/tmpfiles.d/x.conf"), text, "read_ahead_kb");
+        sysfs_conf::parse(Path::new("/etc/sysfs.conf"), text, "read_ahead_kb");
         csi::driver_name(text);
         parse_maps(text);
         dpkg_packages(text);

@@ -198,6 +198,23 @@ pub enum TunableError {
         /// Its owner.
         pid: u32,
     },
+    /// Nothing tells the device of a journal from another that looks like it.
+    #[error(
+        "bdi {bdi}: more than one disk here may be the one that {journal} is about, as the machine \
+         was booted since and they have neither serial number nor WWN nor UUID: nothing is undone; \
+         where it belongs set {tunable} to {original} by hand, then remove the journal",
+        journal = journal.display()
+    )]
+    Ambiguous {
+        /// The bdi.
+        bdi: BdiId,
+        /// The journal.
+        journal: PathBuf,
+        /// The tunable.
+        tunable: &'static str,
+        /// Its value before.
+        original: Value,
+    },
     /// There is nothing of this name to undo.
     #[error("there is no journal {name:?}: what it had changed has been put back, or it never was")]
     NoSuchJournal {

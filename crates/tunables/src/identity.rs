@@ -3,6 +3,8 @@
 //! Numbers are used again: `7:0` is whatever was last attached to the first loop device, `0:46` any
 //! NFS mount. A value must go back to the device that it was taken from, and to no other.
 
+use std::collections::BTreeMap;
+
 use host::{DevNo, DeviceFacts, Root, device_facts, mount_source};
 use serde::{Deserialize, Serialize};
 use units::Bytes;
@@ -33,12 +35,27 @@ pub struct DeviceIdentity {
     pub model: Option<String>,
     /// The file behind a loop device.
     pub backing_file: Option<String>,
+    /// What tells its disk from all others for good: serial number, WWN, UUID, by the names that
+    /// udev and sysfs have for them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub marks: BTreeMap<String, String>,
+}
+
+/// Whether a device that is there is the one that a journal is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Likeness {
+    /// It is.
+    Same,
+    /// It is another.
+    Other,
+    /// It looks like it, and so does another device of this machine; nothing tells them apart.
+    Ambiguous,
 }
 
 impl From<DeviceFacts> for DeviceIdentity {
     fn from(facts: DeviceFacts) -> Self {
         let DeviceFacts { device, diskseq, size, model, backing_file, .. } = facts;
-        Self { device, diskseq, size, model, backing_file }
+        Self { device, diskseq, size, model, backing_file, marks: BTreeMap::new() }
     }
 }
 
@@ -49,9 +66,29 @@ impl Identity {
         let mut numbers: Vec<&DevNo> = site.devices.iter().chain(&site.leaves).collect();
         numbers.sort();
         numbers.dedup();
-        let devices = numbers.into_iter().filter_map(facts).map(DeviceIdentity::from).collect();
+        let of = |facts: DeviceFacts| {
+            let disk = facts.disk.unwrap_or(facts.device);
+            let marks = crate::persist::lasting_marks(root, disk).into_iter();
+            let marks = marks.map(|(name, value)| (name.to_owned(), value)).collect();
+            DeviceIdentity { marks, ..DeviceIdentity::from(facts) }
+        };
+        let devices = numbers.into_iter().filter_map(facts).map(of).collect();
         let number = site.bdi.as_str().parse().ok().filter(|number: &DevNo| number.major == 0);
         Self { devices, source: number.and_then(|number| mount_source(root, number)) }
+    }
+
+    /// What is at the site now, compared with this. Over a reboot counters start anew, and numbers
+    /// may be given to other disks.
+    pub fn compare(&self, root: &Root, site: &Site, same_boot: bool) -> Likeness {
+        let now = Self::of(root, site);
+        if !self.is_same(&now, same_boot) {
+            return Likeness::Other;
+        }
+        let told = |then: &DeviceIdentity| {
+            let now = now.devices.iter().find(|now| now.device == then.device);
+            now.is_none_or(|now| then.is_told_apart(now, same_boot) || then.is_alone(root))
+        };
+        if self.devices.iter().all(told) { Likeness::Same } else { Likeness::Ambiguous }
     }
 
     /// Whether `now` may be the same thing. Over a reboot counters start anew.
@@ -78,7 +115,38 @@ impl DeviceIdentity {
         if same_boot && let (Some(then), Some(now)) = (self.diskseq, now.diskseq) {
             return then == now;
         }
+        if let Some(same) = self.has_marks_of(now) {
+            return same;
+        }
         (&self.size, &self.model, &self.backing_file) == (&now.size, &now.model, &now.backing_file)
+    }
+
+    /// What the surest mark that both have says.
+    fn has_marks_of(&self, now: &Self) -> Option<bool> {
+        let both = |name: &&&str| now.marks.contains_key(**name) && self.marks.contains_key(**name);
+        let name = crate::persist::MARKS.iter().find(both)?;
+        Some(self.marks.get(*name) == now.marks.get(*name))
+    }
+
+    /// Whether something else than looks says that they are the same.
+    fn is_told_apart(&self, now: &Self, same_boot: bool) -> bool {
+        (same_boot && self.diskseq.is_some() && now.diskseq.is_some())
+            || self.has_marks_of(now).is_some()
+            || self.backing_file.is_some()
+    }
+
+    /// Whether no other device of this machine looks like it.
+    fn is_alone(&self, root: &Root) -> bool {
+        let numbers = root.names("/sys/dev/block").into_iter();
+        let others = numbers.filter_map(|name| name.parse().ok()).filter(|n| *n != self.device);
+        let alike = |number: DevNo| {
+            device_facts(root, number).is_ok_and(|facts| {
+                facts.backing_file.is_none()
+                    && facts.size.is_some_and(|size| size.get() > 0)
+                    && (&facts.size, &facts.model) == (&self.size, &self.model)
+            })
+        };
+        !others.into_iter().any(alike)
     }
 }
 
@@ -93,6 +161,7 @@ mod tests {
             size: Some(Bytes::from_mib(if file.is_some() { 64 } else { 0 })),
             model: None,
             backing_file: file.map(str::to_owned),
+            marks: BTreeMap::new(),
         };
         Identity { devices: vec![device], source: None }
     }
@@ -122,5 +191,24 @@ mod tests {
             |source: &str| Identity { source: Some(source.to_owned()), ..Identity::default() };
         assert!(!mount("a:/x").is_same(&mount("b:/x"), true));
         assert!(mount("a:/x").is_same(&Identity::default(), true));
+    }
+
+    #[test]
+    fn a_mark_that_both_have_decides_after_a_boot() {
+        let disk = |marks: &[(&str, &str)]| DeviceIdentity {
+            device: DevNo { major: 8, minor: 0 },
+            diskseq: Some(1),
+            size: Some(Bytes::from_gib(1)),
+            model: Some("DISK".to_owned()),
+            backing_file: None,
+            marks: marks.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
+        };
+        let then = disk(&[("ID_WWN", "w1"), ("ID_FS_UUID", "u1")]);
+        let formatted = disk(&[("ID_WWN", "w1"), ("ID_FS_UUID", "u2")]);
+        assert!(then.is_same(&formatted, false), "a new file system on the same disk");
+        assert!(!then.is_same(&disk(&[("ID_WWN", "w2"), ("ID_FS_UUID", "u1")]), false));
+        assert!(then.is_same(&disk(&[("serial", "s")]), false), "nothing that both have");
+        assert!(!then.is_told_apart(&disk(&[("serial", "s")]), false));
+        assert!(then.is_told_apart(&formatted, false));
     }
 }

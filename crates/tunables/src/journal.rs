@@ -6,9 +6,9 @@
 //! change, as each is synced first; it counts as not written. Anything else that foreread would not
 //! have written makes the whole file refused: it says where root is to write what.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -17,6 +17,7 @@ use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::published::{make_directories, publish};
 use crate::replay::Replay;
 use crate::{Identity, Outcome, Site, Value};
 
@@ -184,11 +185,7 @@ impl Journal {
             let path = dir.clone();
             move |source| JournalError::Io { doing, path, source }
         };
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&dir)
-            .map_err(fail("make the directory of"))?;
+        make_directories(&dir).map_err(fail("make the directory of"))?;
         let name = format!("{}-{}-{}.jsonl", header.unix_ms, header.owner.pid, header.site.bdi);
         let path = std::path::absolute(dir.join(name)).map_err(fail("find a place for"))?;
         let file =
@@ -200,6 +197,7 @@ impl Journal {
         journal.sync_directory()?;
         let length = journal.file.metadata().map_err(|source| journal.error("look at", source))?;
         journal.beginning = Some(length.len());
+        journal.publish();
         Ok(journal)
     }
 
@@ -244,7 +242,17 @@ impl Journal {
             Err(source) if source.kind() != io::ErrorKind::NotFound => {
                 Err(self.error("remove", source))
             }
-            _ => self.sync_directory(),
+            _ => {
+                self.publish();
+                self.sync_directory()
+            }
+        }
+    }
+
+    /// Lets everybody know what the journals say now.
+    pub(crate) fn publish(&self) {
+        if let Some(dir) = self.path.parent() {
+            publish(dir);
         }
     }
 

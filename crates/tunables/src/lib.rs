@@ -16,6 +16,7 @@ mod identity;
 mod journal;
 mod owner;
 pub mod persist;
+mod published;
 mod registry;
 mod replay;
 mod restore;
@@ -35,8 +36,9 @@ pub use apply::{
 pub use cost::{Cost, LARGEST_SHARE, memory_cost, refuse_costly};
 pub use error::TunableError;
 pub use guard::{GuardCommand, guard_main};
-pub use identity::{DeviceIdentity, Identity};
+pub use identity::{DeviceIdentity, Identity, Likeness};
 pub use journal::{Change, Header, Journal, JournalError, Owner, Purpose};
+pub use published::{Published, PublishedSetting, published};
 pub use registry::{Checked, REGISTRY, Tunable, Upset, declare, find, freebsd};
 pub use replay::{Open, Replay};
 pub use restore::{Outcome, Undone};

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::access::{read_file, write};
 use crate::journal::{Entry, Settled, unix_ms};
 use crate::replay::Open;
-use crate::{Header, Identity, Journal, Replay, TunableError, Value};
+use crate::{Header, Journal, Likeness, Replay, TunableError, Value};
 
 /// What came of undoing a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -180,7 +180,8 @@ fn judge(
 ) -> Result<Outcome, TunableError> {
     let site = &header.site;
     let same_boot = header.owner.is_of_this_boot();
-    if !header.identity.is_same(&Identity::of(root, site), same_boot) {
+    let likeness = header.identity.compare(root, site, same_boot);
+    if likeness == Likeness::Other {
         return Ok(Outcome::DeviceGone);
     }
     let present = match read_file(root, open.tunable, site, &open.file) {
@@ -190,6 +191,14 @@ fn judge(
     };
     if present == open.original {
         return Ok(Outcome::AlreadySo);
+    }
+    if likeness == Likeness::Ambiguous {
+        return Err(TunableError::Ambiguous {
+            bdi: site.bdi.clone(),
+            journal: replay.path.clone(),
+            tunable: open.tunable.name(),
+            original: open.original.clone(),
+        });
     }
     // Death between a change and the mending of what it upset: the value is the kernel's.
     let upset = replay.upsetting.is_some_and(|tunable| {

@@ -213,6 +213,7 @@ impl Tenure {
     pub fn keep(mut self) -> Result<PathBuf, TunableError> {
         let path = self.journal.path().to_owned();
         self.journal.append(&Entry::Kept(Kept { unix_ms: unix_ms() }))?;
+        self.journal.publish();
         if let Some(guard) = self.guard.take() {
             guard.dismiss();
         }

@@ -10,7 +10,8 @@ use foreread_tunables::persist::{
     Backend, PersistError, Standing, drafts, install, persisted, remove, standing,
 };
 use foreread_tunables::{
-    Outcome, Settings, State, TunableError, Which, apply, plan_apply, remembered, rollback, verify,
+    Outcome, Settings, State, TunableError, Which, apply, plan_apply, published, remembered,
+    rollback, verify,
 };
 use host::resolve;
 use stage::{Stage, kib, machine};
@@ -177,4 +178,90 @@ fn what_md_brings_along_is_set_when_md_is_loaded() {
     assert_eq!(texts.len(), 2, "{texts:?}");
     assert!(texts[0].contains("dev.raid.speed_limit_max = 92160"), "{}", texts[0]);
     assert!(texts[1].contains("KERNEL==\"md_mod\""), "{}", texts[1]);
+}
+
+/// What was applied, as it is found after a boot: another boot's name, and values of before.
+fn booted(stage: &Stage) {
+    for journal in stage.journals() {
+        let text = fs::read_to_string(&journal).expect("a journal");
+        let (before, rest) = text.split_once("\"boot_id\":\"").expect("a boot");
+        let (_, after) = rest.split_once('"').expect("its end");
+        let text = format!("{before}\"boot_id\":\"another\"{after}");
+        fs::write(&journal, text).expect("written");
+    }
+}
+
+#[test]
+fn after_a_boot_the_same_disk_is_known_by_its_serial_number_and_another_is_not_touched() {
+    let (dir, stage) = machine();
+    applied(&stage, "read_ahead=1M").expect("applied");
+    stage.await_end();
+    booted(&stage);
+    // Another disk has the number now.
+    let serial = dir.path().join("sys/devices/sda/serial");
+    fs::write(&serial, "SN-0816\n").expect("written");
+    let (kept, _) = remembered(&stage.dirs()).expect("journals");
+    assert_eq!(verify(&stage.root(), &kept).expect("looked at")[0].state, State::Gone);
+    let all = rollback(&stage.dirs(), &stage.root(), &Which::All).expect("looked at");
+    assert_eq!(all.undone[0].outcome, Outcome::DeviceGone, "{all:?}");
+    assert_eq!(stage.value(), kib(1024));
+}
+
+#[test]
+fn disks_that_nothing_tells_apart_are_refused_aloud() {
+    let (dir, stage) = machine();
+    fs::remove_file(dir.path().join("sys/devices/sda/serial")).expect("no serial number");
+    applied(&stage, "read_ahead=1M").expect("applied");
+    stage.await_end();
+    booted(&stage);
+    // Alone of its size it is still known.
+    let (kept, _) = remembered(&stage.dirs()).expect("journals");
+    assert_eq!(verify(&stage.root(), &kept).expect("looked at")[0].state, State::Holds);
+    let twin = dir.path().join("sys/devices/sdb");
+    fs::create_dir_all(&twin).expect("a directory");
+    fs::write(twin.join("dev"), "8:16\n").expect("written");
+    fs::write(twin.join("size"), "2048\n").expect("written");
+    symlink("../../devices/sdb", dir.path().join("sys/dev/block/8:16")).expect("a link");
+    let all = rollback(&stage.dirs(), &stage.root(), &Which::All).expect("looked at");
+    assert!(matches!(all.refused.as_slice(), [TunableError::Ambiguous { .. }]), "{all:?}");
+    let said = all.refused[0].to_string();
+    assert!(said.contains("set read_ahead to 128 KiB by hand"), "{said}");
+    assert_eq!(stage.value(), kib(1024), "nothing is written");
+    assert_eq!(stage.journals().len(), 1, "and nothing forgotten");
+    // Where the value of before is there, no disk needs to be told from another.
+    stage.set_by_hand(128);
+    let all = rollback(&stage.dirs(), &stage.root(), &Which::All).expect("looked at");
+    assert!(all.refused.is_empty() && stage.journals().is_empty(), "{all:?}");
+}
+
+#[test]
+fn everybody_may_read_what_is_set_and_nothing_else() {
+    use std::os::unix::fs::PermissionsExt;
+    let (_dir, stage) = machine();
+    let state = stage.dirs().state;
+    let mode = |path: &std::path::Path| {
+        fs::metadata(path).expect("it is there").permissions().mode() & 0o777
+    };
+    applied(&stage, "read_ahead=1M nr_requests=256").expect("applied");
+    let known = published(&state);
+    assert_eq!(known.len(), 1);
+    let told: Vec<&str> = known[0].settings.iter().map(|one| one.tunable.as_str()).collect();
+    assert_eq!(told, ["nr_requests", "read_ahead"]);
+    assert_eq!(known[0].settings[1].value, kib(1024));
+    assert_eq!(known[0].settings[1].original, kib(128));
+    assert_eq!(known[0].measured_by(), None);
+    assert_eq!(mode(&state.join("settings.json")), 0o644);
+    assert_eq!(mode(&state.join("journal")), 0o700);
+    assert_eq!(mode(&state) & 0o005, 0o005, "others pass through");
+    rollback(&stage.dirs(), &stage.root(), &Which::All).expect("rolled back");
+    assert!(published(&state).is_empty() && !state.join("settings.json").exists());
+    let child = stage.flipping();
+    let measuring = published(&state);
+    assert_eq!(measuring[0].measured_by(), Some(child.id()));
+    assert!(measuring[0].settings.is_empty(), "they change all the time");
+    stage::kill_hard(child.id());
+    let mut child = child;
+    child.wait().expect("its end");
+    stage.await_end();
+    assert!(published(&state).is_empty(), "its guard has put everything back");
 }

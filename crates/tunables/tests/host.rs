@@ -3,6 +3,7 @@
 // A skipped test says so.
 #![allow(clippy::print_stdout)]
 
+#[allow(dead_code)] // these tests take a part of it
 mod stage;
 
 use std::fs::{self, File};

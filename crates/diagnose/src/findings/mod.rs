@@ -130,33 +130,20 @@ fn target(diagnosis: &Diagnosis) -> String {
     if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
-/// A udev rule that keeps a value, where udev knows the device by something better than its name.
+/// What keeps a value after a boot; `None` where nothing can know the device then.
 fn keep(scene: &Scene, diagnosis: &Diagnosis, kib: Kib) -> Option<Mend> {
     let owner = diagnosis.subject.owner()?;
-    let name = owner.device.map(|_| owner.name.as_str())?;
-    let identity = identity(scene, owner)?;
-    let rule = format!(
-        "ACTION==\"add|change\", SUBSYSTEM==\"block\", {identity}, \
-         ATTR{{bdi/read_ahead_kb}}=\"{}\"",
-        kib.get()
-    );
-    let file = format!("/etc/udev/rules.d/99-read-ahead-{name}.rules");
-    Some(Mend::new("keep it after a reboot", format!("echo '{rule}' > {file}")))
-}
-
-/// A condition of udev that only this device fulfils.
-fn identity(scene: &Scene, owner: &host::Layer) -> Option<String> {
-    let device = owner.device?;
-    if let host::LayerKind::Dm { uuid: Some(uuid), .. } = &owner.kind {
-        return Some(format!("ENV{{DM_UUID}}==\"{uuid}\""));
-    }
-    let data = scene.root.read(format!("/run/udev/data/b{device}")).ok()?;
-    ["ID_WWN_WITH_EXTENSION", "ID_SERIAL", "MD_UUID", "ID_FS_UUID"].iter().find_map(|key| {
-        let value = data.lines().find_map(|line| line.strip_prefix(&format!("E:{key}=")))?;
-        let plain = |c: char| c.is_ascii_alphanumeric() || "_-.:".contains(c);
-        (!value.is_empty() && value.chars().all(plain))
-            .then(|| format!("ENV{{{key}}}==\"{value}\""))
-    })
+    let mounted = diagnosis.subject.filesystems().next().is_some();
+    let with = match owner.device {
+        Some(device) if tunables::persist::is_known_after_boot(&scene.root, device) => "",
+        // Without a mark of the device's own, a unit that knows the mount point.
+        Some(_) if mounted => " --with systemd",
+        Some(_) => return None,
+        None => "",
+    };
+    let command =
+        format!("foreread persist read_ahead={}K --on {}{with}", kib.get(), target(diagnosis));
+    Some(Mend::new("keep it after a reboot", command))
 }
 
 #[cfg(test)]

@@ -3,13 +3,24 @@
 use host::owners::{Certainty, Claim, OwnerKind, Wanted};
 
 use super::{Case, Confidence, Origin, OriginKind};
-use crate::Evidence;
+use crate::{Evidence, OwnChange};
 
 /// What foreread's own journal says.
 pub(super) fn of_journal(case: &Case<'_>) -> Option<Origin> {
-    let change = case.scene.own_change(case.layer.bdi.as_ref()?)?;
-    if !change.values.contains(&case.present) {
-        return None;
+    let bdi = case.layer.bdi.as_ref()?;
+    let fits =
+        |change: &&OwnChange| change.values.contains(&case.present) || change.measured_by.is_some();
+    let change = case.scene.own_changes_of(bdi).find(fits)?;
+    if let Some(pid) = change.measured_by {
+        return Some(Origin {
+            kind: OriginKind::Foreread,
+            confidence: Confidence::High,
+            summary: format!("foreread, which is measuring here (process {pid})"),
+            evidence: vec![
+                case.value(),
+                Evidence::in_file("it puts everything back when it ends", &change.journal),
+            ],
+        });
     }
     let before = change.original.map_or_else(String::new, |kib| format!(" (it was {kib} before)"));
     Some(Origin {

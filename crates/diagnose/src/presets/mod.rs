@@ -2,11 +2,13 @@
 //! contradicts itself or the present value. Advice, never applied by itself.
 
 mod advice;
+mod choose;
 mod data;
 mod here;
 mod survey;
 
 pub use advice::Advice;
+pub use choose::{ChoiceError, Chosen, choose};
 pub use data::{COLLECTED, Group, Preset, Sectors, all, groups, named};
 pub use here::{Applies, Where, running};
 pub use survey::{Comparison, Contradiction, Standing, compare, contradictions};

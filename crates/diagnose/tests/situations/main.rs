@@ -5,11 +5,16 @@
 #[path = "../hosts/mod.rs"]
 mod hosts;
 mod kernel;
+mod own;
 mod owners;
 
+use foreread_diagnose::{OpenWindow, Windows};
+use host::BdiId;
 use hosts::{FLASH, Machine, Queue};
 use kernel::{kernel_on_block_devices, kernel_on_file_systems, kernel_on_stacks};
+use own::{foreread_itself, open_files};
 use owners::{other_owners, udev_rules};
+use units::{Bytes, Kib};
 
 /// One line of the table.
 struct Situation {
@@ -19,6 +24,7 @@ struct Situation {
     origin: &'static str,
     confidence: &'static str,
     findings: &'static [&'static str],
+    windows: Windows,
 }
 
 fn case(
@@ -29,7 +35,21 @@ fn case(
     confidence: &'static str,
     findings: &'static [&'static str],
 ) -> Situation {
-    Situation { name, machine, path, origin, confidence, findings }
+    let windows = Windows::not_asked();
+    Situation { name, machine, path, origin, confidence, findings, windows }
+}
+
+/// A file open on the disk of [`one`], with this window where files opened now get `fresh`.
+fn open_file(window: u64, fresh: u64) -> OpenWindow {
+    OpenWindow {
+        bdi: BdiId::new("8:0").unwrap(),
+        window: Kib::new(window),
+        fresh: Kib::new(fresh),
+        random: false,
+        cached: true,
+        size: Bytes::from_mib(64),
+        holders: vec![(300, "mongod".to_owned())],
+    }
 }
 
 const UDEV: &str = "etc/udev/rules.d/60-ra.rules";
@@ -51,7 +71,7 @@ fn hold(all: &[Situation]) {
 }
 
 fn problem(situation: &Situation) -> Option<String> {
-    let found = situation.machine.diagnosis(situation.path);
+    let found = situation.machine.diagnosis_with(situation.path, situation.windows.clone());
     let mut findings: Vec<&str> = found.findings.iter().map(|found| found.id).collect();
     findings.sort_unstable();
     let mut expected = situation.findings.to_vec();
@@ -80,6 +100,8 @@ fn the_table_has_at_least_forty_situations() {
         kernel_on_file_systems(),
         udev_rules(),
         other_owners(),
+        foreread_itself(),
+        open_files(),
     ];
     let count: usize = all.iter().map(Vec::len).sum();
     assert!(count >= 40, "{count}");
@@ -109,6 +131,16 @@ fn udev_rules_are_explained() {
 #[test]
 fn other_owners_are_explained() {
     hold(&other_owners());
+}
+
+#[test]
+fn what_foreread_set_is_explained() {
+    hold(&foreread_itself());
+}
+
+#[test]
+fn open_files_are_explained() {
+    hold(&open_files());
 }
 
 #[test]

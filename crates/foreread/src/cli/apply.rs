@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
+use diagnose::presets;
 use host::{Storage, resolve};
 use serde_json::json;
 use study::{RunId, Store};
 use tunables::{ApplyPlan, GuardCommand, Setting, Settings, Site, apply, plan_apply};
+use units::Bytes;
 
 use super::Context;
 use super::open_files::{OpenFilesOptions, Refreshed};
@@ -19,6 +21,7 @@ Examples:
   foreread apply read_ahead=1M --on /srv/data
   foreread apply read_ahead=1088K scheduler=mq-deadline max_sectors_kb=512 --on /dev/md0
   foreread apply --from 7                      the full recommendation of run 7, on its target
+  foreread apply --preset greenplum --on /data what a vendor publishes (see `foreread presets`)
   foreread apply -n vm.dirty_bytes=256M        print the writes and their inverse
   foreread apply read_ahead=1M --on /srv --open-files --only user:postgres
 
@@ -57,6 +60,10 @@ pub struct Choice {
     /// With --from: the conservative recommendation in place of the full one
     #[arg(long, requires = "from")]
     pub conservative: bool,
+    /// The read-ahead that a vendor publishes for this software, as `foreread presets NAME` shows
+    /// it; where that leaves a choice, NAME=VALUE with a value that it allows
+    #[arg(long, value_name = "NAME[=VALUE]", conflicts_with = "from")]
+    pub preset: Option<String>,
     /// How many streams are likely to be read at once: what the memory bill of read-ahead is for
     #[arg(long, value_name = "N", default_value_t = 8,
         value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -77,8 +84,13 @@ impl Choice {
             Some(run) => self.recommended(RunId(run), context)?,
             None => (parse(&self.settings)?, None),
         };
+        let settings = match &self.preset {
+            Some(words) => with_preset(settings, words, context)?,
+            None => settings,
+        };
         if settings.is_empty() {
-            let usage = "no setting: write NAME=VALUE, as in read_ahead=1M, or --from RUN";
+            let usage = "no setting: write NAME=VALUE, as in read_ahead=1M, --from RUN or \
+                         --preset NAME";
             return Err(Usage(usage.to_owned()).into());
         }
         let local = settings.iter().find(|setting| !setting.tunable.is_of_machine());
@@ -122,6 +134,29 @@ impl Choice {
         };
         Ok((Settings::read_ahead(window.to_bytes()), path))
     }
+}
+
+/// Adds what a vendor advises, and says who does.
+fn with_preset(settings: Settings, words: &str, context: &Context) -> anyhow::Result<Settings> {
+    if settings.window().is_some() {
+        return Err(Usage("read_ahead is set twice: by itself and by --preset".to_owned()).into());
+    }
+    let (name, value) = match words.split_once('=') {
+        Some((name, value)) => (name, Some(value.parse::<Bytes>()?.to_kib_floor())),
+        None => (words, None),
+    };
+    let chosen = presets::choose(name, value).map_err(|error| Usage(error.to_string()))?;
+    let preset = chosen.preset;
+    context.note(&format!(
+        "preset {name}: {} says {} for {} ({}, {}); that is advice, not a measurement",
+        report::clean::plain(&preset.software),
+        report::clean::plain(&format!("{} KiB", preset.recommended_kib)),
+        report::clean::plain(&preset.device),
+        report::clean::plain(&preset.source_title),
+        preset.year.map_or_else(|| "no year".to_owned(), |year| year.to_string())
+    ));
+    let window = Settings::read_ahead(chosen.value.to_bytes());
+    Ok(window.iter().cloned().fold(settings, Settings::with))
 }
 
 /// Settings as typed, each tunable once.

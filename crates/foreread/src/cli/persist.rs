@@ -4,18 +4,18 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use host::owners::{Certainty, Owners, Target, sysctl};
+use host::owners::{Certainty, OwnerKind, Owners, Target, setters};
 use host::{Root, Storage, Survey, resolve};
 use serde_json::json;
 use tunables::persist::{
     Backend, Draft, PersistError, Persisted, Standing, ansible, boot_check, cloud_init, drafts,
-    freebsd, install, kubernetes, lasting_name, persisted, remove, standing,
+    freebsd, install, kubernetes, lasting_name, persisted, remove, standing, tuned_parent,
 };
-use tunables::{Settings, Site};
+use tunables::{Setting, Settings, Site};
 
 use super::Context;
 use super::apply::{Choice, Chosen};
-use crate::exit::Exit;
+use crate::exit::{Exit, Usage};
 use crate::output;
 
 const AFTER_HELP: &str = "\
@@ -65,6 +65,8 @@ enum Owner {
     NfsConf,
     Tuned,
     Systemd,
+    /// The metadata of a logical volume (lvchange --readahead)
+    Lvm,
 }
 
 impl From<Owner> for Backend {
@@ -75,6 +77,7 @@ impl From<Owner> for Backend {
             Owner::NfsConf => Self::NfsConf,
             Owner::Tuned => Self::Tuned,
             Owner::Systemd => Self::Systemd,
+            Owner::Lvm => Self::Lvm,
         }
     }
 }
@@ -110,6 +113,7 @@ impl Persist {
             drafts(&context.root, storage, &chosen.site, settings, with, &program)
         };
         let files = draw(&checked)?;
+        refuse_other_profile(context, &chosen, &files)?;
         let mut files = draw(&with_earlier(&persisted(&context.dirs)?, &files, checked))?;
         match self.emit {
             Some(Emit::Ansible) => return printed(&ansible(&files)),
@@ -121,7 +125,7 @@ impl Persist {
         }
         let dry = self.dry_run || self.emit == Some(Emit::Files);
         if !self.take_over && self.emit.is_none() {
-            refuse_owned(context, &chosen)?;
+            refuse_owned(context, &chosen, &files)?;
         }
         if !dry {
             for draft in &files {
@@ -187,25 +191,71 @@ fn checked(settings: &Settings) -> anyhow::Result<Settings> {
 }
 
 /// A setting has one owner: whoever else sets it on this machine is named.
-fn refuse_owned(context: &Context, chosen: &Chosen) -> anyhow::Result<()> {
+fn refuse_owned(context: &Context, chosen: &Chosen, files: &[Draft]) -> anyhow::Result<()> {
     let root = &context.root;
     for setting in chosen.settings.iter() {
-        let Some(name) = setting.tunable.sysctl() else { continue };
-        let lines = sysctl::read(root);
-        let other = lines.iter().find(|line| {
-            line.name == name && !line.place.file.to_string_lossy().contains("foreread")
-        });
-        if let Some(line) = other {
-            let (setting, place) = (setting.to_string(), line.place.to_string());
-            return Err(PersistError::Owned { setting, owner: "sysctl.d".to_owned(), place }.into());
+        for file in setting.tunable.files(root, &chosen.site) {
+            for other in setters(root, &file).into_iter().filter(|other| !other.by_foreread) {
+                if other.certainty == Certainty::Sure {
+                    return Err(owned(setting, other.owner, &other.place.to_string()));
+                }
+                context.note(&format!(
+                    "{} may be set by another owner, too: {} at {}",
+                    setting.tunable.name(),
+                    other.owner,
+                    other.place
+                ));
+            }
         }
     }
+    refuse_own(context, chosen, files)?;
     let window = chosen.settings.iter().find(|setting| setting.tunable.name() == "read_ahead");
     let (Some(setting), Some(storage)) = (window, &chosen.storage) else { return Ok(()) };
-    if let Some(claim) = claimed(root, storage)? {
-        let owner = claim.owner.name().to_owned();
-        let (setting, place) = (setting.to_string(), claim.place.to_string());
-        return Err(PersistError::Owned { setting, owner, place }.into());
+    // What LVM is told anew it does not hold against us.
+    let by_lvm = files.iter().any(|draft| draft.backend == Backend::Lvm);
+    match claimed(root, storage)?.filter(|claim| !(by_lvm && claim.owner == OwnerKind::Lvm)) {
+        Some(claim) => Err(owned(setting, claim.owner.name(), &claim.place.to_string())),
+        None => Ok(()),
+    }
+}
+
+fn owned(setting: &Setting, owner: &str, place: &str) -> anyhow::Error {
+    let (setting, owner, place) = (setting.to_string(), owner.to_owned(), place.to_owned());
+    PersistError::Owned { setting, owner, place }.into()
+}
+
+/// TuneD has one profile in force, so there is one file for it, and it is about one target.
+fn refuse_other_profile(context: &Context, chosen: &Chosen, files: &[Draft]) -> anyhow::Result<()> {
+    let target = chosen.storage.as_ref().map(|storage| &storage.path);
+    let other = persisted(&context.dirs)?.into_iter().find(|(_, record)| {
+        record.backend == Backend::Tuned
+            && record.target.as_ref() != target
+            && files.iter().any(|draft| draft.path == record.path)
+    });
+    match other {
+        Some((_, Persisted { path, .. })) => {
+            let problem = "TuneD's child profile is about another target already";
+            Err(Usage(format!("{problem}: {}", path.display())).into())
+        }
+        None => Ok(()),
+    }
+}
+
+/// foreread is no second owner either: not by another of its files for the same place.
+fn refuse_own(context: &Context, chosen: &Chosen, files: &[Draft]) -> anyhow::Result<()> {
+    let target = chosen.storage.as_ref().map(|storage| &storage.path);
+    for (_, record) in persisted(&context.dirs)? {
+        let rewritten = files.iter().any(|draft| draft.path == record.path);
+        let same_target = record.target.as_ref() == target;
+        if rewritten || !same_target {
+            continue;
+        }
+        for setting in chosen.settings.iter() {
+            if record.settings.get(setting.tunable.name()).is_some() {
+                let owner = format!("foreread's own {} file", record.backend);
+                return Err(owned(setting, &owner, &record.path.display().to_string()));
+            }
+        }
     }
     Ok(())
 }
@@ -247,10 +297,18 @@ fn reload(context: &Context, files: &[Draft]) {
             context.note(&format!("{program} does not run here: it reads the files at next boot"));
         }
     }
-    if of(Backend::Tuned) {
-        context.note("TuneD takes the profile with: tuned-adm profile foreread");
+    if of(Backend::Tuned) && !tuned_adm("foreread") {
+        context
+            .note("TuneD does not run here: `tuned-adm profile foreread` has it take the profile");
     }
     context.note("the files count from the next boot on; `foreread apply` sets it now");
+}
+
+/// Has TuneD take a profile.
+fn tuned_adm(profile: &str) -> bool {
+    let mut command = std::process::Command::new("tuned-adm");
+    command.args(["profile", profile]).stdin(std::process::Stdio::null());
+    command.output().is_ok_and(|output| output.status.success())
 }
 
 /// Takes back all files, the latest first.
@@ -261,8 +319,17 @@ pub fn roll_back(
 ) -> anyhow::Result<Vec<String>> {
     let mut removed = Vec::new();
     for (path, record) in persisted(&context.dirs)?.into_iter().rev() {
+        let parent = tuned_parent(&context.root).filter(|_| record.backend == Backend::Tuned);
         match remove(&context.root, &path, &record, dry_run) {
-            Ok(_) => removed.push(record.path.display().to_string()),
+            Ok(_) => {
+                removed.push(record.path.display().to_string());
+                // Without its file the profile is nothing: TuneD goes back to the one before.
+                if let Some(parent) = parent.filter(|_| !dry_run)
+                    && !tuned_adm(&parent)
+                {
+                    context.note(&format!("TuneD does not run here: it had {parent} before"));
+                }
+            }
             Err(error) => errors.push(error.into()),
         }
     }

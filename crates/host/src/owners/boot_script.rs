@@ -2,27 +2,29 @@
 
 use std::path::{Path, PathBuf};
 
-use super::places::{concerns_read_ahead, drop_ins};
+use super::places::{concerns, drop_ins};
 use super::shell::{Found, scan};
 use super::{Certainty, OwnerKind};
 use crate::Root;
 
-/// Reads them.
-pub(super) fn read(root: &Root) -> Vec<Found> {
+/// Reads what they set of files with this name.
+pub(super) fn read(root: &Root, sought: &str) -> Vec<Found> {
     let mut found = Vec::new();
     for file in ["/etc/rc.local", "/etc/rc.d/rc.local", "/etc/init.d/boot.local"] {
-        if let Some(text) = root.lines_of(file).filter(|text| concerns_read_ahead(text)) {
+        if let Some(text) = root.lines_of(file).filter(|text| concerns(text, sought)) {
             let certainty =
                 if executable(root, file) { Certainty::Sure } else { Certainty::Perhaps };
-            found.extend(scan(OwnerKind::BootScript, Path::new(file), &text, certainty));
+            let file = Path::new(file);
+            found.extend(scan(OwnerKind::BootScript, file, &text, certainty, sought));
         }
     }
     let mut tables = vec![PathBuf::from("/etc/crontab")];
     tables.extend(drop_ins(root, &["/etc/cron.d"], ""));
     for file in tables {
-        if let Some(text) = root.lines_of(&file).filter(|text| concerns_read_ahead(text)) {
+        if let Some(text) = root.lines_of(&file).filter(|text| concerns(text, sought)) {
             let jobs = boot_jobs(&text);
-            found.extend(scan(OwnerKind::BootScript, &file, &jobs, Certainty::Perhaps));
+            let certainty = Certainty::Perhaps;
+            found.extend(scan(OwnerKind::BootScript, &file, &jobs, certainty, sought));
         }
     }
     found
@@ -60,7 +62,9 @@ mod tests {
         let text = "# x\nSHELL=/bin/sh\n@reboot root blockdev --setra 64 /dev/sda\n\
                     0 5 * * * root /bin/true\n";
         let jobs = boot_jobs(text);
-        let found = scan(OwnerKind::BootScript, Path::new("/etc/crontab"), &jobs, Certainty::Sure);
+        let file = Path::new("/etc/crontab");
+        let certainty = Certainty::Sure;
+        let found = scan(OwnerKind::BootScript, file, &jobs, certainty, "read_ahead_kb");
         assert_eq!((found.len(), found[0].place.line), (1, 3));
     }
 }

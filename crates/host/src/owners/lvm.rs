@@ -91,6 +91,22 @@ impl Metadata {
     }
 }
 
+/// Group and name of the logical volume that a device is.
+pub fn volume_of(root: &Root, device: crate::DevNo) -> Option<(String, String)> {
+    let of_dm = |name| root.read(format!("/sys/dev/block/{device}/dm/{name}")).ok();
+    of_dm("uuid").filter(|uuid| uuid.starts_with("LVM-"))?;
+    lvm_names(&of_dm("name")?)
+}
+
+/// What a group's metadata say of a volume's read-ahead, in sectors; `None` where it is automatic,
+/// or where they cannot be read.
+pub fn read_ahead_sectors(root: &Root, group: &str, name: &str) -> Option<i64> {
+    let file = Path::new(FOLDER).join(group);
+    let text = root.lines_of(&file)?;
+    let volumes = parse(&file, group, &text);
+    volumes.iter().find(|volume| volume.name == name).map(|volume| volume.read_ahead_sectors)
+}
+
 /// Volumes with a read-ahead of their own in the text of a group's metadata, whose form is
 /// `name { key = value … name { … } }`.
 pub fn parse(file: &Path, group: &str, text: &str) -> Vec<Volume> {

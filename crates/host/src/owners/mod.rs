@@ -1,4 +1,4 @@
-//! Who sets read-ahead on this machine: udev rules, TuneD, LVM, nfs.conf, fstab, systemd units,
+//! Who sets read-ahead, and other tunables, on this machine: udev rules, TuneD, LVM, nfs.conf, fstab, systemd units,
 //! tmpfiles, boot scripts. Each has a file here that reads its files and says what it asks for a
 //! given device; whether it got its way, the caller compares.
 //!
@@ -11,6 +11,7 @@ pub mod fstab;
 pub mod lvm;
 pub mod nfs_conf;
 mod places;
+mod setters;
 pub mod shell;
 pub mod sysctl;
 pub mod sysfs_conf;
@@ -24,6 +25,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use units::{Kib, Sectors};
+
+pub use setters::{Setter, setters};
+
+use places::READ_AHEAD;
 
 use crate::{BdiId, Layer, LayerKind, Root, Subject};
 
@@ -241,12 +246,9 @@ pub struct Owners {
 impl Owners {
     /// Reads all files of owners.
     pub fn read(root: &Root) -> Self {
-        let mut writes = sysfs_conf::read(root);
-        writes.extend(tmpfiles::read(root));
-        writes.extend(systemd::read(root));
-        writes.extend(boot_script::read(root));
+        let writes = writes(root, READ_AHEAD);
         let mut owners = Self {
-            udev: udev::Rules::read(root),
+            udev: udev::Rules::read(root, READ_AHEAD),
             tuned: tuned::Active::read(root),
             lvm: lvm::Metadata::default(),
             nfs_conf: nfs_conf::NfsConf::read(root),
@@ -264,7 +266,8 @@ impl Owners {
 
     /// What all of them ask for a target, in the order in which they act.
     pub fn claims(&self, root: &Root, target: &Target) -> Vec<Claim> {
-        let mut claims = self.udev.claims(root, target, &self.nfs_conf);
+        let sought = udev::Sought::read_ahead();
+        let mut claims = self.udev.claims(root, target, &sought, &self.nfs_conf);
         claims.extend(self.lvm.claim(target));
         claims.extend(fstab::claims(&self.fstab, target));
         claims.extend(self.csi.claim(target));
@@ -285,6 +288,15 @@ impl Owners {
     pub fn tuned_profile(&self) -> Option<&tuned::Active> {
         self.tuned.as_ref()
     }
+}
+
+/// Every command and line of a file that writes files of this name when the machine comes up.
+fn writes(root: &Root, sought: &str) -> Vec<shell::Found> {
+    let mut writes = sysfs_conf::read(root, sought);
+    writes.extend(tmpfiles::read(root, sought));
+    writes.extend(systemd::read(root, sought));
+    writes.extend(boot_script::read(root, sought));
+    writes
 }
 
 /// Whether foreread wrote a file: it says so in its name or its first lines.

@@ -24,10 +24,18 @@ pub(super) fn drop_ins(root: &Root, folders: &[&str], ending: &str) -> Vec<PathB
     chosen.into_values().filter(|path| !masked(path)).collect()
 }
 
+/// The name of the file that read-ahead is in.
+pub(super) const READ_AHEAD: &str = "read_ahead_kb";
+
 /// Whether a text may have to do with read-ahead at all: most files of these folders do not, and
 /// need not be parsed.
 pub(super) fn concerns_read_ahead(text: &str) -> bool {
     ["read_ahead", "setra", "readahead", "nfsrahead"].iter().any(|word| text.contains(word))
+}
+
+/// The same of any file of the kernel, by its name.
+pub(super) fn concerns(text: &str, file: &str) -> bool {
+    if file == READ_AHEAD { concerns_read_ahead(text) } else { text.contains(file) }
 }
 
 /// The comment right above a line (`lines[at]`), or at its end: people write units there.

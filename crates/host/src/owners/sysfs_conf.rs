@@ -4,24 +4,24 @@ use std::path::{Path, PathBuf};
 
 use units::Kib;
 
-use super::places::{comment_above, concerns_read_ahead, drop_ins};
+use super::places::{comment_above, concerns, drop_ins};
 use super::shell::{Found, Goal, Write};
 use super::{Certainty, OwnerKind, Place, Wanted, is_foreread};
 use crate::Root;
 
-/// Reads `/etc/sysfs.conf` and `/etc/sysfs.d`.
-pub(super) fn read(root: &Root) -> Vec<Found> {
+/// Reads what `/etc/sysfs.conf` and `/etc/sysfs.d` set of files with this name.
+pub(super) fn read(root: &Root, sought: &str) -> Vec<Found> {
     let mut files = vec![PathBuf::from("/etc/sysfs.conf")];
     files.extend(drop_ins(root, &["/etc/sysfs.d"], ".conf"));
     let texts = files.iter().filter_map(|file| Some((file, root.lines_of(file)?)));
     texts
-        .filter(|(_, text)| concerns_read_ahead(text))
-        .flat_map(|(file, text)| parse(file, &text))
+        .filter(|(_, text)| concerns(text, sought))
+        .flat_map(|(file, text)| parse(file, &text, sought))
         .collect()
 }
 
 /// Reads the text of one.
-pub fn parse(file: &Path, text: &str) -> Vec<Found> {
+pub fn parse(file: &Path, text: &str, sought: &str) -> Vec<Found> {
     let by_foreread = is_foreread(file, text);
     let lines: Vec<&str> = text.lines().collect();
     let line = |(index, line): (usize, &&str)| {
@@ -29,7 +29,7 @@ pub fn parse(file: &Path, text: &str) -> Vec<Found> {
         let (attribute, value) = line.split_once('=')?;
         let attribute = attribute.trim();
         // `mode …` and `owner …` set rights, not values.
-        if attribute.contains(char::is_whitespace) || !attribute.ends_with("read_ahead_kb") {
+        if attribute.contains(char::is_whitespace) || !attribute.ends_with(sought) {
             return None;
         }
         let wanted =
@@ -40,7 +40,7 @@ pub fn parse(file: &Path, text: &str) -> Vec<Found> {
             place: Place::new(file, index + 1),
             text: line.to_owned(),
             comment: comment_above(&lines, index),
-            write: Write { goal, wanted },
+            write: Write { goal, wanted, word: Some(value.trim().to_owned()) },
             certainty: Certainty::Sure,
             by_foreread,
         })
@@ -56,7 +56,7 @@ mod tests {
     fn attributes_are_paths_below_sys() {
         let text =
             "mode block/sda/queue/read_ahead_kb = 600\n\nblock/sda/queue/read_ahead_kb = 64\n";
-        let found = parse(Path::new("/etc/sysfs.conf"), text);
+        let found = parse(Path::new("/etc/sysfs.conf"), text, "read_ahead_kb");
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].place.line, 3);
         assert_eq!(found[0].write.wanted, Wanted::Exactly(Kib::new(64)));

@@ -1,9 +1,9 @@
-//! systemd units that set read-ahead, in their own lines or in a script that they run.
+//! systemd units that set read-ahead or another file of the kernel, in their own lines or in a script that they run.
 
 use std::path::{Path, PathBuf};
 
-use super::places::{comment_above, concerns_read_ahead, drop_ins};
-use super::shell::{Found, commands, scan_file};
+use super::places::{comment_above, concerns, drop_ins};
+use super::shell::{Found, commands_on, scan_file};
 use super::{Certainty, OwnerKind, Place, is_foreread};
 use crate::Root;
 
@@ -12,20 +12,20 @@ const FOLDERS: &[&str] =
 const VENDOR: &str = "/usr/lib/systemd/system";
 
 /// Reads the units of the administrator with the scripts that they run, and those of packages.
-pub(super) fn read(root: &Root) -> Vec<Found> {
+pub(super) fn read(root: &Root, sought: &str) -> Vec<Found> {
     let mut found = Vec::new();
     let own = drop_ins(root, FOLDERS, ".service");
     let vendor = drop_ins(root, &[VENDOR], ".service");
     for (file, is_own) in own.iter().map(|f| (f, true)).chain(vendor.iter().map(|f| (f, false))) {
         let Some(text) = root.lines_of(file) else { continue };
         let certainty = enabled(root, file);
-        if concerns_read_ahead(&text) {
-            found.extend(parse(file, &text, certainty));
+        if concerns(&text, sought) {
+            found.extend(parse(file, &text, certainty, sought));
         }
         // Scripts of packages are many and none of them set read-ahead; those of people do.
         if is_own {
             for script in scripts(&text) {
-                found.extend(scan_file(root, OwnerKind::Systemd, &script, certainty));
+                found.extend(scan_file(root, OwnerKind::Systemd, &script, certainty, sought));
             }
         }
     }
@@ -46,12 +46,12 @@ fn enabled(root: &Root, file: &Path) -> Certainty {
 }
 
 /// The commands in the text of a unit.
-pub fn parse(file: &Path, text: &str, certainty: Certainty) -> Vec<Found> {
+pub fn parse(file: &Path, text: &str, certainty: Certainty, sought: &str) -> Vec<Found> {
     let by_foreread = is_foreread(file, text);
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();
     for (index, command) in executed(&lines) {
-        for (_, write) in commands(&command.replace("%%", "%")) {
+        for (_, write) in commands_on(&command.replace("%%", "%"), sought) {
             found.push(Found {
                 owner: OwnerKind::Systemd,
                 place: Place::new(file, index + 1),
@@ -116,7 +116,8 @@ mod tests {
         let text = "[Service]\nType=oneshot\n# sectors\n\
                     ExecStart=-/bin/sh -c 'echo 4096 > \\\n/sys/block/sda/queue/read_ahead_kb'\n\
                     ExecStart=/sbin/blockdev --setra 256 /dev/sdb\n";
-        let found = parse(Path::new("/etc/systemd/system/ra.service"), text, Certainty::Sure);
+        let unit = Path::new("/etc/systemd/system/ra.service");
+        let found = parse(unit, text, Certainty::Sure, "read_ahead_kb");
         let kib: Vec<_> = found.iter().map(|found| found.write.wanted.kib()).collect();
         assert_eq!(kib, [Some(Kib::new(4096)), Some(Kib::new(128))]);
         assert_eq!((found[0].place.line, found[1].place.line), (4, 6));

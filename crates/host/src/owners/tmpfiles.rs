@@ -4,7 +4,7 @@ use std::path::Path;
 
 use units::Kib;
 
-use super::places::{comment_above, concerns_read_ahead, drop_ins};
+use super::places::{comment_above, concerns, drop_ins};
 use super::shell::{Found, Goal, Write};
 use super::{Certainty, OwnerKind, Place, Wanted, is_foreread};
 use crate::Root;
@@ -12,18 +12,18 @@ use crate::Root;
 const FOLDERS: &[&str] =
     &["/etc/tmpfiles.d", "/run/tmpfiles.d", "/usr/local/lib/tmpfiles.d", "/usr/lib/tmpfiles.d"];
 
-/// Reads all its folders.
-pub(super) fn read(root: &Root) -> Vec<Found> {
+/// Reads what all its folders set of files with this name.
+pub(super) fn read(root: &Root, sought: &str) -> Vec<Found> {
     let files = drop_ins(root, FOLDERS, ".conf");
     let texts = files.iter().filter_map(|file| Some((file, root.lines_of(file)?)));
     texts
-        .filter(|(_, text)| concerns_read_ahead(text))
-        .flat_map(|(file, text)| parse(file, &text))
+        .filter(|(_, text)| concerns(text, sought))
+        .flat_map(|(file, text)| parse(file, &text, sought))
         .collect()
 }
 
 /// Reads the text of one.
-pub fn parse(file: &Path, text: &str) -> Vec<Found> {
+pub fn parse(file: &Path, text: &str, sought: &str) -> Vec<Found> {
     let by_foreread = is_foreread(file, text);
     let lines: Vec<&str> = text.lines().collect();
     let line = |(index, line): (usize, &&str)| {
@@ -33,7 +33,7 @@ pub fn parse(file: &Path, text: &str) -> Vec<Found> {
             return None;
         }
         let path = fields.next()?.trim_matches('"').to_owned();
-        if !path.ends_with("read_ahead_kb") {
+        if !path.ends_with(sought) {
             return None;
         }
         let value = fields.nth(4).map(|value| value.trim_matches('"'));
@@ -44,7 +44,7 @@ pub fn parse(file: &Path, text: &str) -> Vec<Found> {
             place: Place::new(file, index + 1),
             text: line.trim().to_owned(),
             comment: comment_above(&lines, index),
-            write: Write { goal: Goal::File(path), wanted },
+            write: Write { goal: Goal::File(path), wanted, word: value.map(str::to_owned) },
             certainty: Certainty::Sure,
             by_foreread,
         })
@@ -60,7 +60,7 @@ mod tests {
     fn only_lines_that_write_count() {
         let text = "# four MiB\nw /sys/block/sd*/queue/read_ahead_kb - - - - 4096\n\
                     d /sys/read_ahead_kb\nw+ /sys/class/bdi/8:0/read_ahead_kb\n";
-        let found = parse(Path::new("/etc/tmpfiles.d/ra.conf"), text);
+        let found = parse(Path::new("/etc/tmpfiles.d/ra.conf"), text, "read_ahead_kb");
         assert_eq!(found.len(), 2);
         assert_eq!(found[0].write.wanted, Wanted::Exactly(Kib::new(4096)));
         assert_eq!(found[0].comment.as_deref(), Some("four MiB"));

@@ -37,8 +37,8 @@ pub struct Section {
     pub read_ahead: Option<(Wanted, Place, String, Option<String>)>,
     /// Its devices, as patterns; `!` before one leaves it out.
     pub devices: Vec<String>,
-    /// Whether devices are chosen by what udev knows of them.
-    pub by_property: bool,
+    /// A regular expression about what udev knows of its devices.
+    pub by_property: Option<String>,
     /// Files of sysfs that it sets.
     pub files: Vec<(String, Wanted, Place)>,
     /// Whether foreread wrote it.
@@ -48,19 +48,11 @@ pub struct Section {
 impl Active {
     /// Reads what is active; `None` if TuneD is not here or has no profile.
     pub(super) fn read(root: &Root) -> Option<Self> {
-        let profile = root.lines_of("/etc/tuned/active_profile")?.trim().to_owned();
-        if profile.is_empty() {
-            return None;
-        }
+        let Chosen { profile, running, texts } = chosen(root)?;
         let mut sections = BTreeMap::new();
-        for name in profile.split_whitespace() {
-            add_profile(root, name, &mut sections, 0);
+        for section in texts.iter().flat_map(|(file, text)| parse(file, text)) {
+            merge(&mut sections, section);
         }
-        let pid = root.lines_of("/run/tuned/tuned.pid");
-        let running = pid.is_some_and(|pid| {
-            let pid = pid.trim();
-            !pid.is_empty() && root.exists(format!("/proc/{pid}/stat"))
-        });
         Some(Self { profile, running, sections: sections.into_values().collect() })
     }
 
@@ -110,8 +102,8 @@ impl Section {
         if removable == Some(1) {
             return None;
         }
-        if self.by_property {
-            return Some(Certainty::Perhaps);
+        if let Some(pattern) = &self.by_property {
+            return has_property(root, name, pattern);
         }
         let (out, of): (Vec<&String>, Vec<&String>) =
             self.devices.iter().partition(|device| device.starts_with('!'));
@@ -123,7 +115,37 @@ impl Section {
     }
 }
 
-fn add_profile(root: &Root, name: &str, sections: &mut BTreeMap<String, Section>, depth: usize) {
+/// Whether udev knows of a device what a pattern asks for. Understood is `^NAME=value$`, which
+/// foreread writes; any other may match.
+fn has_property(root: &Root, name: &str, pattern: &str) -> Option<Certainty> {
+    let line = pattern.strip_prefix('^').and_then(|rest| rest.strip_suffix('$'));
+    let Some(line) = line.and_then(plain) else { return Some(Certainty::Perhaps) };
+    let number = root.read(format!("/sys/class/block/{name}/dev")).ok()?;
+    let Some(data) = root.lines_of(format!("/run/udev/data/b{number}")) else {
+        return Some(Certainty::Perhaps);
+    };
+    let has = data.lines().any(|entry| entry.strip_prefix("E:") == Some(line.as_str()));
+    has.then_some(Certainty::Sure)
+}
+
+/// The one text that a pattern matches, if it has no choice.
+fn plain(pattern: &str) -> Option<String> {
+    let mut text = String::new();
+    let mut letters = pattern.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' => text.push(letters.next().filter(char::is_ascii_punctuation)?),
+            '.' | '*' | '+' | '?' | '[' | ']' | '(' | ')' | '{' | '}' | '|' | '^' | '$' => {
+                return None;
+            }
+            letter => text.push(letter),
+        }
+    }
+    Some(text)
+}
+
+/// The texts of a profile and of those that it includes, which come before it.
+fn add_profile(root: &Root, name: &str, texts: &mut Vec<(PathBuf, String)>, depth: usize) {
     // A name is one part of a path.
     if depth > DEEPEST || name.contains('/') || name.starts_with('.') {
         return;
@@ -134,11 +156,90 @@ fn add_profile(root: &Root, name: &str, sections: &mut BTreeMap<String, Section>
     });
     let Some((text, file)) = found else { return };
     for include in includes(&text) {
-        add_profile(root, &include, sections, depth + 1);
+        add_profile(root, &include, texts, depth + 1);
     }
-    for section in parse(&file, &text) {
-        merge(sections, section);
+    texts.push((file, text));
+}
+
+/// A profile with its texts.
+struct Chosen {
+    profile: String,
+    /// Whether the daemon runs, so that it is in force.
+    running: bool,
+    /// The files, those that are included before those that include them.
+    texts: Vec<(PathBuf, String)>,
+}
+
+/// The profile that is chosen.
+fn chosen(root: &Root) -> Option<Chosen> {
+    let profile = root.lines_of("/etc/tuned/active_profile")?.trim().to_owned();
+    if profile.is_empty() {
+        return None;
     }
+    let mut texts = Vec::new();
+    for name in profile.split_whitespace() {
+        add_profile(root, name, &mut texts, 0);
+    }
+    let pid = root.lines_of("/run/tuned/tuned.pid");
+    let running = pid.is_some_and(|pid| {
+        let pid = pid.trim();
+        !pid.is_empty() && root.exists(format!("/proc/{pid}/stat"))
+    });
+    Some(Chosen { profile, running, texts })
+}
+
+/// An option of the profile in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The plug-in that it is for: `disk`, `sysctl`, `sysfs`, `vm`.
+    pub plugin: String,
+    /// Its name.
+    pub key: String,
+    /// Its value.
+    pub value: String,
+    /// Where it stands.
+    pub place: Place,
+    /// Whether TuneD runs, so that it is in force.
+    pub running: bool,
+    /// Whether foreread wrote it.
+    pub by_foreread: bool,
+}
+
+/// Every option of the profile that is chosen, with those that it includes before its own.
+pub(super) fn settings(root: &Root) -> Vec<Setting> {
+    let Some(Chosen { running, texts, .. }) = chosen(root) else { return Vec::new() };
+    let of = |(file, text): &(PathBuf, String)| {
+        let mut all = options(file, text);
+        all.iter_mut().for_each(|setting| setting.running = running);
+        all
+    };
+    texts.iter().flat_map(of).collect()
+}
+
+/// The options in the text of a profile.
+pub fn options(file: &std::path::Path, text: &str) -> Vec<Setting> {
+    let by_foreread = is_foreread(file, text);
+    let mut plugin = String::new();
+    let mut found = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.starts_with(['#', ';']) {
+            continue;
+        }
+        if let Some((name, _)) = line.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            plugin = name.to_owned();
+        } else if let Some((key, value)) = line.split_once('=') {
+            let (key, value) = (key.trim().to_owned(), value.trim().to_owned());
+            if key == "type" {
+                plugin = value;
+                continue;
+            }
+            let place = Place::new(file, index + 1);
+            let plugin = plugin.clone();
+            found.push(Setting { plugin, key, value, place, running: false, by_foreread });
+        }
+    }
+    found
 }
 
 /// A later profile's options overwrite those of the same section.
@@ -146,7 +247,9 @@ fn merge(sections: &mut BTreeMap<String, Section>, section: Section) {
     let known = sections.entry(section.name.clone()).or_default();
     known.name = section.name;
     known.by_foreread |= section.by_foreread;
-    known.by_property |= section.by_property;
+    if section.by_property.is_some() {
+        known.by_property = section.by_property;
+    }
     if section.read_ahead.is_some() {
         known.read_ahead = section.read_ahead;
     }
@@ -202,7 +305,7 @@ pub fn parse(file: &std::path::Path, text: &str) -> Vec<Section> {
                     .map(str::to_owned)
                     .collect();
             }
-            "devices_udev_regex" => section.by_property = true,
+            "devices_udev_regex" => section.by_property = Some(value.to_owned()),
             "readahead" => {
                 let comment = comment_above(&lines, index);
                 section.read_ahead = Some((amount(value), place, line.to_owned(), comment));
@@ -275,6 +378,14 @@ mod tests {
     }
 
     #[test]
+    fn patterns_without_a_choice_are_understood() {
+        assert_eq!(plain(r"ID_SERIAL=a\.b\:c d").as_deref(), Some("ID_SERIAL=a.b:c d"));
+        assert_eq!(plain("ID_SERIAL=a.b"), None);
+        assert_eq!(plain(r"ID=\d"), None);
+        assert_eq!(plain("A=b|C=d"), None);
+    }
+
+    #[test]
     fn a_later_profile_s_options_win() {
         let mut sections = BTreeMap::new();
         for text in ["[disk]\nreadahead=>4096\ndevices=sda\n", "[disk]\nreadahead=64\n"] {
@@ -291,6 +402,7 @@ mod tests {
         #[test]
         fn any_text_is_survived(text in "(\\PC|[\\[\\]=\n><]|readahead=|devices=){0,60}") {
             parse(Path::new("/x"), &text);
+            options(Path::new("/x"), &text);
             includes(&text);
         }
     }

@@ -7,6 +7,14 @@ use crate::{Settings, TunableError};
 pub fn ansible(drafts: &[Draft]) -> String {
     let mut text = String::from("# managed by foreread: tasks for a play with become: true\n");
     for draft in drafts {
+        if let Some(command) = draft.command() {
+            text.push_str(&format!(
+                "- name: \"foreread: {path}\"\n  ansible.builtin.command: {}\n",
+                command.join(" "),
+                path = draft.path.display()
+            ));
+            continue;
+        }
         text.push_str(&format!(
             "- name: \"foreread: {path}\"\n  ansible.builtin.copy:\n    dest: {path}\n    owner: \
              root\n    group: root\n    mode: \"0644\"\n    content: |\n{body}  \
@@ -26,7 +34,7 @@ pub fn ansible(drafts: &[Draft]) -> String {
 /// cloud-init's user data.
 pub fn cloud_init(drafts: &[Draft]) -> String {
     let mut text = String::from("#cloud-config\n# managed by foreread\nwrite_files:\n");
-    for draft in drafts {
+    for draft in drafts.iter().filter(|draft| draft.command().is_none()) {
         text.push_str(&format!(
             "  - path: {}\n    owner: root:root\n    permissions: \"0644\"\n    content: |\n{}",
             draft.path.display(),
@@ -37,6 +45,9 @@ pub fn cloud_init(drafts: &[Draft]) -> String {
         "runcmd:\n  - udevadm control --reload\n  - udevadm trigger --subsystem-match=block\n  \
          - sysctl --system\n",
     );
+    for command in drafts.iter().filter_map(Draft::command) {
+        text.push_str(&format!("  - {}\n", command.join(" ")));
+    }
     text
 }
 

@@ -47,23 +47,54 @@ const PROPERTIES: &[&str] =
 const ATTRIBUTES: &[&str] =
     &["dm/uuid", "md/uuid", "wwid", "device/wwid", "serial", "device/serial"];
 
+/// All of them, the surest first.
+pub(crate) const MARKS: &[&str] = &[
+    "DM_UUID",
+    "MD_UUID",
+    "ID_WWN_WITH_EXTENSION",
+    "ID_WWN",
+    "ID_SERIAL",
+    "dm/uuid",
+    "md/uuid",
+    "wwid",
+    "device/wwid",
+    "serial",
+    "device/serial",
+    "ID_FS_UUID",
+];
+
 /// How a whole device can be told from all others; `None` if it has nothing of its own.
 pub fn matched(root: &Root, device: DevNo) -> Option<Match> {
+    let (name, value) = lasting_marks(root, device).into_iter().next()?;
+    let property = PROPERTIES.contains(&name);
+    let key = if property { "ENV" } else { "ATTR" };
+    Some(Match { condition: format!("{key}{{{name}}}==\"{value}\""), value })
+}
+
+/// All that tells a whole device from others for good, the surest first: what of udev's database or
+/// sysfs says so, and what it says.
+pub(crate) fn lasting_marks(root: &Root, device: DevNo) -> Vec<(&'static str, String)> {
     let database = root.read(format!("/run/udev/data/b{device}")).unwrap_or_default();
-    let property = |name: &&str| {
+    let property = |name: &&'static str| {
         let line = |line: &str| {
             let (key, value) = line.strip_prefix("E:")?.split_once('=')?;
             (key == *name).then(|| value.to_owned())
         };
         let value = database.lines().find_map(line).filter(|value| is_plain(value))?;
-        Some(Match { condition: format!("ENV{{{name}}}==\"{value}\""), value })
+        Some((*name, value))
     };
-    let attribute = |name: &&str| {
+    let attribute = |name: &&'static str| {
         let value = root.read(format!("/sys/dev/block/{device}/{name}")).ok()?;
         let value = value.lines().next()?.trim().to_owned();
-        is_plain(&value).then(|| Match { condition: format!("ATTR{{{name}}}==\"{value}\""), value })
+        is_plain(&value).then_some((*name, value))
     };
-    PROPERTIES.iter().find_map(property).or_else(|| ATTRIBUTES.iter().find_map(attribute))
+    let properties = PROPERTIES.iter().filter_map(property);
+    properties.chain(ATTRIBUTES.iter().filter_map(attribute)).collect()
+}
+
+/// Whether a device can be known after a boot, so that a rule of udev can be about it alone.
+pub fn is_known_after_boot(root: &Root, device: DevNo) -> bool {
+    matched(root, device).is_some()
 }
 
 /// Nothing that means something to udev's patterns, or that ends the string.

@@ -7,21 +7,24 @@
 
 mod emit;
 mod identity;
+mod lvm;
 mod record;
 mod render;
+mod tuned;
 
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use host::Root;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use emit::{ansible, cloud_init, freebsd, kubernetes};
-pub use identity::lasting_name;
+pub(crate) use identity::{MARKS, lasting_marks};
+pub use identity::{is_known_after_boot, lasting_name};
 pub use record::{Persisted, Removed, Standing, install, persisted, remove, standing};
 pub use render::{boot_check, drafts};
+pub use tuned::parent as tuned_parent;
 
 use crate::{Setting, Settings, TunableError};
 
@@ -39,6 +42,8 @@ pub enum Backend {
     Tuned,
     /// A unit of systemd, for what udev cannot do.
     Systemd,
+    /// The metadata of a logical volume.
+    Lvm,
 }
 
 impl fmt::Display for Backend {
@@ -49,6 +54,7 @@ impl fmt::Display for Backend {
             Self::NfsConf => "nfs.conf",
             Self::Tuned => "TuneD",
             Self::Systemd => "systemd",
+            Self::Lvm => "LVM metadata",
         })
     }
 }
@@ -104,6 +110,14 @@ pub enum PersistError {
     /// TuneD has no profile in force.
     #[error("TuneD has no profile in force here (/etc/tuned/active_profile): use another owner")]
     NoTuned,
+    /// A program that had to do it could not.
+    #[error("`{command}` failed: {problem}")]
+    Program {
+        /// What was called.
+        command: String,
+        /// What it said.
+        problem: String,
+    },
     /// A tunable of another system.
     #[error("{tunable} is a tunable of {system}: --emit freebsd prints the lines for it")]
     OtherSystem {
@@ -145,11 +159,18 @@ pub struct Draft {
     /// The settings that are in it.
     pub settings: Settings,
     lines: Vec<String>,
+    /// In the place of a file.
+    volume: Option<lvm::Volume>,
 }
 
 impl Draft {
     fn new(backend: Backend, path: PathBuf) -> Self {
-        Self { backend, path, settings: Settings::default(), lines: Vec::new() }
+        Self { backend, path, settings: Settings::default(), lines: Vec::new(), volume: None }
+    }
+
+    /// The command that does it, where it is not a file.
+    pub fn command(&self) -> Option<Vec<String>> {
+        self.volume.as_ref().map(lvm::Volume::command)
     }
 
     /// Adds lines, but no head of a section a second time.
@@ -162,8 +183,11 @@ impl Draft {
         self.settings = std::mem::take(&mut self.settings).with(setting.clone());
     }
 
-    /// The whole text: what it is, its checksum, the lines.
+    /// The whole text: what it is, its checksum, the lines; or the command that does it.
     pub fn text(&self) -> String {
+        if let Some(command) = self.command() {
+            return command.join(" ") + "\n";
+        }
         let mut body = self.lines.join("\n");
         body.push('\n');
         let sum = record::checksum(&body);
@@ -173,12 +197,4 @@ impl Draft {
             self.settings
         )
     }
-}
-
-/// The name of TuneD's profile in force.
-pub(crate) fn tuned_profile(root: &Root) -> Option<String> {
-    let name = root.read("/etc/tuned/active_profile").ok()?;
-    let name = name.split_whitespace().find(|word| *word != "foreread")?.to_owned();
-    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    name.chars().all(fits).then_some(name)
 }

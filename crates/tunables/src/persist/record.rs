@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::identity::slug;
+use super::lvm::Volume;
 use super::{Backend, Draft, PersistError};
 use crate::Settings;
 use crate::journal::unix_ms;
@@ -31,6 +32,9 @@ pub struct Persisted {
     pub sha256: String,
     /// When it was written, in milliseconds since 1970.
     pub unix_ms: u64,
+    /// The logical volume whose metadata have it, in the place of a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volume: Option<Volume>,
 }
 
 /// How a file is now.
@@ -85,7 +89,8 @@ pub fn persisted(dirs: &Dirs) -> Result<Vec<(PathBuf, Persisted)>, PersistError>
         let record: Persisted = serde_json::from_slice(&bytes).map_err(|error| {
             PersistError::Record { path: path.clone(), problem: error.to_string() }
         })?;
-        if !is_ours(&record.path) {
+        let volume = record.volume.as_ref();
+        if volume.map_or(!is_ours(&record.path), |volume| volume.path() != record.path) {
             let problem = format!("{} is no file of foreread's", record.path.display());
             return Err(PersistError::Record { path, problem });
         }
@@ -111,6 +116,9 @@ fn is_ours(path: &Path) -> bool {
 
 /// How the file of a record is now.
 pub fn standing(root: &Root, record: &Persisted) -> Standing {
+    if let Some(volume) = &record.volume {
+        return if volume.stands(root) { Standing::Intact } else { Standing::Edited };
+    }
     match fs::read_to_string(root.path(&record.path)) {
         Ok(text) if checksum(&text) == record.sha256 => Standing::Intact,
         Ok(_) => Standing::Edited,
@@ -128,6 +136,8 @@ pub fn install(
     let path = root.path(&draft.path);
     let known = persisted(dirs)?.into_iter().find(|(_, record)| record.path == draft.path);
     match &known {
+        // Whatever LVM's metadata say, what they said before foreread came is what goes back.
+        _ if draft.volume.is_some() => {}
         Some((_, record)) if standing(root, record) == Standing::Edited => {
             return Err(PersistError::Edited { path });
         }
@@ -135,7 +145,7 @@ pub fn install(
         _ => {}
     }
     let text = draft.text();
-    let record = Persisted {
+    let mut record = Persisted {
         version: 1,
         path: draft.path.clone(),
         backend: draft.backend,
@@ -143,13 +153,21 @@ pub fn install(
         target: target.map(Path::to_owned),
         sha256: checksum(&text),
         unix_ms: unix_ms(),
+        volume: draft.volume.clone(),
     };
+    if let Some(volume) = &mut record.volume {
+        volume.keep_before(known.as_ref().and_then(|(_, record)| record.volume.as_ref()));
+    }
     // The record first: a file without one could not be taken back.
     let dir = directory(dirs);
     fs::create_dir_all(&dir).map_err(fail("make", &dir))?;
     let name = format!("{}.json", slug(&draft.path.to_string_lossy()));
     let json = serde_json::to_string_pretty(&record).unwrap_or_default();
     replace(&dir.join(name), &json, 0o600)?;
+    if let Some(volume) = &record.volume {
+        volume.install(root)?;
+        return Ok(record);
+    }
     replace(&path, &text, 0o644)?;
     if let Some(link) = wanted_by(&record.path) {
         // As `systemctl enable` does, which may not be there when an image is built.
@@ -200,7 +218,9 @@ pub fn remove(
         if let Some(link) = wanted_by(&record.path) {
             let _ = fs::remove_file(root.path(link));
         }
-        if standing == Standing::Intact {
+        if let Some(volume) = &record.volume {
+            volume.remove(root)?;
+        } else if standing == Standing::Intact {
             let path = root.path(&record.path);
             fs::remove_file(&path).map_err(fail("remove", &path))?;
         }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use host::{Root, Storage};
 
 use super::identity::{matched, slug};
-use super::{Backend, Draft, PersistError};
+use super::lvm::Volume;
+use super::{Backend, Draft, PersistError, tuned};
 use crate::{Setting, Settings, Site};
 
 /// `dev.raid` is there only once md is loaded, mostly after sysctl.d was read: seen on Debian 12,
@@ -25,10 +26,19 @@ pub fn drafts(
 ) -> Result<Vec<Draft>, PersistError> {
     let mut drafts: Vec<Draft> = Vec::new();
     let mut by_unit = Settings::default();
+    let mut by_tuned = Settings::default();
     for setting in settings.iter() {
         let backend = backend(root, storage, site, setting, with)?;
         if backend == Backend::Systemd {
             by_unit = by_unit.with(setting.clone());
+            continue;
+        }
+        if backend == Backend::Tuned {
+            by_tuned = by_tuned.with(setting.clone());
+            continue;
+        }
+        if backend == Backend::Lvm {
+            drafts.push(of_volume(root, site, setting)?);
             continue;
         }
         let draft = draft(root, site, setting, backend)?;
@@ -48,7 +58,22 @@ pub fn drafts(
     if !by_unit.is_empty() {
         drafts.push(unit(storage, site, by_unit, program)?);
     }
+    if !by_tuned.is_empty() {
+        drafts.push(tuned::profile(root, site, by_tuned)?);
+    }
     Ok(drafts)
+}
+
+/// What LVM is to be told.
+fn of_volume(root: &Root, site: &Site, setting: &Setting) -> Result<Draft, PersistError> {
+    let window = setting.value.bytes().filter(|_| setting.tunable.name() == "read_ahead");
+    let volume = window.and_then(|window| Volume::of(root, site, window)).ok_or_else(|| {
+        PersistError::Unfit { setting: setting.to_string(), backend: Backend::Lvm }
+    })?;
+    let mut draft = Draft::new(Backend::Lvm, volume.path());
+    draft.add(setting, &[]);
+    draft.volume = Some(volume);
+    Ok(draft)
 }
 
 /// The unit that compares everything with what was persisted, once the machine is up.
@@ -101,7 +126,11 @@ fn backend(
         return Err(PersistError::OtherSystem { tunable: tunable.name(), system });
     }
     if tunable.sysctl().is_some() && tunable.is_of_machine() {
-        return Ok(Backend::Sysctl);
+        return match with {
+            Some(Backend::Tuned) if tuned::parent(root).is_none() => Err(PersistError::NoTuned),
+            Some(Backend::Tuned) => Ok(Backend::Tuned),
+            _ => Ok(Backend::Sysctl),
+        };
     }
     let fstype = storage.and_then(|storage| storage.mount.as_ref()).map(|m| m.fstype.as_str());
     let nfs = fstype.is_some_and(|fstype| fstype.starts_with("nfs"));
@@ -123,7 +152,7 @@ fn backend(
         Some(Backend::Sysctl) => {
             Err(PersistError::Unfit { setting: setting.to_string(), backend: Backend::Sysctl })
         }
-        Some(Backend::Tuned) if super::tuned_profile(root).is_none() => Err(PersistError::NoTuned),
+        Some(Backend::Tuned) if tuned::parent(root).is_none() => Err(PersistError::NoTuned),
         Some(with) => Ok(with),
     }
 }
@@ -154,8 +183,8 @@ fn draft(
             all.extend(lines);
             Ok(vec![("/etc/nfs.conf.d/foreread.conf".into(), all)])
         }
-        Backend::Tuned => tuned(root, site, setting, &value),
-        Backend::Systemd => Ok(Vec::new()),
+        // These have drafts of their own.
+        Backend::Tuned | Backend::Systemd | Backend::Lvm => Ok(Vec::new()),
     }
 }
 
@@ -195,19 +224,4 @@ fn udev(
         all.push((path.into(), vec![line]));
     }
     Ok(all)
-}
-
-/// A child of the profile in force, which keeps everything else as it is.
-fn tuned(
-    root: &Root,
-    site: &Site,
-    setting: &Setting,
-    value: &str,
-) -> Result<Vec<(PathBuf, Vec<String>)>, PersistError> {
-    let profile = super::tuned_profile(root).ok_or(PersistError::NoTuned)?;
-    let mut lines = vec![format!("[main]\ninclude={profile}\n\n[sysfs]")];
-    for file in setting.tunable.files(root, site) {
-        lines.push(format!("{}={value}", file.display()));
-    }
-    Ok(vec![("/etc/tuned/foreread/tuned.conf".into(), lines)])
 }

@@ -6,8 +6,9 @@ use std::path::Path;
 use units::Kib;
 
 use super::super::nfs_conf::NfsConf;
-use super::super::shell::{Goal, commands};
+use super::super::shell::{Goal, commands_on};
 use super::super::{Certainty, Claim, OwnerKind, Place, Target, Wanted};
+use super::Sought;
 use super::parse::{Operator, Rule, Token};
 use crate::Root;
 use crate::glob;
@@ -46,6 +47,7 @@ impl Truth {
 pub(super) struct Event<'a> {
     root: &'a Root,
     target: &'a Target,
+    sought: &'a Sought,
     subsystem: &'static str,
     kernel: String,
     folder: String,
@@ -60,10 +62,11 @@ type Told = Option<(Wanted, Option<Place>)>;
 
 impl<'a> Event<'a> {
     /// The events of a target: of its block device and of its bdi, each where there is one.
-    pub fn of(root: &'a Root, target: &'a Target) -> Vec<Self> {
+    pub fn of(root: &'a Root, target: &'a Target, sought: &'a Sought) -> Vec<Self> {
         let event = |subsystem, kernel: String, folder, properties| Self {
             root,
             target,
+            sought,
             subsystem,
             kernel,
             folder,
@@ -87,7 +90,7 @@ impl<'a> Event<'a> {
         events
     }
 
-    /// Runs the rules of a file and gives what they set of read-ahead.
+    /// Runs the rules of a file and gives what they set of what is sought.
     pub fn run(&mut self, file: &Path, rules: &[Rule], nfs: &NfsConf) -> Vec<Claim> {
         let mut claims = Vec::new();
         let mut label: Option<&str> = None;
@@ -215,7 +218,7 @@ impl<'a> Event<'a> {
                     let value = self.substitute(&token.value);
                     self.properties.insert(name, value);
                 }
-                "ATTR" if !token.operator.asks() && self.is_read_ahead(token) => {
+                "ATTR" if !token.operator.asks() && self.sets_sought(token) => {
                     claims.push(self.claim(file, rule, &token.value, certainty, &told));
                 }
                 "RUN" if !token.operator.asks() => {
@@ -227,12 +230,12 @@ impl<'a> Event<'a> {
         claims
     }
 
-    fn is_read_ahead(&self, token: &Token) -> bool {
-        let names: &[&str] = match self.subsystem {
-            "bdi" => &["read_ahead_kb"],
-            _ => &["queue/read_ahead_kb", "bdi/read_ahead_kb"],
+    fn sets_sought(&self, token: &Token) -> bool {
+        let names = match self.subsystem {
+            "bdi" => &self.sought.of_bdi,
+            _ => &self.sought.of_device,
         };
-        token.attribute.as_deref().is_some_and(|name| names.contains(&name))
+        token.attribute.as_ref().is_some_and(|name| names.contains(name))
     }
 
     /// What nfsrahead prints for this mount.
@@ -284,9 +287,9 @@ impl<'a> Event<'a> {
         let command = self.substitute(command);
         let ours = |goal: &Goal| match goal {
             Goal::Device(name) if self.is_node(name) => Some(Certainty::Sure),
-            goal => goal.covers(self.target),
+            goal => self.sought.covers(goal, self.target),
         };
-        let found = commands(&command)
+        let found = commands_on(&command, &self.sought.file)
             .into_iter()
             .filter_map(|(_, write)| Some((write.wanted, ours(&write.goal)?.min(certainty))));
         let claim = |(wanted, certainty)| Claim {

@@ -1,4 +1,4 @@
-//! udev rules (udev(7)): which of them set a device's read-ahead.
+//! udev rules (udev(7)): which of them set a device's read-ahead, or another file of it.
 //!
 //! Rules are evaluated as udev would on `add`, with the properties of `/run/udev/data`. What only
 //! running a program could tell is left open: such a rule matches perhaps.
@@ -9,9 +9,10 @@ mod parse;
 use std::path::PathBuf;
 
 use super::nfs_conf::NfsConf;
-use super::places::{concerns_read_ahead, drop_ins};
-use super::{Claim, Target};
-use crate::Root;
+use super::places::{READ_AHEAD, concerns, drop_ins};
+use super::shell::Goal;
+use super::{Certainty, Claim, Target};
+use crate::{Root, glob};
 
 pub use parse::{Operator, Rule, Token, parse};
 
@@ -23,7 +24,48 @@ const FOLDERS: &[&str] = &[
     "/lib/udev/rules.d",
 ];
 
-/// The files that may have to do with read-ahead, in the order in which udev takes them.
+/// What is looked for in rules.
+#[derive(Clone, Debug)]
+pub(super) struct Sought {
+    /// The name of the file.
+    pub file: String,
+    /// Its attributes of a block device.
+    pub of_device: Vec<String>,
+    /// Its attributes of a bdi.
+    pub of_bdi: Vec<String>,
+    /// The paths that it has; for read-ahead the target knows them.
+    pub paths: Vec<String>,
+}
+
+impl Sought {
+    /// Read-ahead, which has two names.
+    pub fn read_ahead() -> Self {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        Self {
+            file: READ_AHEAD.to_owned(),
+            of_device: words(&["queue/read_ahead_kb", "bdi/read_ahead_kb"]),
+            of_bdi: words(&["read_ahead_kb"]),
+            paths: Vec::new(),
+        }
+    }
+
+    /// Whether what a command writes to is it.
+    pub fn covers(&self, goal: &Goal, target: &Target) -> Option<Certainty> {
+        match goal {
+            _ if self.paths.is_empty() => goal.covers(target),
+            Goal::Device(_) => None,
+            Goal::File(pattern) => {
+                let sure = self.paths.iter().any(|path| glob::path_matches(pattern, path));
+                // A variable that could be anything, in a path of the file's name.
+                let open = pattern.contains('$') && pattern.ends_with(&self.file);
+                let open = open.then_some(Certainty::Perhaps);
+                if sure { Some(Certainty::Sure) } else { open }
+            }
+        }
+    }
+}
+
+/// The files that may have to do with what is sought, in the order in which udev takes them.
 #[derive(Debug, Default)]
 pub struct Rules {
     files: Vec<File>,
@@ -37,11 +79,11 @@ struct File {
 }
 
 impl Rules {
-    /// Reads them.
-    pub(super) fn read(root: &Root) -> Self {
+    /// Reads those about files with this name.
+    pub(super) fn read(root: &Root, sought: &str) -> Self {
         let mut rules = Self::default();
         for path in drop_ins(root, FOLDERS, ".rules") {
-            if let Some(text) = root.lines_of(&path).filter(|text| concerns_read_ahead(text)) {
+            if let Some(text) = root.lines_of(&path).filter(|text| concerns(text, sought)) {
                 let by_foreread = super::is_foreread(&path, &text);
                 rules.files.push(File { path, rules: parse(&text), by_foreread });
             }
@@ -50,11 +92,17 @@ impl Rules {
     }
 
     /// What the rules ask for a target. The last is what holds after udev is done.
-    pub(super) fn claims(&self, root: &Root, target: &Target, nfs: &NfsConf) -> Vec<Claim> {
+    pub(super) fn claims(
+        &self,
+        root: &Root,
+        target: &Target,
+        sought: &Sought,
+        nfs: &NfsConf,
+    ) -> Vec<Claim> {
         if self.files.is_empty() {
             return Vec::new();
         }
-        let events = evaluate::Event::of(root, target);
+        let events = evaluate::Event::of(root, target, sought);
         let mut claims = Vec::new();
         for event in events {
             let mut event = event;

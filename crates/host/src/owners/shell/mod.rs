@@ -1,14 +1,17 @@
-//! Commands of a shell that set read-ahead: `blockdev --setra`, `echo N > …/read_ahead_kb`,
-//! `lvchange --readahead`. Not a shell: what it cannot follow it leaves out, or marks as doubtful.
+//! Commands of a shell that set read-ahead or another file of the kernel: `blockdev --setra`,
+//! `echo N > …/read_ahead_kb`, `lvchange --readahead`, `sysctl -w`. Not a shell: what it cannot follow it leaves out, or marks as doubtful.
+
+mod split;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use units::Kib;
 
-use super::places::comment_above;
+use super::places::{READ_AHEAD, comment_above, concerns};
 use super::{Certainty, Claim, OwnerKind, Place, Target, Wanted, is_foreread};
 use crate::glob;
+use split::split;
 
 /// A command that sets read-ahead.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +20,8 @@ pub struct Write {
     pub goal: Goal,
     /// What it is set to.
     pub wanted: Wanted,
+    /// The same as it is written there, if that can be told.
+    pub word: Option<String>,
 }
 
 /// What a command sets the read-ahead of.
@@ -131,11 +136,17 @@ pub(super) fn lvm_names(label: &str) -> Option<(String, String)> {
     None
 }
 
-/// Every command of a file that sets read-ahead.
-pub(super) fn scan(owner: OwnerKind, file: &Path, text: &str, certainty: Certainty) -> Vec<Found> {
+/// Every command of a file that sets files with this name.
+pub(super) fn scan(
+    owner: OwnerKind,
+    file: &Path,
+    text: &str,
+    certainty: Certainty,
+    sought: &str,
+) -> Vec<Found> {
     let by_foreread = is_foreread(file, text);
     let lines: Vec<&str> = text.lines().collect();
-    commands(text)
+    commands_on(text, sought)
         .into_iter()
         .map(|(line, write)| Found {
             owner,
@@ -151,7 +162,12 @@ pub(super) fn scan(owner: OwnerKind, file: &Path, text: &str, certainty: Certain
 
 /// The commands in a script that set read-ahead, each with its line from 0.
 pub fn commands(text: &str) -> Vec<(usize, Write)> {
-    let mut script = Script::default();
+    commands_on(text, READ_AHEAD)
+}
+
+/// The same of files with this name.
+pub fn commands_on(text: &str, sought: &str) -> Vec<(usize, Write)> {
+    let mut script = Script { sought: sought.to_owned(), ..Script::default() };
     for (line, words) in split(text) {
         script.run(line, &words, 0);
     }
@@ -161,6 +177,8 @@ pub fn commands(text: &str) -> Vec<(usize, Write)> {
 /// What is known while going through a script.
 #[derive(Default)]
 struct Script {
+    /// The name of the file whose writing is looked for.
+    sought: String,
     variables: BTreeMap<String, Vec<String>>,
     echoed: Option<String>,
     found: Vec<(usize, Write)>,
@@ -199,8 +217,9 @@ impl Script {
             }
             "echo" | "printf" => self.echo(line, words),
             "tee" => self.tee(line, words),
-            "blockdev" => self.blockdev(line, words),
-            "lvchange" => self.lvchange(line, words),
+            "sysctl" => self.sysctl(line, words),
+            "blockdev" if self.sought == READ_AHEAD => self.blockdev(line, words),
+            "lvchange" if self.sought == READ_AHEAD => self.lvchange(line, words),
             _ => {}
         }
     }
@@ -227,9 +246,20 @@ impl Script {
     fn wrote(&mut self, line: usize, goal: &str, value: Option<&str>) {
         let wanted =
             self.number(value).map_or(Wanted::Unknown, |kib| Wanted::Exactly(Kib::new(kib)));
+        let word = value.and_then(|value| self.expand(value).into_iter().next());
         for goal in self.expand(goal) {
-            if goal.contains("read_ahead_kb") {
-                self.found.push((line, Write { goal: Goal::File(goal), wanted }));
+            if goal.contains(&self.sought) {
+                let word = word.clone();
+                self.found.push((line, Write { goal: Goal::File(goal), wanted, word }));
+            }
+        }
+    }
+
+    fn sysctl(&mut self, line: usize, words: &[String]) {
+        for word in &words[1..] {
+            if let Some((name, value)) = word.split_once('=') {
+                let file = format!("/proc/sys/{}", name.replace('.', "/"));
+                self.wrote(line, &file, Some(value));
             }
         }
     }
@@ -246,7 +276,8 @@ impl Script {
                 continue;
             }
             for device in self.expand(word) {
-                self.found.push((line, Write { goal: Goal::Device(device), wanted }));
+                let write = Write { goal: Goal::Device(device), wanted, word: value.clone() };
+                self.found.push((line, write));
             }
         }
     }
@@ -254,12 +285,13 @@ impl Script {
     fn lvchange(&mut self, line: usize, words: &[String]) {
         let option = |word: &&String| matches!(word.as_str(), "-r" | "--readahead");
         let Some(at) = words.iter().position(|word| option(&word)) else { return };
-        let value = self.number(words.get(at + 1).map(String::as_str));
-        let wanted = value.map_or(Wanted::Unknown, Wanted::sectors);
+        let value = words.get(at + 1).cloned();
+        let wanted = self.number(value.as_deref()).map_or(Wanted::Unknown, Wanted::sectors);
         for word in words.get(at + 2..).unwrap_or_default() {
             if !word.starts_with('-') {
                 for device in self.expand(word) {
-                    self.found.push((line, Write { goal: Goal::Device(device), wanted }));
+                    let write = Write { goal: Goal::Device(device), wanted, word: value.clone() };
+                    self.found.push((line, write));
                 }
             }
         }
@@ -298,104 +330,16 @@ fn base_name(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word).trim_start_matches(['-', '@', '+', '!'])
 }
 
-/// Splits a script into commands, each with the line on which it begins.
-fn split(text: &str) -> Vec<(usize, Vec<String>)> {
-    let mut splitter = Splitter::default();
-    for c in text.chars() {
-        splitter.take(c);
-    }
-    splitter.end_command();
-    splitter.commands
-}
-
-#[derive(Default)]
-struct Splitter {
-    commands: Vec<(usize, Vec<String>)>,
-    words: Vec<String>,
-    word: String,
-    in_word: bool,
-    quote: Option<char>,
-    escaped: bool,
-    comment: bool,
-    line: usize,
-    began: usize,
-}
-
-impl Splitter {
-    fn take(&mut self, c: char) {
-        if c == '\n' {
-            self.line += 1;
-        }
-        if self.comment && c != '\n' {
-            return;
-        }
-        self.comment = false;
-        if self.escaped {
-            self.escaped = false;
-            if c != '\n' {
-                self.push(c);
-            }
-            return;
-        }
-        match (self.quote, c) {
-            (Some(quote), c) if c == quote => self.quote = None,
-            (Some('"'), '\\') | (None, '\\') => self.escaped = true,
-            (Some(_), c) => self.push(c),
-            (None, '\'' | '"') => {
-                self.start();
-                self.quote = Some(c);
-            }
-            (None, '#') if !self.in_word => self.comment = true,
-            (None, '\n' | ';' | '&' | '|') => self.end_command(),
-            (None, '>') => {
-                self.end_word();
-                self.push('>');
-                self.end_word();
-            }
-            (None, c) if c.is_whitespace() => self.end_word(),
-            (None, c) => self.push(c),
-        }
-    }
-
-    fn start(&mut self) {
-        if self.words.is_empty() && !self.in_word {
-            self.began = self.line;
-        }
-        self.in_word = true;
-    }
-
-    fn push(&mut self, c: char) {
-        self.start();
-        self.word.push(c);
-    }
-
-    fn end_word(&mut self) {
-        if self.in_word {
-            self.words.push(std::mem::take(&mut self.word));
-            self.in_word = false;
-        }
-    }
-
-    fn end_command(&mut self) {
-        self.end_word();
-        if !self.words.is_empty() {
-            self.commands.push((self.began, std::mem::take(&mut self.words)));
-        }
-    }
-}
-
-/// Reads a script of boot or of a unit, if it may have to do with read-ahead.
+/// Reads a script of boot or of a unit, if it may have to do with files of this name.
 pub(super) fn scan_file(
     root: &crate::Root,
     owner: OwnerKind,
     file: &PathBuf,
     certainty: Certainty,
+    sought: &str,
 ) -> Vec<Found> {
-    let Some(text) = root.lines_of(file) else { return Vec::new() };
-    if !super::places::concerns_read_ahead(&text) {
-        return Vec::new();
-    }
-    scan(owner, file, &text, certainty)
+    let text = root.lines_of(file).filter(|text| concerns(text, sought));
+    text.map_or_else(Vec::new, |text| scan(owner, file, &text, certainty, sought))
 }
 
 #[cfg(test)]

@@ -1,0 +1,152 @@
+//! Read-ahead in the metadata of a logical volume, which LVM applies whenever it brings it up.
+//!
+//! There is no file to write: `lvchange` does it, at once and for good. What it says now is read
+//! from the copies of the metadata in `/etc/lvm/backup`.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use host::owners::lvm::{read_ahead_sectors, volume_of};
+use host::{DevNo, Root};
+use serde::{Deserialize, Serialize};
+use units::Bytes;
+
+use super::PersistError;
+use crate::Site;
+
+/// A logical volume, and the read-ahead that its metadata are to have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Volume {
+    /// Its group.
+    group: String,
+    /// Its name.
+    name: String,
+    /// In sectors, as LVM has it; `None` is automatic, -1 none.
+    sectors: Option<i64>,
+    /// What the metadata said before.
+    before: Option<i64>,
+}
+
+impl Volume {
+    /// The volume that owns a bdi; `None` if that is none.
+    pub(super) fn of(root: &Root, site: &Site, window: Bytes) -> Option<Self> {
+        let device: DevNo = site.bdi.as_str().parse().ok()?;
+        let (group, name) = volume_of(root, device)?;
+        let fits = |c: char| c.is_ascii_alphanumeric() || "+_.-".contains(c);
+        let plain = |word: &str| word.chars().all(fits) && !word.starts_with(['-', '.']);
+        if !plain(&group) || !plain(&name) {
+            return None;
+        }
+        let sectors = i64::try_from(window.get() / 512).ok()?;
+        let sectors = Some(if sectors == 0 { -1 } else { sectors });
+        let before = read_ahead_sectors(root, &group, &name);
+        Some(Self { group, name, sectors, before })
+    }
+
+    /// What it is called in records.
+    pub(super) fn path(&self) -> PathBuf {
+        PathBuf::from(format!("/dev/{}/{}", self.group, self.name))
+    }
+
+    /// The command that sets it.
+    pub(super) fn command(&self) -> Vec<String> {
+        self.change(self.sectors)
+    }
+
+    /// The command that puts back what was there before.
+    fn undo(&self) -> Vec<String> {
+        self.change(self.before)
+    }
+
+    fn change(&self, sectors: Option<i64>) -> Vec<String> {
+        let value = match sectors {
+            None => "auto".to_owned(),
+            Some(sectors) if sectors < 0 => "none".to_owned(),
+            Some(sectors) => sectors.to_string(),
+        };
+        let volume = format!("{}/{}", self.group, self.name);
+        ["lvchange", "-q", "--readahead", &value, &volume].map(str::to_owned).to_vec()
+    }
+
+    /// Whether the metadata say what they were made to say.
+    pub(super) fn stands(&self, root: &Root) -> bool {
+        read_ahead_sectors(root, &self.group, &self.name) == self.sectors
+    }
+
+    /// An earlier record knows better what was there before foreread.
+    pub(super) fn keep_before(&mut self, earlier: Option<&Self>) {
+        if let Some(earlier) = earlier {
+            self.before = earlier.before;
+        }
+    }
+
+    /// Has LVM take it.
+    pub(super) fn install(&self, root: &Root) -> Result<(), PersistError> {
+        run(root, &self.command())
+    }
+
+    /// Has LVM take back what was there before.
+    pub(super) fn remove(&self, root: &Root) -> Result<(), PersistError> {
+        run(root, &self.undo())
+    }
+}
+
+fn run(root: &Root, words: &[String]) -> Result<(), PersistError> {
+    let program = words.first().map_or("lvchange", String::as_str);
+    let fail = |problem: String| PersistError::Program { command: words.join(" "), problem };
+    if !root.is_system() {
+        return Err(fail("another machine's volumes cannot be changed from here".to_owned()));
+    }
+    let path = std::env::var("PATH").unwrap_or_default();
+    let output = Command::new(program)
+        .args(&words[1..])
+        .env("PATH", format!("{path}:/usr/sbin:/sbin"))
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| fail(error.to_string()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it failed");
+    Err(fail(last.trim().to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use host::BdiId;
+
+    use super::*;
+
+    #[test]
+    fn a_volume_is_changed_by_lvm_s_own_words() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = |path: &str, text: &str| {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().expect("a parent")).expect("directories");
+            fs::write(path, text).expect("a file");
+        };
+        file("sys/dev/block/253:0/dm/name", "my--vg-home\n");
+        file("sys/dev/block/253:0/dm/uuid", "LVM-abc\n");
+        let root = Root::at(dir.path());
+        let bdi = BdiId::new("253:0").expect("a bdi");
+        let site = Site { bdi, ..Site::nowhere() };
+        let volume = Volume::of(&root, &site, Bytes::from_mib(1)).expect("a volume");
+        assert_eq!(volume.path(), PathBuf::from("/dev/my-vg/home"));
+        assert_eq!(volume.command().join(" "), "lvchange -q --readahead 2048 my-vg/home");
+        assert_eq!(volume.undo().join(" "), "lvchange -q --readahead auto my-vg/home");
+        assert!(!volume.stands(&root));
+        let metadata = "my-vg {\n logical_volumes {\n home {\n read_ahead = 2048\n }\n }\n}\n";
+        file("etc/lvm/backup/my-vg", metadata);
+        assert!(volume.stands(&root));
+        let none = Volume::of(&root, &site, Bytes::ZERO).expect("a volume");
+        assert_eq!(none.command()[3], "none");
+        assert_eq!(none.undo()[3], "2048", "what was there before");
+        assert!(run(&root, &none.command()).is_err(), "not on a tree");
+        assert!(Volume::of(&root, &Site::nowhere(), Bytes::ZERO).is_none());
+    }
+}

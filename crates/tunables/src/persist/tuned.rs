@@ -1,0 +1,99 @@
+//! A child of TuneD's profile in force, which keeps everything else as that has it.
+//!
+//! Disks are chosen by what udev knows of them, never by their kernel name. Of several sections for
+//! disks the one of lowest `priority` number takes a device first, and no other has it then; so
+//! that of the parent must come behind.
+
+use std::path::PathBuf;
+
+use host::owners::tuned::includes;
+use host::{DevNo, Root};
+
+use super::identity::{lasting_marks, slug};
+use super::{Backend, Draft, PersistError};
+use crate::{Setting, Settings, Site};
+
+/// The name of our profile.
+const OURS: &str = "foreread";
+
+/// The profile in force, or if that is ours already, the one that it includes.
+pub fn parent(root: &Root) -> Option<String> {
+    let active = root.read("/etc/tuned/active_profile").ok()?;
+    let other = active.split_whitespace().find(|word| *word != OURS).map(str::to_owned);
+    let included = || {
+        let text = root.read(format!("/etc/tuned/{OURS}/tuned.conf")).ok()?;
+        includes(&text).into_iter().find(|name| name != OURS)
+    };
+    let name = other.or_else(included)?;
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    name.chars().all(fits).then_some(name)
+}
+
+/// The profile's file.
+pub(super) fn profile(root: &Root, site: &Site, settings: Settings) -> Result<Draft, PersistError> {
+    let parent = parent(root).ok_or(PersistError::NoTuned)?;
+    // A head with the options below it, in the order in which they came.
+    let mut sections: Vec<(String, Vec<String>)> = Vec::new();
+    let mut add = |head: String, option: String| match sections
+        .iter_mut()
+        .find(|(known, _)| *known == head)
+    {
+        Some((_, options)) => options.push(option),
+        None => sections.push((head, vec![option])),
+    };
+    for setting in settings.iter() {
+        let value = setting.tunable.encode(&setting.value)?;
+        if let Some(name) = setting.tunable.sysctl().filter(|_| setting.tunable.is_of_machine()) {
+            add("[sysctl]".to_owned(), format!("{name}={value}"));
+            continue;
+        }
+        let option = match setting.tunable.name() {
+            "read_ahead" | "member_read_ahead" => "readahead",
+            "scheduler" => "elevator",
+            _ => return Err(unfit(setting)),
+        };
+        for file in setting.tunable.files(root, site) {
+            let device = device_of(&file).ok_or_else(|| unfit(setting))?;
+            add(head(root, device)?, format!("{option}={value}"));
+        }
+    }
+    let path = PathBuf::from(format!("/etc/tuned/{OURS}/tuned.conf"));
+    let mut draft = Draft::new(Backend::Tuned, path);
+    draft.lines = vec!["[main]".to_owned(), format!("include={parent}")];
+    for (head, options) in sections {
+        draft.lines.push(String::new());
+        draft.lines.extend(head.lines().map(str::to_owned));
+        draft.lines.extend(options);
+    }
+    draft.settings = settings;
+    Ok(draft)
+}
+
+fn unfit(setting: &Setting) -> PersistError {
+    PersistError::Unfit { setting: setting.to_string(), backend: Backend::Tuned }
+}
+
+/// The whole device of a file of sysfs.
+fn device_of(file: &std::path::Path) -> Option<DevNo> {
+    let text = file.to_str()?;
+    let rest = ["/sys/dev/block/", "/sys/class/bdi/"].iter().find_map(|dir| text.strip_prefix(dir));
+    let device: DevNo = rest?.split_once('/')?.0.parse().ok()?;
+    (device.major != 0).then_some(device)
+}
+
+/// The head of the section for one disk.
+fn head(root: &Root, device: DevNo) -> Result<String, PersistError> {
+    // TuneD sees the properties of udev, not all that sysfs has.
+    let mark = lasting_marks(root, device).into_iter().find(|(name, _)| !name.contains('/'));
+    let mark = mark.filter(|(name, _)| name.chars().all(|c| c.is_ascii_uppercase() || c == '_'));
+    let none = || PersistError::NoIdentity { device: device.to_string() };
+    let (name, value) = mark.ok_or_else(none)?;
+    let escaped: String = value
+        .chars()
+        .flat_map(|c| c.is_ascii_punctuation().then_some('\\').into_iter().chain([c]))
+        .collect();
+    Ok(format!(
+        "[foreread_{}]\ntype=disk\npriority=-10\ndevices_udev_regex=^{name}={escaped}$",
+        slug(&value)
+    ))
+}
