@@ -51,6 +51,8 @@ fn of_virtual_disk(record: &vdisk::Record, machine: &Machine) -> Json {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use host::{BdiId, DevNo, Mount, StorageKind};
     use units::Bytes;
 
@@ -97,6 +99,7 @@ mod tests {
             size: Some(Bytes::from_gib(500)),
             model: Some("Maker Disk".to_owned()),
             backing_file: None,
+            marks: BTreeMap::new(),
         }
     }
 
