@@ -1,6 +1,6 @@
-//! Who sets read-ahead, and other tunables, on this machine: udev rules, TuneD, LVM, nfs.conf, fstab, systemd units,
-//! tmpfiles, boot scripts. Each has a file here that reads its files and says what it asks for a
-//! given device; whether it got its way, the caller compares.
+//! Who sets read-ahead, and other tunables, on this machine: udev rules, TuneD, LVM, nfs.conf,
+//! fstab, systemd units, tmpfiles, boot scripts. Each has a file here that reads its files and says
+//! what it asks for a given device; whether it got its way, the caller compares.
 //!
 //! A claim is what a file asks for. It is `Perhaps` where that depends on what cannot be looked up
 //! (the result of a program, a variable of a shell, a profile whose daemon does not run).

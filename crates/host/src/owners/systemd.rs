@@ -1,4 +1,5 @@
-//! systemd units that set read-ahead or another file of the kernel, in their own lines or in a script that they run.
+//! systemd units that set read-ahead or another file of the kernel, in their own lines or in a
+//! script that they run.
 
 use std::path::{Path, PathBuf};
 

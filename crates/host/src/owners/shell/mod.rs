@@ -1,5 +1,6 @@
-//! Commands of a shell that set read-ahead or another file of the kernel: `blockdev --setra`,
-//! `echo N > …/read_ahead_kb`, `lvchange --readahead`, `sysctl -w`. Not a shell: what it cannot follow it leaves out, or marks as doubtful.
+//! Commands of a shell that set read-ahead or another file of the kernel: `blockdev --setra`, `echo
+//! N > …/read_ahead_kb`, `lvchange --readahead`, `sysctl -w`. Not a shell: what it cannot follow it
+//! leaves out, or marks as doubtful.
 
 mod split;
 
