@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use units::{Bytes, BytesPerSecond, Nanos};
 
-use crate::{ColdProof, DeviceDelta, Disturbance, LatencyHistogram, Timeline};
+use crate::{ColdProof, DeviceDelta, Disturbance, LatencyHistogram, Series, Timeline};
 
 /// What one reader did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,6 +77,13 @@ pub struct Sample {
     /// What happened when.
     #[serde(default, skip_serializing_if = "Timeline::is_empty")]
     pub timeline: Timeline,
+    /// What else was watched over time: queries, windows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<Series>,
+    /// Requests to the device by size, where each of them was seen: the first up to 4 KiB, each
+    /// next twice as large.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub request_sizes: Vec<u64>,
     /// What speaks against this sample; empty for a clean one.
     pub disturbances: Vec<Disturbance>,
 }
@@ -200,6 +207,8 @@ mod tests {
                 dropped_caches: false,
             },
             timeline: Timeline::default(),
+            series: Vec::new(),
+            request_sizes: Vec::new(),
             disturbances: vec![Disturbance::CacheDropped { times: 2 }],
         }
     }

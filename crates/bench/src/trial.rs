@@ -371,6 +371,8 @@ fn collect(
         settled: Nanos::ZERO,
         cold,
         timeline: Timeline::over(options.duration.scaled(options.dilation)),
+        series: Vec::new(),
+        request_sizes: Vec::new(),
         disturbances: Vec::new(),
     };
     for tally in tallies {

@@ -45,12 +45,45 @@ pub(crate) struct Detail {
     pub stream: BTreeMap<i32, u64>,
     /// Latencies of random requests, by bucket.
     pub random: BTreeMap<i32, u64>,
-    /// Reads of the virtual disk by powers of two of 4 KiB.
+    /// Requests to the device by powers of two of 4 KiB, where each was seen.
     pub sizes: Vec<u64>,
     /// The course of the trials, slot by slot.
     pub course: Vec<Slot>,
     /// Length of a slot in the storage's own time.
     pub slot_seconds: f64,
+    /// What else was watched over time.
+    pub series: BTreeMap<String, Watched>,
+}
+
+/// One quantity over time, from all trials of a cell.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Watched {
+    /// Its unit.
+    pub unit: String,
+    /// Seconds since the start of a trial, and values.
+    points: Vec<(f64, f64)>,
+}
+
+impl Watched {
+    /// Means of equal stretches of time: seconds at their ends, and values.
+    pub fn means(&self) -> Vec<(f64, f64)> {
+        const STRETCHES: usize = 100;
+        let end = self.points.iter().map(|(at, _)| *at).fold(0.0, f64::max);
+        if end <= 0.0 {
+            return self.points.first().copied().into_iter().collect();
+        }
+        let mut sums = vec![(0.0, 0.0); STRETCHES];
+        for (at, value) in &self.points {
+            let place = (at / end * STRETCHES as f64).ceil() as usize;
+            let (sum, count) = &mut sums[place.clamp(1, STRETCHES) - 1];
+            *sum += value;
+            *count += 1.0;
+        }
+        let means = sums.iter().enumerate().filter(|(_, (_, count))| *count > 0.0);
+        means
+            .map(|(at, (sum, count))| (end * (at + 1) as f64 / STRETCHES as f64, sum / count))
+            .collect()
+    }
 }
 
 /// Sums over the trials of a cell for one slot of time.
@@ -61,6 +94,7 @@ pub(crate) struct Slot {
     pub requests: f64,
     pub moments: f64,
     pub device_mib: f64,
+    pub device_requests: f64,
     pub queue: f64,
 }
 
@@ -117,11 +151,16 @@ impl Detail {
                 *buckets.entry(bucket(nanos)).or_default() += count;
             }
         }
-        if let Some(disk) = &record.virtual_disk {
-            self.sizes.resize(disk.read_sizes.len().max(self.sizes.len()), 0);
-            for (sum, count) in self.sizes.iter_mut().zip(disk.read_sizes) {
-                *sum += count;
-            }
+        let sizes = record.virtual_disk.as_ref().map(|disk| disk.read_sizes.as_slice());
+        let sizes = sizes.unwrap_or(&sample.request_sizes);
+        self.sizes.resize(sizes.len().max(self.sizes.len()), 0);
+        for (sum, count) in self.sizes.iter_mut().zip(sizes) {
+            *sum += count;
+        }
+        for series in &sample.series {
+            let watched = self.series.entry(series.name.clone()).or_default();
+            watched.unit.clone_from(&series.unit);
+            watched.points.extend(series.points(sample.dilation));
         }
         self.add_course(record);
     }
@@ -151,6 +190,8 @@ impl Detail {
                 slot.moments += 1.0;
                 slot.device_mib += moment.bytes.saturating_sub(before.bytes).as_mib() / span;
                 slot.queue += waited.as_secs_f64() / dilation / span;
+                let requests = moment.requests.saturating_sub(before.requests);
+                slot.device_requests += requests as f64 / span;
             }
             before = *moment;
         }

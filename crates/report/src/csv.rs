@@ -52,7 +52,7 @@ fn row(findings: &Findings<'_>, cell: &Cell) -> Vec<String> {
         clean::csv(&cell.workload),
         setting.get().to_string(),
         setting.to_sectors().get().to_string(),
-        findings.marks(setting).join(" "),
+        findings.marks_of(&cell.settings).join(" "),
         cell.repeats.to_string(),
         cell.disturbed.to_string(),
     ];

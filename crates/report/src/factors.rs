@@ -1,19 +1,24 @@
 //! A study of several tunables: a row for each combination, and what each tunable does.
 
+use anstyle::Style;
 use comfy_table::{ContentArrangement, Table as Grid, presets};
-use study::{Difference, Effect, RunStatus, Settings};
+use study::{Combination, Design, Difference, Effect, Interaction, RunStatus, Settings};
 
 use crate::clean;
 use crate::findings::Findings;
 use crate::number::{ABSENT, counted, plus_minus_text, ratio, ratio_interval, short};
+use crate::shade::Shades;
+use crate::table::SHADES;
+use crate::terminal::{LEGEND, Look, shaded, trades, wrap};
+use crate::verdict::{Clean, Line, goals, to_apply, unfinished};
 
 /// Whether the study varied more than read-ahead.
 pub(crate) fn varied(findings: &Findings<'_>) -> bool {
-    !findings.run.plan.factors.is_empty()
+    findings.varied()
 }
 
 /// All that it shows, for a terminal.
-pub(crate) fn terminal(findings: &Findings<'_>) -> String {
+pub(crate) fn terminal(findings: &Findings<'_>, look: Look) -> String {
     let run = findings.run;
     let mut text = format!(
         "Run {}: tunables of {}, {} in {} s of measuring, seed {}\n\n",
@@ -27,17 +32,57 @@ pub(crate) fn terminal(findings: &Findings<'_>) -> String {
     grid.load_style(presets::NOTHING);
     grid.set_content_arrangement(ContentArrangement::Disabled);
     grid.set_header(header(findings));
-    for row in rows(findings) {
+    for row in rows(findings, true) {
         grid.add_row(row);
     }
     for line in grid.to_string().lines() {
-        text.push_str(line.trim_end());
+        let line = line.trim_end();
+        let line = if look.colour { shaded(line, Style::new()) } else { line.to_owned() };
+        text.push_str(&format!("{line}\n"));
+    }
+    text.push_str(&wrap(LEGEND, look.width));
+    text.push_str(&trades(findings));
+    text.push('\n');
+    text.push_str(&ranked(findings));
+    for line in verdict(findings, clean::plain) {
+        match line {
+            Line::Sentence(sentence) => text.push_str(&wrap(&sentence, look.width)),
+            Line::Command(command) => text.push_str(&format!("    {command}\n")),
+        }
+    }
+    text
+}
+
+/// The effects as bars, the strongest first, for each workload.
+fn ranked(findings: &Findings<'_>) -> String {
+    const WIDEST: usize = 32;
+    let effects = &findings.analysis.effects;
+    let longest = effects.iter().map(|effect| effect.strength.ln()).fold(1e-9, f64::max);
+    let mut text = String::new();
+    let mut workload = None;
+    for effect in effects {
+        if workload != Some(&effect.workload) {
+            let name = clean::plain(&effect.workload);
+            text.push_str(&format!("{name} (best level ÷ worst, each tunable by itself)\n"));
+            workload = Some(&effect.workload);
+        }
+        let bar = bar(effect.strength.ln() / longest, WIDEST);
+        let much = short(effect.strength).unwrap_or_else(|| ABSENT.to_owned());
+        text.push_str(&format!("  {:<16} {bar} ×{much}\n", effect.tunable));
+    }
+    if !text.is_empty() {
         text.push('\n');
     }
-    text.push_str("MiB/s, ± half the 95 % interval of the median, × amplification.\n\n");
-    for sentence in sentences(findings) {
-        text.push_str(&sentence);
-        text.push('\n');
+    text
+}
+
+/// A share of a bar, in eighths of a letter.
+fn bar(share: f64, widest: usize) -> String {
+    const EIGHTHS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
+    let eighths = (share.clamp(0.0, 1.0) * widest as f64 * 8.0).round().max(1.0) as usize;
+    let mut text = "█".repeat(eighths / 8);
+    if let Some(last) = (eighths % 8).checked_sub(1) {
+        text.push(EIGHTHS[last]);
     }
     text
 }
@@ -52,34 +97,43 @@ pub(crate) fn markdown(findings: &Findings<'_>) -> String {
     let rule = vec!["---"; header.len()].join(" | ");
     let mut text = cells(header);
     text.push_str(&format!("| {rule} |\n"));
-    rows(findings).into_iter().for_each(|row| text.push_str(&cells(row)));
+    rows(findings, false).into_iter().for_each(|row| text.push_str(&cells(row)));
     text.push('\n');
-    for sentence in sentences(findings) {
-        text.push_str(&format!("- {}\n", clean::markdown(sentence.trim_start())));
+    for line in verdict(findings, clean::markdown) {
+        match line {
+            Line::Sentence(sentence) => text.push_str(&format!("- {sentence}\n")),
+            Line::Command(command) => text.push_str(&format!("\n```sh\n{command}\n```\n")),
+        }
     }
     text
 }
 
 fn header(findings: &Findings<'_>) -> Vec<String> {
     let names = findings.workloads().into_iter().map(|w| clean::plain(&w.workload.name));
-    std::iter::once("settings".to_owned()).chain(names).collect()
+    std::iter::once("settings".to_owned()).chain(names).chain([String::new()]).collect()
 }
 
-fn rows(findings: &Findings<'_>) -> Vec<Vec<String>> {
-    let mut settings: Vec<Settings> =
-        findings.analysis.cells.iter().map(|cell| cell.settings).collect();
-    settings.sort_unstable();
-    settings.dedup();
-    let row = |settings: &Settings| {
-        let each = findings.workloads().into_iter().map(|planned| {
-            let name = &planned.workload.name;
-            let mut cells = findings.analysis.cells.iter();
-            let cell = cells.find(|c| c.settings == *settings && c.workload == *name);
-            cell.map_or_else(|| ABSENT.to_owned(), figures)
-        });
-        std::iter::once(clean::plain(&settings.to_string())).chain(each).collect()
+fn rows(findings: &Findings<'_>, shaded: bool) -> Vec<Vec<String>> {
+    let cells = &findings.analysis.cells;
+    let names: Vec<&str> =
+        findings.workloads().iter().map(|planned| planned.workload.name.as_str()).collect();
+    let shades = |name: &&str| {
+        let ours = cells.iter().filter(|cell| cell.workload == **name);
+        Shades::of(ours.map(|cell| cell.throughput_mib_s.median))
     };
-    settings.iter().map(row).collect()
+    let ranges: Vec<Shades> = names.iter().map(shades).collect();
+    let row = |settings: &Settings| {
+        let each = names.iter().zip(&ranges).map(|(name, range)| {
+            let cell = cells.iter().find(|c| c.settings == *settings && c.workload == *name);
+            let Some(cell) = cell else { return ABSENT.to_owned() };
+            let shade = range.shade(cell.throughput_mib_s.median, SHADES.len() - 1);
+            if shaded { format!("{} {}", SHADES[shade], figures(cell)) } else { figures(cell) }
+        });
+        let marks = findings.marks_of(settings).join(", ");
+        let words = clean::plain(&words(findings, settings));
+        std::iter::once(words).chain(each).chain([marks]).collect()
+    };
+    findings.all_settings().iter().map(row).collect()
 }
 
 fn figures(cell: &study::Cell) -> String {
@@ -93,44 +147,126 @@ fn figures(cell: &study::Cell) -> String {
     text
 }
 
-/// What each tunable does, the strongest first, workload by workload.
-fn sentences(findings: &Findings<'_>) -> Vec<String> {
-    let mut lines = Vec::new();
+/// What is to be said: what to set, what each tunable does, what they do together.
+pub(crate) fn verdict(findings: &Findings<'_>, clean: Clean) -> Vec<Line> {
+    let analysis = findings.analysis;
+    let mut sentences = Vec::new();
     if findings.run.summary.status != RunStatus::Complete {
-        lines.push("This run is not complete; so far:".to_owned());
+        sentences.push(unfinished(findings.run.summary.status).to_owned());
     }
-    let effects = &findings.analysis.effects;
-    if effects.is_empty() {
-        lines.push("Too little was measured to tell what each tunable does.".to_owned());
+    if analysis.cells.is_empty() {
+        return sentences.into_iter().map(Line::Sentence).collect();
     }
-    let mut workload = None;
-    for effect in effects {
-        if workload != Some(&effect.workload) {
-            lines.push(format!("{}, strongest first:", clean::plain(&effect.workload)));
-            workload = Some(&effect.workload);
-        }
-        lines.push(line(effect));
+    sentences.push(headline(findings, clean));
+    sentences.extend(analysis.effects.iter().map(|effect| alone(effect, clean)));
+    sentences.extend(together(findings, clean));
+    sentences.extend(analysis.notes.iter().map(|note| format!("Note: {}.", clean(note))));
+    let mut lines: Vec<Line> = sentences.into_iter().map(Line::Sentence).collect();
+    let worth = analysis.combination.as_ref().filter(|best| best.difference == Difference::Better);
+    if let Some(best) = worth {
+        lines.extend(to_apply(findings, &words(findings, &best.settings)));
     }
-    let notes = findings.analysis.notes.iter();
-    lines.extend(notes.map(|note| format!("Note: {}.", clean::plain(note))));
     lines
 }
 
-fn line(effect: &Effect) -> String {
+/// The settings of what was varied, as `apply` takes them.
+fn words(findings: &Findings<'_>, settings: &Settings) -> String {
+    let windows = findings.settings().len() > 1;
+    let read_ahead = windows.then(|| format!("read_ahead={}K", settings.read_ahead.get()));
+    let others = settings.others.iter().map(ToString::to_string);
+    read_ahead.into_iter().chain(others).collect::<Vec<_>>().join(" ")
+}
+
+fn headline(findings: &Findings<'_>, clean: Clean) -> String {
+    let goals = goals(findings, clean);
+    let count = findings.all_settings().len();
+    let Some(Combination { settings, over, ratio: much, difference }) =
+        &findings.analysis.combination
+    else {
+        return "Too little was measured to tell what each tunable does.".to_owned();
+    };
+    let (best, base) = (clean(&words(findings, settings)), clean(&words(findings, over)));
+    let sure = ratio_interval(much)
+        .map_or_else(String::new, |interval| format!(" (95 % sure of {interval})"));
+    let gain = ratio(much.median).unwrap_or_default();
+    match difference {
+        _ if settings == over => {
+            format!("Keep {base}: for {goals}, none of the {count} combinations got more.")
+        }
+        Difference::Better => {
+            format!("Set {best} for {goals}: {gain}{sure} compared with {base}.")
+        }
+        Difference::Inconclusive => format!(
+            "Inconclusive: the best of {count} combinations for {goals}, {best}, got {gain}{sure} \
+             compared with {base}. Measure more (--repeats), longer (--duration) or at a quieter \
+             time."
+        ),
+        Difference::NoMeasurableDifference | Difference::Worse => format!(
+            "Keep {base}: for {goals}, none of the {count} combinations is measurably better; the \
+             best, {best}, got {gain}{sure}."
+        ),
+    }
+}
+
+/// What a tunable does by itself.
+fn alone(effect: &Effect, clean: Clean) -> String {
     let level = |level: &study::LevelEffect| {
-        let much = ratio(level.ratio.median).unwrap_or_default();
-        let sure = ratio_interval(&level.ratio).map_or_else(
-            || "measured once".to_owned(),
-            |interval| format!("95 % sure of {interval}"),
-        );
-        let word = match level.difference {
-            Difference::Better | Difference::Worse => "",
-            Difference::NoMeasurableDifference => ", no measurable difference",
-            Difference::Inconclusive => ", inconclusive",
-        };
-        format!("{} {much} ({sure}{word})", clean::plain(&level.level))
+        format!("{} {}", clean(&level.level), judged(&level.ratio, level.difference))
     };
     let levels: Vec<String> = effect.levels.iter().map(level).collect();
-    let baseline = clean::plain(&effect.baseline);
-    format!("  {}: compared with {baseline}, {}", effect.tunable, levels.join("; "))
+    let (workload, baseline) = (clean(&effect.workload), clean(&effect.baseline));
+    let levels = levels.join("; ");
+    format!("{workload}, {}: compared with {baseline}, {levels}.", clean(&effect.tunable))
+}
+
+/// A ratio with how sure it is, and what that means where the figure alone would mislead.
+fn judged(estimate: &stats::Estimate, difference: Difference) -> String {
+    let much = ratio(estimate.median).unwrap_or_default();
+    let sure = ratio_interval(estimate).map_or_else(
+        || "measured once".to_owned(),
+        |interval| format!("95 % sure of {interval}"),
+    );
+    let word = match difference {
+        Difference::Better | Difference::Worse => "",
+        Difference::NoMeasurableDifference => ", no measurable difference",
+        Difference::Inconclusive => ", inconclusive",
+    };
+    format!("{much} ({sure}{word})")
+}
+
+/// What tunables do together beyond their own effects.
+fn together(findings: &Findings<'_>, clean: Clean) -> Vec<String> {
+    let found = &findings.analysis.interactions;
+    if found.is_empty() {
+        let one = findings.run.plan.design == Design::OneAtATime;
+        let text = "What tunables do together was not measured: each was varied alone (--design \
+                    full varies them together).";
+        return one.then(|| text.to_owned()).into_iter().collect();
+    }
+    let sentences: Vec<String> = found.iter().flat_map(|one| surely(one, clean)).collect();
+    if sentences.is_empty() {
+        return vec![
+            "No two tunables do measurably more or less together than their own effects \
+                     would give."
+                .to_owned(),
+        ];
+    }
+    sentences
+}
+
+fn surely(interaction: &Interaction, clean: Clean) -> Vec<String> {
+    let [a, b] = interaction.tunables.each_ref().map(|name| clean(name));
+    let sure = interaction.pairs.iter().filter(|pair| {
+        matches!(pair.difference, Difference::Better | Difference::Worse)
+    });
+    sure.map(|pair| {
+        let [of_a, of_b] = pair.levels.each_ref().map(|level| clean(level));
+        format!(
+            "{}: {a}={of_a} and {b}={of_b} together get {} than their own effects would give.",
+            clean(&interaction.workload),
+            judged(&pair.ratio, pair.difference)
+        )
+        .replace("times as much (", "times as much as (")
+    })
+    .collect()
 }

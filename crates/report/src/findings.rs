@@ -73,6 +73,24 @@ impl<'a> Findings<'a> {
         keep.then_some(found)
     }
 
+    /// The same for a combination of several tunables: what the others are compared with, and the
+    /// best one if it is measurably better.
+    pub(crate) fn marks_of(&self, settings: &Settings) -> Vec<&'static str> {
+        let Some(best) = self.analysis.combination.as_ref().filter(|_| self.varied()) else {
+            return if self.varied() { Vec::new() } else { self.marks(settings.read_ahead) };
+        };
+        let better = best.difference == Difference::Better;
+        [(best.over == *settings, "compared with"), (better && best.settings == *settings, "best")]
+            .into_iter()
+            .filter_map(|(is, mark)| is.then_some(mark))
+            .collect()
+    }
+
+    /// Whether the study varied more than read-ahead.
+    pub(crate) fn varied(&self) -> bool {
+        !self.run.plan.factors.is_empty()
+    }
+
     /// What this setting is to the reader of a table: `now`, `conservative`, `full`.
     pub(crate) fn marks(&self, setting: Kib) -> Vec<&'static str> {
         let verdict = &self.analysis.verdict;

@@ -24,9 +24,11 @@ mod plot;
 mod presets;
 mod reproduction;
 mod runs;
+mod shade;
 mod table;
 mod terminal;
 mod trace;
+mod tradeoff;
 mod verdict;
 mod watch;
 

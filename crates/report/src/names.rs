@@ -28,8 +28,9 @@ fn shortened(name: &str, longest: usize) -> String {
 }
 
 /// What is set besides read-ahead; nothing for a study of read-ahead alone.
-pub(crate) fn settings_label(_settings: &Settings) -> String {
-    String::new()
+pub(crate) fn settings_label(settings: &Settings) -> String {
+    let others = settings.others.iter().map(|setting| setting.to_string());
+    shortened(&others.collect::<Vec<_>>().join(" "), LONGEST_LABEL)
 }
 
 /// A name for each of several runs that tells them apart: what their targets do not have in

@@ -55,11 +55,33 @@ pub(crate) fn plot_beside(line: &[(f64, f64)], points: &[(f64, f64)]) -> Option<
     draw(&[Shape::Lines(&line), Shape::Points(&crosses)], &all, &labels)
 }
 
+/// Draws points, those on the front joined by a line, on linear axes.
+pub(crate) fn scatter(front: &[(f64, f64)], points: &[(f64, f64)]) -> Option<String> {
+    let plain = |pairs: &[(f64, f64)]| -> Vec<(f32, f32)> {
+        pairs.iter().map(|(x, y)| (*x as f32, *y as f32)).collect()
+    };
+    let (mut line, points) = (plain(front), plain(points));
+    line.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (least, most) = ends(&points)?;
+    let step = (most - least) / (COLUMNS as f32 * 2.0);
+    let cross = |&(x, y): &(f32, f32)| [(x - step, y), (x, y), (x + step, y)];
+    let crosses: Vec<(f32, f32)> = points.iter().flat_map(cross).collect();
+    let label = |x: f32| (x, format!("{}x", short(f64::from(x)).unwrap_or_default()));
+    let labels = [least, (least + most) / 2.0, most].map(label);
+    draw(&[Shape::Lines(&line), Shape::Points(&crosses)], &points, &labels)
+}
+
+/// The least and the greatest abscissa.
+fn ends(points: &[(f32, f32)]) -> Option<(f32, f32)> {
+    let least = points.iter().map(|point| point.0).reduce(f32::min)?;
+    let most = points.iter().map(|point| point.0).reduce(f32::max)?;
+    Some((least, most))
+}
+
 /// Draws shapes whose points are `all`, the first and the last of them at the edges, over named
 /// places.
 fn draw(shapes: &[Shape<'_>], all: &[(f32, f32)], labels: &[(f32, String)]) -> Option<String> {
-    let left = all.iter().map(|point| point.0).reduce(f32::min)?;
-    let right = all.iter().map(|point| point.0).reduce(f32::max)?;
+    let (left, right) = ends(all)?;
     let top = all.iter().map(|(_, y)| *y).fold(0.0, f32::max) * 1.05;
     if all.len() < 2 || right <= left || top <= 0.0 {
         return None;

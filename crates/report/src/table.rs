@@ -6,6 +6,10 @@ use units::Kib;
 
 use crate::findings::Findings;
 use crate::number::{plus_minus_text, short};
+use crate::shade::Shades;
+
+/// From the worst of a column to the best, as terminals without colours can show it.
+pub(crate) const SHADES: [char; 5] = [' ', '░', '▒', '▓', '█'];
 
 /// The rows of a study.
 pub(crate) struct Table {
@@ -32,14 +36,17 @@ pub(crate) struct Figures {
     pub plus_minus: Option<String>,
     /// Bytes from the device ÷ bytes asked for.
     pub amplification: Option<String>,
+    /// How good it is among its column: an index into [`SHADES`].
+    pub shade: usize,
 }
 
 impl Figures {
-    fn of(cell: &Cell) -> Option<Self> {
+    fn of(cell: &Cell, shades: Shades) -> Option<Self> {
         Some(Self {
             throughput: short(cell.throughput_mib_s.median)?,
             plus_minus: plus_minus_text(&cell.throughput_mib_s),
             amplification: cell.amplification.and_then(|amplification| short(amplification.median)),
+            shade: shades.shade(cell.throughput_mib_s.median, SHADES.len() - 1),
         })
     }
 }
@@ -48,13 +55,18 @@ impl Table {
     pub fn of(findings: &Findings<'_>) -> Self {
         let workloads: Vec<String> =
             findings.workloads().iter().map(|planned| planned.workload.name.clone()).collect();
+        let range = |name: &String| {
+            let cells = findings.analysis.cells.iter().filter(|cell| cell.workload == *name);
+            Shades::of(cells.map(|cell| cell.throughput_mib_s.median))
+        };
+        let shades: Vec<Shades> = workloads.iter().map(range).collect();
+        let figures = |setting, (name, shades): (&String, &Shades)| {
+            findings.cell(setting, name).and_then(|cell| Figures::of(cell, *shades))
+        };
         let row = |setting| Row {
             setting,
             marks: findings.marks(setting),
-            figures: workloads
-                .iter()
-                .map(|name| findings.cell(setting, name).and_then(Figures::of))
-                .collect(),
+            figures: workloads.iter().zip(&shades).map(|both| figures(setting, both)).collect(),
         };
         let rows = findings.settings().into_iter().map(row).collect();
         Self { workloads, rows }

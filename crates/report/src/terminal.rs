@@ -1,6 +1,6 @@
 //! A study for people at a terminal: the table of the classic posts, plots, and the verdict.
 
-use anstyle::{AnsiColor, Style};
+use anstyle::{Ansi256Color, AnsiColor, Style};
 use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
 use study::Role;
 use units::Kib;
@@ -10,8 +10,9 @@ use crate::factors;
 use crate::findings::Findings;
 use crate::limits::limits_text;
 use crate::number::{ABSENT, counted, short};
-use crate::plot::{Point, plot};
-use crate::table::{Figures, Row, Table};
+use crate::plot::{Point, plot, scatter};
+use crate::table::{Figures, Row, SHADES, Table};
+use crate::tradeoff::tradeoffs;
 use crate::verdict::{Line, verdict};
 
 /// How the terminal is.
@@ -28,13 +29,14 @@ const SETTING_COLUMNS: usize = 2;
 /// The blanks left and right of a column.
 const CELL_PADDING: usize = 2;
 /// What the numbers in a cell are.
-const LEGEND: &str = "MiB/s, ± half the 95 % interval of the median, × amplification (bytes read \
-                      from the device ÷ bytes asked for).";
+pub(crate) const LEGEND: &str = "MiB/s, ± half the 95 % interval of the median, × amplification (bytes read \
+                      from the device ÷ bytes asked for). Shades: from the worst of each column \
+                      (none) to the best (█).";
 
 /// All that a study shows.
 pub fn terminal(findings: &Findings<'_>, look: Look) -> String {
     if factors::varied(findings) {
-        return factors::terminal(findings);
+        return factors::terminal(findings, look);
     }
     let mut text = head(findings);
     let table = Table::of(findings);
@@ -49,6 +51,7 @@ pub fn terminal(findings: &Findings<'_>, look: Look) -> String {
     text.push('\n');
     text.push_str(&wrap(LEGEND, look.width));
     text.push_str(&plots(findings));
+    text.push_str(&trades(findings));
     text.push_str(&limits_text(&findings.analysis.limits));
     text.push('\n');
     for line in verdict(findings, clean::plain) {
@@ -131,8 +134,8 @@ fn finished(text: &str, table: &Table, look: Look) -> String {
         let line = line.trim_end();
         let row = index.checked_sub(1).and_then(|row| table.rows.get(row));
         let style = row.map_or(Style::new(), |row| style_of(&row.marks));
-        if look.colour && style != Style::new() {
-            finished.push_str(&format!("{style}{line}{style:#}\n"));
+        if look.colour {
+            finished.push_str(&format!("{style}{}{style:#}\n", shaded(line, style)));
         } else {
             finished.push_str(&format!("{line}\n"));
         }
@@ -141,6 +144,22 @@ fn finished(text: &str, table: &Table, look: Look) -> String {
         }
     }
     finished
+}
+
+/// The line with its shades coloured; `style` is what the line has otherwise.
+pub(crate) fn shaded(line: &str, style: Style) -> String {
+    const GREENS: [u8; 5] = [0, 22, 28, 34, 40];
+    let mut text = String::with_capacity(line.len());
+    for letter in line.chars() {
+        match SHADES.iter().position(|shade| *shade == letter).filter(|place| *place > 0) {
+            Some(place) => {
+                let green = Style::new().fg_color(Some(Ansi256Color(GREENS[place]).into()));
+                text.push_str(&format!("{green}{letter}{green:#}{style}"));
+            }
+            None => text.push(letter),
+        }
+    }
+    text
 }
 
 fn style_of(marks: &[&str]) -> Style {
@@ -165,7 +184,7 @@ fn column_text(table: &Table, column: usize) -> Vec<String> {
     let interval = widest(|f| f.plus_minus.as_deref().unwrap_or(""));
     let amplification = widest(|f| f.amplification.as_deref().unwrap_or(""));
     let cell = |figures: &Figures| {
-        let mut text = figures.throughput.clone();
+        let mut text = format!("{} {}", SHADES[figures.shade], figures.throughput);
         text.push_str(&part(" ±", figures.plus_minus.as_deref(), interval));
         text.push_str(&part("  ×", figures.amplification.as_deref(), amplification));
         text
@@ -193,6 +212,33 @@ fn plots(findings: &Findings<'_>) -> String {
             text.push_str(&format!("\n{} (MiB/s against read-ahead)\n", clean::plain(name)));
             text.push_str(&drawn);
         }
+    }
+    text
+}
+
+/// Trade-offs that are shown without being asked for.
+const TRADES: usize = 2;
+
+/// What one workload gains against what another loses.
+pub(crate) fn trades(findings: &Findings<'_>) -> String {
+    let mut text = String::new();
+    for trade in tradeoffs(findings).iter().take(TRADES) {
+        let at = |place: &usize| (trade.points[*place].1, trade.points[*place].2);
+        let front: Vec<(f64, f64)> = trade.front.iter().map(at).collect();
+        let all: Vec<(f64, f64)> = trade.points.iter().map(|(_, x, y)| (*x, *y)).collect();
+        let Some(drawn) = scatter(&front, &all) else { continue };
+        let [goal, other] = [trade.goal, trade.other].map(clean::plain);
+        let name = |settings: &study::Settings| match findings.varied() {
+            true => clean::plain(&settings.to_string()),
+            false => settings.read_ahead.to_string(),
+        };
+        text.push_str(&format!(
+            "\n{other} (upward) against {goal} (to the right), relative to {}\n{drawn}",
+            name(&trade.over)
+        ));
+        let names: Vec<String> =
+            trade.front.iter().map(|place| name(&trade.points[*place].0)).collect();
+        text.push_str(&wrap(&format!("On the line, no other is better at both: {}.", names.join(", ")), 100));
     }
     text
 }

@@ -4,6 +4,7 @@ use study::{Difference, Gain, Price, Role, RunStatus, Target, VerdictKind, Workl
 use units::Kib;
 
 use crate::clean;
+use crate::factors;
 use crate::findings::Findings;
 use crate::number::{ratio, ratio_interval, setting, short, time};
 
@@ -17,11 +18,14 @@ pub enum Line {
 }
 
 /// How names from outside are made harmless for where the sentences go.
-type Clean = fn(&str) -> String;
+pub(crate) type Clean = fn(&str) -> String;
 
 /// The verdict: which setting, what it gains, how sure that is, what it costs elsewhere, what was
 /// not measured, how to set it. `clean` makes names harmless for where the sentences go.
 pub fn verdict(findings: &Findings<'_>, clean: Clean) -> Vec<Line> {
+    if factors::varied(findings) {
+        return factors::verdict(findings, clean);
+    }
     let mut sentences = Vec::new();
     if findings.run.summary.status != RunStatus::Complete {
         sentences.push(unfinished(findings.run.summary.status).to_owned());
@@ -47,7 +51,7 @@ pub fn verdict(findings: &Findings<'_>, clean: Clean) -> Vec<Line> {
     lines
 }
 
-fn unfinished(status: RunStatus) -> &'static str {
+pub(crate) fn unfinished(status: RunStatus) -> &'static str {
     match status {
         RunStatus::Complete => "",
         RunStatus::Running => "This run is still being measured; so far:",
@@ -107,7 +111,7 @@ fn headline(findings: &Findings<'_>, clean: Clean) -> String {
 }
 
 /// The goals by name.
-fn goals(findings: &Findings<'_>, clean: Clean) -> String {
+pub(crate) fn goals(findings: &Findings<'_>, clean: Clean) -> String {
     let workloads = findings.workloads();
     let goals = workloads.iter().filter(|planned| planned.role == Role::Goal);
     let names: Vec<String> = goals.map(|planned| clean(&planned.workload.name)).collect();
@@ -199,22 +203,29 @@ fn price(price: &Price, clean: Clean) -> Option<String> {
     Some(format!("The price of {}: {}.", price.read_ahead_kib, parts.join("; ")))
 }
 
-/// What to type to have the setting now. A virtual disk is gone by then.
+/// What to type to have the recommended setting now.
 fn how_to_apply(findings: &Findings<'_>) -> Vec<Line> {
     let full = findings.analysis.verdict.full_kib.filter(|_| findings.kept().is_none());
-    let (Some(full), Target::Path(_)) = (full, &findings.run.plan.target) else {
-        return Vec::new();
-    };
-    if findings.analysis.verdict.kind != VerdictKind::Better {
+    match full.filter(|_| findings.analysis.verdict.kind == VerdictKind::Better) {
+        Some(full) => to_apply(findings, &format!("read_ahead={}K", full.get())),
+        None => Vec::new(),
+    }
+}
+
+/// What to type to have these settings now. A virtual disk is gone by then.
+pub(crate) fn to_apply(findings: &Findings<'_>, settings: &str) -> Vec<Line> {
+    let Target::Path(_) = &findings.run.plan.target else { return Vec::new() };
+    let Some(bdi) = bdi(findings) else { return Vec::new() };
+    // A level of a tunable may be any word; what could run something is not put into a command.
+    if settings.chars().any(|c| !(c.is_ascii_alphanumeric() || "=:-_., ".contains(c))) {
         return Vec::new();
     }
-    let Some(bdi) = bdi(findings) else { return Vec::new() };
     vec![
         Line::Sentence(
             "To set it now, until the next boot, for files opened from then on (as root):"
                 .to_owned(),
         ),
-        Line::Command(format!("foreread apply read_ahead={}K --on {bdi}", full.get())),
+        Line::Command(format!("foreread apply {settings} --on {bdi}")),
         Line::Sentence("To see whether it is still so, and to undo it:".to_owned()),
         Line::Command("foreread verify".to_owned()),
         Line::Command("foreread rollback".to_owned()),

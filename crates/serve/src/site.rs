@@ -165,7 +165,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let store = dir.path().join("runs.sqlite");
         let mut open = Store::open(&store).expect("a record");
-        let (_, table) = study::tables(TABLE, "disk").expect("a table").tables.remove(0);
+        let (_, table) = study::tables(TABLE, "disk", None).expect("a table").tables.remove(0);
         study::import(&mut open, &table, None).expect("a run");
         study::import(&mut open, &table, None).expect("another");
         (dir, Site { store, address: ([127, 0, 0, 1], 8277).into() })

@@ -11,6 +11,7 @@
 //! scenario give the same outcome, to the nanosecond.
 
 mod cache;
+mod course;
 mod disk_layout;
 mod error;
 mod machine;
@@ -21,6 +22,7 @@ mod run;
 mod scenario;
 mod words;
 
+pub use course::{Course, CourseSlot};
 pub use error::SimError;
 pub use machine::{Costs, FileSystem, Machine, Replacement};
 pub use outcome::{CacheUse, ClassOutcome, DeviceUse, Outcome, ReaderOutcome};

@@ -3,6 +3,8 @@
 use stats::LatencyHistogram;
 use units::{Bytes, Nanos, Pages};
 
+use crate::course::Course;
+
 /// What one reader did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReaderOutcome {
@@ -98,6 +100,8 @@ pub struct Outcome {
     pub cache: CacheUse,
     /// For each open file, what lies ready behind the last byte read through it.
     pub ahead: Vec<Bytes>,
+    /// What the device and the read-ahead did when.
+    pub course: Course,
 }
 
 impl Outcome {

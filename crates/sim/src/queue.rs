@@ -6,6 +6,7 @@ use model::{Completion, Device, Request, RequestId, RequestKind, Scheduler, Spec
 use policy::Extent;
 use units::{Bytes, Nanos};
 
+use crate::course::Course;
 use crate::outcome::DeviceUse;
 
 /// What a request, or a part of a merged one, is for.
@@ -72,6 +73,7 @@ pub(crate) struct BlockQueue {
     done: Vec<Completion>,
     counts: DeviceUse,
     counted_at: Nanos,
+    course: Course,
 }
 
 impl BlockQueue {
@@ -93,6 +95,7 @@ impl BlockQueue {
             done: Vec::new(),
             counts: DeviceUse::default(),
             counted_at: Nanos::ZERO,
+            course: Course::default(),
         })
     }
 
@@ -118,6 +121,16 @@ impl BlockQueue {
 
     pub(crate) fn counts(&self) -> DeviceUse {
         DeviceUse { busy: self.device.counters().busy, ..self.counts }
+    }
+
+    /// What happened when.
+    pub(crate) fn course(&mut self) -> &mut Course {
+        &mut self.course
+    }
+
+    /// The same when all is over.
+    pub(crate) fn take_course(&mut self) -> Course {
+        std::mem::take(&mut self.course)
     }
 
     /// Takes a request.
@@ -196,6 +209,7 @@ impl BlockQueue {
         self.integrate(now);
         self.counts.requests += 1;
         self.counts.bytes += Bytes::new(pending.length);
+        self.course.request(now, Bytes::new(pending.length));
         for part in std::iter::once(&pending.first).chain(&pending.merged) {
             if part.purpose == Purpose::Metadata {
                 self.counts.metadata += Bytes::new(part.length);
@@ -222,6 +236,7 @@ impl BlockQueue {
     fn integrate(&mut self, now: Nanos) {
         let span = now.saturating_sub(self.counted_at);
         self.counts.queued += Nanos::new(span.get().saturating_mul(self.flying as u64));
+        self.course.queue(self.counted_at, now, self.flying as u64);
         self.counted_at = now.max(self.counted_at);
     }
 

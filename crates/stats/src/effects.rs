@@ -22,55 +22,78 @@ pub struct Observation {
 /// The effect of each level other than 0 of each factor, over level 0: `None` where the
 /// measurements do not tell levels apart. `levels` is how many each factor has.
 pub fn main_effects(observations: &[Observation], levels: &[usize]) -> Option<Vec<Vec<Estimate>>> {
-    let mut blocks: Vec<u32> = observations.iter().map(|one| one.block).collect();
-    blocks.sort_unstable();
-    blocks.dedup();
-    let effects: usize = levels.iter().map(|count| count.saturating_sub(1)).sum();
-    let columns = blocks.len() + effects;
-    if effects == 0 || observations.len() < columns {
-        return None;
-    }
-    let row = |one: &Observation| -> Option<Vec<f64>> {
-        let mut row = vec![0.0; columns];
-        row[blocks.binary_search(&one.block).ok()?] = 1.0;
-        let mut start = blocks.len();
-        for (level, count) in one.levels.iter().zip(levels) {
-            if *level > 0 {
-                *row.get_mut(start + level - 1)? = 1.0;
-            }
-            start += count.saturating_sub(1);
-        }
-        Some(row)
-    };
-    let rows: Vec<Vec<f64>> = observations.iter().map(row).collect::<Option<_>>()?;
-    let inverse = inverse(normal(&rows, columns))?;
-    let right: Vec<f64> = (0..columns)
-        .map(|column| rows.iter().zip(observations).map(|(row, one)| row[column] * one.value).sum())
-        .collect();
-    let solution: Vec<f64> = inverse.iter().map(|line| dot(line, &right)).collect();
-    let squares: f64 = rows
-        .iter()
-        .zip(observations)
-        .map(|(row, one)| (one.value - dot(row, &solution)).powi(2))
-        .sum();
-    let freedom = observations.len() - columns;
-    let estimate = |column: usize| {
-        let value = solution[column];
-        if freedom == 0 {
-            return Estimate::unbounded(value);
-        }
-        let error = (squares / freedom as f64 * inverse[column][column].max(0.0)).sqrt();
-        let half = student_975(freedom) * error;
-        Estimate { median: value, low: value - half, high: value + half }
-    };
-    let mut start = blocks.len();
+    let fit = Additive::fit(observations, levels)?;
+    let mut start = fit.blocks;
     let of_factor = levels.iter().map(|count| {
         let others = count.saturating_sub(1);
-        let effects = (start..start + others).map(estimate).collect();
+        let effects = (start..start + others).map(|column| fit.estimate(column)).collect();
         start += others;
         effects
     });
     Some(of_factor.collect())
+}
+
+/// Blocks and main effects, fitted.
+pub(crate) struct Additive {
+    /// The blocks come first among the columns.
+    blocks: usize,
+    solution: Vec<f64>,
+    inverse: Vec<Vec<f64>>,
+    /// What the model does not explain of each observation.
+    pub(crate) residuals: Vec<f64>,
+    /// Degrees of freedom that are left.
+    pub(crate) freedom: usize,
+}
+
+impl Additive {
+    pub(crate) fn fit(observations: &[Observation], levels: &[usize]) -> Option<Self> {
+        let mut blocks: Vec<u32> = observations.iter().map(|one| one.block).collect();
+        blocks.sort_unstable();
+        blocks.dedup();
+        let effects: usize = levels.iter().map(|count| count.saturating_sub(1)).sum();
+        let columns = blocks.len() + effects;
+        if effects == 0 || observations.len() < columns {
+            return None;
+        }
+        let row = |one: &Observation| -> Option<Vec<f64>> {
+            let mut row = vec![0.0; columns];
+            row[blocks.binary_search(&one.block).ok()?] = 1.0;
+            let mut start = blocks.len();
+            for (level, count) in one.levels.iter().zip(levels) {
+                if *level > 0 {
+                    *row.get_mut(start + level - 1)? = 1.0;
+                }
+                start += count.saturating_sub(1);
+            }
+            Some(row)
+        };
+        let rows: Vec<Vec<f64>> = observations.iter().map(row).collect::<Option<_>>()?;
+        let inverse = inverse(normal(&rows, columns))?;
+        let both = || rows.iter().zip(observations);
+        let right: Vec<f64> = (0..columns)
+            .map(|column| both().map(|(row, one)| row[column] * one.value).sum())
+            .collect();
+        let solution: Vec<f64> = inverse.iter().map(|line| dot(line, &right)).collect();
+        let residuals = both().map(|(row, one)| one.value - dot(row, &solution)).collect();
+        let freedom = observations.len() - columns;
+        Some(Self { blocks: blocks.len(), solution, inverse, residuals, freedom })
+    }
+
+    /// The sum of the squares of the residuals.
+    pub(crate) fn squares(&self) -> f64 {
+        self.residuals.iter().map(|residual| residual.powi(2)).sum()
+    }
+
+    fn estimate(&self, column: usize) -> Estimate {
+        let value = self.solution[column];
+        if self.freedom == 0 {
+            return Estimate::unbounded(value);
+        }
+        let variance = self.squares() / self.freedom as f64;
+        let error = (variance * self.inverse[column][column].max(0.0)).sqrt();
+        let half = student_975(self.freedom) * error;
+        Estimate { median: value, low: value - half, high: value + half }
+    }
 }
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {

@@ -29,7 +29,7 @@ mod trial;
 mod tune;
 
 pub use analyse::{
-    Analysis, Cell, Difference, Effect, Gain, LatencyChange, LevelEffect, Price, Quantiles,
+    Analysis, Cell, Combination, Difference, Effect, Gain, Interaction, LatencyChange, LevelEffect, LevelPair, Price, Quantiles,
     Verdict, VerdictKind, WorkloadVerdict, analyse,
 };
 pub use bench::Cancel;
@@ -39,7 +39,7 @@ pub use environment::Environment;
 pub use error::StudyError;
 pub use factors::{Design, Factor};
 pub use grid::{FULL_GRID_TOP, Grid};
-pub use import::{ImportError, Table, TableColumn, Tables, import, tables};
+pub use import::{ImportError, RateUnit, Table, TableColumn, Tables, import, tables};
 pub use limit::limit;
 pub use plan::{Plan, PlannedWorkload, Repeats, Role, default_trial};
 pub use progress::{Phase, Progress, Silent, Step};

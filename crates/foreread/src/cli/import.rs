@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
-use study::{Store, Table, Tables};
+use study::{RateUnit, Store, Table, Tables};
 use units::{Bytes, Kib};
 
 use super::Context;
@@ -25,6 +25,10 @@ pub struct Import {
     /// How well figures repeat, if their author says so, in percent: gives them intervals
     #[arg(long, value_name = "PERCENT")]
     spread: Option<f64>,
+    /// The unit of rates whose heading does not tell: MiB/s, MB/s (a million bytes), KiB/s or kB/s;
+    /// all are shown in MiB/s
+    #[arg(long, value_name = "UNIT")]
+    unit: Option<RateUnit>,
     /// The read-ahead that counts as the present one, as in 128K or 256s
     #[arg(long, value_name = "SIZE")]
     now: Option<Bytes>,
@@ -78,7 +82,7 @@ impl Import {
     fn tables(&self) -> anyhow::Result<Tables> {
         let text = read(&self.file)?;
         let stem = self.file.file_stem().unwrap_or_default().to_string_lossy();
-        let mut tables = study::tables(&text, &stem)
+        let mut tables = study::tables(&text, &stem, self.unit)
             .with_context(|| format!("cannot import {:?}", self.file))?;
         if self.table.is_empty() {
             return Ok(tables);

@@ -89,6 +89,7 @@ struct Bend {
     w: usize,
     conservative_kib: Option<u64>,
     full_kib: Option<u64>,
+    knee_kib: Option<u64>,
 }
 
 /// The trials in columns, which takes half the room of rows.
@@ -155,6 +156,16 @@ struct DetailData {
     requests_s: Vec<Rounded>,
     device_mib_s: Vec<Rounded>,
     queue: Vec<Rounded>,
+    device_request_kib: Vec<Option<Rounded>>,
+    series: Vec<SeriesData>,
+}
+
+/// What else was watched over time.
+#[derive(Debug, Serialize)]
+struct SeriesData {
+    name: String,
+    unit: String,
+    points: Vec<(Rounded, Rounded)>,
 }
 
 #[derive(Debug)]
@@ -167,6 +178,17 @@ impl Serialize for Pairs {
             seq.serialize_element(&(Rounded(*at), count))?;
         }
         seq.end()
+    }
+}
+
+impl SeriesData {
+    fn of((name, watched): (&String, &crate::closeup::Watched)) -> Self {
+        let points = watched.means();
+        Self {
+            name: brief(name),
+            unit: brief(&watched.unit),
+            points: points.iter().map(|(at, value)| (Rounded(*at), Rounded(*value))).collect(),
+        }
     }
 }
 
@@ -192,6 +214,7 @@ impl RunData {
                 w: place_of(&alone.workload)?,
                 conservative_kib: alone.conservative_kib.map(|kib| kib.get()),
                 full_kib: alone.full_kib.map(|kib| kib.get()),
+                knee_kib: alone.knee_kib.map(|kib| kib.get()),
             })
         });
         Self {
@@ -220,7 +243,7 @@ impl RunData {
             tradeoffs: derived::tradeoffs(exhibit, &settings, &place_of),
             drift: derived::drift(exhibit),
             predicted: derived::predicted(exhibit, &place_of),
-            limits: derived::limits(exhibit),
+            limits: derived::limits(exhibit, &place_of),
         }
     }
 }
@@ -355,7 +378,14 @@ fn details(
             mib_s: read.clone().map(|s| rate(s.mib, s.trials * slot)).collect(),
             requests_s: read.map(|s| rate(s.requests, s.trials * slot)).collect(),
             device_mib_s: seen.clone().map(|s| rate(s.device_mib, s.moments)).collect(),
-            queue: seen.map(|s| rate(s.queue, s.moments)).collect(),
+            queue: seen.clone().map(|s| rate(s.queue, s.moments)).collect(),
+            device_request_kib: seen
+                .map(|s| {
+                    let some = s.device_requests > 0.0;
+                    some.then(|| Rounded(s.device_mib * 1024.0 / s.device_requests))
+                })
+                .collect(),
+            series: detail.series.iter().map(SeriesData::of).collect(),
         })
     };
     cells.filter_map(detail).collect()

@@ -9,12 +9,13 @@ use super::Exhibit;
 use super::data::PlaceOf;
 use crate::names::brief;
 
-/// One workload's gain against what becomes of another.
+/// One workload's gain against what becomes of another. Settings and workloads go by their places.
 #[derive(Debug, Serialize)]
 pub(super) struct Tradeoff {
     goal: usize,
     other: usize,
-    over_kib: u64,
+    /// What both are relative to.
+    over: usize,
     points: Vec<TradePoint>,
     /// Places of the points that no other beats in both.
     front: Vec<usize>,
@@ -27,62 +28,27 @@ struct TradePoint {
     keep: f64,
 }
 
-/// Every pair of workloads, the goals' gains first.
+/// Every pair of workloads.
 pub(super) fn tradeoffs(
     exhibit: &Exhibit<'_>,
     settings: &[Settings],
     place_of: &PlaceOf<'_>,
 ) -> Vec<Tradeoff> {
-    let workloads = exhibit.findings().workloads();
-    let goals = workloads.iter().filter(|planned| planned.role == study::Role::Goal);
-    let mut all = Vec::new();
-    for goal in goals {
-        for other in &workloads {
-            let (a, b) = (goal.workload.name.as_str(), other.workload.name.as_str());
-            let goal_again = other.role == study::Role::Goal && place_of(b) <= place_of(a);
-            if a != b && !goal_again {
-                all.extend(tradeoff(exhibit, settings, place_of, (a, b)));
-            }
-        }
-    }
-    // What is bought with the random reads' loss is asked for more often.
-    all.sort_by_key(|trade| std::cmp::Reverse(trade.other));
-    all
-}
-
-fn tradeoff(
-    exhibit: &Exhibit<'_>,
-    settings: &[Settings],
-    place_of: &PlaceOf<'_>,
-    (a, b): (&str, &str),
-) -> Option<Tradeoff> {
-    let median = |name: &str, at: &Settings| {
-        let cells = exhibit.analysis.cells.iter();
-        let cell = cells.clone().find(|cell| cell.workload == name && cell.settings == *at)?;
-        Some(cell.throughput_mib_s.median).filter(|median| *median > 0.0)
+    let with_places = |trade: crate::tradeoff::Tradeoff<'_>| {
+        let point = |(at, gain, keep): &(Settings, f64, f64)| {
+            let s = settings.binary_search(at).ok()?;
+            Some(TradePoint { s, gain: *gain, keep: *keep })
+        };
+        Some(Tradeoff {
+            goal: place_of(trade.goal)?,
+            other: place_of(trade.other)?,
+            over: settings.binary_search(&trade.over).ok()?,
+            points: trade.points.iter().map(point).collect::<Option<_>>()?,
+            front: trade.front,
+        })
     };
-    let both: Vec<(usize, f64, f64)> = settings
-        .iter()
-        .enumerate()
-        .filter_map(|(s, at)| Some((s, median(a, at)?, median(b, at)?)))
-        .collect();
-    let found = both.iter().find(|(s, _, _)| Some(settings[*s].read_ahead) == exhibit.run.found);
-    let (over, base_a, base_b) = *found.or(both.first())?;
-    if both.len() < 3 {
-        return None;
-    }
-    let points: Vec<TradePoint> = both
-        .iter()
-        .map(|(s, x, y)| TradePoint { s: *s, gain: x / base_a, keep: y / base_b })
-        .collect();
-    let places: Vec<(f64, f64)> = points.iter().map(|point| (point.gain, point.keep)).collect();
-    Some(Tradeoff {
-        goal: place_of(a)?,
-        other: place_of(b)?,
-        over_kib: settings[over].read_ahead.get(),
-        front: stats::pareto(&places),
-        points,
-    })
+    let all = crate::tradeoff::tradeoffs(&exhibit.findings());
+    all.into_iter().filter_map(with_places).collect()
 }
 
 /// The middle of a block of trials.
@@ -128,6 +94,10 @@ pub(super) struct PredictedCurve {
 
 /// The fitted curves of all goals.
 pub(super) fn predicted(exhibit: &Exhibit<'_>, place_of: &PlaceOf<'_>) -> Vec<PredictedCurve> {
+    if exhibit.findings().varied() {
+        // The model knows of read-ahead alone.
+        return Vec::new();
+    }
     let goals = exhibit.findings().workloads();
     let goals = goals.iter().filter(|planned| planned.role == study::Role::Goal);
     goals
@@ -143,23 +113,31 @@ pub(super) fn predicted(exhibit: &Exhibit<'_>, place_of: &PlaceOf<'_>) -> Vec<Pr
         .collect()
 }
 
-/// What the storage cannot exceed.
+/// What cannot be exceeded, by one workload or by any.
 #[derive(Debug, Serialize)]
 pub(super) struct Limit {
+    w: Option<usize>,
     y: f64,
-    label: String,
+    label: &'static str,
 }
 
-/// The limit of a virtual disk's model, which is known.
-pub(super) fn limits(exhibit: &Exhibit<'_>) -> Vec<Limit> {
-    let highest = exhibit.analysis.cells.iter().map(|cell| cell.throughput_mib_s.median);
-    let highest = highest.fold(0.0, f64::max);
-    study::limit(exhibit.run)
-        // A limit far above everything would press the curves to the floor.
-        .filter(|limit| limit.as_mib() < 3.0 * highest)
-        .map(|limit| Limit { y: limit.as_mib(), label: "the model streams no faster".to_owned() })
-        .into_iter()
-        .collect()
+/// The limit of a virtual disk's model, which is known, and what was worked out of a simulation.
+pub(super) fn limits(exhibit: &Exhibit<'_>, place_of: &PlaceOf<'_>) -> Vec<Limit> {
+    let model = study::limit(exhibit.run).map(|limit| limit.as_mib());
+    let model = model.map(|y| Limit { w: None, y, label: "the model streams no faster" });
+    let of_workload = |limits: &study::WorkloadLimits| {
+        let w = place_of(&limits.workload);
+        let line = |label, seconds: f64| Limit { w, y: limits.useful_mib / seconds, label };
+        let foreseen = limits.clairvoyant_seconds;
+        [
+            Some(line("no schedule is faster", limits.bound_seconds)),
+            foreseen.map(|seconds| line("knowing the future", seconds)),
+            Some(line("best switching of settings", limits.switching_seconds)),
+        ]
+    };
+    let worked_out = exhibit.analysis.limits.iter().flat_map(of_workload).flatten();
+    let sensible = |limit: &Limit| limit.y.is_finite() && limit.y > 0.0;
+    model.into_iter().chain(worked_out).filter(sensible).collect()
 }
 
 /// What a vendor advises, to be drawn beside the curves.

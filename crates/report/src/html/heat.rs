@@ -1,24 +1,32 @@
-//! The table of the classic posts, coloured: a row for each setting, a column for each workload.
+//! The table of the classic posts, coloured: a row for each combination of settings, a column for
+//! each tunable and each workload.
+
+use std::collections::{BTreeSet, HashMap};
 
 use maud::{Markup, html};
 use stats::Estimate;
+use study::{Cell, Settings};
 
 use super::Exhibit;
 use super::sections::Place;
-use crate::names::{brief, settings_label};
+use crate::names::brief;
 use crate::number::{ABSENT, plus_minus_text, short};
+use crate::shade::Shades;
 
 /// Shades of goodness, without the first, which is none.
-const SHADES: f64 = 9.0;
+const SHADES: usize = 9;
 
 /// The section.
 pub(super) fn table(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
     let findings = exhibit.findings();
     let settings = findings.all_settings();
-    let workloads = findings.workloads();
-    let several = settings.iter().any(|s| !settings_label(s).is_empty());
-    let columns: Vec<Column> =
-        workloads.iter().map(|planned| Column::of(exhibit, &planned.workload.name)).collect();
+    let tunables = tunables(&settings);
+    let cells = &exhibit.analysis.cells;
+    let columns: Vec<Column<'_>> = findings
+        .workloads()
+        .iter()
+        .map(|planned| Column::of(cells, &planned.workload.name))
+        .collect();
     html! {
         section id=(place.id("heat")) aria-labelledby=(place.id("heat-title")) {
             h2 id=(place.id("heat-title")) { "Every setting, every workload" }
@@ -31,31 +39,19 @@ pub(super) fn table(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
                         "MiB/s, ± half the 95 % interval of the median; × amplification: bytes \
                          read from the device ÷ bytes asked for."
                     }
-                    thead {
-                        tr {
-                            th scope="col" aria-sort="ascending" {
-                                button type="button" { "read-ahead" }
-                            }
-                            th scope="col" { "sectors" }
-                            @if several { th scope="col" class="word" { "also set" } }
-                            @for planned in &workloads {
-                                th scope="col" {
-                                    button type="button" { (brief(&planned.workload.name)) }
-                                }
-                            }
-                            th scope="col" class="word" { "is" }
-                        }
-                    }
+                    (heads(&tunables, &columns))
                     tbody {
                         @for settings in &settings {
                             @let kib = settings.read_ahead;
                             tr {
                                 th scope="row" data-v=(kib.get()) { (kib) }
                                 td { (kib.to_sectors().get()) }
-                                @if several { td class="word" { (settings_label(settings)) } }
-                                @for column in &columns { (column.cell(exhibit, *settings)) }
+                                @for tunable in &tunables { (tunable.cell(*settings)) }
+                                @for column in &columns { (column.cell(*settings)) }
                                 td class="word" {
-                                    @for mark in findings.marks(kib) { span class="tag" { (mark) } }
+                                    @for mark in findings.marks_of(settings) {
+                                        span class="tag" { (mark) }
+                                    }
                                 }
                             }
                         }
@@ -66,46 +62,83 @@ pub(super) fn table(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
     }
 }
 
-/// A workload's throughputs, to tell good from bad.
-struct Column {
-    workload: String,
-    least: f64,
-    most: f64,
+fn heads(tunables: &[Tunable], columns: &[Column<'_>]) -> Markup {
+    html! {
+        thead {
+            tr {
+                th scope="col" aria-sort="ascending" { button type="button" { "read-ahead" } }
+                th scope="col" { "sectors" }
+                @for tunable in tunables {
+                    th scope="col" class="word" { button type="button" { (tunable.name) } }
+                }
+                @for column in columns {
+                    th scope="col" { button type="button" { (brief(column.workload)) } }
+                }
+                th scope="col" class="word" { "is" }
+            }
+        }
+    }
 }
 
-impl Column {
-    fn of(exhibit: &Exhibit<'_>, workload: &str) -> Self {
-        let cells = exhibit.analysis.cells.iter().filter(|cell| cell.workload == workload);
-        let medians = cells.map(|cell| cell.throughput_mib_s.median).filter(|m| *m > 0.0);
-        let (least, most) = medians.fold((f64::INFINITY, 0.0f64), |(least, most), median| {
-            (least.min(median), most.max(median))
-        });
-        Self { workload: workload.to_owned(), least, most }
-    }
+/// A tunable beside read-ahead, with the levels that were measured, ascending.
+struct Tunable {
+    name: &'static str,
+    levels: Vec<String>,
+}
 
-    /// The shade of a throughput: by ratio, because twice as much is twice as good anywhere.
-    fn shade(&self, median: f64) -> usize {
-        let range = (self.most / self.least).ln();
-        if !range.is_finite() || range < 0.01 || median <= 0.0 {
-            return 0;
-        }
-        ((median / self.least).ln() / range * SHADES).round().clamp(0.0, SHADES) as usize
-    }
+/// Everything that is set beside read-ahead.
+fn tunables(settings: &[Settings]) -> Vec<Tunable> {
+    let all = || settings.iter().flat_map(|settings| settings.others.iter());
+    let names: BTreeSet<&'static str> = all().map(|setting| setting.tunable.name()).collect();
+    let of_name = |name: &'static str| {
+        let mut levels: Vec<_> = all().filter(|setting| setting.tunable.name() == name).collect();
+        levels.sort();
+        levels.dedup();
+        let levels = levels.iter().map(|setting| setting.tunable.show(&setting.value)).collect();
+        Tunable { name, levels }
+    };
+    names.into_iter().map(of_name).collect()
+}
 
-    fn cell(&self, exhibit: &Exhibit<'_>, settings: study::Settings) -> Markup {
-        let found = exhibit
-            .analysis
-            .cells
-            .iter()
-            .find(|cell| cell.settings == settings && cell.workload == self.workload);
-        let Some(cell) = found else { return html! { td data-v="" { (ABSENT) } } };
-        let throughput = &cell.throughput_mib_s;
-        let Some(text) = short(throughput.median) else {
-            return html! { td data-v="" { (ABSENT) } };
-        };
-        let amplification = cell.amplification.as_ref().and_then(|a: &Estimate| short(a.median));
+impl Tunable {
+    fn cell(&self, settings: Settings) -> Markup {
+        let own = settings.others.iter().find(|setting| setting.tunable.name() == self.name);
+        let level = own.map(|setting| setting.tunable.show(&setting.value));
+        let place = level.as_ref().and_then(|level| self.levels.iter().position(|l| l == level));
         html! {
-            td class={ "g" (self.shade(throughput.median)) } data-v=(throughput.median) {
+            td class="word mono" data-v=[place] {
+                @match &level { Some(level) => (brief(level)), None => (ABSENT) }
+            }
+        }
+    }
+}
+
+/// A workload's cells, with how good each is.
+struct Column<'a> {
+    workload: &'a str,
+    cells: HashMap<Settings, &'a Cell>,
+    shades: Shades,
+}
+
+impl<'a> Column<'a> {
+    fn of(cells: &'a [Cell], workload: &'a str) -> Self {
+        let ours = || cells.iter().filter(|cell| cell.workload == workload);
+        Self {
+            workload,
+            cells: ours().map(|cell| (cell.settings, cell)).collect(),
+            shades: Shades::of(ours().map(|cell| cell.throughput_mib_s.median)),
+        }
+    }
+
+    fn cell(&self, settings: Settings) -> Markup {
+        let absent = || html! { td data-v="" { (ABSENT) } };
+        let Some(cell) = self.cells.get(&settings) else { return absent() };
+        let throughput = &cell.throughput_mib_s;
+        let Some(text) = short(throughput.median) else { return absent() };
+        let amplification = cell.amplification.as_ref().and_then(|a: &Estimate| short(a.median));
+        let shade = self.shades.shade(throughput.median, SHADES);
+        html! {
+            td class={ "g" (shade) } data-v=(throughput.median) {
                 (text)
                 @if let Some(half) = plus_minus_text(throughput) { " ±" (half) }
                 @if let Some(amplification) = amplification {

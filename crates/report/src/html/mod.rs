@@ -8,6 +8,7 @@ mod assets;
 mod compared;
 mod data;
 mod derived;
+mod effects;
 mod heat;
 mod index;
 mod page;

@@ -5,7 +5,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::assets::{STYLE, policy, script};
 use super::data::{PageData, RunData, text};
 use super::sections::{self, Place};
-use super::{Exhibit, compared, heat, provenance, top};
+use super::{Exhibit, compared, effects, heat, provenance, top};
 use crate::findings::Named;
 use crate::names::brief;
 use crate::names::labels;
@@ -47,7 +47,7 @@ fn whole(exhibits: &[Exhibit<'_>], way: &Way<'_>) -> String {
             }
         },
     };
-    document(&title(exhibits), &contents(exhibits.len()), &body, &text(&data), way)
+    document(&title(exhibits), &contents(exhibits), &body, &text(&data), way)
 }
 
 fn title(exhibits: &[Exhibit<'_>]) -> String {
@@ -65,7 +65,8 @@ fn of_run(exhibit: &Exhibit<'_>, index: usize) -> Markup {
         @if !exhibit.analysis.cells.is_empty() {
             (sections::curves(exhibit, &place))
             (heat::table(exhibit, &place))
-            (sections::effects(exhibit, &place))
+            (effects::effects(exhibit, &place))
+            (effects::interactions(exhibit, &place))
             (sections::tradeoff(exhibit, &place))
             (sections::details(exhibit, &place))
             (sections::trials(exhibit, &place))
@@ -75,19 +76,23 @@ fn of_run(exhibit: &Exhibit<'_>, index: usize) -> Markup {
 }
 
 /// The ways into the page.
-fn contents(runs: usize) -> Vec<(String, String)> {
+fn contents(exhibits: &[Exhibit<'_>]) -> Vec<(String, String)> {
     let link = |to: &str, text: &str| (format!("#{to}"), text.to_owned());
-    if runs == 1 {
+    if let [only] = exhibits {
+        let measured = !only.analysis.cells.is_empty();
         return [
-            ("verdict-0", "Verdict"),
-            ("curves-0", "Curves"),
-            ("heat-0", "Table"),
-            ("trials-0", "Trials"),
-            ("provenance-0", "Provenance"),
+            ("verdict-0", "Verdict", true),
+            ("curves-0", "Curves", measured && sections::has_curves(only)),
+            ("heat-0", "Table", measured),
+            ("trials-0", "Trials", !only.run.trials.is_empty()),
+            ("provenance-0", "Provenance", true),
         ]
-        .map(|(to, text)| link(to, text))
-        .to_vec();
+        .iter()
+        .filter(|(_, _, there)| *there)
+        .map(|(to, text, _)| link(to, text))
+        .collect();
     }
+    let runs = exhibits.len();
     let mut links = vec![link("compare", "Verdict"), link("together", "One picture")];
     links.extend((0..runs).map(|run| link(&format!("run-{run}"), &format!("{}", run + 1))));
     links

@@ -3,8 +3,6 @@
 use maud::{Markup, html};
 
 use super::Exhibit;
-use crate::names::brief;
-use crate::number::short;
 
 /// Which run of the page a section belongs to.
 pub(super) struct Place {
@@ -27,15 +25,27 @@ fn chart(place: &Place, draws: &str) -> Markup {
     }
 }
 
+/// Whether there is more than one size of read-ahead to draw a curve over.
+pub(super) fn has_curves(exhibit: &Exhibit<'_>) -> bool {
+    !crate::factors::varied(&exhibit.findings()) || exhibit.findings().settings().len() > 1
+}
+
 /// Setting against throughput, latency, amplification, requests.
-pub(super) fn curves(_exhibit: &Exhibit<'_>, place: &Place) -> Markup {
+pub(super) fn curves(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
+    html! {
+        @if has_curves(exhibit) { (curves_section(place)) }
+    }
+}
+
+fn curves_section(place: &Place) -> Markup {
     html! {
         section id=(place.id("curves")) aria-labelledby=(place.id("curves-title")) {
             h2 id=(place.id("curves-title")) { "What read-ahead does" }
             p class="soft" {
                 "Bands are 95 % intervals. A large ring: the smallest setting not measurably below \
-                 the best; a small ring: the smallest with 80 % of the gain. Point or use the \
-                 arrow keys to read values, drag or press + to zoom."
+                 the best; a small ring: the smallest with 80 % of the gain; a square: the knee, \
+                 where the curve bends. Point or use the arrow keys to read values, drag or press \
+                 + to zoom. Ticks on the axis are what vendors advise."
             }
             (chart(place, "curves"))
         }
@@ -54,77 +64,6 @@ pub(super) fn tradeoff(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
     }
 }
 
-/// The reach of each workload's curve, widest first.
-pub(super) fn effects(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
-    let heading = place.id("effects-title");
-    let mut reaches: Vec<(String, f64, String)> = exhibit
-        .findings()
-        .workloads()
-        .iter()
-        .filter_map(|planned| reach(exhibit, &planned.workload.name))
-        .collect();
-    reaches.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let widest = reaches.first().map_or(1.0, |(_, ratio, _)| ratio.ln()).max(1e-9);
-    html! {
-        @if !reaches.is_empty() {
-            section id=(place.id("effects")) aria-labelledby=(heading) {
-                h2 id=(heading) { "How much it matters" }
-                p class="soft" { "Throughput of the best setting against that of the worst." }
-                div class="scroll" tabindex="0" role="region" aria-label="Effects" {
-                    table {
-                        thead { tr {
-                            th scope="col" class="word" { "workload" }
-                            th scope="col" { "best ÷ worst" }
-                            th scope="col" class="word" { "on a logarithmic scale" }
-                            th scope="col" class="word" { "from … to" }
-                        } }
-                        tbody {
-                            @for (name, ratio, ends) in &reaches {
-                                @let width = format!("{:.0}", 260.0 * ratio.ln() / widest);
-                                tr {
-                                    th scope="row" { (name) }
-                                    td { (short(*ratio).unwrap_or_default()) "×" }
-                                    td class="word" {
-                                        (bar(&width))
-                                    }
-                                    td class="word" { (ends) }
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn bar(width: &str) -> Markup {
-    html! {
-        svg class="k0" width="264" height="14" aria-hidden="true" {
-            rect class="dot" x="0" y="2" height="10" width=(width) {}
-        }
-    }
-}
-
-/// Best against worst of one workload, if there are two settings of it.
-fn reach(exhibit: &Exhibit<'_>, workload: &str) -> Option<(String, f64, String)> {
-    let cells = exhibit.analysis.cells.iter().filter(|cell| cell.workload == workload);
-    let mut medians: Vec<(f64, units::Kib)> = cells
-        .map(|cell| (cell.throughput_mib_s.median, cell.settings.read_ahead))
-        .filter(|(median, _)| *median > 0.0 && median.is_finite())
-        .collect();
-    medians.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let ((worst, at_worst), (best, at_best)) = (*medians.first()?, *medians.last()?);
-    (medians.len() > 1).then(|| {
-        let ends = format!(
-            "{} MiB/s at {at_worst} to {} MiB/s at {at_best}",
-            short(worst).unwrap_or_default(),
-            short(best).unwrap_or_default()
-        );
-        (brief(workload), best / worst, ends)
-    })
-}
-
 /// Latencies, sizes of requests, the course of time, drift.
 pub(super) fn details(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
     let cells = exhibit.closeup.map(|closeup| &closeup.cells);
@@ -137,12 +76,12 @@ pub(super) fn details(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
                 has some, else of all. Those of the marked settings are shown first."))
         }
         @if any(&|d| d.sizes.iter().any(|count| *count > 0)) {
-            (section(place, "sizes", "How large the requests to the device were", "As the virtual \
-                disk got them."))
+            (section(place, "sizes", "How large the requests to the device were", "Every request \
+                that the virtual or simulated disk got."))
         }
-        @if any(&|d| d.course.len() > 1) {
-            (section(place, "timelines", "The course of a trial", "The mean over the repeats, slot \
-                by slot."))
+        @if any(&|d| d.course.len() > 1 || !d.series.is_empty()) {
+            (section(place, "timelines", "The course of a trial", "The mean over the repeats, \
+                moment by moment."))
         }
         @if exhibit.run.trials.len() > 2 {
             (section(place, "drift", "Did the machine drift?", "Trials ran in random order within \

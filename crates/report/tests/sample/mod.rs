@@ -79,6 +79,7 @@ fn verdict() -> Verdict {
         best_kib: Kib::new(65536),
         conservative_kib: Some(Kib::new(full)),
         full_kib: Some(Kib::new(full)),
+        knee_kib: Some(Kib::new(full)),
         gain: Some(gain(ratio)),
     };
     Verdict {
@@ -125,6 +126,8 @@ pub fn sample() -> Sample {
             cells,
             verdict: verdict(),
             effects: Vec::new(),
+            interactions: Vec::new(),
+            combination: None,
             measured_seconds: 187.25,
             dilation: 1.0,
             notes: vec!["2 trials were disturbed, kept in the record and repeated".to_owned()],

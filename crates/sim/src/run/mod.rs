@@ -216,6 +216,7 @@ impl<I: Iterator<Item = Step>> Simulation<I> {
             random: std::mem::take(&mut self.random),
             processor: self.processor.nanos(),
             device: self.queue.counts(),
+            course: self.queue.take_course(),
             cache,
         }
     }

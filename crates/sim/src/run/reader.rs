@@ -300,7 +300,9 @@ impl<I: Iterator<Item = Step>> Simulation<I> {
         let this = &mut self.readers[reader as usize];
         if !self.batches.is_empty() {
             let file = self.opens[this.call.open as usize].file;
+            let now = this.clock.nanos();
             for batch in self.batches.drain(..) {
+                self.queue.course().window(now, batch.pages);
                 self.placed[file as usize].plan(batch, &mut this.to_issue);
             }
             self.cache.reclaim(self.policy.as_mut());

@@ -2,32 +2,37 @@
 
 use std::collections::BTreeSet;
 
-use stats::{Estimate, Observation, main_effects};
+use stats::{Estimate, Observation, interactions, main_effects};
 use tunables::Setting;
 
 use super::curve::{Curve, in_a_word, overall};
-use super::types::{Difference, Effect, LevelEffect, Verdict, VerdictKind};
+use super::types::{
+    Combination, Difference, Effect, Interaction, LevelEffect, LevelPair, Verdict, VerdictKind,
+};
 use crate::factors::name;
 use crate::plan::Role;
 use crate::settings::Settings;
 use crate::store::Run;
 
 /// The effects of all tunables on the goals together, then on each workload.
-pub(super) fn effects(run: &Run, goals: &[Curve]) -> Vec<Effect> {
+pub(super) fn effects(run: &Run, goals: &[Curve]) -> (Vec<Effect>, Vec<Interaction>) {
     if run.plan.factors.is_empty() {
-        return Vec::new();
+        return Default::default();
     }
     let factors = factors(run);
-    let mut all = Vec::new();
+    let (mut alone, mut together) = (Vec::new(), Vec::new());
+    let mut add = |curve: &Curve| {
+        let observations = observations(curve, &factors);
+        alone.extend(own(curve, &factors, &observations));
+        together.extend(joint(curve, &factors, &observations));
+    };
     if goals.len() > 1 {
-        all.extend(of_curve(&overall(goals, run.seed), &factors));
+        add(&overall(goals, run.seed));
     }
-    all.extend(goals.iter().flat_map(|goal| of_curve(goal, &factors)));
+    goals.iter().for_each(&mut add);
     let prices = run.plan.roles().into_iter().filter(|(_, role)| *role == Role::Price);
-    for (workload, _) in prices {
-        all.extend(of_curve(&Curve::of(&run.trials, &workload, run.seed), &factors));
-    }
-    all
+    prices.for_each(|(workload, _)| add(&Curve::of(&run.trials, &workload, run.seed)));
+    (alone, together)
 }
 
 /// The levels that were measured, the baseline's first: the level that most trials had, which in a
@@ -59,38 +64,94 @@ fn factors(run: &Run) -> Vec<Vec<Setting>> {
     names.iter().filter_map(of_name).collect()
 }
 
-fn of_curve(curve: &Curve, factors: &[Vec<Setting>]) -> Vec<Effect> {
-    let place = |levels: &Vec<Setting>, settings: &tunables::Settings| {
-        let value = settings.get(name(levels))?;
+/// The place of each level among those of its factor.
+fn places(factors: &[Vec<Setting>], settings: Settings) -> Option<Vec<usize>> {
+    let all = settings.all();
+    let place = |levels: &Vec<Setting>| {
+        let value = all.get(name(levels))?;
         levels.iter().position(|level| level.value == *value)
     };
+    factors.iter().map(place).collect()
+}
+
+/// The combination with the highest median over all goals, against that of all baselines.
+pub(super) fn combination(run: &Run, goals: &[Curve]) -> Option<Combination> {
+    if run.plan.factors.is_empty() {
+        return None;
+    }
+    let together = overall(goals, run.seed);
+    let curve = if let [only] = goals { only } else { &together };
+    let factors = factors(run);
+    let at_baseline = |point: &&super::curve::Point| {
+        places(&factors, point.settings).is_some_and(|all| all.iter().all(|place| *place == 0))
+    };
+    let (best, base) = (curve.best()?, curve.points.iter().find(at_baseline)?);
+    let ratio = curve.ratio(best, base);
+    let (settings, over, difference) = (best.settings, base.settings, in_a_word(&ratio));
+    Some(Combination { settings, over, ratio, difference })
+}
+
+/// The logarithms of all values, with the places of their levels.
+fn observations(curve: &Curve, factors: &[Vec<Setting>]) -> Vec<Observation> {
     let mut observations = Vec::new();
     for point in &curve.points {
-        let all = point.settings.all();
-        let places: Option<Vec<usize>> = factors.iter().map(|levels| place(levels, &all)).collect();
-        let Some(levels) = places else { continue };
+        let Some(levels) = places(factors, point.settings) else { continue };
         observations.extend(point.values.iter().map(|(block, value)| Observation {
             block: *block,
             levels: levels.clone(),
             value: value.max(f64::MIN_POSITIVE).ln(),
         }));
     }
-    let counts: Vec<usize> = factors.iter().map(Vec::len).collect();
-    let Some(estimates) = main_effects(&observations, &counts) else { return Vec::new() };
+    observations
+}
+
+fn counts(factors: &[Vec<Setting>]) -> Vec<usize> {
+    factors.iter().map(Vec::len).collect()
+}
+
+/// What each tunable does by itself, the strongest first.
+fn own(curve: &Curve, factors: &[Vec<Setting>], observations: &[Observation]) -> Vec<Effect> {
+    let Some(estimates) = main_effects(observations, &counts(factors)) else { return Vec::new() };
     let mut effects: Vec<Effect> =
         factors.iter().zip(estimates).map(|(levels, of)| effect(curve, levels, &of)).collect();
     effects.sort_by(|a, b| b.strength.total_cmp(&a.strength));
     effects
 }
 
+/// What each two tunables do together, the strongest first.
+fn joint(curve: &Curve, factors: &[Vec<Setting>], observations: &[Observation]) -> Vec<Interaction> {
+    let level = |factor: usize, at: usize| factors[factor].get(at).map(show).unwrap_or_default();
+    let of_pair = |found: &stats::Interaction| {
+        let (a, b) = found.factors;
+        let pairs = found.contrasts.iter().map(|((at_a, at_b), contrast)| {
+            let ratio = exponential(contrast);
+            let levels = [level(a, *at_a), level(b, *at_b)];
+            LevelPair { levels, difference: in_a_word(&ratio), ratio }
+        });
+        Interaction {
+            workload: curve.name.clone(),
+            tunables: [a, b].map(|factor| name(&factors[factor]).to_owned()),
+            baselines: [a, b].map(|factor| level(factor, 0)),
+            strength: found.strength().exp(),
+            pairs: pairs.collect(),
+        }
+    };
+    interactions(observations, &counts(factors)).iter().map(of_pair).collect()
+}
+
+fn show(setting: &Setting) -> String {
+    setting.tunable.show(&setting.value)
+}
+
+/// A ratio from its logarithm.
+fn exponential(logarithm: &Estimate) -> Estimate {
+    let Estimate { median, low, high } = *logarithm;
+    Estimate { median: median.exp(), low: low.exp(), high: high.exp() }
+}
+
 fn effect(curve: &Curve, levels: &[Setting], estimates: &[Estimate]) -> Effect {
-    let show = |setting: &Setting| setting.tunable.show(&setting.value);
     let level = |(setting, logarithm): (&Setting, &Estimate)| {
-        let ratio = Estimate {
-            median: logarithm.median.exp(),
-            low: logarithm.low.exp(),
-            high: logarithm.high.exp(),
-        };
+        let ratio = exponential(logarithm);
         LevelEffect { level: show(setting), difference: in_a_word(&ratio), ratio }
     };
     let others: Vec<LevelEffect> = levels.iter().skip(1).zip(estimates).map(level).collect();

@@ -13,7 +13,7 @@ mod tests;
 pub(crate) use cells::throughputs;
 pub(crate) use curve::{Curve, in_a_word, overall, quotient};
 pub use types::{
-    Analysis, Cell, Difference, Effect, Gain, LatencyChange, LevelEffect, Price, Quantiles,
+    Analysis, Cell, Combination, Difference, Effect, Gain, Interaction, LatencyChange, LevelEffect, LevelPair, Price, Quantiles,
     Verdict, VerdictKind, WorkloadVerdict,
 };
 pub(crate) use verdict::CONSERVATIVE;
@@ -31,7 +31,7 @@ pub fn analyse(run: &Run) -> Analysis {
         .map(|(workload, _)| Curve::of(&run.trials, workload, run.seed))
         .filter(|curve| !curve.points.is_empty())
         .collect();
-    let effects = effects::effects(run, &goals);
+    let (effects, interactions) = effects::effects(run, &goals);
     let varied = !run.plan.factors.is_empty();
     let verdict =
         if varied { effects::verdict(&effects) } else { verdict::verdict(run, &goals, &cells) };
@@ -41,10 +41,14 @@ pub fn analyse(run: &Run) -> Analysis {
         notes.extend(verdict::notes(&goals));
     }
     notes.extend(price::notes(run, &cells));
+    // Rates that somebody else has published in another unit.
+    notes.extend(run.machine.get("unit_note").and_then(|note| note.as_str()).map(str::to_owned));
     Analysis {
         limits: Vec::new(),
         verdict,
         effects,
+        interactions,
+        combination: effects::combination(run, &goals),
         measured_seconds: run.trials.iter().map(|trial| trial.figures.measured_seconds).sum(),
         dilation: run.dilation,
         notes,

@@ -22,6 +22,13 @@ pub struct Analysis {
     /// then for each other workload; within that the strongest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<Effect>,
+    /// What two tunables do together beyond their own effects, where their levels were measured
+    /// together; in the same order of workloads, the strongest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub interactions: Vec<Interaction>,
+    /// The best combination of several tunables, where those were varied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub combination: Option<Combination>,
     /// Wall-clock time spent inside trials, spoiled ones included.
     pub measured_seconds: f64,
     /// How many times slower than its model a virtual disk ran; 1 for real storage. Figures are
@@ -124,6 +131,9 @@ pub struct WorkloadVerdict {
     pub conservative_kib: Option<Kib>,
     /// The smallest setting that is not measurably below the best.
     pub full_kib: Option<Kib>,
+    /// Where the curve bends from rising to flat, as geometry has it: Kneedle over log₂ of the
+    /// setting.
+    pub knee_kib: Option<Kib>,
     /// What the full setting gains.
     pub gain: Option<Gain>,
 }
@@ -194,6 +204,45 @@ pub struct LevelEffect {
     /// The level.
     pub level: String,
     /// Throughput relative to the baseline's.
+    pub ratio: Estimate,
+    /// The ratio in a word.
+    pub difference: Difference,
+}
+
+/// The settings of several tunables that serve the goals best.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Combination {
+    /// The settings.
+    pub settings: Settings,
+    /// What they are compared with: every tunable at the level that the others are compared with.
+    pub over: Settings,
+    /// Throughput, over all goals, relative to that.
+    pub ratio: Estimate,
+    /// The ratio in a word.
+    pub difference: Difference,
+}
+
+/// What two tunables do together to the throughput of a workload.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Interaction {
+    /// Name of the workload, or `all goals`.
+    pub workload: String,
+    /// The tunables.
+    pub tunables: [String; 2],
+    /// The level of each that the others are compared with.
+    pub baselines: [String; 2],
+    /// The ratio that is furthest from 1, upward or downward, as a number above 1.
+    pub strength: f64,
+    /// Every pair of other levels that was measured.
+    pub pairs: Vec<LevelPair>,
+}
+
+/// A level of each of two tunables.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LevelPair {
+    /// The levels.
+    pub levels: [String; 2],
+    /// Throughput relative to what each level's own effect would give together.
     pub ratio: Estimate,
     /// The ratio in a word.
     pub difference: Difference,

@@ -1,6 +1,6 @@
 //! From curves to recommendations.
 
-use stats::deepest_dip;
+use stats::{deepest_dip, knee};
 use units::Kib;
 
 use super::curve::{Curve, Point, in_a_word, overall};
@@ -15,6 +15,9 @@ pub(crate) const CONSERVATIVE: f64 = 0.80;
 
 /// A dip in a curve worth mentioning.
 const DIP: f64 = 0.10;
+
+/// What the authors of Kneedle recommend.
+const SENSITIVITY: f64 = 1.0;
 
 /// The recommendation of one curve.
 struct Choice<'a> {
@@ -100,8 +103,19 @@ fn of_goal(curve: &Curve, found: Option<Kib>) -> Option<WorkloadVerdict> {
         best_kib: curve.best()?.settings.read_ahead,
         conservative_kib: kib(choice.conservative),
         full_kib: kib(choice.full),
+        knee_kib: bend(curve).filter(|_| choice.kind == VerdictKind::Better),
         gain: choice.full.and_then(|point| gain(curve, point, found)),
     })
+}
+
+/// Where a curve bends from rising to flat.
+fn bend(curve: &Curve) -> Option<Kib> {
+    // No read-ahead at all has no logarithm: it is a page less than a page.
+    let octave = |point: &Point| (point.settings.read_ahead.get().max(2) as f64).log2();
+    let octaves: Vec<f64> = curve.points.iter().map(octave).collect();
+    let medians: Vec<f64> = curve.points.iter().map(|point| point.median).collect();
+    let at = knee(&octaves, &medians, SENSITIVITY)?;
+    Some(curve.points.get(at)?.settings.read_ahead)
 }
 
 /// What has to be said about the shape of the curves.

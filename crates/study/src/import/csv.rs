@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 use units::Kib;
 
-use super::{ImportError, Table, TableColumn, Tables, rate_unit, setting_unit};
+use super::{ImportError, RateUnit, Table, TableColumn, Tables, setting_unit};
 
 /// Columns that tell tables apart.
 const LABELS: [&str; 4] = ["filesystem", "fs", "label", "host"];
@@ -16,7 +16,11 @@ struct Line {
     rates: Vec<Option<f64>>,
 }
 
-pub(super) fn tables(text: &str, name: &str) -> Result<Tables, ImportError> {
+pub(super) fn tables(
+    text: &str,
+    name: &str,
+    said: Option<RateUnit>,
+) -> Result<Tables, ImportError> {
     let mut reader = ::csv::ReaderBuilder::new()
         .trim(::csv::Trim::All)
         .comment(Some(b'#'))
@@ -49,16 +53,20 @@ pub(super) fn tables(text: &str, name: &str) -> Result<Tables, ImportError> {
         let label = label.and_then(|at| record.get(at)).unwrap_or("").to_owned();
         groups.entry(label).or_default().push(Line { kib, rates });
     }
+    let last = rates.last().and_then(|at| RateUnit::of_heading(&headings[*at]).0);
+    let published = last.or(said).unwrap_or_default();
     let table = |(label, lines): (String, Vec<Line>)| {
         let columns = rates.iter().enumerate().map(|(place, at)| {
-            let (mib, heading) = rate_unit(&headings[*at]);
+            let (own, heading) = RateUnit::of_heading(&headings[*at]);
+            let mib = own.or(said).unwrap_or_default().mib_s();
             let values = lines.iter().map(|line| line.rates[place].map(|rate| rate * mib));
             TableColumn::new(heading, values.collect())
         });
         let title = if label.is_empty() { name.to_owned() } else { format!("{name}, {label}") };
         let rows = lines.iter().map(|line| line.kib).collect();
         let about = json!({ "file": name });
-        let table = Table { title, rows, columns: columns.collect(), spread: None, about };
+        let columns = columns.collect();
+        let table = Table { title, rows, columns, spread: None, published, about };
         (if label.is_empty() { name.to_owned() } else { label }, table)
     };
     if rates.is_empty() || groups.is_empty() {
@@ -95,7 +103,7 @@ mod tests {
     fn a_column_of_filesystems_makes_a_table_of_each() {
         let text = "filesystem,readahead_sectors,8 readers,1 reader\n\
                     ext3,256,81,300\next3,1024,162,302\nxfs,256,88,\n";
-        let found = tables(text, "perc6").unwrap().tables;
+        let found = tables(text, "perc6", None).unwrap().tables;
         let titles: Vec<&str> = found.iter().map(|(_, table)| table.title.as_str()).collect();
         assert_eq!(titles, ["perc6, ext3", "perc6, xfs"]);
         let (_, ext3) = &found[0];
@@ -107,7 +115,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_understood_is_named() {
-        let error = |text: &str| tables(text, "x").unwrap_err().to_string();
+        let error = |text: &str| tables(text, "x", None).unwrap_err().to_string();
         assert!(error("read_ahead,seq-1\n128,5\n").contains("read-ahead with its unit"));
         assert!(error("read_ahead_kib,seq-1\n128,fast\n").contains("row 1, column \"seq-1\""));
         assert!(error("read_ahead_kib,seq-1\n128,-1\n").contains("0 or more"));

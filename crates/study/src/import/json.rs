@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value as Json};
 use units::Kib;
 
-use super::{ImportError, Table, TableColumn, Tables, rate_unit, setting_unit};
+use super::{ImportError, RateUnit, Table, TableColumn, Tables, setting_unit};
 
 #[derive(Deserialize)]
 struct File {
@@ -29,7 +29,7 @@ struct Entry {
     about: Map<String, Json>,
 }
 
-pub(super) fn tables(text: &str) -> Result<Tables, ImportError> {
+pub(super) fn tables(text: &str, unit: Option<RateUnit>) -> Result<Tables, ImportError> {
     let file: File =
         serde_json::from_str(text).map_err(|error| ImportError::Format(error.to_string()))?;
     let mut found = Tables::default();
@@ -37,7 +37,7 @@ pub(super) fn tables(text: &str) -> Result<Tables, ImportError> {
         if let Some(source) = file.sources.get(&entry.source) {
             entry.about.insert("source".to_owned(), source.clone());
         }
-        match entry.table() {
+        match entry.table(unit) {
             Ok(table) => found.tables.push((entry.id, table)),
             Err(error) => found.skipped.push(format!("{}: {error}", entry.id)),
         }
@@ -46,9 +46,9 @@ pub(super) fn tables(text: &str) -> Result<Tables, ImportError> {
 }
 
 impl Entry {
-    fn table(&self) -> Result<Table, ImportError> {
+    fn table(&self, unit: Option<RateUnit>) -> Result<Table, ImportError> {
         let first = self.columns.first().ok_or(ImportError::Empty)?;
-        let unit = setting_unit(first).ok_or_else(|| ImportError::Column {
+        let kib = setting_unit(first).ok_or_else(|| ImportError::Column {
             column: first.clone(),
             problem: "the first column has to be read-ahead with its unit, as in \
                       readahead_sectors or read_ahead_kib"
@@ -68,13 +68,18 @@ impl Entry {
         };
         let mut rows = Vec::with_capacity(self.rows.len());
         for row in 0..self.rows.len() {
-            rows.push(Kib::new((number(row, 0)?.unwrap_or(0.0) * unit).round() as u64));
+            rows.push(Kib::new((number(row, 0)?.unwrap_or(0.0) * kib).round() as u64));
         }
-        let rate =
-            |heading: &String| heading.starts_with("rate_") || rate_unit(heading).1 != heading;
+        let rate = |heading: &String| {
+            heading.starts_with("rate_") || RateUnit::of_heading(heading).0.is_some()
+        };
+        let said = unit.or_else(|| self.unit_in_words()).unwrap_or_default();
+        let mut published = said;
         let mut columns = Vec::new();
         for (at, heading) in self.columns.iter().enumerate().skip(1).filter(|(_, h)| rate(h)) {
-            let (mib, name) = rate_unit(heading);
+            let (own, name) = RateUnit::of_heading(heading);
+            published = own.unwrap_or(said);
+            let mib = published.mib_s();
             let values: Result<Vec<Option<f64>>, _> =
                 (0..rows.len()).map(|row| Ok(number(row, at)?.map(|rate| rate * mib))).collect();
             columns.push(TableColumn::new(name, values?));
@@ -84,7 +89,15 @@ impl Entry {
         }
         let title = if self.title.is_empty() { self.id.clone() } else { self.title.clone() };
         let (spread, about) = (self.spread(), Json::Object(self.about.clone()));
-        Ok(Table { title, rows, columns, spread, about })
+        Ok(Table { title, rows, columns, spread, published, about })
+    }
+
+    /// What unit the table says that its rates are in.
+    fn unit_in_words(&self) -> Option<RateUnit> {
+        let text = |value: Option<&Json>| value.and_then(Json::as_str).map(str::to_owned);
+        let printed = text(self.about.get("units").and_then(|units| units.get("rate")));
+        let warning = text(self.about.get("unit_warning"));
+        RateUnit::in_words(printed.as_deref(), warning.as_deref())
     }
 
     /// What the author says of repeats, as in `about +-2 %`.

@@ -8,6 +8,7 @@
 
 mod csv;
 mod json;
+mod unit;
 
 use std::collections::BTreeSet;
 
@@ -22,6 +23,8 @@ use crate::settings::Settings;
 use crate::store::{RunId, Store, StoreError};
 use crate::target::Target;
 use crate::trial::{Figures, Trial, TrialStatus};
+
+pub use unit::RateUnit;
 
 /// Why a file cannot be imported.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -47,6 +50,9 @@ pub enum ImportError {
         /// What stands there.
         text: String,
     },
+    /// A unit that is none.
+    #[error("{0:?} is no unit of throughput: MiB/s, MB/s, KiB/s or kB/s")]
+    Unit(String),
     /// Nothing in it.
     #[error("there is no figure in it")]
     Empty,
@@ -74,6 +80,8 @@ pub struct Table {
     pub columns: Vec<TableColumn>,
     /// How well figures repeat, relative, if the author says it: 0.02 for ±2 %.
     pub spread: Option<f64>,
+    /// The unit in which the rates were published; [`TableColumn::mib_s`] is converted already.
+    pub published: RateUnit,
     /// What else is known: conditions, source, warnings about units.
     pub about: Json,
 }
@@ -88,11 +96,11 @@ pub struct Tables {
 }
 
 /// Reads a file of tables: JSON as foreread publishes them, or CSV. `name` is the title of a table
-/// that has none of its own.
-pub fn tables(text: &str, name: &str) -> Result<Tables, ImportError> {
+/// that has none of its own, `unit` what rates are in whose heading does not tell.
+pub fn tables(text: &str, name: &str, unit: Option<RateUnit>) -> Result<Tables, ImportError> {
     let found = match text.trim_start().starts_with(['{', '[']) {
-        true => json::tables(text)?,
-        false => csv::tables(text, name)?,
+        true => json::tables(text, unit)?,
+        false => csv::tables(text, name, unit)?,
     };
     if found.tables.is_empty() && found.skipped.is_empty() {
         return Err(ImportError::Empty);
@@ -113,15 +121,6 @@ fn setting_unit(heading: &str) -> Option<f64> {
     let unit = units.iter().find(|(unit, _)| heading.trim_end_matches('_').ends_with(unit));
     // blockdev counts in sectors, whatever the disk does.
     unit.map(|(_, kib)| *kib).or_else(|| (heading == "setra").then_some(0.5))
-}
-
-/// How many MiB/s one of a column of rates is, and the heading without its unit.
-fn rate_unit(heading: &str) -> (f64, &str) {
-    const MB: f64 = 1e6 / 1_048_576.0;
-    let units = [("_mib_s", 1.0), ("_kib_s", 1.0 / 1024.0), ("_mb_s", MB), ("_kb_s", MB / 1e3)];
-    let lower = heading.to_ascii_lowercase();
-    let unit = units.iter().find(|(unit, _)| lower.ends_with(unit));
-    unit.map_or((1.0, heading), |(unit, mib)| (*mib, &heading[..heading.len() - unit.len()]))
 }
 
 /// The workload of a heading: readers of streams by our own name for them, so that they can be
@@ -209,7 +208,10 @@ impl Table {
 pub fn import(store: &mut Store, table: &Table, found: Option<Kib>) -> Result<RunId, StoreError> {
     let grid = table.grid();
     let plan = table.plan(&grid);
-    let machine = json!({ "imported": table.about });
+    let figures = table.columns.iter().flat_map(|column| column.mib_s.iter().flatten());
+    let highest = figures.copied().fold(0.0, f64::max) / table.published.mib_s();
+    let note = table.published.note(highest);
+    let machine = json!({ "imported": table.about, "unit_note": note });
     store.import(&plan, &grid, found, &machine, &table.trials())
 }
 
@@ -221,7 +223,7 @@ mod tests {
     const PUBLISHED: &str = include_str!("../../tests/data/published-tables.json");
 
     fn published(id: &str) -> Table {
-        let tables = tables(PUBLISHED, "x").unwrap().tables;
+        let tables = tables(PUBLISHED, "x", None).unwrap().tables;
         tables.into_iter().find(|(name, _)| name == id).unwrap().1
     }
 
@@ -235,8 +237,6 @@ mod tests {
         assert_eq!(column_of("rate_8_readers"), ("seq-8".to_owned(), 8));
         assert_eq!(column_of("1 reader"), ("seq-1".to_owned(), 1));
         assert_eq!(column_of("pg <count>"), ("pg--count-".to_owned(), 1));
-        assert_eq!(rate_unit("seq-8_mb_s").1, "seq-8");
-        assert_eq!(rate_unit("seq-8"), (1.0, "seq-8"));
     }
 
     #[test]
@@ -256,6 +256,15 @@ mod tests {
         assert_eq!(eight.full_kib, Some(Kib::new(49152)));
         let gain = eight.gain.as_ref().unwrap();
         assert!((gain.ratio.median - 651.0 / 88.0).abs() < 0.01 && gain.ratio.is_bounded());
+        // What was called MiB/s in 2008 were millions of bytes.
+        let rate = |kib| {
+            let trials = run.trials.iter().filter(|trial| trial.workload == "seq-8");
+            let at = |trial: &&Trial| trial.settings.read_ahead == Kib::new(kib);
+            trials.clone().find(at).unwrap().figures.throughput_mib_s
+        };
+        assert!((rate(49152) * 1.048_576 - 651.0).abs() < 1e-6, "{}", rate(49152));
+        let said = "651 MB/s is 621 MiB/s";
+        assert!(analysis.notes.iter().any(|note| note.ends_with(said)), "{:?}", analysis.notes);
     }
 
     #[test]
@@ -270,9 +279,9 @@ mod tests {
 
     #[test]
     fn what_is_no_table_is_refused_or_named() {
-        assert!(matches!(tables("{\"a\": 1}", "x"), Err(ImportError::Format(_))));
-        assert!(matches!(tables("", "x"), Err(ImportError::Empty)));
-        let all = tables(PUBLISHED, "x").unwrap();
+        assert!(matches!(tables("{\"a\": 1}", "x", None), Err(ImportError::Format(_))));
+        assert!(matches!(tables("", "x", None), Err(ImportError::Empty)));
+        let all = tables(PUBLISHED, "x", None).unwrap();
         assert!(all.skipped.iter().any(|line| line.starts_with("voras-bonnie")), "{all:?}");
     }
 }

@@ -74,6 +74,8 @@ fn sample(request: &TrialRequest<'_>, disturbances: Vec<Disturbance>) -> Sample 
             dropped_caches: false,
         },
         timeline: bench::Timeline::default(),
+        series: Vec::new(),
+        request_sizes: Vec::new(),
         disturbances,
     }
 }

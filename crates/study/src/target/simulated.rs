@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use bench::{
-    ClassSample, ColdProof, CpuTime, DeviceDelta, ReaderSample, ResidencyMethod, Sample, Timeline,
+    ClassSample, ColdProof, CpuTime, DeviceDelta, DeviceMoment, ReaderSample, ResidencyMethod,
+    Sample, Series, Timeline,
 };
 use model::Spec;
 use serde_json::{Value as Json, json};
-use sim::{ClassOutcome, FileOnDisk, Limits, Machine, Outcome, Scenario, SimError};
+use sim::{ClassOutcome, Course, FileOnDisk, Limits, Machine, Outcome, Scenario, SimError};
 use tunables::{Setting, Settings, Value};
-use units::{Bytes, Kib, PageSize};
+use units::{Bytes, Kib, Nanos, PageSize};
 use workload::{Pattern, Sharing, Workload};
 
 use super::sizes::{Room, with_file_sizes};
@@ -215,6 +216,35 @@ pub(super) fn limits(plan: &Plan, workload: &Workload) -> Limits {
     Limits { time: plan.trial, ends_with_first: workload.replay.is_none() }
 }
 
+/// The device's side of the course, as on real storage: sums since the start.
+fn timeline(course: &Course) -> Timeline {
+    let (mut at, mut queue_time) = (Nanos::ZERO, Nanos::ZERO);
+    let (mut requests, mut bytes) = (0, Bytes::ZERO);
+    let device = course.slots.iter().map(|slot| {
+        at += course.slot;
+        requests += slot.requests;
+        bytes += slot.bytes;
+        queue_time += slot.queued;
+        let in_flight = slot.queued.get() / course.slot.get().max(1);
+        DeviceMoment { at, requests, bytes, queue_time, in_flight }
+    });
+    Timeline { slot: course.slot, device: device.collect(), ..Timeline::default() }
+}
+
+/// The windows that the policy had read, their mean in each slot.
+fn windows(course: &Course) -> Vec<Series> {
+    let mut series = Series::level("window read ahead", "KiB");
+    let mut at = Nanos::ZERO;
+    for slot in &course.slots {
+        at += course.slot;
+        if slot.windows > 0 {
+            let kib = slot.window_pages.get() as f64 * 4.0;
+            series.push(at, kib / slot.windows as f64);
+        }
+    }
+    if series.values.is_empty() { Vec::new() } else { vec![series] }
+}
+
 /// What a trial on real storage would have measured.
 fn sample(workload: &Workload, seed: u64, outcome: Outcome) -> Sample {
     let in_order = workload.pattern == Pattern::Sequential && workload.sharing == Sharing::OwnFile;
@@ -252,7 +282,9 @@ fn sample(workload: &Workload, seed: u64, outcome: Outcome) -> Sample {
             evictions: 0,
             dropped_caches: false,
         },
-        timeline: Timeline::default(),
+        timeline: timeline(&outcome.course),
+        series: windows(&outcome.course),
+        request_sizes: outcome.course.sizes.to_vec(),
         disturbances: Vec::new(),
         stream: class(outcome.stream),
         random: class(outcome.random),

@@ -66,7 +66,9 @@ class Chart {
     if (!(x1 > x0)) [x0, x1] = [x0 - 1, x0 + 1];
     const ends = (p) => [p[1], p[2], p[3]].filter((v) => v !== undefined && v !== null && Number.isFinite(v));
     const ys = points.flatMap(ends);
-    for (const line of o.levels || []) ys.push(line.y);
+    // A level far above everything would press the curves to the floor: it is named at the top.
+    const most = ys.length ? Math.max(...ys) : 0;
+    for (const line of o.levels || []) if (line.y <= most * 2) ys.push(line.y);
     const logY = o.y.log && ys.every((y) => y > 0);
     const fy = logY ? (y) => Math.log10(y) : (y) => y;
     let [y0, y1] = [Math.min(...ys), Math.max(...ys)].map(fy);
@@ -74,12 +76,13 @@ class Chart {
     if (!(y1 > y0)) [y0, y1] = [y0 - 0.5, y1 + 0.5];
     y1 += (y1 - y0) * 0.06;
     if (logY) y0 -= (y1 - y0) * 0.04;
+    const onAxis = (x) => fx(x) >= x0 - 1e-9 && fx(x) <= x1 + 1e-9;
     const width = Math.max(320, this.host.clientWidth || 800);
     const height = o.height || (width < 500 ? 260 : 340);
     const m = { left: 64, right: 18, top: 34, bottom: 58 };
     const sx = (x) => m.left + ((fx(x) - x0) / (x1 - x0)) * (width - m.left - m.right);
     const sy = (y) => height - m.bottom - ((fy(y) - y0) / (y1 - y0)) * (height - m.top - m.bottom);
-    return { fx, fy, x0, x1, y0, y1, sx, sy, width, height, m, logY, inside, any: points.length > 0 };
+    return { fx, fy, x0, x1, y0, y1, sx, sy, width, height, m, logY, inside, onAxis, any: points.length > 0 };
   }
 
   draw() {
@@ -126,7 +129,7 @@ class Chart {
 
   drawMarks(g, svg) {
     let last = -99, row = 0;
-    const marks = (this.o.marks || []).filter((mark) => g.inside([mark.x])).sort((a, b) => a.x - b.x);
+    const marks = (this.o.marks || []).filter((mark) => g.onAxis(mark.x)).sort((a, b) => a.x - b.x);
     for (const mark of marks) {
       const at = g.sx(mark.x);
       row = at - last < 90 ? (row + 1) % 3 : 0;
@@ -136,10 +139,32 @@ class Chart {
         el("svg:line", { class: `mark mark-${mark.kind}`, x1: at, x2: at, y1: g.m.top, y2: g.height - g.m.bottom }),
         el("svg:text", { class: "marklabel", x: at + (end ? -4 : 4), y: g.m.top + 10 + row * 13, "text-anchor": end ? "end" : "start" }, mark.label));
     }
-    for (const level of this.o.levels || []) {
+    this.drawLevels(g, svg);
+    for (const one of this.o.rug || []) {
+      if (!g.onAxis(one.x)) continue;
+      const at = g.sx(one.x), bottom = g.height - g.m.bottom;
+      svg.append(el("svg:line", { class: "rug", x1: at, x2: at, y1: bottom - 9, y2: bottom }, el("svg:title", {}, one.label)));
+    }
+  }
+
+  // Lines that nothing can pass; those beyond the picture are named at its top.
+  drawLevels(g, svg) {
+    const [left, right] = [g.m.left, g.width - g.m.right];
+    let above = 0;
+    const taken = [];
+    for (const level of [...(this.o.levels || [])].sort((a, b) => b.y - a.y)) {
+      const y = g.sy(level.y);
+      if (y < g.m.top - 1) {
+        const text = `↑ ${level.label}: ${this.o.y.format(level.y)}${this.o.y.unit || ""}`;
+        svg.append(el("svg:text", { class: "marklabel", x: right, y: g.m.top + 10 + 13 * above++, "text-anchor": "end" }, text));
+        continue;
+      }
+      let at = y - 4;
+      while (taken.some((other) => Math.abs(other - at) < 13)) at += 13;
+      taken.push(at);
       svg.append(
-        el("svg:line", { class: "mark", x1: g.m.left, x2: g.width - g.m.right, y1: g.sy(level.y), y2: g.sy(level.y) }),
-        el("svg:text", { class: "marklabel", x: g.m.left + 6, y: g.sy(level.y) - 4 }, level.label));
+        el("svg:line", { class: "mark level", x1: left, x2: right, y1: y, y2: y }),
+        el("svg:text", { class: "marklabel", x: right - 4, y: at, "text-anchor": "end" }, level.label));
     }
   }
 
@@ -167,6 +192,10 @@ class Chart {
     for (const ring of s.rings || []) {
       const p = points.find((point) => point[0] === ring.x);
       if (!p) continue;
+      if (ring.knee) {
+        group.append(el("svg:rect", { class: "ring knee", x: g.sx(p[0]) - 6, y: g.sy(p[1]) - 6, width: 12, height: 12 }));
+        continue;
+      }
       group.append(el("svg:circle", { class: "ring", cx: g.sx(p[0]), cy: g.sy(p[1]), r: ring.big ? 9 : 6 }));
       if (ring.label) {
         group.append(el("svg:text", { class: "marklabel", x: g.sx(p[0]), y: g.sy(p[1]) - 13, "text-anchor": "middle" }, ring.label));

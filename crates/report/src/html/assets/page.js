@@ -57,6 +57,7 @@ function bends(run, w, metric) {
   const rings = [];
   if (bend.full_kib !== null) rings.push({ x: bend.full_kib, big: true, label: size(bend.full_kib) });
   if (bend.conservative_kib !== null && bend.conservative_kib !== bend.full_kib) rings.push({ x: bend.conservative_kib, label: size(bend.conservative_kib) });
+  if (bend.knee_kib !== null) rings.push({ x: bend.knee_kib, knee: true });
   return rings;
 }
 
@@ -71,23 +72,35 @@ function predictedSeries(runs, series) {
 }
 
 function curves(host, runs) {
-  let vendor = [], shown = 0;
+  let vendor = [], shown = 0, limited = 0;
   const { advised } = JSON.parse(byId("data").textContent);
   const has = METRICS.filter((m) => runs.some((run) => run.cells.some((c) => m.of(c))));
   const config = (metric) => {
     const own = curveSeries(runs, metric);
     const predicted = metric.name === "Throughput" && runs.length === 1 ? predictedSeries(runs, own) : [];
     const marks = [...(runs.length > 1 ? [] : gather(runs[0])), ...vendor];
-    const levels = metric.name === "Throughput" && runs.length === 1 ? runs[0].limits || [] : [];
-    return { label: `${metric.name} against read-ahead`, x: X, y: metric.y, series: [...own, ...predicted], marks, levels };
+    const limits = metric.name === "Throughput" && runs.length === 1 ? runs[0].limits : [];
+    const levels = limits.filter((l) => l.w === null || l.w === worked[limited]);
+    return { label: `${metric.name} against read-ahead`, x: X, y: metric.y, series: [...own, ...predicted], marks, levels, rug };
   };
+  // What vendors advise, each value once.
+  const rug = [...new Set(advised.flatMap((a) => [a.low_kib, a.high_kib]))].map((x) => ({ x, label: adviceAt(advised, x) }));
+  // The workloads of which limits are known.
+  const worked = runs.length === 1 ? [...new Set(runs[0].limits.map((l) => l.w))].filter((w) => w !== null) : [];
   const place = el("div", {});
   host.append(el("div", { class: "tools" }, choice("Show", has.map((m) => m.name), (i) => { shown = i; chart.set(config(has[i])); }),
     choice("Advised for", ["nobody", ...advised.map((a) => a.name)], (i) => {
       vendor = i ? lines(advised[i - 1]) : [];
       chart.set(config(has[shown]));
-    })), place);
+    }),
+    worked.length ? choice("Limits of", worked.map((w) => runs[0].workloads[w].name), (i) => { limited = i; chart.set(config(has[shown])); }) : null), place);
   const chart = new Chart(place, config(has[0]));
+}
+
+// Who advises a value.
+function adviceAt(advised, x) {
+  const who = advised.filter((a) => a.low_kib === x || a.high_kib === x).map((a) => a.name);
+  return `${size(x)} is advised for ${who.slice(0, 6).join("; ")}${who.length > 6 ? ` and ${who.length - 6} others` : ""}`;
 }
 
 // A vendor's advice as one line or two.
@@ -115,9 +128,9 @@ function tradeoff(host, run) {
   const all = run.tradeoffs || [];
   const config = (t) => ({
     label: `What ${run.workloads[t.other].name} pays for what ${run.workloads[t.goal].name} gains`,
-    x: { format: (v) => `${short(v)}×`, title: `${run.workloads[t.goal].name}: throughput relative to ${size(t.over_kib)}`,
+    x: { format: (v) => `${short(v)}×`, title: `${run.workloads[t.goal].name}: throughput relative to ${settingName(run, t.over)}`,
       full: (v) => t.points.filter((p) => p.gain === v).map((p) => settingName(run, p.s)).join(", ") },
-    y: { title: `${run.workloads[t.other].name}: throughput relative to ${size(t.over_kib)}`, format: (v) => `${short(v)}×`, zero: true },
+    y: { title: `${run.workloads[t.other].name}: throughput relative to ${settingName(run, t.over)}`, format: (v) => `${short(v)}×`, zero: true },
     series: [
       { name: "settings", k: 0, line: false, r: 4, points: t.points.map((p) => [p.gain, p.keep]) },
       { name: "Pareto front: no other setting is better at both", k: 4, points: t.front.map((i) => [t.points[i].gain, t.points[i].keep]), r: 5 },
@@ -178,23 +191,38 @@ function requestSizes(host, run) {
   }));
 }
 
+// Values of equal slots of time as points.
+const slots = (of) => (d) => of(d).map((v, n) => [(n + 1) * d.slot_seconds, v]);
+
 const LINES = [
-  { name: "Data got", of: (d) => d.mib_s, y: { title: "MiB/s that the readers got", format: short, unit: " MiB/s" } },
-  { name: "Requests of the readers", of: (d) => d.requests_s, y: { title: "requests a second", format: short, unit: "/s" } },
-  { name: "Data from the device", of: (d) => d.device_mib_s, y: { title: "MiB/s from the device", format: short, unit: " MiB/s" } },
-  { name: "Requests under way", of: (d) => d.queue, y: { title: "mean queue of the device", format: short } },
+  { name: "Data got", of: slots((d) => d.mib_s), y: { title: "MiB/s that the readers got", format: short, unit: " MiB/s" } },
+  { name: "Requests of the readers", of: slots((d) => d.requests_s), y: { title: "requests a second", format: short, unit: "/s" } },
+  { name: "Data from the device", of: slots((d) => d.device_mib_s), y: { title: "MiB/s from the device", format: short, unit: " MiB/s" } },
+  { name: "Requests under way", of: slots((d) => d.queue), y: { title: "mean queue of the device", format: short } },
+  { name: "Size of requests", of: slots((d) => d.device_request_kib), y: { title: "mean KiB of a request to the device", format: short, unit: " KiB" } },
 ];
 
+// What else was watched: one line for each name.
+function watched(run) {
+  const units = new Map(run.details.flatMap((d) => d.series.map((s) => [s.name, s.unit])));
+  return [...units].map(([name, unit]) => ({
+    name: name.charAt(0).toUpperCase() + name.slice(1),
+    of: (d) => d.series.filter((s) => s.name === name).flatMap((s) => s.points),
+    y: { title: `${unit}, mean over the repeats`, format: short, unit: ` ${unit}` },
+  }));
+}
+
 function timelines(host, run) {
-  for (const line of LINES) {
-    if (!run.details.some((d) => line.of(d).length > 1)) continue;
+  for (const line of [...watched(run), ...LINES]) {
+    const has = (d) => line.of(d).filter((p) => p[1] !== null).length > 1;
+    if (!run.details.some(has)) continue;
     const place = el("div", {});
     host.append(el("h3", {}, line.name), place);
-    detailChart(place, run, (d) => line.of(d).length > 1, (all, name) => ({
+    detailChart(place, run, has, (all, name) => ({
       label: `${line.name} over time, ${name}`, height: 240,
       x: { format: (v) => `${short(v)} s`, title: "seconds since the start of a trial, in the storage's own time" },
       y: line.y,
-      series: all.map((d, i) => ({ name: settingName(run, d.s), k: i, dash: DASHES[Math.floor(i / 8) % 8], dots: false, points: line.of(d).map((v, n) => [(n + 1) * d.slot_seconds, v]) })),
+      series: all.map((d, i) => ({ name: settingName(run, d.s), k: i, dash: DASHES[Math.floor(i / 8) % 8], dots: false, points: line.of(d) })),
     }));
   }
 }

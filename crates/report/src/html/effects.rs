@@ -1,0 +1,206 @@
+//! How much each thing matters: workloads where only read-ahead was varied, tunables where several
+//! were, and what two tunables do together.
+
+use maud::{Markup, html};
+use study::{Difference, Effect, Interaction};
+
+use super::Exhibit;
+use super::sections::Place;
+use crate::factors;
+use crate::names::brief;
+use crate::number::{ABSENT, ratio, ratio_interval, short};
+
+/// Width of the longest bar.
+const BAR: f64 = 260.0;
+/// Interactions shown, the strongest of each workload first.
+const INTERACTIONS_MAX: usize = 24;
+
+/// The section of effects.
+pub(super) fn effects(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
+    if factors::varied(&exhibit.findings()) { of_tunables(exhibit, place) } else { reaches(exhibit, place) }
+}
+
+/// A bar that is as long as a ratio is far from 1, on a logarithmic scale.
+fn bar(ratio: f64, widest: f64) -> Markup {
+    let share = if widest > 1.0 { (ratio.ln() / widest.ln()).clamp(0.0, 1.0) } else { 0.0 };
+    let width = format!("{:.0}", (BAR * share).max(1.0));
+    html! {
+        svg class="k0" width="264" height="14" aria-hidden="true" {
+            rect class="dot" x="0" y="2" height="10" width=(width) {}
+        }
+    }
+}
+
+/// One effect for each tunable and workload, ranked, with every level.
+fn of_tunables(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
+    let heading = place.id("effects-title");
+    let effects = &exhibit.analysis.effects;
+    let widest = effects.iter().map(|effect| effect.strength).fold(1.0, f64::max);
+    html! {
+        @if !effects.is_empty() {
+            section id=(place.id("effects")) aria-labelledby=(heading) {
+                h2 id=(heading) { "What each tunable does by itself" }
+                p class="soft" {
+                    "The strongest first. Bars: the best level against the worst, on a logarithmic \
+                     scale; levels are compared with the one named first, with 95 % intervals."
+                }
+                div class="scroll" tabindex="0" role="region" aria-label="Effects of tunables" {
+                    table {
+                        thead { tr {
+                            th scope="col" class="word" { "workload" }
+                            th scope="col" class="word" { "tunable" }
+                            th scope="col" { "best ÷ worst" }
+                            th scope="col" class="word" { "" span class="hidden-text" { "bar" } }
+                            th scope="col" class="word" { "compared with" }
+                            th scope="col" class="word" { "levels" }
+                        } }
+                        tbody { @for effect in effects { (effect_row(effect, widest)) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn effect_row(effect: &Effect, widest: f64) -> Markup {
+    html! {
+        tr {
+            td class="word" { (brief(&effect.workload)) }
+            th scope="row" class="mono" { (brief(&effect.tunable)) }
+            td { (short(effect.strength).unwrap_or_else(|| ABSENT.to_owned())) "×" }
+            td class="word" { (bar(effect.strength, widest)) }
+            td class="word mono" { (brief(&effect.baseline)) }
+            td class="wide" {
+                @for (at, level) in effect.levels.iter().enumerate() {
+                    @if at > 0 { br; }
+                    span class="mono" { (brief(&level.level)) } ": "
+                    (judged(&level.ratio, level.difference))
+                }
+            }
+        }
+    }
+}
+
+fn judged(estimate: &stats::Estimate, difference: Difference) -> Markup {
+    let (class, word) = match difference {
+        Difference::Better => ("better", ""),
+        Difference::Worse => ("worse", ""),
+        Difference::NoMeasurableDifference => ("soft", ", no measurable difference"),
+        Difference::Inconclusive => ("soft", ", inconclusive"),
+    };
+    let sure = ratio_interval(estimate).unwrap_or_else(|| "measured once".to_owned());
+    html! {
+        span class=(class) { (ratio(estimate.median).unwrap_or_default()) }
+        " (" (sure) (word) ")"
+    }
+}
+
+/// The section of what tunables do together.
+pub(super) fn interactions(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
+    let heading = place.id("interactions-title");
+    let found = &exhibit.analysis.interactions;
+    html! {
+        @if !found.is_empty() {
+            section id=(place.id("interactions")) aria-labelledby=(heading) {
+                h2 id=(heading) { "What they do together" }
+                p class="soft" {
+                    "Throughput of two levels together, relative to what the own effect of each \
+                     would give: one level says nothing about the other where this is 1."
+                }
+                div class="scroll" tabindex="0" role="region" aria-label="Interactions" {
+                    table {
+                        thead { tr {
+                            th scope="col" class="word" { "workload" }
+                            th scope="col" class="word" { "tunables" }
+                            th scope="col" { "furthest" }
+                            th scope="col" class="word" { "" span class="hidden-text" { "bar" } }
+                            th scope="col" class="word" { "together, relative to what each alone gives" }
+                        } }
+                        tbody { (rows(found)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn rows(found: &[Interaction]) -> Markup {
+    let widest = found.iter().map(|one| one.strength).fold(1.0, f64::max);
+    html! {
+        @for one in found.iter().take(INTERACTIONS_MAX) {
+            tr {
+                td class="word" { (brief(&one.workload)) }
+                th scope="row" class="mono" { (brief(&one.tunables.join(" and "))) }
+                td { (short(one.strength).unwrap_or_else(|| ABSENT.to_owned())) "×" }
+                td class="word" { (bar(one.strength, widest)) }
+                td class="wide" {
+                    @for (at, pair) in one.pairs.iter().enumerate() {
+                        @if at > 0 { br; }
+                        span class="mono" { (brief(&pair.levels.join(" and "))) } ": "
+                        (judged(&pair.ratio, pair.difference))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The reach of each workload's curve, widest first.
+fn reaches(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
+    let heading = place.id("effects-title");
+    let mut reaches: Vec<(String, f64, String)> = exhibit
+        .findings()
+        .workloads()
+        .iter()
+        .filter_map(|planned| reach(exhibit, &planned.workload.name))
+        .collect();
+    reaches.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let widest = reaches.first().map_or(1.0, |(_, ratio, _)| *ratio);
+    html! {
+        @if !reaches.is_empty() {
+            section id=(place.id("effects")) aria-labelledby=(heading) {
+                h2 id=(heading) { "How much it matters" }
+                p class="soft" { "Throughput of the best setting against that of the worst." }
+                div class="scroll" tabindex="0" role="region" aria-label="Effects" {
+                    table {
+                        thead { tr {
+                            th scope="col" class="word" { "workload" }
+                            th scope="col" { "best ÷ worst" }
+                            th scope="col" class="word" { "on a logarithmic scale" }
+                            th scope="col" class="word" { "from … to" }
+                        } }
+                        tbody {
+                            @for (name, ratio, ends) in &reaches {
+                                tr {
+                                    th scope="row" { (name) }
+                                    td { (short(*ratio).unwrap_or_default()) "×" }
+                                    td class="word" { (bar(*ratio, widest)) }
+                                    td class="word" { (ends) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Best against worst of one workload, if there are two settings of it.
+fn reach(exhibit: &Exhibit<'_>, workload: &str) -> Option<(String, f64, String)> {
+    let cells = exhibit.analysis.cells.iter().filter(|cell| cell.workload == workload);
+    let mut medians: Vec<(f64, units::Kib)> = cells
+        .map(|cell| (cell.throughput_mib_s.median, cell.settings.read_ahead))
+        .filter(|(median, _)| *median > 0.0 && median.is_finite())
+        .collect();
+    medians.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let ((worst, at_worst), (best, at_best)) = (*medians.first()?, *medians.last()?);
+    (medians.len() > 1).then(|| {
+        let ends = format!(
+            "{} MiB/s at {at_worst} to {} MiB/s at {at_best}",
+            short(worst).unwrap_or_default(),
+            short(best).unwrap_or_default()
+        );
+        (brief(workload), best / worst, ends)
+    })
+}

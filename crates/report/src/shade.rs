@@ -1,0 +1,45 @@
+//! How good a figure is among others of its kind, as a shade: what a heat-map is made of.
+
+/// The range of figures of one column.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shades {
+    least: f64,
+    most: f64,
+}
+
+impl Shades {
+    /// The range of these, as far as they are more than nothing.
+    pub fn of(figures: impl Iterator<Item = f64>) -> Self {
+        let usable = figures.filter(|figure| *figure > 0.0 && figure.is_finite());
+        let (least, most) = usable.fold((f64::INFINITY, 0.0f64), |(least, most), figure| {
+            (least.min(figure), most.max(figure))
+        });
+        Self { least, most }
+    }
+
+    /// From 0, the worst, to `steps`: by ratio, because twice as much is twice as good anywhere.
+    /// All are 0 where there is next to no difference.
+    pub fn shade(self, figure: f64, steps: usize) -> usize {
+        let range = (self.most / self.least).ln();
+        if !range.is_finite() || range < 0.01 || figure <= 0.0 {
+            return 0;
+        }
+        let share = (figure / self.least).ln() / range;
+        (share * steps as f64).round().clamp(0.0, steps as f64) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shades_go_by_ratio_from_worst_to_best() {
+        let shades = Shades::of([1.0, 10.0, 100.0, f64::NAN, 0.0].into_iter());
+        let shade = |figure| shades.shade(figure, 4);
+        assert_eq!([1.0, 10.0, 100.0, 0.0].map(shade), [0, 2, 4, 0]);
+        let equal = Shades::of([5.0, 5.01].into_iter());
+        assert_eq!(equal.shade(5.01, 4), 0, "no difference, no shade");
+        assert_eq!(Shades::of(std::iter::empty()).shade(1.0, 4), 0);
+    }
+}

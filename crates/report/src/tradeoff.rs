@@ -1,0 +1,67 @@
+//! What one workload gains, and what becomes of another.
+
+use std::collections::HashMap;
+
+use study::{Role, Settings};
+
+use crate::findings::Findings;
+
+/// Two workloads under the same settings.
+pub(crate) struct Tradeoff<'a> {
+    /// The workload that is to gain.
+    pub goal: &'a str,
+    /// The other one.
+    pub other: &'a str,
+    /// What both are relative to.
+    pub over: Settings,
+    /// Throughput of each relative to that, setting by setting, ascending.
+    pub points: Vec<(Settings, f64, f64)>,
+    /// Places of the points that no other beats in both.
+    pub front: Vec<usize>,
+}
+
+/// Fewer settings than this are no choice.
+const SETTINGS_LEAST: usize = 3;
+
+/// Every goal with every other workload; what random reads pay comes first.
+pub(crate) fn tradeoffs<'a>(findings: &Findings<'a>) -> Vec<Tradeoff<'a>> {
+    let workloads = findings.workloads();
+    let mut all = Vec::new();
+    for (at, goal) in workloads.iter().enumerate().filter(|(_, w)| w.role == Role::Goal) {
+        for (other_at, other) in workloads.iter().enumerate() {
+            let goal_again = other.role == Role::Goal && other_at <= at;
+            if !goal_again {
+                let trade = between(findings, &goal.workload.name, &other.workload.name);
+                all.extend(trade.map(|trade| (other_at, trade)));
+            }
+        }
+    }
+    // What is bought with the random reads' loss is asked for more often.
+    all.sort_by_key(|(other_at, _)| std::cmp::Reverse(*other_at));
+    all.into_iter().map(|(_, trade)| trade).collect()
+}
+
+fn between<'a>(findings: &Findings<'a>, goal: &'a str, other: &'a str) -> Option<Tradeoff<'a>> {
+    let medians = |name: &str| -> HashMap<Settings, f64> {
+        let cells = findings.analysis.cells.iter().filter(|cell| cell.workload == name);
+        let medians = cells.map(|cell| (cell.settings, cell.throughput_mib_s.median));
+        medians.filter(|(_, median)| *median > 0.0).collect()
+    };
+    let (of_goal, of_other) = (medians(goal), medians(other));
+    let both: Vec<(Settings, f64, f64)> = findings
+        .all_settings()
+        .into_iter()
+        .filter_map(|at| Some((at, *of_goal.get(&at)?, *of_other.get(&at)?)))
+        .collect();
+    if both.len() < SETTINGS_LEAST {
+        return None;
+    }
+    let base = findings.analysis.combination.as_ref().map(|best| best.over);
+    let base = base.or(findings.run.found.map(Settings::read_ahead));
+    let found = both.iter().find(|(at, _, _)| Some(*at) == base);
+    let (over, base_goal, base_other) = *found.or(both.first())?;
+    let points: Vec<(Settings, f64, f64)> =
+        both.into_iter().map(|(at, x, y)| (at, x / base_goal, y / base_other)).collect();
+    let places: Vec<(f64, f64)> = points.iter().map(|(_, gain, keep)| (*gain, *keep)).collect();
+    Some(Tradeoff { goal, other, over, front: stats::pareto(&places), points })
+}

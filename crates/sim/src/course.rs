@@ -1,0 +1,133 @@
+//! What the device and the read-ahead did when.
+//!
+//! Nobody knows at the start how long a simulation will take, so slots begin short and are put
+//! together two by two whenever there are too many of them.
+
+use units::{Bytes, Nanos, Pages};
+
+/// More slots than this are put together.
+const SLOTS_MAX: usize = 96;
+/// How long a slot is at first.
+const FIRST: Nanos = Nanos::from_micros(250);
+/// Classes of request sizes, by powers of two from 4 KiB on.
+const SIZES: usize = 16;
+
+/// A stretch of simulated time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CourseSlot {
+    /// Requests that the device got.
+    pub requests: u64,
+    /// What they asked for.
+    pub bytes: Bytes,
+    /// Time integral of the requests under way.
+    pub queued: Nanos,
+    /// Windows that the policy had read.
+    pub windows: u64,
+    /// Pages in them.
+    pub window_pages: Pages,
+}
+
+/// The course of a simulation in slots of equal length.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Course {
+    /// How long a slot is.
+    pub slot: Nanos,
+    /// What happened in each.
+    pub slots: Vec<CourseSlot>,
+    /// Requests to the device by size: the first up to 4 KiB, each next twice as large.
+    pub sizes: [u64; SIZES],
+}
+
+impl Default for Course {
+    fn default() -> Self {
+        Self { slot: FIRST, slots: Vec::with_capacity(SLOTS_MAX), sizes: [0; SIZES] }
+    }
+}
+
+impl Course {
+    fn at(&mut self, now: Nanos) -> &mut CourseSlot {
+        let mut place = (now.get() / self.slot.get()) as usize;
+        while place >= SLOTS_MAX {
+            self.fold();
+            place = (now.get() / self.slot.get()) as usize;
+        }
+        if place >= self.slots.len() {
+            self.slots.resize(place + 1, CourseSlot::default());
+        }
+        &mut self.slots[place]
+    }
+
+    fn fold(&mut self) {
+        let both = |pair: &[CourseSlot]| {
+            pair.iter().fold(CourseSlot::default(), |sum, one| CourseSlot {
+                requests: sum.requests + one.requests,
+                bytes: sum.bytes + one.bytes,
+                queued: sum.queued + one.queued,
+                windows: sum.windows + one.windows,
+                window_pages: sum.window_pages + one.window_pages,
+            })
+        };
+        self.slots = self.slots.chunks(2).map(both).collect();
+        self.slot = Nanos::new(self.slot.get().saturating_mul(2));
+    }
+
+    pub(crate) fn request(&mut self, now: Nanos, length: Bytes) {
+        let pages = length.get().div_ceil(4096).max(1);
+        let class = pages.next_power_of_two().trailing_zeros() as usize;
+        self.sizes[class.min(SIZES - 1)] += 1;
+        let slot = self.at(now);
+        slot.requests += 1;
+        slot.bytes += length;
+    }
+
+    pub(crate) fn window(&mut self, now: Nanos, pages: Pages) {
+        let slot = self.at(now);
+        slot.windows += 1;
+        slot.window_pages += pages;
+    }
+
+    /// So many requests were under way from one moment to another.
+    pub(crate) fn queue(&mut self, mut from: Nanos, to: Nanos, depth: u64) {
+        if depth == 0 {
+            return;
+        }
+        while from < to {
+            self.at(from);
+            let place = from.get() / self.slot.get();
+            let end = Nanos::new((place + 1).saturating_mul(self.slot.get())).min(to);
+            let span = end.saturating_sub(from);
+            self.at(from).queued += Nanos::new(span.get().saturating_mul(depth));
+            from = end;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_grow_with_the_time_and_lose_nothing() {
+        let mut course = Course::default();
+        for millis in 0..1000 {
+            course.request(Nanos::from_millis(millis), Bytes::from_kib(millis % 64 + 1));
+            course.window(Nanos::from_millis(millis), Pages::new(4));
+        }
+        course.queue(Nanos::ZERO, Nanos::from_secs(1), 3);
+        assert!(course.slots.len() <= SLOTS_MAX && course.slots.len() > SLOTS_MAX / 3);
+        let sum = |of: fn(&CourseSlot) -> u64| course.slots.iter().map(of).sum::<u64>();
+        assert_eq!((sum(|s| s.requests), sum(|s| s.windows)), (1000, 1000));
+        assert_eq!(sum(|s| s.window_pages.get()), 4000);
+        assert_eq!(sum(|s| s.queued.get()), 3_000_000_000);
+        assert_eq!(course.sizes.iter().sum::<u64>(), 1000);
+        assert_eq!(course.sizes[0], 64, "one in 16 is of 1 to 4 KiB: four of 64");
+    }
+
+    #[test]
+    fn the_longest_simulation_has_room() {
+        let mut course = Course::default();
+        course.request(Nanos::from_secs(7 * 24 * 3600), Bytes::from_mib(512));
+        assert!(course.slots.len() <= SLOTS_MAX);
+        assert_eq!(course.sizes[SIZES - 1], 1);
+    }
+}

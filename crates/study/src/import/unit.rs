@@ -1,0 +1,115 @@
+//! Units of published rates. A megabyte is what its author took it for: figures are converted to
+//! MiB/s so that all runs compare, and the run says what was published.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::ImportError;
+
+/// A unit of throughput.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RateUnit {
+    /// 1,048,576 bytes a second.
+    #[default]
+    MibS,
+    /// 1,000,000 bytes a second.
+    MbS,
+    /// 1024 bytes a second.
+    KibS,
+    /// 1000 bytes a second.
+    KbS,
+}
+
+impl RateUnit {
+    const ALL: [(Self, &'static str, &'static str); 4] = [
+        (Self::MibS, "MiB/s", "_mib_s"),
+        (Self::KibS, "KiB/s", "_kib_s"),
+        (Self::MbS, "MB/s", "_mb_s"),
+        (Self::KbS, "kB/s", "_kb_s"),
+    ];
+
+    fn bytes(self) -> f64 {
+        match self {
+            Self::MibS => 1_048_576.0,
+            Self::MbS => 1e6,
+            Self::KibS => 1024.0,
+            Self::KbS => 1e3,
+        }
+    }
+
+    /// How many MiB/s one of it is.
+    pub fn mib_s(self) -> f64 {
+        self.bytes() / Self::MibS.bytes()
+    }
+
+    /// The unit that ends a heading, and the heading without it.
+    pub(super) fn of_heading(heading: &str) -> (Option<Self>, &str) {
+        let lower = heading.to_ascii_lowercase();
+        let found = Self::ALL.iter().find(|(_, _, ending)| lower.ends_with(ending));
+        found.map_or((None, heading), |(unit, _, ending)| {
+            (Some(*unit), &heading[..heading.len() - ending.len()])
+        })
+    }
+
+    /// The unit that the collector of published tables says, in words: what the author printed, or
+    /// what a warning about it says that it is.
+    pub(super) fn in_words(printed: Option<&str>, warning: Option<&str>) -> Option<Self> {
+        let decimal = |text: &str| text.contains("1e6 B/s") || text.contains("MB/s");
+        if warning.is_some_and(decimal) || printed.is_some_and(decimal) {
+            return Some(Self::MbS);
+        }
+        printed.filter(|text| text.contains("KiB/s")).map(|_| Self::KibS)
+    }
+
+    /// What to tell whoever knows the published figures; nothing where they stay as they are.
+    pub(super) fn note(self, example: f64) -> Option<String> {
+        let bytes = self.bytes();
+        (self != Self::MibS && example > 0.0).then(|| {
+            format!(
+                "published in {self} ({bytes} bytes a second) and shown in MiB/s like all runs: \
+                 {example:.0} {self} is {:.0} MiB/s",
+                example * self.mib_s()
+            )
+        })
+    }
+}
+
+impl fmt::Display for RateUnit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Self::ALL.iter().find(|(unit, _, _)| unit == self);
+        f.pad(name.map_or("MiB/s", |(_, name, _)| name))
+    }
+}
+
+impl FromStr for RateUnit {
+    type Err = ImportError;
+
+    fn from_str(text: &str) -> Result<Self, ImportError> {
+        let found = Self::ALL.iter().find(|(_, name, _)| name.eq_ignore_ascii_case(text));
+        found.map(|(unit, _, _)| *unit).ok_or_else(|| ImportError::Unit(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_are_read_where_people_write_them() {
+        assert_eq!(RateUnit::of_heading("seq-8_mb_s"), (Some(RateUnit::MbS), "seq-8"));
+        assert_eq!(RateUnit::of_heading("seq-8"), (None, "seq-8"));
+        assert_eq!("kb/s".parse(), Ok(RateUnit::KbS));
+        assert!("Mbit/s".parse::<RateUnit>().is_err());
+        let warning = Some("Treat as MB/s = 1e6 B/s");
+        assert_eq!(RateUnit::in_words(Some("MiB/sec as reported"), warning), Some(RateUnit::MbS));
+        assert_eq!(RateUnit::in_words(Some("as printed: MB/sec"), None), Some(RateUnit::MbS));
+        assert_eq!(RateUnit::in_words(Some("MiB/s"), None), None);
+    }
+
+    #[test]
+    fn a_note_says_what_became_of_a_figure() {
+        let note = RateUnit::MbS.note(651.0).unwrap();
+        assert!(note.contains("1000000 bytes") && note.ends_with("651 MB/s is 621 MiB/s"), "{note}");
+        assert_eq!(RateUnit::MibS.note(651.0), None);
+    }
+}
