@@ -149,6 +149,15 @@ fn figures(cell: &study::Cell) -> String {
 
 /// What is to be said: what to set, what each tunable does, what they do together.
 pub(crate) fn verdict(findings: &Findings<'_>, clean: Clean) -> Vec<Line> {
+    said(findings, clean, true)
+}
+
+/// The same without what each tunable does, for a page that has a table of it.
+pub(crate) fn headlines(findings: &Findings<'_>, clean: Clean) -> Vec<Line> {
+    said(findings, clean, false)
+}
+
+fn said(findings: &Findings<'_>, clean: Clean, detail: bool) -> Vec<Line> {
     let analysis = findings.analysis;
     let mut sentences = Vec::new();
     if findings.run.summary.status != RunStatus::Complete {
@@ -158,7 +167,10 @@ pub(crate) fn verdict(findings: &Findings<'_>, clean: Clean) -> Vec<Line> {
         return sentences.into_iter().map(Line::Sentence).collect();
     }
     sentences.push(headline(findings, clean));
-    sentences.extend(analysis.effects.iter().map(|effect| alone(effect, clean)));
+    sentences.extend(ranking(findings, clean));
+    if detail {
+        sentences.extend(analysis.effects.iter().map(|effect| alone(effect, clean)));
+    }
     sentences.extend(together(findings, clean));
     sentences.extend(analysis.notes.iter().map(|note| format!("Note: {}.", clean(note))));
     let mut lines: Vec<Line> = sentences.into_iter().map(Line::Sentence).collect();
@@ -208,6 +220,27 @@ fn headline(findings: &Findings<'_>, clean: Clean) -> String {
     }
 }
 
+/// The tunables of the first workload, which is all goals together or the only one, by how much
+/// they matter.
+fn ranking(findings: &Findings<'_>, clean: Clean) -> Option<String> {
+    let effects = &findings.analysis.effects;
+    let first = effects.first()?;
+    let of_first = effects.iter().filter(|effect| effect.workload == first.workload);
+    let parts: Vec<String> = of_first
+        .map(|effect| {
+            let much = short(effect.strength).unwrap_or_else(|| ABSENT.to_owned());
+            format!(
+                "{} ({much} times between its best and its worst level)",
+                clean(&effect.tunable)
+            )
+        })
+        .collect();
+    let (strongest, others) = parts.split_first()?;
+    let then =
+        if others.is_empty() { String::new() } else { format!(", then {}", others.join(", ")) };
+    Some(format!("For {}, {strongest} matters most{then}.", clean(&first.workload)))
+}
+
 /// What a tunable does by itself.
 fn alone(effect: &Effect, clean: Clean) -> String {
     let level = |level: &study::LevelEffect| {
@@ -222,10 +255,8 @@ fn alone(effect: &Effect, clean: Clean) -> String {
 /// A ratio with how sure it is, and what that means where the figure alone would mislead.
 fn judged(estimate: &stats::Estimate, difference: Difference) -> String {
     let much = ratio(estimate.median).unwrap_or_default();
-    let sure = ratio_interval(estimate).map_or_else(
-        || "measured once".to_owned(),
-        |interval| format!("95 % sure of {interval}"),
-    );
+    let sure = ratio_interval(estimate)
+        .map_or_else(|| "measured once".to_owned(), |interval| format!("95 % sure of {interval}"));
     let word = match difference {
         Difference::Better | Difference::Worse => "",
         Difference::NoMeasurableDifference => ", no measurable difference",
@@ -256,17 +287,20 @@ fn together(findings: &Findings<'_>, clean: Clean) -> Vec<String> {
 
 fn surely(interaction: &Interaction, clean: Clean) -> Vec<String> {
     let [a, b] = interaction.tunables.each_ref().map(|name| clean(name));
-    let sure = interaction.pairs.iter().filter(|pair| {
-        matches!(pair.difference, Difference::Better | Difference::Worse)
-    });
+    let sure = interaction
+        .pairs
+        .iter()
+        .filter(|pair| matches!(pair.difference, Difference::Better | Difference::Worse));
     sure.map(|pair| {
         let [of_a, of_b] = pair.levels.each_ref().map(|level| clean(level));
+        let times = short(pair.ratio.median).unwrap_or_default();
+        let (low, high) = (short(pair.ratio.low), short(pair.ratio.high));
+        let (low, high) = (low.unwrap_or_default(), high.unwrap_or_default());
         format!(
-            "{}: {a}={of_a} and {b}={of_b} together get {} than their own effects would give.",
+            "{}: {a}={of_a} and {b}={of_b} together get {times} times what their own effects would \
+             give (95 % sure of {low} to {high}).",
             clean(&interaction.workload),
-            judged(&pair.ratio, pair.difference)
         )
-        .replace("times as much (", "times as much as (")
     })
     .collect()
 }

@@ -3,7 +3,10 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use study::{Cell, Command, Effect, Role, RunStatus, Target, Verdict, WorkloadLimits};
+use study::{
+    Cell, Combination, Command, Effect, Interaction, Role, RunStatus, Target, Verdict,
+    WorkloadLimits,
+};
 use units::Kib;
 
 use crate::findings::Findings;
@@ -46,6 +49,10 @@ pub struct Document<'a> {
     verdict: &'a Verdict,
     #[serde(skip_serializing_if = "<[Effect]>::is_empty")]
     effects: &'a [Effect],
+    #[serde(skip_serializing_if = "<[Interaction]>::is_empty")]
+    interactions: &'a [Interaction],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    combination: Option<&'a Combination>,
     notes: &'a [String],
     machine: &'a Value,
     device_before: &'a Value,
@@ -83,6 +90,8 @@ pub fn json<'a>(findings: &Findings<'a>) -> Document<'a> {
         limits: &analysis.limits,
         verdict: &analysis.verdict,
         effects: &analysis.effects,
+        interactions: &analysis.interactions,
+        combination: analysis.combination.as_ref(),
         notes: &analysis.notes,
         machine: &run.machine,
         device_before: &run.device_before,

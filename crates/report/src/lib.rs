@@ -5,6 +5,7 @@
 //! number. Names that come from outside (paths, workloads, errors) pass through [`clean`] on
 //! their way into a terminal, a spreadsheet or a web page.
 
+mod again;
 mod check;
 pub mod clean;
 mod closeup;

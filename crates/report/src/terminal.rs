@@ -181,10 +181,11 @@ fn column_text(table: &Table, column: usize) -> Vec<String> {
     let widest = |part: fn(&Figures) -> &str| {
         figures.iter().flatten().map(|f| part(f).chars().count()).max().unwrap_or(0)
     };
+    let throughput = widest(|f| &f.throughput);
     let interval = widest(|f| f.plus_minus.as_deref().unwrap_or(""));
     let amplification = widest(|f| f.amplification.as_deref().unwrap_or(""));
     let cell = |figures: &Figures| {
-        let mut text = format!("{} {}", SHADES[figures.shade], figures.throughput);
+        let mut text = format!("{} {:>throughput$}", SHADES[figures.shade], figures.throughput);
         text.push_str(&part(" ±", figures.plus_minus.as_deref(), interval));
         text.push_str(&part("  ×", figures.amplification.as_deref(), amplification));
         text
@@ -238,7 +239,10 @@ pub(crate) fn trades(findings: &Findings<'_>) -> String {
         ));
         let names: Vec<String> =
             trade.front.iter().map(|place| name(&trade.points[*place].0)).collect();
-        text.push_str(&wrap(&format!("On the line, no other is better at both: {}.", names.join(", ")), 100));
+        text.push_str(&wrap(
+            &format!("On the line, no other is better at both: {}.", names.join(", ")),
+            100,
+        ));
     }
     text
 }

@@ -71,8 +71,7 @@ fn of_pair(
     let mut contrasts = Vec::new();
     for row in 1..rows {
         for column in 1..columns {
-            let four =
-                [means[row][column], means[row][0], means[0][column], means[0][0]];
+            let four = [means[row][column], means[row][0], means[0][column], means[0][0]];
             let [both, first, second, neither] = four.map(Mean::get);
             let (Some(both), Some(first), Some(second), Some(neither)) =
                 (both, first, second, neither)

@@ -10,6 +10,7 @@ use serde::Serialize;
 use stats::{Bootstrap, Estimate, geometric_mean};
 
 use crate::analyse::{Analysis, Cell, Curve, Difference, in_a_word, quotient};
+use crate::conditions::{Condition, conditions};
 use crate::settings::Settings;
 use crate::store::Run;
 
@@ -27,6 +28,8 @@ pub struct Comparison {
     pub overall: Option<Together>,
     /// Each workload under the setting that serves it best in each run.
     pub own_best: Vec<OwnBest>,
+    /// What else the runs do not have in common, the most telling first.
+    pub conditions: Vec<Condition>,
     /// Cells that only the first run has.
     pub only_first: usize,
     /// Cells that only the second run has.
@@ -106,6 +109,7 @@ pub fn compare(first: (&Run, &Analysis), second: (&Run, &Analysis)) -> Compariso
         per_workload: workloads.iter().filter_map(|name| of(Some(name))).collect(),
         overall: of(None),
         own_best: workloads.iter().filter_map(|name| own_best(name, first.0, second.0)).collect(),
+        conditions: conditions(first.0, second.0),
         only_first: first.1.cells.len() - cells.len(),
         only_second: second.1.cells.len() - cells.len(),
         cells,

@@ -8,6 +8,7 @@
 mod analyse;
 mod budget;
 mod compare;
+mod conditions;
 mod engine;
 mod environment;
 mod error;
@@ -29,12 +30,13 @@ mod trial;
 mod tune;
 
 pub use analyse::{
-    Analysis, Cell, Combination, Difference, Effect, Gain, Interaction, LatencyChange, LevelEffect, LevelPair, Price, Quantiles,
-    Verdict, VerdictKind, WorkloadVerdict, analyse,
+    Analysis, Cell, Combination, Difference, Effect, Gain, Interaction, LatencyChange, LevelEffect,
+    LevelPair, Price, Quantiles, Verdict, VerdictKind, WorkloadVerdict, analyse,
 };
 pub use bench::Cancel;
 pub use budget::{Budget, BudgetError};
 pub use compare::{CellPair, Comparison, OwnBest, Together, compare};
+pub use conditions::Condition;
 pub use environment::Environment;
 pub use error::StudyError;
 pub use factors::{Design, Factor};

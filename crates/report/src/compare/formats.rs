@@ -9,6 +9,7 @@ use study::Comparison;
 use super::{Pairing, sentences, word};
 use crate::clean;
 use crate::json::SCHEMA_VERSION;
+use crate::names::settings_label;
 use crate::number::{ABSENT, plus_minus_text, ratio_interval, short};
 
 /// The document of `compare --json`; docs/compare.schema.json fixes it.
@@ -72,6 +73,7 @@ const COLUMNS: &[&str] = &[
     "difference",
     "amplification_ratio",
     "p99_ratio",
+    "settings",
 ];
 
 /// The compared cells as CSV.
@@ -93,6 +95,7 @@ pub fn compare_csv(pairings: &[Pairing<'_>], out: impl Write) -> io::Result<()> 
                 [cell.amplification_ratio, cell.p99_ratio]
                     .map(|r| r.map_or_else(String::new, number)),
             );
+            fields.push(clean::csv(&cell.settings.to_string()));
             writer.write_record(fields)?;
         }
     }
@@ -122,7 +125,7 @@ pub fn compare_markdown(pairings: &[Pairing<'_>]) -> String {
             text.push_str(&format!(
                 "| {} | {} | {} | {} | {} | {} | {} |\n",
                 clean::markdown(&cell.workload),
-                cell.settings.read_ahead.get(),
+                markdown_settings(&cell.settings),
                 figure(&cell.first_mib_s),
                 figure(&cell.second_mib_s),
                 short(cell.ratio.median).unwrap_or_else(|| ABSENT.to_owned()),
@@ -133,6 +136,12 @@ pub fn compare_markdown(pairings: &[Pairing<'_>]) -> String {
         text.push_str(&format!("\nA: {first}. B: {second}.\n\n"));
     }
     text
+}
+
+/// Read-ahead in KiB, and what else is set.
+fn markdown_settings(settings: &study::Settings) -> String {
+    let others = clean::markdown(&settings_label(settings));
+    format!("{} {others}", settings.read_ahead.get()).trim_end().to_owned()
 }
 
 fn figure(estimate: &Estimate) -> String {

@@ -1,7 +1,7 @@
 //! A comparison as a person would say it.
 
 use stats::Estimate;
-use study::{Difference, OwnBest, Together};
+use study::{Condition, Difference, OwnBest, Together};
 
 use super::Pairing;
 use crate::number::{counted, ratio, ratio_interval, setting};
@@ -30,11 +30,42 @@ pub(crate) fn sentences(pairing: &Pairing<'_>, clean: fn(&str) -> String) -> Vec
         }));
     }
     said.extend(comparison.own_best.iter().map(|best| own_best(best, clean)));
+    said.extend(differences(&comparison.conditions, &first, &second, clean));
     let missing = [(comparison.only_first, &first), (comparison.only_second, &second)];
     for (count, name) in missing.into_iter().filter(|(count, _)| *count > 0) {
         said.push(format!("Only {name} has {}: left out.", counted(count, "further cell")));
     }
+    for (run, name) in [(pairing.first.run, &first), (pairing.second.run, &second)] {
+        let note = run.machine.get("unit_note").and_then(|note| note.as_str());
+        said.extend(note.map(|note| format!("Note: {name} was {}.", clean(note))));
+    }
     said
+}
+
+/// Differences named in a sentence; the page has a table of all.
+const DIFFERENCES_MAX: usize = 6;
+
+/// What else differs, so that nobody takes a difference for the effect of one thing alone.
+fn differences(
+    conditions: &[Condition],
+    first: &str,
+    second: &str,
+    clean: fn(&str) -> String,
+) -> Option<String> {
+    let shown = |value: &Option<String>| value.as_deref().map_or("not told".to_owned(), clean);
+    let parts: Vec<String> = conditions
+        .iter()
+        .take(DIFFERENCES_MAX)
+        .map(|one| {
+            format!("{} ({} and {})", clean(&one.name), shown(&one.first), shown(&one.second))
+        })
+        .collect();
+    let more = match conditions.len().saturating_sub(DIFFERENCES_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!parts.is_empty())
+        .then(|| format!("{first} and {second} also differ in {}{more}.", parts.join(", ")))
 }
 
 fn over(cells: usize) -> String {

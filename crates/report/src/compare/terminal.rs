@@ -6,6 +6,7 @@ use study::{CellPair, Difference};
 
 use super::{Pairing, sentences, word};
 use crate::clean;
+use crate::names::settings_label;
 use crate::number::{ABSENT, plus_minus_text, ratio_interval, short};
 use crate::terminal::{Look, wrap};
 
@@ -58,8 +59,10 @@ fn table(cells: &[&CellPair], look: Look) -> String {
             plus_minus_text(estimate).map_or(text.clone(), |half| format!("{text} ±{half}"))
         };
         let kib = cell.settings.read_ahead;
+        let others = settings_label(&cell.settings);
+        let window = format!("{others} {kib}").trim_start().to_owned();
         grid.add_row([
-            kib.to_string(),
+            window,
             kib.to_sectors().get().to_string(),
             figure(&cell.first_mib_s),
             figure(&cell.second_mib_s),

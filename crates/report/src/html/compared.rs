@@ -6,7 +6,7 @@ use study::{Difference, VerdictKind};
 use super::Exhibit;
 use crate::Named;
 use crate::compare::{Pairing, sentences, word};
-use crate::names::brief;
+use crate::names::{brief, settings_label};
 use crate::number::{ABSENT, plus_minus_text, ratio_interval, setting, short};
 
 /// The sections that show the runs together.
@@ -28,15 +28,19 @@ pub(super) fn sections(exhibits: &[Exhibit<'_>], names: &[String]) -> Markup {
             h2 id="together-title" { "All in one picture" }
             p class="soft" {
                 "Rings mark where returns diminish: a small one the smallest setting with 80 % of \
-                 the gain, a large one the smallest that is not measurably below the best. \
-                 Whiskers are 95 % intervals."
+                 the gain, a large one the smallest that is not measurably below the best; a \
+                 square is the knee, where the curve bends. Whiskers are 95 % intervals, ticks on \
+                 the axis what vendors advise."
             }
             div data-draw="curves" data-run="all" {
                 noscript { p class="soft" { "Charts need JavaScript." } }
             }
             (bends(exhibits, names))
         }
-        @for (index, pairing) in pairings.iter().enumerate() { (pairs(pairing, index)) }
+        @for (index, pairing) in pairings.iter().enumerate() {
+            (pairs(pairing, index))
+            (conditions(pairing, index))
+        }
     }
 }
 
@@ -64,6 +68,7 @@ fn bends(exhibits: &[Exhibit<'_>], names: &[String]) -> Markup {
                     th scope="col" { "80 % of the gain from" }
                     th scope="col" { "all of it from" }
                     th scope="col" { "MiB/s there" }
+                    th scope="col" { "knee" }
                     th scope="col" class="word" { "verdict" }
                 } }
                 tbody {
@@ -95,7 +100,40 @@ fn bend(exhibit: &Exhibit<'_>, name: &str, alone: &study::WorkloadVerdict) -> Ma
             td { (kib(alone.conservative_kib)) }
             td { (kib(alone.full_kib)) }
             td { (rate.unwrap_or_else(|| ABSENT.to_owned())) }
+            td { (kib(alone.knee_kib)) }
             td class="word" { (said) }
+        }
+    }
+}
+
+/// What else differs between the two.
+fn conditions(pairing: &Pairing<'_>, index: usize) -> Markup {
+    let heading = format!("conditions-title-{index}");
+    let [first, second] = &pairing.names;
+    let shown = |value: &Option<String>| {
+        value.as_deref().map_or_else(|| ABSENT.to_owned(), |value| brief(value))
+    };
+    html! {
+        @if !pairing.comparison.conditions.is_empty() {
+            section id={ "conditions-" (index) } aria-labelledby=(heading) {
+                h2 id=(heading) { "What else differs" }
+                div class="scroll" tabindex="0" role="region" aria-label={ "Conditions of " (second) } {
+                    table {
+                        thead { tr {
+                            th scope="col" class="word" { "what" }
+                            th scope="col" class="word" { (first) }
+                            th scope="col" class="word" { (second) }
+                        } }
+                        tbody {
+                            @for one in &pairing.comparison.conditions { tr {
+                                th scope="row" { (brief(&one.name)) }
+                                td class="word" { (shown(&one.first)) }
+                                td class="word" { (shown(&one.second)) }
+                            } }
+                        }
+                    }
+                }
+            }
         }
     }
 }
@@ -147,7 +185,11 @@ fn pair_row(cell: &study::CellPair) -> Markup {
     html! {
         tr {
             th scope="row" { (brief(&cell.workload)) }
-            td data-v=(kib.get()) { (setting(kib)) }
+            td data-v=(kib.get()) {
+                (setting(kib))
+                @let others = settings_label(&cell.settings);
+                @if !others.is_empty() { " " (others) }
+            }
             td data-v=(cell.first_mib_s.median) { (figure(&cell.first_mib_s)) }
             td data-v=(cell.second_mib_s.median) { (figure(&cell.second_mib_s)) }
             td data-v=(cell.ratio.median) { (short(cell.ratio.median).unwrap_or_else(absent)) }

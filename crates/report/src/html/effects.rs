@@ -17,7 +17,11 @@ const INTERACTIONS_MAX: usize = 24;
 
 /// The section of effects.
 pub(super) fn effects(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
-    if factors::varied(&exhibit.findings()) { of_tunables(exhibit, place) } else { reaches(exhibit, place) }
+    if factors::varied(&exhibit.findings()) {
+        of_tunables(exhibit, place)
+    } else {
+        reaches(exhibit, place)
+    }
 }
 
 /// A bar that is as long as a ratio is far from 1, on a logarithmic scale.

@@ -6,6 +6,7 @@ use study::{Plan, Target};
 
 use super::Exhibit;
 use super::sections::Place;
+use crate::again::again;
 use crate::clean;
 use crate::names::brief;
 use crate::runs::utc;
@@ -23,6 +24,15 @@ pub(super) fn section(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
                 dt { "Target" } dd class="mono" { (brief(&run.summary.target)) }
                 dt { "Seed" } dd class="mono" { (run.seed) }
                 dt { "foreread" } dd { (clean::plain(&run.summary.version)) }
+            }
+            @if let Some(command) = again(run) {
+                p { "To measure the same again:" }
+                div class="command" {
+                    pre { code { (command) } }
+                    button type="button" data-copy="yes" aria-label={ "Copy the command " (command) } {
+                        "Copy"
+                    }
+                }
             }
             (tunables(&run.device_before, &run.device_after))
             details {

@@ -12,7 +12,10 @@ use crate::verdict::Line;
 /// The section.
 pub(super) fn verdict(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
     let findings = exhibit.findings();
-    let lines = crate::verdict::verdict(&findings, brief);
+    let lines = match findings.varied() {
+        true => crate::factors::headlines(&findings, brief),
+        false => crate::verdict::verdict(&findings, brief),
+    };
     let finished = exhibit.run.summary.status == RunStatus::Complete;
     let (notes, mut said): (Vec<&Line>, Vec<&Line>) = lines.iter().partition(|line| is_note(line));
     let banner = (!finished && !said.is_empty()).then(|| said.remove(0));

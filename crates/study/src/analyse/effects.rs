@@ -35,8 +35,16 @@ pub(super) fn effects(run: &Run, goals: &[Curve]) -> (Vec<Effect>, Vec<Interacti
     (alone, together)
 }
 
+/// What the device had, as far as the record tells.
+fn present(run: &Run) -> Vec<Setting> {
+    let tunables = run.device_before.get("tunables").cloned().unwrap_or_default();
+    let all: tunables::Settings = serde_json::from_value(tunables).unwrap_or_default();
+    let window = run.found.map(|kib| tunables::Settings::read_ahead(kib.to_bytes()));
+    all.iter().chain(window.iter().flat_map(tunables::Settings::iter)).cloned().collect()
+}
+
 /// The levels that were measured, the baseline's first: the level that most trials had, which in a
-/// design from a baseline is that, and else the first of the plan.
+/// design from a baseline is that, else what the device had, else the first of the plan.
 fn factors(run: &Run) -> Vec<Vec<Setting>> {
     let cells: BTreeSet<Settings> = run.trials.iter().map(|trial| trial.settings).collect();
     let all: Vec<tunables::Settings> = cells.iter().map(|cell| cell.all()).collect();
@@ -47,6 +55,7 @@ fn factors(run: &Run) -> Vec<Vec<Setting>> {
         .filter_map(|factor| Some(tunables::find(&factor.tunable).ok()?.name()))
         .collect();
     names.push(crate::settings::READ_AHEAD);
+    let present = present(run);
     let of_name = |name: &&'static str| -> Option<Vec<Setting>> {
         let mut levels: Vec<(usize, Setting)> = Vec::new();
         for setting in all.iter().flat_map(tunables::Settings::iter) {
@@ -58,7 +67,10 @@ fn factors(run: &Run) -> Vec<Vec<Setting>> {
                 None => levels.push((1, setting.clone())),
             }
         }
-        levels.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+        let others = |level: &Setting| !present.contains(level);
+        levels.sort_by(|a, b| {
+            b.0.cmp(&a.0).then(others(&a.1).cmp(&others(&b.1))).then(a.1.cmp(&b.1))
+        });
         (levels.len() > 1).then(|| levels.into_iter().map(|(_, setting)| setting).collect())
     };
     names.iter().filter_map(of_name).collect()
@@ -119,7 +131,11 @@ fn own(curve: &Curve, factors: &[Vec<Setting>], observations: &[Observation]) ->
 }
 
 /// What each two tunables do together, the strongest first.
-fn joint(curve: &Curve, factors: &[Vec<Setting>], observations: &[Observation]) -> Vec<Interaction> {
+fn joint(
+    curve: &Curve,
+    factors: &[Vec<Setting>],
+    observations: &[Observation],
+) -> Vec<Interaction> {
     let level = |factor: usize, at: usize| factors[factor].get(at).map(show).unwrap_or_default();
     let of_pair = |found: &stats::Interaction| {
         let (a, b) = found.factors;

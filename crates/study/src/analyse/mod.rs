@@ -13,8 +13,8 @@ mod tests;
 pub(crate) use cells::throughputs;
 pub(crate) use curve::{Curve, in_a_word, overall, quotient};
 pub use types::{
-    Analysis, Cell, Combination, Difference, Effect, Gain, Interaction, LatencyChange, LevelEffect, LevelPair, Price, Quantiles,
-    Verdict, VerdictKind, WorkloadVerdict,
+    Analysis, Cell, Combination, Difference, Effect, Gain, Interaction, LatencyChange, LevelEffect,
+    LevelPair, Price, Quantiles, Verdict, VerdictKind, WorkloadVerdict,
 };
 pub(crate) use verdict::CONSERVATIVE;
 

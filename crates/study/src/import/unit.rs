@@ -109,7 +109,10 @@ mod tests {
     #[test]
     fn a_note_says_what_became_of_a_figure() {
         let note = RateUnit::MbS.note(651.0).unwrap();
-        assert!(note.contains("1000000 bytes") && note.ends_with("651 MB/s is 621 MiB/s"), "{note}");
+        assert!(
+            note.contains("1000000 bytes") && note.ends_with("651 MB/s is 621 MiB/s"),
+            "{note}"
+        );
         assert_eq!(RateUnit::MibS.note(651.0), None);
     }
 }
