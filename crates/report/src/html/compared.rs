@@ -110,9 +110,7 @@ fn bend(exhibit: &Exhibit<'_>, name: &str, alone: &study::WorkloadVerdict) -> Ma
 fn conditions(pairing: &Pairing<'_>, index: usize) -> Markup {
     let heading = format!("conditions-title-{index}");
     let [first, second] = &pairing.names;
-    let shown = |value: &Option<String>| {
-        value.as_deref().map_or_else(|| ABSENT.to_owned(), |value| brief(value))
-    };
+    let shown = |value: &Option<String>| value.as_deref().map_or_else(|| ABSENT.to_owned(), brief);
     html! {
         @if !pairing.comparison.conditions.is_empty() {
             section id={ "conditions-" (index) } aria-labelledby=(heading) {
