@@ -29,9 +29,9 @@ const SETTING_COLUMNS: usize = 2;
 /// The blanks left and right of a column.
 const CELL_PADDING: usize = 2;
 /// What the numbers in a cell are.
-pub(crate) const LEGEND: &str = "MiB/s, ± half the 95 % interval of the median, × amplification (bytes read \
-                      from the device ÷ bytes asked for). Shades: from the worst of each column \
-                      (none) to the best (█).";
+pub(crate) const LEGEND: &str = "MiB/s, ± half the 95 % interval of the median, × amplification \
+                                 (bytes read from the device ÷ bytes asked for). Shades: from the \
+                                 worst of each column (none) to the best (█).";
 
 /// All that a study shows.
 pub fn terminal(findings: &Findings<'_>, look: Look) -> String {

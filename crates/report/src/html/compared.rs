@@ -115,7 +115,8 @@ fn conditions(pairing: &Pairing<'_>, index: usize) -> Markup {
         @if !pairing.comparison.conditions.is_empty() {
             section id={ "conditions-" (index) } aria-labelledby=(heading) {
                 h2 id=(heading) { "What else differs" }
-                div class="scroll" tabindex="0" role="region" aria-label={ "Conditions of " (second) } {
+                div class="scroll" tabindex="0" role="region"
+                    aria-label={ "Conditions of " (second) } {
                     table {
                         thead { tr {
                             th scope="col" class="word" { "what" }

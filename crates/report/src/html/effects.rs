@@ -118,7 +118,7 @@ pub(super) fn interactions(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
                             th scope="col" class="word" { "tunables" }
                             th scope="col" { "furthest" }
                             th scope="col" class="word" { "" span class="hidden-text" { "bar" } }
-                            th scope="col" class="word" { "together, relative to what each alone gives" }
+                            th scope="col" class="word" { "relative to what each alone gives" }
                         } }
                         tbody { (rows(found)) }
                     }

@@ -29,7 +29,8 @@ pub(super) fn section(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
                 p { "To measure the same again:" }
                 div class="command" {
                     pre { code { (command) } }
-                    button type="button" data-copy="yes" aria-label={ "Copy the command " (command) } {
+                    button type="button" data-copy="yes"
+                        aria-label={ "Copy the command " (command) } {
                         "Copy"
                     }
                 }
