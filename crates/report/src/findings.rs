@@ -3,6 +3,10 @@
 use study::{Analysis, Cell, Difference, PlannedWorkload, Run, Settings};
 use units::Kib;
 
+/// What was measured but once is recommended over the present setting only if it gets this much
+/// more: less might be nothing but noise.
+const PLAIN_WHEN_TRIED_ONCE: f64 = 1.1;
+
 /// A run and what was worked out from it.
 #[derive(Clone, Copy, Debug)]
 pub struct Findings<'a> {
@@ -66,8 +70,10 @@ impl<'a> Findings<'a> {
         let keep = match gain.difference {
             Difference::Better => false,
             Difference::NoMeasurableDifference => verdict.full_kib >= Some(found),
-            // Of what was tried but once nothing is known.
-            Difference::Inconclusive => gain.ratio.is_bounded(),
+            // Of what was tried but once nobody knows how sure it is, so it should be plain to see.
+            Difference::Inconclusive => {
+                gain.ratio.is_bounded() || gain.ratio.median < PLAIN_WHEN_TRIED_ONCE
+            }
             Difference::Worse => true,
         };
         keep.then_some(found)

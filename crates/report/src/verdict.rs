@@ -1,6 +1,8 @@
 //! The verdict as a person would say it.
 
-use study::{Difference, Gain, Price, Role, RunStatus, Target, VerdictKind, WorkloadVerdict};
+use study::{
+    Difference, Estimate, Gain, Price, Role, RunStatus, Target, VerdictKind, WorkloadVerdict,
+};
 use units::Kib;
 
 use crate::clean;
@@ -129,17 +131,21 @@ fn gain_words(gain: &Gain) -> Option<String> {
     if gain.difference == Difference::NoMeasurableDifference {
         return Some(format!(", which is as good as {than} {over}"));
     }
-    let much = ratio(gain.ratio.median)?;
-    let sure = ratio_interval(&gain.ratio)
-        .map(|interval| format!(" (95 % sure of {interval})"))
-        .unwrap_or_else(|| " (measured once, so nobody knows how sure that is)".to_owned());
-    Some(format!(": {much}{sure} compared with {than} {over}"))
+    Some(format!(": {} compared with {than} {over}", much_and_how_sure(&gain.ratio)?))
+}
+
+/// How many times as much, and how far that can be trusted.
+fn much_and_how_sure(gained: &Estimate) -> Option<String> {
+    let much = ratio(gained.median)?;
+    Some(match ratio_interval(gained) {
+        Some(interval) => format!("{much} (95 % sure of {interval})"),
+        None => format!("{much} (measured once, so nobody knows how sure that is)"),
+    })
 }
 
 /// What was measured of the setting that comes nearest to being better than the present one.
 fn runner_up(full: Kib, gain: &Gain) -> Option<String> {
-    let (much, interval) = (ratio(gain.ratio.median)?, ratio_interval(&gain.ratio)?);
-    Some(format!(" {full} got {much} (95 % sure of {interval})."))
+    Some(format!(" {full} got {}.", much_and_how_sure(&gain.ratio)?))
 }
 
 /// The smaller setting that has most of the gain.

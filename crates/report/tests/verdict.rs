@@ -85,6 +85,19 @@ fn a_larger_setting_that_is_not_measurably_better_is_not_recommended() {
 }
 
 #[test]
+fn what_was_measured_once_is_recommended_only_if_it_is_plainly_better() {
+    let once = |ratio: f64| {
+        let mut sample = sample();
+        let gain = sample.analysis.verdict.gain.as_mut().unwrap();
+        gain.difference = Difference::Inconclusive;
+        gain.ratio = Estimate::unbounded(ratio);
+        said(&sample)
+    };
+    assert_says(&once(1.02), &["Keep read-ahead at 128 KiB", "measured once"]);
+    assert_says(&once(3.0), &["Set read-ahead to 8192 KiB", "measured once"]);
+}
+
+#[test]
 fn a_smaller_setting_that_is_as_good_saves_memory() {
     let mut sample = sample();
     sample.run.found = Some(Kib::new(65536));
