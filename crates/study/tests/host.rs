@@ -4,6 +4,8 @@
 
 #![allow(clippy::print_stdout)] // whoever runs them should see what was skipped
 
+mod agree;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 pub mod cachestat;
+pub mod extents;
 pub mod lock;
 pub mod loopdev;
 pub mod mapping;

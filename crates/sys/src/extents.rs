@@ -1,0 +1,121 @@
+//! Where a file lies on its device: `FS_IOC_FIEMAP`.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use units::Bytes;
+
+/// `_IOWR('f', 11, struct fiemap)`.
+const FS_IOC_FIEMAP: libc::Ioctl = 0xC020_660B_u32 as libc::Ioctl;
+/// Data that is not on the device yet is written first.
+const FLAG_SYNC: u32 = 1;
+/// `FIEMAP_EXTENT_LAST`: none follows.
+const EXTENT_LAST: u32 = 1;
+/// `FIEMAP_EXTENT_UNKNOWN`: it lies nowhere that can be told.
+const EXTENT_UNKNOWN: u32 = 2;
+/// Extents that are asked for at once.
+const BATCH: usize = 64;
+/// A file in more pieces than this is cut off: nobody looks at more.
+const EXTENTS_MOST: usize = 1 << 20;
+
+/// `struct fiemap_extent`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct RawExtent {
+    logical: u64,
+    physical: u64,
+    length: u64,
+    reserved_64: [u64; 2],
+    flags: u32,
+    reserved: [u32; 3],
+}
+
+/// `struct fiemap` with room for what comes back.
+#[repr(C)]
+struct Request {
+    start: u64,
+    length: u64,
+    flags: u32,
+    mapped: u32,
+    count: u32,
+    reserved: u32,
+    extents: [RawExtent; BATCH],
+}
+
+const _: () = assert!(size_of::<RawExtent>() == 56 && size_of::<Request>() == 32 + 56 * BATCH);
+
+/// A piece of a file that is in one piece on the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileExtent {
+    /// Where in the file it begins.
+    pub logical: Bytes,
+    /// Where on the device.
+    pub physical: Bytes,
+    /// How long it is.
+    pub length: Bytes,
+}
+
+/// The pieces of a file, in the order of the file; holes have none. `EOPNOTSUPP` where the file
+/// system does not tell.
+pub fn extents(file: BorrowedFd<'_>) -> io::Result<Vec<FileExtent>> {
+    let mut found = Vec::new();
+    let mut start = 0;
+    loop {
+        let mut request = Request {
+            start,
+            length: u64::MAX - start,
+            flags: FLAG_SYNC,
+            mapped: 0,
+            count: BATCH as u32,
+            reserved: 0,
+            extents: [RawExtent::default(); BATCH],
+        };
+        // SAFETY: the descriptor is open as long as it is borrowed; the kernel reads and writes one
+        // `struct fiemap` with `count` extents behind it, which is what Request is (sizes asserted
+        // above), and keeps no pointer to it.
+        let result = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP, &raw mut request) };
+        if result != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let told = &request.extents[..(request.mapped as usize).min(BATCH)];
+        for extent in told.iter().filter(|extent| extent.flags & EXTENT_UNKNOWN == 0) {
+            found.push(FileExtent {
+                logical: Bytes::new(extent.logical),
+                physical: Bytes::new(extent.physical),
+                length: Bytes::new(extent.length),
+            });
+        }
+        let Some(last) = told.last() else { return Ok(found) };
+        let next = last.logical.saturating_add(last.length);
+        if last.flags & EXTENT_LAST != 0 || next <= start || found.len() >= EXTENTS_MOST {
+            return Ok(found);
+        }
+        start = next;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    #[test]
+    fn the_pieces_of_a_file_cover_it_in_order() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(&vec![7; 1 << 20]).unwrap();
+        let pieces = match extents(file.as_file().as_fd()) {
+            Ok(pieces) => pieces,
+            Err(problem) => {
+                return eprintln!("SKIP the_pieces_of_a_file_cover_it_in_order: {problem}");
+            }
+        };
+        let mut at = Bytes::ZERO;
+        for piece in &pieces {
+            assert_eq!(piece.logical, at, "{pieces:?}");
+            at += piece.length;
+        }
+        assert!(at >= Bytes::from_mib(1), "{pieces:?}");
+    }
+}
