@@ -10,12 +10,14 @@ use std::fs::{self, File};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use foreread_tunables::{
     Outcome, Setting, Settings, Tenure, TunableError, Undone, Which, apply, find, plan_apply,
     rollback,
 };
 use host::resolve;
+use rustix::process::{Pid, Signal, kill_process};
 use stage::{Stage, fifty_moments, kib, survives_kills};
 use sys::lock::Lock;
 use sys::loopdev::{LoopDevice, find_free, release};
@@ -301,31 +303,67 @@ fn host_order_trap_every_order_ends_with_every_value() {
     assert_eq!(queue(&device.node), before);
 }
 
+/// A run of `apply`, killed when its journal has a number of lines and a little time has passed.
+struct Killed {
+    /// Whether it had begun to write and had not said yet that all is in place.
+    writing: bool,
+}
+
+/// Kills an apply in its middle; with its guard, as a power cut does, or alone.
+fn kill_apply(device: &Loop, lines: usize, delay: Duration, with_guard: bool) -> Killed {
+    let stage = &device.stage;
+    let text = || {
+        let journals = stage.journals();
+        journals.first().and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default()
+    };
+    let mut child = stage.flip().arg("apply").stdout(Stdio::null()).spawn().expect("it");
+    while text().lines().count() < lines && child.try_wait().expect("a child").is_none() {
+        std::hint::spin_loop();
+    }
+    std::thread::sleep(delay);
+    let pid = Pid::from_child(&child);
+    // Stopped, so that what is found is how it dies.
+    let lives = kill_process(pid, Signal::STOP).is_ok();
+    let journal = text();
+    if lives && with_guard && journal.contains("change") && !journal.contains("kept") {
+        stage::kill_hard(stage.guard_pid());
+    }
+    child.kill().expect("killed");
+    child.wait().expect("its end");
+    stage.await_end();
+    Killed { writing: journal.contains("change") && !journal.contains("kept") }
+}
+
 #[test]
 fn host_kills_of_apply_leave_the_old_state_or_the_new() {
     let test = "host_kills_of_apply_leave_the_old_state_or_the_new";
     let Some(device) = Loop::attach(test) else { return };
     let rounds = std::env::var("FOREREAD_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(8);
     let old = queue(&device.node);
-    let (mut whole_old, mut whole_new) = (0, 0);
-    for (round, moment) in fifty_moments().enumerate().take(rounds) {
-        let mut child = device.stage.flip().arg("apply").stdout(Stdio::null()).spawn().expect("it");
-        // As long as an apply takes on a busy machine, and a little longer.
-        std::thread::sleep(moment.delay * 10);
-        child.kill().expect("killed");
-        child.wait().expect("its end");
-        device.stage.await_end();
+    let (mut writing, mut whole_old, mut whole_new, mut between) = (0, 0, 0, 0);
+    for (round, moment) in fifty_moments().cycle().enumerate().take(rounds) {
+        // An apply of these settings writes twelve lines; every second time the guard dies, too.
+        let lines = 2 + round / 2 % 11;
+        let with_guard = round % 2 == 1;
+        let killed = kill_apply(&device, lines, moment.delay / 25, with_guard);
+        writing += usize::from(killed.writing);
         let now = queue(&device.node);
         let new = now[0].contains("[mq-deadline]") && now[2..] == ["128", "0", "1088"];
-        assert!(now == old || new, "round {round}, {moment:?}: {now:?}, before {old:?}");
         if new {
-            whole_new += 1
+            whole_new += 1;
+        } else if now == old {
+            whole_old += 1;
         } else {
-            whole_old += 1
+            // Nobody was left to put it back but whoever calls rollback.
+            assert!(with_guard, "round {round}, {moment:?}: {now:?}, before {old:?}");
+            between += 1;
         }
         rollback(&device.stage.dirs(), &device.stage.root(), &Which::All).expect("rolled back");
-        assert_eq!(queue(&device.node), old, "round {round}");
+        assert_eq!(queue(&device.node), old, "round {round}, {moment:?}");
     }
-    println!("{rounds} kills: {whole_old} times the old state, {whole_new} times the new");
+    println!(
+        "{rounds} kills, {writing} while it wrote: {whole_old} times the old state, {whole_new} \
+         times the new, {between} times between, which rollback put back"
+    );
     device.assert_as_before();
 }

@@ -15,16 +15,18 @@ create ten 10 $TEN
 mdadm --detail --scan >>/etc/mdadm/mdadm.conf
 vgcreate -q vg "$VOLUMES"
 lvcreate -q -y -n lv -L 320M vg
+lvcreate -q -y -n two -L 96M vg
 
 mkfs.xfs -q -f /dev/md/five
 mkfs.ext4 -q -F /dev/md/ten
 mkfs.xfs -q -f /dev/vg/lv
-mkdir -p /srv/five /srv/ten /srv/lv
+mkfs.ext4 -q -F /dev/vg/two
+mkdir -p /srv/five /srv/ten /srv/lv /srv/two
 printf '%s\n' '/dev/md/five /srv/five xfs nofail 0 0' '/dev/md/ten /srv/ten ext4 nofail 0 0' \
-    '/dev/vg/lv /srv/lv xfs nofail 0 0' >>/etc/fstab
+    '/dev/vg/lv /srv/lv xfs nofail 0 0' '/dev/vg/two /srv/two ext4 nofail 0 0' >>/etc/fstab
 systemctl daemon-reload
 mount -a
-for name in five ten lv; do
+for name in five ten lv two; do
     mountpoint -q "/srv/$name"
 done
 

@@ -2,6 +2,7 @@
 
 mod arrays;
 mod doctor;
+mod owners;
 mod persist;
 mod power;
 mod tunables;
@@ -29,6 +30,9 @@ pub const ALL: &[Check] = &[
     Check { name: "guest_sets_what_controllers_have", run: tunables::of_controllers },
     Check { name: "guest_holds_the_sync_speed", run: tunables::sync_speed },
     Check { name: "guest_sweeps_a_raid5", run: arrays::sweep },
+    Check { name: "guest_tuned_takes_a_child_profile", run: owners::tuned },
+    Check { name: "guest_nfs_mounts_get_what_nfs_conf_says", run: owners::nfs },
+    Check { name: "guest_lvm_metadata_are_one_owner", run: owners::lvm },
     Check { name: "guest_keeps_what_was_persisted", run: persist::over_a_reboot },
     Check { name: "guest_takes_back_what_was_persisted", run: persist::taken_back },
     Check { name: "guest_rolls_back_after_a_power_cut", run: power::cut_in_a_sweep },

@@ -44,6 +44,11 @@ fn lasting() -> Vec<Lasting> {
             files: vec![(of("/dev/vg/lv", "queue/read_ahead_kb"), "1280")],
         },
         Lasting {
+            settings: "read_ahead=768K --with lvm",
+            target: "--on /srv/two".to_owned(),
+            files: vec![(of("/dev/vg/two", "queue/read_ahead_kb"), "768")],
+        },
+        Lasting {
             settings: "queue_depth=3 nr_requests=40 scheduler=mq-deadline",
             target: format!("--on {}", SATA.path()),
             files: vec![
@@ -74,7 +79,9 @@ fn late() -> Lasting {
 }
 
 /// Every persisted tunable holds after an orderly reboot, whoever owns it: a rule of udev, a unit
-/// of systemd, sysctl.d. A disk that is not there at boot gets its own when it comes.
+/// of systemd, sysctl.d, LVM's metadata. A disk that is not there at boot gets its own when it
+/// comes. The unit that verifies after a boot says what it found, and fails where something is not
+/// as it should be.
 pub fn over_a_reboot(stage: &mut Stage) -> Result<()> {
     let boot_id = "cat /proc/sys/kernel/random/boot_id";
     let machine = stage.machine()?;
@@ -91,15 +98,37 @@ pub fn over_a_reboot(stage: &mut Stage) -> Result<()> {
     wrong.extend(mismatches(machine, &[late()])?);
     ensure!(wrong.is_empty(), "after the reboot:\n{}", wrong.join("\n"));
     machine.sh("foreread verify --no-probe")?;
+    boot_check_reports(machine)
+}
+
+fn boot_check_reports(machine: &mut Machine) -> Result<()> {
+    let unit = "foreread-verify.service";
+    let said = machine.sh(&format!("journalctl -b -q -o cat -u {unit}"))?;
+    ensure!(said.contains("holds: ") && said.contains(&LATE.path()), "at boot: {said}");
+    machine.sh(&format!("systemctl restart {unit}"))?;
+    machine.sh("echo 64 >/sys/block/$(basename $(realpath /dev/md/five))/queue/read_ahead_kb")?;
+    let drifted = machine.attempt(&format!("systemctl restart {unit}"))?;
+    ensure!(drifted.code != 0, "the unit does not fail over a drift: {drifted:?}");
+    let said = machine.sh(&format!("journalctl -b -q -o cat -u {unit}"))?;
+    ensure!(said.contains("DRIFT: read_ahead is 64 KiB"), "over a drift: {said}");
     Ok(())
 }
 
-/// Takes all files back.
+/// Takes all files back, but for one that somebody has edited since: that is left, and named.
 pub fn taken_back(stage: &mut Stage) -> Result<()> {
     let machine = stage.machine()?;
+    let rule = "$(grep -l nr_requests /etc/udev/rules.d/99-foreread-*.rules)";
+    machine.sh(&format!("echo '# mine' >>{rule}"))?;
+    let verified = machine.attempt("foreread verify --no-probe")?;
+    ensure!(verified.code == 3 && verified.stdout.contains("was edited"), "{verified:?}");
+    let left = machine.attempt("foreread rollback all")?;
+    ensure!(left.code == 4 && left.stderr.contains("edited by somebody else"), "{left:?}");
+    machine.sh(&format!("sed -i '$d' {rule}"))?;
     machine.sh("foreread rollback all")?;
     let left = machine.sh("grep -rl foreread /etc/udev /etc/sysctl.d /etc/systemd/system || :")?;
     ensure!(left.is_empty(), "left behind:\n{left}");
+    let volume = machine.sh("lvs --noheadings -o lv_read_ahead vg/two")?;
+    ensure!(volume.trim() == "auto", "LVM's metadata: {volume}");
     Ok(())
 }
 

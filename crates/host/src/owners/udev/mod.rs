@@ -109,7 +109,9 @@ impl Rules {
             for file in &self.files {
                 let mut found = event.run(&file.path, &file.rules, nfs);
                 for claim in &mut found {
-                    claim.by_foreread = file.by_foreread;
+                    // What nfsrahead tells stands in another file.
+                    let own = super::is_foreread(&claim.place.file, "");
+                    claim.by_foreread = file.by_foreread || own;
                 }
                 claims.extend(found);
             }
