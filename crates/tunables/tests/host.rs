@@ -341,7 +341,7 @@ fn host_kills_of_apply_leave_the_old_state_or_the_new() {
     let rounds = std::env::var("FOREREAD_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(8);
     let old = queue(&device.node);
     let (mut writing, mut whole_old, mut whole_new, mut between) = (0, 0, 0, 0);
-    for (round, moment) in fifty_moments().cycle().enumerate().take(rounds) {
+    for (round, moment) in fifty_moments().enumerate().take(rounds) {
         // An apply of these settings writes twelve lines; every second time the guard dies, too.
         let lines = 2 + round / 2 % 11;
         let with_guard = round % 2 == 1;
