@@ -136,8 +136,8 @@ impl Scene {
         }
         if self.some_processes_hidden {
             self.missing.push(Missing {
-                what: "which processes of other users map large files",
-                reason: "their maps may not be read".to_owned(),
+                what: "which other processes map large files",
+                reason: "the maps of some may not be read".to_owned(),
                 root_would: others,
             });
         }
