@@ -82,6 +82,26 @@ fn mistyped_names_get_the_nearest_one() {
 }
 
 #[test]
+fn settings_that_make_no_sense_are_refused_with_what_would() {
+    refuses("apply read_ahed=1M --on /", 2, &["read_ahed", "did you mean read_ahead?"]);
+    refuses("apply stripe_cach_size=256 --on /", 2, &["did you mean stripe_cache_size?"]);
+    refuses("apply read_ahead=1M", 2, &["where?", "--on TARGET"]);
+    refuses("apply read_ahead=1024 --on /", 2, &["no unit"]);
+    refuses("apply ra=1M read_ahead_kb=2M --on /", 2, &["set twice"]);
+    refuses("apply -n vm.dirty_ratio=101", 2, &["101", "0", "100"]);
+    refuses("apply -n vm.dirty_bytes=64M vm.dirty_ratio=5", 2, &["same in another way"]);
+    refuses("apply -n vfs.read_max=128", 6, &["FreeBSD", "--emit freebsd"]);
+    refuses("apply", 2, &["no setting"]);
+    refuses("apply --preset greenplum --from 7", 2, &["--preset", "--from"]);
+    refuses("apply ra=1M --on / --only user:root", 2, &["--open-files"]);
+    refuses("apply ra=1M --on / --open-files --only postgres", 2, &["postgres"]);
+    refuses("persist read_ahead=1M --on /no/such", 2, &["/no/such"]);
+    refuses("persist vm.swappiness=10 --with nowhere", 2, &["nowhere", "systemd"]);
+    refuses("persist read_ahead=1M --on / --emit freebsd", 2, &["no sysctl of FreeBSD"]);
+    refuses("verify /no/such", 2, &["/no/such"]);
+}
+
+#[test]
 fn targets_that_are_none_are_refused_before_anything_is_done() {
     refuses("tune -n no/such/directory", 2, &["no/such/directory"]);
     refuses("tune -n sim:raid10-2009", 2, &["raid10-2008"]);

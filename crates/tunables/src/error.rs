@@ -87,7 +87,9 @@ pub enum TunableError {
         available: Bytes,
     },
     /// A tunable of another system.
-    #[error("{tunable} is a tunable of {system}: it can be checked and emitted here, not set")]
+    #[error(
+        "{tunable} is a tunable of {system}: it can be checked and emitted here (persist --emit freebsd), not set"
+    )]
     OtherSystem {
         /// The tunable.
         tunable: &'static str,

@@ -137,6 +137,10 @@ fn other_systems_get_the_same_files_in_their_own_words() {
     let cloud = cloud_init(&files);
     assert!(cloud.starts_with("#cloud-config\n") && cloud.contains(rule), "{cloud}");
     assert!(cloud.contains("runcmd:\n  - udevadm control --reload\n"), "{cloud}");
+    let unit = drawn(&stage, "nr_requests=256", Backend::Systemd).expect("a unit");
+    assert!(ansible(&unit).contains("    enabled: true\n"), "{}", ansible(&unit));
+    let enable = "  - systemctl enable --now foreread-apply-data.service\n";
+    assert!(cloud_init(&unit).contains(enable), "{}", cloud_init(&unit));
     let cluster = kubernetes(&settings("read_ahead=1M scheduler=none")).expect("objects");
     assert_eq!(cluster.split("---\n").count(), 3, "{cluster}");
     for words in ["read_ahead_kb=1024", "device-setting/queue/read_ahead_kb: \"1024\"", "DaemonSet"]

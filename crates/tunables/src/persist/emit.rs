@@ -22,6 +22,12 @@ pub fn ansible(drafts: &[Draft]) -> String {
             path = draft.path.display(),
             body = indented(&draft.text(), 6)
         ));
+        if let Some(unit) = unit(draft) {
+            text.push_str(&format!(
+                "- name: \"foreread: start {unit} at boot\"\n  ansible.builtin.systemd_service:\n    \
+                 name: {unit}\n    enabled: true\n    daemon_reload: true\n"
+            ));
+        }
     }
     text.push_str(
         "# handlers:\n# - name: \"foreread: reload\"\n#   ansible.builtin.shell: udevadm control \
@@ -45,6 +51,9 @@ pub fn cloud_init(drafts: &[Draft]) -> String {
         "runcmd:\n  - udevadm control --reload\n  - udevadm trigger --subsystem-match=block\n  \
          - sysctl --system\n",
     );
+    for unit in drafts.iter().filter_map(unit) {
+        text.push_str(&format!("  - systemctl enable --now {unit}\n"));
+    }
     for command in drafts.iter().filter_map(Draft::command) {
         text.push_str(&format!("  - {}\n", command.join(" ")));
     }
@@ -93,6 +102,11 @@ pub fn freebsd(settings: &Settings) -> Result<String, TunableError> {
         text.push_str(&format!("# the system comes with: {default}\n{name}={value}\n"));
     }
     Ok(text)
+}
+
+/// The name of a unit of systemd, which is to be started at boot.
+fn unit(draft: &Draft) -> Option<&str> {
+    draft.path.file_name()?.to_str().filter(|name| name.ends_with(".service"))
 }
 
 fn indented(text: &str, by: usize) -> String {

@@ -93,10 +93,11 @@ fn values(machine: &mut Machine, knobs: &[Knob]) -> Result<Vec<String>> {
 /// A check of the array keeps to the speed that was applied, and is faster without it.
 pub fn sync_speed(stage: &mut Stage) -> Result<()> {
     let machine = stage.machine()?;
-    let slow = speed_of_a_check(machine, "sync_speed_min=1M/s sync_speed_max=2M/s")?;
+    let slow = speed_of_a_check(machine, "sync_speed_min=256K/s sync_speed_max=512K/s")?;
     let fast = speed_of_a_check(machine, "sync_speed_min=500M/s sync_speed_max=1000M/s")?;
-    println!("a check of the array: {slow} KiB/s held to 2 MiB/s, {fast} KiB/s without");
-    ensure!(slow <= 3 * 1024, "held to 2 MiB/s, the array is checked at {slow} KiB/s");
+    println!("a check of the array: {slow} KiB/s held to 512 KiB/s, {fast} KiB/s without");
+    // md counts in steps of seconds. An emulated machine on a busy host gets 2 MiB/s at least.
+    ensure!(slow <= 1024, "held to 512 KiB/s, the array is checked at {slow} KiB/s");
     ensure!(fast > 2 * slow, "{fast} KiB/s without a limit, {slow} KiB/s with one");
     Ok(())
 }
