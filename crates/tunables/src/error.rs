@@ -88,7 +88,8 @@ pub enum TunableError {
     },
     /// A tunable of another system.
     #[error(
-        "{tunable} is a tunable of {system}: it can be checked and emitted here (persist --emit freebsd), not set"
+        "{tunable} is a tunable of {system}: it can be checked and emitted here (persist --emit \
+         freebsd), not set"
     )]
     OtherSystem {
         /// The tunable.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use host::owners::{Certainty, OwnerKind, Owners, Target, setters};
+use host::owners::{Certainty, Claim, OwnerKind, Owners, Target, setters};
 use host::{Root, Storage, Survey, resolve};
 use serde_json::json;
 use tunables::persist::{
@@ -214,7 +214,13 @@ fn refuse_owned(context: &Context, chosen: &Chosen, files: &[Draft]) -> anyhow::
     let (Some(setting), Some(storage)) = (window, &chosen.storage) else { return Ok(()) };
     // What LVM is told anew it does not hold against us.
     let by_lvm = files.iter().any(|draft| draft.backend == Backend::Lvm);
-    match claimed(root, storage)?.filter(|claim| !(by_lvm && claim.owner == OwnerKind::Lvm)) {
+    let ours = |claim: &Claim| match claim.owner {
+        OwnerKind::Lvm => by_lvm,
+        // The default of nfsrahead, which its udev rule brings, is what nfs.conf is to change.
+        OwnerKind::NfsConf => !claim.place.file.starts_with("/etc"),
+        _ => false,
+    };
+    match claimed(root, storage, ours)? {
         Some(claim) => Err(owned(setting, claim.owner.name(), &claim.place.to_string())),
         None => Ok(()),
     }
@@ -262,7 +268,11 @@ fn refuse_own(context: &Context, chosen: &Chosen, files: &[Draft]) -> anyhow::Re
 }
 
 /// What another owner surely asks for.
-fn claimed(root: &Root, storage: &Storage) -> anyhow::Result<Option<host::owners::Claim>> {
+fn claimed(
+    root: &Root,
+    storage: &Storage,
+    ours: impl Fn(&Claim) -> bool,
+) -> anyhow::Result<Option<Claim>> {
     let survey = Survey::of_storage(root, storage)?;
     let owners = Owners::read(root);
     for subject in survey.subjects.iter().filter(|subject| subject.bdi == storage.bdi) {
@@ -272,7 +282,8 @@ fn claimed(root: &Root, storage: &Storage) -> anyhow::Result<Option<host::owners
         let sure = owners
             .claims(root, &target)
             .into_iter()
-            .find(|claim| !claim.by_foreread && claim.certainty == Certainty::Sure);
+            .filter(|claim| !claim.by_foreread && !ours(claim))
+            .find(|claim| claim.certainty == Certainty::Sure);
         if sure.is_some() {
             return Ok(sure);
         }

@@ -23,10 +23,9 @@ pub fn ansible(drafts: &[Draft]) -> String {
             body = indented(&draft.text(), 6)
         ));
         if let Some(unit) = unit(draft) {
-            text.push_str(&format!(
-                "- name: \"foreread: start {unit} at boot\"\n  ansible.builtin.systemd_service:\n    \
-                 name: {unit}\n    enabled: true\n    daemon_reload: true\n"
-            ));
+            text.push_str(&format!("- name: \"foreread: start {unit} at boot\"\n"));
+            text.push_str(&format!("  ansible.builtin.systemd_service:\n    name: {unit}\n"));
+            text.push_str("    enabled: true\n    daemon_reload: true\n");
         }
     }
     text.push_str(

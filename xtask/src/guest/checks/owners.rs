@@ -1,5 +1,7 @@
 //! Owners that need a machine of their own: TuneD, nfs.conf, LVM's metadata.
 
+use std::time::{Duration, Instant};
+
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
@@ -31,8 +33,12 @@ fn refused(machine: &mut Machine, command: &str, word: &str) -> Result<()> {
 /// section for all disks. Neither of them is given a second owner.
 pub fn tuned(stage: &mut Stage) -> Result<()> {
     let machine = stage.machine()?;
-    machine.sh("systemctl start tuned && tuned-adm profile throughput-performance")?;
-    ensure!(read_ahead(machine, "/srv/ten")? == "4096", "the vendor's profile is not in force");
+    // Each call of tuned-adm takes the emulated machine a while, so the first profile is there when
+    // the daemon starts.
+    machine.sh("echo throughput-performance >/etc/tuned/active_profile
+         echo manual >/etc/tuned/profile_mode
+         systemctl start tuned")?;
+    wait_for(machine, "/srv/ten", "4096")?;
     refused(machine, "foreread persist read_ahead=1M --on /srv/ten", "TuneD profile at /usr/lib")?;
     let persist = "foreread persist --take-over --with tuned read_ahead=896K \
                    vm.dirty_background_ratio=6 --on /srv/ten";
@@ -51,7 +57,18 @@ pub fn tuned(stage: &mut Stage) -> Result<()> {
     machine.sh("foreread rollback all")?;
     let active = machine.sh("cat /etc/tuned/active_profile")?;
     ensure!(active.trim() == "throughput-performance", "after rollback: {active}");
-    machine.sh("tuned-adm off && systemctl stop tuned && rm -f /etc/tuned/active_profile")?;
+    machine.sh("systemctl stop tuned && rm -f /etc/tuned/active_profile")?;
+    Ok(())
+}
+
+/// The daemon is up before it has set anything.
+fn wait_for(machine: &mut Machine, point: &str, wanted: &str) -> Result<()> {
+    let deadline = Instant::now() + Duration::from_secs(300);
+    while read_ahead(machine, point)? != wanted {
+        let now = read_ahead(machine, point)?;
+        ensure!(Instant::now() < deadline, "{point} is at {now} and not {wanted}");
+        std::thread::sleep(Duration::from_millis(500));
+    }
     Ok(())
 }
 
