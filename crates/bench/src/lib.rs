@@ -27,7 +27,7 @@ pub use dataset::{Dataset, LayOutOptions, LayOutProgress};
 pub use device::DeviceDelta;
 pub use disturbance::Disturbance;
 pub use error::BenchError;
-pub use probe::{Probe, probe};
+pub use probe::{Probe, nameless, probe};
 pub use sample::{ClassSample, CpuTime, ReaderSample, Sample};
 pub use series::Series;
 pub use stats::LatencyHistogram;

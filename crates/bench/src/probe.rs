@@ -75,7 +75,7 @@ pub fn probe(root: &Root, storage: &Storage, expected: Bytes) -> Result<Probe, B
 
 /// A file that nobody can name and that is gone with this process, its data on the device and not
 /// in the cache; opened anew, so that it has the window of now.
-fn nameless(dir: &Path, length: Bytes) -> Result<File, BenchError> {
+pub fn nameless(dir: &Path, length: Bytes) -> Result<File, BenchError> {
     let io = |action| BenchError::io(action, dir);
     let mut file = OpenOptions::new()
         .read(true)

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use actuate::ActuateError;
 use bench::BenchError;
+use experiment::ExperimentError;
 use host::HostError;
 use observe::ObserveError;
 use study::{StoreError, StudyError, TargetError};
@@ -98,6 +99,9 @@ impl Exit {
         if let Some(error) = cause.downcast_ref() {
             return of_actuate(error);
         }
+        if let Some(error) = cause.downcast_ref() {
+            return of_experiment(error);
+        }
         if let Some(error) = cause.downcast_ref::<io::Error>() {
             return of_io(error);
         }
@@ -127,6 +131,24 @@ fn of_study(error: &StudyError) -> Option<Exit> {
         StudyError::Bench(error) => of_bench(error),
         StudyError::VirtualDisk(error) => of_vdisk(error),
         StudyError::Cancelled => Some(Exit::Failed),
+    }
+}
+
+fn of_experiment(error: &ExperimentError) -> Option<Exit> {
+    match error {
+        ExperimentError::Usage(_)
+        | ExperimentError::Simulated { .. }
+        | ExperimentError::TooSmall { .. } => Some(Exit::Usage),
+        ExperimentError::NotPossible(_) | ExperimentError::NotDirect { .. } => {
+            Some(Exit::NotPossible)
+        }
+        ExperimentError::Io { source, .. } => of_io(source),
+        ExperimentError::Study(error) => of_study(error),
+        ExperimentError::Host(error) => of_host(error),
+        ExperimentError::Tunable(error) => of_tunable(error),
+        ExperimentError::Bench(error) => of_bench(error),
+        ExperimentError::VirtualDisk(error) => of_vdisk(error),
+        ExperimentError::Cancelled => Some(Exit::Failed),
     }
 }
 

@@ -6,6 +6,7 @@
 //! their way into a terminal, a spreadsheet or a web page.
 
 mod again;
+mod answer;
 mod check;
 pub mod clean;
 mod closeup;
@@ -34,6 +35,7 @@ mod verdict;
 mod watch;
 
 pub use crate::csv::write_csv;
+pub use answer::{answer, answer_json, answer_markdown};
 pub use check::{CheckDocument, check_json, check_junit, check_text};
 pub use closeup::Closeup;
 pub use compare::{

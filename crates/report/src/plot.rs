@@ -37,6 +37,25 @@ pub(crate) fn plot(points: &[Point]) -> Option<String> {
     draw(&[Shape::Lines(&drawn)], &drawn, &labels)
 }
 
+/// Draws a curve over an axis that doubles in equal steps or, if not `logarithmic`, that grows.
+pub(crate) fn plot_curve(points: &[(f64, f64)], logarithmic: bool) -> Option<String> {
+    let place = |x: f64| if logarithmic { x.log2() as f32 } else { x as f32 };
+    let drawable = |point: &&(f64, f64)| {
+        point.1.is_finite() && point.0.is_finite() && (point.0 > 0.0 || !logarithmic)
+    };
+    let drawn: Vec<(f32, f32)> =
+        points.iter().filter(drawable).map(|&(x, y)| (place(x), y as f32)).collect();
+    let labels: Vec<_> = points
+        .iter()
+        .filter(drawable)
+        .filter_map(|&(x, _)| {
+            let whole = x.fract() == 0.0 && x < 1e6;
+            Some((place(x), if whole { format!("{x}") } else { short(x)? }))
+        })
+        .collect();
+    draw(&[Shape::Lines(&drawn)], &drawn, &labels)
+}
+
 /// Draws a line with points beside it, on the same logarithmic axis: what was simulated, and what
 /// was published. Pairs of setting and figure, ascending.
 pub(crate) fn plot_beside(line: &[(f64, f64)], points: &[(f64, f64)]) -> Option<String> {

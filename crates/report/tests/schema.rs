@@ -32,6 +32,22 @@ fn comparisons_are_what_their_schema_promises() {
     assert_eq!(found.len(), 1, "{found:?}");
 }
 
+/// What an experiment found.
+#[test]
+fn answers_are_what_the_schema_promises() {
+    let mut answer = experiment::Answer::new("blocks", "What?", "disk".to_owned());
+    answer.tables.push(experiment::Table {
+        title: "Reads".to_owned(),
+        columns: vec![experiment::Column::new("request_kib", "KiB")],
+        rows: vec![vec![8u64.into()], vec![f64::NAN.into()]],
+    });
+    let curve = experiment::Curve { name: "one".to_owned(), points: vec![(1.0, 2.0)] };
+    answer.plots.push(experiment::Plot { curves: vec![curve], ..experiment::Plot::default() });
+    let document = foreread_report::answer_json(&answer);
+    validate::assert_valid_as("experiment_document", &document);
+    assert_eq!(document["tables"][0]["rows"][1]["request_kib"], Value::Null);
+}
+
 fn document(sample: &Sample) -> Value {
     let text = serde_json::to_string(&json(&sample.findings())).unwrap();
     serde_json::from_str(&text).unwrap()

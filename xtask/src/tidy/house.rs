@@ -16,7 +16,7 @@ const FLOORS: &[&[&str]] = &[
     &["actuate"],
     &["sim", "bench", "vdisk", "trace", "diagnose"],
     &["study", "reproduce"],
-    &["auto"],
+    &["auto", "experiment"],
     &["report"],
     &["serve"],
     // Only its tests see this one.

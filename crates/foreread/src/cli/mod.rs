@@ -1,12 +1,15 @@
 //! The command line: one file for each verb, and what they share.
 
+mod answer;
 mod apply;
 mod auto;
+mod blocks;
 mod check;
 mod compare;
 mod completions;
 mod doctor;
 mod dry_run;
+mod experiment;
 mod guard;
 mod import;
 mod models;
@@ -96,6 +99,8 @@ enum Verb {
     Serve(serve::Serve),
     Models(models::Models),
     Reproduce(reproduce::Reproduce),
+    Blocks(blocks::Blocks),
+    Experiment(experiment::Experiment),
     Workloads(workloads::Workloads),
     Sim(sim::Sim),
     #[command(name = "trace")]
@@ -153,6 +158,8 @@ impl Cli {
             Verb::Models(verb) => verb.run(),
             Verb::Trace(verb) => verb.run(&context),
             Verb::Reproduce(verb) => verb.run(),
+            Verb::Blocks(verb) => verb.run(&context),
+            Verb::Experiment(verb) => verb.run(&context),
             Verb::Workloads(verb) => verb.run(),
             Verb::Sim(verb) => verb.run(),
             Verb::Vdisk(verb) => verb.run(&context),

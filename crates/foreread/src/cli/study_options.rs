@@ -226,7 +226,7 @@ pub fn print(findings: &Findings<'_>, format: &Format) -> anyhow::Result<()> {
 }
 
 /// What a study needs from this process.
-fn environment(context: &Context, signals: &Signals) -> anyhow::Result<Environment> {
+pub fn environment(context: &Context, signals: &Signals) -> anyhow::Result<Environment> {
     let program = std::env::current_exe().context("finding this program's own file")?;
     Ok(Environment {
         dirs: context.dirs.clone(),

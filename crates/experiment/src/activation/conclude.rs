@@ -1,0 +1,298 @@
+//! What follows from what was observed.
+
+use policy::Extent;
+use units::Kib;
+
+use super::pattern::{Act, Op};
+use super::{Outcome, Steps};
+use crate::{Answer, Column, Curve, Plot, Table, Value};
+
+/// Windows that a row shows.
+const SHOWN: usize = 14;
+/// Patterns whose windows are drawn.
+const DRAWN: [&str; 2] = ["sequential", "middle"];
+const PAGE_KIB: u64 = 4;
+
+/// What a pattern came to.
+struct Finding<'a> {
+    name: &'a str,
+    /// The first operation, counted from 1, after which more was in the cache than was asked for.
+    starts: Option<usize>,
+    /// What had been asked for by then, that operation included, in pages.
+    asked_by_then: u64,
+    /// What each operation brought, in pages, those that brought nothing left out.
+    windows: Vec<u64>,
+    /// All that was asked for and all that came, in pages.
+    asked: u64,
+    came: u64,
+    /// The first operation, counted from 1, where kernel and rules differ.
+    differs: Option<usize>,
+}
+
+fn size(op: &Op) -> u64 {
+    match op.act {
+        Act::Read { pages, .. } => pages,
+        Act::Touch { .. } => 1,
+        Act::Advise(_) => 0,
+    }
+}
+
+fn total(extents: &[Extent]) -> u64 {
+    extents.iter().map(|extent| extent.pages.get()).sum()
+}
+
+impl<'a> Finding<'a> {
+    fn of(outcome: &'a Outcome) -> Self {
+        let Outcome { pattern, observed, predicted } = outcome;
+        let looked_at = pattern.ops.iter().zip(observed).skip(pattern.from);
+        let (mut asked, mut came, mut starts, mut asked_by_then) = (0, 0, None, 0);
+        let mut windows = Vec::new();
+        for (number, (op, step)) in (1..).zip(looked_at) {
+            let new = total(step);
+            (asked, came) = (asked + size(op), came + new);
+            if new > 0 {
+                windows.push(new);
+            }
+            if new > size(op) && starts.is_none() {
+                (starts, asked_by_then) = (Some(number), asked);
+            }
+        }
+        let differs = first_difference(observed, predicted);
+        Self { name: pattern.name, starts, asked_by_then, windows, asked, came, differs }
+    }
+
+    fn largest(&self) -> u64 {
+        self.windows.iter().copied().max().unwrap_or(0)
+    }
+
+    /// `with read 2`, `never`.
+    fn start(&self) -> String {
+        match self.starts {
+            None => "never".to_owned(),
+            Some(number) => {
+                let kib = self.asked_by_then * PAGE_KIB;
+                format!("with read {number} ({kib} KiB asked for by then)")
+            }
+        }
+    }
+
+    fn row(&self, summary: &str) -> Vec<Value> {
+        let mut ramp: Vec<String> =
+            self.windows.iter().take(SHOWN).map(|pages| (pages * PAGE_KIB).to_string()).collect();
+        if self.windows.len() > SHOWN {
+            ramp.push("…".to_owned());
+        }
+        vec![
+            self.name.into(),
+            summary.into(),
+            self.starts.map(|number| number as u64).into(),
+            self.starts.map(|_| self.asked_by_then * PAGE_KIB).into(),
+            (self.largest() * PAGE_KIB).into(),
+            (self.came as f64 / self.asked.max(1) as f64).into(),
+            match self.differs {
+                None => "as the rules say".into(),
+                Some(number) => format!("differs at read {number}").into(),
+            },
+            ramp.join(" ").into(),
+        ]
+    }
+}
+
+fn first_difference(observed: &Steps, predicted: &Steps) -> Option<usize> {
+    let pairs = observed.iter().zip(predicted);
+    let differs = pairs.enumerate().find(|(_, (seen, said))| seen != said);
+    differs.map(|(index, _)| index + 1)
+}
+
+/// Puts table, plots and sentences into the answer.
+pub(super) fn conclude(answer: &mut Answer, outcomes: &[Outcome], rules: &str, window: Kib) {
+    let findings: Vec<Finding<'_>> = outcomes.iter().map(Finding::of).collect();
+    let rows = findings.iter().zip(outcomes);
+    answer.tables.push(Table {
+        title: format!("What came into the cache after each read, at read-ahead {window}"),
+        columns: columns(),
+        rows: rows.map(|(finding, outcome)| finding.row(outcome.pattern.summary)).collect(),
+    });
+    answer.plots.push(Plot {
+        title: "KiB that came at once, one window after another".to_owned(),
+        x: "KiB read so far".to_owned(),
+        y: "KiB".to_owned(),
+        logarithmic: false,
+        curves: outcomes.iter().filter(|o| DRAWN.contains(&o.pattern.name)).map(curve).collect(),
+    });
+    answer.verdict = sentences(&findings);
+    let differing: Vec<&Finding<'_>> =
+        findings.iter().filter(|finding| finding.differs.is_some()).collect();
+    answer.verdict.push(if differing.is_empty() {
+        format!("All {} patterns went, page for page, as the rules of {rules} say.", findings.len())
+    } else {
+        let names: Vec<String> = differing
+            .iter()
+            .map(|f| format!("{} (read {})", f.name, f.differs.unwrap_or_default()))
+            .collect();
+        format!("This kernel does not go by the rules of {rules} in: {}.", names.join(", "))
+    });
+}
+
+fn columns() -> Vec<Column> {
+    [
+        ("pattern", "pattern"),
+        ("summary", "what is read"),
+        ("starts_with_read", "starts with read"),
+        ("asked_by_then_kib", "KiB by then"),
+        ("largest_kib", "largest KiB"),
+        ("cached_per_asked", "came ÷ asked"),
+        ("rules", "rules"),
+        ("came_kib", "KiB that came, one after another"),
+    ]
+    .map(|(key, title)| Column::new(key, title))
+    .into()
+}
+
+fn curve(outcome: &Outcome) -> Curve {
+    let mut asked = 0;
+    let mut points = Vec::new();
+    for (op, step) in outcome.pattern.ops.iter().zip(&outcome.observed) {
+        asked += size(op) * PAGE_KIB;
+        let new = total(step) * PAGE_KIB;
+        if new > 0 {
+            points.push((asked as f64, new as f64));
+        }
+    }
+    Curve { name: outcome.pattern.name.to_owned(), points }
+}
+
+fn sentences(findings: &[Finding<'_>]) -> Vec<String> {
+    let named = |name: &str| findings.iter().find(|finding| finding.name == name);
+    let mut sentences = Vec::new();
+    let mut say = |sentence: Option<String>| sentences.extend(sentence);
+    say(named("sequential").zip(named("middle")).map(|(first, middle)| {
+        format!(
+            "From the beginning of a file read-ahead starts {}; from the middle {}.",
+            first.start(),
+            middle.start()
+        )
+    }));
+    say(named("sequential").and_then(|first| {
+        let (least, most) = (first.windows.first()?, first.largest());
+        let full = first.windows.iter().position(|pages| *pages == most)?;
+        let before: u64 = first.windows[..full].iter().sum();
+        Some(format!(
+            "It begins with {} KiB and comes to {} KiB at once after {} KiB.",
+            least * PAGE_KIB,
+            most * PAGE_KIB,
+            before * PAGE_KIB
+        ))
+    }));
+    let skips = ["stride-2", "stride-3", "backward", "random"].into_iter().filter_map(named);
+    let skips: Vec<String> =
+        skips.map(|finding| format!("{}: {}", finding.name, finding.start())).collect();
+    say((!skips.is_empty()).then(|| format!("Of what is not a stream: {}.", skips.join("; "))));
+    say(sharing(named("middle"), named("two-processes"), named("turns")));
+    say(named("interleaved").zip(named("two-open-files")).map(|(one, two)| {
+        format!(
+            "Two streams through one open file start {}, through an open file each {}; at most \
+             {} and {} KiB come at once.",
+            one.start(),
+            two.start(),
+            one.largest() * PAGE_KIB,
+            two.largest() * PAGE_KIB
+        )
+    }));
+    say(named("after-seek").zip(named("after-aside")).map(|(seek, aside)| {
+        let kept = aside.windows.first() == Some(&aside.largest());
+        let held = if kept { "does not end" } else { "ends" };
+        format!(
+            "After a seek it starts again {}; one read elsewhere {held} a stream, whose next \
+             window of {} KiB comes {} after it.",
+            seek.start(),
+            aside.windows.first().copied().unwrap_or(0) * PAGE_KIB,
+            aside.start()
+        )
+    }));
+    say(named("told-random").zip(named("told-sequential")).map(|(random, sequential)| {
+        format!(
+            "After FADV_RANDOM: {}; after FADV_SEQUENTIAL up to {} KiB come at once.",
+            random.start(),
+            sequential.largest() * PAGE_KIB
+        )
+    }));
+    say(named("mmap").zip(named("mmap-random")).map(|(mapped, random)| {
+        format!(
+            "A mapping brings {} KiB with its first fault; faults in no order bring {:.0} times \
+             what they touch.",
+            mapped.windows.first().copied().unwrap_or(0) * PAGE_KIB,
+            random.came as f64 / random.asked.max(1) as f64
+        )
+    }));
+    sentences
+}
+
+/// Whose the state is: of the open file, whoever reads through it.
+fn sharing(
+    alone: Option<&Finding<'_>>,
+    processes: Option<&Finding<'_>>,
+    turns: Option<&Finding<'_>>,
+) -> Option<String> {
+    let (alone, processes, turns) = (alone?, processes?, turns?);
+    let same = processes.starts == alone.starts;
+    let whose = match (same, turns.starts == alone.starts) {
+        (true, false) => "It belongs to the open file, not to the process or the file",
+        (true, true) => "Neither another process nor another open file disturbs it",
+        (false, _) => "It belongs to the process",
+    };
+    Some(format!(
+        "{whose}: one stream read in turn by two processes through one open file starts {}, \
+         through two open files {}.",
+        processes.start(),
+        turns.start()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use policy::{DeviceLimits, FileShape};
+    use units::{Bytes, Pages};
+
+    use super::super::{pattern, predict::predict};
+    use super::*;
+
+    fn outcomes() -> Vec<Outcome> {
+        let limits = DeviceLimits { read_ahead: Pages::new(32), max_request: Pages::new(320) };
+        let shape = FileShape { size: Bytes::from_mib(16), folio_limit: Some(9), limits };
+        let outcome = |pattern| {
+            let predicted = predict("linux-6.18", shape, &pattern).unwrap();
+            Outcome { pattern, observed: predicted.clone(), predicted }
+        };
+        pattern::all().into_iter().map(outcome).collect()
+    }
+
+    #[test]
+    fn a_kernel_that_goes_by_the_rules_is_said_to() {
+        let mut answer = Answer::new("activation", "", "disk".to_owned());
+        conclude(&mut answer, &outcomes(), "linux-6.18", Kib::new(128));
+        let said = answer.verdict.join(" ");
+        for part in [
+            "starts with read 1 (4 KiB asked for by then); from the middle with read 2 (8 KiB",
+            "stride-2: with read 2",
+            "stride-3: never; backward: never; random: never",
+            "It belongs to the open file",
+            "After FADV_RANDOM: never",
+            "page for page, as the rules of linux-6.18 say",
+        ] {
+            assert!(said.contains(part), "{part} in {said}");
+        }
+        assert_eq!(answer.tables[0].rows[0][4], Value::Count(128));
+    }
+
+    #[test]
+    fn a_kernel_that_does_otherwise_is_named() {
+        let mut outcomes = outcomes();
+        let backward = outcomes.iter_mut().find(|o| o.pattern.name == "backward").unwrap();
+        backward.observed[4].clear();
+        let mut answer = Answer::new("activation", "", "disk".to_owned());
+        conclude(&mut answer, &outcomes, "linux-6.18", Kib::new(128));
+        let last = answer.verdict.last().unwrap();
+        assert!(last.contains("does not go by") && last.contains("backward (read 5)"), "{last}");
+    }
+}

@@ -1,0 +1,176 @@
+//! When does read-ahead start, and what makes it stop?
+//!
+//! A file is read in many ways, one operation after another on a cold cache, and after each it is
+//! looked up what has come into the page cache. Beside it stands what the rules of the kernel
+//! (room `policy`, held to a kernel's recorded decisions) say of the same operations; so the answer
+//! also says whether this kernel still goes by them.
+
+mod conclude;
+mod observe;
+mod pattern;
+mod predict;
+
+use host::{KernelRelease, LargeFolios, Machine, StorageKind};
+use policy::{DeviceLimits, FileShape};
+use study::{Environment, Phase, Progress, Step, Target};
+use units::{Bytes, Kib, PageSize};
+
+use crate::{Answer, ExperimentError, Place, Wants};
+use observe::{Specimen, existing};
+use predict::{Steps, predict};
+
+/// The name of this experiment.
+pub const NAME: &str = "activation";
+/// What it asks.
+pub const QUESTION: &str = "When does read-ahead start?";
+
+/// The page that the rules are about.
+const PAGE: Bytes = Bytes::from_kib(4);
+/// The largest folio of a page cache with 4 KiB pages, as an order.
+const LARGE: u8 = 9;
+
+/// How it is found out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ActivationPlan {
+    /// A directory, a file, or a virtual disk.
+    pub target: Target,
+    /// The read-ahead to set meanwhile; what is there if `None`.
+    pub read_ahead: Option<Kib>,
+}
+
+/// One pattern, as the kernel did it and as the rules say.
+struct Outcome {
+    pattern: pattern::Pattern,
+    observed: Steps,
+    predicted: Steps,
+}
+
+/// Tries all patterns.
+pub fn run(
+    plan: &ActivationPlan,
+    environment: &Environment,
+    progress: &mut dyn Progress,
+) -> Result<Answer, ExperimentError> {
+    let mut place = Place::open(&plan.target, Wants::default(), environment, progress)?;
+    let measured = measure(plan, &mut place, environment, progress);
+    let closed = place.close(progress);
+    let answer = measured?;
+    closed?;
+    Ok(answer)
+}
+
+fn measure(
+    plan: &ActivationPlan,
+    place: &mut Place,
+    environment: &Environment,
+    progress: &mut dyn Progress,
+) -> Result<Answer, ExperimentError> {
+    let machine = Machine::read(&environment.root)?;
+    if machine.page_size != PageSize::new(PAGE.get()).unwrap_or(machine.page_size) {
+        let size = machine.page_size.bytes();
+        let why = format!("pages of {size}: the rules that it compares with are of 4 KiB pages");
+        return Err(ExperimentError::NotPossible(why));
+    }
+    if let Some(window) = plan.read_ahead {
+        place.set_read_ahead(window)?;
+    }
+    let window = place.read_ahead()?;
+    let mut answer = Answer::new(NAME, QUESTION, plan.target.to_string());
+    answer.dilation = place.dilation;
+    let (file, size) = file_for(place, window, progress)?;
+    let path = place.storage.path.clone();
+    let root = &environment.root;
+    let specimen = Specimen { file, path, size, root, storage: &place.storage };
+    let rules = rules_of(machine.release(), &mut answer);
+    let shape = shape(place, environment, &machine, (window, size), &mut answer)?;
+    progress.step(&Step::Phase(Phase::Measuring));
+    let mut outcomes = Vec::new();
+    for pattern in pattern::all() {
+        if environment.cancel.is_cancelled() {
+            return Err(ExperimentError::Cancelled);
+        }
+        let observed = specimen.observe(&pattern)?;
+        let predicted = predict(rules, shape, &pattern)
+            .map_err(|error| ExperimentError::NotPossible(error.to_string()))?;
+        outcomes.push(Outcome { pattern, observed, predicted });
+    }
+    conclude::conclude(&mut answer, &outcomes, rules, window);
+    Ok(answer)
+}
+
+/// The file to read: one without a name in a directory, or the one that is named.
+fn file_for(
+    place: &Place,
+    window: Kib,
+    progress: &mut dyn Progress,
+) -> Result<(std::fs::File, Bytes), ExperimentError> {
+    const MOST: Bytes = Bytes::from_mib(256);
+    let path = &place.storage.path;
+    let needed = pattern::LEAST.get() * PAGE.get();
+    match place.storage.kind {
+        StorageKind::Directory => {
+            // Several windows, so that the end of the file cuts none.
+            let size = (window.to_bytes().get() * 6).clamp(needed, MOST.get());
+            let size = Bytes::new(size.next_multiple_of(1 << 20));
+            progress.step(&Step::Phase(Phase::LayingOut));
+            place.set_timing(false)?;
+            let file = bench::nameless(path, size)?;
+            place.set_timing(true)?;
+            Ok((file, size))
+        }
+        StorageKind::File => {
+            let (file, size) = existing(path)?;
+            if size.get() < needed {
+                let (path, needed) = (path.clone(), Bytes::new(needed));
+                return Err(ExperimentError::TooSmall { path, size, needed });
+            }
+            Ok((file, size))
+        }
+        StorageKind::BlockDevice => Err(ExperimentError::Usage(format!(
+            "{} is a block device: name a directory or a file on a filesystem",
+            path.display()
+        ))),
+    }
+}
+
+/// The rules that a kernel of this release goes by.
+fn rules_of(kernel: Option<KernelRelease>, answer: &mut Answer) -> &'static str {
+    let current = KernelRelease { major: 6, minor: 12 };
+    let known = KernelRelease { major: 6, minor: 18 };
+    match kernel {
+        Some(kernel) if kernel < current => "linux-on-demand",
+        Some(kernel) if kernel <= known => "linux-6.18",
+        _ => {
+            let note = "the rules are those of Linux 6.18; this kernel may have others";
+            answer.notes.push(note.to_owned());
+            "linux-6.18"
+        }
+    }
+}
+
+/// What file and device allow, for the rules.
+fn shape(
+    place: &Place,
+    environment: &Environment,
+    machine: &Machine,
+    (window, size): (Kib, Bytes),
+    answer: &mut Answer,
+) -> Result<FileShape, ExperimentError> {
+    let device = place.storage.devices.first();
+    let facts = device.map(|device| host::device_facts(&environment.root, *device)).transpose()?;
+    let largest = facts.and_then(|facts| facts.max_sectors).unwrap_or_else(|| window.to_bytes());
+    let large = machine.release().and_then(|kernel| place.storage.large_folios(kernel));
+    let folio_limit = match large {
+        Some(LargeFolios::Yes) => Some(LARGE),
+        Some(LargeFolios::No) => None,
+        Some(LargeFolios::Unknown) | None => {
+            let note = "whether this filesystem caches in large folios is not known; the rules \
+                        are taken without";
+            answer.notes.push(note.to_owned());
+            None
+        }
+    };
+    let pages = |bytes: Bytes| bytes.to_pages_floor(machine.page_size);
+    let limits = DeviceLimits { read_ahead: pages(window.to_bytes()), max_request: pages(largest) };
+    Ok(FileShape { size, folio_limit, limits })
+}

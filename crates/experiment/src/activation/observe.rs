@@ -1,0 +1,184 @@
+//! What the kernel does: after each operation it is looked up what has come into the page cache.
+//!
+//! The kernel puts the folios of a window into the cache when it submits it, so `cachestat(2)`
+//! shows each window to the page, whether or not its data have arrived.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use host::{Root, Storage};
+use policy::{Extent, Page};
+use rustix::fs::{SeekFrom, fadvise, seek};
+use sys::cachestat::cachestat;
+use sys::mapping::FileMapping;
+use units::{Bytes, Pages};
+
+use super::pattern::{Act, Advice, Op, Pattern, Reader};
+use super::predict::{Steps, grown};
+use crate::ExperimentError;
+
+const PAGE: u64 = 4096;
+/// How long requests under way are waited for after each operation.
+const SETTLE: Duration = Duration::from_secs(5);
+
+/// A cold file to try patterns on.
+pub(super) struct Specimen<'a> {
+    /// Keeps the file, which may have no name.
+    pub(super) file: File,
+    /// What it is called in errors.
+    pub(super) path: PathBuf,
+    pub(super) size: Bytes,
+    pub(super) root: &'a Root,
+    pub(super) storage: &'a Storage,
+}
+
+impl Specimen<'_> {
+    fn io(&self, action: &'static str) -> impl FnOnce(io::Error) -> ExperimentError + use<> {
+        ExperimentError::io(action, self.path.clone())
+    }
+
+    /// Opens the file anew: another open file, with the window of now.
+    fn open(&self) -> Result<File, ExperimentError> {
+        let known = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        File::open(known).map_err(self.io("open"))
+    }
+
+    /// Tries a pattern on a cold cache.
+    pub(super) fn observe(&self, pattern: &Pattern) -> Result<Steps, ExperimentError> {
+        self.forget()?;
+        let files = (0..pattern.files).map(|_| self.open()).collect::<Result<Vec<_>, _>>()?;
+        let touches = pattern.ops.iter().any(|op| matches!(op.act, Act::Touch { .. }));
+        let map = |file: &File| FileMapping::new(file.as_fd(), Bytes::ZERO, self.size);
+        let mapping = match files.first().filter(|_| touches) {
+            Some(file) => Some(map(file).map_err(self.io("map"))?),
+            None => None,
+        };
+        let mut before = Vec::new();
+        let mut steps = Steps::with_capacity(pattern.ops.len());
+        for op in &pattern.ops {
+            let Some(file) = files.get(op.file) else { continue };
+            self.act(file, mapping.as_ref(), *op)?;
+            self.settle()?;
+            let now = self.resident()?;
+            steps.push(grown(&before, &now));
+            before = now;
+        }
+        Ok(steps)
+    }
+
+    fn act(
+        &self,
+        file: &File,
+        mapping: Option<&FileMapping>,
+        op: Op,
+    ) -> Result<(), ExperimentError> {
+        match op.act {
+            Act::Read { page, pages, reader: Reader::Own } => {
+                let mut buffer = vec![0; (pages * PAGE) as usize];
+                file.read_exact_at(&mut buffer, page * PAGE).map_err(self.io("read"))
+            }
+            Act::Read { page, reader: Reader::Child, .. } => self.read_by_child(file, page),
+            Act::Touch { page } => {
+                let copied =
+                    mapping.map(|mapping| mapping.copy_to((page * PAGE) as usize, &mut [0]));
+                let torn = |_| io::Error::other("the file shrank");
+                copied.unwrap_or(Ok(())).map_err(torn).map_err(self.io("read"))
+            }
+            Act::Advise(advice) => {
+                let advice = match advice {
+                    Advice::Random => rustix::fs::Advice::Random,
+                    Advice::Sequential => rustix::fs::Advice::Sequential,
+                };
+                fadvise(file, 0, None, advice).map_err(|errno| self.io("advise on")(errno.into()))
+            }
+        }
+    }
+
+    /// One `read(2)` of a page by another process, through the same open file.
+    fn read_by_child(&self, file: &File, page: u64) -> Result<(), ExperimentError> {
+        seek(file, SeekFrom::Start(page * PAGE))
+            .map_err(|errno| self.io("seek in")(errno.into()))?;
+        let shared = file.try_clone().map_err(self.io("share"))?;
+        let status = Command::new("dd")
+            .args(["of=/dev/null", "bs=4096", "count=1", "status=none"])
+            .stdin(shared)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .map_err(ExperimentError::io("start", "dd (package coreutils)"))?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(self.io("read by dd")(io::Error::other(status.to_string())))
+    }
+
+    /// Waits until nothing is under way: a mapping maps only pages whose data are there.
+    fn settle(&self) -> Result<(), ExperimentError> {
+        let begun = std::time::Instant::now();
+        while begun.elapsed() < SETTLE {
+            match self.storage.stat(self.root)? {
+                Some(stat) if stat.in_flight > 0 => std::thread::sleep(Duration::from_micros(200)),
+                _ => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Empties the cache of the file, and makes sure of it.
+    fn forget(&self) -> Result<(), ExperimentError> {
+        for _ in 0..10 {
+            fadvise(&self.file, 0, None, rustix::fs::Advice::DontNeed)
+                .map_err(|errno| self.io("evict")(errno.into()))?;
+            if self.resident()?.is_empty() {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Err(self.io("evict")(io::Error::other("somebody else keeps its data in the cache")))
+    }
+
+    /// What of the file is in the cache, ascending.
+    fn resident(&self) -> Result<Vec<Extent>, ExperimentError> {
+        let mut found = Vec::new();
+        let pages = Pages::new(self.size.get() / PAGE);
+        self.look(Extent::new(Page::FIRST, pages), &mut found)
+            .map_err(self.io("look for cached pages of"))?;
+        Ok(found)
+    }
+
+    /// Halves a range until it is cached wholly or not at all.
+    fn look(&self, range: Extent, found: &mut Vec<Extent>) -> io::Result<()> {
+        let bytes = |count: u64| Bytes::new(count * PAGE);
+        let (start, pages) = (range.start.get(), range.pages.get());
+        if pages == 0 {
+            return Ok(());
+        }
+        let cached = cachestat(self.file.as_fd(), bytes(start), bytes(pages))?.cached.get();
+        if cached == 0 {
+            return Ok(());
+        }
+        if cached >= pages {
+            match found.last_mut() {
+                Some(last) if last.end() == range.start => last.pages += range.pages,
+                _ => found.push(range),
+            }
+            return Ok(());
+        }
+        let half = Pages::new(pages.div_ceil(2));
+        self.look(Extent::new(range.start, half), found)?;
+        let rest = Pages::new(pages - half.get());
+        self.look(Extent::new(range.start.plus(half), rest), found)
+    }
+}
+
+/// An existing file, only ever read.
+pub(super) fn existing(path: &Path) -> Result<(File, Bytes), ExperimentError> {
+    let file = File::open(path).map_err(ExperimentError::io("open", path))?;
+    let size = file.metadata().map_err(ExperimentError::io("look at", path))?.len();
+    Ok((file, Bytes::new(size)))
+}

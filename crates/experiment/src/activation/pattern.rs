@@ -1,0 +1,201 @@
+//! The ways of reading whose read-ahead is looked at.
+
+use units::Pages;
+
+/// Where patterns in the middle of the file begin: far from its start, which has a rule of its own.
+const MIDDLE: u64 = 2048;
+/// Where a second stream reads, further from the first than either gets.
+const ELSEWHERE: u64 = 3072;
+/// The smallest file that all patterns fit into.
+pub(super) const LEAST: Pages = Pages::new(4096);
+
+/// Who reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reader {
+    /// This process.
+    Own,
+    /// A child with whom it shares the open file.
+    Child,
+}
+
+/// One operation on one of the pattern's open files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Act {
+    /// A read call of whole pages.
+    Read { page: u64, pages: u64, reader: Reader },
+    /// A touch of the mapping.
+    Touch { page: u64 },
+    /// `posix_fadvise` on the open file.
+    Advise(Advice),
+}
+
+/// What the kernel is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Advice {
+    Random,
+    Sequential,
+}
+
+/// An operation, and which open file it goes through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Op {
+    pub(super) file: usize,
+    pub(super) act: Act,
+}
+
+/// A way of reading.
+#[derive(Clone, Debug)]
+pub(super) struct Pattern {
+    pub(super) name: &'static str,
+    pub(super) summary: &'static str,
+    /// How many times the file is opened.
+    pub(super) files: usize,
+    pub(super) ops: Vec<Op>,
+    /// What comes before this one only sets the stage.
+    pub(super) from: usize,
+}
+
+impl Pattern {
+    fn new(name: &'static str, summary: &'static str, ops: Vec<Op>) -> Self {
+        let files = ops.iter().map(|op| op.file + 1).max().unwrap_or(1);
+        Self { name, summary, files, ops, from: 0 }
+    }
+
+    fn from(self, from: usize) -> Self {
+        Self { from, ..self }
+    }
+}
+
+fn through(file: usize, page: u64, pages: u64) -> Op {
+    Op { file, act: Act::Read { page, pages, reader: Reader::Own } }
+}
+
+fn read(page: u64) -> Op {
+    through(0, page, 1)
+}
+
+/// Reads of one page at these distances from `start`.
+fn stepping(start: u64, step: u64, times: u64) -> Vec<Op> {
+    (0..times).map(|n| read(start + n * step)).collect()
+}
+
+/// A sequence of pages that nobody would take for a pattern: the multiples of a primitive root.
+fn scattered(times: u64) -> impl Iterator<Item = u64> {
+    (1..=times).map(|n| (n * 1571) % 3989 + 50)
+}
+
+/// All of them, in the order of the table.
+pub(super) fn all() -> Vec<Pattern> {
+    let mut patterns = streams();
+    patterns.extend(sharing());
+    patterns.extend(breaks());
+    patterns.extend(mapped());
+    patterns
+}
+
+fn streams() -> Vec<Pattern> {
+    let large = (0..40).map(|n| through(0, MIDDLE + n * 16, 16)).collect();
+    let backward = (0..64).map(|n| read(MIDDLE - n)).collect();
+    vec![
+        Pattern::new("sequential", "4 KiB each from the first page on", stepping(0, 1, 400)),
+        Pattern::new("middle", "the same in the middle of the file", stepping(MIDDLE, 1, 400)),
+        Pattern::new("large", "64 KiB each in the middle of the file", large),
+        Pattern::new("stride-2", "every second page", stepping(MIDDLE, 2, 64)),
+        Pattern::new("stride-3", "every third page", stepping(MIDDLE, 3, 64)),
+        Pattern::new("backward", "page before page", backward),
+        Pattern::new("random", "pages in no order", scattered(64).map(read).collect()),
+    ]
+}
+
+fn sharing() -> Vec<Pattern> {
+    let two = |second: usize| -> Vec<Op> {
+        let pair = |n| [through(0, MIDDLE + n, 1), through(second, ELSEWHERE + n, 1)];
+        (0..100).flat_map(pair).collect()
+    };
+    let turns = (0..100).map(|n| through(n as usize % 2, MIDDLE + n, 1)).collect();
+    let child = |n: u64| {
+        let reader = if n.is_multiple_of(2) { Reader::Own } else { Reader::Child };
+        Op { file: 0, act: Act::Read { page: MIDDLE + n, pages: 1, reader } }
+    };
+    vec![
+        Pattern::new("interleaved", "two streams through one open file, in turn", two(0)),
+        Pattern::new("two-open-files", "the same two streams, each its own open file", two(1)),
+        Pattern::new("turns", "one stream, its reads in turn through two open files", turns),
+        Pattern::new(
+            "two-processes",
+            "one stream, two processes in turn that share an open file",
+            (0..24).map(child).collect(),
+        ),
+    ]
+}
+
+fn breaks() -> Vec<Pattern> {
+    let mut seek = stepping(MIDDLE, 1, 100);
+    seek.extend(stepping(ELSEWHERE, 1, 100));
+    let mut aside = stepping(MIDDLE, 1, 100);
+    aside.push(read(ELSEWHERE));
+    aside.extend(stepping(MIDDLE + 100, 1, 100));
+    let advised = |advice| {
+        let advise = Op { file: 0, act: Act::Advise(advice) };
+        std::iter::once(advise).chain(stepping(0, 1, 200)).collect()
+    };
+    vec![
+        Pattern::new("after-seek", "a stream elsewhere, after one that was left", seek).from(100),
+        Pattern::new("after-aside", "a stream going on after one read elsewhere", aside).from(101),
+        Pattern::new("told-random", "sequential after FADV_RANDOM", advised(Advice::Random))
+            .from(1),
+        Pattern::new(
+            "told-sequential",
+            "sequential after FADV_SEQUENTIAL",
+            advised(Advice::Sequential),
+        )
+        .from(1),
+    ]
+}
+
+fn mapped() -> Vec<Pattern> {
+    let touch = |page| Op { file: 0, act: Act::Touch { page } };
+    vec![
+        Pattern::new(
+            "mmap",
+            "a mapping, page after page",
+            (MIDDLE..MIDDLE + 300).map(touch).collect(),
+        ),
+        Pattern::new("mmap-random", "a mapping, in no order", scattered(12).map(touch).collect()),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn patterns_have_names_of_their_own_and_stay_in_the_file() {
+        let patterns = all();
+        let names: BTreeSet<_> = patterns.iter().map(|pattern| pattern.name).collect();
+        assert_eq!(names.len(), patterns.len());
+        for pattern in &patterns {
+            assert!(pattern.from < pattern.ops.len(), "{}", pattern.name);
+            for op in &pattern.ops {
+                let end = match op.act {
+                    Act::Read { page, pages, .. } => page + pages,
+                    Act::Touch { page } => page + 1,
+                    Act::Advise(_) => 0,
+                };
+                assert!(end <= LEAST.get() && op.file < pattern.files, "{}", pattern.name);
+            }
+        }
+        for name in ["sequential", "stride-2", "backward", "interleaved", "mmap"] {
+            assert!(names.contains(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_scattered_neither_repeats_nor_follows() {
+        let pages: Vec<u64> = scattered(64).collect();
+        assert_eq!(pages.iter().collect::<BTreeSet<_>>().len(), 64);
+        assert!(pages.windows(2).all(|pair| pair[0].abs_diff(pair[1]) > 3));
+    }
+}

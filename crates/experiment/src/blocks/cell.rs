@@ -1,0 +1,144 @@
+//! One row of the table: some processes reading requests of one size.
+
+use std::path::Path;
+use std::sync::Barrier;
+
+use bench::Cancel;
+use rand::RngExt;
+use rand_pcg::Pcg64;
+use stats::{Bootstrap, Estimate};
+use sys::realtime;
+use units::{Bytes, Nanos};
+
+use crate::ExperimentError;
+use crate::direct::{Aligned, Direct};
+
+/// The interval of a mean is made of the means of so many groups of requests.
+const GROUPS: usize = 20;
+
+/// What one row is to read.
+pub(super) struct Order<'a> {
+    pub(super) path: &'a Path,
+    pub(super) processes: u32,
+    pub(super) blocks: u64,
+    pub(super) block: Bytes,
+    /// Places are chosen in the first part, of this size…
+    pub(super) span: Bytes,
+    /// …so that the largest request of the table has room at each: all rows read at the same.
+    pub(super) largest: Bytes,
+    pub(super) duration: Nanos,
+    pub(super) dilation: f64,
+    pub(super) seed: u64,
+}
+
+/// One row of the table, in the storage's own time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// How many processes read side by side.
+    pub processes: u32,
+    /// How many blocks each request had.
+    pub blocks: u64,
+    /// Requests that were measured, of all processes.
+    pub requests: u64,
+    /// Milliseconds for each request of a process.
+    pub ms: Estimate,
+}
+
+impl Cell {
+    /// Requests a second of one process.
+    pub fn requests_s(&self) -> f64 {
+        1000.0 / self.ms.median
+    }
+
+    /// Milliseconds for each block of a process.
+    pub fn ms_per_block(&self) -> f64 {
+        self.ms.median / self.blocks as f64
+    }
+}
+
+impl Order<'_> {
+    /// Runs it.
+    pub(super) fn run(&self, cancel: &Cancel) -> Result<Cell, ExperimentError> {
+        let start = Barrier::new(self.processes as usize);
+        let results: Vec<Result<Vec<f64>, ExperimentError>> = std::thread::scope(|scope| {
+            let process = |number| {
+                let start = &start;
+                scope.spawn(move || self.process(number, start, cancel))
+            };
+            let threads: Vec<_> = (0..self.processes).map(process).collect();
+            let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            threads.into_iter().map(join).collect()
+        });
+        let times = results.into_iter().collect::<Result<Vec<_>, _>>()?;
+        if cancel.is_cancelled() {
+            return Err(ExperimentError::Cancelled);
+        }
+        let times: Vec<f64> = times.into_iter().flatten().collect();
+        let ms = mean(&times, self.seed).ok_or_else(|| {
+            let (size, span) = (self.block * self.blocks, self.duration);
+            ExperimentError::Usage(format!("no read of {size} was done in {span}: give it longer"))
+        })?;
+        let requests = times.len() as u64;
+        Ok(Cell { processes: self.processes, blocks: self.blocks, requests, ms })
+    }
+
+    /// What one process does: the milliseconds that each of its requests took.
+    fn process(
+        &self,
+        number: u32,
+        start: &Barrier,
+        cancel: &Cancel,
+    ) -> Result<Vec<f64>, ExperimentError> {
+        let opened = Direct::open(self.path);
+        // It waits for the storage nearly all the time; what it waits for a processor would be
+        // taken for the storage's. Without the rights it goes without.
+        let _ = realtime::run_first(1);
+        start.wait();
+        let file = opened?;
+        let mut buffer = Aligned::new(self.block * self.blocks);
+        let places = (self.span.saturating_sub(self.largest).get() / self.block.get()).max(1);
+        let mut random = Pcg64::new(u128::from(self.seed), u128::from(number));
+        let end = realtime::now() + self.duration.scaled(self.dilation);
+        let mut times = Vec::new();
+        let mut now = realtime::now();
+        while now < end && !cancel.is_cancelled() {
+            let at = self.block * random.random_range(0..places);
+            file.read(at, buffer.as_mut())?;
+            let after = realtime::now();
+            times.push((after - now).as_millis_f64() / self.dilation);
+            now = after;
+        }
+        Ok(times)
+    }
+}
+
+/// The mean and its interval. Requests of one process follow one another and may be alike for a
+/// while, so groups of them are resampled, not each.
+fn mean(times: &[f64], seed: u64) -> Option<Estimate> {
+    let all = times.iter().sum::<f64>() / times.len() as f64;
+    if !all.is_finite() {
+        return None;
+    }
+    let size = times.len().div_ceil(GROUPS).max(1);
+    let groups: Vec<f64> =
+        times.chunks(size).map(|group| group.iter().sum::<f64>() / group.len() as f64).collect();
+    Some(Bootstrap::new(seed).interval(groups.len(), all, |chosen, _| {
+        chosen.iter().map(|index| groups[*index]).sum::<f64>() / chosen.len() as f64
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mean_lies_in_its_interval() {
+        let times: Vec<f64> = (0..1000).map(|n| 3.0 + f64::from(n % 7)).collect();
+        let ms = mean(&times, 1).unwrap();
+        assert!(ms.low <= 6.0 && 6.0 <= ms.high && ms.high < 6.5, "{ms:?}");
+        assert_eq!(mean(&[], 1), None);
+        assert!(!mean(&[2.0], 1).unwrap().is_bounded());
+    }
+}

@@ -1,0 +1,193 @@
+//! What follows from the table.
+
+use units::Bytes;
+
+use super::Cell;
+use crate::{Answer, Column, Curve, Plot, Table, Value};
+
+/// A doubling of the request that takes at most so much longer is nearly free.
+pub const FREE: f64 = 1.25;
+/// Fewer requests than this say little of a mean.
+const ENOUGH: u64 = 30;
+
+/// The largest request, in blocks, up to which reading more is nearly free: each doubling from the
+/// smallest takes at most [`FREE`] times as long. `sizes` are pairs of blocks and time, ascending.
+pub fn free_until(sizes: &[(u64, f64)]) -> Option<u64> {
+    let mut free = sizes.first()?.0;
+    for pair in sizes.windows(2) {
+        let [(small, before), (large, after)] = pair else { break };
+        let doublings = (*large as f64 / *small as f64).log2();
+        if after / before > FREE.powf(doublings) {
+            break;
+        }
+        free = *large;
+    }
+    Some(free)
+}
+
+/// Puts table, plots and sentences into the answer. The cells are in order.
+pub(super) fn conclude(answer: &mut Answer, block: Bytes, cells: &[Cell]) {
+    let mut processes: Vec<u32> = cells.iter().map(|cell| cell.processes).collect();
+    processes.dedup();
+    let mut table = Table { title: "Random reads".to_owned(), columns: columns(), rows: vec![] };
+    let (mut times, mut ratios) = (plot("ms for each request"), plot("times one block's time"));
+    for count in processes {
+        let part: Vec<&Cell> = cells.iter().filter(|cell| cell.processes == count).collect();
+        let Some(one) = part.first() else { continue };
+        let ratio = |cell: &Cell| cell.ms.median / one.ms.median;
+        table.rows.extend(part.iter().map(|cell| row(cell, block, ratio(cell))));
+        let curve = |of: &dyn Fn(&Cell) -> f64| Curve {
+            name: counted(count),
+            points: part.iter().map(|cell| (kib(block, cell), of(cell))).collect(),
+        };
+        times.curves.push(curve(&|cell| cell.ms.median));
+        ratios.curves.push(curve(&ratio));
+        answer.verdict.push(sentence(&part, block));
+    }
+    if cells.iter().any(|cell| cell.requests < ENOUGH) {
+        answer.decided = false;
+        answer.notes.push(format!(
+            "some rows have fewer than {ENOUGH} requests: measure longer with --duration"
+        ));
+    }
+    answer.tables.push(table);
+    answer.plots.extend([times, ratios]);
+}
+
+fn kib(block: Bytes, cell: &Cell) -> f64 {
+    (block * cell.blocks).get() as f64 / 1024.0
+}
+
+fn counted(processes: u32) -> String {
+    if processes == 1 { "1 process".to_owned() } else { format!("{processes} processes") }
+}
+
+fn columns() -> Vec<Column> {
+    [
+        ("processes", "processes"),
+        ("blocks", "blocks"),
+        ("request_kib", "KiB"),
+        ("requests_s", "requests/s"),
+        ("all_requests_s", "of all"),
+        ("ms_per_request", "ms/request"),
+        ("ms_per_request_low", "from"),
+        ("ms_per_request_high", "to"),
+        ("ms_per_block", "ms/block"),
+        ("ratio_to_smallest", "× smallest"),
+        ("requests", "measured"),
+    ]
+    .map(|(key, title)| Column::new(key, title))
+    .into()
+}
+
+fn row(cell: &Cell, block: Bytes, ratio: f64) -> Vec<Value> {
+    vec![
+        u64::from(cell.processes).into(),
+        cell.blocks.into(),
+        ((block * cell.blocks).get() / 1024).into(),
+        cell.requests_s().into(),
+        (cell.requests_s() * f64::from(cell.processes)).into(),
+        cell.ms.median.into(),
+        cell.ms.low.into(),
+        cell.ms.high.into(),
+        cell.ms_per_block().into(),
+        ratio.into(),
+        cell.requests.into(),
+    ]
+}
+
+fn plot(what: &str) -> Plot {
+    Plot {
+        title: format!("{what}, by size of the request"),
+        x: "KiB".to_owned(),
+        y: what.to_owned(),
+        logarithmic: true,
+        curves: Vec::new(),
+    }
+}
+
+fn sentence(part: &[&Cell], block: Bytes) -> String {
+    let (Some(first), Some(last)) = (part.first(), part.last()) else { return String::new() };
+    let sizes: Vec<(u64, f64)> = part.iter().map(|cell| (cell.blocks, cell.ms.median)).collect();
+    let free = free_until(&sizes).unwrap_or(first.blocks);
+    let (small, large) = (block * first.blocks, block * last.blocks);
+    let times = last.ms.median / first.ms.median;
+    let more = last.blocks as f64 / first.blocks as f64;
+    let who = counted(first.processes);
+    if part.len() < 2 {
+        return format!("{who}: {:.2} ms for {small}.", first.ms.median);
+    }
+    let until = if free == last.blocks {
+        format!("reading more is nearly free up to {large}, the largest that was tried")
+    } else if free == first.blocks {
+        format!("reading more is not free: the first doubling takes over {PERCENT:.0} % longer")
+    } else {
+        let free = block * free;
+        format!("reading more is nearly free up to {free}: no doubling takes {PERCENT:.0} % longer")
+    };
+    format!(
+        "{who}: {more:.0} times the data ({large} for {small}) take {times:.2} times as long; \
+         {until}."
+    )
+}
+
+const PERCENT: f64 = (FREE - 1.0) * 100.0;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use stats::Estimate;
+
+    use super::*;
+
+    fn cells(processes: u32, ms: &[f64]) -> Vec<Cell> {
+        let cell = |(power, ms): (u32, &f64)| Cell {
+            processes,
+            blocks: 1 << power,
+            requests: 100,
+            ms: Estimate { median: *ms, low: ms * 0.9, high: ms * 1.1 },
+        };
+        (0..).zip(ms).map(cell).collect()
+    }
+
+    /// The figures of 2002.
+    #[test]
+    fn the_published_table_is_read_as_its_author_did() {
+        let mut answer = Answer::new("blocks", "", "disk".to_owned());
+        let mut all = cells(1, &[3.22, 3.82, 5.03, 7.56, 15.1]);
+        all.extend(cells(4, &[9.09, 9.98, 11.6, 15.4, 35.4]));
+        conclude(&mut answer, Bytes::from_kib(8), &all);
+        assert!(answer.decided);
+        assert_eq!(answer.tables[0].rows.len(), 10);
+        assert!(answer.verdict[0].contains("nearly free up to 16 KiB"), "{}", answer.verdict[0]);
+        assert!(answer.verdict[1].contains("nearly free up to 32 KiB"), "{}", answer.verdict[1]);
+        assert!(answer.verdict[0].contains("4.69 times as long"), "{}", answer.verdict[0]);
+        assert_eq!(answer.plots[1].curves[1].points[0], (8.0, 1.0));
+    }
+
+    #[test]
+    fn too_few_requests_decide_nothing() {
+        let mut answer = Answer::new("blocks", "", "disk".to_owned());
+        let mut all = cells(1, &[1.0, 1.0]);
+        all[1].requests = 3;
+        conclude(&mut answer, Bytes::from_kib(8), &all);
+        assert!(!answer.decided && !answer.notes.is_empty());
+        assert!(answer.verdict[0].contains("the largest that was tried"), "{:?}", answer.verdict);
+    }
+
+    #[test]
+    fn steps_that_are_no_doublings_are_judged_by_what_a_doubling_may_take() {
+        assert_eq!(free_until(&[(1, 1.0), (16, 2.4)]), Some(16));
+        assert_eq!(free_until(&[(1, 1.0), (16, 2.5)]), Some(1));
+        assert_eq!(free_until(&[]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_free_is_one_of_the_sizes(times in prop::collection::vec(0.1f64..100.0, 1..12)) {
+            let sizes: Vec<(u64, f64)> = (0..).zip(times).map(|(n, t)| (1 << n, t)).collect();
+            let free = free_until(&sizes).unwrap();
+            prop_assert!(sizes.iter().any(|(size, _)| *size == free));
+        }
+    }
+}

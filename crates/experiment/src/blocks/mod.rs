@@ -1,0 +1,202 @@
+//! What a larger request costs: n processes each seek to random places and read 1, 2, 4 … blocks
+//! there in one request.
+//!
+//! The table that Curt Sampson posted to pgsql-hackers on 2002-04-25 for one disk, for any storage:
+//! reads go around the page cache (O_DIRECT), so that neither cache nor read-ahead of the kernel
+//! has a part in it. A "process" here is a thread with an open file of its own, which is the same
+//! to the block layer. All sizes read at the same random places.
+
+mod cell;
+mod conclude;
+
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+
+use host::StorageKind;
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_pcg::Pcg64;
+use study::{Environment, Phase, Progress, Step, Target};
+use units::{Bytes, Nanos};
+
+use crate::direct::{ALIGNMENT, Direct};
+use crate::{Answer, ExperimentError, Place, Wants, drawn_seed};
+
+pub use cell::Cell;
+pub use conclude::{FREE, free_until};
+
+/// The name of this experiment.
+pub const NAME: &str = "blocks";
+/// What it asks.
+pub const QUESTION: &str = "What does it cost to read more in one request?";
+
+/// How the table is measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BlockPlan {
+    /// What is read.
+    pub target: Target,
+    /// A block.
+    pub block: Bytes,
+    /// How many blocks a request has: a row for each.
+    pub blocks: Vec<u64>,
+    /// How many processes read side by side: a part of the table for each.
+    pub processes: Vec<u32>,
+    /// How long each row is measured, in the storage's own time.
+    pub duration: Nanos,
+    /// Only the first part of the storage is read, of this size; all of it if `None`.
+    pub span: Option<Bytes>,
+    /// The seed of the places.
+    pub seed: Option<u64>,
+}
+
+impl BlockPlan {
+    /// The published table: 1 to 16 blocks of 8 KiB, by one process and by four.
+    pub fn new(target: Target) -> Self {
+        Self {
+            target,
+            block: Bytes::from_kib(8),
+            blocks: vec![1, 2, 4, 8, 16],
+            processes: vec![1, 4],
+            duration: Nanos::from_secs(3),
+            span: None,
+            seed: None,
+        }
+    }
+
+    /// Says what is wrong with it, and puts it in order.
+    fn checked(mut self) -> Result<Self, ExperimentError> {
+        const MOST: Bytes = Bytes::from_mib(256);
+        let wrong = |text: String| Err(ExperimentError::Usage(text));
+        self.blocks.sort_unstable();
+        self.blocks.dedup();
+        self.processes.sort_unstable();
+        self.processes.dedup();
+        if self.block.is_zero() || !self.block.get().is_multiple_of(ALIGNMENT) {
+            return wrong(format!(
+                "a block of {}: direct reads need a multiple of {}",
+                self.block,
+                Bytes::new(ALIGNMENT)
+            ));
+        }
+        let largest = self.blocks.last().copied().unwrap_or(0);
+        if self.blocks.first().is_none_or(|least| *least == 0) {
+            return wrong("how many blocks are read at once must be 1 or more".to_owned());
+        }
+        if self.block.get().checked_mul(largest).is_none_or(|size| size > MOST.get()) {
+            return wrong(format!("{largest} blocks of {} are more than {MOST}", self.block));
+        }
+        if !self.processes.iter().all(|count| (1..=1024).contains(count)) {
+            return wrong("the number of processes must be from 1 to 1024".to_owned());
+        }
+        if self.processes.is_empty() || self.duration < Nanos::from_millis(20) {
+            return wrong("each row needs 20 ms and one process at least".to_owned());
+        }
+        Ok(self)
+    }
+
+    /// The largest request.
+    fn largest(&self) -> Bytes {
+        self.block * self.blocks.last().copied().unwrap_or(1)
+    }
+}
+
+/// Measures the table.
+pub fn run(
+    plan: BlockPlan,
+    environment: &Environment,
+    progress: &mut dyn Progress,
+) -> Result<Answer, ExperimentError> {
+    let mut plan = plan.checked()?;
+    let seed = plan.seed.unwrap_or_else(drawn_seed);
+    plan.seed = Some(seed);
+    let place = Place::open(&plan.target, Wants { raw: true }, environment, progress)?;
+    let measured = measure(&plan, seed, &place, environment, progress);
+    let closed = place.close(progress);
+    let answer = measured?;
+    closed?;
+    Ok(answer)
+}
+
+fn measure(
+    plan: &BlockPlan,
+    seed: u64,
+    place: &Place,
+    environment: &Environment,
+    progress: &mut dyn Progress,
+) -> Result<Answer, ExperimentError> {
+    let mut answer = Answer::new(NAME, QUESTION, plan.target.to_string());
+    let path = readable(place)?;
+    let span = span(plan, path, &mut answer)?;
+    progress.step(&Step::Phase(Phase::Measuring));
+    let mut orders: Vec<(u32, u64)> = plan
+        .processes
+        .iter()
+        .flat_map(|processes| plan.blocks.iter().map(|blocks| (*processes, *blocks)))
+        .collect();
+    // In random order, so that what changes with time does not look like an effect of size.
+    orders.shuffle(&mut Pcg64::seed_from_u64(seed));
+    let mut cells = Vec::with_capacity(orders.len());
+    let mut late = 0;
+    for (processes, blocks) in orders {
+        if let Some(disk) = &place.disk {
+            disk.reset_counters()?;
+        }
+        let order = cell::Order {
+            path,
+            processes,
+            blocks,
+            block: plan.block,
+            span,
+            largest: plan.largest(),
+            duration: plan.duration,
+            dilation: place.dilation,
+            seed,
+        };
+        cells.push(order.run(&environment.cancel)?);
+        let counters = place.disk.as_ref().map(|disk| disk.counters()).transpose()?;
+        late += usize::from(counters.is_some_and(|counters| counters.is_spoiled()));
+    }
+    cells.sort_by_key(|cell| (cell.processes, cell.blocks));
+    (answer.seed, answer.dilation) = (seed, place.dilation);
+    if late > 0 {
+        answer.notes.push(format!(
+            "the virtual disk was later than its model allows in {late} of {} rows",
+            cells.len()
+        ));
+    }
+    conclude::conclude(&mut answer, plan.block, &cells);
+    Ok(answer)
+}
+
+/// The file or device that is read.
+fn readable(place: &Place) -> Result<&Path, ExperimentError> {
+    let path = &place.storage.path;
+    if place.storage.kind == StorageKind::Directory {
+        return Err(ExperimentError::Usage(format!(
+            "{} is a directory: name a large file in it or the device below it (they are only \
+             read)",
+            path.display()
+        )));
+    }
+    Ok(path)
+}
+
+/// How much of it is read.
+fn span(plan: &BlockPlan, path: &Path, answer: &mut Answer) -> Result<Bytes, ExperimentError> {
+    let size = Direct::open(path)?.size()?;
+    let span = plan.span.map_or(size, |span| span.min(size));
+    // Fewer places than that, and drives and controllers know them all by heart.
+    let needed = plan.largest() * 16;
+    if span < needed {
+        let path = path.to_owned();
+        return Err(ExperimentError::TooSmall { path, size: span, needed });
+    }
+    let facts = std::fs::metadata(path).map_err(ExperimentError::io("look at", path))?;
+    if !facts.file_type().is_block_device() && facts.blocks() * 512 < size.get() {
+        answer.notes.push("the file has holes, and what is read of them is no I/O".to_owned());
+    }
+    if span < size {
+        answer.notes.push(format!("random places in the first {:.1} MiB only", span.as_mib()));
+    }
+    Ok(span)
+}

@@ -1,0 +1,80 @@
+//! Questions that a sweep answers: its run is in the record like any other, and can be reported.
+
+pub mod mixed;
+pub mod readers;
+
+use study::{
+    Analysis, Cell, Environment, Grid, Plan, PlannedWorkload, Progress, Repeats, Store, Target,
+    sweep,
+};
+use units::{Bytes, Kib, Nanos};
+use workload::Workload;
+
+use crate::{Answer, ExperimentError};
+
+/// How a question is measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SweepPlan {
+    /// What is measured: real, virtual or simulated.
+    pub target: Target,
+    /// The values of read-ahead; a coarse grid if there are none.
+    pub read_ahead: Vec<Kib>,
+    /// Repeats of each cell, exactly.
+    pub repeats: u32,
+    /// How long a trial is, in the storage's own time; as in a study if `None`.
+    pub duration: Option<Nanos>,
+    /// The size of each file; as in a study if `None`.
+    pub size: Option<Bytes>,
+    /// The seed.
+    pub seed: Option<u64>,
+    /// Begin anew, even if the same question was interrupted before and could go on.
+    pub fresh: bool,
+}
+
+impl SweepPlan {
+    /// Measures these workloads under all settings.
+    fn conduct(
+        &self,
+        (name, question): (&str, &str),
+        workloads: Vec<Workload>,
+        store: &mut Store,
+        environment: &Environment,
+        progress: &mut dyn Progress,
+    ) -> Result<(Answer, Analysis), ExperimentError> {
+        let mut plan = Plan::new(self.target.clone());
+        plan.read_ahead = match self.read_ahead.is_empty() {
+            true => Grid::Values([4, 128, 1024, 8192].map(Kib::new).to_vec()),
+            false => Grid::Values(self.read_ahead.clone()),
+        };
+        plan.workloads = workloads.into_iter().map(PlannedWorkload::goal).collect();
+        plan.repeats = Repeats::exactly(self.repeats);
+        plan.trial = self.duration.unwrap_or(plan.trial);
+        plan.file_size = self.size;
+        plan.seed = self.seed;
+        let outcome = sweep(&plan, None, self.fresh, store, environment, progress)?;
+        if !outcome.complete {
+            return Err(ExperimentError::Cancelled);
+        }
+        let mut answer = Answer::new(name, question, self.target.to_string());
+        answer.run = Some(outcome.run.0);
+        answer.seed = store.load(outcome.run).map_err(study::StudyError::from)?.seed;
+        answer.dilation = outcome.analysis.dilation;
+        answer.notes = outcome.analysis.notes.clone();
+        Ok((answer, outcome.analysis))
+    }
+}
+
+/// The windows that were measured, ascending.
+fn windows(analysis: &Analysis) -> Vec<Kib> {
+    let mut windows: Vec<Kib> =
+        analysis.cells.iter().map(|cell| cell.settings.read_ahead).collect();
+    windows.sort_unstable();
+    windows.dedup();
+    windows
+}
+
+/// The cell of this window and workload.
+fn cell<'a>(analysis: &'a Analysis, window: Kib, workload: &str) -> Option<&'a Cell> {
+    let mut cells = analysis.cells.iter();
+    cells.find(|cell| cell.settings.read_ahead == window && cell.workload == workload)
+}

@@ -1,0 +1,52 @@
+//! What verbs that put one question have in common: they run until interrupted, and print an
+//! answer.
+
+use anyhow::Context as _;
+use clap::Args;
+use experiment::{Answer, ExperimentError};
+use study::Environment;
+
+use super::Context;
+use super::study_options::environment;
+use crate::exit::Exit;
+use crate::output;
+use crate::progress::Shown;
+use crate::signals::Signals;
+
+/// How an answer is printed.
+#[derive(Clone, Debug, Default, Args)]
+#[group(multiple = false)]
+pub struct AnswerFormat {
+    /// Print JSON (docs/json.md explains the fields)
+    #[arg(long)]
+    pub json: bool,
+    /// Print Markdown, to paste into an issue or a wiki
+    #[arg(long)]
+    pub markdown: bool,
+}
+
+/// Puts the question and prints the answer.
+pub fn ask(
+    context: &Context,
+    format: &AnswerFormat,
+    question: impl FnOnce(&Environment, &mut Shown) -> Result<Answer, ExperimentError>,
+) -> anyhow::Result<Exit> {
+    let signals = Signals::listen().context("listening to signals")?;
+    let environment = environment(context, &signals)?;
+    let mut shown = Shown::new(context.global.quiet);
+    let answer = question(&environment, &mut shown);
+    shown.finish();
+    let answer = match (answer, signals.which()) {
+        // Whatever an interrupted question complains of, it is the signal that ended it.
+        (Err(_), Some(signal)) => return Ok(Exit::Signal(signal)),
+        (answer, _) => answer?,
+    };
+    if format.json {
+        output::print_json(&report::answer_json(&answer))?;
+    } else if format.markdown {
+        output::print(&report::answer_markdown(&answer))?;
+    } else {
+        output::print(&report::answer(&answer, output::look()))?;
+    }
+    Ok(if answer.decided { Exit::Fine } else { Exit::Inconclusive })
+}

@@ -1,0 +1,68 @@
+//! `foreread blocks`.
+
+use clap::Args;
+use experiment::blocks::{self, BlockPlan};
+use study::Target;
+use units::{Bytes, Nanos};
+
+use super::Context;
+use super::answer::{AnswerFormat, ask};
+use crate::exit::{Exit, Usage};
+
+const AFTER_HELP: &str = "\
+Examples:
+  foreread blocks /dev/sdb                       1 to 16 blocks of 8 KiB, 1 and 4 processes
+  foreread blocks /srv/data/large.file --block 4K --blocks 1,4,16,64,256
+  foreread blocks virtual:hdd-15k-2000 --span 2G the disk of the table published in 2002
+  foreread blocks /dev/nvme0n1 --processes 1,16 --json
+
+Nothing is written: the file or device is only read, around the page cache (O_DIRECT). Each row
+reads at the same random places. Reading more is called nearly free as long as twice the data take
+at most 25 % longer.";
+
+/// Measure what random reads of 1, 2, 4, 8, 16 … blocks cost, by one process and by several
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Blocks {
+    /// What to read: a block device, a file, or virtual:MODEL[,key=value…] (its bare device)
+    target: String,
+    /// The size of a block: a multiple of 4 KiB
+    #[arg(long, value_name = "SIZE", default_value = "8K")]
+    block: Bytes,
+    /// How many blocks are read in one request
+    #[arg(long, value_name = "N[,N…]", value_delimiter = ',', default_value = "1,2,4,8,16")]
+    blocks: Vec<u64>,
+    /// How many processes read side by side
+    #[arg(long, value_name = "N[,N…]", value_delimiter = ',', default_value = "1,4")]
+    processes: Vec<u32>,
+    /// How long each row is measured, in the storage's own time
+    #[arg(long, value_name = "TIME", default_value = "3s")]
+    duration: Nanos,
+    /// Read in the first part of this size only; default: all of it
+    #[arg(long, value_name = "SIZE")]
+    span: Option<Bytes>,
+    /// Seed of the places; default: drawn, and shown
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    #[command(flatten)]
+    format: AnswerFormat,
+}
+
+impl Blocks {
+    pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let target = Target::parse(&self.target)?;
+        if self.span == Some(Bytes::ZERO) {
+            return Err(Usage("--span 0 leaves nothing to read".to_owned()).into());
+        }
+        let plan = BlockPlan {
+            target,
+            block: self.block,
+            blocks: self.blocks,
+            processes: self.processes,
+            duration: self.duration,
+            span: self.span,
+            seed: self.seed,
+        };
+        ask(context, &self.format, |environment, shown| blocks::run(plan, environment, shown))
+    }
+}

@@ -1,0 +1,162 @@
+//! `foreread experiment`.
+
+use clap::{Args, Subcommand};
+use experiment::activation::{self, ActivationPlan};
+use experiment::sweeps::{SweepPlan, mixed, readers};
+use study::{Store, Target};
+use units::{Bytes, Nanos};
+
+use super::Context;
+use super::answer::{AnswerFormat, ask};
+use super::blocks::Blocks;
+use crate::exit::Exit;
+
+const AFTER_HELP: &str = "\
+Examples:
+  foreread experiment activation /srv/data
+  foreread experiment activation virtual:hdd-2008,fs=ext4 --read-ahead 1M
+  foreread experiment request-size /dev/sdb
+  foreread experiment mixed /srv/data --read-ahead 128K,1M,8M
+  foreread experiment readers sim:raid10-2008,cache=8G
+
+Each prints its figures, a plot and an answer in sentences; --json gives all of it to programs. The
+exit code is 5 where the figures do not suffice for an answer.";
+
+/// Put one question to storage and kernel: a command each, with an answer and a plot
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Experiment {
+    #[command(subcommand)]
+    question: Question,
+}
+
+#[derive(Debug, Subcommand)]
+enum Question {
+    /// When does read-ahead start, how does it grow, and what breaks it?
+    Activation(Activation),
+    /// What do random reads beside streams cost, under each read-ahead?
+    Mixed(Mixed),
+    /// Do sequential reads scale with readers?
+    Readers(Readers),
+    /// What does a larger request cost? (the same as `foreread blocks`)
+    RequestSize(Blocks),
+}
+
+/// When does read-ahead start, how does it grow, and what breaks it?
+///
+/// A cold file is read in many ways, and after each read it is looked up what has come into the
+/// page cache; beside it stands what the rules of the kernel say.
+#[derive(Debug, Args)]
+struct Activation {
+    /// A directory (a file without a name is made in it), a file of 16 MiB or more (only read), or
+    /// virtual:MODEL[,key=value…]
+    target: String,
+    /// Set read-ahead to this meanwhile; default: what is there
+    #[arg(long, value_name = "SIZE")]
+    read_ahead: Option<Bytes>,
+    #[command(flatten)]
+    format: AnswerFormat,
+}
+
+/// What do random reads beside streams cost, under each read-ahead?
+///
+/// Eight streams, with random reads of 4 KiB as a growing share of their requests; the run is in
+/// the record and can be reported.
+#[derive(Debug, Args)]
+struct Mixed {
+    /// Which share of the requests is random, in percent
+    #[arg(long, value_name = "P[,P…]", value_delimiter = ',', default_value = "1,5,10,25,50")]
+    percent: Vec<f64>,
+    #[command(flatten)]
+    sweep: SweepOptions,
+}
+
+/// Do sequential reads scale with readers?
+///
+/// Readers of 4 KiB, each with a file of its own; the run is in the record and can be reported.
+#[derive(Debug, Args)]
+struct Readers {
+    /// How many readers
+    #[arg(long, value_name = "N[,N…]", value_delimiter = ',', default_value = "1,2,4,8,16,32")]
+    readers: Vec<u32>,
+    #[command(flatten)]
+    sweep: SweepOptions,
+}
+
+/// Options of questions that a sweep answers.
+#[derive(Debug, Args)]
+struct SweepOptions {
+    /// A directory, a file, a block device, virtual:MODEL[,key=value…] or sim:MODEL[,key=value…]
+    target: String,
+    /// The values of read-ahead
+    #[arg(
+        long,
+        value_name = "SIZE[,SIZE…]",
+        value_delimiter = ',',
+        default_value = "4K,128K,1M,8M"
+    )]
+    read_ahead: Vec<Bytes>,
+    /// Repeats of each figure
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repeats: u32,
+    /// How long each is measured, in the storage's own time; default: as in a sweep
+    #[arg(long, value_name = "TIME")]
+    duration: Option<Nanos>,
+    /// Size of each file that is laid out; default: chosen for the target
+    #[arg(long, value_name = "SIZE")]
+    size: Option<Bytes>,
+    /// Seed of all that is random; default: drawn, and shown
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Begin anew, even if the same question was interrupted before and could go on
+    #[arg(long)]
+    fresh: bool,
+    #[command(flatten)]
+    format: AnswerFormat,
+}
+
+impl SweepOptions {
+    fn plan(&self) -> anyhow::Result<SweepPlan> {
+        Ok(SweepPlan {
+            target: Target::parse(&self.target)?,
+            read_ahead: self.read_ahead.iter().copied().map(Bytes::to_kib_floor).collect(),
+            repeats: self.repeats,
+            duration: self.duration,
+            size: self.size,
+            seed: self.seed,
+            fresh: self.fresh,
+        })
+    }
+}
+
+impl Experiment {
+    pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        match self.question {
+            Question::Activation(question) => {
+                let plan = ActivationPlan {
+                    target: Target::parse(&question.target)?,
+                    read_ahead: question.read_ahead.map(Bytes::to_kib_floor),
+                };
+                ask(context, &question.format, |environment, shown| {
+                    activation::run(&plan, environment, shown)
+                })
+            }
+            Question::Mixed(Mixed { percent, sweep }) => {
+                let plan = sweep.plan()?;
+                let mut store = Store::open(&context.store_path())?;
+                ask(context, &sweep.format, |environment, shown| {
+                    mixed::run(&plan, &percent, &mut store, environment, shown)
+                })
+            }
+            Question::Readers(Readers { readers, sweep }) => {
+                let plan = sweep.plan()?;
+                let mut store = Store::open(&context.store_path())?;
+                ask(context, &sweep.format, |environment, shown| {
+                    readers::run(&plan, &readers, &mut store, environment, shown)
+                })
+            }
+            Question::RequestSize(question) => question.run(context),
+        }
+    }
+}

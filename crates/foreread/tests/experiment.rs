@@ -1,0 +1,156 @@
+//! Experiments on virtual disks under the real kernel. They need root, FUSE and loop devices; what
+//! they make and change is gone and back at the end.
+#![allow(clippy::print_stdout, clippy::unwrap_used)] // a skipped test says so, others may panic
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use sys::lock::Lock;
+use vdisk::Filesystem;
+
+/// Directories for foreread's own state, and the turn of this test.
+struct Stage {
+    dir: tempfile::TempDir,
+    _turn: Lock,
+}
+
+impl Stage {
+    /// `None` after saying why the test called `name` is skipped.
+    fn set(name: &str) -> Option<Self> {
+        if let Err(lack) = vdisk::availability(Filesystem::Ext4) {
+            println!("SKIP {name}: {lack}");
+            return None;
+        }
+        let turn = Lock::take(Path::new("/tmp/foreread-host-tests.lock")).unwrap();
+        Some(Self { dir: tempfile::tempdir().unwrap(), _turn: turn })
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        Command::new(assert_cmd::cargo::cargo_bin!("foreread"))
+            .env("FOREREAD_STATE_DIR", self.dir.path().join("state"))
+            .env("FOREREAD_RUNTIME_DIR", self.dir.path().join("runtime"))
+            .env_remove("FOREREAD_STORE")
+            .args(arguments)
+            .output()
+            .unwrap()
+    }
+
+    /// The JSON of a command that ends well, and that leaves no virtual disk behind.
+    #[track_caller]
+    fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.run(arguments);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        // 5 where there were too few requests for the program's taste.
+        assert!(matches!(output.status.code(), Some(0 | 5)), "{:?}: {said}", output.status.code());
+        let disks = self.run(&["vdisk", "list", "--json"]);
+        let disks: Value = serde_json::from_slice(&disks.stdout).unwrap();
+        assert_eq!(disks["virtual_disks"].as_array().map(Vec::len), Some(0), "{disks}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+}
+
+fn rows(answer: &Value) -> &[Value] {
+    answer["tables"][0]["rows"].as_array().unwrap()
+}
+
+/// The shape of the table of 2002: two blocks cost hardly more than one, sixteen less than five
+/// times as much, and reading more is cheaper still where four processes are at work.
+#[test]
+fn host_blocks_have_the_published_shape() {
+    let Some(stage) = Stage::set("host_blocks_have_the_published_shape") else { return };
+    // Slower than its model, so that a busy machine adds little to the figures.
+    let disk = "virtual:hdd-15k-2000,dilation=4";
+    let words = ["blocks", disk, "--span", "2G", "--blocks", "1,2,8,16", "--processes", "1,4"];
+    let more = ["--duration", "300ms", "--seed", "3", "--json"];
+    let answer = stage.json(&[words.as_slice(), &more].concat());
+    let ratio = |processes: u64, blocks: u64| {
+        let row = rows(&answer)
+            .iter()
+            .find(|row| row["processes"] == processes && row["blocks"] == blocks)
+            .unwrap();
+        row["ratio_to_smallest"].as_f64().unwrap()
+    };
+    for processes in [1, 4] {
+        assert!(ratio(processes, 2) <= 1.35, "two blocks, {processes} processes");
+        assert!(ratio(processes, 16) < 5.0, "sixteen blocks, {processes} processes");
+    }
+    // Not at sixteen: Linux sends those as two requests at once, where the system of 2002 sent one
+    // after another.
+    assert!(ratio(4, 2) * ratio(4, 8) < ratio(1, 2) * ratio(1, 8), "{answer:#}");
+}
+
+/// The answer of this kernel is that of the rules which were recorded from one, page for page.
+#[test]
+fn host_read_ahead_starts_when_the_rules_say() {
+    let Some(stage) = Stage::set("host_read_ahead_starts_when_the_rules_say") else { return };
+    for filesystem in ["ext4", "xfs"] {
+        let disk = format!("virtual:zero,fs={filesystem},size=512M");
+        let words = ["experiment", "activation", &disk, "--read-ahead", "128K", "--json"];
+        let answer = stage.json(&words);
+        for name in ["sequential", "stride-2", "backward", "interleaved", "mmap"] {
+            let row = rows(&answer).iter().find(|row| row["pattern"] == name).unwrap();
+            assert_eq!(row["rules"], "as the rules say", "{filesystem}: {row:#}");
+        }
+        let starts = |name: &str| {
+            let row = rows(&answer).iter().find(|row| row["pattern"] == name).unwrap();
+            row["starts_with_read"].as_u64()
+        };
+        assert_eq!((starts("sequential"), starts("middle")), (Some(1), Some(2)), "{filesystem}");
+        assert_eq!((starts("backward"), starts("random")), (None, None), "{filesystem}");
+        assert_eq!(starts("two-processes"), starts("middle"), "{filesystem}");
+    }
+}
+
+/// Questions that a sweep answers are answered in simulation as well, which needs no rights.
+#[test]
+fn sweeps_are_put_into_words() {
+    let dir = tempfile::tempdir().unwrap();
+    let ask = |words: &[&str]| -> Value {
+        let output = Command::new(assert_cmd::cargo::cargo_bin!("foreread"))
+            .env("FOREREAD_STATE_DIR", dir.path())
+            .env_remove("FOREREAD_STORE")
+            .arg("experiment")
+            .args(words)
+            .args(["sim:hdd-2008,cache=1G", "--read-ahead", "128K,8M", "--repeats", "1"])
+            .args(["--duration", "500ms", "--seed", "1", "--json"])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let mixed = ask(&["mixed", "--percent", "10"]);
+    assert_eq!(rows(&mixed).len(), 4);
+    let streams = |row: usize| rows(&mixed)[row]["streams_mib_s"].as_f64().unwrap();
+    assert!(streams(1) < streams(0) / 2.0, "{mixed:#}");
+    assert!(rows(&mixed)[1]["random_read_costs_ms"].as_f64().unwrap() > 1.0, "{mixed:#}");
+    assert!(mixed["verdict"][0].as_str().unwrap().contains("costs the streams"), "{mixed:#}");
+    let readers = ask(&["readers", "--readers", "1,8"]);
+    assert_eq!(rows(&readers).len(), 4);
+    assert_eq!(readers["plots"][0]["curves"].as_array().unwrap().len(), 2);
+    assert!(readers["run"].as_i64().is_some(), "it is in the record");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_in_a_line() {
+    let refused = |arguments: &[&str], code: i32, says: &str| {
+        let output = Command::new(assert_cmd::cargo::cargo_bin!("foreread"))
+            .args(arguments)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+        assert!(said.contains(says), "{arguments:?}: {said}");
+    };
+    refused(&["blocks", "/no/such/disk"], 2, "/no/such/disk");
+    refused(&["blocks", "/tmp"], 2, "is a directory");
+    refused(&["blocks", "sim:hdd-2008"], 2, "asks a real kernel");
+    refused(&["blocks", "/dev/null", "--block", "1000B"], 2, "multiple of 4 KiB");
+    refused(&["blocks", "/dev/null", "--blocks", "0"], 2, "1 or more");
+    refused(&["blocks", "/dev/null", "--block", "8"], 2, "unit");
+    refused(&["experiment", "activation", "sim:hdd-2008"], 2, "asks a real kernel");
+    refused(&["experiment", "mixed", "sim:hdd-2008", "--percent", "0"], 2, "above 0");
+    refused(&["experiment", "mixed", "sim:hdd-2008", "--percent", "101"], 2, "less than 100");
+    refused(&["experiment", "readers", "sim:hdd-2008", "--readers", "4"], 2, "two numbers");
+    refused(&["experiment", "guess", "/tmp"], 2, "unrecognized subcommand");
+}

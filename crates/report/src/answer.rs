@@ -1,0 +1,182 @@
+//! What an experiment found, for people and for programs.
+
+use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
+use experiment::{Answer, Plot, Table, Value};
+use serde_json::{Map, Value as Json, json};
+
+use crate::clean;
+use crate::json::SCHEMA_VERSION;
+use crate::number::{ABSENT, short};
+use crate::plot::plot_curve;
+use crate::terminal::{Look, wrap};
+
+/// More curves than this are not drawn in a terminal; JSON has them all.
+const CURVES_MOST: usize = 8;
+
+/// All that an experiment found, for a terminal.
+pub fn answer(answer: &Answer, look: Look) -> String {
+    let mut text = wrap(&head(answer, clean::plain), look.width);
+    for table in &answer.tables {
+        text.push_str(&format!("\n{}\n{}", clean::plain(&table.title), grid(table)));
+    }
+    for plot in &answer.plots {
+        text.push_str(&curves(plot));
+    }
+    text.push('\n');
+    for sentence in &answer.verdict {
+        text.push_str(&wrap(&clean::plain(sentence), look.width));
+    }
+    for note in &answer.notes {
+        text.push_str(&wrap(&format!("Note: {}", clean::plain(note)), look.width));
+    }
+    text
+}
+
+fn head(answer: &Answer, clean: impl Fn(&str) -> String) -> String {
+    let pace = if answer.dilation > 1.0 {
+        format!("; it ran {} times slower than its model, which is taken out", answer.dilation)
+    } else {
+        String::new()
+    };
+    format!(
+        "{} {}, Linux {}, seed {}{pace}",
+        clean(&answer.question),
+        clean(&answer.target),
+        clean(&answer.kernel),
+        answer.seed
+    )
+}
+
+fn grid(table: &Table) -> String {
+    let mut grid = Grid::new();
+    grid.load_style(presets::NOTHING);
+    grid.set_content_arrangement(ContentArrangement::Disabled);
+    grid.set_header(table.columns.iter().map(|column| clean::plain(&column.title)));
+    for row in &table.rows {
+        grid.add_row(row.iter().map(shown));
+    }
+    for index in 0..table.columns.len() {
+        let words = table.rows.iter().any(|row| matches!(row.get(index), Some(Value::Text(_))));
+        if let Some(column) = grid.column_mut(index).filter(|_| !words) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let lines = grid.to_string();
+    lines.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::None => ABSENT.to_owned(),
+        Value::Count(count) => count.to_string(),
+        Value::Number(number) => short(*number).unwrap_or_else(|| ABSENT.to_owned()),
+        Value::Text(text) => clean::plain(text),
+    }
+}
+
+fn curves(plot: &Plot) -> String {
+    let mut text = String::new();
+    for curve in plot.curves.iter().take(CURVES_MOST) {
+        let Some(drawn) = plot_curve(&curve.points, plot.logarithmic) else { continue };
+        let name = clean::plain(&curve.name);
+        let name = if name.is_empty() { name } else { format!(": {name}") };
+        text.push_str(&format!("\n{}{name} (over {})\n", clean::plain(&plot.title), plot.x));
+        text.push_str(&drawn);
+    }
+    text
+}
+
+/// The same as Markdown; what stands in plots is left to the figures.
+pub fn answer_markdown(answer: &Answer) -> String {
+    let mut text = format!("{}\n", head(answer, clean::markdown));
+    for table in &answer.tables {
+        text.push_str(&format!("\n**{}**\n\n", clean::markdown(&table.title)));
+        let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+        let titles = table.columns.iter().map(|column| clean::markdown(&column.title)).collect();
+        text.push_str(&line(titles));
+        text.push_str(&line(table.columns.iter().map(|_| "---:".to_owned()).collect()));
+        for row in &table.rows {
+            text.push_str(&line(row.iter().map(|cell| clean::markdown(&shown(cell))).collect()));
+        }
+    }
+    text.push('\n');
+    let notes = answer.notes.iter().map(|note| format!("Note: {note}"));
+    for sentence in answer.verdict.iter().cloned().chain(notes) {
+        text.push_str(&format!("{}\n\n", clean::markdown(&sentence)));
+    }
+    text.truncate(text.trim_end().len());
+    text + "\n"
+}
+
+/// The same for programs: the rows of tables as objects, by the columns' names.
+pub fn answer_json(answer: &Answer) -> Json {
+    let row = |table: &Table, row: &[Value]| -> Json {
+        let pairs = table.columns.iter().zip(row);
+        let pairs = pairs.map(|(column, value)| (column.key.clone(), json!(value)));
+        Json::Object(pairs.collect::<Map<_, _>>())
+    };
+    let table = |table: &Table| {
+        let rows: Vec<Json> = table.rows.iter().map(|cells| row(table, cells)).collect();
+        json!({ "title": table.title, "rows": rows })
+    };
+    json!({
+        "schema_version": SCHEMA_VERSION,
+        "experiment": answer.experiment,
+        "question": answer.question,
+        "target": answer.target,
+        "kernel": answer.kernel,
+        "seed": answer.seed,
+        "dilation": answer.dilation,
+        "decided": answer.decided,
+        "verdict": answer.verdict,
+        "tables": answer.tables.iter().map(table).collect::<Vec<_>>(),
+        "plots": answer.plots,
+        "notes": answer.notes,
+        "run": answer.run,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use experiment::{Column, Curve};
+
+    use super::*;
+
+    fn sample() -> Answer {
+        let mut answer = Answer::new("blocks", "What?", "/dev/\u{1b}[31msdb".to_owned());
+        answer.tables.push(Table {
+            title: "Random reads".to_owned(),
+            columns: vec![Column::new("size_kib", "KiB"), Column::new("note", "a|note")],
+            rows: vec![vec![8u64.into(), "x|y".into()], vec![1.2345.into(), Value::None]],
+        });
+        answer.plots.push(Plot {
+            title: "time".to_owned(),
+            x: "KiB".to_owned(),
+            y: "ms".to_owned(),
+            logarithmic: true,
+            curves: vec![Curve { name: "one".to_owned(), points: vec![(8.0, 1.0), (64.0, 9.0)] }],
+        });
+        answer.verdict.push("It is so.".to_owned());
+        answer
+    }
+
+    #[test]
+    fn people_get_table_plot_and_sentence_and_no_escape_sequences() {
+        let text = answer(&sample(), Look { width: 80, colour: false });
+        for part in ["KiB", "1.23", "time: one (over KiB)", "It is so.", ABSENT] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+        assert!(!text.contains('\u{1b}'), "{text}");
+        let markdown = answer_markdown(&sample());
+        assert!(markdown.contains("| --- | ---: |") || markdown.contains("| ---: | ---: |"));
+        assert!(markdown.contains("x\\|y"), "{markdown}");
+    }
+
+    #[test]
+    fn programs_get_rows_by_name() {
+        let json = answer_json(&sample());
+        assert_eq!(json["tables"][0]["rows"][0]["size_kib"], 8);
+        assert_eq!(json["tables"][0]["rows"][1]["note"], Json::Null);
+        assert_eq!(json["plots"][0]["curves"][0]["points"][1][1], 9.0);
+    }
+}
