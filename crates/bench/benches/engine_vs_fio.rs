@@ -3,8 +3,10 @@
 //! `cargo bench -p foreread-bench --bench engine_vs_fio [-- DIR [SIZE [REPEATS [CASE]]]]`
 //!
 //! Both read a whole file once with one thread: 64 KiB by 64 KiB in order, and 4 KiB by 4 KiB in
-//! random order, from the page cache and cold. Runs alternate, and who begins alternates, too; the
-//! table shows medians. What makes it fair:
+//! random order, from the page cache and cold. Cold random reads end after a second: where most of
+//! the neighbours of a page have been read, the kernel takes chance for a stream and reads ahead,
+//! and how often it does depends on the order, not on the program. Runs alternate, and who begins
+//! alternates, too; the table shows medians. What makes it fair:
 //!
 //! - fio: `ioengine=psync direct=0 fadvise_hint=0 thread=1 random_generator=lfsr`: each block is
 //!   read once, in an order as random as foreread's. (fio's default random map takes the next free
@@ -60,8 +62,21 @@ const CASES: [Case; 4] = [
     Case { name: "random 4 KiB, cold", pattern: Pattern::Uniform, block: RANDOM, cold: true },
 ];
 
-/// Random cold reads take a seek each: a part of the file is enough.
-const COLD_RANDOM_SIZE: Bytes = Bytes::from_mib(64);
+/// How long random cold reads go on, in seconds.
+const COLD_RANDOM_SECONDS: u64 = 1;
+/// Longer than reading the file once takes, in seconds.
+const UNLIMITED_SECONDS: u64 = 3600;
+
+impl Case {
+    /// When to stop, if not at the end of the file.
+    fn seconds(&self) -> u64 {
+        if self.cold && self.pattern == Pattern::Uniform {
+            COLD_RANDOM_SECONDS
+        } else {
+            UNLIMITED_SECONDS
+        }
+    }
+}
 
 /// What one run of either program measured.
 #[derive(Clone, Copy)]
@@ -89,14 +104,6 @@ impl Arena {
         Ok(Self { storage, dataset, file, size })
     }
 
-    /// How much of the file a case reads.
-    fn size_of(&self, case: &Case) -> Bytes {
-        match case.pattern {
-            Pattern::Uniform if case.cold => self.size.min(COLD_RANDOM_SIZE),
-            _ => self.size,
-        }
-    }
-
     /// Empties or fills the page cache, and makes sure of it.
     fn prepare(&self, case: &Case) -> Result<(), Problem> {
         let page = sys::cachestat::page_size();
@@ -122,13 +129,13 @@ impl Arena {
         self.prepare(case)?;
         let start = if case.cold { CacheStart::Cold } else { CacheStart::AsFound };
         let options = TrialOptions {
-            duration: Nanos::from_secs(3600),
+            duration: Nanos::from_secs(case.seconds()),
             seed,
             start,
             ..TrialOptions::default()
         };
         let part = Dataset::existing(&self.file)?;
-        let workload = workload(case, self.size_of(case));
+        let workload = workload(case, self.size);
         let root = Root::system();
         let sample: Sample = run_trial(&root, &self.storage, &part, &workload, &options)?;
         let cpu = (sample.cpu.user + sample.cpu.system).get() as f64;
@@ -147,7 +154,8 @@ impl Arena {
             .args(["--allow_file_create=0", "--random_generator=lfsr"])
             .arg("--output-format=json")
             .arg(format!("--filename={}", self.file.display()))
-            .arg(format!("--size={}", self.size_of(case).get()))
+            .arg(format!("--size={}", self.size.get()))
+            .arg(format!("--runtime={}", case.seconds()))
             .arg(format!("--bs={}", case.block.get()))
             .arg(format!("--randseed={}", seed + 1))
             .arg(format!("--rw={pattern}"))
