@@ -7,6 +7,7 @@ use study::{Combination, Design, Difference, Effect, Interaction, RunStatus, Set
 use crate::clean;
 use crate::findings::Findings;
 use crate::number::{ABSENT, counted, plus_minus_text, ratio, ratio_interval, short};
+use crate::plot::bar;
 use crate::shade::Shades;
 use crate::table::SHADES;
 use crate::terminal::{LEGEND, Look, shaded, trades, wrap};
@@ -41,7 +42,7 @@ pub(crate) fn terminal(findings: &Findings<'_>, look: Look) -> String {
         text.push_str(&format!("{line}\n"));
     }
     text.push_str(&wrap(LEGEND, look.width));
-    text.push_str(&trades(findings));
+    text.push_str(&trades(findings, look));
     text.push('\n');
     text.push_str(&ranked(findings));
     for line in verdict(findings, clean::plain) {
@@ -72,17 +73,6 @@ fn ranked(findings: &Findings<'_>) -> String {
     }
     if !text.is_empty() {
         text.push('\n');
-    }
-    text
-}
-
-/// A share of a bar, in eighths of a letter.
-fn bar(share: f64, widest: usize) -> String {
-    const EIGHTHS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
-    let eighths = (share.clamp(0.0, 1.0) * widest as f64 * 8.0).round().max(1.0) as usize;
-    let mut text = "█".repeat(eighths / 8);
-    if let Some(last) = (eighths % 8).checked_sub(1) {
-        text.push(EIGHTHS[last]);
     }
     text
 }

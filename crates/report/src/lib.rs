@@ -15,6 +15,7 @@ mod csv;
 mod doctor;
 mod factors;
 mod findings;
+mod gallery;
 mod html;
 mod json;
 mod limits;
@@ -43,6 +44,7 @@ pub use compare::{
 };
 pub use doctor::{Doctor, DoctorDocument, doctor, doctor_json, storage_name};
 pub use findings::{Findings, Named};
+pub use gallery::gallery;
 pub use html::{Exhibit, html, index_html, served_html};
 pub use json::{Document, SCHEMA_VERSION, json};
 pub use markdown::markdown;

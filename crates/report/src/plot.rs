@@ -9,7 +9,7 @@ use crate::number::short;
 /// A point of a plot.
 pub(crate) struct Point {
     pub setting: Kib,
-    pub mib_s: f64,
+    pub value: f64,
 }
 
 /// Character cells that the canvas takes; a cell holds 2 × 4 points of Braille.
@@ -22,8 +22,8 @@ pub(crate) fn plot(points: &[Point]) -> Option<String> {
     let x = |setting: Kib| (setting.get().max(2) as f32).log2();
     let drawn: Vec<(f32, f32)> = points
         .iter()
-        .filter(|point| point.mib_s.is_finite())
-        .map(|point| (x(point.setting), point.mib_s as f32))
+        .filter(|point| point.value.is_finite())
+        .map(|point| (x(point.setting), point.value as f32))
         .collect();
     let label = |point: &Point| {
         let setting = point.setting.to_bytes();
@@ -72,6 +72,29 @@ pub(crate) fn plot_beside(line: &[(f64, f64)], points: &[(f64, f64)]) -> Option<
         line.iter().map(|&(x, _)| (x, short(f64::from(x.exp2())).unwrap_or_default())).collect();
     let all: Vec<_> = line.iter().chain(&points).copied().collect();
     draw(&[Shape::Lines(&line), Shape::Points(&crosses)], &all, &labels)
+}
+
+/// A share of a bar, in eighths of a letter.
+pub(crate) fn bar(share: f64, widest: usize) -> String {
+    const EIGHTHS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
+    let eighths = (share.clamp(0.0, 1.0) * widest as f64 * 8.0).round().max(1.0) as usize;
+    let mut text = "█".repeat(eighths / 8);
+    if let Some(last) = (eighths % 8).checked_sub(1) {
+        text.push(EIGHTHS[last]);
+    }
+    text
+}
+
+/// Draws a line over time, or over whatever is counted from left to right.
+pub(crate) fn plot_over(points: &[(f64, f64)], unit: &str) -> Option<String> {
+    let line: Vec<(f32, f32)> = points.iter().map(|(x, y)| (*x as f32, *y as f32)).collect();
+    let (least, most) = ends(&line)?;
+    let label = |x: f32| {
+        let text = format!("{} {unit}", short(f64::from(x)).unwrap_or_default());
+        (x, text.trim_end().to_owned())
+    };
+    let labels = [least, (least + most) / 2.0, most].map(label);
+    draw(&[Shape::Lines(&line)], &line, &labels)
 }
 
 /// Draws points, those on the front joined by a line, on linear axes.
@@ -168,7 +191,7 @@ mod tests {
     use super::*;
 
     fn points(figures: &[(u64, f64)]) -> Vec<Point> {
-        let point = |&(kib, mib_s)| Point { setting: Kib::new(kib), mib_s };
+        let point = |&(kib, mib_s)| Point { setting: Kib::new(kib), value: mib_s };
         figures.iter().map(point).collect()
     }
 

@@ -51,7 +51,7 @@ pub fn terminal(findings: &Findings<'_>, look: Look) -> String {
     text.push('\n');
     text.push_str(&wrap(LEGEND, look.width));
     text.push_str(&plots(findings));
-    text.push_str(&trades(findings));
+    text.push_str(&trades(findings, look));
     text.push_str(&limits_text(&findings.analysis.limits));
     text.push('\n');
     for line in verdict(findings, clean::plain) {
@@ -221,7 +221,7 @@ fn plots(findings: &Findings<'_>) -> String {
 const TRADES: usize = 2;
 
 /// What one workload gains against what another loses.
-pub(crate) fn trades(findings: &Findings<'_>) -> String {
+pub(crate) fn trades(findings: &Findings<'_>, look: Look) -> String {
     let mut text = String::new();
     for trade in tradeoffs(findings).iter().take(TRADES) {
         let at = |place: &usize| (trade.points[*place].1, trade.points[*place].2);
@@ -233,23 +233,22 @@ pub(crate) fn trades(findings: &Findings<'_>) -> String {
             true => clean::plain(&settings.to_string()),
             false => settings.read_ahead.to_string(),
         };
-        text.push_str(&format!(
-            "\n{other} (upward) against {goal} (to the right), relative to {}\n{drawn}",
+        let title = format!(
+            "{other} (upward) against {goal} (to the right), relative to {}",
             name(&trade.over)
-        ));
+        );
+        text.push_str(&format!("\n{}{drawn}", wrap(&title, look.width)));
         let names: Vec<String> =
             trade.front.iter().map(|place| name(&trade.points[*place].0)).collect();
-        text.push_str(&wrap(
-            &format!("On the line, no other is better at both: {}.", names.join(", ")),
-            100,
-        ));
+        let front = format!("On the line, no other is better at both: {}.", names.join(", "));
+        text.push_str(&wrap(&front, look.width));
     }
     text
 }
 
 fn point(cell: &study::Cell) -> Point {
     let setting: Kib = cell.settings.read_ahead;
-    Point { setting, mib_s: cell.throughput_mib_s.median }
+    Point { setting, value: cell.throughput_mib_s.median }
 }
 
 /// Breaks a sentence into lines, but not between a number and its unit.

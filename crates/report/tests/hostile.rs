@@ -4,10 +4,10 @@
 mod sample;
 
 use foreread_report::{
-    Look, Named, Pairing, compare_csv, compare_markdown, compare_terminal, markdown, runs_csv,
-    runs_markdown, runs_table, terminal, write_csv,
+    Exhibit, Look, Named, Pairing, compare_csv, compare_markdown, compare_terminal, html,
+    index_html, markdown, runs_csv, runs_markdown, runs_table, terminal, write_csv,
 };
-use sample::{sample, summary};
+use sample::{Sample, sample, summary};
 
 const HOSTILE: &str = "/srv/\u{1b}[2J\u{202e}x|y\n=1+1 <script>alert(1)</script> [a](http://b) `c`";
 
@@ -70,4 +70,126 @@ fn comparisons_inject_nothing_either() {
             assert!(!field.contains('\u{1b}'), "{field:?}");
         }
     }
+}
+
+/// The worst of each kind, and all of them in a name of 4 KiB.
+fn worst_names() -> Vec<String> {
+    let mut names: Vec<String> = [
+        HOSTILE,
+        "</script><script>alert(1)</script>",
+        "</title><img src=x onerror=alert(1)>",
+        "\" onmouseover=\"alert(1)",
+        "\u{1b}]0;title\u{7}\u{9b}31m\r\n\u{0}",
+        "|a|b|\n\n# heading\n```sh\nrm\n```",
+        "=cmd|' /C calc'!A0,\"x\"\n+1",
+        "javascript:alert(1)//[x](javascript:alert(1))",
+        "\u{202e}gpj.exe\u{2028}\u{feff}",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    let all = names.concat();
+    names.push(all.repeat(4096 / all.len() + 1));
+    names
+}
+
+/// A run in which everything that comes from outside has this name.
+fn named(name: &str) -> Sample {
+    let mut sample = sample();
+    sample.run.summary.target = name.to_owned();
+    sample.run.summary.error = Some(name.to_owned());
+    sample.run.summary.version = name.to_owned();
+    sample.analysis.notes = vec![name.to_owned()];
+    let described = serde_json::json!({ name: name, "kernel": name, "unit_note": name,
+        "storage": { "bdi": name, "mount": { "fstype": name } }, "tunables": { name: name } });
+    sample.run.machine = described.clone();
+    sample.run.device_before = described.clone();
+    sample.run.device_after = described;
+    let other = sample.run.plan.workloads[0].workload.name.clone();
+    sample.run.plan.workloads[0].workload.name = name.to_owned();
+    for cell in sample.analysis.cells.iter_mut().filter(|cell| cell.workload == other) {
+        cell.workload = name.to_owned();
+    }
+    sample.analysis.verdict.per_workload[0].workload = name.to_owned();
+    sample.analysis.verdict.price[0].random[0].workload = name.to_owned();
+    sample
+}
+
+/// What must not be in a text that people see, whatever it is shown by.
+#[track_caller]
+fn is_tame(what: &str, text: &str) {
+    let wild = |c: char| (c.is_control() && c != '\n') || "\u{202e}\u{2028}\u{feff}".contains(c);
+    if let Some(found) = text.find(wild) {
+        let around: String = text[found..].chars().take(40).collect();
+        panic!("{what}: {around:?}");
+    }
+}
+
+#[test]
+fn no_name_injects_anything_into_any_format() {
+    for name in worst_names() {
+        let (one, two) = (named(&name), named(&format!("{name}2")));
+        let look = Look { width: 100, colour: false };
+        is_tame("terminal", &terminal(&one.findings(), look));
+        let pasted = markdown(&one.findings());
+        is_tame("Markdown", &pasted);
+        tame_markdown(&pasted);
+        tame_csv(|out| write_csv(&one.findings(), out), one.analysis.cells.len());
+        let both = [&one, &two].map(|run| Named { findings: run.findings(), name: Some(&name) });
+        let pairings = Pairing::all(&both);
+        is_tame("comparison", &compare_terminal(&pairings, look));
+        let pasted = compare_markdown(&pairings);
+        is_tame("comparison in Markdown", &pasted);
+        tame_markdown(&pasted);
+        tame_csv(|out| compare_csv(&pairings, out), pairings[0].comparison.cells.len());
+        let exhibit = |run: &'static Sample| Exhibit {
+            run: &run.run,
+            analysis: &run.analysis,
+            closeup: None,
+            name: None,
+        };
+        let runs: [&'static Sample; 2] = [Box::leak(Box::new(one)), Box::leak(Box::new(two))];
+        tame_page(&html(&[exhibit(runs[0])]));
+        tame_page(&html(&runs.map(exhibit)));
+        tame_page(&index_html(&[runs[0].run.summary.clone()]));
+    }
+}
+
+fn tame_markdown(text: &str) {
+    assert!(!text.contains("<script") && !text.contains("<img"), "{text}");
+    let unescaped = text.replace("\\]", "");
+    assert!(!unescaped.contains("](") && !text.contains("://"), "a link in {text}");
+    // Neither a heading nor a block of code begins but our own.
+    let lines = || text.lines().map(str::trim_start);
+    let headings = lines().filter(|line| line.starts_with('#') && !line.starts_with("### "));
+    assert_eq!(headings.count(), 0, "{text}");
+    assert!(lines().filter(|line| line.starts_with("```")).all(|l| l == "```sh" || l == "```"));
+    assert!(!text.contains("```sh\nrm"), "{text}");
+}
+
+#[track_caller]
+fn tame_csv(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>, rows: usize) {
+    let mut bytes = Vec::new();
+    write(&mut bytes).unwrap();
+    is_tame("CSV", std::str::from_utf8(&bytes).unwrap());
+    let mut reader = csv::Reader::from_reader(bytes.as_slice());
+    let columns = reader.headers().unwrap().len();
+    let records: Vec<_> = reader.records().map(|record| record.unwrap()).collect();
+    assert_eq!(records.len(), rows);
+    for field in records.iter().flatten() {
+        assert!(!field.starts_with(['=', '+', '@']), "{field:?} is a formula");
+        assert!(!field.starts_with('-') || field.parse::<f64>().is_ok(), "{field:?}");
+    }
+    assert!(records.iter().all(|record| record.len() == columns));
+}
+
+/// Only our own elements: no script but the two, no attribute that runs anything.
+fn tame_page(page: &str) {
+    is_tame("page", page);
+    assert_eq!(page.matches("<script").count(), 2, "the data and our own");
+    assert_eq!(page.matches("</script").count(), 2);
+    for wild in ["<img", "<iframe", "<b ", " onmouseover=\"", " onerror=\"", "href=\"javascript"] {
+        assert!(!page.contains(wild), "{wild}");
+    }
+    assert!(!page.contains("<h1>heading") && page.matches("<title>").count() == 1);
+    assert!(page.len() < 400_000, "a long name is cut: {} bytes", page.len());
 }

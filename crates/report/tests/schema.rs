@@ -7,7 +7,7 @@ mod validate;
 use foreread_report::{Named, Pairing, compare_json, json};
 use sample::{Sample, sample};
 use serde_json::{Value, json as value};
-use study::Estimate;
+use study::{Combination, Difference, Estimate, Interaction, LevelPair};
 use validate::{problems, schema};
 
 /// A comparison of a run with itself and of one with other cells.
@@ -64,6 +64,37 @@ fn assert_valid(document: &Value) {
 #[test]
 fn a_whole_run_keeps_the_promise() {
     assert_valid(&document(&sample()));
+}
+
+#[test]
+fn a_study_of_several_tunables_keeps_it() {
+    let mut sample = sample();
+    let ratio = Estimate { median: 1.3, low: 1.2, high: 1.4 };
+    let settings = sample.analysis.cells[0].settings;
+    sample.analysis.combination = Some(Combination {
+        settings,
+        over: settings,
+        ratio,
+        difference: Difference::Better,
+    });
+    let pair = LevelPair {
+        levels: ["none", "64"].map(str::to_owned),
+        ratio: Estimate::unbounded(1.1),
+        difference: Difference::Inconclusive,
+    };
+    sample.analysis.interactions = vec![Interaction {
+        workload: "seq-8".to_owned(),
+        tunables: ["scheduler", "nr_requests"].map(str::to_owned),
+        baselines: ["bfq", "256"].map(str::to_owned),
+        strength: 1.1,
+        pairs: vec![pair],
+    }];
+    let mut document = document(&sample);
+    assert_valid(&document);
+    *document.pointer_mut("/interactions/0/strength").unwrap() = value!("strong");
+    let mut found = Vec::new();
+    problems(&schema(), &schema(), &document, "", &mut found);
+    assert!(!found.is_empty(), "the schema looks at interactions");
 }
 
 #[test]

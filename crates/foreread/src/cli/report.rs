@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::Args;
 use report::{Closeup, Exhibit, Findings, Named};
-use study::{Analysis, Run, Store};
+use study::{Analysis, Run, Store, Target};
 
 use super::Context;
 use super::runs::number;
@@ -24,6 +24,10 @@ pub struct Report {
     /// The file to write; `-` for stdout. One that ends in .parquet gets every trial as a row
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    /// Of simulated runs: draw what is possible as lines (the lower bound, a reader-ahead that knows
+    /// the future, the best change of settings), which takes a while to work out
+    #[arg(long)]
+    limits: bool,
 }
 
 /// A run with what a page needs of it.
@@ -96,9 +100,27 @@ fn write_parquet(opened: &[Opened], output: &Path, context: &Context) -> anyhow:
     Ok(())
 }
 
+/// Works out what is possible, where that can be done.
+fn add_limits(opened: &mut [Opened], context: &Context) -> anyhow::Result<()> {
+    let simulated = |one: &&mut Opened| matches!(one.run.plan.target, Target::Simulation(_));
+    let mut any = false;
+    for one in opened.iter_mut().filter(simulated) {
+        context.note(&format!("working out what is possible in run {} …", one.run.summary.id));
+        one.analysis.limits = study::limits(&one.run.plan, &one.run.workloads, one.run.seed)?;
+        any = true;
+    }
+    if !any {
+        return Err(Usage("--limits needs a run of a simulated target".to_owned()).into());
+    }
+    Ok(())
+}
+
 impl Report {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let opened = Opened::all(&self.runs, context)?;
+        let mut opened = Opened::all(&self.runs, context)?;
+        if self.limits {
+            add_limits(&mut opened, context)?;
+        }
         if self.output.extension().is_some_and(|end| end.eq_ignore_ascii_case("parquet")) {
             write_parquet(&opened, &self.output, context)?;
             return Ok(Exit::Fine);

@@ -1,7 +1,7 @@
 //! `foreread runs`.
 
 use clap::{Args, Subcommand};
-use report::Findings;
+use report::{Closeup, Exhibit, Findings};
 use study::{RunId, Store};
 
 use super::study_options::print;
@@ -35,6 +35,9 @@ enum Action {
     Show {
         /// Its number, or `last`
         run: String,
+        /// Draw everything that a page draws: latencies, amplification, histograms, time lines, drift
+        #[arg(long, conflicts_with_all = ["json", "csv", "markdown"])]
+        plots: bool,
         #[command(flatten)]
         format: Format,
     },
@@ -59,10 +62,20 @@ impl Runs {
                 let usage = format!("there is no run yet: {} does not exist", path.display());
                 return Err(Usage(usage).into());
             }
-            (Action::Show { run, format }, Some(store)) => {
-                let run = store.load(number(&run, &store)?)?;
+            (Action::Show { run, plots, format }, Some(store)) => {
+                let mut closeup = Closeup::default();
+                let run = store.load_with(number(&run, &store)?, |trial, record| {
+                    if plots {
+                        closeup.add(trial, record);
+                    }
+                })?;
                 let analysis = study::analyse(&run);
                 print(&Findings { run: &run, analysis: &analysis }, &format)?;
+                if plots {
+                    let closeup = Some(&closeup);
+                    let exhibit = Exhibit { run: &run, analysis: &analysis, closeup, name: None };
+                    output::print(&report::gallery(&exhibit, output::look()))?;
+                }
             }
             (Action::Delete { runs, dry_run }, Some(store)) => {
                 delete(store, &runs, dry_run, context)?;

@@ -2,6 +2,7 @@
 //! Chromium.
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may panic
 
+mod large;
 mod live;
 mod scratch;
 

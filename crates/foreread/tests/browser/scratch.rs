@@ -42,6 +42,32 @@ impl Scratch {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    /// Makes run 1: a hundred trials of a simulated disk.
+    pub fn hundred_trials(&self) {
+        let vary = "read_ahead=4K,128K,512K,2M,8M";
+        let study = "sweep sim:hdd-2008 --repeats 5 --seed 1 -q --vary";
+        let words: Vec<&str> = study.split(' ').chain([vary]).collect();
+        self.foreread(&words);
+    }
+
+    /// Has every trial of run 1 so many times, in blocks of their own.
+    pub fn multiply(&self, copies: u32) {
+        let store = rusqlite::Connection::open(self.path("state").join("runs.sqlite")).unwrap();
+        let count = |what: &str| -> u32 {
+            let sql = format!("SELECT max({what}) + 1 FROM trial WHERE run = 1");
+            store.query_row(&sql, [], |row| row.get(0)).unwrap()
+        };
+        let (trials, blocks) = (count("number"), count("block"));
+        let sql = "INSERT INTO trial SELECT run, number + ?1, block + ?2, workload, settings, \
+                   started_unix_s + ?1, status, disturbances, record FROM trial \
+                   WHERE run = 1 AND number < ?3";
+        store.execute_batch("BEGIN").unwrap();
+        for copy in 1..copies {
+            store.execute(sql, [copy * trials, copy * blocks, trials]).unwrap();
+        }
+        store.execute_batch("COMMIT").unwrap();
+    }
+
     /// A report of the tables published in 2008: ext3 and XFS in one picture.
     pub fn published_report(&self) -> PathBuf {
         self.file("published.json", super::PUBLISHED);

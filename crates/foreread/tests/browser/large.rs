@@ -1,0 +1,54 @@
+//! A report of ten thousand trials: how long it takes to open and to answer.
+
+use std::time::Instant;
+
+use super::scratch::Scratch;
+use super::{browser, number, open};
+
+/// Copies of each trial of a run of a hundred.
+const COPIES: u32 = 100;
+
+#[test]
+fn browser_ten_thousand_trials_open_and_answer() {
+    let Some((mut browser, _one)) = browser("browser_ten_thousand_trials_open_and_answer") else {
+        return;
+    };
+    let scratch = Scratch::new();
+    scratch.hundred_trials();
+    scratch.multiply(COPIES);
+    let begun = Instant::now();
+    scratch.foreread(&["report", "1", "-o", "large.html"]);
+    let made = begun.elapsed().as_secs_f64();
+    let file = scratch.path("large.html");
+    let size = std::fs::metadata(&file).unwrap().len();
+    let mut page = browser.page(1280, 900).unwrap();
+    let begun = Instant::now();
+    open(&mut page, &file);
+    page.until("document.querySelector('#curves-0 path.series')").unwrap();
+    let opened = begun.elapsed().as_secs_f64();
+    // Everything that can be drawn is, and then the largest table is filtered, sorted and turned.
+    let begun = Instant::now();
+    super::unfold(&mut page);
+    let drawn = begun.elapsed().as_secs_f64();
+    let begun = Instant::now();
+    for step in [
+        "document.querySelector('#curves-0 .legend button').click()",
+        "document.querySelectorAll('#heat-0 th button')[1].click()",
+        "document.querySelectorAll('#trials-0 th button')[4].click()",
+        "(() => { const i = document.querySelector('#trials-0 input'); i.value = 'seq-8'; \
+         i.dispatchEvent(new Event('input')); })()",
+        "[...document.querySelectorAll('#trials-0 .pages button')].at(-1).click()",
+    ] {
+        page.eval(step).unwrap();
+    }
+    let answered = begun.elapsed().as_secs_f64();
+    println!(
+        "10,000 trials: {:.1} MB made in {made:.2} s, opened in {opened:.2} s, all charts drawn in \
+         {drawn:.2} s, five clicks answered in {answered:.2} s",
+        size as f64 / 1e6
+    );
+    let said = page.eval("document.querySelector('#trials-0 [aria-live]').textContent").unwrap();
+    assert!(said.as_str().unwrap().starts_with("2500 trials, page 2 of 50"), "{said}");
+    assert!(number(&mut page, "document.querySelectorAll('#trials-0 tbody tr').length") < 51.0);
+    super::is_clean(&mut page);
+}

@@ -1,0 +1,185 @@
+//! The plots of a page for a terminal: every figure against read-ahead, histograms, the course of a
+//! trial, drift.
+
+use std::collections::BTreeMap;
+
+use study::{Cell, Settings, TrialStatus};
+use units::Kib;
+
+use crate::clean;
+use crate::closeup::{Detail, bucket_us};
+use crate::html::Exhibit;
+use crate::names::settings_label;
+use crate::number::{short, time};
+use crate::plot::{Point, bar, plot, plot_over};
+use crate::terminal::{Look, wrap};
+
+/// Letters of the longest bar of a histogram.
+const BAR: usize = 40;
+
+/// A figure of a cell that can be drawn against read-ahead.
+struct Metric {
+    name: &'static str,
+    of: fn(&Cell) -> Option<f64>,
+}
+
+const METRICS: [Metric; 5] = [
+    Metric { name: "latency of 99 of 100 reads, ms", of: |c| Some(c.latency_us?.p99 / 1e3) },
+    Metric {
+        name: "latency of 99 of 100 random reads, ms",
+        of: |c| Some(c.random_latency_us?.p99 / 1e3),
+    },
+    Metric {
+        name: "bytes read from the device ÷ bytes asked for",
+        of: |c| Some(c.amplification?.median),
+    },
+    Metric { name: "requests to the device in a trial", of: |c| Some(c.device_requests?.median) },
+    Metric { name: "MiB/s", of: |c| Some(c.throughput_mib_s.median) },
+];
+
+/// Everything that a page draws and the terminal's table does not show.
+pub fn gallery(exhibit: &Exhibit<'_>, look: Look) -> String {
+    let (mut text, width) = (String::new(), look.width);
+    let findings = exhibit.findings();
+    for planned in findings.workloads() {
+        let name = &planned.workload.name;
+        if !findings.varied() {
+            text.push_str(&curves(exhibit, name, width));
+        }
+        for settings in shown(exhibit, name) {
+            let details = exhibit.closeup.map(|closeup| &closeup.cells);
+            let detail = details.and_then(|cells| cells.get(&(settings, name.clone())));
+            text.push_str(&detail.map_or_else(String::new, |d| of_cell(d, name, &settings, width)));
+        }
+    }
+    text.push_str(&drift(exhibit));
+    text
+}
+
+/// The curves of one workload.
+fn curves(exhibit: &Exhibit<'_>, workload: &str, width: usize) -> String {
+    let cells: Vec<&Cell> =
+        exhibit.analysis.cells.iter().filter(|cell| cell.workload == workload).collect();
+    let mut text = String::new();
+    for metric in &METRICS {
+        let point = |cell: &&Cell| {
+            Some(Point { setting: cell.settings.read_ahead, value: (metric.of)(cell)? })
+        };
+        let points: Vec<Point> = cells.iter().filter_map(point).collect();
+        if let Some(drawn) = plot(&points) {
+            let name = clean::plain(workload);
+            let title = wrap(&format!("{name}: {}", metric.name), width);
+            text.push_str(&format!("\n{title}{drawn}"));
+        }
+    }
+    text
+}
+
+/// The settings whose cells are worth looking into: what the device had and what is recommended, or
+/// the ends of the grid.
+fn shown(exhibit: &Exhibit<'_>, workload: &str) -> Vec<Settings> {
+    let ours = || exhibit.analysis.cells.iter().filter(|cell| cell.workload == workload);
+    let verdict = &exhibit.analysis.verdict;
+    let marked: Vec<Kib> = [exhibit.run.found, verdict.full_kib].into_iter().flatten().collect();
+    let best = exhibit.analysis.combination.as_ref().map(|best| vec![best.over, best.settings]);
+    let mut settings: Vec<Settings> = best.unwrap_or_else(|| {
+        ours().map(|c| c.settings).filter(|s| marked.contains(&s.read_ahead)).collect()
+    });
+    if settings.is_empty() {
+        let ends = [ours().next(), ours().last()];
+        settings = ends.into_iter().flatten().map(|cell| cell.settings).collect();
+    }
+    settings.sort_unstable();
+    settings.dedup();
+    settings
+}
+
+fn of_cell(detail: &Detail, workload: &str, settings: &Settings, width: usize) -> String {
+    let title = format!(
+        "{} at {} {}",
+        clean::plain(workload),
+        settings.read_ahead,
+        settings_label(settings)
+    );
+    let title = title.trim_end();
+    let mut text = String::new();
+    let (what, counts) = match detail.random.is_empty() {
+        true => ("reads", &detail.stream),
+        false => ("random reads", &detail.random),
+    };
+    // Octaves: a terminal has no room for fourths of them.
+    let mut octaves: BTreeMap<i32, u64> = BTreeMap::new();
+    for (bucket, count) in counts {
+        *octaves.entry(bucket.div_euclid(4)).or_default() += count;
+    }
+    let rows: Vec<(String, u64)> = octaves
+        .iter()
+        .map(|(octave, count)| (time(bucket_us(octave * 4)).unwrap_or_default(), *count))
+        .collect();
+    text.push_str(&histogram(&format!("{title}: {what} that took from … on"), &rows, width));
+    let rows: Vec<(String, u64)> = detail
+        .sizes
+        .iter()
+        .enumerate()
+        .filter(|(_, count)| **count > 0)
+        .map(|(class, count)| (format!("{} KiB", 4u64 << class), *count))
+        .collect();
+    text.push_str(&histogram(&format!("{title}: requests to the device of up to"), &rows, width));
+    let lines = detail.series.iter().map(|(name, watched)| {
+        let name = format!("{}, {}", clean::plain(name), clean::plain(&watched.unit));
+        (name, watched.means())
+    });
+    for (name, points) in std::iter::once(queue(detail)).chain(lines) {
+        let drawn = plot_over(&points, "s");
+        let heading = wrap(&format!("{title}: {name}, over a trial"), width);
+        let drawn = drawn.map(|drawn| format!("\n{heading}{drawn}"));
+        text.push_str(&drawn.unwrap_or_default());
+    }
+    text
+}
+
+/// The device's queue over a trial.
+fn queue(detail: &Detail) -> (String, Vec<(f64, f64)>) {
+    let seen = detail.course.iter().enumerate().take_while(|(_, slot)| slot.moments > 0.0);
+    let points =
+        seen.map(|(at, slot)| ((at + 1) as f64 * detail.slot_seconds, slot.queue / slot.moments));
+    ("requests under way".to_owned(), points.collect())
+}
+
+/// Counts as bars of shares.
+fn histogram(title: &str, rows: &[(String, u64)], width: usize) -> String {
+    let all: u64 = rows.iter().map(|(_, count)| count).sum();
+    let most = rows.iter().map(|(_, count)| *count).max().unwrap_or(0);
+    if all == 0 {
+        return String::new();
+    }
+    let mut text = format!("\n{}", wrap(title, width));
+    for (label, count) in rows {
+        let share = short(*count as f64 / all as f64 * 100.0).unwrap_or_default();
+        let bar = bar(*count as f64 / most as f64, BAR);
+        text.push_str(&format!("  {label:>10} {bar} {share} %\n"));
+    }
+    text
+}
+
+/// The medians of the blocks relative to their cells.
+fn drift(exhibit: &Exhibit<'_>) -> String {
+    let middle = |trial: &study::Trial| {
+        let own = |cell: &&Cell| cell.settings == trial.settings && cell.workload == trial.workload;
+        let cell = exhibit.analysis.cells.iter().find(own)?;
+        let median = cell.throughput_mib_s.median;
+        (median > 0.0).then(|| trial.figures.throughput_mib_s / median)
+    };
+    let mut blocks: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for trial in exhibit.run.trials.iter().filter(|trial| trial.status == TrialStatus::Clean) {
+        blocks.entry(trial.block).or_default().extend(middle(trial));
+    }
+    let points: Vec<(f64, f64)> = blocks
+        .iter()
+        .filter_map(|(block, values)| Some((f64::from(*block) + 1.0, stats::median(values)?)))
+        .collect();
+    let drawn = plot_over(&points, "");
+    drawn.map_or_else(String::new, |drawn| {
+        format!("\nDrift: the median of each block relative to its cells, block by block\n{drawn}")
+    })
+}
