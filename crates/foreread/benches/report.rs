@@ -37,8 +37,8 @@ fn main() {
         let (wall, cpu) = rounds[ROUNDS / 2];
         let size = std::fs::metadata(scratch.path("report.html")).unwrap().len();
         println!(
-            "report of {} trials: median {:.3} s of wall time ({cpu:.2} s of processor time), {:.2} \
-             MB, {:.2} of the second that 1,000 trials may take",
+            "report of {} trials: median {:.3} s of wall time ({cpu:.2} s of processor time), \
+             {:.2} MB, {:.2} of the second that 1,000 trials may take",
             copies * 100,
             wall.as_secs_f64(),
             size as f64 / 1e6,

@@ -147,6 +147,9 @@ pub(crate) fn headlines(findings: &Findings<'_>, clean: Clean) -> Vec<Line> {
     said(findings, clean, false)
 }
 
+/// Sentences about what tunables do together above the page's table of it.
+const PAGE_INTERACTIONS: usize = 2;
+
 fn said(findings: &Findings<'_>, clean: Clean, detail: bool) -> Vec<Line> {
     let analysis = findings.analysis;
     let mut sentences = Vec::new();
@@ -161,7 +164,8 @@ fn said(findings: &Findings<'_>, clean: Clean, detail: bool) -> Vec<Line> {
     if detail {
         sentences.extend(analysis.effects.iter().map(|effect| alone(effect, clean)));
     }
-    sentences.extend(together(findings, clean));
+    let most = if detail { usize::MAX } else { PAGE_INTERACTIONS };
+    sentences.extend(together(findings, clean).into_iter().take(most));
     sentences.extend(analysis.notes.iter().map(|note| format!("Note: {}.", clean(note))));
     let mut lines: Vec<Line> = sentences.into_iter().map(Line::Sentence).collect();
     let worth = analysis.combination.as_ref().filter(|best| best.difference == Difference::Better);

@@ -61,7 +61,9 @@ fn curves(exhibit: &Exhibit<'_>, workload: &str, width: usize) -> String {
     let cells: Vec<&Cell> =
         exhibit.analysis.cells.iter().filter(|cell| cell.workload == workload).collect();
     let mut text = String::new();
-    for metric in &METRICS {
+    // Of random reads alone both latencies are the same.
+    let random = cells.iter().any(|cell| cell.random_latency_us == cell.latency_us);
+    for metric in METRICS.iter().skip(usize::from(random)) {
         let point = |cell: &&Cell| {
             Some(Point { setting: cell.settings.read_ahead, value: (metric.of)(cell)? })
         };

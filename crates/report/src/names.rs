@@ -27,6 +27,13 @@ fn shortened(name: &str, longest: usize) -> String {
     format!("{start}…{end}")
 }
 
+/// A sentence in which no line ends between a number and its unit.
+pub(crate) fn tied(text: &str) -> String {
+    [" %", " KiB", " MiB", " ms", " µs", " sectors"]
+        .iter()
+        .fold(text.to_owned(), |text, unit| text.replace(unit, &unit.replace(' ', "\u{a0}")))
+}
+
 /// What is set besides read-ahead; nothing for a study of read-ahead alone.
 pub(crate) fn settings_label(settings: &Settings) -> String {
     let others = settings.others.iter().map(|setting| setting.to_string());

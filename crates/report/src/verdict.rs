@@ -38,7 +38,11 @@ pub fn verdict(findings: &Findings<'_>, clean: Clean) -> Vec<Line> {
     sentences.push(headline(findings, clean));
     sentences.extend(conservative(findings));
     sentences.extend(each_goal(findings, clean));
-    sentences.extend(findings.analysis.verdict.price.iter().filter_map(|p| price(p, clean)));
+    let prices = findings.analysis.verdict.price.iter();
+    let kept = findings.kept();
+    // What is kept costs nothing that it did not cost before.
+    let asked = prices.filter(|price| kept.is_none_or(|kept| price.read_ahead_kib < kept));
+    sentences.extend(asked.filter_map(|p| price(p, clean)));
     if findings.analysis.dilation > 1.0
         && let Some(dilation) = short(findings.analysis.dilation)
     {
@@ -152,7 +156,9 @@ fn runner_up(full: Kib, gain: &Gain) -> Option<String> {
 fn conservative(findings: &Findings<'_>) -> Option<String> {
     let verdict = &findings.analysis.verdict;
     let (small, full) = (verdict.conservative_kib?, verdict.full_kib?);
-    if verdict.kind != VerdictKind::Better || small == full {
+    // Whoever keeps what there is needs no word about a setting that is as large or larger.
+    let kept = findings.kept().is_some_and(|kept| small >= kept);
+    if verdict.kind != VerdictKind::Better || small == full || kept {
         return None;
     }
     let gain = verdict.conservative_gain.as_ref().and_then(gain_words).unwrap_or_default();

@@ -71,12 +71,8 @@ fn a_study_of_several_tunables_keeps_it() {
     let mut sample = sample();
     let ratio = Estimate { median: 1.3, low: 1.2, high: 1.4 };
     let settings = sample.analysis.cells[0].settings;
-    sample.analysis.combination = Some(Combination {
-        settings,
-        over: settings,
-        ratio,
-        difference: Difference::Better,
-    });
+    sample.analysis.combination =
+        Some(Combination { settings, over: settings, ratio, difference: Difference::Better });
     let pair = LevelPair {
         levels: ["none", "64"].map(str::to_owned),
         ratio: Estimate::unbounded(1.1),

@@ -24,8 +24,8 @@ pub struct Report {
     /// The file to write; `-` for stdout. One that ends in .parquet gets every trial as a row
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Of simulated runs: draw what is possible as lines (the lower bound, a reader-ahead that knows
-    /// the future, the best change of settings), which takes a while to work out
+    /// Of simulated runs: draw what is possible as lines (the lower bound, a reader-ahead that
+    /// knows the future, the best change of settings), which takes a while to work out
     #[arg(long)]
     limits: bool,
 }

@@ -35,7 +35,8 @@ enum Action {
     Show {
         /// Its number, or `last`
         run: String,
-        /// Draw everything that a page draws: latencies, amplification, histograms, time lines, drift
+        /// Draw everything that a page draws: latencies, amplification, histograms, time lines,
+        /// drift
         #[arg(long, conflicts_with_all = ["json", "csv", "markdown"])]
         plots: bool,
         #[command(flatten)]

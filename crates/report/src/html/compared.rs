@@ -6,7 +6,7 @@ use study::{Difference, VerdictKind};
 use super::Exhibit;
 use crate::Named;
 use crate::compare::{Pairing, sentences, word};
-use crate::names::{brief, settings_label};
+use crate::names::{brief, settings_label, tied};
 use crate::number::{ABSENT, plus_minus_text, ratio_interval, setting, short};
 
 /// The sections that show the runs together.
@@ -15,11 +15,11 @@ pub(super) fn sections(exhibits: &[Exhibit<'_>], names: &[String]) -> Markup {
     let pairings = Pairing::all(&named);
     html! {
         section class="verdict" id="compare" aria-labelledby="compare-title" {
-            h2 class="headline" id="compare-title" { (headline(&pairings)) }
+            h2 class="headline" id="compare-title" { (tied(&headline(&pairings))) }
             @for pairing in &pairings {
                 ul class="said" {
                     @for sentence in sentences(pairing, brief).iter().skip(skipped(&pairings)) {
-                        li { (sentence) }
+                        li { (tied(sentence)) }
                     }
                 }
             }

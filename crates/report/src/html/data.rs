@@ -289,6 +289,10 @@ fn request_kib(exhibit: &Exhibit<'_>, closeup: &crate::Closeup, cell: &study::Ce
 
 fn marks(exhibit: &Exhibit<'_>) -> Vec<Mark> {
     let verdict = &exhibit.analysis.verdict;
+    if let Some(kept) = exhibit.findings().kept() {
+        let label = "now, and to be kept".to_owned();
+        return vec![Mark { kib: kept.get(), kind: "full", label }];
+    }
     let named = [
         ("now", "now", exhibit.run.found),
         ("conservative", "conservative", verdict.conservative_kib),

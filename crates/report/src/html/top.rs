@@ -5,7 +5,7 @@ use study::{Gain, RunStatus, VerdictKind};
 
 use super::Exhibit;
 use super::sections::Place;
-use crate::names::brief;
+use crate::names::{brief, tied};
 use crate::number::{ratio_interval, setting, short, time};
 use crate::verdict::Line;
 
@@ -24,10 +24,10 @@ pub(super) fn verdict(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
     html! {
         section class={ "verdict" @if doubtful { " doubtful" } } id=(place.id("verdict"))
             aria-labelledby=(place.id("headline")) {
-            @if let Some(Line::Sentence(text)) = banner { p class="banner" { (text) } }
+            @if let Some(Line::Sentence(text)) = banner { p class="banner" { (tied(text)) } }
             @match headline {
                 Some(Line::Sentence(text)) => {
-                    h2 class="headline" id=(place.id("headline")) { (text) }
+                    h2 class="headline" id=(place.id("headline")) { (tied(text)) }
                 }
                 _ => h2 class="headline" id=(place.id("headline")) {
                     "Nothing has been measured yet."
@@ -37,7 +37,9 @@ pub(super) fn verdict(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
             @if !said.is_empty() { (sentences(&said)) }
             @if !notes.is_empty() {
                 ul class="said note" {
-                    @for line in &notes { @if let Line::Sentence(text) = line { li { (text) } } }
+                    @for line in &notes {
+                        @if let Line::Sentence(text) = line { li { (tied(text)) } }
+                    }
                 }
             }
         }
@@ -53,7 +55,7 @@ fn sentences(lines: &[&Line]) -> Markup {
     html! {
         @for line in lines {
             @match line {
-                Line::Sentence(text) => p { (text) },
+                Line::Sentence(text) => p { (tied(text)) },
                 Line::Command(text) => div class="command" {
                     pre { code { (text) } }
                     button type="button" data-copy="yes" aria-label={ "Copy the command " (text) } {

@@ -217,11 +217,12 @@ pub(super) fn limits(plan: &Plan, workload: &Workload) -> Limits {
 }
 
 /// The device's side of the course, as on real storage: sums since the start.
-fn timeline(course: &Course) -> Timeline {
+fn timeline(course: &Course, settled: Nanos) -> Timeline {
     let (mut at, mut queue_time) = (Nanos::ZERO, Nanos::ZERO);
     let (mut requests, mut bytes) = (0, Bytes::ZERO);
     let device = course.slots.iter().map(|slot| {
-        at += course.slot;
+        // The last slot ends with the last request.
+        at = (at + course.slot).min(settled.max(at));
         requests += slot.requests;
         bytes += slot.bytes;
         queue_time += slot.queued;
@@ -282,7 +283,7 @@ fn sample(workload: &Workload, seed: u64, outcome: Outcome) -> Sample {
             evictions: 0,
             dropped_caches: false,
         },
-        timeline: timeline(&outcome.course),
+        timeline: timeline(&outcome.course, outcome.settled),
         series: windows(&outcome.course),
         request_sizes: outcome.course.sizes.to_vec(),
         disturbances: Vec::new(),

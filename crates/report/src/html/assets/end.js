@@ -27,6 +27,10 @@ function drawAll() {
   addEventListener("beforeprint", () => {
     const now = JSON.parse(byId("data").textContent).runs;
     places().forEach((place) => drawPlace(place, now));
+    // What is folded on a screen is read on paper.
+    const folded = [...document.querySelectorAll("details:not([open])")];
+    folded.forEach((one) => { one.open = true; });
+    addEventListener("afterprint", () => folded.forEach((one) => { one.open = false; }), { once: true });
   });
   for (const table of document.querySelectorAll("table.sortable")) sortable(table);
 }
