@@ -88,7 +88,7 @@ fn shown(exhibit: &Exhibit<'_>, workload: &str) -> Vec<Settings> {
         ours().map(|c| c.settings).filter(|s| marked.contains(&s.read_ahead)).collect()
     });
     if settings.is_empty() {
-        let ends = [ours().next(), ours().last()];
+        let ends = [ours().next(), ours().next_back()];
         settings = ends.into_iter().flatten().map(|cell| cell.settings).collect();
     }
     settings.sort_unstable();
