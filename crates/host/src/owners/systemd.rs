@@ -19,15 +19,18 @@ pub(super) fn read(root: &Root, sought: &str) -> Vec<Found> {
     let vendor = drop_ins(root, &[VENDOR], ".service");
     for (file, is_own) in own.iter().map(|f| (f, true)).chain(vendor.iter().map(|f| (f, false))) {
         let Some(text) = root.lines_of(file) else { continue };
+        let concerned = concerns(&text, sought);
+        // Scripts of packages are many and none of them set read-ahead; those of people do.
+        let scripts = if is_own { scripts(&text) } else { Vec::new() };
+        if !concerned && scripts.is_empty() {
+            continue;
+        }
         let certainty = enabled(root, file);
-        if concerns(&text, sought) {
+        if concerned {
             found.extend(parse(file, &text, certainty, sought));
         }
-        // Scripts of packages are many and none of them set read-ahead; those of people do.
-        if is_own {
-            for script in scripts(&text) {
-                found.extend(scan_file(root, OwnerKind::Systemd, &script, certainty, sought));
-            }
+        for script in scripts {
+            found.extend(scan_file(root, OwnerKind::Systemd, &script, certainty, sought));
         }
     }
     found

@@ -53,7 +53,6 @@ pub fn tuned(stage: &mut Stage) -> Result<()> {
     ensure!(kind == "foreread", "doctor: {one}");
     ensure!(one["findings"].as_array().is_some_and(Vec::is_empty), "doctor finds: {one}");
     refused(machine, "foreread persist read_ahead=1M --on /srv/ten --with udev", "foreread's own")?;
-    machine.sh("foreread verify --no-probe")?;
     machine.sh("foreread rollback all")?;
     let active = machine.sh("cat /etc/tuned/active_profile")?;
     ensure!(active.trim() == "throughput-performance", "after rollback: {active}");
