@@ -23,7 +23,7 @@ pub(super) struct Row {
 }
 
 /// How many data columns there are, how they are filled, and how large the whole is.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Geometry {
     level: Level,
     members: u64,
@@ -60,18 +60,23 @@ impl Geometry {
 
     /// The chunk-wise pieces of a range, in its order, on columns (with parity levels: members).
     pub(super) fn list(&self, offset: u64, length: u64) -> Vec<Piece> {
-        let mut list = Vec::new();
-        let (mut at, end) = (offset, offset + length);
-        while at < end {
-            let chunk = at / self.chunk;
-            let within = at % self.chunk;
-            let taken = (self.chunk - within).min(end - at);
-            let (row, column) = (chunk / self.data, chunk % self.data);
-            let column = self.member_of(row, column);
-            list.push(Piece { column, offset: row * self.chunk + within, length: taken });
+        self.pieces(offset, length).collect()
+    }
+
+    /// The same, one after another.
+    pub(super) fn pieces(&self, offset: u64, length: u64) -> impl Iterator<Item = Piece> + use<> {
+        let (this, mut at, end) = (*self, offset, offset + length);
+        std::iter::from_fn(move || {
+            if at >= end {
+                return None;
+            }
+            let (chunk, within) = (at / this.chunk, at % this.chunk);
+            let taken = (this.chunk - within).min(end - at);
+            let (row, column) = (chunk / this.data, chunk % this.data);
+            let column = this.member_of(row, column);
             at += taken;
-        }
-        list
+            Some(Piece { column, offset: row * this.chunk + within, length: taken })
+        })
     }
 
     /// The rows that a range touches.

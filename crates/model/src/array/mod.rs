@@ -52,6 +52,8 @@ pub struct Array {
     members: Vec<Box<dyn Device>>,
     /// When each member wants to be advanced.
     wakes: Vec<Nanos>,
+    /// The earliest of them, and the first member that has it.
+    first_wake: (Nanos, usize),
     arms: Vec<Arm>,
     /// Choices made so far, for each column.
     turns: Vec<usize>,
@@ -75,6 +77,7 @@ impl Array {
         Self {
             policy: spec.read_policy,
             wakes: vec![NEVER; members.len()],
+            first_wake: (NEVER, 0),
             arms: vec![Arm::default(); members.len()],
             turns: vec![0; columns],
             calls: Slots::new(),
@@ -105,13 +108,20 @@ impl Array {
 
     /// The member that is due first, if any is by `now`.
     fn due(&self, now: Nanos) -> Option<usize> {
-        let earliest = *self.wakes.iter().min()?;
-        let due = earliest <= now && earliest < NEVER;
-        if due { self.wakes.iter().position(|&wake| wake == earliest) } else { None }
+        let (at, member) = self.first_wake;
+        (at <= now && at < NEVER).then_some(member)
     }
 
     fn refresh(&mut self, member: usize) {
-        self.wakes[member] = self.members[member].next_wake().unwrap_or(NEVER);
+        let wake = self.members[member].next_wake().unwrap_or(NEVER);
+        let before = std::mem::replace(&mut self.wakes[member], wake);
+        let first = self.first_wake;
+        if (wake, member) <= first {
+            self.first_wake = (wake, member);
+        } else if first == (before, member) {
+            let all = self.wakes.iter().copied().zip(0..);
+            self.first_wake = all.min().unwrap_or((NEVER, 0));
+        }
     }
 
     fn piece_done(&mut self, completion: Completion) {
@@ -220,11 +230,14 @@ impl Array {
     }
 
     fn read(&mut self, now: Nanos, call: usize, offset: u64, length: u64) {
-        for piece in self.geometry.list(offset, length) {
+        for piece in self.geometry.pieces(offset, length) {
             self.add_read(piece);
         }
-        let pieces = self.take_pieces();
+        let mut pieces = self.take_pieces();
         self.send(now, call, RequestKind::Read, &pieces);
+        // Their room is used again.
+        pieces.clear();
+        self.pieces = pieces;
     }
 
     fn write(&mut self, now: Nanos, call: usize, offset: u64, length: u64) {
@@ -322,7 +335,7 @@ impl Device for Array {
 
     fn next_wake(&self) -> Option<Nanos> {
         let first_done = self.finished.front().map(|completion| completion.at);
-        first_done.or_else(|| self.wakes.iter().min().copied().filter(|&wake| wake < NEVER))
+        first_done.or_else(|| Some(self.first_wake.0).filter(|&wake| wake < NEVER))
     }
 
     fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {

@@ -1,22 +1,51 @@
 //! The controller's memory for what it has read ahead.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// The end of the order of use.
+const NONE: u32 = u32::MAX;
 
 /// A unit of memory: there, or on its way to some requests that wait for it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Line {
+    number: u64,
     ready: bool,
-    used: u64,
+    /// The lines that were used right before and right after this one.
+    older: u32,
+    newer: u32,
     waiters: Vec<usize>,
 }
 
 /// Lines by number, the least recently used of which goes first.
 #[derive(Debug)]
 pub(super) struct Cache {
-    lines: HashMap<u64, Line>,
-    by_use: BTreeMap<u64, u64>,
+    places: HashMap<u64, u32, BuildHasherDefault<Scatter>>,
+    lines: Vec<Line>,
+    oldest: u32,
+    newest: u32,
     limit: usize,
-    clock: u64,
+}
+
+/// Line numbers are no one's to choose, so that a multiplication scatters them well enough.
+#[derive(Debug, Default)]
+struct Scatter(u64);
+
+impl Hasher for Scatter {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(self.0 ^ u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        let product = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = product ^ product >> 32;
+    }
 }
 
 /// How a line stands.
@@ -30,13 +59,16 @@ pub(super) enum Found {
 impl Cache {
     /// A cache of this many lines.
     pub(super) fn new(limit: usize) -> Self {
-        Self { lines: HashMap::new(), by_use: BTreeMap::new(), limit, clock: 0 }
+        // Places are numbered in 32 bits; no controller has so much memory.
+        let limit = limit.min(NONE as usize);
+        let (places, lines) = (HashMap::default(), Vec::new());
+        Self { places, lines, oldest: NONE, newest: NONE, limit }
     }
 
     /// How a line stands, without touching it.
     pub(super) fn has(&self, number: u64) -> Found {
-        match self.lines.get(&number) {
-            Some(line) if line.ready => Found::Ready,
+        match self.places.get(&number) {
+            Some(&place) if self.lines[place as usize].ready => Found::Ready,
             Some(_) => Found::Coming,
             None => Found::Missing,
         }
@@ -44,11 +76,12 @@ impl Cache {
 
     /// Looks for a line that `reader` needs; if it is on its way, the reader will be told.
     pub(super) fn read(&mut self, number: u64, reader: usize) -> Found {
-        let Some(line) = self.lines.get_mut(&number) else { return Found::Missing };
-        self.clock += 1;
-        self.by_use.remove(&line.used);
-        line.used = self.clock;
-        self.by_use.insert(self.clock, number);
+        let Some(&place) = self.places.get(&number) else { return Found::Missing };
+        if self.newest != place {
+            self.unlink(place);
+            self.link(place);
+        }
+        let line = &mut self.lines[place as usize];
         if line.ready {
             Found::Ready
         } else {
@@ -59,26 +92,59 @@ impl Cache {
 
     /// Makes room for a line that is to be fetched; false if all lines are on their way.
     pub(super) fn reserve(&mut self, number: u64) -> bool {
-        if self.lines.len() >= self.limit {
-            let oldest = self.by_use.iter().find(|(_, number)| self.is_ready(**number));
-            let Some((&used, &victim)) = oldest else { return false };
-            self.by_use.remove(&used);
-            self.lines.remove(&victim);
-        }
-        self.clock += 1;
-        let line = Line { ready: false, used: self.clock, waiters: Vec::new() };
-        self.lines.insert(number, line);
-        self.by_use.insert(self.clock, number);
+        let place = if self.lines.len() < self.limit {
+            let (older, newer, waiters) = (NONE, NONE, Vec::new());
+            self.lines.push(Line { number, ready: false, older, newer, waiters });
+            self.lines.len() as u32 - 1
+        } else {
+            let Some(place) = self.oldest_ready() else { return false };
+            self.unlink(place);
+            let line = &mut self.lines[place as usize];
+            self.places.remove(&line.number);
+            (line.number, line.ready) = (number, false);
+            place
+        };
+        self.link(place);
+        self.places.insert(number, place);
         true
     }
 
-    fn is_ready(&self, number: u64) -> bool {
-        self.has(number) == Found::Ready
+    fn oldest_ready(&self) -> Option<u32> {
+        let mut place = self.oldest;
+        while place != NONE && !self.lines[place as usize].ready {
+            place = self.lines[place as usize].newer;
+        }
+        (place != NONE).then_some(place)
+    }
+
+    /// Takes a line out of the order of use.
+    fn unlink(&mut self, place: u32) {
+        let Line { older, newer, .. } = self.lines[place as usize];
+        match older {
+            NONE => self.oldest = newer,
+            older => self.lines[older as usize].newer = newer,
+        }
+        match newer {
+            NONE => self.newest = older,
+            newer => self.lines[newer as usize].older = older,
+        }
+    }
+
+    /// Puts a line in as the one used last.
+    fn link(&mut self, place: u32) {
+        let older = std::mem::replace(&mut self.newest, place);
+        match older {
+            NONE => self.oldest = place,
+            older => self.lines[older as usize].newer = place,
+        }
+        let line = &mut self.lines[place as usize];
+        (line.older, line.newer) = (older, NONE);
     }
 
     /// Notes that a line is there; gives back who waits for it.
     pub(super) fn arrived(&mut self, number: u64) -> Vec<usize> {
-        let Some(line) = self.lines.get_mut(&number) else { return Vec::new() };
+        let Some(&place) = self.places.get(&number) else { return Vec::new() };
+        let line = &mut self.lines[place as usize];
         line.ready = true;
         std::mem::take(&mut line.waiters)
     }

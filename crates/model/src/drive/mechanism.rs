@@ -3,7 +3,7 @@
 use units::Nanos;
 
 use super::queue::Command;
-use super::rotation::Turns;
+use super::rotation::{Turns, floor};
 use super::segments::{Lead, Lookup, ReadSpan};
 use super::spec::{QueueOrder, ReadBefore};
 use super::{Drive, SAME_PLACE};
@@ -16,7 +16,7 @@ impl Drive {
             return 0;
         }
         // Up to a turn ahead the skew of tracks hides their switch: waiting is enough.
-        let seek = if (0.0..1.0).contains(&ahead) || place.floor() == self.head.floor() {
+        let seek = if (0.0..1.0).contains(&ahead) || floor(place) == floor(self.head) {
             0
         } else {
             let distance = self.platter.cylinder(place) - self.platter.cylinder(self.head);
@@ -30,13 +30,16 @@ impl Drive {
         self.platter.wait_turns(place, self.clock.saturating_add(seek))
     }
 
-    /// Nanoseconds until the head is over a place; only the seek's if that is beyond `limit`.
-    fn positioning(&self, place: Turns, is_write: bool, limit: f64) -> f64 {
+    /// Nanoseconds until the head is over a place; only the seek's if that is beyond `limit`. The
+    /// turn at this moment has got `within`.
+    #[inline]
+    fn positioning(&self, place: Turns, is_write: bool, within: u64, limit: f64) -> f64 {
         let seek = self.seek_to(place, is_write);
         if seek as f64 >= limit {
             return seek as f64;
         }
-        seek as f64 + self.platter.span(self.wait_for(place, seek)) as f64
+        let wait = self.platter.wait_from(place, self.platter.within_after(within, seek));
+        seek as f64 + self.platter.span(wait) as f64
     }
 
     pub(super) fn stop_reading(&mut self) {
@@ -59,8 +62,9 @@ impl Drive {
             QueueOrder::Fifo => self.queue.take_oldest(self.clock),
             QueueOrder::Nearest => {
                 let mut queue = std::mem::take(&mut self.queue);
+                let within = self.platter.within_turn(self.clock);
                 let cost = |command: &Command, limit| {
-                    self.positioning(command.place, command.is_write, limit)
+                    self.positioning(command.place, command.is_write, within, limit)
                 };
                 let taken = queue.take_nearest(self.clock, self.spec.ageing, cost);
                 self.queue = queue;
@@ -72,7 +76,7 @@ impl Drive {
             return;
         }
         let waited = command.ready < self.clock;
-        let (on_track, begin, done) = self.operate(command.start, command.end, command.is_write);
+        let (on_track, begin, done) = self.operate(command.place, command.end, command.is_write);
         if command.is_write {
             let at = self.bus_free.max(command.ready).saturating_add(
                 ((command.end - command.start) as f64 * self.times.bus).round() as u64,
@@ -100,10 +104,9 @@ impl Drive {
         self.counters.busy = Nanos::new(self.counters.busy.get().saturating_add(span));
     }
 
-    /// Moves the head over `start..end`: returns when it is on the track, when at `start` and when
-    /// at `end`.
-    fn operate(&mut self, start: u64, end: u64, is_write: bool) -> (u64, u64, u64) {
-        let place = self.platter.turns(start);
+    /// Moves the head from `place` to the byte `end`: returns when it is on the track, when at
+    /// `place` and when at `end`.
+    fn operate(&mut self, place: Turns, end: u64, is_write: bool) -> (u64, u64, u64) {
         let last = self.platter.turns(end);
         let seek = self.seek_to(place, is_write);
         let wait = self.wait_for(place, seek);
@@ -127,7 +130,8 @@ impl Drive {
             && (!self.spec.read_ahead_after_run || self.segments.goes_on(command.start));
         let ahead = if may { self.spec.read_ahead.get() } else { 0 };
         let limit = self.ahead_of(command.end, ahead);
-        let span = ReadSpan { lead, start: command.start, limit, since: begin };
+        let (start, from) = (command.start, command.place);
+        let span = ReadSpan { lead, start, from, limit, since: begin };
         let segment = self.segments.read(span, &self.platter);
         self.segments.deliver(segment, command.end);
         let forced = self.spec.read_ahead_at_least.get();
@@ -141,7 +145,7 @@ impl Drive {
     /// What the head, on the track at `on_track` and over the wanted data at `begin`, reads before
     /// that.
     fn lead(&self, command: &Command, on_track: u64, begin: u64) -> Lead {
-        let track = command.place.floor();
+        let track = floor(command.place);
         let landed = (command.place - self.platter.turned(begin - on_track)).max(track);
         let offset_of = |place| self.platter.offset_at(place).min(command.start);
         match self.spec.read_before {
@@ -162,15 +166,17 @@ impl Drive {
         self.free_the_head();
         self.destaged_last = true;
         let near = self.platter.offset_at(self.head);
+        let within = self.platter.within_turn(self.clock);
+        let cost = |start| self.positioning(self.platter.turns(start), true, within, f64::INFINITY);
         let nearest = self
             .writes
             .candidates(near)
-            .map(|start| (self.positioning(self.platter.turns(start), true, f64::INFINITY), start))
+            .map(|start| (cost(start), start))
             .min_by(|left, right| left.0.total_cmp(&right.0));
         let Some((start, end)) = nearest.and_then(|(_, start)| self.writes.piece(start)) else {
             return;
         };
-        let (_, _, done) = self.operate(start, end, true);
+        let (_, _, done) = self.operate(self.platter.turns(start), end, true);
         self.writes.remove(start, end, done);
     }
 }

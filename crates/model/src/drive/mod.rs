@@ -27,7 +27,7 @@ use units::{Bytes, Nanos};
 
 use crate::device::{Completion, Counters, Device, Request, RequestId, RequestKind};
 use queue::{Command, Queue};
-use rotation::{Platter, Turns};
+use rotation::{Platter, Turns, floor};
 use seek::SeekTime;
 use segments::{Lookup, Segments};
 use spec::nanos;
@@ -188,9 +188,19 @@ impl Drive {
     }
 
     /// What the mechanism does next, and when.
+    #[inline]
     fn next_work(&self) -> Option<(u64, Step)> {
         let free = self.mechanism_free.max(self.clock);
         let start = self.queue.ready_at().map(|ready| (free.max(ready), Step::Start));
+        if self.writes.is_empty() && self.flush.is_none() && self.blocked.is_empty() {
+            return start;
+        }
+        self.next_write(free, start)
+    }
+
+    /// What the mechanism does next if there is something to write.
+    #[cold]
+    fn next_write(&self, free: u64, start: Option<(u64, Step)>) -> Option<(u64, Step)> {
         let pressing =
             !self.blocked.is_empty() || self.flush.is_some() || self.writes.is_pressing();
         let destage = if self.writes.is_empty() {
@@ -203,7 +213,7 @@ impl Drive {
             Some((free, Step::Destage))
         } else if self.queue.is_empty() {
             let idle = self.last_arrival.saturating_add(self.times.destage_delay);
-            let read_on = self.segments.stops_at(&self.platter).unwrap_or(0);
+            let read_on = self.segments.stops_at().unwrap_or(0);
             Some((free.max(idle).max(read_on), Step::Destage))
         } else {
             None
@@ -328,7 +338,7 @@ impl Drive {
         if !self.spec.read_ahead_within_track {
             return limit;
         }
-        let track = self.platter.turns(end).floor();
+        let track = floor(self.platter.turns(end));
         limit.min(self.platter.offset_at(track + 1.0)).max(end)
     }
 
@@ -379,7 +389,7 @@ impl Drive {
             self.blocked.pop_front();
             let (start, end) = self.span(request);
             self.writes.insert(start, end);
-            if self.segments.stops_at(&self.platter).is_some_and(|stops| stops <= self.clock) {
+            if self.segments.stops_at().is_some_and(|stops| stops <= self.clock) {
                 self.stop_reading();
             }
             self.segments.write(start, end, self.clock, &self.platter);

@@ -25,6 +25,13 @@ pub(super) struct Platter {
     cylinders_per_turn: f64,
 }
 
+/// [`f64::floor`] without a call, for numbers that fit 63 bits: all places and angles do.
+#[inline]
+pub(super) fn floor(x: f64) -> f64 {
+    let whole = x as i64 as f64;
+    if whole > x { whole - 1.0 } else { whole }
+}
+
 /// What rounding may take from the angle of a place that is just coming under the head, as a part
 /// of a turn: about ten nanoseconds. Without it a contiguous command would now and then lose a
 /// revolution to the last bit of a float.
@@ -57,6 +64,7 @@ impl Platter {
         self.turns(self.capacity as u64)
     }
 
+    #[inline]
     fn rate(&self, offset: f64) -> f64 {
         let x = (offset / self.capacity).min(1.0);
         (self.outer * self.outer - x * self.squares).max(0.0).sqrt()
@@ -64,6 +72,7 @@ impl Platter {
 
     /// The place of a byte. (The usual form `k (Ro − rate)` divides by zero when both edges are
     /// equally fast; this is the same expression, turned round.)
+    #[inline]
     pub(super) fn turns(&self, offset: u64) -> Turns {
         let offset = offset as f64;
         2.0 * offset / (self.turn * (self.outer + self.rate(offset)))
@@ -77,7 +86,7 @@ impl Platter {
 
     /// The cylinder of a place.
     pub(super) fn cylinder(&self, place: Turns) -> f64 {
-        (place * self.cylinders_per_turn).floor()
+        floor(place * self.cylinders_per_turn)
     }
 
     /// The span in which the platter turns this far, rounded down: a head that is a nanosecond
@@ -93,10 +102,32 @@ impl Platter {
 
     /// The part of a turn for which a head that is on the track at `time` waits for `place`.
     pub(super) fn wait_turns(&self, place: Turns, time: u64) -> f64 {
-        let angle = (time % self.turn_ns) as f64 / self.turn + self.phase;
+        self.wait_from(place, time % self.turn_ns)
+    }
+
+    /// The same, where the time within a turn is known already.
+    #[inline]
+    pub(super) fn wait_from(&self, place: Turns, within: u64) -> f64 {
+        let angle = within as f64 / self.turn + self.phase;
         let turns = place - angle;
-        let wait = turns - turns.floor();
+        let wait = turns - floor(turns);
         if wait > 1.0 - ROUNDING { 0.0 } else { wait }
+    }
+
+    /// How far the turn at `time` has got.
+    pub(super) fn within_turn(&self, time: u64) -> u64 {
+        time % self.turn_ns
+    }
+
+    /// How far the turn has got that had got to `within` a span before.
+    #[inline]
+    pub(super) fn within_after(&self, within: u64, span: u64) -> u64 {
+        let sum = within.saturating_add(span);
+        if sum < self.turn_ns {
+            return sum;
+        }
+        let rest = sum - self.turn_ns;
+        if rest < self.turn_ns { rest } else { rest % self.turn_ns }
     }
 }
 

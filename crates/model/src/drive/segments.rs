@@ -20,7 +20,23 @@ struct Reading {
     since: u64,
     from: Turns,
     limit: u64,
+    /// When the head comes to `limit`.
+    stops: u64,
     lead: Lead,
+}
+
+impl Reading {
+    /// When the head, reading on, comes to a byte.
+    fn time_of(&self, offset: u64, platter: &Platter) -> u64 {
+        self.since.saturating_add(platter.span(platter.turns(offset) - self.from))
+    }
+
+    /// The same with another place to stop.
+    fn until(mut self, limit: u64, platter: &Platter) -> Self {
+        self.limit = limit;
+        self.stops = self.time_of(limit, platter);
+        self
+    }
 }
 
 /// What goes into the cache of the track before the wanted data: from `passed` at once, from `all`
@@ -66,7 +82,7 @@ impl Segments {
         let end = self.all[index].end;
         match &self.reading {
             Some(reading) if reading.segment == index && time > reading.since => {
-                if time >= self.time_of(reading, reading.limit, platter) {
+                if time >= reading.stops {
                     return reading.limit.max(end);
                 }
                 let place = reading.from + platter.turned(time - reading.since);
@@ -87,39 +103,57 @@ impl Segments {
         }
     }
 
-    fn time_of(&self, reading: &Reading, offset: u64, platter: &Platter) -> u64 {
-        let turns = platter.turns(offset) - reading.from;
-        reading.since.saturating_add(platter.span(turns))
-    }
-
     /// Looks for `start..end` at `time`.
     pub(super) fn look(&self, start: u64, end: u64, time: u64, platter: &Platter) -> Lookup {
-        for (index, segment) in self.all.iter().enumerate() {
-            let reading = self.reading.as_ref().filter(|reading| reading.segment == index);
-            let limit = reading.map_or(segment.end, |reading| reading.limit.max(segment.end));
-            let first =
-                reading.map_or(segment.start, |reading| reading.lead.all.min(segment.start));
-            if start < first || start > limit || limit == first {
-                continue;
-            }
-            let now = self.end(index, time, platter);
-            if start < self.start(index, time).max(now.saturating_sub(self.size)) {
-                continue;
-            }
-            if end <= now {
-                return Lookup::Hit { segment: index };
-            }
-            let Some(reading) = reading else { continue };
-            let stops = self.time_of(reading, reading.limit, platter);
-            if time < stops && end <= limit {
-                let at = self.time_of(reading, end, platter).max(time);
-                return Lookup::Coming { segment: index, at };
-            }
-            if time < stops {
-                return Lookup::Beyond { segment: index };
-            }
+        let being_read = self.reading.as_ref().map_or(usize::MAX, |reading| reading.segment);
+        // All at once and without branches: which of them holds it cannot be foretold.
+        let holds = |segment: &Segment| {
+            (segment.start <= start)
+                & (end <= segment.end)
+                & (segment.start != segment.end)
+                & (segment.end.saturating_sub(self.size) <= start)
+        };
+        let known = |(index, segment)| (index != being_read) & holds(segment);
+        let hit = self.all.iter().enumerate().position(known);
+        if being_read < hit.unwrap_or(usize::MAX)
+            && let Some(found) = self.look_under_the_head(start, end, time, platter)
+        {
+            return found;
         }
-        Lookup::Miss
+        hit.map_or(Lookup::Miss, |segment| Lookup::Hit { segment })
+    }
+
+    /// Looks in the segment that is being read.
+    fn look_under_the_head(
+        &self,
+        start: u64,
+        end: u64,
+        time: u64,
+        platter: &Platter,
+    ) -> Option<Lookup> {
+        let reading = self.reading.as_ref()?;
+        let index = reading.segment;
+        let segment = self.all.get(index)?;
+        let limit = reading.limit.max(segment.end);
+        let first = reading.lead.all.min(segment.start);
+        if start < first || start > limit || limit == first {
+            return None;
+        }
+        let now = self.end(index, time, platter);
+        if start < self.start(index, time).max(now.saturating_sub(self.size)) {
+            return None;
+        }
+        if end <= now {
+            return Some(Lookup::Hit { segment: index });
+        }
+        if time >= reading.stops {
+            return None;
+        }
+        if end > limit {
+            return Some(Lookup::Beyond { segment: index });
+        }
+        let at = reading.time_of(end, platter).max(time);
+        Some(Lookup::Coming { segment: index, at })
     }
 
     /// Whether a segment holds, or has just held, what comes before `start`.
@@ -128,8 +162,10 @@ impl Segments {
     }
 
     fn continued_by(&self, start: u64) -> Option<usize> {
-        let holds = |segment: &Segment| (segment.start..=segment.end).contains(&start);
-        self.all.iter().position(|segment| segment.used > 0 && holds(segment))
+        let holds = |segment: &Segment| {
+            (segment.used > 0) & (segment.start <= start) & (start <= segment.end)
+        };
+        self.all.iter().position(holds)
     }
 
     /// The segment to read `start` into: the one that it goes on from, or the one that has not
@@ -151,10 +187,10 @@ impl Segments {
         } else {
             segment.start = segment.start.min(span.lead.passed);
         }
-        let from = platter.turns(span.start);
         let limit = span.limit.max(span.start);
-        let ReadSpan { since, lead, .. } = span;
-        self.reading = Some(Reading { segment: index, since, from, limit, lead });
+        let ReadSpan { since, from, lead, .. } = span;
+        let reading = Reading { segment: index, since, from, limit, stops: 0, lead };
+        self.reading = Some(reading.until(limit, platter));
         index
     }
 
@@ -167,11 +203,10 @@ impl Segments {
         time: u64,
         platter: &Platter,
     ) -> bool {
-        let Some(reading) = self.reading.clone() else { return false };
-        let goes_on = time < self.time_of(&reading, reading.limit, platter);
-        let here = goes_on && reading.segment == segment;
-        if let Some(reading) = self.reading.as_mut().filter(|_| here) {
-            reading.limit = reading.limit.max(limit);
+        let Some(reading) = &mut self.reading else { return false };
+        let goes_on = time < reading.stops;
+        if goes_on && reading.segment == segment && limit > reading.limit {
+            *reading = reading.clone().until(limit, platter);
         }
         goes_on
     }
@@ -182,7 +217,8 @@ impl Segments {
         let from = platter.turns(start);
         let lead = Lead { passed: start, all: start, at: 0 };
         let limit = limit.max(start);
-        self.reading = Some(Reading { segment: index, since, from, limit, lead });
+        let reading = Reading { segment: index, since, from, limit, stops: 0, lead };
+        self.reading = Some(reading.until(limit, platter));
     }
 
     /// The head is wanted elsewhere: what it has read by `time` is what there is. Returns where
@@ -199,14 +235,14 @@ impl Segments {
     }
 
     /// When the head stops reading ahead by itself, if it is at it.
-    pub(super) fn stops_at(&self, platter: &Platter) -> Option<u64> {
+    pub(super) fn stops_at(&self) -> Option<u64> {
         let reading = self.reading.as_ref()?;
-        Some(self.time_of(reading, reading.limit, platter).max(reading.lead.at))
+        Some(reading.stops.max(reading.lead.at))
     }
 
     /// When the head, reading on, is past `offset`.
     pub(super) fn passes(&self, offset: u64, platter: &Platter) -> Option<u64> {
-        self.reading.as_ref().map(|reading| self.time_of(reading, offset, platter))
+        self.reading.as_ref().map(|reading| reading.time_of(offset, platter))
     }
 
     /// Where a segment ends once nothing is being read into it.
@@ -261,6 +297,8 @@ impl Segments {
 pub(super) struct ReadSpan {
     pub(super) lead: Lead,
     pub(super) start: u64,
+    /// Where `start` is on the platter.
+    pub(super) from: Turns,
     pub(super) limit: u64,
     pub(super) since: u64,
 }
@@ -275,7 +313,8 @@ mod tests {
 
     fn segments(keep_delivered: bool) -> Segments {
         let mut segments = Segments::new(4, 1 << 20, keep_delivered);
-        let span = ReadSpan { lead: Lead::default(), start: 0, limit: 500_000, since: 1_000 };
+        let lead = Lead::default();
+        let span = ReadSpan { lead, start: 0, from: 0.0, limit: 500_000, since: 1_000 };
         segments.read(span, &platter());
         segments
     }
@@ -313,7 +352,8 @@ mod tests {
     #[test]
     fn a_segment_holds_no_more_than_its_size() {
         let mut segments = Segments::new(2, 1 << 16, true);
-        let span = ReadSpan { lead: Lead::default(), start: 0, limit: 1 << 20, since: 0 };
+        let lead = Lead::default();
+        let span = ReadSpan { lead, start: 0, from: 0.0, limit: 1 << 20, since: 0 };
         segments.read(span, &platter());
         let late = 1_000_000_000;
         assert_eq!(segments.look(0, 4096, late, &platter()), Lookup::Miss);
