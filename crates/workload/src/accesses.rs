@@ -76,7 +76,12 @@ struct Mixed {
     drawn: u64,
     fraction: f64,
     rng: Pcg64Mcg,
+    /// Whether the next access is known to be a random one.
+    random_next: bool,
 }
+
+/// Accesses that follow one another are counted up to this many at once.
+const RUN_MAX: u64 = 1024;
 
 impl Iterator for Accesses {
     type Item = Access;
@@ -144,6 +149,25 @@ impl Iterator for Accesses {
     }
 }
 
+impl Accesses {
+    /// The next access, and how many there are of its kind in a row: of the same class, file and
+    /// length, each where the one before it ended. The others are passed over.
+    #[inline]
+    pub fn next_run(&mut self) -> Option<(Access, u64)> {
+        let number = self.next;
+        let access = self.next()?;
+        let times = match &mut self.order {
+            Order::Forward => self.space.run(number, RUN_MAX),
+            Order::Mixed(mixed) if access.class == AccessClass::Stream => {
+                mixed.streams_on(self.space.run(number, RUN_MAX))
+            }
+            _ => 1,
+        };
+        self.next += times - 1;
+        Some((access, times))
+    }
+}
+
 /// Takes up to `block` bytes off the front of what is left of a run.
 fn cut(rest: &mut Access, block: Bytes) -> Option<Access> {
     let length = rest.length.min(block);
@@ -154,8 +178,28 @@ fn cut(rest: &mut Access, block: Bytes) -> Option<Access> {
 }
 
 impl Mixed {
+    #[inline]
+    fn is_random(&mut self) -> bool {
+        std::mem::take(&mut self.random_next) || self.rng.random::<f64>() < self.fraction
+    }
+
+    /// How many accesses in a row are to the stream, the one before this counted in, `most` at
+    /// most.
+    #[inline]
+    fn streams_on(&mut self, most: u64) -> u64 {
+        let mut times = 1;
+        while times < most {
+            if self.is_random() {
+                self.random_next = true;
+                break;
+            }
+            times += 1;
+        }
+        times
+    }
+
     fn next(&mut self, stream: &Space, next: &mut u64) -> Option<Access> {
-        if self.rng.random::<f64>() < self.fraction {
+        if self.is_random() {
             let drawn = self.drawn;
             self.drawn += 1;
             return (drawn < self.space.len())
@@ -267,7 +311,8 @@ impl Workload {
                 let beside = beside.with_blocks(random_block, random_block);
                 let places = Permutation::new(beside.len(), rng);
                 let (fraction, rng) = (random_fraction, fork(rng));
-                let mixed = Mixed { space: beside, places, drawn: 0, fraction, rng };
+                let random_next = false;
+                let mixed = Mixed { space: beside, places, drawn: 0, fraction, rng, random_next };
                 with(stream, Order::Mixed(Box::new(mixed)))
             }
             // A replay has been seen to already.

@@ -79,13 +79,28 @@ impl Space {
         Bytes::new(self.segments.iter().map(|segment| segment.end - segment.start).sum())
     }
 
+    /// How many whole blocks follow one another without a gap from this number on, `most` at
+    /// most; 1 where there is no more than the block itself.
+    pub(crate) fn run(&self, number: u64, most: u64) -> u64 {
+        let segment = self.segment(number);
+        if self.step != self.block || segment.start == segment.end {
+            return 1;
+        }
+        let whole = (segment.end - segment.start) / self.block;
+        whole.saturating_sub(number - segment.first).clamp(1, most.max(1))
+    }
+
+    fn segment(&self, number: u64) -> &Segment {
+        match self.segments.as_slice() {
+            [only] => only,
+            many => &many[many.partition_point(|segment| segment.first <= number) - 1],
+        }
+    }
+
     /// The block with this number, which must be below [`Space::len`].
     pub(crate) fn at(&self, number: u64, class: AccessClass) -> Access {
         debug_assert!(number < self.len, "{number} of {}", self.len);
-        let segment = match self.segments.as_slice() {
-            [only] => only,
-            many => &many[many.partition_point(|segment| segment.first <= number) - 1],
-        };
+        let segment = self.segment(number);
         let offset = segment.start + (number - segment.first) * self.step;
         Access {
             file: segment.file,

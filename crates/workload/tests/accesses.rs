@@ -113,6 +113,26 @@ proptest! {
     }
 
     #[test]
+    fn runs_are_the_accesses(w in workloads(), size in 40_000u64..200_000, seed: u64) {
+        let sizes = sizes(&w, size);
+        if let Ok(mut runs) = w.accesses(0, &sizes, seed) {
+            let one_by_one = all(&w, 0, &sizes, seed);
+            let mut expected = one_by_one.iter().copied().peekable();
+            while let Some((first, times)) = runs.next_run() {
+                for nth in 0..times {
+                    let Some(access) = expected.next() else { return Ok(()) };
+                    let offset = first.offset + first.length * nth;
+                    prop_assert_eq!(access, Access { offset, ..first });
+                }
+                if expected.peek().is_none() {
+                    return Ok(());
+                }
+            }
+            prop_assert!(expected.peek().is_none());
+        }
+    }
+
+    #[test]
     fn no_byte_is_read_twice(w in workloads(), size in 70_000u64..100_000, seed: u64) {
         prop_assume!(w.reads_each_block_once() && w.block.get() >= 50);
         let own = Workload { sharing: Sharing::SharedFile, ..w };
