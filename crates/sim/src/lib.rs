@@ -2,7 +2,7 @@
 //!
 //! A [`Machine`] is a device model, a read-ahead policy, a page cache of some size and what a
 //! processor takes for its part of a read. A [`Scenario`] is files, open files and readers; a
-//! reader is any iterator of [`Step`]s, so a declared workload ([`Scenario::of_workload`]) and a
+//! reader is any iterator of [`Step`]s, or what gives them in runs ([`Steps`]), so a declared workload ([`Scenario::of_workload`]) and a
 //! trace run the same way. [`run`] lets the readers loose and brings back an [`Outcome`].
 //!
 //! The policies are those of the room `policy`, which reproduce a kernel's recorded decisions, and
@@ -28,6 +28,7 @@ pub use machine::{Costs, FileSystem, Machine, Replacement};
 pub use outcome::{CacheUse, ClassOutcome, DeviceUse, Outcome, ReaderOutcome};
 pub use run::{replay, run};
 pub use scenario::{
-    AccessSteps, FileOnDisk, Limits, OpenFile, Reader, Scenario, Start, Step, lay_out,
+    AccessSteps, FileOnDisk, Limits, OpenFile, Reader, Scenario, SingleSteps, Start, Step, Steps,
+    lay_out,
 };
 pub use words::{KEYS, policy_words};

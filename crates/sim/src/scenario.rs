@@ -3,7 +3,8 @@
 use model::layout::FileLayout;
 use units::{Bytes, Nanos};
 use workload::{
-    AccessClass, AccessMethod, Accesses, Hint, Layout, Pattern, Sharing, Workload, WorkloadError,
+    Access, AccessClass, AccessMethod, Accesses, Hint, Layout, Pattern, Sharing, Workload,
+    WorkloadError,
 };
 
 /// A file and where it lies.
@@ -103,15 +104,26 @@ pub struct AccessSteps {
     think: Nanos,
 }
 
-impl Iterator for AccessSteps {
-    type Item = Step;
+/// The steps of a reader, in runs.
+pub trait Steps {
+    /// The next step, and how often it comes in a row: each time where the one before it ended,
+    /// all else the same.
+    fn next_run(&mut self) -> Option<(Step, u64)>;
+}
 
+impl<I: Iterator<Item = Step>> Steps for I {
     #[inline]
-    fn next(&mut self) -> Option<Step> {
-        let access = self.accesses.next()?;
+    fn next_run(&mut self) -> Option<(Step, u64)> {
+        self.next().map(|step| (step, 1))
+    }
+}
+
+impl AccessSteps {
+    #[inline]
+    fn step(&self, access: Access) -> Step {
         let random = access.class == AccessClass::Random;
         let place = access.file as usize + if random { self.beside } else { 0 };
-        Some(Step {
+        Step {
             open: self.opens[place],
             offset: access.offset,
             length: access.length,
@@ -120,7 +132,37 @@ impl Iterator for AccessSteps {
                 Nanos::ZERO => Start::After(self.think),
                 time => Start::At(time),
             },
-        })
+        }
+    }
+}
+
+impl Steps for AccessSteps {
+    #[inline]
+    fn next_run(&mut self) -> Option<(Step, u64)> {
+        let (access, times) = self.accesses.next_run()?;
+        Some((self.step(access), times))
+    }
+}
+
+impl IntoIterator for AccessSteps {
+    type Item = Step;
+    type IntoIter = SingleSteps;
+
+    fn into_iter(self) -> SingleSteps {
+        SingleSteps(self)
+    }
+}
+
+/// The steps of one reader of a declared workload, one by one.
+#[derive(Clone, Debug)]
+pub struct SingleSteps(AccessSteps);
+
+impl Iterator for SingleSteps {
+    type Item = Step;
+
+    fn next(&mut self) -> Option<Step> {
+        let access = self.0.accesses.next()?;
+        Some(self.0.step(access))
     }
 }
 

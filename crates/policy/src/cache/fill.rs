@@ -35,27 +35,39 @@ pub fn folio_order(wished: u8, window: Pages, limit: Option<u8>) -> Option<u8> {
 /// Puts the window into `tree`, as far as it lies before `end` and is not cached yet.
 pub fn fill(tree: &mut PageTree, window: &Submission, end: Page, limit: Option<u8>) -> Filled {
     let mut filled = Filled::default();
+    filled.plain = fill_into(tree, window, end, limit, &mut filled.batches);
+    filled
+}
+
+/// The same, where the caller has a place for the batches; gives back the read of single pages.
+pub fn fill_into(
+    tree: &mut PageTree,
+    window: &Submission,
+    end: Page,
+    limit: Option<u8>,
+    batches: &mut Vec<Extent>,
+) -> Option<Extent> {
     let mut done = Pages::ZERO;
     if let Fill::Folios { order } = window.fill
         && let Some(order) = folio_order(order, window.pages, limit)
     {
         match walk_folios(tree, window, end, order) {
             Ok(whole) => {
-                filled.batches.extend(whole);
-                return filled;
+                batches.extend(whole);
+                return None;
             }
             Err(stopped) => {
                 done = stopped.since(window.start);
-                filled.batches.extend(batch(window.start, stopped));
+                batches.extend(batch(window.start, stopped));
             }
         }
     }
     let rest = Extent::new(window.start.plus(done), window.pages.saturating_sub(done)).before(end);
-    if !rest.pages.is_zero() {
-        filled.plain = Some(rest);
-        fill_plain(tree, rest, window.lookahead, &mut filled.batches);
+    if rest.pages.is_zero() {
+        return None;
     }
-    filled
+    fill_plain(tree, rest, window.lookahead, batches);
+    Some(rest)
 }
 
 fn batch(start: Page, end: Page) -> Option<Extent> {

@@ -15,7 +15,7 @@ use crate::page::{Extent, Folio, Page};
 pub const PAGE: PageSize = PageSize::FOUR_KIB;
 
 pub use file::{FileCache, FileShape};
-pub use fill::{Filled, fill, folio_order};
+pub use fill::{Filled, fill, fill_into, folio_order};
 pub use tree::{MAX_FILE, MAX_ORDER, PageTree};
 
 /// How the pages of a submission enter the cache.

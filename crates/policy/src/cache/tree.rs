@@ -245,11 +245,11 @@ impl PageTree {
         Some(used)
     }
 
-    /// Takes out the pages of `extent` that are cached, where all folios of the file are single
-    /// pages, and says how many there were.
-    pub fn remove_singles(&mut self, extent: Extent) -> Pages {
+    /// Takes out the pages of `extent` that are cached, which must be whole folios, and says how
+    /// many there were, and how many of those no reader had used.
+    pub fn remove_folios(&mut self, extent: Extent) -> (Pages, Pages) {
         let (mut page, end) = (extent.start.get(), extent.end().get().min(MAX_FILE.get()));
-        let before = self.cached;
+        let (before, mut unused) = (self.cached, 0);
         while page < end {
             let (index, bit) = place(page);
             let count = (64 - bit).min(end - page);
@@ -259,16 +259,47 @@ impl PageTree {
                 continue;
             }
             let leaf = self.leaf_mut(index);
-            let removed = (leaf.present & out).count_ones();
+            let removed = leaf.present & out;
+            unused += u64::from((removed & !leaf.used).count_ones());
             leaf.present &= !out;
             leaf.heads &= !out;
             leaf.marks &= !out;
             leaf.used &= !out;
+            leaf.big = 0;
             let empty = leaf.present == 0;
-            self.cached -= u64::from(removed);
+            self.cached -= u64::from(removed.count_ones());
             self.forget(index, empty);
         }
-        Pages::new(before - self.cached)
+        (Pages::new(before - self.cached), Pages::new(unused))
+    }
+
+    /// How many pages from `from` on are cached as folios of one page, looking at `max` at most.
+    pub fn single_run(&self, from: Page, max: Pages) -> Pages {
+        let single = |leaf: &Leaf| leaf.heads & !((leaf.present & !leaf.heads) >> 1);
+        self.run(from, max, |leaf| leaf.map_or(u64::MAX, |leaf| !single(leaf)))
+    }
+
+    /// Notes that a reader has used `page` if it is cached and its folio not marked; whether it
+    /// is.
+    #[inline]
+    pub fn use_quiet(&mut self, page: Page) -> bool {
+        let (index, bit) = place(page.get());
+        let Some(Some(group)) = self.groups.get_mut((index >> SHIFT) as usize) else {
+            return false;
+        };
+        let leaf = &mut group.leaves[(index & 63) as usize];
+        if leaf.present >> bit & 1 == 0 {
+            return false;
+        }
+        if leaf.big == 0 && leaf.marks == 0 {
+            leaf.used |= 1 << bit;
+            return true;
+        }
+        let quiet = self.is_quiet(page);
+        if quiet {
+            self.set_used(Extent::new(page, Pages::new(1)));
+        }
+        quiet
     }
 
     /// Sets or clears the mark of the folio that holds `page`.
@@ -443,11 +474,39 @@ mod tests {
         assert_eq!(other.remove_single(Page::new(4050)), Some(true));
         assert_eq!(other.remove_single(Page::new(4299)), Some(false));
         assert_eq!(other.cached(), Pages::new(298));
-        let gone = tree.remove_singles(Extent::new(Page::new(3000), Pages::new(1050)));
-        assert_eq!((gone, tree.cached()), (Pages::new(50), Pages::new(250)));
+        let (gone, unused) = tree.remove_folios(Extent::new(Page::new(3000), Pages::new(1050)));
+        assert_eq!((gone, unused, tree.cached()), (Pages::new(50), Pages::ZERO, Pages::new(250)));
         assert_eq!(tree.absent_run(Page::FIRST, Pages::new(1 << 20)), Pages::new(4050));
-        assert_eq!(tree.remove_singles(all), Pages::new(250));
+        assert_eq!(tree.remove_folios(all), (Pages::new(250), Pages::new(200)));
         assert!(!tree.any_group(0, 100) && !tree.is_used(Page::new(4060)));
+    }
+
+    #[test]
+    fn whole_folios_are_removed_by_the_run() {
+        let mut tree = PageTree::new();
+        for (head, order) in [(60, 2), (64, 6), (128, 0), (129, 0), (130, 1), (512, 9)] {
+            assert!(tree.insert(folio(head, order)));
+        }
+        let singles = |from| tree.single_run(Page::new(from), Pages::new(9)).get();
+        assert_eq!((singles(60), singles(64), singles(128), singles(129)), (0, 0, 2, 1));
+        tree.set_used(Extent::new(Page::new(62), Pages::new(10)));
+        let gone = tree.remove_folios(Extent::new(Page::new(60), Pages::new(70)));
+        assert_eq!(gone, (Pages::new(70), Pages::new(60)));
+        assert_eq!(tree.folio(Page::new(130)), Some(folio(130, 1)));
+        assert!(tree.insert(folio(64, 6)), "nothing is left of what was there");
+        tree.remove_folios(Extent::new(Page::new(512), Pages::new(512)));
+        assert!(tree.insert(folio(520, 0)));
+        assert_eq!(tree.folio(Page::new(520)), Some(folio(520, 0)));
+    }
+
+    #[test]
+    fn only_unmarked_pages_are_used_without_ado() {
+        let mut tree = PageTree::new();
+        tree.insert_run(Extent::new(Page::new(10), Pages::new(3)));
+        tree.set_mark(Page::new(11), true);
+        let quiet: Vec<_> = (9..14).map(|page| tree.use_quiet(Page::new(page))).collect();
+        assert_eq!(quiet, [false, true, false, true, false]);
+        assert!(tree.is_used(Page::new(10)) && !tree.is_used(Page::new(11)));
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! Page-number traces with an LRU cache, here and in libCacheSim with its one-block-lookahead
 //! prefetcher.
 //!
-//! The peer gets each trace in its fastest format. Both are timed by the processor time that they
-//! take, so that other programs at work on the machine favour neither; of the peer's, what it takes
-//! for a single request, which is its start, is taken off.
+//! Both read each trace from the same file, which has the peer's fastest format. Both are timed by
+//! the processor time that they take, reading included, so that other programs at work on the
+//! machine favour neither; of the peer's, what it takes for a single request, which is its start,
+//! is taken off.
 
-use std::io::Write;
+use std::fs::File;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -39,9 +41,12 @@ pub fn compare(program: Option<&str>, traces: Option<&str>) {
             println!("SKIP {}: gzip cannot read it", file.display());
             continue;
         };
+        let path = std::env::temp_dir().join(format!("foreread-speed-{}", std::process::id()));
+        trace.write(&trace.pages, &path).unwrap();
         for share in [2, 8] {
-            let (rate, misses) = trace.ours(trace.distinct / share);
-            let peer = program.and_then(|program| trace.peers(program, trace.distinct / share));
+            let (rate, misses) = trace.ours(&path, trace.distinct / share);
+            let cache = trace.distinct / share;
+            let peer = program.and_then(|program| trace.peers(program, &path, cache));
             let ratio = peer.map(|peer| rate / peer);
             ratios.extend(ratio);
             let text = |value: Option<f64>| value.map_or("-".to_owned(), |v| format!("{v:.1}"));
@@ -54,6 +59,7 @@ pub fn compare(program: Option<&str>, traces: Option<&str>) {
                 text(ratio)
             );
         }
+        std::fs::remove_file(&path).unwrap();
     }
     if let Some(least) = ratios.iter().copied().reduce(f64::min) {
         let mean = ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len() as f64;
@@ -101,7 +107,7 @@ impl Trace {
     }
 
     /// Million references for each second of processor time, and the share of misses.
-    fn ours(&self, cache: u64) -> (f64, f64) {
+    fn ours(&self, path: &Path, cache: u64) -> (f64, f64) {
         let model = Spec::preset("zero").unwrap();
         let machine = Machine {
             // What the peer does: with a page that is missing, the next one.
@@ -114,20 +120,17 @@ impl Trace {
         };
         let begun = own_seconds();
         let pages = Pages::new(self.most + 1);
-        let counts = replay(&machine, pages, self.pages.iter().copied()).unwrap();
+        let counts = replay(&machine, pages, Records::open(path)).unwrap();
         let spent = own_seconds() - begun;
         let references = counts.references.get() as f64;
         (references / 1e6 / spent, counts.misses.get() as f64 / references)
     }
 
-    fn peers(&self, program: &str, cache: u64) -> Option<f64> {
-        let run = |pages: &[u64]| {
-            let name = format!("foreread-speed-{}", std::process::id());
-            let path = std::env::temp_dir().join(name);
-            self.write(pages, &path).ok()?;
+    fn peers(&self, program: &str, path: &Path, cache: u64) -> Option<f64> {
+        let run = |path: &Path| {
             let begun = children_seconds();
             let status = Command::new(program)
-                .arg(&path)
+                .arg(path)
                 .args(["oracleGeneral", "lru", &cache.max(64).to_string()])
                 .args(["--ignore-obj-size=1", "--prefetch=OBL"])
                 .arg("--prefetch-params=block-size=1")
@@ -136,11 +139,14 @@ impl Trace {
                 .stderr(Stdio::null())
                 .status();
             let spent = children_seconds() - begun;
-            let _ = std::fs::remove_file(&path);
             status.ok().filter(|status| status.success())?;
             Some(spent)
         };
-        let spent = run(&self.pages)? - run(&self.pages[..1])?;
+        let single = path.with_extension("single");
+        self.write(&self.pages[..1], &single).ok()?;
+        let start = run(&single);
+        let _ = std::fs::remove_file(&single);
+        let spent = run(path)? - start?;
         Some(self.pages.len() as f64 / 1e6 / spent)
     }
 
@@ -160,5 +166,39 @@ impl Trace {
             out.write_all(&following[index].to_le_bytes())?;
         }
         out.flush()
+    }
+}
+
+/// The bytes of a request in the peer's format.
+const RECORD: usize = 24;
+
+/// The page numbers of a trace in the peer's format.
+struct Records {
+    file: File,
+    buffer: Vec<u8>,
+    at: usize,
+    end: usize,
+}
+
+impl Records {
+    fn open(path: &Path) -> Self {
+        let file = File::open(path).unwrap();
+        Self { file, buffer: vec![0; RECORD << 12], at: 0, end: 0 }
+    }
+}
+
+impl Iterator for Records {
+    type Item = u64;
+
+    #[inline]
+    fn next(&mut self) -> Option<u64> {
+        if self.at == self.end {
+            // A regular file gives whole buffers until its end.
+            self.at = 0;
+            self.end = self.file.read(&mut self.buffer).unwrap() / RECORD * RECORD;
+        }
+        let record = self.buffer[self.at..self.end].first_chunk::<RECORD>()?;
+        self.at += RECORD;
+        record[4..12].first_chunk().map(|page| u64::from_le_bytes(*page))
     }
 }

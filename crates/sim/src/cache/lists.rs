@@ -9,6 +9,18 @@ pub(super) struct EntryId(u32);
 
 impl EntryId {
     pub(super) const NONE: Self = Self(u32::MAX);
+
+    /// As a word that is zero for none.
+    #[inline]
+    pub(super) fn word(self) -> u32 {
+        !self.0
+    }
+
+    /// From such a word.
+    #[inline]
+    pub(super) fn of_word(word: u32) -> Self {
+        Self(!word)
+    }
 }
 
 /// Which list.

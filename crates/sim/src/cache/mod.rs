@@ -3,7 +3,7 @@
 mod lists;
 mod states;
 
-use policy::cache::{Filled, fill};
+use policy::cache::{MAX_ORDER, fill_into};
 use policy::{Eviction, Extent, FileId, Folio, Page, PageTree, Policy, Submission};
 use units::Pages;
 
@@ -110,24 +110,32 @@ impl PageCache {
         Pages::new(self.pending)
     }
 
-    /// Puts a window's missing pages in, on their way.
-    pub(crate) fn submit(&mut self, file: u32, window: &Submission) -> Filled {
+    /// Puts a window's missing pages in, on their way, and adds them to `batches`.
+    pub(crate) fn submit(
+        &mut self,
+        file: u32,
+        window: &Submission,
+        batches: &mut Vec<Extent>,
+    ) -> Pages {
         let this = &mut self.files[file as usize];
         let end = Page::FIRST.plus(this.pages);
-        let filled = fill(&mut this.tree, window, end, this.folio_limit);
-        if filled.batches.is_empty() {
-            return filled;
+        let first = batches.len();
+        fill_into(&mut this.tree, window, end, this.folio_limit, batches);
+        if batches.len() == first {
+            return Pages::ZERO;
         }
         this.epoch += 1;
         self.counts.windows += 1;
-        for batch in &filled.batches {
+        let mut filled = Pages::ZERO;
+        for batch in &batches[first..] {
             let pages = batch.pages.get();
             let entry = self.lists.push(List::Inactive, file, batch.start.get(), pages);
-            self.files[file as usize].states.enter(*batch, entry);
-            self.cached += pages;
-            self.pending += pages;
-            self.counts.read += batch.pages;
+            this.states.enter(*batch, entry);
+            filled += batch.pages;
         }
+        self.cached += filled.get();
+        self.pending += filled.get();
+        self.counts.read += filled;
         filled
     }
 
@@ -168,9 +176,16 @@ impl PageCache {
         if this.folio_limit.is_none() {
             self.aged += this.states.reference(extent, &mut again);
         } else {
-            for folio in this.tree.folios(extent) {
+            let mut at = extent.start;
+            while at < extent.end() {
+                let singles = this.tree.single_run(at, extent.end().since(at));
+                self.aged += this.states.reference(Extent::new(at, singles), &mut again);
+                at = at.plus(singles);
+                let rest = Extent::new(at, extent.end().since(at));
+                let Some(folio) = this.tree.folios(rest).next() else { break };
                 let head = Extent::new(folio.head, Pages::new(1));
                 self.aged += this.states.reference(head, &mut again) * folio.pages().get();
+                at = folio.end();
             }
         }
         for page in again.drain(..) {
@@ -222,10 +237,7 @@ impl PageCache {
         }
         self.lists.take(from, pages);
         let to = self.lists.push(list, file, start.get(), pages);
-        match pages {
-            1 => this.states.relabel_one(start, to),
-            _ => this.states.relabel(Extent::new(start, Pages::new(pages)), to),
-        }
+        this.states.relabel(Extent::new(start, Pages::new(pages)), to);
     }
 
     /// Moves cached pages out of danger: to the young end of the inactive list.
@@ -304,14 +316,7 @@ impl PageCache {
         let left = self.lists.get(id).end - page.get();
         let run = match this.folio_limit {
             None => this.states.settled_run(page, wanted.min(left), id),
-            Some(_) => match this.tree.folio(page) {
-                Some(folio) => {
-                    let extent = Extent::new(folio.head, folio.pages());
-                    let pending = this.states.first_pending(extent);
-                    if pending.is_some() { 0 } else { folio.pages().get() }
-                }
-                None => 0,
-            },
+            Some(_) => self.settled_folios(file, page, wanted, id),
         };
         if run == 0 {
             self.lists.renew(id);
@@ -329,6 +334,35 @@ impl PageCache {
         true
     }
 
+    /// How many pages from the folio at `page` on make up whole folios that are in the entry and
+    /// not on their way, and would go one after another until `wanted` are gone.
+    fn settled_folios(&self, file: u32, page: Page, wanted: u64, id: EntryId) -> u64 {
+        let this = &self.files[file as usize];
+        let Some(first) = this.tree.folio(page) else { return 0 };
+        let one = first.pages().get();
+        let left = self.lists.get(id).end - page.get();
+        let most = if self.guarded || !self.stays_balanced(id, wanted) { one } else { wanted };
+        let most = most.clamp(one, left.max(one));
+        // The last one may reach beyond what is wanted.
+        let last = this.tree.folio(page.plus(Pages::new(most - 1)));
+        let end = last.map_or(most, |last| last.end().since(page).get());
+        let run = this.states.settled_run(page, end, id);
+        if run == end || run == 0 {
+            return run;
+        }
+        // Of a folio that is not ready as a whole nothing goes.
+        let cut = this.tree.folio(page.plus(Pages::new(run)));
+        cut.map_or(run, |cut| cut.head.since(page).get().min(run))
+    }
+
+    /// Whether the active list would give nothing to the inactive one while pages of this entry
+    /// go, up to one folio more than `wanted`.
+    fn stays_balanced(&self, id: EntryId, wanted: u64) -> bool {
+        let (inactive, active) = (self.lists.pages(List::Inactive), self.lists.pages(List::Active));
+        let rest = inactive.saturating_sub(wanted + (1 << MAX_ORDER));
+        active == 0 || self.lists.get(id).list == List::Inactive && rest >= active
+    }
+
     fn retained(&self, file: u32, page: Page, policy: &mut dyn Policy) -> bool {
         let used = self.files[file as usize].tree.is_used(page);
         policy.evict(FileId(file), page, used) == Eviction::Retain
@@ -339,17 +373,11 @@ impl PageCache {
         self.counts.evicted += extent.pages;
         self.aged += extent.pages.get();
         self.cached -= extent.pages.get();
-        let single = this.folio_limit.is_none();
-        if single && extent.pages.get() == 1 {
+        if this.folio_limit.is_none() && extent.pages.get() == 1 {
             let used = this.tree.remove_single(extent.start).unwrap_or(true);
             self.counts.thrashed += Pages::new(u64::from(!used));
         } else {
-            self.counts.thrashed += this.tree.unused(extent).1;
-            if single {
-                this.tree.remove_singles(extent);
-            } else {
-                this.tree.remove(extent.start);
-            }
+            self.counts.thrashed += this.tree.remove_folios(extent).1;
         }
         this.states.leave(extent);
         this.epoch += 1;

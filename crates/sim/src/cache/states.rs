@@ -5,20 +5,24 @@ use policy::{Extent, Page};
 
 use super::lists::EntryId;
 
-/// Pages of a leaf and leaves of a group, as a power of two: the shape of the policy's tree.
+/// Pages of a leaf, as a power of two.
 const SHIFT: u32 = 6;
-const SLOTS: usize = 1 << SHIFT;
+/// Leaves of a group, likewise: so many that a group comes as untouched memory, of which only what
+/// is written to is ever there.
+const GROUP: u32 = 10;
 
-/// 64 pages.
-#[derive(Clone, Copy)]
+/// What is known of 64 pages.
+#[derive(Clone, Copy, Default)]
 struct Leaf {
     pending: u64,
     referenced: u64,
-    entry: [EntryId; SLOTS],
 }
 
+/// 256 MiB of a file.
 struct Group {
-    leaves: [Leaf; SLOTS],
+    leaves: Vec<Leaf>,
+    /// By page; zeroes mean none ([`EntryId::word`]).
+    entries: Vec<u32>,
     /// Pages cached.
     cached: u64,
 }
@@ -26,7 +30,14 @@ struct Group {
 /// What is known of one file's cached pages; of others it says nothing of use.
 #[derive(Default)]
 pub(super) struct PageStates {
-    groups: Vec<Option<Box<Group>>>,
+    groups: Vec<Option<Group>>,
+}
+
+impl Group {
+    fn empty() -> Self {
+        let leaf = Leaf::default();
+        Self { leaves: vec![leaf; 1 << GROUP], entries: vec![0; 1 << (GROUP + SHIFT)], cached: 0 }
+    }
 }
 
 /// `count` ones from bit `from` on.
@@ -48,76 +59,86 @@ fn parts(extent: Extent) -> impl Iterator<Item = (u64, u64, u64)> {
     })
 }
 
+/// The place of a leaf within its group.
+fn slot(leaf: u64) -> usize {
+    (leaf & ((1 << GROUP) - 1)) as usize
+}
+
+/// The places of `count` pages of a leaf within its group.
+fn places(leaf: u64, bit: u64, count: u64) -> std::ops::Range<usize> {
+    let first = (slot(leaf) << SHIFT) + bit as usize;
+    first..first + count as usize
+}
+
 impl PageStates {
     #[inline]
+    fn group(&self, leaf: u64) -> Option<&Group> {
+        self.groups.get((leaf >> GROUP) as usize)?.as_ref()
+    }
+
+    #[inline]
+    fn group_mut(&mut self, leaf: u64) -> Option<&mut Group> {
+        self.groups.get_mut((leaf >> GROUP) as usize)?.as_mut()
+    }
+
+    #[inline]
     fn leaf(&self, index: u64) -> Option<&Leaf> {
-        let group = self.groups.get((index >> SHIFT) as usize)?.as_deref()?;
-        Some(&group.leaves[(index & 63) as usize])
+        self.group(index).map(|group| &group.leaves[slot(index)])
     }
 
     #[inline]
     fn leaf_mut(&mut self, index: u64) -> Option<&mut Leaf> {
-        let group = self.groups.get_mut((index >> SHIFT) as usize)?.as_deref_mut()?;
-        Some(&mut group.leaves[(index & 63) as usize])
+        self.group_mut(index).map(|group| &mut group.leaves[slot(index)])
     }
 
     /// Pages enter the cache: on their way, not referenced, in this entry of a list.
     pub(super) fn enter(&mut self, extent: Extent, entry: EntryId) {
         for (index, bit, count) in parts(extent) {
-            let place = (index >> SHIFT) as usize;
+            let place = (index >> GROUP) as usize;
             if self.groups.len() <= place {
                 self.groups.resize_with(place + 1, || None);
             }
-            let group = self.groups[place].get_or_insert_with(|| {
-                let leaf = Leaf { pending: 0, referenced: 0, entry: [EntryId::NONE; SLOTS] };
-                Box::new(Group { leaves: [leaf; SLOTS], cached: 0 })
-            });
+            let group = self.groups[place].get_or_insert_with(Group::empty);
             group.cached += count;
-            let leaf = &mut group.leaves[(index & 63) as usize];
+            let leaf = &mut group.leaves[slot(index)];
             leaf.pending |= mask(bit, count);
             leaf.referenced &= !mask(bit, count);
-            leaf.entry[bit as usize..(bit + count) as usize].fill(entry);
+            group.entries[places(index, bit, count)].fill(entry.word());
         }
     }
 
     /// Cached pages leave.
     pub(super) fn leave(&mut self, extent: Extent) {
         for (index, bit, count) in parts(extent) {
-            let Some(slot) = self.groups.get_mut((index >> SHIFT) as usize) else { return };
-            let Some(group) = slot else { continue };
+            let Some(kept) = self.groups.get_mut((index >> GROUP) as usize) else { return };
+            let Some(group) = kept else { continue };
             group.cached -= count.min(group.cached);
             if group.cached == 0 {
-                *slot = None;
+                *kept = None;
                 continue;
             }
-            let leaf = &mut group.leaves[(index & 63) as usize];
-            leaf.referenced &= !mask(bit, count);
-            leaf.entry[bit as usize..(bit + count) as usize].fill(EntryId::NONE);
+            group.leaves[slot(index)].referenced &= !mask(bit, count);
+            group.entries[places(index, bit, count)].fill(EntryId::NONE.word());
         }
     }
 
     /// Cached pages move to another entry.
     pub(super) fn relabel(&mut self, extent: Extent, entry: EntryId) {
         for (index, bit, count) in parts(extent) {
-            if let Some(leaf) = self.leaf_mut(index) {
-                leaf.entry[bit as usize..(bit + count) as usize].fill(entry);
+            if let Some(group) = self.group_mut(index) {
+                group.entries[places(index, bit, count)].fill(entry.word());
             }
-        }
-    }
-
-    /// A cached page moves to another entry.
-    #[inline]
-    pub(super) fn relabel_one(&mut self, page: Page, entry: EntryId) {
-        if let Some(leaf) = self.leaf_mut(page.get() >> SHIFT) {
-            leaf.entry[(page.get() & 63) as usize] = entry;
         }
     }
 
     /// The entry that a page is in.
     #[inline]
     pub(super) fn entry(&self, page: Page) -> EntryId {
-        let leaf = self.leaf(page.get() >> SHIFT);
-        leaf.map_or(EntryId::NONE, |leaf| leaf.entry[(page.get() & 63) as usize])
+        let (leaf, bit) = (page.get() >> SHIFT, page.get() & 63);
+        let group = self.group(leaf);
+        group.map_or(EntryId::NONE, |group| {
+            EntryId::of_word(group.entries[places(leaf, bit, 1).start])
+        })
     }
 
     /// Pages have arrived.
@@ -175,10 +196,11 @@ impl PageStates {
     pub(super) fn settled_run(&self, from: Page, max: u64, entry: EntryId) -> u64 {
         let mut run = 0;
         for (index, bit, count) in parts(Extent::new(from, units::Pages::new(max))) {
-            let Some(leaf) = self.leaf(index) else { return run };
-            let places = &leaf.entry[bit as usize..(bit + count) as usize];
-            let own = places.iter().position(|place| *place != entry).unwrap_or(places.len());
-            let settled = u64::from((leaf.pending >> bit).trailing_zeros());
+            let Some(group) = self.group(index) else { return run };
+            let places = &group.entries[places(index, bit, count)];
+            let other = |place: &u32| *place != entry.word();
+            let own = places.iter().position(other).unwrap_or(places.len());
+            let settled = u64::from((group.leaves[slot(index)].pending >> bit).trailing_zeros());
             let here = settled.min(own as u64);
             run += here.min(count);
             if here < count {

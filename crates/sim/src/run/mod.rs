@@ -6,6 +6,7 @@
 //! policy, a request), it waits until it is the earliest.
 
 mod clock;
+mod page_lru;
 mod reader;
 mod replay;
 mod setup;
@@ -26,9 +27,9 @@ use crate::error::SimError;
 use crate::machine::Machine;
 use crate::outcome::{ClassOutcome, Outcome};
 use crate::queue::{BlockQueue, Part, Purpose};
-use crate::scenario::{Scenario, Step};
+use crate::scenario::{Scenario, Steps};
 use clock::Picos;
-use reader::{Phase, Running, meet};
+use reader::{Phase, Running};
 
 pub use replay::replay;
 
@@ -40,10 +41,7 @@ const HEADSTART: Nanos = Nanos::from_micros(20);
 /// # Errors
 ///
 /// If the machine cannot be, or the scenario does not fit it.
-pub fn run<I: Iterator<Item = Step>>(
-    machine: &Machine,
-    scenario: Scenario<I>,
-) -> Result<Outcome, SimError> {
+pub fn run<I: Steps>(machine: &Machine, scenario: Scenario<I>) -> Result<Outcome, SimError> {
     let mut simulation = Simulation::new(machine, scenario)?;
     simulation.run();
     Ok(simulation.outcome())
@@ -103,7 +101,7 @@ struct Simulation<I> {
     processor: Picos,
 }
 
-impl<I: Iterator<Item = Step>> Simulation<I> {
+impl<I: Steps> Simulation<I> {
     fn run(&mut self) {
         let (mut parts, mut freed) = (Vec::new(), Vec::new());
         loop {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use policy::cache::PAGE;
-use policy::{Call, Extent, Method, Outcome, Page, Policy, StreamId, Touch};
+use policy::{Cache, Call, Extent, Method, Outcome, Page, Policy, StreamId, Touch};
 use units::{Bytes, Nanos, Pages};
 use workload::AccessClass;
 
@@ -14,7 +14,7 @@ use super::{Flow, HEADSTART, Open, Simulation};
 use crate::cache::PageCache;
 use crate::outcome::ReaderOutcome;
 use crate::queue::{Item, Purpose};
-use crate::scenario::Step;
+use crate::scenario::{Step, Steps};
 
 /// Pages that are looked at ahead of a reader: more would be forgotten before it comes there.
 const LOOK: Pages = Pages::new(256);
@@ -68,6 +68,8 @@ struct Awaited {
 /// A reader at work.
 pub(super) struct Running<I> {
     pub(super) steps: I,
+    /// What is left of the run of steps at hand: the next one, and how many there are.
+    pub(super) run: Option<(Step, u64)>,
     pub(super) coming: VecDeque<Step>,
     pub(super) ended: bool,
     pub(super) begun: bool,
@@ -105,6 +107,7 @@ impl<I> Running<I> {
         };
         Self {
             steps,
+            run: None,
             coming: VecDeque::new(),
             ended: false,
             begun: false,
@@ -124,7 +127,7 @@ impl<I> Running<I> {
     }
 }
 
-impl<I: Iterator<Item = Step>> Simulation<I> {
+impl<I: Steps> Simulation<I> {
     /// A policy with what it sees when `open` is read at `now`.
     pub(super) fn view(
         &mut self,
@@ -412,7 +415,7 @@ impl<I: Iterator<Item = Step>> Simulation<I> {
             self.policy.end(StreamId(call.open), open.position);
         }
         this.phase = Phase::Between;
-        self.tell_end(reader, &call, got);
+        self.tell_end(reader, &call, got, 1);
         Flow::Go
     }
 }
@@ -435,11 +438,10 @@ pub(super) fn visit(cache: &mut PageCache, open: &mut Open, first: Page, stop: P
 /// what it wants is on its way. Gives back what was met, and the folio that is to be waited for.
 pub(super) fn meet(
     policy: &mut dyn Policy,
-    view: &mut View<'_>,
+    view: &mut impl Cache,
     touch: Touch,
     stop: Page,
 ) -> (Outcome, Extent) {
-    use policy::Cache;
     let mut outcome = Outcome::Hit;
     if view.folio(touch.page).is_none() {
         outcome = Outcome::Missed;

@@ -10,7 +10,8 @@ use policy::cache::PAGE;
 use policy::{Call, DeviceLimits, Extent, FileId, Method, Outcome, Page, Policy, StreamId, Touch};
 use units::{Bytes, Nanos, Pages};
 
-use super::meet;
+use super::page_lru::PageLru;
+use super::reader::meet;
 use super::view::View;
 use crate::cache::PageCache;
 use crate::disk_layout::Placed;
@@ -31,10 +32,26 @@ pub fn replay(
     numbers: impl IntoIterator<Item = u64>,
 ) -> Result<CacheUse, SimError> {
     machine.validate()?;
-    let mut replay = Replay::new(machine, pages)?;
-    for number in numbers {
-        replay.page(Page::new(number));
+    let policy = policy::build(&machine.policy)?;
+    let max_request = machine.model.host().max_request;
+    let limits = DeviceLimits {
+        read_ahead: machine.read_ahead.to_bytes().to_pages_floor(PAGE),
+        max_request: max_request.to_pages_floor(PAGE),
+    };
+    let disk = FileOnDisk {
+        size: pages.to_bytes(PAGE),
+        start: Bytes::ZERO,
+        layout: machine.filesystem.layout,
+        pieces: None,
+    };
+    let placed = Placed::new(0, disk, max_request.get());
+    if PageLru::suits(machine, policy.as_ref(), pages) {
+        let mut replay = PageLru::new(machine, policy, placed, limits, pages);
+        numbers.into_iter().for_each(|number| replay.page(Page::new(number)));
+        return Ok(replay.counts());
     }
+    let mut replay = Replay::new(machine, policy, placed, limits, pages);
+    numbers.into_iter().for_each(|number| replay.page(Page::new(number)));
     Ok(replay.counts())
 }
 
@@ -53,24 +70,17 @@ struct Replay {
 static NOTHING: VecDeque<Step> = VecDeque::new();
 
 impl Replay {
-    fn new(machine: &Machine, pages: Pages) -> Result<Self, SimError> {
-        let policy = policy::build(&machine.policy)?;
-        let max_request = machine.model.host().max_request;
-        let limits = DeviceLimits {
-            read_ahead: machine.read_ahead.to_bytes().to_pages_floor(PAGE),
-            max_request: max_request.to_pages_floor(PAGE),
-        };
+    fn new(
+        machine: &Machine,
+        policy: Box<dyn Policy>,
+        placed: Placed,
+        limits: DeviceLimits,
+        pages: Pages,
+    ) -> Self {
         let guarded = policy.guards();
         let capacity = machine.cache.to_pages_floor(PAGE);
         let mut cache = PageCache::new(capacity, machine.replacement, guarded);
         cache.add_file(pages, machine.filesystem.folio_limit, false);
-        let disk = FileOnDisk {
-            size: pages.to_bytes(PAGE),
-            start: Bytes::ZERO,
-            layout: machine.filesystem.layout,
-            pieces: None,
-        };
-        let placed = Placed::new(0, disk, max_request.get());
         let watches = policy.watches();
         let mut this = Self {
             policy,
@@ -84,7 +94,7 @@ impl Replay {
             known: CacheUse::default(),
         };
         this.ask(|policy, view| policy.open(view, StreamId(0), FileId(0)));
-        Ok(this)
+        this
     }
 
     /// Lets the policy act; what it wants read has arrived when it is done.

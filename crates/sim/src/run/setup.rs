@@ -16,9 +16,9 @@ use crate::error::SimError;
 use crate::machine::{Costs, Machine};
 use crate::outcome::ClassOutcome;
 use crate::queue::BlockQueue;
-use crate::scenario::{OpenFile, Scenario, Step};
+use crate::scenario::{OpenFile, Scenario, Step, Steps};
 
-impl<I: Iterator<Item = Step>> Simulation<I> {
+impl<I: Steps> Simulation<I> {
     pub(super) fn new(machine: &Machine, scenario: Scenario<I>) -> Result<Self, SimError> {
         machine.validate()?;
         let policy = policy::build(&machine.policy)?;

@@ -7,7 +7,7 @@ use workload::AccessClass;
 use super::clock::Picos;
 use super::reader::{PAGE_BYTES, Phase, ReadCall, Running, visit};
 use super::{Flow, HEADSTART, Simulation};
-use crate::scenario::{Start, Step};
+use crate::scenario::{Start, Step, Steps};
 
 /// Steps that are known ahead to policies which want to know.
 const FORESEEN: usize = 1024;
@@ -29,14 +29,26 @@ impl Glide {
     }
 }
 
-impl<I: Iterator<Item = Step>> Running<I> {
+impl<I: Steps> Running<I> {
+    #[inline]
+    fn single_step(&mut self) -> Option<Step> {
+        let (step, times) = match self.run.take() {
+            Some(run) => run,
+            None => self.steps.next_run()?,
+        };
+        if times > 1 {
+            self.run = Some((Step { offset: step.offset + step.length, ..step }, times - 1));
+        }
+        Some(step)
+    }
+
     #[inline]
     fn next_step(&mut self, foresees: bool) -> Option<Step> {
         if !foresees {
-            return self.steps.next();
+            return self.single_step();
         }
         while !self.ended && self.coming.len() <= FORESEEN {
-            match self.steps.next() {
+            match self.single_step() {
                 Some(step) => self.coming.push_back(step),
                 None => self.ended = true,
             }
@@ -45,7 +57,7 @@ impl<I: Iterator<Item = Step>> Running<I> {
     }
 }
 
-impl<I: Iterator<Item = Step>> Simulation<I> {
+impl<I: Steps> Simulation<I> {
     /// Begins the next step, after as many as find all their pages ready.
     pub(super) fn begin(&mut self, reader: u32) -> Flow {
         let horizon = Picos::of(self.others()).plus(Picos::of(HEADSTART));
@@ -61,6 +73,7 @@ impl<I: Iterator<Item = Step>> Simulation<I> {
                 self.readers[reader as usize].phase = Phase::Walk;
                 break;
             }
+            self.glide_on(reader, horizon, &mut glide);
         }
         self.settle(glide);
         Flow::Go
@@ -153,8 +166,54 @@ impl<I: Iterator<Item = Step>> Simulation<I> {
                 self.settle(glide.replace(new));
             }
         }
-        self.tell_end(reader, call, Bytes::new(bytes));
+        self.tell_end(reader, call, Bytes::new(bytes), 1);
         true
+    }
+
+    /// After a call that glided: does as many of the run that it belongs to as would, all at once.
+    #[inline]
+    fn glide_on(&mut self, reader: u32, horizon: Picos, glide: &mut Option<Glide>) {
+        let this = &mut self.readers[reader as usize];
+        let (Some((step, times)), Some(glide)) = (&mut this.run, glide) else { return };
+        let Start::After(think) = step.start else { return };
+        let (offset, length) = (step.offset.get(), step.length.get());
+        let follows = step.open == glide.open && offset == glide.end;
+        if !follows || length == 0 || offset % PAGE_BYTES != 0 || length % PAGE_BYTES != 0 {
+            return;
+        }
+        let open = &self.opens[step.open as usize];
+        let ready = open.quiet.2.get().saturating_mul(PAGE_BYTES);
+        let there = ready.min(self.placed[open.file as usize].size().get());
+        let think = Picos::of(think);
+        let cost = self.costs.call.plus(self.costs.byte.times(length));
+        let each = think.plus(cost).get();
+        // The last of them ends by the horizon, and none begins at the end of all.
+        let in_time = horizon.since(this.clock).get() / each;
+        let before_end = self.end.since(this.clock.plus(think)).get().div_ceil(each);
+        let fits = there.saturating_sub(offset) / length;
+        let count = (*times).min(in_time).min(before_end).min(fits);
+        if count == 0 {
+            return;
+        }
+        let pages = Pages::new(count * length / PAGE_BYTES);
+        this.clock = this.clock.plus(think.plus(cost).times(count));
+        self.processor = self.processor.plus(cost.times(count));
+        this.references += pages;
+        glide.stop = glide.stop.plus(pages);
+        glide.end = offset + count * length;
+        let call = ReadCall {
+            open: step.open,
+            class: step.class,
+            began: this.clock.since(cost),
+            ..this.call
+        };
+        let got = Bytes::new(length);
+        step.offset = Bytes::new(glide.end);
+        *times -= count;
+        if *times == 0 {
+            this.run = None;
+        }
+        self.tell_end(reader, &call, got, count);
     }
 
     /// Notes the visit of pages that a reader glided over.
@@ -168,11 +227,12 @@ impl<I: Iterator<Item = Step>> Simulation<I> {
         self.policy.end(StreamId(glide.open), Bytes::new(glide.end));
     }
 
-    /// Counts a call that is done.
+    /// Counts a call that is done, the last of so many that were the same.
     #[inline]
-    pub(super) fn tell_end(&mut self, reader: u32, call: &ReadCall, got: Bytes) {
+    pub(super) fn tell_end(&mut self, reader: u32, call: &ReadCall, got: Bytes, times: u64) {
         let this = &mut self.readers[reader as usize];
-        this.outcome.requests += 1;
+        let got = got * times;
+        this.outcome.requests += times;
         this.outcome.useful += got;
         this.outcome.elapsed = this.clock.nanos();
         match call.class {
@@ -181,10 +241,10 @@ impl<I: Iterator<Item = Step>> Simulation<I> {
         }
         let latency = this.clock.since(call.began).nanos();
         if (this.latency.0, this.latency.1) == (call.class, latency) {
-            this.latency.2 += 1;
+            this.latency.2 += times;
         } else {
             self.flush_latency(reader);
-            self.readers[reader as usize].latency = (call.class, latency, 1);
+            self.readers[reader as usize].latency = (call.class, latency, times);
         }
     }
 

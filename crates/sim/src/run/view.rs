@@ -51,9 +51,7 @@ impl Cache for View<'_> {
     }
 
     fn submit(&mut self, window: Submission) -> Pages {
-        let filled = self.cache.submit(self.file, &window);
-        self.batches.extend(&filled.batches);
-        filled.pages()
+        self.cache.submit(self.file, &window, self.batches)
     }
 
     fn set_mark(&mut self, page: Page) {

@@ -1,0 +1,284 @@
+//! Page numbers through a plain list of single pages, the fastest way.
+//!
+//! Nothing is ever on its way here and no folio has a second page, so the list is one of pages: a
+//! table by page number, each with its neighbours in the order of use. What comes of it is what
+//! comes of the simulation's own cache, as a test compares.
+
+use policy::cache::{PAGE, PageTree, fill_into};
+use policy::{
+    Call, DeviceLimits, Extent, FileId, Folio, Memory, Method, Outcome, Page, Policy, StreamId,
+    Submission, Touch,
+};
+use units::{Bytes, Pages};
+
+use super::reader::meet;
+use crate::disk_layout::Placed;
+use crate::machine::{Machine, Replacement};
+use crate::outcome::CacheUse;
+
+/// The most pages that a table is made for: it takes 128 MiB then.
+const TABLE: u64 = 1 << 24;
+/// Pages that reclaim takes at once at least (SWAP_CLUSTER_MAX).
+const BATCH: u64 = 32;
+/// The place in front of all pages: where the order of use begins and ends.
+const ENDS: usize = 0;
+
+/// The neighbours of a page in the order of use, each one more than the page's number.
+#[derive(Clone, Copy, Default)]
+struct Links {
+    older: u32,
+    newer: u32,
+}
+
+/// What a policy sees: the pages of the only file.
+struct ListedPages {
+    tree: PageTree,
+    placed: Placed,
+    pages: Pages,
+    limits: DeviceLimits,
+    links: Vec<Links>,
+    capacity: u64,
+    aged: u64,
+    counts: CacheUse,
+    /// What the policy has had read and that it does not see arrive during its call.
+    batches: Vec<Extent>,
+}
+
+/// A policy and its pages at work.
+pub(super) struct PageLru {
+    policy: Box<dyn Policy>,
+    hears_calls: bool,
+    listed: ListedPages,
+    references: u64,
+    misses: u64,
+    /// The last page, where the policy has not been told of its end yet.
+    untold: Option<Page>,
+}
+
+impl PageLru {
+    /// Whether this gives what the simulation's own cache would.
+    pub(super) fn suits(machine: &Machine, policy: &dyn Policy, pages: Pages) -> bool {
+        let plain = machine.replacement == Replacement::Lru && !machine.page_by_page;
+        let single = machine.filesystem.folio_limit.is_none();
+        plain && single && pages.get() < TABLE && !policy.watches() && !policy.guards()
+    }
+
+    pub(super) fn new(
+        machine: &Machine,
+        mut policy: Box<dyn Policy>,
+        placed: Placed,
+        limits: DeviceLimits,
+        pages: Pages,
+    ) -> Self {
+        let mut listed = ListedPages {
+            tree: PageTree::new(),
+            placed,
+            pages,
+            limits,
+            links: vec![Links::default(); pages.get() as usize + 1],
+            capacity: machine.cache.to_pages_floor(PAGE).get(),
+            aged: 0,
+            counts: CacheUse::default(),
+            batches: Vec::new(),
+        };
+        policy.open(&mut listed, StreamId(0), FileId(0));
+        let hears_calls = policy.hears_calls();
+        Self { policy, hears_calls, listed, references: 0, misses: 0, untold: None }
+    }
+
+    #[inline]
+    pub(super) fn page(&mut self, page: Page) {
+        if page.get() >= self.listed.pages.get() {
+            return;
+        }
+        self.references += 1;
+        if !self.listed.tree.use_quiet(page) {
+            self.meet(page);
+        } else {
+            if self.hears_calls {
+                self.policy.begin(&mut self.listed, StreamId(0), call(page));
+                self.listed.batches.clear();
+            }
+            self.listed.touch(page);
+        }
+        if self.hears_calls {
+            self.tell_end(page);
+        } else {
+            self.untold = Some(page);
+        }
+    }
+
+    fn tell_end(&mut self, page: Page) {
+        let end = Bytes::new((page.get() + 1) * PAGE.bytes().get());
+        self.policy.end(StreamId(0), end);
+    }
+
+    /// A page that the policy is to hear of, or that is not there.
+    fn meet(&mut self, page: Page) {
+        if let Some(last) = self.untold.take() {
+            self.tell_end(last);
+        }
+        let one = Pages::new(1);
+        let touch = Touch { stream: StreamId(0), page, request: one, method: Method::Read };
+        self.policy.begin(&mut self.listed, StreamId(0), call(page));
+        let (met, _) = meet(self.policy.as_mut(), &mut self.listed, touch, page.plus(one));
+        self.misses += u64::from(met == Outcome::Missed);
+        self.listed.batches.clear();
+        self.listed.reclaim();
+        // A window larger than the cache pushes out its own first page.
+        if self.listed.tree.contains(page) {
+            self.listed.touch(page);
+        } else {
+            self.listed.aged += 1;
+        }
+    }
+
+    pub(super) fn counts(&self) -> CacheUse {
+        let all = Extent::new(Page::FIRST, self.listed.pages);
+        let unused = self.listed.tree.unused(all).1;
+        let counts = self.listed.counts;
+        CacheUse {
+            references: Pages::new(self.references),
+            hits: Pages::new(self.references - self.misses),
+            misses: Pages::new(self.misses),
+            used: counts.read.saturating_sub(counts.thrashed + unused),
+            ..counts
+        }
+    }
+}
+
+fn call(page: Page) -> Call {
+    Call { offset: Bytes::new(page.get() * PAGE.bytes().get()), length: PAGE.bytes() }
+}
+
+impl ListedPages {
+    /// A cached page is used.
+    #[inline]
+    fn touch(&mut self, page: Page) {
+        self.aged += 1;
+        let place = page.get() as u32 + 1;
+        if self.links[ENDS].older != place {
+            self.unlink(place);
+            self.link(place);
+        }
+    }
+
+    #[inline]
+    fn unlink(&mut self, place: u32) {
+        let Links { older, newer } = self.links[place as usize];
+        self.links[older as usize].newer = newer;
+        self.links[newer as usize].older = older;
+    }
+
+    /// Puts a page at the young end.
+    #[inline]
+    fn link(&mut self, place: u32) {
+        let youngest = std::mem::replace(&mut self.links[ENDS].older, place);
+        self.links[youngest as usize].newer = place;
+        self.links[place as usize] = Links { older: youngest, newer: ENDS as u32 };
+    }
+
+    /// Lets the oldest pages go while there are too many.
+    fn reclaim(&mut self) {
+        let cached = self.tree.cached().get();
+        if cached <= self.capacity {
+            return;
+        }
+        for _ in 0..(cached - self.capacity).max(BATCH).min(cached) {
+            let oldest = self.links[ENDS].newer;
+            if oldest == ENDS as u32 {
+                return;
+            }
+            self.unlink(oldest);
+            let used = self.tree.remove_single(Page::new(u64::from(oldest) - 1));
+            self.counts.thrashed += Pages::new(u64::from(used == Some(false)));
+            self.counts.evicted += Pages::new(1);
+            self.aged += 1;
+        }
+    }
+}
+
+impl policy::Cache for ListedPages {
+    fn file_size(&self) -> Bytes {
+        self.placed.size()
+    }
+
+    fn file_pages(&self) -> Pages {
+        self.pages
+    }
+
+    fn folio(&self, page: Page) -> Option<Folio> {
+        self.tree.folio(page)
+    }
+
+    fn is_ready(&self, page: Page) -> bool {
+        !self.batches.iter().any(|batch| batch.start <= page && page < batch.end())
+    }
+
+    fn next_miss(&self, from: Page, max: Pages) -> Option<Page> {
+        self.tree.next_miss(from, max)
+    }
+
+    fn prev_miss(&self, from: Page, max: Pages) -> Option<Page> {
+        self.tree.prev_miss(from, max)
+    }
+
+    fn submit(&mut self, window: Submission) -> Pages {
+        let first = self.batches.len();
+        let end = Page::FIRST.plus(self.pages);
+        fill_into(&mut self.tree, &window, end, None, &mut self.batches);
+        let mut filled = Pages::ZERO;
+        for index in first..self.batches.len() {
+            let batch = self.batches[index];
+            for page in batch.start.get()..batch.end().get() {
+                self.link(page as u32 + 1);
+            }
+            filled += batch.pages;
+        }
+        self.counts.windows += u64::from(!filled.is_zero());
+        self.counts.read += filled;
+        filled
+    }
+
+    fn set_mark(&mut self, page: Page) {
+        self.tree.set_mark(page, true);
+    }
+
+    fn clear_mark(&mut self, page: Page) {
+        self.tree.set_mark(page, false);
+    }
+
+    fn limits(&self) -> DeviceLimits {
+        self.limits
+    }
+
+    fn memory(&self) -> Memory {
+        Memory {
+            total: Pages::new(self.capacity),
+            available: Pages::new(self.capacity),
+            aged: Pages::new(self.aged),
+            pending: self.batches.iter().map(|batch| batch.pages).sum(),
+        }
+    }
+
+    fn is_used(&self, page: Page) -> bool {
+        self.tree.is_used(page)
+    }
+
+    fn set_used(&mut self, extent: Extent) {
+        self.tree.set_used(extent);
+    }
+
+    fn rescue(&mut self, start: Page, pages: Pages) {
+        for page in start.get()..start.plus(pages).get().min(self.pages.get()) {
+            if self.tree.contains(Page::new(page)) {
+                self.unlink(page as u32 + 1);
+                self.link(page as u32 + 1);
+            }
+        }
+    }
+
+    fn contiguous(&self, page: Page) -> Pages {
+        self.placed.contiguous(page)
+    }
+}

@@ -1,0 +1,44 @@
+//! Page numbers without time: the table of pages gives what the simulation's own cache gives.
+
+use foreread_sim::{FileSystem, Machine, Replacement, replay};
+use model::Spec;
+use proptest::prelude::*;
+use units::{Bytes, Kib, Pages};
+
+fn any_numbers() -> impl Strategy<Value = Vec<u64>> {
+    let run = (0u64..3000, 1u64..60, 0u64..3);
+    prop::collection::vec(run, 1..60).prop_map(|runs| {
+        let of =
+            |(start, length, step): (u64, u64, u64)| (0..length).map(move |i| start + i * step);
+        runs.into_iter().flat_map(of).collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn the_table_of_pages_is_the_cache(
+        numbers in any_numbers(),
+        policy in prop::sample::select(
+            policy::REGISTRY.iter().map(|entry| entry.name).chain(["fixed,blocks=2"]).collect::<Vec<_>>()
+        ),
+        window in prop::sample::select(vec![0u64, 8, 128, 1024]),
+        cache in prop::sample::select(vec![64u64, 256, 700, 4000]),
+    ) {
+        let machine = Machine {
+            policy: policy.to_owned(),
+            read_ahead: Kib::new(window),
+            cache: Bytes::new(cache * 4096).max(Bytes::from_kib(window)),
+            replacement: Replacement::Lru,
+            filesystem: FileSystem::PLAIN,
+            ..Machine::new(Spec::preset("zero").expect("a preset"))
+        };
+        let pages = Pages::new(2900);
+        let counts = |page_by_page| {
+            let machine = Machine { page_by_page, ..machine.clone() };
+            replay(&machine, pages, numbers.iter().copied()).expect("a machine that can be")
+        };
+        prop_assert_eq!(counts(false), counts(true));
+    }
+}
