@@ -155,8 +155,9 @@ impl<'a> Bench<'a> {
         let counts = most.map_or(Vec::new(), |outcome| outcome.readers);
         let scenario = scenario()?;
         let readers = scenario.readers.into_iter().zip(&counts);
-        let readers = readers
-            .map(|(reader, done)| reader.steps.take(done.requests as usize).collect::<Vec<Step>>());
+        let readers = readers.map(|(reader, done)| {
+            reader.steps.into_iter().take(done.requests as usize).collect::<Vec<Step>>()
+        });
         let readers = readers.collect();
         let work = Work { files: scenario.files, opens: scenario.opens, readers };
         Ok(Self { workload, machine, shown: site.facts.grid.clone(), settings, work })
