@@ -2,8 +2,9 @@
 //!
 //! A [`Machine`] is a device model, a read-ahead policy, a page cache of some size and what a
 //! processor takes for its part of a read. A [`Scenario`] is files, open files and readers; a
-//! reader is any iterator of [`Step`]s, or what gives them in runs ([`Steps`]), so a declared workload ([`Scenario::of_workload`]) and a
-//! trace run the same way. [`run`] lets the readers loose and brings back an [`Outcome`].
+//! reader is any iterator of [`Step`]s, or what gives them in runs ([`Steps`]), so a declared
+//! workload ([`Scenario::of_workload`]) and a trace run the same way. [`run`] lets the readers
+//! loose and brings back an [`Outcome`].
 //!
 //! The policies are those of the room `policy`, which reproduce a kernel's recorded decisions, and
 //! the devices those of the room `model`, which the virtual disk uses as well. Nothing here does

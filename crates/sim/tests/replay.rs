@@ -14,15 +14,18 @@ fn any_numbers() -> impl Strategy<Value = Vec<u64>> {
     })
 }
 
+fn any_policy() -> impl Strategy<Value = &'static str> {
+    let names = policy::REGISTRY.iter().map(|entry| entry.name);
+    prop::sample::select(names.chain(["fixed,blocks=2"]).collect::<Vec<_>>())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
     fn the_table_of_pages_is_the_cache(
         numbers in any_numbers(),
-        policy in prop::sample::select(
-            policy::REGISTRY.iter().map(|entry| entry.name).chain(["fixed,blocks=2"]).collect::<Vec<_>>()
-        ),
+        policy in any_policy(),
         window in prop::sample::select(vec![0u64, 8, 128, 1024]),
         cache in prop::sample::select(vec![64u64, 256, 700, 4000]),
     ) {
