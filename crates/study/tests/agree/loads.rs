@@ -74,7 +74,7 @@ impl Load {
                 if part.pattern == Pattern::Sequential { steps.streams } else { steps.others };
             for reader in scenario.readers {
                 let renamed = move |step: Step| Step { open: step.open + opens, ..step };
-                let taken: Steps = Box::new(reader.steps.map(renamed).take(steps));
+                let taken: Steps = Box::new(reader.steps.into_iter().map(renamed).take(steps));
                 all.readers.push(Reader { steps: taken });
             }
             first += count;
