@@ -253,7 +253,9 @@ impl BlockQueue {
             self.free.push(place);
             self.flying -= 1;
             parts.push(pending.first);
-            parts.extend(pending.merged);
+            if !pending.merged.is_empty() {
+                parts.extend(pending.merged);
+            }
         }
         self.done = done;
     }

@@ -8,6 +8,9 @@ use super::segments::{Lead, Lookup, ReadSpan};
 use super::spec::{QueueOrder, ReadBefore};
 use super::{Drive, SAME_PLACE};
 
+/// Nanoseconds; a turn takes millions, and what rounding takes from it is about ten.
+const ROUND_MARGIN: f64 = 100.0;
+
 impl Drive {
     /// The arm's time to a place.
     fn seek_to(&self, place: Turns, is_write: bool) -> u64 {
@@ -30,10 +33,15 @@ impl Drive {
         self.platter.wait_turns(place, self.clock.saturating_add(seek))
     }
 
-    /// Nanoseconds until the head is over a place; only the seek's if that is beyond `limit`. The
-    /// turn at this moment has got `within`.
+    /// Nanoseconds until the head is over a place; endless, or only the seek's, if that is beyond
+    /// `limit`. The turn at this moment has got `within`.
     #[inline]
     fn positioning(&self, place: Turns, is_write: bool, within: u64, limit: f64) -> f64 {
+        // Whatever the seek takes, the place must come round first. (A place that has just passed
+        // counts as there for the last bits of a float, less than the margin.)
+        if self.platter.comes_round(place, within) - ROUND_MARGIN >= limit {
+            return f64::INFINITY;
+        }
         let seek = self.seek_to(place, is_write);
         if seek as f64 >= limit {
             return seek as f64;
@@ -89,7 +97,10 @@ impl Drive {
 
     /// Serves a read from the cache if its data got there while it waited.
     fn is_cached(&mut self, command: &Command) -> bool {
-        let Command { id, start, end, .. } = *command;
+        let Command { id, start, end, missed_in, .. } = *command;
+        if missed_in == Some(self.segments.state()) && self.writes.is_empty() {
+            return false;
+        }
         match self.segments.look(start, end, self.clock, &self.platter) {
             Lookup::Hit { segment } => self.segments.deliver(segment, end),
             _ if self.writes.covers(start, end) => {}

@@ -292,7 +292,11 @@ impl Drive {
                 self.hit_under_the_head(request.id, segment, (start, end), ready, at);
                 self.read_on(segment, end);
             }
-            _ => self.enqueue(request, self.after(self.times.read + extra)),
+            found => {
+                let is_far = found == Lookup::Miss && !self.segments.may_come(start);
+                let missed_in = is_far.then(|| self.segments.state());
+                self.enqueue(request, self.after(self.times.read + extra), missed_in);
+            }
         }
     }
 
@@ -355,7 +359,7 @@ impl Drive {
         self.pending.push(Reverse((at, self.sequence, id)));
     }
 
-    fn enqueue(&mut self, request: Request, ready: u64) {
+    fn enqueue(&mut self, request: Request, ready: u64, missed_in: Option<u64>) {
         let (start, end) = self.span(request);
         self.queue.push(Command {
             id: request.id,
@@ -365,6 +369,7 @@ impl Drive {
             place: self.platter.turns(start),
             arrival: self.clock,
             ready,
+            missed_in,
         });
     }
 
@@ -374,7 +379,7 @@ impl Drive {
         self.write_end = Some(end);
         let ready = self.after(self.times.write.saturating_sub(streak) + extra);
         if !self.writes.may_hold(request.length.get()) {
-            return self.enqueue(request, ready);
+            return self.enqueue(request, ready, None);
         }
         self.blocked.push_back((request, ready));
         self.absorb();

@@ -16,6 +16,8 @@ pub(super) struct Command {
     pub(super) arrival: u64,
     /// When its overhead is over.
     pub(super) ready: u64,
+    /// The state of the cache in which nothing of it was there, or on its way there.
+    pub(super) missed_in: Option<u64>,
 }
 
 /// The drive's queue, in order of arrival.
@@ -49,7 +51,7 @@ impl Queue {
 
     /// Takes the one that `cost` (nanoseconds of positioning) less `ageing` times its waiting
     /// makes cheapest, of those that are ready; the older one if two are equal. `cost` is told
-    /// the cost that would lose, and may stop working once it is above.
+    /// the cost that would lose, and may stop working once it is surely above.
     pub(super) fn take_nearest(
         &mut self,
         time: u64,
@@ -98,6 +100,7 @@ mod tests {
             place: 0.0,
             arrival,
             ready: arrival + 10,
+            missed_in: None,
         }
     }
 

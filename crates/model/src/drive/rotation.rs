@@ -114,6 +114,13 @@ impl Platter {
         if wait > 1.0 - ROUNDING { 0.0 } else { wait }
     }
 
+    /// Nanoseconds until a place comes round when the turn has got `within`.
+    #[inline]
+    pub(super) fn comes_round(&self, place: Turns, within: u64) -> f64 {
+        let turns = place - (within as f64 / self.turn + self.phase);
+        (turns - floor(turns)) * self.turn
+    }
+
     /// How far the turn at `time` has got.
     pub(super) fn within_turn(&self, time: u64) -> u64 {
         time % self.turn_ns

@@ -69,12 +69,29 @@ pub(super) struct Segments {
     keep_delivered: bool,
     reading: Option<Reading>,
     uses: u64,
+    /// Grows with each change by which data may come in that nobody expected before.
+    state: u64,
 }
 
 impl Segments {
     pub(super) fn new(count: usize, size: u64, keep_delivered: bool) -> Self {
         let all = vec![Segment::default(); count.max(1)];
-        Self { all, size, keep_delivered, reading: None, uses: 0 }
+        Self { all, size, keep_delivered, reading: None, uses: 0, state: 0 }
+    }
+
+    /// While this is the same, what was neither there nor [within reach](Self::may_come) is not
+    /// there.
+    pub(super) fn state(&self) -> u64 {
+        self.state
+    }
+
+    /// Whether what begins at `start` lies in what the head is about to read, or has just read.
+    pub(super) fn may_come(&self, start: u64) -> bool {
+        self.reading.as_ref().is_some_and(|reading| {
+            let segment = &self.all[reading.segment];
+            let first = reading.lead.all.min(segment.start);
+            first <= start && start <= reading.limit.max(segment.end)
+        })
     }
 
     /// Where a segment ends at `time`.
@@ -178,6 +195,7 @@ impl Segments {
     /// The head begins on a read; returns the segment that it reads into.
     pub(super) fn read(&mut self, span: ReadSpan, platter: &Platter) -> usize {
         self.stop(span.since, platter);
+        self.state += 1;
         let index = self.choose(span.start);
         self.touch(index);
         let segment = &mut self.all[index];
@@ -206,6 +224,7 @@ impl Segments {
         let Some(reading) = &mut self.reading else { return false };
         let goes_on = time < reading.stops;
         if goes_on && reading.segment == segment && limit > reading.limit {
+            self.state += 1;
             *reading = reading.clone().until(limit, platter);
         }
         goes_on
@@ -213,6 +232,7 @@ impl Segments {
 
     /// Begins reading ahead again at `since`, from the end of a segment.
     pub(super) fn restart(&mut self, index: usize, since: u64, limit: u64, platter: &Platter) {
+        self.state += 1;
         let start = self.all[index].end;
         let from = platter.turns(start);
         let lead = Lead { passed: start, all: start, at: 0 };
@@ -269,6 +289,7 @@ impl Segments {
         if self.look(start, end, time, platter) != Lookup::Miss {
             return;
         }
+        self.state += 1;
         let being_read = self.reading.as_ref().map(|reading| reading.segment);
         let free = |&index: &usize| Some(index) != being_read;
         let goes_on = |&index: &usize| {

@@ -120,6 +120,13 @@ impl Lists {
         id
     }
 
+    /// Whether all pages between the ends of an entry are still in it.
+    #[inline]
+    pub(super) fn is_whole(&self, id: EntryId) -> bool {
+        let entry = &self.entries[id.0 as usize];
+        entry.live == entry.end - entry.start
+    }
+
     /// Whether a page is the last of the youngest entry, and so the youngest of all.
     #[inline]
     pub(super) fn is_youngest(&self, list: List, id: EntryId, page: u64) -> bool {

@@ -206,6 +206,10 @@ impl PageCache {
             let folio = this.folio_limit.and_then(|_| this.tree.folio(page));
             let (start, pages) = folio.map_or((page, 1), |folio| (folio.head, folio.pages().get()));
             self.aged += pages;
+            if folio.is_none() && !this.tree.contains(page) {
+                page = page.plus(Pages::new(1));
+                continue;
+            }
             let entry = this.states.entry(start);
             let end = start.get() + pages;
             if !self.lists.is_youngest(List::Inactive, entry, end - 1) {
@@ -303,6 +307,9 @@ impl PageCache {
     /// The first page that an entry still has.
     fn first_of(&mut self, id: EntryId) -> Option<(u32, Page)> {
         let entry = self.lists.get(id);
+        if self.lists.is_whole(id) {
+            return Some((entry.file, Page::new(entry.start)));
+        }
         let states = &self.files[entry.file as usize].states;
         let page = (entry.start..entry.end).find(|&page| states.entry(Page::new(page)) == id)?;
         self.lists.begin_at(id, page);
@@ -343,6 +350,9 @@ impl PageCache {
         let left = self.lists.get(id).end - page.get();
         let most = if self.guarded || !self.stays_balanced(id, wanted) { one } else { wanted };
         let most = most.clamp(one, left.max(one));
+        if most == one {
+            return if this.states.settled_run(page, one, id) == one { one } else { 0 };
+        }
         // The last one may reach beyond what is wanted.
         let last = this.tree.folio(page.plus(Pages::new(most - 1)));
         let end = last.map_or(most, |last| last.end().since(page).get());

@@ -117,8 +117,8 @@ impl PageStates {
                 *kept = None;
                 continue;
             }
+            // The entry that they were in may stay written down: nobody looks for it again.
             group.leaves[slot(index)].referenced &= !mask(bit, count);
-            group.entries[places(index, bit, count)].fill(EntryId::NONE.word());
         }
     }
 
@@ -131,7 +131,7 @@ impl PageStates {
         }
     }
 
-    /// The entry that a page is in.
+    /// The entry that a cached page is in.
     #[inline]
     pub(super) fn entry(&self, page: Page) -> EntryId {
         let (leaf, bit) = (page.get() >> SHIFT, page.get() & 63);
