@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use stats::Estimate;
-use study::{Cell, Quantiles};
+use study::{Cell, Quantiles, WorkloadLimits};
 
 use crate::clean;
 use crate::findings::Findings;
@@ -32,6 +32,9 @@ const COLUMNS: &[&str] = &[
     "random_latency_us_p99",
     "dilation",
     "settings",
+    "headroom_captured",
+    "headroom_captured_clairvoyant",
+    "times_bound",
 ];
 
 /// Writes the cells of a run. What was not measured is an empty field.
@@ -63,7 +66,23 @@ fn row(findings: &Findings<'_>, cell: &Cell) -> Vec<String> {
     fields.extend(quantiles(cell.random_latency_us.as_ref()));
     fields.push(number(findings.analysis.dilation));
     fields.push(clean::csv(&cell.settings.to_string()));
+    fields.extend(distances(findings, cell));
     fields
+}
+
+/// How far a cell is from the limits of its workload, where those were worked out: that is for
+/// windows alone, so where other tunables were varied the cells have no such figures.
+fn distances(findings: &Findings<'_>, cell: &Cell) -> [String; 3] {
+    let of_workload = |limits: &&WorkloadLimits| limits.workload == cell.workload;
+    let limits = findings.analysis.limits.iter().find(of_workload);
+    let limits = limits.filter(|_| findings.run.plan.factors.is_empty());
+    let window = cell.settings.read_ahead;
+    let settings = limits.map(|limits| limits.settings.as_slice()).unwrap_or_default();
+    let setting = settings.iter().find(|setting| setting.read_ahead_kib == window);
+    setting.map_or_else(Default::default, |it| {
+        [it.headroom_captured, it.headroom_captured_clairvoyant, it.times_bound]
+            .map(|share| share.map_or_else(String::new, number))
+    })
 }
 
 fn estimate(estimate: Option<&Estimate>) -> [String; 3] {

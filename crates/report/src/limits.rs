@@ -1,6 +1,6 @@
 //! How far settings are from what is possible.
 
-use study::WorkloadLimits;
+use study::{SettingOutcome, WorkloadLimits};
 
 use crate::clean;
 use crate::number::{ABSENT, short};
@@ -18,44 +18,84 @@ fn share(share: Option<f64>) -> String {
     share.map_or(ABSENT.to_owned(), |share| format!("{:.0} %", share * 100.0))
 }
 
+/// What is possible, from now to the lower bound: its name, its time, and by what.
+fn references(limits: &WorkloadLimits) -> Vec<(&'static str, f64, String)> {
+    let mut phases: Vec<String> =
+        limits.switching.iter().map(|phase| phase.read_ahead_kib.get().to_string()).collect();
+    phases.dedup();
+    let kib = |kib: units::Kib| format!("{} KiB", kib.get());
+    let mut lines = vec![
+        ("now", limits.default_seconds, kib(limits.default_kib)),
+        ("best constant setting", limits.static_seconds, kib(limits.static_kib)),
+        ("best constant per file", limits.per_file_seconds, String::new()),
+        ("best switching", limits.switching_seconds, format!("{} KiB", phases.join(" → "))),
+    ];
+    if let Some(foreseen) = limits.clairvoyant_seconds {
+        lines.push(("knowing the future", foreseen, String::new()));
+    }
+    lines.push(("lower bound", limits.bound_seconds, String::new()));
+    lines
+}
+
+/// The names of a setting's figures.
+const COLUMNS: [&str; 8] =
+    ["KiB", "time", "stalled", "requests", "waste MiB", "headroom", "of future", "× bound"];
+
+/// A setting's figures, in the order of [`COLUMNS`].
+fn figures(setting: &SettingOutcome) -> [String; 8] {
+    [
+        setting.read_ahead_kib.get().to_string(),
+        seconds(setting.seconds),
+        seconds(setting.stall_seconds),
+        setting.device_requests.to_string(),
+        short(setting.wasted_mib).unwrap_or_default(),
+        share(setting.headroom_captured),
+        share(setting.headroom_captured_clairvoyant),
+        setting.times_bound.and_then(short).unwrap_or(ABSENT.to_owned()),
+    ]
+}
+
 fn of_workload(limits: &WorkloadLimits) -> String {
     let name = clean::plain(&limits.workload);
     let useful = short(limits.useful_mib).unwrap_or_default();
     let mut text = format!("\nLimits of {name}, for {} reads of {useful} MiB:\n", limits.requests);
-    let mut line = |what: &str, seconds_taken: f64, how: String| {
-        text.push_str(&format!("  {what:<28} {:>10}  {how}\n", seconds(seconds_taken)));
-    };
-    line("now", limits.default_seconds, format!("{} KiB", limits.default_kib.get()));
-    line(
-        "best constant setting",
-        limits.static_seconds,
-        format!("{} KiB", limits.static_kib.get()),
-    );
-    line("best constant per file", limits.per_file_seconds, String::new());
-    let mut phases: Vec<String> =
-        limits.switching.iter().map(|phase| phase.read_ahead_kib.get().to_string()).collect();
-    phases.dedup();
-    line("best switching", limits.switching_seconds, format!("{} KiB", phases.join(" → ")));
-    if let Some(foreseen) = limits.clairvoyant_seconds {
-        line("knowing the future", foreseen, String::new());
+    for (what, taken, how) in references(limits) {
+        text.push_str(&format!("  {what:<28} {:>10}  {how}\n", seconds(taken)));
     }
-    line("lower bound", limits.bound_seconds, String::new());
-    text.push_str(&format!(
-        "{:>10} {:>10} {:>10} {:>10} {:>10} {:>9} {:>9} {:>8}\n",
-        "KiB", "time", "stalled", "requests", "waste MiB", "headroom", "of future", "× bound"
-    ));
-    for setting in &limits.settings {
-        let times = setting.times_bound.and_then(short).unwrap_or(ABSENT.to_owned());
+    let mut line = |[kib, time, stalled, requests, waste, headroom, future, times]: [&str; 8]| {
         text.push_str(&format!(
-            "{:>10} {:>10} {:>10} {:>10} {:>10} {:>9} {:>9} {times:>8}\n",
-            setting.read_ahead_kib.get(),
-            seconds(setting.seconds),
-            seconds(setting.stall_seconds),
-            setting.device_requests,
-            short(setting.wasted_mib).unwrap_or_default(),
-            share(setting.headroom_captured),
-            share(setting.headroom_captured_clairvoyant),
+            "{kib:>10} {time:>10} {stalled:>10} {requests:>10} {waste:>10} {headroom:>9} \
+             {future:>9} {times:>8}\n"
         ));
+    };
+    line(COLUMNS);
+    for setting in &limits.settings {
+        line(figures(setting).each_ref().map(String::as_str));
     }
     text
+}
+
+/// The same in Markdown.
+pub(crate) fn limits_markdown(limits: &[WorkloadLimits]) -> String {
+    let row = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    let of_workload = |limits: &WorkloadLimits| {
+        let name = clean::markdown(&limits.workload);
+        let useful = short(limits.useful_mib).unwrap_or_default();
+        let mut text = format!(
+            "\n#### Limits of {name}, for {} reads of {useful} MiB\n\n\
+             | | time | |\n|---|---:|---|\n",
+            limits.requests
+        );
+        for (what, taken, how) in references(limits) {
+            text.push_str(&row(&[what.to_owned(), seconds(taken), how]));
+        }
+        text.push('\n');
+        text.push_str(&row(&COLUMNS.map(str::to_owned)));
+        text.push_str(&format!("|{}\n", "---:|".repeat(COLUMNS.len())));
+        for setting in &limits.settings {
+            text.push_str(&row(&figures(setting)));
+        }
+        text
+    };
+    limits.iter().map(of_workload).collect()
 }

@@ -3,6 +3,7 @@
 use crate::clean;
 use crate::factors;
 use crate::findings::Findings;
+use crate::limits::limits_markdown;
 use crate::number::ABSENT;
 use crate::table::{Figures, Table};
 use crate::verdict::{Line, verdict};
@@ -11,7 +12,8 @@ use crate::verdict::{Line, verdict};
 pub fn markdown(findings: &Findings<'_>) -> String {
     let target = clean::markdown(&findings.run.summary.target);
     if factors::varied(findings) {
-        return format!("### Tunables of {target}\n\n{}", factors::markdown(findings));
+        let limits = limits_markdown(&findings.analysis.limits);
+        return format!("### Tunables of {target}\n\n{}{limits}", factors::markdown(findings));
     }
     let mut text = format!("### Read-ahead of {target}\n\n");
     for line in verdict(findings, clean::markdown) {
@@ -47,6 +49,7 @@ pub fn markdown(findings: &Findings<'_>) -> String {
         findings.run.seed,
         clean::markdown(&findings.run.summary.version),
     ));
+    text.push_str(&limits_markdown(&findings.analysis.limits));
     text
 }
 
