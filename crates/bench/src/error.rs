@@ -72,6 +72,12 @@ pub enum BenchError {
         /// The path.
         path: PathBuf,
     },
+    /// A file has holes, which no device is asked for.
+    #[error("{path} has holes: its reads would not reach the device", path = path.display())]
+    Holes {
+        /// The path.
+        path: PathBuf,
+    },
     /// Nothing is in the thing to be read.
     #[error("{path} is empty", path = path.display())]
     Empty {

@@ -255,6 +255,7 @@ fn of_bench(error: &BenchError) -> Option<Exit> {
         | BenchError::BadOption { .. }
         | BenchError::NotReadable { .. }
         | BenchError::Empty { .. }
+        | BenchError::Holes { .. }
         | BenchError::TooSmall { .. }
         | BenchError::NotLaidOut { .. } => Some(Exit::Usage),
         BenchError::ReadOnly { .. } => Some(Exit::NotPossible),

@@ -73,6 +73,7 @@ impl Shown {
             Phase::Preparing => "looking at the target",
             Phase::CreatingDisk => "making the virtual disk",
             Phase::LayingOut => "laying out files",
+            Phase::Probing => "probing the device",
             Phase::Measuring => "measuring",
             Phase::Restoring => "putting everything back",
         };
@@ -92,6 +93,10 @@ impl Progress for Shown {
                 self.position(*done, *total);
                 let mib = |bytes: u64| bytes >> 20;
                 self.state(format!("laying out files: {} of {} MiB", mib(*done), mib(*total)));
+            }
+            Step::Probed { done, total } => {
+                self.position(*done as u64, *total as u64);
+                self.state(format!("probing the device: {done} of {total} questions"));
             }
             Step::Resumed { run, trials } => {
                 self.say(&format!("going on with run {run}: {trials} trials are done already"));

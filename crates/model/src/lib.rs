@@ -7,6 +7,7 @@
 
 mod agenda;
 pub mod array;
+pub mod calibrate;
 pub mod controller;
 mod device;
 pub mod drive;

@@ -69,7 +69,11 @@ pub fn reproduction_markdown(table: &Reproduction) -> String {
         text.push_str(&format!("{sentence}\n\n"));
     }
     for line in &table.lines {
-        let word = if line.holds { "holds" } else { "**does not hold**" };
+        let word = match (line.holds, line.required) {
+            (true, _) => "holds",
+            (false, true) => "**does not hold**",
+            (false, false) => "over a mark of our own",
+        };
         text.push_str(&format!("- {word}: {}\n", bound(line)));
     }
     text
@@ -77,8 +81,13 @@ pub fn reproduction_markdown(table: &Reproduction) -> String {
 
 /// What holds of all tables together, in a line.
 pub fn reproductions_summary(tables: &[Reproduction]) -> String {
-    let lines = || tables.iter().flat_map(|table| &table.lines);
-    let (all, held) = (lines().count(), lines().filter(|line| line.holds).count());
+    let (required, beside): (Vec<&Line>, Vec<&Line>) =
+        tables.iter().flat_map(|table| &table.lines).partition(|line| line.required);
+    let holding = |lines: &[&Line]| lines.iter().filter(|line| line.holds).count();
+    let marks = match beside.len() {
+        0 => String::new(),
+        count => format!(" and {} of {count} marks of our own", holding(&beside)),
+    };
     let cells = |table: &Reproduction| -> Vec<f64> {
         let columns = table.columns.iter().chain(&table.beside);
         columns.flat_map(|column| &column.cells).map(|cell| cell.error_percent.abs()).collect()
@@ -86,7 +95,9 @@ pub fn reproductions_summary(tables: &[Reproduction]) -> String {
     let errors: Vec<f64> = tables.iter().flat_map(cells).collect();
     let within = |limit: f64| errors.iter().filter(|error| **error <= limit).count();
     format!(
-        "{held} of {all} lines hold; of {} cells {} are within 10 % and {} within 20 %\n",
+        "{} of {} lines hold{marks}; of {} cells {} are within 10 % and {} within 20 %\n",
+        holding(&required),
+        required.len(),
         errors.len(),
         within(10.0),
         within(20.0)
@@ -241,8 +252,11 @@ fn reasons(table: &Reproduction) -> Vec<(&'static str, Vec<String>)> {
 }
 
 fn verdict(line: &Line, look: Look) -> String {
-    let (word, colour) =
-        if line.holds { ("holds", AnsiColor::Green) } else { ("DOES NOT HOLD", AnsiColor::Red) };
+    let (word, colour) = match (line.holds, line.required) {
+        (true, _) => ("holds", AnsiColor::Green),
+        (false, true) => ("DOES NOT HOLD", AnsiColor::Red),
+        (false, false) => ("over a mark of our own", AnsiColor::Yellow),
+    };
     if !look.colour {
         return word.to_owned();
     }

@@ -84,3 +84,47 @@ fn presets_keep_the_promise() {
     let document = serde_json::to_value(presets_json(&presets)).unwrap();
     validate::assert_valid_as("presets_document", &document);
 }
+
+#[test]
+fn reproductions_keep_the_promise() {
+    let effort = reproduce::Effort { seeds: 1 };
+    let tables = [reproduce::named("md-2012").unwrap().run(effort).unwrap()];
+    let document = serde_json::to_value(foreread_report::reproductions_json(&tables)).unwrap();
+    validate::assert_valid_as("reproduction_document", &document);
+    let mut wrong = document.clone();
+    wrong["tables"][0]["lines"][0]["required"] = serde_json::json!("no");
+    let schema = validate::schema();
+    let of = serde_json::json!({ "$ref": "#/$defs/reproduction_document" });
+    let mut found = Vec::new();
+    validate::problems(&schema, &of, &wrong, "", &mut found);
+    assert!(!found.is_empty());
+}
+
+#[test]
+fn calibrations_keep_the_promise() {
+    use model::calibrate::{Measured, fit, probes, run};
+    let truth = model::Spec::parse("hdd-2008").unwrap();
+    let mut device = truth.build(1).unwrap();
+    let (mut measured, mut now) = (Measured::default(), units::Nanos::ZERO);
+    for probe in probes(truth.capacity(), 1) {
+        let (timing, end) = run(device.as_mut(), &probe, now);
+        measured.note(probe.purpose, timing);
+        now = end;
+    }
+    let calibration = fit("found", truth.capacity(), truth.host().clone(), &measured).unwrap();
+    let found = study::Calibrated { calibration, dilation: 1.0 };
+    let curve = [study::CurvePoint {
+        workload: "seq-1".to_owned(),
+        read_ahead_kib: units::Kib::new(128),
+        measured_mib_s: 100.0,
+        predicted_mib_s: 90.0,
+    }];
+    let (target, file) = ("virtual:hdd-2008", "found.toml");
+    let report =
+        foreread_report::Calibration { target, file, found: &found, curve: &curve, run: None };
+    let document = serde_json::to_value(foreread_report::calibration_json(&report)).unwrap();
+    validate::assert_valid_as("calibration_document", &document);
+    assert!((document["curve"][0]["error_percent"].as_f64().unwrap() + 10.0).abs() < 1e-9);
+    let text = foreread_report::calibration(&report);
+    assert!(text.contains("mean error of the predicted curve: 10.5 %"), "{text}");
+}

@@ -111,6 +111,8 @@ pub struct Line {
     pub at_most: Option<f64>,
     /// Whether it does.
     pub holds: bool,
+    /// Whether the table fails without it; if not, it is only said beside the others.
+    pub required: bool,
 }
 
 /// The greatest regret that a recommendation may bring.
@@ -184,19 +186,39 @@ impl Line {
     /// `value` may be at most `limit`.
     pub fn at_most(claim: impl Into<String>, value: f64, limit: f64) -> Self {
         let holds = value <= limit;
-        Self { claim: claim.into(), value, at_least: None, at_most: Some(limit), holds }
+        Self {
+            claim: claim.into(),
+            value,
+            at_least: None,
+            at_most: Some(limit),
+            holds,
+            required: true,
+        }
     }
 
     /// `value` must be at least `limit`.
     pub fn at_least(claim: impl Into<String>, value: f64, limit: f64) -> Self {
         let holds = value >= limit;
-        Self { claim: claim.into(), value, at_least: Some(limit), at_most: None, holds }
+        Self {
+            claim: claim.into(),
+            value,
+            at_least: Some(limit),
+            at_most: None,
+            holds,
+            required: true,
+        }
     }
 
     /// `value` must be between two limits.
     pub fn within(claim: impl Into<String>, value: f64, low: f64, high: f64) -> Self {
         let holds = (low..=high).contains(&value);
-        Self { claim: claim.into(), value, at_least: Some(low), at_most: Some(high), holds }
+        let (at_least, at_most) = (Some(low), Some(high));
+        Self { claim: claim.into(), value, at_least, at_most, holds, required: true }
+    }
+
+    /// The same as a mark of our own: to be seen, but the table does not fail over it.
+    pub fn beside(self) -> Self {
+        Self { required: false, ..self }
     }
 }
 
@@ -233,8 +255,8 @@ impl Reproduction {
         first.cells.iter().filter_map(|cell| at(cell.setting)).collect()
     }
 
-    /// Whether all its lines hold.
+    /// Whether all lines hold that it may not fail.
     pub fn holds(&self) -> bool {
-        self.lines.iter().all(|line| line.holds)
+        self.lines.iter().all(|line| line.holds || !line.required)
     }
 }

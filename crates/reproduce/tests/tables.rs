@@ -13,7 +13,7 @@ fn reproduction(name: &str) -> Reproduction {
 
 fn assert_holds(name: &str) {
     let table = reproduction(name);
-    let broken: Vec<_> = table.lines.iter().filter(|line| !line.holds).collect();
+    let broken: Vec<_> = table.lines.iter().filter(|line| line.required && !line.holds).collect();
     assert!(broken.is_empty(), "{name}: {broken:?}");
 }
 

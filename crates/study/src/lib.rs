@@ -7,6 +7,7 @@
 
 mod analyse;
 mod budget;
+mod calibrate;
 mod compare;
 mod conditions;
 mod engine;
@@ -35,6 +36,7 @@ pub use analyse::{
 };
 pub use bench::Cancel;
 pub use budget::{Budget, BudgetError};
+pub use calibrate::{Calibrated, CurvePoint, calibrate, predict_curve};
 pub use compare::{CellPair, Comparison, OwnBest, Together, compare};
 pub use conditions::Condition;
 pub use environment::Environment;

@@ -15,6 +15,8 @@ pub enum Phase {
     CreatingDisk,
     /// Writes the files that the workloads read.
     LayingOut,
+    /// Reads here and there to see what the device is like.
+    Probing,
     /// Runs trials.
     Measuring,
     /// Puts the found settings back and removes what was made.
@@ -32,6 +34,13 @@ pub enum Step {
         done: u64,
         /// Bytes to write.
         total: u64,
+    },
+    /// The device is being probed: `done` of `total` questions are answered.
+    Probed {
+        /// Probes done.
+        done: usize,
+        /// Probes in all.
+        total: usize,
     },
     /// An interrupted run goes on, with this many trials kept.
     Resumed {

@@ -3,7 +3,11 @@
 mod answer;
 mod apply;
 mod auto;
+<<<<<<< HEAD
 mod blocks;
+=======
+mod calibrate;
+>>>>>>> c489b95 (Calibrate a model from probes and check the curve that it predicts)
 mod check;
 mod compare;
 mod completions;
@@ -98,6 +102,7 @@ enum Verb {
     Import(import::Import),
     Serve(serve::Serve),
     Models(models::Models),
+    Calibrate(calibrate::Calibrate),
     Reproduce(reproduce::Reproduce),
     Blocks(blocks::Blocks),
     Experiment(experiment::Experiment),
@@ -156,6 +161,7 @@ impl Cli {
             Verb::Import(verb) => verb.run(&context),
             Verb::Serve(verb) => verb.run(&context),
             Verb::Models(verb) => verb.run(),
+            Verb::Calibrate(verb) => verb.run(&context),
             Verb::Trace(verb) => verb.run(&context),
             Verb::Reproduce(verb) => verb.run(),
             Verb::Blocks(verb) => verb.run(&context),

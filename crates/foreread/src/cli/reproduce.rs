@@ -13,7 +13,8 @@ Examples:
   foreread reproduce all --json         everything, for programs
 
 Each table names the numbers that were fitted so that it agrees, and marks what the model does not
-explain with *. The exit code is 1 if a line that should hold does not.";
+explain with *. The exit code is 1 if a line that should hold does not; marks of our own beside
+them are shown and do not count.";
 
 /// Show published read-ahead tables beside the simulator's figures, cell by cell
 #[derive(Debug, Args)]

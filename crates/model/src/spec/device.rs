@@ -155,7 +155,7 @@ impl DeviceSpec {
     }
 
     /// Builds a valid device.
-    pub(super) fn build(&self, seed: u64) -> Result<Box<dyn Device>, SpecError> {
+    pub(crate) fn build(&self, seed: u64) -> Result<Box<dyn Device>, SpecError> {
         Ok(match self {
             Self::Hdd(spec) => Box::new(Drive::new(spec, seed)?),
             Self::Flash(spec) => Box::new(Flash::new(spec, seed)),

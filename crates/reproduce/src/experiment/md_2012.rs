@@ -53,7 +53,7 @@ fn simulate(this: &Experiment, effort: Effort) -> Result<Reproduction, Reproduce
         model: MODEL.to_owned(),
         policy: "none".to_owned(),
         setting: "queue_depth of the disks (commands)",
-        lines: vec![Line::at_most("error of the ratio after ÷ before (%)", error, 20.0)],
+        lines: vec![Line::at_most("error of the ratio after ÷ before (%)", error, 20.0).beside()],
         columns: vec![column],
         chosen: vec![other("disks", "assumed: 3 TB, 7200 rpm; the page does not name them")],
         remarks: vec![

@@ -60,7 +60,8 @@ fn simulate(this: &Experiment, effort: Effort) -> Result<Reproduction, Reproduce
     let array = Array { model, filesystem: FileSystem::EXT3, first: FIRST };
     let (eight, one) =
         (array.column(table, EIGHT, effort, eight)?, array.column(table, ONE, effort, one)?);
-    let lines = vec![Line::at_most("8 readers: mean error (%)", eight.mean_error_percent, 15.0)];
+    let mean = Line::at_most("8 readers: mean error (%)", eight.mean_error_percent, 15.0);
+    let lines = vec![mean.beside()];
     Ok(Reproduction {
         model: MODEL.to_owned(),
         policy: POLICY.to_owned(),

@@ -14,6 +14,7 @@ use thiserror::Error;
 
 pub use limits::{Phase as LimitPhase, SettingOutcome, WorkloadLimits, limits};
 pub(crate) use open::opener;
+pub(crate) use simulated::SimulatedSite;
 pub use simulated::simulated_machine;
 
 /// What is studied.

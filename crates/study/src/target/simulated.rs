@@ -40,7 +40,7 @@ pub fn simulated_machine(words: &str) -> Result<Machine, SimError> {
 }
 
 /// A simulated target.
-pub(super) struct SimulatedSite {
+pub(crate) struct SimulatedSite {
     pub(super) facts: SiteFacts,
     pub(super) machine: Machine,
     /// What the tunables have that the plan varies.
@@ -51,7 +51,7 @@ pub(super) struct SimulatedSite {
 }
 
 impl SimulatedSite {
-    pub(super) fn open(
+    pub(crate) fn open(
         plan: &Plan,
         words: &str,
         workloads: Option<&[Workload]>,

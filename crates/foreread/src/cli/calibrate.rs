@@ -1,0 +1,198 @@
+//! `foreread calibrate`.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::Args;
+use report::Calibration;
+use study::{Calibrated, CurvePoint, Environment, Grid, Plan, Repeats, Store, StudyError, Target};
+use tunables::TunableError;
+use units::{Bytes, Kib, Nanos};
+
+use super::Context;
+use super::study_options::environment;
+use crate::exit::{Exit, Usage};
+use crate::output;
+use crate::progress::Shown;
+use crate::signals::Signals;
+
+const AFTER_HELP: &str = "\
+Examples:
+  foreread calibrate /dev/sdb -o sdb.toml            probe a disk (reads only), write its model
+  foreread calibrate /srv/data -o data.toml          the same through a file without a name there
+  foreread calibrate virtual:hdd-2008 -o found.toml  see what the probes find of a known disk
+  foreread sweep sim:sdb.toml --vary policy=linux-6.18,zfs
+  foreread tune virtual:sdb.toml,fs=xfs
+
+The probes are random reads near one place, at fixed distances and everywhere, several at a time,
+streams at start, middle and end, and reads across the ends of possible chunks, all past the page
+cache. What the model predicts of the read-ahead curve is then held against measured points, and the
+error printed; that part is a sweep, is recorded like one, and puts the setting back.";
+
+/// Windows at which the prediction is checked.
+const POINTS_KIB: [u64; 5] = [32, 128, 512, 2048, 8192];
+
+/// Measure a device with a handful of probes and write a model of it for sim: and virtual:
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Calibrate {
+    /// What to probe: a file or block device (read only), a directory (a file without a name is
+    /// made in it), virtual:MODEL[,key=value…] or sim:MODEL[,key=value…]
+    target: String,
+    /// Where to write the model; ends in .toml
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Write over a file that is there
+    #[arg(long)]
+    force: bool,
+    /// Size of the file that is made in a directory
+    #[arg(long, value_name = "SIZE", default_value = "1G")]
+    size: Bytes,
+    /// Seed of the places of random reads
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Only probe: do not measure points of the read-ahead curve
+    #[arg(long)]
+    no_check: bool,
+    /// How often each point of the curve is measured
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repeats: u32,
+    /// How long each measurement of the curve lasts, in the storage's own time; default: as sweep
+    #[arg(long, value_name = "TIME")]
+    duration: Option<Nanos>,
+    /// Print JSON (docs/json.md explains the fields)
+    #[arg(long)]
+    json: bool,
+}
+
+impl Calibrate {
+    pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let target = Target::parse(&self.target)?;
+        let name = self.check()?;
+        let signals = Signals::listen().context("listening to signals")?;
+        let environment = environment(context, &signals)?;
+        let mut shown = Shown::new(context.global.quiet);
+        let found = self.work(&target, &name, context, &environment, &mut shown);
+        shown.finish();
+        let (found, curve, run) = match (found, signals.which()) {
+            (Err(_), Some(signal)) if signals.cancelled() => return Ok(Exit::Signal(signal)),
+            (found, _) => found?,
+        };
+        let report = Calibration {
+            target: &self.target,
+            file: &self.output.display().to_string(),
+            found: &found,
+            curve: &curve,
+            run,
+        };
+        if self.json {
+            output::print_json(&report::calibration_json(&report))?;
+        } else {
+            output::print(&report::calibration(&report))?;
+        }
+        Ok(Exit::Fine)
+    }
+
+    /// What can be wrong before anything is measured; gives the model's name.
+    fn check(&self) -> anyhow::Result<String> {
+        let path = self.output.display();
+        let wrong = |why: &str| Err(Usage(format!("--output {path}: {why}")).into());
+        let name = match self.output.file_name().and_then(|name| name.to_str()) {
+            Some(name) if name.ends_with(".toml") && name.len() > 5 => &name[..name.len() - 5],
+            _ => return wrong("a model's file ends in .toml"),
+        };
+        if self.output.to_string_lossy().contains([',', '=']) {
+            return wrong("with a comma or an equals sign in it, sim: could not load it");
+        }
+        if self.output.exists() && !self.force {
+            return wrong("is there already: name another, or say --force");
+        }
+        let directory = self.output.parent().filter(|dir| !dir.as_os_str().is_empty());
+        if directory.is_some_and(|dir| !dir.is_dir()) {
+            return wrong("no such directory");
+        }
+        if self.size < Bytes::from_mib(256) || self.size > Bytes::from_gib(1024) {
+            return Err(Usage(format!("--size {}: 256 MiB to 1 TiB", self.size)).into());
+        }
+        Ok(name.to_owned())
+    }
+
+    fn work(
+        &self,
+        target: &Target,
+        name: &str,
+        context: &Context,
+        environment: &Environment,
+        shown: &mut Shown,
+    ) -> anyhow::Result<(Calibrated, Vec<CurvePoint>, Option<i64>)> {
+        let found = study::calibrate(target, name, self.size, self.seed, environment, shown)?;
+        write_whole(&self.output, &found.calibration.spec.to_toml())
+            .with_context(|| format!("cannot write {}", self.output.display()))?;
+        if self.no_check {
+            return Ok((found, Vec::new(), None));
+        }
+        let mut store = Store::open(&context.store_path())?;
+        let mut plan = self.plan(target, found.calibration.spec.capacity());
+        let mut outcome = study::sweep(&plan, None, true, &mut store, environment, shown);
+        if let Err(StudyError::Tunable(TunableError::NotPermitted { .. })) = outcome {
+            context.note("note: read-ahead may not be set, so one point of the curve is checked");
+            plan.read_ahead = Grid::Found;
+            outcome = study::sweep(&plan, None, true, &mut store, environment, shown);
+        }
+        let outcome = outcome?;
+        let run = store.load(outcome.run)?;
+        let words = self.words(target);
+        let curve = study::predict_curve(&words, &run, &outcome.analysis.cells)?;
+        Ok((found, curve, Some(outcome.run.0)))
+    }
+
+    /// The sweep that the prediction is held against.
+    fn plan(&self, target: &Target, capacity: Bytes) -> Plan {
+        let mut plan = Plan::new(target.clone());
+        plan.workloads.truncate(2);
+        plan.read_ahead = Grid::Values(POINTS_KIB.map(Kib::new).to_vec());
+        plan.repeats = Repeats::exactly(self.repeats);
+        plan.seed = Some(self.seed);
+        plan.trial = self.duration.unwrap_or(plan.trial);
+        if matches!(target, Target::Path(path) if path.is_dir()) {
+            // Eight files and one fit into what was probed.
+            let mib = Bytes::from_mib(1).get();
+            plan.file_size = Some(Bytes::new(capacity.get() / 16 / mib * mib));
+        }
+        plan
+    }
+
+    /// The model in the words of `sim:`, with the target's file system.
+    fn words(&self, target: &Target) -> String {
+        let path = self.output.display();
+        // Without a slash a name could be taken for a preset's.
+        let path = if self.output.is_absolute() { path.to_string() } else { format!("./{path}") };
+        let layout = match target {
+            Target::Virtual(words) | Target::Simulation(words) => {
+                let own = ["fs=ext3", "fs=plain"];
+                words.split(',').map(str::trim).find(|word| own.contains(word)).unwrap_or_default()
+            }
+            _ => "",
+        };
+        if layout.is_empty() { path } else { format!("{path},{layout}") }
+    }
+}
+
+/// Writes a file so that it is there whole or not at all.
+fn write_whole(path: &Path, text: &str) -> anyhow::Result<()> {
+    let directory = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+    let beside = path.with_extension(format!("toml.{}", std::process::id()));
+    let write = || -> std::io::Result<()> {
+        let mut file = std::fs::File::create_new(&beside)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&beside, path)?;
+        std::fs::File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+    };
+    write().inspect_err(|_| {
+        let _ = std::fs::remove_file(&beside);
+    })?;
+    Ok(())
+}

@@ -1,0 +1,382 @@
+//! From the times of probes to a description.
+
+use serde::Serialize;
+use units::Bytes;
+
+use super::plan::{CHUNKS_KIB, PLACES};
+use super::{Measured, Purpose, probes, run};
+use crate::array::{ArraySpec, Level, ReadPolicy};
+use crate::drive::{DriveSpec, QueueOrder};
+use crate::flash::FlashSpec;
+use crate::volume::VolumeSpec;
+use crate::{DeviceSpec, HostLimits, Spec, SpecError};
+use units::Nanos;
+
+/// A model of what was measured, and how well it agrees.
+#[derive(Clone, Debug)]
+pub struct Calibration {
+    /// The model.
+    pub spec: Spec,
+    /// What was concluded, in words.
+    pub findings: Vec<String>,
+    /// Each probe by the device and by the model.
+    pub agreement: Vec<Agreement>,
+}
+
+/// A probe by the device and by the model.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Agreement {
+    /// What was asked.
+    pub purpose: Purpose,
+    /// In which unit the figures are.
+    pub unit: &'static str,
+    /// What the device did.
+    pub measured: f64,
+    /// What the model does.
+    pub model: f64,
+}
+
+/// Speeds that disks turn at.
+const RPM: [f64; 5] = [4200.0, 5400.0, 7200.0, 10_000.0, 15_000.0];
+/// How many drives arrays have.
+const MEMBERS: [usize; 10] = [2, 3, 4, 5, 6, 8, 10, 12, 16, 24];
+/// A stream that loses so much from the start of the device to its end is on a platter.
+const ZONES_LEAST: f64 = 1.12;
+/// Random reads that vary so much wait for a platter, in milliseconds.
+const TURN_LEAST_MS: f64 = 3.0;
+/// What is done by so many requests a second at a depth of 32 is not a volume with a limit.
+const VOLUME_IOPS_MOST: f64 = 25_000.0;
+/// What answers sooner than this is a drive in the machine, in milliseconds.
+const LOCAL_MS: f64 = 0.25;
+/// What the overhead of a command varies by, in milliseconds: it cannot be told from the rest.
+const JITTER_MS: f64 = 0.05;
+/// The mean root of the distance between two places within a thousandth of the device.
+const NEAR_ROOT: f64 = 0.016_87;
+/// The seed of the models that candidates are.
+const SEED: u64 = 1;
+
+/// The model that agrees best with what was measured of a device of this size behind this host.
+///
+/// # Errors
+///
+/// If a probe is missing or what was measured is no device at all.
+pub fn fit(
+    name: &str,
+    capacity: Bytes,
+    host: HostLimits,
+    measured: &Measured,
+) -> Result<Calibration, SpecError> {
+    let view = View::of(capacity, host, measured)?;
+    let (device, findings) = if view.is_mechanical() {
+        mechanical(&view)?
+    } else if view.is_volume() {
+        volume(&view)
+    } else {
+        flash(&view)
+    };
+    let spec = Spec {
+        name: name.to_owned(),
+        summary: "calibrated from probes".to_owned(),
+        sources: vec!["measured by foreread calibrate".to_owned()],
+        host: view.host.clone(),
+        device,
+    };
+    let agreement = agreement(&spec, &view)?;
+    Ok(Calibration { spec, findings, agreement })
+}
+
+/// What was measured, in numbers.
+struct View<'a> {
+    capacity: Bytes,
+    host: HostLimits,
+    measured: &'a Measured,
+    /// Rates at start, middle and end, without the first positioning.
+    rates: [f64; 3],
+    near_ms: f64,
+    /// What a turn takes if the reads near one place wait for one.
+    turn_ms: f64,
+    random_ms: f64,
+}
+
+impl<'a> View<'a> {
+    fn of(capacity: Bytes, host: HostLimits, measured: &'a Measured) -> Result<Self, SpecError> {
+        let missing = |purpose: Purpose| SpecError::Syntax {
+            message: format!("nothing was measured for {purpose:?}"),
+        };
+        let mut rates = [0.0; 3];
+        for (rate, place) in rates.iter_mut().zip(PLACES) {
+            let purpose = Purpose::Stream(place);
+            *rate = measured.of(purpose).ok_or_else(|| missing(purpose))?.steady_mb_s();
+        }
+        let near = measured.of(Purpose::Near).ok_or_else(|| missing(Purpose::Near))?;
+        let random = Purpose::Queue(1);
+        let random_ms = measured.mean_ms(random).ok_or_else(|| missing(random))?;
+        let turn_ms = near.deviation_ms() * 12f64.sqrt();
+        Ok(Self { capacity, host, measured, rates, near_ms: near.mean_ms(), turn_ms, random_ms })
+    }
+
+    fn is_mechanical(&self) -> bool {
+        let zones = self.rates[0] > ZONES_LEAST * self.rates[2];
+        let moves = self.random_ms > 1.1 * self.near_ms;
+        self.turn_ms > TURN_LEAST_MS && (zones || moves)
+    }
+
+    fn is_volume(&self) -> bool {
+        let busy = self.measured.requests_s(Purpose::Queue(32)).unwrap_or(f64::MAX);
+        self.random_ms > LOCAL_MS && busy < VOLUME_IOPS_MOST
+    }
+
+    /// What crossing a multiple of each chunk costs, in milliseconds.
+    fn crossings(&self) -> Vec<f64> {
+        let cost = |kib: u32| {
+            let across = self.measured.mean_ms(Purpose::Across(kib))?;
+            Some(across - self.measured.mean_ms(Purpose::Beside(kib))?)
+        };
+        CHUNKS_KIB.iter().map(|&kib| cost(kib).unwrap_or(0.0)).collect()
+    }
+
+    /// The chunk from which on every crossing costs something, if one is there: what fits best
+    /// to nothing before it and, from there on, to the sixth of a turn that two drives take longer
+    /// than one when they turn independently.
+    fn chunk(&self) -> Option<Bytes> {
+        let costs = self.crossings();
+        let full = self.turn_ms / 6.0;
+        let misfit = |at: &usize| -> f64 {
+            let expected = |place| if place < *at { 0.0 } else { full };
+            costs.iter().enumerate().map(|(place, cost)| (cost - expected(place)).powi(2)).sum()
+        };
+        let at = (0..=costs.len()).min_by(|a, b| misfit(a).total_cmp(&misfit(b)))?;
+        CHUNKS_KIB.get(at).map(|&kib| Bytes::from_kib(u64::from(kib)))
+    }
+}
+
+/// One drive, or an array of them.
+fn mechanical(view: &View<'_>) -> Result<(DeviceSpec, Vec<String>), SpecError> {
+    let off = |rpm: &f64| (60_000.0 / rpm / view.turn_ms).ln().abs();
+    let rpm = RPM.into_iter().min_by(|a, b| off(a).total_cmp(&off(b))).unwrap_or(7200.0);
+    let chunk = view.chunk();
+    let mut best: Option<(f64, DeviceSpec, String)> = None;
+    for structure in structures(chunk) {
+        for (queue_order, ageing) in
+            [(QueueOrder::Nearest, 0.02), (QueueOrder::Nearest, 0.3), (QueueOrder::Fifo, 0.0)]
+        {
+            for read_ahead_when_queued in [true, false] {
+                let member = DriveSpec {
+                    queue_order,
+                    ageing,
+                    read_ahead_when_queued,
+                    ..drive(view, rpm, structure)
+                };
+                let device = structure.of(member, chunk);
+                // More drives must earn it.
+                let score = score(&device, view)? * structure.burden();
+                if best.as_ref().is_none_or(|best| score < best.0) {
+                    best = Some((score, device, structure.to_string()));
+                }
+            }
+        }
+    }
+    let (_, device, words) =
+        best.ok_or_else(|| SpecError::Syntax { message: "no array has these times".to_owned() })?;
+    let chunk = chunk.map_or("no chunk boundary".to_owned(), |chunk| format!("chunks of {chunk}"));
+    let [start, _, end] = view.rates;
+    let findings = vec![
+        format!("turns at {rpm} rpm: reads near one place differ by {:.1} ms", view.turn_ms),
+        format!("{start:.0} MB/s at the start, {end:.0} MB/s at the end"),
+        format!("{words}, {chunk}"),
+    ];
+    Ok((device, findings))
+}
+
+/// How drives are put together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Structure {
+    level: Option<Level>,
+    members: usize,
+}
+
+impl std::fmt::Display for Structure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.level {
+            None => f.write_str("one drive"),
+            Some(level) => write!(f, "like {} drives in {level:?}", self.members),
+        }
+    }
+}
+
+/// What can be behind a device with or without chunks; the simplest first.
+fn structures(chunk: Option<Bytes>) -> Vec<Structure> {
+    let some = |level, members| Structure { level: Some(level), members };
+    if chunk.is_none() {
+        return vec![Structure { level: None, members: 1 }, some(Level::Raid1, 2)];
+    }
+    let stripes = MEMBERS.iter().map(|&members| some(Level::Raid0, members));
+    let mirrors = MEMBERS.iter().filter(|&&members| members >= 4 && members % 2 == 0);
+    stripes.chain(mirrors.map(|&members| some(Level::Raid10, members))).collect()
+}
+
+impl Structure {
+    /// By how much it must agree better than one drive.
+    fn burden(self) -> f64 {
+        if self.level == Some(Level::Raid1) { 1.2 } else { 1.0 }
+    }
+
+    /// Drives that a stream is read from at once.
+    fn columns(self) -> usize {
+        match self.level {
+            Some(Level::Raid10) => self.members / 2,
+            Some(Level::Raid1) | None => 1,
+            Some(_) => self.members,
+        }
+    }
+
+    fn of(self, member: DriveSpec, chunk: Option<Bytes>) -> DeviceSpec {
+        let Some(level) = self.level else { return DeviceSpec::Hdd(member) };
+        let mut array = ArraySpec::new(level, self.members, chunk.unwrap_or(Bytes::from_kib(64)));
+        array.read_policy = ReadPolicy::ShortestQueue;
+        array.member = Box::new(DeviceSpec::Hdd(member));
+        DeviceSpec::Array(array)
+    }
+}
+
+/// A drive of such an array.
+fn drive(view: &View<'_>, rpm: f64, structure: Structure) -> DriveSpec {
+    let columns = structure.columns() as f64;
+    let transfer = 4096.0 / (view.rates[0] / columns).max(0.1) / 1e3;
+    let fixed = 30_000.0 / rpm + transfer + JITTER_MS / 2.0;
+    let floor = (view.near_ms - fixed).max(0.1);
+    let overhead = (floor / 3.0).min(0.3);
+    let seek = |ms: f64| (ms - fixed - overhead).max(0.05);
+    let average = seek(view.random_ms);
+    // An array has an arm at each end: there the way from end to end says nothing of a seek.
+    let alone = structure.level.is_none();
+    let full = view.measured.mean_ms(Purpose::Distance(1000)).filter(|_| alone).map(seek);
+    let full = full.filter(|full| *full > average).unwrap_or(1.9 * average);
+    // Near one place the arm moves a little, too. Of the seek curve a + b √x + c x, which has this
+    // mean and this end, b is 5 (average - full / 3 - 2 a / 3); over a thousandth of the device √x
+    // is NEAR_ROOT on average, and c counts for nothing.
+    let far = 5.0 * NEAR_ROOT * (average - full / 3.0);
+    let track = ((floor - overhead - far) / (1.0 - 5.0 * NEAR_ROOT * 2.0 / 3.0)).max(0.05);
+    let average = average.max(track);
+    let [outer, _, inner] = view.rates.map(|rate| (rate / columns).max(0.1));
+    let capacity = (view.capacity.get() as f64 / columns) as u64 / 4096 * 4096;
+    DriveSpec {
+        seek_full_ms: Some(full),
+        overhead_ms: overhead,
+        bus_mb_s: 600.0,
+        queue_depth: 32,
+        jitter_ms: JITTER_MS,
+        ..DriveSpec::new(
+            Bytes::new(capacity),
+            rpm,
+            [track, average],
+            [outer.max(inner), inner.min(outer)],
+        )
+    }
+}
+
+/// How far a candidate is from what was measured: the mean squared logarithm of the ratios.
+fn score(device: &DeviceSpec, view: &View<'_>) -> Result<f64, SpecError> {
+    let wanted = |purpose: &Purpose| {
+        let far = Purpose::Distance(1000);
+        matches!(purpose, Purpose::Queue(_) | Purpose::SmallStream | Purpose::Stream(0))
+            || *purpose == far
+    };
+    let mut model = device.build(SEED)?;
+    let (mut now, mut sum, mut count) = (Nanos::ZERO, 0.0, 0.0);
+    for probe in probes(view.capacity, SEED).into_iter().filter(|probe| wanted(&probe.purpose)) {
+        let Some(measured) = view.measured.of(probe.purpose) else { continue };
+        let (timing, end) = run(model.as_mut(), &probe, now);
+        now = end + Nanos::from_millis(100);
+        let ratio = timing.steady_mb_s() / measured.steady_mb_s().max(1e-9);
+        sum += ratio.max(1e-9).ln().powi(2);
+        count += 1.0;
+    }
+    Ok(sum / f64::max(count, 1.0))
+}
+
+/// A drive without moving parts.
+fn flash(view: &View<'_>) -> (DeviceSpec, Vec<String>) {
+    let alone_us = view.random_ms * 1e3;
+    let busy = view.measured.requests_s(Purpose::Queue(32)).unwrap_or(1e6 / alone_us);
+    let link = view.rates.iter().copied().fold(1.0, f64::max);
+    let transfer_us = 4096.0 / link;
+    let read_us = (0.8 * (alone_us - transfer_us)).max(1.0);
+    let firmware_us = (alone_us - transfer_us - read_us).max(0.1);
+    // What 32 at a time reach is a lower bound: more could be busy.
+    let scaling = busy * alone_us / 1e6;
+    let dies = if scaling > 16.0 { 64 } else { (scaling * 0.9).round().max(1.0) as usize };
+    // Dies must be able to fill the link with their pages.
+    let page = (link * read_us / dies as f64).clamp(4096.0, 65_536.0) as u64;
+    let page = Bytes::new(page.next_power_of_two());
+    let device = FlashSpec {
+        capacity: view.capacity,
+        dies,
+        page,
+        read_us,
+        read_spread: 0.1,
+        program_us: 10.0 * read_us,
+        firmware_us,
+        command_us: 0.5,
+        link_mb_s: link,
+        write_buffer: Bytes::from_mib(64),
+        queue_depth: 1024,
+    };
+    let findings = vec![
+        format!("no moving parts: {alone_us:.0} µs for a random read alone"),
+        format!("{busy:.0} random reads a second with 32 at a time, {link:.0} MB/s"),
+    ];
+    (DeviceSpec::Flash(device), findings)
+}
+
+/// A volume behind a network, with what it is limited to.
+fn volume(view: &View<'_>) -> (DeviceSpec, Vec<String>) {
+    // Of many requests: the first few pass before a limit is felt.
+    let most = view.measured.requests_s(Purpose::Queue(32)).unwrap_or(0.0);
+    let alone = 1e3 / view.random_ms;
+    // Far from 32 times what one at a time does: something limits it.
+    let iops = if most < 24.0 * alone { most } else { 0.0 };
+    let mib_s = view.rates.iter().copied().fold(f64::MAX, f64::min) * 1e6 / f64::from(1 << 20);
+    let small = view.measured.mean_ms(Purpose::SmallStream);
+    let device = VolumeSpec {
+        capacity: view.capacity,
+        latency_ms: view.random_ms,
+        sequential_latency_ms: small.map(|small| small.min(view.random_ms)),
+        latency_spread: 0.1,
+        iops,
+        iops_burst: 8.0,
+        throughput_mib_s: mib_s,
+        throughput_burst: Bytes::from_mib(1),
+        accounting: Bytes::from_kib(256),
+        random_charge: Bytes::ZERO,
+        concurrency: 64,
+        link_mib_s: 0.0,
+        stream_mib_s: 0.0,
+    };
+    let findings = vec![
+        format!("a volume behind a network: {:.2} ms for a random read alone", view.random_ms),
+        format!("at most {most:.0} random reads a second and {mib_s:.0} MiB/s"),
+    ];
+    (DeviceSpec::Volume(device), findings)
+}
+
+/// Every probe by the model.
+fn agreement(spec: &Spec, view: &View<'_>) -> Result<Vec<Agreement>, SpecError> {
+    let mut model = spec.build(SEED)?;
+    let mut now = Nanos::ZERO;
+    let mut agreement = Vec::new();
+    for probe in probes(view.capacity, SEED) {
+        let Some(measured) = view.measured.of(probe.purpose) else { continue };
+        let (timing, end) = run(model.as_mut(), &probe, now);
+        now = end + Nanos::from_millis(100);
+        type Figure = fn(&super::Timing) -> f64;
+        let (unit, figure): (_, Figure) = match probe.purpose {
+            Purpose::Stream(_) | Purpose::SmallStream => ("MB/s", super::Timing::steady_mb_s),
+            Purpose::Queue(_) => ("requests/s", super::Timing::requests_s),
+            _ => ("ms", super::Timing::mean_ms),
+        };
+        let (purpose, measured, model) = (probe.purpose, figure(measured), figure(&timing));
+        agreement.push(Agreement { purpose, unit, measured, model });
+    }
+    Ok(agreement)
+}

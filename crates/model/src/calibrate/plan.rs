@@ -1,0 +1,123 @@
+//! What to read.
+
+use rand_pcg::Pcg64Mcg;
+use rand_pcg::rand_core::{Rng, SeedableRng};
+use units::Bytes;
+
+use super::{Probe, Purpose};
+
+/// A page: the smallest direct read that every device takes.
+const PAGE: u64 = 4096;
+/// Requests of a stream, and how many of them are under way.
+const STREAM_REQUEST: u64 = 1 << 20;
+const STREAM_DEPTH: usize = 4;
+const STREAM_REQUESTS: u64 = 96;
+/// Random reads of each probe.
+const READS: u64 = 160;
+/// Reads across each possible chunk's end, and within how much.
+const CHUNK_READS: u64 = 300;
+const CHUNK_SPAN: u64 = 4 << 30;
+/// Random reads for each request under way.
+const READS_PER_DEPTH: u64 = 40;
+/// Chunks that arrays have, in KiB.
+pub(super) const CHUNKS_KIB: [u32; 6] = [32, 64, 128, 256, 512, 1024];
+/// Requests under way.
+const DEPTHS: [u32; 5] = [1, 2, 4, 8, 32];
+/// Distances in per mille of the device.
+const DISTANCES: [u32; 4] = [10, 100, 333, 1000];
+/// Places of streams in per mille of the device.
+pub(super) const PLACES: [u32; 3] = [0, 500, 1000];
+
+/// The probes of a device of this size; the seed draws the places of random reads.
+pub fn probes(capacity: Bytes, seed: u64) -> Vec<Probe> {
+    let mut plan = Plan { capacity: capacity.get(), rng: Pcg64Mcg::seed_from_u64(seed) };
+    let mut probes: Vec<Probe> = PLACES.iter().map(|&place| plan.stream(place)).collect();
+    probes.push(plan.small_stream());
+    probes.push(plan.near());
+    probes.extend(DISTANCES.iter().map(|&distance| plan.distance(distance)));
+    probes.extend(DEPTHS.iter().map(|&depth| plan.queue(depth)));
+    for chunk in CHUNKS_KIB {
+        probes.extend(plan.chunk(chunk));
+    }
+    probes
+}
+
+struct Plan {
+    capacity: u64,
+    rng: Pcg64Mcg,
+}
+
+impl Plan {
+    /// A page below `end`, at random.
+    fn page(&mut self, end: u64) -> u64 {
+        self.rng.next_u64() % (end / PAGE).max(1) * PAGE
+    }
+
+    fn probe(purpose: Purpose, depth: usize, length: u64, offsets: Vec<u64>) -> Probe {
+        let offsets = offsets.into_iter().map(Bytes::new).collect();
+        Probe { purpose, depth, length: Bytes::new(length), offsets }
+    }
+
+    fn stream(&self, place: u32) -> Probe {
+        let requests = STREAM_REQUESTS.min(self.capacity / 4 / STREAM_REQUEST).max(1);
+        let room = self.capacity.saturating_sub(requests * STREAM_REQUEST);
+        let start = room / 1000 * u64::from(place) / PAGE * PAGE;
+        let offsets = (0..requests).map(|at| start + at * STREAM_REQUEST).collect();
+        Self::probe(Purpose::Stream(place), STREAM_DEPTH, STREAM_REQUEST, offsets)
+    }
+
+    /// One request of 64 KiB after another: what a drive's own read-ahead is for. Not where the
+    /// other streams were.
+    fn small_stream(&self) -> Probe {
+        let length = 64 << 10;
+        let start = self.capacity / 8 / PAGE * PAGE;
+        let offsets = (0..256).map(|at| start + at * length).collect();
+        Self::probe(Purpose::SmallStream, 1, length, offsets)
+    }
+
+    fn near(&mut self) -> Probe {
+        let span = (self.capacity / 1000).max(16 * PAGE);
+        let start = self.capacity / 4 / PAGE * PAGE;
+        let offsets = (0..READS).map(|_| start + self.page(span)).collect();
+        Self::probe(Purpose::Near, 1, PAGE, offsets)
+    }
+
+    /// From one end of the distance to the other and back.
+    fn distance(&mut self, distance: u32) -> Probe {
+        let span = self.capacity / 1000 * u64::from(distance);
+        let slack = (self.capacity / 500).max(16 * PAGE);
+        let low = (self.capacity.saturating_sub(span) / 2) / PAGE * PAGE;
+        let high = (low + span).saturating_sub(slack) / PAGE * PAGE;
+        let offsets = (0..READS)
+            .map(|at| if at % 2 == 0 { low } else { high } + self.page(slack - PAGE))
+            .collect();
+        Self::probe(Purpose::Distance(distance), 1, PAGE, offsets)
+    }
+
+    fn queue(&mut self, depth: u32) -> Probe {
+        let reads = READS.max(READS_PER_DEPTH * u64::from(depth));
+        let capacity = self.capacity;
+        let offsets = (0..reads).map(|_| self.page(capacity)).collect();
+        Self::probe(Purpose::Queue(depth), depth as usize, PAGE, offsets)
+    }
+
+    /// Two pages with an end of a chunk between them, and two before such an end; near one place, so
+    /// that the arm hardly moves. Not at the same ends: a controller may remember them.
+    fn chunk(&mut self, kib: u32) -> [Probe; 2] {
+        let chunk = u64::from(kib) << 10;
+        let span = (self.capacity / 2).min(CHUNK_SPAN.max(self.capacity / 1000));
+        let multiples = (span / chunk).saturating_sub(1).max(1);
+        let first = self.capacity / 4 / (2 * chunk) * (2 * chunk);
+        let mut ends = |back: u64| -> Vec<u64> {
+            // Odd multiples: an even one is a multiple of the next larger chunk too.
+            (0..CHUNK_READS)
+                .map(|_| first + ((self.rng.next_u64() % multiples) | 1) * chunk - back)
+                .collect()
+        };
+        let (across, beside) = (ends(PAGE), ends(4 * PAGE));
+        [
+            Self::probe(Purpose::Across(kib), 1, 2 * PAGE, across),
+            Self::probe(Purpose::Beside(kib), 1, 2 * PAGE, beside),
+        ]
+    }
+}

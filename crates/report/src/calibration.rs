@@ -1,0 +1,177 @@
+//! A calibration: probes by the device and by the model, and the curve measured and predicted.
+
+use model::calibrate::{Agreement, Purpose};
+use serde::Serialize;
+use study::{Calibrated, CurvePoint};
+
+use crate::clean;
+use crate::json::SCHEMA_VERSION;
+use crate::number::{ABSENT, short};
+
+/// A calibration with what was measured to check it.
+#[derive(Clone, Copy, Debug)]
+pub struct Calibration<'a> {
+    /// What was probed.
+    pub target: &'a str,
+    /// Where the model was written.
+    pub file: &'a str,
+    /// The model and how well it agrees.
+    pub found: &'a Calibrated,
+    /// The curve, if it was measured.
+    pub curve: &'a [CurvePoint],
+    /// The run that measured it.
+    pub run: Option<i64>,
+}
+
+/// The document of `calibrate --json`.
+#[derive(Debug, Serialize)]
+pub struct CalibrationDocument<'a> {
+    schema_version: u32,
+    target: &'a str,
+    model_file: &'a str,
+    kind: &'static str,
+    capacity_bytes: u64,
+    dilation: f64,
+    findings: &'a [String],
+    probes: Vec<ProbeLine>,
+    probe_error_percent: Option<f64>,
+    curve: Vec<CurveLine<'a>>,
+    curve_error_percent: Option<f64>,
+    curve_run: Option<i64>,
+    description_toml: String,
+}
+
+#[derive(Debug, Serialize)]
+struct ProbeLine {
+    probe: String,
+    unit: &'static str,
+    measured: f64,
+    model: f64,
+    error_percent: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct CurveLine<'a> {
+    #[serde(flatten)]
+    point: &'a CurvePoint,
+    error_percent: f64,
+}
+
+fn percent(measured: f64, model: f64) -> f64 {
+    100.0 * (model / measured - 1.0)
+}
+
+/// The mean of |ln(model ÷ measured)| in percent.
+fn mean_error(pairs: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
+    let errors: Vec<f64> = pairs
+        .map(|(measured, model)| 100.0 * (model / measured).ln().abs())
+        .filter(|error| error.is_finite())
+        .collect();
+    (!errors.is_empty()).then(|| errors.iter().sum::<f64>() / errors.len() as f64)
+}
+
+fn probe_error(report: &Calibration<'_>) -> Option<f64> {
+    let lines = report.found.calibration.agreement.iter();
+    mean_error(lines.map(|line| (line.measured, line.model)))
+}
+
+fn curve_error(report: &Calibration<'_>) -> Option<f64> {
+    mean_error(report.curve.iter().map(|point| (point.measured_mib_s, point.predicted_mib_s)))
+}
+
+/// The calibration as JSON.
+pub fn calibration_json<'a>(report: &Calibration<'a>) -> CalibrationDocument<'a> {
+    let calibration = &report.found.calibration;
+    let probe = |line: &Agreement| ProbeLine {
+        probe: words(line.purpose),
+        unit: line.unit,
+        measured: line.measured,
+        model: line.model,
+        error_percent: percent(line.measured, line.model),
+    };
+    CalibrationDocument {
+        schema_version: SCHEMA_VERSION,
+        target: report.target,
+        model_file: report.file,
+        kind: calibration.spec.device.kind(),
+        capacity_bytes: calibration.spec.capacity().get(),
+        dilation: report.found.dilation,
+        findings: &calibration.findings,
+        probes: calibration.agreement.iter().map(probe).collect(),
+        probe_error_percent: probe_error(report),
+        curve: report
+            .curve
+            .iter()
+            .map(|point| CurveLine {
+                point,
+                error_percent: percent(point.measured_mib_s, point.predicted_mib_s),
+            })
+            .collect(),
+        curve_error_percent: curve_error(report),
+        curve_run: report.run,
+        description_toml: calibration.spec.to_toml(),
+    }
+}
+
+/// What a probe asked, in words.
+fn words(purpose: Purpose) -> String {
+    match purpose {
+        Purpose::Stream(0) => "stream at the start".to_owned(),
+        Purpose::Stream(1000) => "stream at the end".to_owned(),
+        Purpose::Stream(500) => "stream in the middle".to_owned(),
+        Purpose::Stream(place) => format!("stream at {place} ‰"),
+        Purpose::SmallStream => "stream of 64 KiB, one at a time".to_owned(),
+        Purpose::Near => "random reads near one place".to_owned(),
+        Purpose::Distance(distance) => format!("to and fro over {distance} ‰"),
+        Purpose::Queue(1) => "random reads everywhere".to_owned(),
+        Purpose::Queue(depth) => format!("{depth} at a time"),
+        Purpose::Across(kib) => format!("across ends of {kib} KiB"),
+        Purpose::Beside(kib) => format!("beside ends of {kib} KiB"),
+    }
+}
+
+/// The calibration for a terminal.
+pub fn calibration(report: &Calibration<'_>) -> String {
+    let calibration = &report.found.calibration;
+    let mut text = format!("{}\n\n", clean::plain(report.target));
+    for finding in &calibration.findings {
+        text.push_str(&format!("  {finding}\n"));
+    }
+    text.push_str(&format!("\n{:34} {:>10} {:>10}   error\n", "probe", "measured", "model"));
+    let number = |value| short(value).unwrap_or_else(|| ABSENT.to_owned());
+    for line in &calibration.agreement {
+        let off = percent(line.measured, line.model);
+        let (measured, model) = (number(line.measured), number(line.model));
+        let probe = format!("{} ({})", words(line.purpose), line.unit);
+        text.push_str(&format!("{probe:<46} {measured:>8} {model:>8} {off:+6.0} %\n"));
+    }
+    if let Some(error) = probe_error(report) {
+        text.push_str(&format!("mean error of the probes: {error:.1} %\n"));
+    }
+    if !report.curve.is_empty() {
+        text.push_str(&curve(report));
+    }
+    let file = clean::plain(report.file);
+    text.push_str(&format!("\nwritten to {file}: sim:{file} and virtual:{file} load it\n"));
+    text
+}
+
+fn curve(report: &Calibration<'_>) -> String {
+    let head = ["read-ahead (KiB)", "workload", "measured (MiB/s)", "predicted", "error"];
+    let [window, workload, measured, predicted, error] = head;
+    let mut text =
+        format!("\n{window:>16}  {workload:10} {measured:>16} {predicted:>10} {error:>8}\n");
+    let number = |value| short(value).unwrap_or_else(|| ABSENT.to_owned());
+    for point in report.curve {
+        let off = percent(point.measured_mib_s, point.predicted_mib_s);
+        let (measured, predicted) = (number(point.measured_mib_s), number(point.predicted_mib_s));
+        let (window, workload) = (point.read_ahead_kib.get(), clean::plain(&point.workload));
+        text.push_str(&format!(
+            "{window:>16}  {workload:10} {measured:>16} {predicted:>10} {off:>+6.0} %\n"
+        ));
+    }
+    if let Some(error) = curve_error(report) {
+        text.push_str(&format!("mean error of the predicted curve: {error:.1} %\n"));
+    }
+    text
+}

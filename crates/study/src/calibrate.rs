@@ -1,0 +1,245 @@
+//! From a target to a model of it, and back: probes, the model that agrees with them best, and how
+//! well it predicts what read-ahead does.
+
+use std::path::Path;
+
+use bench::DirectFile;
+use host::{StorageKind, device_facts, resolve};
+use model::calibrate::{Calibration, Measured, Probe, Timing, fit, probes, run};
+use model::{HostLimits, Scheduler};
+use serde::Serialize;
+use units::{Bytes, Kib, Nanos};
+use vdisk::{Config, Filesystem, Lifetime, VirtualDisk};
+use workload::Workload;
+
+use crate::analyse::Cell;
+use crate::environment::Environment;
+use crate::error::StudyError;
+use crate::plan::{Plan, PlannedWorkload};
+use crate::progress::{Phase, Progress, Step};
+use crate::store::Run;
+use crate::target::{SimulatedSite, Target, simulated_machine};
+use crate::trial::{TrialRequest, Trials};
+
+/// Less than this holds no probe.
+const SIZE_LEAST: Bytes = Bytes::from_mib(256);
+/// Seeds of which a prediction is the mean.
+const SEEDS: u64 = 3;
+
+/// A target as its probes found it.
+#[derive(Clone, Debug)]
+pub struct Calibrated {
+    /// The model, and how well it agrees with the probes.
+    pub calibration: Calibration,
+    /// How many times slower than its model a virtual disk ran; 1 for all others.
+    pub dilation: f64,
+}
+
+/// A point of the read-ahead curve, measured and predicted.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CurvePoint {
+    /// What was read.
+    pub workload: String,
+    /// Under which setting.
+    pub read_ahead_kib: Kib,
+    /// What the target did.
+    pub measured_mib_s: f64,
+    /// What the model does in simulation.
+    pub predicted_mib_s: f64,
+}
+
+/// Probes a target and finds the model that agrees best. Of a directory, a file of `size` without
+/// a name is probed; anything else as a whole. Nothing is written but that file.
+///
+/// # Errors
+///
+/// If the target cannot be read past the page cache, is too small, or is no device at all.
+pub fn calibrate(
+    target: &Target,
+    name: &str,
+    size: Bytes,
+    seed: u64,
+    environment: &Environment,
+    progress: &mut dyn Progress,
+) -> Result<Calibrated, StudyError> {
+    let mut subject = Subject::open(target, size, environment, progress)?;
+    if subject.capacity() < SIZE_LEAST {
+        let (has, least) = (subject.capacity(), SIZE_LEAST);
+        return Err(StudyError::Plan(format!("{target} has {has}: probes need {least} or more")));
+    }
+    progress.step(&Step::Phase(Phase::Probing));
+    let probes = probes(subject.capacity(), seed);
+    let mut measured = Measured::default();
+    for (at, probe) in probes.iter().enumerate() {
+        progress.step(&Step::Probed { done: at, total: probes.len() });
+        measured.note(probe.purpose, subject.time(probe, environment)?);
+    }
+    let (capacity, dilation) = (subject.capacity(), subject.dilation());
+    let host = subject.host.clone();
+    drop(subject);
+    let calibration = fit(name, capacity, host, &measured)
+        .map_err(|error| StudyError::Simulation(error.into()))?;
+    Ok(Calibrated { calibration, dilation })
+}
+
+/// What is probed.
+struct Subject {
+    host: HostLimits,
+    means: Means,
+}
+
+enum Means {
+    /// A model, in its own time.
+    Model(Box<dyn model::Device>, Bytes, Nanos),
+    /// Something real; a virtual disk goes away with it.
+    Direct(DirectFile, Option<VirtualDisk>),
+}
+
+impl Subject {
+    fn open(
+        target: &Target,
+        size: Bytes,
+        environment: &Environment,
+        progress: &mut dyn Progress,
+    ) -> Result<Self, StudyError> {
+        match target {
+            Target::Simulation(words) => {
+                let machine = simulated_machine(words)?;
+                let device = machine.model.build(machine.seed).map_err(sim::SimError::from)?;
+                let capacity = machine.model.capacity();
+                let means = Means::Model(device, capacity, Nanos::ZERO);
+                Ok(Self { host: machine.model.host().clone(), means })
+            }
+            Target::Virtual(words) => {
+                progress.step(&Step::Phase(Phase::CreatingDisk));
+                let mut config = Config::parse(words)?;
+                // All of the device, unless a part is asked for: what is not written takes no room.
+                if !words.split(',').any(|word| word.trim_start().starts_with("size=")) {
+                    let whole = config.model.capacity().get();
+                    config.size = Bytes::new(whole - whole % 4096);
+                }
+                config.filesystem = Filesystem::Raw;
+                let host = config.model.host().clone();
+                let (dirs, server) = (&environment.dirs, &environment.server);
+                let disk = VirtualDisk::create(dirs, config, server, Lifetime::DiesWithMe)?;
+                let file = DirectFile::open(disk.device())?;
+                Ok(Self { host, means: Means::Direct(file, Some(disk)) })
+            }
+            Target::Path(path) => Self::of_path(path, size, environment, progress),
+            Target::Imported(title) => {
+                Err(StudyError::Plan(format!("{title} is only figures: there is nothing to probe")))
+            }
+        }
+    }
+
+    fn of_path(
+        path: &Path,
+        size: Bytes,
+        environment: &Environment,
+        progress: &mut dyn Progress,
+    ) -> Result<Self, StudyError> {
+        let storage = resolve(&environment.root, path)?;
+        let file = match storage.kind {
+            StorageKind::Directory => {
+                progress.step(&Step::Phase(Phase::LayingOut));
+                DirectFile::in_directory(&storage.path, size)?
+            }
+            StorageKind::File | StorageKind::BlockDevice => DirectFile::open(&storage.path)?,
+        };
+        let first = storage.devices.first();
+        let facts = first.and_then(|device| device_facts(&environment.root, *device).ok());
+        let mut host = HostLimits::default();
+        if let Some(facts) = facts {
+            host.max_request = facts.max_sectors.unwrap_or(host.max_request);
+            let requests = facts.nr_requests.and_then(|number| usize::try_from(number).ok());
+            host.nr_requests = requests.unwrap_or(host.nr_requests);
+            if facts.scheduler.as_deref() == Some(Scheduler::MqDeadline.name()) {
+                host.scheduler = Scheduler::MqDeadline;
+            }
+        }
+        Ok(Self { host, means: Means::Direct(file, None) })
+    }
+
+    fn capacity(&self) -> Bytes {
+        match &self.means {
+            Means::Model(_, capacity, _) => *capacity,
+            Means::Direct(file, _) => file.size(),
+        }
+    }
+
+    fn dilation(&self) -> f64 {
+        match &self.means {
+            Means::Direct(_, Some(disk)) => disk.dilation(),
+            _ => 1.0,
+        }
+    }
+
+    /// What came of a probe, in the device's own time.
+    fn time(&mut self, probe: &Probe, environment: &Environment) -> Result<Timing, StudyError> {
+        let dilation = self.dilation();
+        match &mut self.means {
+            Means::Model(device, _, clock) => {
+                let (timing, end) = run(device.as_mut(), probe, *clock);
+                *clock = end + Nanos::from_millis(50);
+                Ok(timing)
+            }
+            Means::Direct(file, _) => {
+                let Probe { offsets, length, depth, .. } = probe;
+                let times = file.time(offsets, *length, *depth, &environment.cancel)?;
+                let own = |time: Nanos| time.scaled(1.0 / dilation);
+                Ok(Timing {
+                    elapsed: own(times.elapsed),
+                    latencies: times.latencies.into_iter().map(own).collect(),
+                    bytes: *length * offsets.len() as u64,
+                })
+            }
+        }
+    }
+}
+
+/// What the simulation with a model says to each cell that was measured. `words` are those after
+/// `sim:`.
+///
+/// # Errors
+///
+/// If the simulation cannot be.
+pub fn predict_curve(
+    words: &str,
+    run: &Run,
+    cells: &[Cell],
+) -> Result<Vec<CurvePoint>, StudyError> {
+    let capacity = simulated_machine(words)?.model.capacity();
+    let mut points = Vec::new();
+    for cell in cells {
+        let Some(workload) = run.workloads.iter().find(|known| known.name == cell.workload) else {
+            continue;
+        };
+        let mut workload = workload.clone();
+        // Of what is there already each reader has its part.
+        let part = Bytes::new(capacity.get() / u64::from(workload.files()).max(1) / 4096 * 4096);
+        workload.file_size = Some(workload.file_size.map_or(part, |size| size.min(part)));
+        points.push(CurvePoint {
+            workload: cell.workload.clone(),
+            read_ahead_kib: cell.settings.read_ahead,
+            measured_mib_s: cell.throughput_mib_s.median,
+            predicted_mib_s: predicted(words, run, cell, workload)?,
+        });
+    }
+    Ok(points)
+}
+
+fn predicted(words: &str, run: &Run, cell: &Cell, workload: Workload) -> Result<f64, StudyError> {
+    let plan = Plan {
+        target: Target::Simulation(words.to_owned()),
+        workloads: vec![PlannedWorkload::goal(workload.clone())],
+        factors: Vec::new(),
+        ..run.plan.clone()
+    };
+    let mut site = SimulatedSite::open(&plan, words, Some(std::slice::from_ref(&workload)))?;
+    let mut sum = 0.0;
+    for seed in 1..=SEEDS {
+        let request = TrialRequest { settings: cell.settings, workload: &workload, seed };
+        sum += site.trial(&request)?.figures().throughput_mib_s;
+    }
+    Ok(sum / SEEDS as f64)
+}

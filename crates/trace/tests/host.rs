@@ -1,0 +1,123 @@
+//! Recording what a process reads that runs already, by every means that this machine has.
+
+#![allow(clippy::print_stdout)] // whoever runs them should see what was skipped
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use foreread_trace::{Means, Recording, Subject, record};
+use sys::lock::Lock;
+use tempfile::TempDir;
+use units::Bytes;
+use workload::trace::Kind;
+
+/// Only one test of the host tier runs at a time on a machine.
+const LOCK: &str = "/tmp/foreread-host-tests.lock";
+/// What the process reads: 32 times 64 KiB.
+const BLOCK: u64 = 64 << 10;
+const BLOCKS: u64 = 32;
+
+/// The right to run and a file to read, or `None` after saying why not.
+fn stage(name: &str) -> Option<(Lock, TempDir)> {
+    if !rustix::process::geteuid().is_root() {
+        println!("SKIP {name}: not root");
+        return None;
+    }
+    let lock = Lock::take(Path::new(LOCK)).expect("the lock of the host tier");
+    let dir = tempfile::tempdir().expect("a directory");
+    fs::write(dir.path().join("data"), vec![7; (BLOCK * BLOCKS) as usize]).expect("a file");
+    Some((lock, dir))
+}
+
+/// A process that waits, reads the file, and waits again.
+fn reader(dir: &Path, after: &str) -> Child {
+    let script = format!("sleep 1; dd if=data of=/dev/null bs=64k 2>/dev/null; sleep {after}");
+    let mut command = Command::new("sh");
+    command.args(["-c", &script]).current_dir(dir);
+    command.stdin(Stdio::null()).spawn().expect("a process")
+}
+
+/// Records a reader that runs already; `None`, said aloud, where this means is not to be had.
+fn recorded(
+    name: &str,
+    dir: &Path,
+    means: Means,
+    after: &str,
+    most: Duration,
+) -> Option<Recording> {
+    let mut reader = reader(dir, after);
+    let begun = Instant::now();
+    let stop = || begun.elapsed() > most;
+    let recording = record(&Subject::Process(reader.id()), Some(means), &stop);
+    let _ = reader.kill();
+    reader.wait().expect("its end");
+    match recording {
+        Ok(recording) => Some(recording),
+        Err(why) => {
+            println!("SKIP {name}: {why}");
+            None
+        }
+    }
+}
+
+/// Whether the file was read once from its beginning to its end.
+fn assert_whole(recording: &Recording) {
+    let trace = &recording.trace;
+    let of_data = |file: &workload::trace::TraceFile| file.name.ends_with("/data");
+    let file = trace.files().iter().position(of_data).expect("the file, by its name");
+    let reads: Vec<(u64, u64)> = trace
+        .records()
+        .iter()
+        .filter(|it| it.kind == Kind::Read)
+        .filter(|it| trace.open_files()[it.open_file as usize].file as usize == file)
+        .map(|it| (it.offset.get(), it.length.get()))
+        .filter(|(offset, _)| *offset < BLOCK * BLOCKS)
+        .collect();
+    let all: Vec<(u64, u64)> = (0..BLOCKS).map(|at| (at * BLOCK, BLOCK)).collect();
+    assert_eq!(reads, all);
+    assert!(trace.span().as_secs_f64() < 10.0);
+    assert_eq!(Bytes::new(BLOCK * BLOCKS), Bytes::from_mib(2));
+}
+
+#[test]
+fn host_a_running_process_is_recorded_by_tracepoints_until_it_ends() {
+    let name = "host_a_running_process_is_recorded_by_tracepoints_until_it_ends";
+    let Some((_lock, dir)) = stage(name) else { return };
+    let most = Duration::from_secs(60);
+    let Some(recording) = recorded(name, dir.path(), Means::Tracepoints, "0", most) else { return };
+    assert_eq!(recording.means, Means::Tracepoints);
+    assert_whole(&recording);
+}
+
+#[test]
+fn host_a_running_process_is_recorded_by_strace_until_it_ends() {
+    let name = "host_a_running_process_is_recorded_by_strace_until_it_ends";
+    let Some((_lock, dir)) = stage(name) else { return };
+    let most = Duration::from_secs(60);
+    let Some(recording) = recorded(name, dir.path(), Means::Strace, "0", most) else { return };
+    assert_whole(&recording);
+}
+
+#[test]
+fn host_recording_ends_when_it_is_told_and_the_process_goes_on() {
+    let name = "host_recording_ends_when_it_is_told_and_the_process_goes_on";
+    let Some((_lock, dir)) = stage(name) else { return };
+    for means in [Means::Tracepoints, Means::Strace] {
+        let mut reader = reader(dir.path(), "60");
+        let begun = Instant::now();
+        let stop = || begun.elapsed() > Duration::from_secs(3);
+        let recording = record(&Subject::Process(reader.id()), Some(means), &stop);
+        let goes_on = reader.try_wait().expect("its state").is_none();
+        let _ = reader.kill();
+        reader.wait().expect("its end");
+        match recording {
+            Err(why) => println!("SKIP {name}: {why}"),
+            Ok(recording) => {
+                assert!(goes_on, "{means} ended the process");
+                assert_whole(&recording);
+            }
+        }
+    }
+}
