@@ -48,6 +48,8 @@ const TURN_LEAST_MS: f64 = 3.0;
 const VOLUME_IOPS_MOST: f64 = 25_000.0;
 /// What answers sooner than this is a drive in the machine, in milliseconds.
 const LOCAL_MS: f64 = 0.25;
+/// The rate of the bus to the host in MB/s: faster than any disk.
+const BUS_MB_S: f64 = 600.0;
 /// What the overhead of a command varies by, in milliseconds: it cannot be told from the rest.
 const JITTER_MS: f64 = 0.05;
 /// The mean root of the distance between two places within a thousandth of the device.
@@ -245,7 +247,11 @@ fn drive(view: &View<'_>, rpm: f64, structure: Structure) -> DriveSpec {
     let transfer = 4096.0 / (view.rates[0] / columns).max(0.1) / 1e3;
     let fixed = 30_000.0 / rpm + transfer + JITTER_MS / 2.0;
     let floor = (view.near_ms - fixed).max(0.1);
-    let overhead = (floor / 3.0).min(0.3);
+    let small = view.measured.of(Purpose::SmallStream).map_or(0.2, super::Timing::median_ms);
+    let hit = (small - 4096.0 / BUS_MB_S / 1e3 - JITTER_MS / 2.0).clamp(0.001, 2.0);
+    // What a command takes that the cache has: others hardly take less, and what they take more
+    // cannot be told from the shortest seek.
+    let overhead = hit.min(floor / 2.0);
     let seek = |ms: f64| (ms - fixed - overhead).max(0.05);
     let average = seek(view.random_ms);
     // An array has an arm at each end: there the way from end to end says nothing of a seek.
@@ -263,7 +269,8 @@ fn drive(view: &View<'_>, rpm: f64, structure: Structure) -> DriveSpec {
     DriveSpec {
         seek_full_ms: Some(full),
         overhead_ms: overhead,
-        bus_mb_s: 600.0,
+        hit_overhead_ms: Some(hit),
+        bus_mb_s: BUS_MB_S,
         queue_depth: 32,
         jitter_ms: JITTER_MS,
         ..DriveSpec::new(
@@ -279,8 +286,10 @@ fn drive(view: &View<'_>, rpm: f64, structure: Structure) -> DriveSpec {
 fn score(device: &DeviceSpec, view: &View<'_>) -> Result<f64, SpecError> {
     let wanted = |purpose: &Purpose| {
         let far = Purpose::Distance(1000);
-        matches!(purpose, Purpose::Queue(_) | Purpose::SmallStream | Purpose::Stream(0))
-            || *purpose == far
+        matches!(
+            purpose,
+            Purpose::Queue(_) | Purpose::SmallStream | Purpose::Interleaved(_) | Purpose::Stream(0)
+        ) || *purpose == far
     };
     let mut model = device.build(SEED)?;
     let (mut now, mut sum, mut count) = (Nanos::ZERO, 0.0, 0.0);
@@ -371,7 +380,9 @@ fn agreement(spec: &Spec, view: &View<'_>) -> Result<Vec<Agreement>, SpecError> 
         now = end + Nanos::from_millis(100);
         type Figure = fn(&super::Timing) -> f64;
         let (unit, figure): (_, Figure) = match probe.purpose {
-            Purpose::Stream(_) | Purpose::SmallStream => ("MB/s", super::Timing::steady_mb_s),
+            Purpose::Stream(_) | Purpose::SmallStream | Purpose::Interleaved(_) => {
+                ("MB/s", super::Timing::steady_mb_s)
+            }
             Purpose::Queue(_) => ("requests/s", super::Timing::requests_s),
             _ => ("ms", super::Timing::mean_ms),
         };

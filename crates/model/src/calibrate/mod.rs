@@ -5,7 +5,7 @@
 //! ([`run`]): that is how candidates of which no closed form is known (how many drives there are,
 //! how they queue) are compared with what was measured, and how the whole thing is tested.
 //!
-//! What the probes ask: streaming rates at start, middle and end; random 4 KiB reads near one
+//! What the probes ask: streaming rates at start, middle and end; several streams in turn; random 4 KiB reads near one
 //! place, everywhere and at fixed distances; several of them at once; small sequential reads;
 //! and reads that cross a possible chunk boundary against reads that do not.
 
@@ -41,8 +41,10 @@ pub struct Probe {
 pub enum Purpose {
     /// The rate of a stream at this per mille of the device.
     Stream(u32),
-    /// The rate of a stream of smaller requests, one at a time.
+    /// The rate of a stream of single pages, one at a time.
     SmallStream,
+    /// The rate of several streams of small requests in turn, this many at a time.
+    Interleaved(u32),
     /// Random reads within one thousandth of the device.
     Near,
     /// Random reads there and back over this many per mille of the device.
@@ -113,6 +115,13 @@ impl Timing {
     pub fn mean_ms(&self) -> f64 {
         let sum: f64 = self.latencies.iter().map(|latency| latency.as_secs_f64() * 1e3).sum();
         sum / self.latencies.len().max(1) as f64
+    }
+
+    /// The median latency in milliseconds.
+    fn median_ms(&self) -> f64 {
+        let mut sorted = self.latencies.clone();
+        sorted.sort_unstable();
+        sorted.get(sorted.len() / 2).map_or(0.0, |latency| latency.as_secs_f64() * 1e3)
     }
 
     /// Requests a second.

@@ -21,6 +21,10 @@ const CHUNK_SPAN: u64 = 4 << 30;
 const READS_PER_DEPTH: u64 = 40;
 /// Chunks that arrays have, in KiB.
 pub(super) const CHUNKS_KIB: [u32; 6] = [32, 64, 128, 256, 512, 1024];
+/// Streams in turn, requests of each, and how many are under way.
+const STREAMS: u64 = 4;
+const STREAM_TURNS: u64 = 48;
+const STREAMS_AT_ONCE: [u32; 2] = [1, 4];
 /// Requests under way.
 const DEPTHS: [u32; 5] = [1, 2, 4, 8, 32];
 /// Distances in per mille of the device.
@@ -33,6 +37,7 @@ pub fn probes(capacity: Bytes, seed: u64) -> Vec<Probe> {
     let mut plan = Plan { capacity: capacity.get(), rng: Pcg64Mcg::seed_from_u64(seed) };
     let mut probes: Vec<Probe> = PLACES.iter().map(|&place| plan.stream(place)).collect();
     probes.push(plan.small_stream());
+    probes.extend(STREAMS_AT_ONCE.iter().map(|&depth| plan.interleaved(depth)));
     probes.push(plan.near());
     probes.extend(DISTANCES.iter().map(|&distance| plan.distance(distance)));
     probes.extend(DEPTHS.iter().map(|&depth| plan.queue(depth)));
@@ -66,13 +71,24 @@ impl Plan {
         Self::probe(Purpose::Stream(place), STREAM_DEPTH, STREAM_REQUEST, offsets)
     }
 
-    /// One request of 64 KiB after another: what a drive's own read-ahead is for. Not where the
-    /// other streams were.
+    /// One page after another: a drive's own read-ahead has them, so this is what a command takes.
+    /// Not where the other streams were.
     fn small_stream(&self) -> Probe {
-        let length = 64 << 10;
+        let length = PAGE;
         let start = self.capacity / 8 / PAGE * PAGE;
-        let offsets = (0..256).map(|at| start + at * length).collect();
+        let offsets = (0..512).map(|at| start + at * length).collect();
         Self::probe(Purpose::SmallStream, 1, length, offsets)
+    }
+
+    /// Several streams in turn: whether a drive reads ahead for each of them while others wait. Not
+    /// where the other streams were.
+    fn interleaved(&self, depth: u32) -> Probe {
+        let length = 32 << 10;
+        let start = |stream| self.capacity / 16 * (5 + 2 * stream + u64::from(depth > 1));
+        let offsets = (0..STREAMS * STREAM_TURNS)
+            .map(|at| start(at % STREAMS) / PAGE * PAGE + at / STREAMS * length)
+            .collect();
+        Self::probe(Purpose::Interleaved(depth), depth as usize, length, offsets)
     }
 
     fn near(&mut self) -> Probe {
