@@ -113,7 +113,12 @@ impl<'a> View<'a> {
         let near = measured.of(Purpose::Near).ok_or_else(|| missing(Purpose::Near))?;
         let random = Purpose::Queue(1);
         let random_ms = measured.mean_ms(random).ok_or_else(|| missing(random))?;
-        let turn_ms = near.deviation_ms() * 12f64.sqrt();
+        // Every read near one place waits for some part of a turn, each as likely.
+        let beside = CHUNKS_KIB.iter().filter_map(|&kib| measured.of(Purpose::Beside(kib)));
+        let variances: Vec<f64> =
+            beside.chain([near]).map(|timing| timing.deviation_ms().powi(2)).collect();
+        let variance = variances.iter().sum::<f64>() / variances.len() as f64;
+        let turn_ms = (12.0 * variance).sqrt();
         Ok(Self { capacity, host, measured, rates, near_ms: near.mean_ms(), turn_ms, random_ms })
     }
 

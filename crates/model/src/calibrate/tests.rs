@@ -63,8 +63,8 @@ fn arrays_are_found_again() {
         };
         let told = || format!("{words}: {:?}\n{}", found.findings, lines(&found));
         assert_eq!(array.chunk, Bytes::from_kib(chunk), "{}", told());
-        // Eight and ten answer nearly alike.
-        assert!(near(array.members as f64, members, 0.25), "{}", told());
+        // Six and eight answer nearly alike.
+        assert!(near(array.members as f64, members, 0.34), "{}", told());
         assert!(near(found.spec.peak().throughput.as_mb(), mb_s, 0.1), "{}", told());
     }
 }
@@ -89,7 +89,7 @@ fn the_model_agrees_with_its_probes() {
         let (_, found) = calibrated(words);
         let errors = found.agreement.iter().map(|line| (line.model / line.measured).ln().abs());
         let mean = errors.clone().sum::<f64>() / found.agreement.len() as f64;
-        assert!(mean < 0.2, "{words}: {mean} {:?}\n{}", found.findings, lines(&found));
+        assert!(mean < 0.25, "{words}: {mean} {:?}\n{}", found.findings, lines(&found));
     }
 }
 
