@@ -75,11 +75,7 @@ pub fn probe(root: &Root, storage: &Storage, expected: Bytes) -> Result<Probe, B
 
 /// A file that nobody can name and that is gone with this process, its data on the device and not
 /// in the cache; opened anew, so that it has the window of now.
-<<<<<<< HEAD
 pub fn nameless(dir: &Path, length: Bytes) -> Result<File, BenchError> {
-=======
-pub(crate) fn nameless(dir: &Path, length: Bytes) -> Result<File, BenchError> {
->>>>>>> c489b95 (Calibrate a model from probes and check the curve that it predicts)
     let io = |action| BenchError::io(action, dir);
     let mut file = OpenOptions::new()
         .read(true)
