@@ -6,11 +6,8 @@
 //! their way into a terminal, a spreadsheet or a web page.
 
 mod again;
-<<<<<<< HEAD
 mod answer;
-=======
 mod calibration;
->>>>>>> c489b95 (Calibrate a model from probes and check the curve that it predicts)
 mod check;
 pub mod clean;
 mod closeup;
@@ -40,11 +37,8 @@ mod verdict;
 mod watch;
 
 pub use crate::csv::write_csv;
-<<<<<<< HEAD
 pub use answer::{answer, answer_json, answer_markdown};
-=======
 pub use calibration::{Calibration, CalibrationDocument, calibration, calibration_json};
->>>>>>> c489b95 (Calibrate a model from probes and check the curve that it predicts)
 pub use check::{CheckDocument, check_json, check_junit, check_text};
 pub use closeup::Closeup;
 pub use compare::{

@@ -3,11 +3,8 @@
 mod answer;
 mod apply;
 mod auto;
-<<<<<<< HEAD
 mod blocks;
-=======
 mod calibrate;
->>>>>>> c489b95 (Calibrate a model from probes and check the curve that it predicts)
 mod check;
 mod compare;
 mod completions;
