@@ -5,9 +5,9 @@
 //! ([`run`]): that is how candidates of which no closed form is known (how many drives there are,
 //! how they queue) are compared with what was measured, and how the whole thing is tested.
 //!
-//! What the probes ask: streaming rates at start, middle and end; several streams in turn; random 4 KiB reads near one
-//! place, everywhere and at fixed distances; several of them at once; small sequential reads;
-//! and reads that cross a possible chunk boundary against reads that do not.
+//! What the probes ask: streaming rates at start, middle and end; several streams in turn; random
+//! 4 KiB reads near one place, everywhere and at fixed distances; several of them at once; a stream
+//! of single pages; and reads that cross a possible chunk boundary against reads that do not.
 
 mod fit;
 mod plan;

@@ -117,8 +117,8 @@ impl Plan {
         Self::probe(Purpose::Queue(depth), depth as usize, PAGE, offsets)
     }
 
-    /// Two pages with an end of a chunk between them, and two before such an end; near one place, so
-    /// that the arm hardly moves. Not at the same ends: a controller may remember them.
+    /// Two pages with an end of a chunk between them, and two before such an end; near one place,
+    /// so that the arm hardly moves. Not at the same ends: a controller may remember them.
     fn chunk(&mut self, kib: u32) -> [Probe; 2] {
         let chunk = u64::from(kib) << 10;
         let span = (self.capacity / 2).min(CHUNK_SPAN.max(self.capacity / 1000));
