@@ -69,6 +69,9 @@ pub enum ExperimentError {
     /// The virtual disk cannot be made.
     #[error(transparent)]
     VirtualDisk(#[from] vdisk::VdiskError),
+    /// The server of PostgreSQL does not do.
+    #[error(transparent)]
+    Postgres(#[from] ::postgres::PostgresError),
     /// Stopped on request.
     #[error("interrupted")]
     Cancelled,

@@ -5,7 +5,9 @@
 //! [`Answer`]: tables, plots and sentences that follow from them.
 //!
 //! - [`activation`]: when read-ahead starts, and what makes it stop.
+//! - [`mod@postgres`]: what PostgreSQL gets from a storage, under any settings.
 //! - [`sweeps`]: what random reads beside streams cost; whether reads scale with readers.
+//! - [`zones`]: how fast start, middle and end of a disk are.
 //! - [`blocks`]: random reads of 1, 2, 4 … blocks, by one process and by several.
 
 pub mod activation;
@@ -14,7 +16,9 @@ pub mod blocks;
 mod direct;
 mod error;
 mod place;
+pub mod postgres;
 pub mod sweeps;
+pub mod zones;
 
 pub use answer::{Answer, Column, Curve, Plot, Row, Table, Value};
 pub use error::ExperimentError;

@@ -8,6 +8,7 @@ use bench::BenchError;
 use experiment::ExperimentError;
 use host::HostError;
 use observe::ObserveError;
+use postgres::PostgresError;
 use study::{StoreError, StudyError, TargetError};
 use trace::TraceFileError;
 use tunables::TunableError;
@@ -148,7 +149,23 @@ fn of_experiment(error: &ExperimentError) -> Option<Exit> {
         ExperimentError::Tunable(error) => of_tunable(error),
         ExperimentError::Bench(error) => of_bench(error),
         ExperimentError::VirtualDisk(error) => of_vdisk(error),
+        ExperimentError::Postgres(error) => of_postgres(error),
         ExperimentError::Cancelled => Some(Exit::Failed),
+    }
+}
+
+fn of_postgres(error: &PostgresError) -> Option<Exit> {
+    match error {
+        PostgresError::NotInstalled { .. }
+        | PostgresError::NoUser
+        | PostgresError::Unreachable { .. }
+        | PostgresError::TooOld { .. } => Some(Exit::NotPossible),
+        PostgresError::Foreign { .. } | PostgresError::Busy { .. } => Some(Exit::Refused),
+        PostgresError::Io { source, .. } => of_io(source),
+        PostgresError::Failed { .. }
+        | PostgresError::Hangs { .. }
+        | PostgresError::Garbage { .. }
+        | PostgresError::Cancelled => Some(Exit::Failed),
     }
 }
 

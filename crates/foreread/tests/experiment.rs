@@ -102,6 +102,60 @@ fn host_read_ahead_starts_when_the_rules_say() {
     }
 }
 
+/// A disk of 2008 reads half as fast at its end as at its start.
+#[test]
+fn host_the_end_of_a_disk_is_slower_than_its_start() {
+    let name = "host_the_end_of_a_disk_is_slower_than_its_start";
+    let Some(stage) = Stage::set(name) else { return };
+    // Wholly there, so that its end is the model's.
+    let disk = "virtual:hdd-15k-2000,fs=raw,size=17000M";
+    let words = ["experiment", "zones", disk, "--places", "2", "--repeats", "1"];
+    let more = ["--duration", "1s", "--seed", "1", "--json"];
+    let answer = stage.json(&[words.as_slice(), &more].concat());
+    let rate = |row: usize| rows(&answer)[row]["throughput_mib_s"].as_f64().unwrap();
+    assert_eq!(rows(&answer).len(), 2);
+    assert!(rate(0) > 1.0 && rate(1) > 1.0, "{answer:#}");
+    assert!(rate(1) < rate(0), "{answer:#}");
+}
+
+/// A real server on a virtual disk: a sequential scan with the device's utilisation beside it, and
+/// random selects from cold until the table is cached.
+#[test]
+fn host_postgres_scans_and_is_primed() {
+    let name = "host_postgres_scans_and_is_primed";
+    if let Err(lack) = postgres::Tools::find() {
+        println!("SKIP {name}: {lack}");
+        return;
+    }
+    let Some(stage) = Stage::set(name) else { return };
+    // The server's user must be able to get there.
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(stage.dir.path(), open).unwrap();
+    let words = ["pg", "virtual:ssd-sata,fs=ext4,size=1G", "--test", "seq,prime"];
+    let more = ["--size", "8M", "--primed", "95", "--limit", "30s", "--seed", "1"];
+    let vary = ["--vary", "read_ahead=4K,1M", "--json"];
+    let answer = stage.json(&[words.as_slice(), &more, &vary].concat());
+    assert_eq!(answer["decided"], true, "{answer:#}");
+    assert_eq!(rows(&answer).len(), 4, "{answer:#}");
+    for row in rows(&answer) {
+        assert!(row["seconds"].as_f64().unwrap() > 0.0, "{row:#}");
+        // It was cold: the table came from the device.
+        assert!(row["device_read_mib"].as_f64().unwrap() > 7.0, "{row:#}");
+        let busy = row["device_busy_percent"].as_f64().unwrap();
+        assert!((0.0..=100.0).contains(&busy), "{row:#}");
+    }
+    let scan = |label: &str| {
+        let is = |row: &&Value| row["test"] == "seq" && row["settings"] == label;
+        rows(&answer).iter().find(is).unwrap().clone()
+    };
+    let request = |row: &Value| row["device_request_kib"].as_f64().unwrap();
+    let (small, large) = (scan("read_ahead=4K"), scan("read_ahead=1024K"));
+    assert!(request(&large) > 2.0 * request(&small), "{answer:#}");
+    let curves = answer["plots"][0]["curves"].as_array().unwrap();
+    assert_eq!(curves.len(), 2, "{answer:#}");
+    assert!(answer["notes"][0].as_str().unwrap().starts_with("PostgreSQL"));
+}
+
 /// Questions that a sweep answers are answered in simulation as well, which needs no rights.
 #[test]
 fn sweeps_are_put_into_words() {
@@ -149,6 +203,10 @@ fn what_makes_no_sense_is_refused_in_a_line() {
     refused(&["blocks", "/dev/null", "--blocks", "0"], 2, "1 or more");
     refused(&["blocks", "/dev/null", "--block", "8"], 2, "unit");
     refused(&["experiment", "activation", "sim:hdd-2008"], 2, "asks a real kernel");
+    refused(&["experiment", "zones", "/dev/null", "--places", "1"], 2, "2 places");
+    refused(&["pg", "sim:hdd-2008"], 2, "asks a real kernel");
+    refused(&["pg", "/tmp", "--vary", "read_ahead=128"], 2, "unit");
+    refused(&["pg", "/tmp", "--table", "t"], 2, "--connect");
     refused(&["experiment", "mixed", "sim:hdd-2008", "--percent", "0"], 2, "above 0");
     refused(&["experiment", "mixed", "sim:hdd-2008", "--percent", "101"], 2, "less than 100");
     refused(&["experiment", "readers", "sim:hdd-2008", "--readers", "4"], 2, "two numbers");

@@ -14,7 +14,7 @@ const FLOORS: &[&[&str]] = &[
     &["tunables"],
     &["observe"],
     &["actuate"],
-    &["sim", "bench", "vdisk", "trace", "diagnose"],
+    &["sim", "bench", "vdisk", "trace", "diagnose", "postgres"],
     &["study", "reproduce"],
     &["auto", "experiment"],
     &["report"],

@@ -169,7 +169,7 @@ fn measure(
 }
 
 /// The file or device that is read.
-fn readable(place: &Place) -> Result<&Path, ExperimentError> {
+pub(crate) fn readable(place: &Place) -> Result<&Path, ExperimentError> {
     let path = &place.storage.path;
     if place.storage.kind == StorageKind::Directory {
         return Err(ExperimentError::Usage(format!(

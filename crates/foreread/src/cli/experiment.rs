@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 use experiment::activation::{self, ActivationPlan};
 use experiment::sweeps::{SweepPlan, mixed, readers};
+use experiment::zones::{self, ZonePlan};
 use study::{Store, Target};
 use units::{Bytes, Nanos};
 
@@ -16,6 +17,7 @@ Examples:
   foreread experiment activation /srv/data
   foreread experiment activation virtual:hdd-2008,fs=ext4 --read-ahead 1M
   foreread experiment request-size /dev/sdb
+  foreread experiment zones /dev/sdb
   foreread experiment mixed /srv/data --read-ahead 128K,1M,8M
   foreread experiment readers sim:raid10-2008,cache=8G
 
@@ -38,6 +40,8 @@ enum Question {
     Mixed(Mixed),
     /// Do sequential reads scale with readers?
     Readers(Readers),
+    /// How fast are start, middle and end of the disk?
+    Zones(Zones),
     /// What does a larger request cost? (the same as `foreread blocks`)
     RequestSize(Blocks),
 }
@@ -81,6 +85,31 @@ struct Readers {
     readers: Vec<u32>,
     #[command(flatten)]
     sweep: SweepOptions,
+}
+
+/// How fast are start, middle and end of the disk?
+///
+/// Streams of 8 MiB requests around the page cache at places from the start to the end, in random
+/// order; nothing is written.
+#[derive(Debug, Args)]
+struct Zones {
+    /// A block device, a file, or virtual:MODEL[,key=value…] (its bare device)
+    target: String,
+    /// How many places, the start and the end among them
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    places: u32,
+    /// How long each is read, in the storage's own time
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    duration: Nanos,
+    /// Repeats of each
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repeats: u32,
+    /// Seed of the order; default: drawn, and shown
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    #[command(flatten)]
+    format: AnswerFormat,
 }
 
 /// Options of questions that a sweep answers.
@@ -154,6 +183,14 @@ impl Experiment {
                 let mut store = Store::open(&context.store_path())?;
                 ask(context, &sweep.format, |environment, shown| {
                     readers::run(&plan, &readers, &mut store, environment, shown)
+                })
+            }
+            Question::Zones(question) => {
+                let Zones { places, duration, repeats, seed, .. } = question;
+                let target = Target::parse(&question.target)?;
+                let plan = ZonePlan { target, places, duration, repeats, seed };
+                ask(context, &question.format, |environment, shown| {
+                    zones::run(&plan, environment, shown)
                 })
             }
             Question::RequestSize(question) => question.run(context),

@@ -16,6 +16,7 @@ mod import;
 mod models;
 mod open_files;
 mod persist;
+mod pg;
 mod presets;
 mod report;
 mod reproduce;
@@ -103,6 +104,7 @@ enum Verb {
     Reproduce(reproduce::Reproduce),
     Blocks(blocks::Blocks),
     Experiment(experiment::Experiment),
+    Pg(pg::Pg),
     Workloads(workloads::Workloads),
     Sim(sim::Sim),
     #[command(name = "trace")]
@@ -163,6 +165,7 @@ impl Cli {
             Verb::Reproduce(verb) => verb.run(),
             Verb::Blocks(verb) => verb.run(&context),
             Verb::Experiment(verb) => verb.run(&context),
+            Verb::Pg(verb) => verb.run(&context),
             Verb::Workloads(verb) => verb.run(),
             Verb::Sim(verb) => verb.run(),
             Verb::Vdisk(verb) => verb.run(&context),

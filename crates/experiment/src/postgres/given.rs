@@ -1,0 +1,173 @@
+//! A server that is there already: a table of somebody's is read, and nothing else is done.
+
+use ::postgres::{Client, Load};
+use study::{Environment, Phase, Progress, Step, Target};
+use units::{Bytes, Nanos};
+
+use super::{Arm, NAME, QUESTION, Test, Trial, Watch, arms, conclude, limit_of};
+use crate::{Answer, ExperimentError, Place, Wants, drawn_seed};
+
+/// How long a scan may take, in seconds.
+const LONGEST: u64 = 24 * 3600;
+
+/// How a server that is there is tested.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GivenPlan {
+    /// Where its data lie: whose devices are counted, and whose tunables are varied.
+    pub target: Target,
+    /// What `psql -d` takes.
+    pub connection: String,
+    /// The table that is read, with its schema if it needs one.
+    pub table: String,
+    /// A whole-number key of it, for selects by key.
+    pub key: Option<String>,
+    /// What is varied: tunables of the storage; the server's settings are not ours to change.
+    pub vary: Vec<String>,
+    /// Sessions of pgbench side by side.
+    pub clients: u32,
+    /// How long selects by key go on, on the clock.
+    pub limit: Nanos,
+    /// How often each test is repeated under each setting.
+    pub repeats: u32,
+    /// The seed of the keys.
+    pub seed: Option<u64>,
+}
+
+/// Reads a table of a server that is there.
+pub fn run(
+    plan: &GivenPlan,
+    environment: &Environment,
+    progress: &mut dyn Progress,
+) -> Result<Answer, ExperimentError> {
+    let table = quoted(&plan.table)?;
+    let key = plan.key.as_deref().map(quoted).transpose()?;
+    let arms = arms::of(&plan.vary, u32::MAX)?;
+    if let Some((name, _)) = arms.iter().find_map(|arm| arm.server.first()) {
+        let text = format!("{name} is a setting of the server, which is not changed here");
+        return Err(ExperimentError::Usage(text));
+    }
+    let client = Client::to(&plan.connection)?;
+    let mut place = Place::open(&plan.target, Wants::default(), environment, progress)?;
+    progress.step(&Step::Phase(Phase::Measuring));
+    let seed = plan.seed.unwrap_or_else(drawn_seed);
+    let reading = Reading { plan, client: &client, table, key, environment, seed };
+    let trials = reading.trials(&arms, &mut place);
+    let closed = place.close(progress);
+    let (trials, size) = trials.map_err(super::interrupted)?;
+    closed?;
+    let mut answer = Answer::new(NAME, QUESTION, plan.target.to_string());
+    answer.seed = seed;
+    answer.notes.push(
+        "the caches of server and kernel were as they were found: what was in them needed no disk"
+            .to_owned(),
+    );
+    conclude::conclude(&mut answer, &arms, &trials, size);
+    Ok(answer)
+}
+
+/// Names as SQL has them, so that nobody's name is a statement.
+fn quoted(name: &str) -> Result<String, ExperimentError> {
+    let sound = !name.is_empty() && name.len() < 200 && !name.chars().any(char::is_control);
+    if !sound {
+        return Err(ExperimentError::Usage(format!("{name:?} is no name of a table or column")));
+    }
+    let parts = name.split('.').map(|part| format!("\"{}\"", part.replace('"', "\"\"")));
+    Ok(parts.collect::<Vec<_>>().join("."))
+}
+
+struct Reading<'a> {
+    plan: &'a GivenPlan,
+    client: &'a Client,
+    table: String,
+    key: Option<String>,
+    environment: &'a Environment,
+    seed: u64,
+}
+
+impl Reading<'_> {
+    fn trials(
+        &self,
+        arms: &[Arm],
+        place: &mut Place,
+    ) -> Result<(Vec<Trial>, Bytes), ExperimentError> {
+        let limit = limit_of(self.environment, LONGEST);
+        let literal = self.table.replace('\'', "''");
+        let size = format!("select pg_table_size('{literal}'::regclass)");
+        let size = self.client.run(&size, &limit)?.trim().parse().unwrap_or(0);
+        let mut trials = Vec::new();
+        for _ in 0..self.plan.repeats {
+            for (index, arm) in arms.iter().enumerate() {
+                if self.environment.cancel.is_cancelled() {
+                    return Err(ExperimentError::Cancelled);
+                }
+                for setting in &arm.tunables {
+                    place.set(setting.tunable, &setting.value)?;
+                }
+                trials.push(Trial { arm: index, ..self.scan(place)? });
+                if let Some(key) = &self.key {
+                    trials.push(Trial { arm: index, ..self.select(key, place)? });
+                }
+            }
+        }
+        Ok((trials, Bytes::new(size)))
+    }
+
+    fn scan(&self, place: &Place) -> Result<Trial, ExperimentError> {
+        let prepare = "set max_parallel_workers_per_gather = 0;\nset enable_indexscan = off;\n\
+                       set enable_indexonlyscan = off;\nset enable_bitmapscan = off;";
+        let statement = format!("select count(*) from {}", self.table);
+        let limit = limit_of(self.environment, LONGEST);
+        let watch = Watch::start(&self.environment.root, &place.storage)?;
+        // A session of its own, so with files opened anew: it reads by the window of now.
+        let timed = self.client.time(prepare, &statement, &limit)?;
+        let (device, test) = (watch.end()?, Test::Seq);
+        let (moments, seconds) = (Vec::new(), timed.ms / 1000.0);
+        Ok(Trial { arm: 0, test, seconds, per_second: None, moments, complete: true, device })
+    }
+
+    /// Random selects by key for as long as the plan says.
+    fn select(&self, key: &str, place: &Place) -> Result<Trial, ExperimentError> {
+        let limit = limit_of(self.environment, LONGEST);
+        let ends = format!("select min({key}), max({key}) from {}", self.table);
+        let said = self.client.run(&ends, &limit)?;
+        let ends = said
+            .trim()
+            .split_once('|')
+            .and_then(|(low, high)| Some((low.parse::<i64>().ok()?, high.parse::<i64>().ok()?)));
+        let Some((low, high)) = ends else {
+            let text = format!("{key} of {} is no key of whole numbers: {said:?}", self.table);
+            return Err(ExperimentError::Usage(text));
+        };
+        let script = format!(
+            "\\set id random({low}, {high})\nselect * from {} where {key} = :id;\n",
+            self.table
+        );
+        let seconds = (self.plan.limit.as_secs_f64().round() as u64).max(1);
+        let (clients, seed) = (self.plan.clients, self.seed);
+        let load = Load { script: Some(script), variables: Vec::new(), clients, seconds, seed };
+        let watch = Watch::start(&self.environment.root, &place.storage)?;
+        let ran =
+            load.run(self.client, &limit_of(self.environment, seconds + 60), &mut |_| false)?;
+        Ok(Trial {
+            arm: 0,
+            test: Test::Prime,
+            seconds: ran.seconds,
+            per_second: ran.per_second,
+            moments: ran.moments,
+            complete: true,
+            device: watch.end()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_be_statements() {
+        assert_eq!(quoted("public.t").unwrap(), "\"public\".\"t\"");
+        assert_eq!(quoted("t\"; drop table x; --").unwrap(), "\"t\"\"; drop table x; --\"");
+        assert!(quoted("").is_err() && quoted("a\nb").is_err());
+    }
+}

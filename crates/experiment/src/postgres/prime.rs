@@ -1,0 +1,87 @@
+//! Random selects from cold until everything is cached, and pgbench's own transactions.
+
+use ::postgres::{Load, Moment, Pgbench};
+use study::Environment;
+
+use super::session::{Session, rows};
+use super::{PostgresPlan, Test, Trial, Watch, limit_of};
+use crate::{ExperimentError, Place};
+
+/// One row by its key.
+const SELECT: &str = "\\set id random(1, :rows)\nselect pad from foreread where id = :id;\n";
+/// What a program gets beside the time that it works: to start, to end.
+const SPARE: u64 = 60;
+
+/// Selects rows by random keys until table and index are cached, or time is up.
+pub(super) fn prime(
+    plan: &PostgresPlan,
+    session: &Session,
+    place: &Place,
+    environment: &Environment,
+    seed: u64,
+) -> Result<Trial, ExperimentError> {
+    let load = Load {
+        script: Some(SELECT.to_owned()),
+        variables: vec![("rows".to_owned(), rows(plan).to_string())],
+        ..load(plan, seed)
+    };
+    let mut primed = None;
+    let mut problem = None;
+    let mut enough = |seconds: f64| {
+        match session.cached() {
+            Ok(share) if share >= plan.primed => primed = Some(seconds),
+            Ok(_) => {}
+            Err(error) => problem = Some(error),
+        }
+        primed.is_some() || problem.is_some()
+    };
+    let watch = Watch::start(&environment.root, &place.storage)?;
+    let limit = limit_of(environment, load.seconds + SPARE);
+    let ran = load.run(&session.client, &limit, &mut enough)?;
+    let device = watch.end()?;
+    if let Some(error) = problem {
+        return Err(error);
+    }
+    let seconds = primed.unwrap_or(ran.seconds) / place.dilation;
+    let complete = primed.is_some();
+    Ok(Trial { seconds, complete, device, ..trial(Test::Prime, ran, place.dilation) })
+}
+
+/// pgbench's own transactions for as long as the plan says.
+pub(super) fn pgbench(
+    plan: &PostgresPlan,
+    session: &Session,
+    place: &Place,
+    environment: &Environment,
+    seed: u64,
+) -> Result<Trial, ExperimentError> {
+    let load = load(plan, seed);
+    let watch = Watch::start(&environment.root, &place.storage)?;
+    let limit = limit_of(environment, load.seconds + SPARE);
+    let ran = load.run(&session.client, &limit, &mut |_| false)?;
+    let device = watch.end()?;
+    let seconds = ran.seconds / place.dilation;
+    Ok(Trial { seconds, device, ..trial(Test::Pgbench, ran, place.dilation) })
+}
+
+fn load(plan: &PostgresPlan, seed: u64) -> Load {
+    let seconds = (plan.limit.as_secs_f64().round() as u64).max(1);
+    Load { script: None, variables: Vec::new(), clients: plan.clients, seconds, seed }
+}
+
+/// In the storage's own time: a disk that runs k times slower gets k times as many done.
+fn trial(test: Test, ran: Pgbench, dilation: f64) -> Trial {
+    let own = |moment: &Moment| Moment {
+        seconds: moment.seconds / dilation,
+        per_second: moment.per_second * dilation,
+    };
+    Trial {
+        arm: 0,
+        test,
+        seconds: 0.0,
+        per_second: ran.per_second.map(|rate| rate * dilation),
+        moments: ran.moments.iter().map(own).collect(),
+        complete: true,
+        device: super::Device::default(),
+    }
+}

@@ -1,0 +1,207 @@
+//! The cluster with its table, cold at the start of each trial.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use ::postgres::{Client, Cluster, Limit, Tools};
+use host::StorageKind;
+use rustix::fs::{Advice, fadvise, syncfs};
+use study::Environment;
+use sys::cachestat::{cachestat, page_size};
+use units::{Bytes, Pages};
+
+use super::{Arm, PostgresPlan, Test, limit_of};
+use crate::{ExperimentError, Place};
+
+/// Rows of the table that fit a page of the server.
+const ROWS_A_PAGE: u64 = 18;
+/// A page of the server.
+const PAGE: u64 = 8192;
+/// A prime: multiplied by it, rows are all over the table.
+const PRIME: u64 = 7919;
+/// How long loading may take, in seconds.
+const LOADING: u64 = 3600;
+
+/// How large the table becomes.
+pub(super) fn table_size(plan: &PostgresPlan) -> Bytes {
+    Bytes::new(plan.size.get() / PAGE * PAGE)
+}
+
+/// How many rows it has; never a multiple of the prime, which would visit only some.
+pub(super) fn rows(plan: &PostgresPlan) -> u64 {
+    let rows = plan.size.get() / PAGE * ROWS_A_PAGE;
+    if rows.is_multiple_of(PRIME) { rows - 1 } else { rows }
+}
+
+/// The cluster, loaded.
+pub(super) struct Session {
+    cluster: Cluster,
+    pub(super) client: Client,
+    shared_buffers: Bytes,
+    /// The files of the table and of the index on its key.
+    watched: Vec<PathBuf>,
+    limit: Limit,
+}
+
+impl Session {
+    /// Makes the cluster and loads it. A virtual disk serves at once meanwhile.
+    pub(super) fn make(
+        plan: &PostgresPlan,
+        tools: &Tools,
+        place: &Place,
+        environment: &Environment,
+    ) -> Result<Self, ExperimentError> {
+        room(plan, place)?;
+        place.set_timing(false)?;
+        let limit = limit_of(environment, LOADING);
+        let cluster = Cluster::create(tools, &place.storage.path, &limit)?;
+        let client = cluster.client()?;
+        let (shared_buffers, watched) = (plan.shared_buffers, Vec::new());
+        let mut session = Self { cluster, client, shared_buffers, watched, limit };
+        // Nobody will miss these data after a power loss.
+        let quick = [("fsync", "off"), ("max_wal_size", "1GB"), ("shared_buffers", "64MB")];
+        let quick = quick.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        session.cluster.start(&quick)?;
+        session.client.run(&load(plan), &session.limit)?;
+        if plan.tests.contains(&Test::Pgbench) {
+            session.client.initialise_pgbench(scale(plan), &session.limit)?;
+        }
+        session.watched = session.files()?;
+        session.cluster.stop()?;
+        place.set_timing(true)?;
+        Ok(session)
+    }
+
+    /// Where the table and the index on its key lie; a gibibyte each, and the rest beside it.
+    fn files(&self) -> Result<Vec<PathBuf>, ExperimentError> {
+        let names = "select pg_relation_filepath('foreread');\n\
+                     select pg_relation_filepath('foreread_id');";
+        let said = self.client.run(names, &self.limit)?;
+        let data = self.cluster.data();
+        let mut files = Vec::new();
+        for name in said.lines() {
+            let first = data.join(name);
+            let more = (1..).map(|number| data.join(format!("{name}.{number}")));
+            files.extend(std::iter::once(first).chain(more).take_while(|path| path.is_file()));
+        }
+        Ok(files)
+    }
+
+    /// Stops the server, empties the cache of its files, and starts it under these settings.
+    pub(super) fn start_cold(&mut self, arm: &Arm) -> Result<(), ExperimentError> {
+        self.cluster.stop()?;
+        let data = self.cluster.data();
+        let directory = File::open(&data).map_err(ExperimentError::io("open", data.clone()))?;
+        syncfs(&directory)
+            .map_err(|errno| ExperimentError::io("sync", data.clone())(errno.into()))?;
+        evict(&data)?;
+        if self.cached()? > 0.01 {
+            return Err(ExperimentError::NotPossible(format!(
+                "the table in {} stays in the page cache: somebody else keeps it there",
+                data.display()
+            )));
+        }
+        let own = ("shared_buffers".to_owned(), format!("{}kB", self.shared_buffers.get() / 1024));
+        let mut settings = vec![own];
+        settings.extend(arm.server.iter().cloned());
+        Ok(self.cluster.start(&settings)?)
+    }
+
+    /// The share of table and index that is in the page cache.
+    pub(super) fn cached(&self) -> Result<f64, ExperimentError> {
+        let (mut cached, mut all) = (Pages::ZERO, 0);
+        for path in &self.watched {
+            let file = File::open(path).map_err(ExperimentError::io("open", path.clone()))?;
+            let size = file.metadata().map_err(ExperimentError::io("look at", path.clone()))?.len();
+            cached += cachestat(file.as_fd(), Bytes::ZERO, Bytes::ZERO)
+                .map_err(ExperimentError::io("look for cached pages of", path.clone()))?
+                .cached;
+            all += size;
+        }
+        Ok(cached.to_bytes(page_size()).get() as f64 / (all as f64).max(1.0))
+    }
+
+    /// Stops the server and removes its files.
+    pub(super) fn remove(self) -> Result<(), ExperimentError> {
+        Ok(self.cluster.remove()?)
+    }
+}
+
+/// Whether the target is a directory with room for the table, its indexes, and the log of changes.
+fn room(plan: &PostgresPlan, place: &Place) -> Result<(), ExperimentError> {
+    let path = place.storage.path.clone();
+    if place.storage.kind != StorageKind::Directory {
+        return Err(ExperimentError::Usage(format!(
+            "{} is no directory: a cluster needs one on a filesystem",
+            path.display()
+        )));
+    }
+    if place.storage.read_only() {
+        return Err(bench::BenchError::ReadOnly { path }.into());
+    }
+    let needed = plan.size * 3 + Bytes::from_mib(200);
+    let available = place.storage.space()?.available;
+    if needed > available {
+        return Err(bench::BenchError::NoSpace { path, needed, available, source: None }.into());
+    }
+    Ok(())
+}
+
+/// What loads the table: `id` goes with its order, `shuffled` does not.
+fn load(plan: &PostgresPlan) -> String {
+    let rows = rows(plan);
+    format!(
+        "create table foreread (id int not null, shuffled int not null, pad text not null);\n\
+         insert into foreread select n, (n::bigint * {PRIME} % {rows})::int, repeat('x', 400)\n\
+         from generate_series(1, {rows}) n;\n\
+         create index foreread_id on foreread (id);\n\
+         create index foreread_shuffled on foreread (shuffled);\n\
+         vacuum (freeze, analyze) foreread;\n\
+         checkpoint;\n"
+    )
+}
+
+/// pgbench's tables are about as large as ours: 16 MB for each unit of its scale.
+fn scale(plan: &PostgresPlan) -> u64 {
+    (plan.size.get() / 16_000_000).max(1)
+}
+
+/// Empties the page cache of all files below a directory.
+fn evict(directory: &Path) -> Result<(), ExperimentError> {
+    let listing = ExperimentError::io("list", directory);
+    let entries = match std::fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) => return Err(listing(error)),
+    };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        let Ok(kind) = entry.file_type() else { continue };
+        if kind.is_dir() {
+            evict(&path)?;
+        } else if kind.is_file() {
+            let file = File::open(&path).map_err(ExperimentError::io("open", path.clone()))?;
+            fadvise(&file, 0, None, Advice::DontNeed)
+                .map_err(|errno| ExperimentError::io("evict", path.clone())(errno.into()))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::plan;
+    use super::*;
+
+    #[test]
+    fn rows_are_visited_all() {
+        for mib in [1, 8, 100] {
+            let plan = PostgresPlan { size: Bytes::from_mib(mib), ..plan() };
+            assert!(!rows(&plan).is_multiple_of(PRIME));
+            assert_eq!(rows(&plan) / ROWS_A_PAGE, table_size(&plan).get() / PAGE);
+            assert!(load(&plan).contains(&format!("% {}", rows(&plan))));
+        }
+        let unlucky = PostgresPlan { size: Bytes::new(PAGE * PRIME), ..plan() };
+        assert_eq!(rows(&unlucky), PRIME * ROWS_A_PAGE - 1);
+    }
+}

@@ -1,0 +1,184 @@
+//! How fast are start, middle and end of the disk? A stream of large direct reads at each place.
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_pcg::Pcg64;
+use stats::{Bootstrap, Estimate};
+use study::{Environment, Phase, Progress, Step, Target};
+use sys::realtime;
+use units::{Bytes, Nanos};
+
+use crate::direct::{Aligned, Direct};
+use crate::{
+    Answer, Column, Curve, ExperimentError, Place, Plot, Table, Wants, blocks::readable, drawn_seed,
+};
+
+/// The name of this experiment.
+pub const NAME: &str = "zones";
+/// What it asks.
+pub const QUESTION: &str = "How fast are start, middle and end of the disk?";
+
+/// What is asked for at once: so much that the kernel keeps several requests under way.
+const REQUEST: Bytes = Bytes::from_mib(8);
+/// Rates that differ by less than this share are called alike.
+const ALIKE: f64 = 0.05;
+
+/// How it is measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ZonePlan {
+    /// A block device, a file, or a virtual disk.
+    pub target: Target,
+    /// How many places, the start and the end among them.
+    pub places: u32,
+    /// How long each is read, in the storage's own time.
+    pub duration: Nanos,
+    /// How often.
+    pub repeats: u32,
+    /// The seed of the order.
+    pub seed: Option<u64>,
+}
+
+/// Reads at all places.
+pub fn run(
+    plan: &ZonePlan,
+    environment: &Environment,
+    progress: &mut dyn Progress,
+) -> Result<Answer, ExperimentError> {
+    if !(2..=1000).contains(&plan.places) || plan.duration < Nanos::from_millis(20) {
+        let text = "it takes 2 places at least (1000 at most), and 20 ms at each";
+        return Err(ExperimentError::Usage(text.to_owned()));
+    }
+    let place = Place::open(&plan.target, Wants { raw: true }, environment, progress)?;
+    progress.step(&Step::Phase(Phase::Measuring));
+    let measured = measure(plan, &place, environment);
+    let closed = place.close(progress);
+    let answer = measured?;
+    closed?;
+    Ok(answer)
+}
+
+fn measure(
+    plan: &ZonePlan,
+    place: &Place,
+    environment: &Environment,
+) -> Result<Answer, ExperimentError> {
+    let mut answer = Answer::new(NAME, QUESTION, plan.target.to_string());
+    let seed = plan.seed.unwrap_or_else(drawn_seed);
+    (answer.seed, answer.dilation) = (seed, place.dilation);
+    let path = readable(place)?;
+    let file = Direct::open(path)?;
+    let (size, needed) = (file.size()?, REQUEST * 2 * u64::from(plan.places));
+    if size < needed {
+        return Err(ExperimentError::TooSmall { path: path.to_owned(), size, needed });
+    }
+    let mut random = Pcg64::seed_from_u64(seed);
+    let mut rates = vec![Vec::new(); plan.places as usize];
+    let share = |index: usize| index as f64 / f64::from(plan.places - 1);
+    for _ in 0..plan.repeats {
+        let mut order: Vec<usize> = (0..rates.len()).collect();
+        order.shuffle(&mut random);
+        for index in order {
+            let stream = Stream { file: &file, size, share: share(index), place };
+            rates[index].push(stream.rate(plan.duration, environment)?);
+        }
+    }
+    let found: Vec<(f64, Estimate)> = rates
+        .iter()
+        .enumerate()
+        .filter_map(|(index, rates)| Some((share(index), Bootstrap::new(seed).median(rates)?)))
+        .collect();
+    conclude(&mut answer, &found);
+    Ok(answer)
+}
+
+/// A stream that begins at a share of the whole, or ends with it.
+struct Stream<'a> {
+    file: &'a Direct,
+    size: Bytes,
+    share: f64,
+    place: &'a Place,
+}
+
+impl Stream<'_> {
+    /// MiB/s in the storage's own time.
+    fn rate(&self, duration: Nanos, environment: &Environment) -> Result<f64, ExperimentError> {
+        let requests = self.size.get() / REQUEST.get();
+        // Room for the stream; if it has gone through that it begins again.
+        let room = (requests / 20).max(1);
+        let first = (self.share * (requests - room) as f64) as u64;
+        let mut buffer = Aligned::new(REQUEST);
+        let begun = realtime::now();
+        let end = begun + duration.scaled(self.place.dilation);
+        let mut read = 0;
+        while read == 0 || realtime::now() < end {
+            if environment.cancel.is_cancelled() {
+                return Err(ExperimentError::Cancelled);
+            }
+            self.file.read(REQUEST * (first + read % room), buffer.as_mut())?;
+            read += 1;
+        }
+        let seconds = realtime::now().saturating_sub(begun).as_secs_f64() / self.place.dilation;
+        Ok((REQUEST * read).as_mib() / seconds)
+    }
+}
+
+fn conclude(answer: &mut Answer, found: &[(f64, Estimate)]) {
+    let columns = [
+        ("place_percent", "place %"),
+        ("throughput_mib_s", "MiB/s"),
+        ("throughput_mib_s_low", "from"),
+        ("throughput_mib_s_high", "to"),
+        ("ratio_to_start", "× start"),
+    ];
+    let columns = columns.map(|(key, title)| Column::new(key, title)).into();
+    let (Some((_, start)), Some((_, end))) = (found.first(), found.last()) else { return };
+    let row = |(share, rate): &(f64, Estimate)| {
+        vec![
+            (share * 100.0).into(),
+            rate.median.into(),
+            rate.low.into(),
+            rate.high.into(),
+            (rate.median / start.median).into(),
+        ]
+    };
+    let rows = found.iter().map(row).collect();
+    answer.tables.push(Table { title: "One stream".to_owned(), columns, rows });
+    let points = found.iter().map(|(share, rate)| (share * 100.0, rate.median)).collect();
+    answer.plots.push(Plot {
+        title: "MiB/s of a stream, by its place".to_owned(),
+        x: "% of the disk".to_owned(),
+        y: "MiB/s".to_owned(),
+        logarithmic: false,
+        curves: vec![Curve { name: String::new(), points }],
+    });
+    let ratio = end.median / start.median;
+    answer.verdict.push(if (ratio - 1.0).abs() < ALIKE {
+        format!("Start and end are alike: {:.1} and {:.1} MiB/s.", start.median, end.median)
+    } else {
+        format!(
+            "The end reads at {:.0} % of the rate of the start: {:.1} and {:.1} MiB/s.",
+            ratio * 100.0,
+            end.median,
+            start.median
+        )
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ends_are_compared() {
+        let said = |last: f64| {
+            let found = [(0.0, 100.0), (0.5, 90.0), (1.0, last)]
+                .map(|(share, rate)| (share, Estimate { median: rate, low: rate, high: rate }));
+            let mut answer = Answer::new(NAME, QUESTION, "disk".to_owned());
+            conclude(&mut answer, &found);
+            assert_eq!(answer.tables[0].rows.len(), 3);
+            answer.verdict.concat()
+        };
+        assert!(said(50.0).contains("at 50 % of the rate of the start"));
+        assert!(said(98.0).contains("are alike"));
+    }
+}
