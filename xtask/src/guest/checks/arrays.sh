@@ -22,8 +22,15 @@ mkfs.ext4 -q -F /dev/md/ten
 mkfs.xfs -q -f /dev/vg/lv
 mkfs.ext4 -q -F /dev/vg/two
 mkdir -p /srv/five /srv/ten /srv/lv /srv/two
-printf '%s\n' '/dev/md/five /srv/five xfs nofail 0 0' '/dev/md/ten /srv/ten ext4 nofail 0 0' \
-    '/dev/vg/lv /srv/lv xfs nofail 0 0' '/dev/vg/two /srv/two ext4 nofail 0 0' >>/etc/fstab
+# The arrays may take longer to come up than systemd waits by default, where the host is busy.
+while read -r device point type; do
+    echo "$device $point $type nofail,x-systemd.device-timeout=600 0 0"
+done >>/etc/fstab <<END
+/dev/md/five /srv/five xfs
+/dev/md/ten /srv/ten ext4
+/dev/vg/lv /srv/lv xfs
+/dev/vg/two /srv/two ext4
+END
 systemctl daemon-reload
 mount -a
 for name in five ten lv two; do
