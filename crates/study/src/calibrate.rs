@@ -92,7 +92,7 @@ enum Means {
     /// A model, in its own time.
     Model(Box<dyn model::Device>, Bytes, Nanos),
     /// Something real; a virtual disk goes away with it.
-    Direct(DirectFile, Option<VirtualDisk>),
+    Direct(DirectFile, Option<Box<VirtualDisk>>),
 }
 
 impl Subject {
@@ -123,7 +123,7 @@ impl Subject {
                 let (dirs, server) = (&environment.dirs, &environment.server);
                 let disk = VirtualDisk::create(dirs, config, server, Lifetime::DiesWithMe)?;
                 let file = DirectFile::open(disk.device())?;
-                Ok(Self { host, means: Means::Direct(file, Some(disk)) })
+                Ok(Self { host, means: Means::Direct(file, Some(Box::new(disk))) })
             }
             Target::Path(path) => Self::of_path(path, size, environment, progress),
             Target::Imported(title) => {
