@@ -222,6 +222,10 @@ impl Workload {
     ) -> Result<Accesses, WorkloadError> {
         self.validate()?;
         self.check_reader(reader, file_sizes)?;
+        if let Some(outside) = &self.outside {
+            let program = outside.program();
+            return Err(WorkloadError::NotOurs { workload: self.name.clone(), program });
+        }
         if let Some(replay) = &self.replay {
             return self.replayed(replay, reader, file_sizes);
         }
@@ -229,7 +233,10 @@ impl Workload {
             Sharing::OwnFile => (0, 1),
             Sharing::SharedOpenFile | Sharing::SharedFile => (reader, self.readers),
         };
-        let space = Space::of_files(file_sizes, self.block, part, parts);
+        let space = match self.zone {
+            None => Space::of_files(file_sizes, self.block, part, parts),
+            Some(zone) => Space::of_zone(file_sizes, self.block, (part, parts), zone),
+        };
         let blocks = match self.pattern {
             Pattern::Interleaved { streams } => u64::from(streams),
             Pattern::Mixed { .. } => 2,
@@ -316,7 +323,7 @@ impl Workload {
                 with(stream, Order::Mixed(Box::new(mixed)))
             }
             // A replay has been seen to already.
-            Pattern::Trace => with(space, Order::Forward),
+            Pattern::Trace | Pattern::Outside => with(space, Order::Forward),
             Pattern::Disorder { span } => {
                 let span = u64::from(span);
                 let group = Permutation::new(span, rng);

@@ -3,14 +3,16 @@
 use units::{Bytes, Nanos};
 
 use crate::WorkloadError;
+use crate::outside::Outside;
 use crate::trace::Replay;
+use crate::zone::Zone;
 
 /// The most readers that a workload may have.
 const READERS_MAX: u32 = 1024;
 /// The most files that each reader may have.
 const FILES_MAX: u32 = 65_536;
 /// The largest block: the kernel reads at most 2 GiB at once, and no program asks for so much.
-const BLOCK_MAX: Bytes = Bytes::from_mib(256);
+pub(crate) const BLOCK_MAX: Bytes = Bytes::from_mib(256);
 /// The most streams that one open file may have, and the widest disorder.
 const STREAMS_MAX: u32 = 4096;
 
@@ -64,6 +66,8 @@ pub enum Pattern {
     },
     /// What a trace has recorded: see [`Workload::replay`].
     Trace,
+    /// What a program of somebody else's does: see [`Workload::outside`].
+    Outside,
 }
 
 impl Pattern {
@@ -80,6 +84,7 @@ impl Pattern {
             Self::Mixed { .. } => "mixed",
             Self::Disorder { .. } => "disorder",
             Self::Trace => "trace",
+            Self::Outside => "outside",
         }
     }
 }
@@ -151,8 +156,12 @@ pub struct Workload {
     pub layout: Layout,
     /// The size of each file; if not given, whoever lays out the files chooses.
     pub file_size: Option<Bytes>,
+    /// The part of each file that is read; all of it if nothing is said.
+    pub zone: Option<Zone>,
     /// The trace, of the pattern [`Pattern::Trace`] and of no other.
     pub replay: Option<Replay>,
+    /// The program, of the pattern [`Pattern::Outside`] and of no other.
+    pub outside: Option<Outside>,
 }
 
 impl Workload {
@@ -170,7 +179,9 @@ impl Workload {
             hint: Hint::None,
             layout: Layout::Contiguous,
             file_size: None,
+            zone: None,
             replay: None,
+            outside: None,
         }
     }
 
@@ -193,9 +204,11 @@ impl Workload {
     /// The sizes of the files that hold its data; `chosen` is that of files whose size it leaves
     /// open.
     pub fn data_files(&self, chosen: Bytes) -> Vec<Bytes> {
-        match &self.replay {
-            Some(replay) => replay.sizes().to_vec(),
-            None => vec![self.file_size.unwrap_or(chosen); self.files() as usize],
+        let size = self.file_size.unwrap_or(chosen);
+        match (&self.replay, &self.outside) {
+            (Some(replay), _) => replay.sizes().to_vec(),
+            (None, Some(outside)) => outside.data_files(size),
+            (None, None) => vec![size; self.files() as usize],
         }
     }
 
@@ -222,7 +235,7 @@ impl Workload {
 
     /// Whether no block is read twice, so that every byte must have come from the device.
     pub fn reads_each_block_once(&self) -> bool {
-        !matches!(self.pattern, Pattern::Zipf { .. } | Pattern::Trace)
+        !matches!(self.pattern, Pattern::Zipf { .. } | Pattern::Trace | Pattern::Outside)
     }
 
     /// Whether the pattern has a random part, whose latency stands for itself.
@@ -243,7 +256,7 @@ impl Workload {
         within("readers", self.readers, 1, READERS_MAX)?;
         within("files_per_reader", self.files_per_reader, 1, FILES_MAX)?;
         let files = match self.pattern {
-            Pattern::Trace => Some(self.files_per_reader),
+            Pattern::Trace | Pattern::Outside => Some(self.files_per_reader),
             _ => self.readers.checked_mul(self.files_per_reader),
         };
         if files.is_none_or(|files| files > FILES_MAX) {
@@ -262,6 +275,14 @@ impl Workload {
                 size,
                 format!("at least one block ({})", self.block),
             ));
+        }
+        let zoned = matches!(self.pattern, Pattern::Trace | Pattern::Outside);
+        if zoned && self.zone.is_some() {
+            return Err(WorkloadError::ForeignKey { key: "zone", pattern: self.pattern.name() });
+        }
+        if self.outside.is_some() && self.pattern != Pattern::Outside {
+            let pattern = self.pattern.name();
+            return Err(WorkloadError::ForeignKey { key: "outside", pattern });
         }
         self.validate_pattern()
     }
@@ -307,6 +328,14 @@ impl Workload {
                 example: "trace = \"mine.trace\"",
             }),
             Pattern::Trace => Ok(()),
+            Pattern::Outside => match &self.outside {
+                Some(outside) => outside.validate(),
+                None => Err(WorkloadError::MissingKey {
+                    key: "outside",
+                    pattern: "outside",
+                    example: "[outside]",
+                }),
+            },
         }
     }
 

@@ -91,6 +91,17 @@ pub enum WorkloadError {
         /// Where it came from.
         trace: String,
     },
+    /// What a program of somebody else's reads, nobody knows beforehand.
+    #[error(
+        "workload {workload} is run by {program}, on real storage and virtual disks: nothing of \
+         it can be simulated or told beforehand"
+    )]
+    NotOurs {
+        /// The workload's name.
+        workload: String,
+        /// The program.
+        program: &'static str,
+    },
     /// The workload has fewer readers than the one asked for.
     #[error("workload {workload} has {readers} readers, none with the index {reader}")]
     NoSuchReader {

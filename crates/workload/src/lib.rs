@@ -13,13 +13,18 @@
 mod accesses;
 mod declaration;
 mod error;
+pub mod fio;
+mod outside;
 mod permutation;
 mod space;
 mod suite;
 mod text;
 pub mod trace;
 mod zipf;
+mod zone;
 
 pub use accesses::{Access, AccessClass, Accesses};
 pub use declaration::{AccessMethod, Hint, Layout, Pattern, Sharing, Workload};
 pub use error::WorkloadError;
+pub use outside::{Metric, Outside};
+pub use zone::Zone;

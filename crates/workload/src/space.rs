@@ -2,7 +2,7 @@
 
 use units::{Bytes, Nanos};
 
-use crate::{Access, AccessClass};
+use crate::{Access, AccessClass, Zone};
 
 /// A reader's part of one file.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +33,28 @@ impl Space {
             let size = size.get();
             let blocks = size.div_ceil(block);
             let cut = |part: u32| share(blocks, part, parts).saturating_mul(block).min(size);
+            space.push(file, cut(part), cut(part + 1));
+        }
+        space
+    }
+
+    /// The part numbered `part` of `parts` of a zone of each of these files.
+    pub(crate) fn of_zone(
+        sizes: &[Bytes],
+        block: Bytes,
+        (part, parts): (u32, u32),
+        zone: Zone,
+    ) -> Self {
+        let mut space =
+            Self { segments: Vec::new(), block: block.get(), step: block.get(), len: 0 };
+        for (file, size) in (0..).zip(sizes) {
+            let (start, end) = zone.within(*size, block);
+            let blocks = (end - start).div_ceil(block.get());
+            let cut = |part: u32| {
+                start
+                    .saturating_add(share(blocks, part, parts).saturating_mul(block.get()))
+                    .min(end)
+            };
             space.push(file, cut(part), cut(part + 1));
         }
         space

@@ -43,7 +43,7 @@ fn build(name: &str) -> Option<Workload> {
 }
 
 /// How many letters must be inserted, removed or exchanged to make `b` of `a`.
-fn edit_distance(a: &str, b: &str) -> usize {
+pub(crate) fn edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, from) in a.chars().enumerate() {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos, ParseUnitError};
 
 use crate::trace::{Pace, Replay};
-use crate::{AccessMethod, Hint, Layout, Pattern, Sharing, Workload, WorkloadError};
+use crate::{AccessMethod, Hint, Layout, Outside, Pattern, Sharing, Workload, WorkloadError, Zone};
 
 /// A declaration as it is written: sizes and times as text, what is not given at its default.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -55,6 +55,11 @@ struct Declaration {
     layout: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     file_size: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    zone: Option<String>,
+    // The only table, so last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outside: Option<Outside>,
 }
 
 fn one() -> u32 {
@@ -103,7 +108,10 @@ const PATTERNS: &[&str] = &[
     "mixed",
     "disorder",
     "trace",
+    "outside",
 ];
+const ZONES: &[(&str, Zone)] =
+    &[("beginning", Zone::Beginning), ("middle", Zone::Middle), ("end", Zone::End)];
 const PACES: &[(&str, Pace)] = &[("asap", Pace::Asap), ("recorded", Pace::Recorded)];
 
 fn word<T: Copy>(key: &'static str, text: &str, words: &[(&str, T)]) -> Result<T, WorkloadError> {
@@ -184,6 +192,7 @@ impl Declaration {
                 (Pattern::Disorder { span }, &["span"])
             }
             "trace" => (Pattern::Trace, &["trace", "trace_digest", "pace", "compact"]),
+            "outside" => (Pattern::Outside, &[]),
             _ => (Pattern::Sequential, &[]),
         };
         match self.pattern_keys().find(|key| !own.contains(key)) {
@@ -254,7 +263,11 @@ impl Declaration {
 
     fn set_pattern(&mut self, pattern: Pattern) {
         match pattern {
-            Pattern::Sequential | Pattern::Uniform | Pattern::Backward | Pattern::Trace => {}
+            Pattern::Sequential
+            | Pattern::Uniform
+            | Pattern::Backward
+            | Pattern::Trace
+            | Pattern::Outside => {}
             Pattern::Zipf { theta } => self.theta = Some(theta),
             Pattern::Stride { step } => self.step = Some(print_bytes(step)),
             Pattern::SeekAndRead { blocks } => self.blocks = Some(blocks),
@@ -286,6 +299,8 @@ impl TryFrom<Declaration> for Workload {
             hint: word("hint", &text.hint, HINTS)?,
             layout: word("layout", &text.layout, LAYOUTS)?,
             file_size: text.file_size.as_deref().map(|size| unit("file_size", size)).transpose()?,
+            zone: text.zone.as_deref().map(|zone| word("zone", zone, ZONES)).transpose()?,
+            outside: text.outside,
             name: text.name,
         };
         workload.validate()?;
@@ -319,6 +334,8 @@ impl From<&Workload> for Declaration {
             hint: print_word(workload.hint, HINTS),
             layout: print_word(workload.layout, LAYOUTS),
             file_size: workload.file_size.map(print_bytes),
+            zone: workload.zone.map(|zone| zone.name().to_owned()),
+            outside: workload.outside.clone(),
         };
         text.set_pattern(workload.pattern);
         if let Some(replay) = &workload.replay {

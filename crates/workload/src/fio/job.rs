@@ -1,0 +1,454 @@
+//! One job: its options, understood.
+
+use units::{Bytes, Nanos};
+
+use super::error::{FioError, Place};
+use super::value::{Given, Size};
+
+/// Whether a job reads, writes, or both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// It only reads.
+    Read,
+    /// It only writes.
+    Write,
+    /// It does both.
+    Mixed,
+}
+
+/// An option that holds for a job, with its value as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Setting {
+    pub(super) place: Place,
+    pub(super) name: &'static str,
+    pub(super) value: Option<String>,
+}
+
+/// Through which calls data get to a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Engine {
+    /// One call for each request.
+    Sync,
+    /// Several requests may be under way.
+    Async,
+    /// A mapping.
+    Mmap,
+}
+
+/// Which blocks random requests go to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Distribution {
+    Uniform,
+    Zipf(f64),
+    /// One that only fio has.
+    Other,
+}
+
+/// What fio tells the kernel of its intentions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Advice {
+    None,
+    /// What the job is going to do.
+    Pattern,
+    Random,
+    Sequential,
+    NoReuse,
+}
+
+/// A job: a section of the file with what the global ones say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    pub(super) name: String,
+    pub(super) place: Place,
+    pub(super) settings: Vec<Setting>,
+    pub(super) stonewall: bool,
+    pub(super) access: Access,
+    pub(super) random: bool,
+    /// Bytes skipped after each request of a sequential job, requests in a row of a random one.
+    pub(super) postfix: Option<i64>,
+    pub(super) engine: Engine,
+    pub(super) iodepth: u32,
+    pub(super) direct: bool,
+    /// The smallest and the largest read.
+    pub(super) block: (Bytes, Bytes),
+    pub(super) size: Option<Size>,
+    pub(super) file_size: Option<Bytes>,
+    pub(super) io_size: Option<Size>,
+    pub(super) offset: Size,
+    pub(super) offset_increment: Size,
+    pub(super) files: u32,
+    pub(super) copies: u32,
+    pub(super) file_names: Option<Vec<String>>,
+    pub(super) name_format: Option<String>,
+    pub(super) runtime: Option<Nanos>,
+    pub(super) start_delay: Nanos,
+    pub(super) ramp: Nanos,
+    pub(super) time_based: bool,
+    pub(super) loops: u32,
+    pub(super) think: Nanos,
+    pub(super) advice: Advice,
+    pub(super) random_map: bool,
+    pub(super) distribution: Distribution,
+    pub(super) percentage_random: u32,
+    pub(super) pre_read: bool,
+    pub(super) invalidate: bool,
+    pub(super) files_in_order: bool,
+}
+
+/// The most copies and files of a job: our own limits.
+const MANY: u32 = 65_536;
+
+impl Job {
+    /// What fio takes where nothing is said.
+    fn with_defaults(name: String, place: Place, settings: Vec<Setting>) -> Self {
+        let page = Bytes::from_kib(4);
+        Self {
+            name,
+            place,
+            settings,
+            stonewall: false,
+            access: Access::Read,
+            random: false,
+            postfix: None,
+            engine: Engine::Sync,
+            iodepth: 1,
+            direct: false,
+            block: (page, page),
+            size: None,
+            file_size: None,
+            io_size: None,
+            offset: Size::Bytes(Bytes::ZERO),
+            offset_increment: Size::Bytes(Bytes::ZERO),
+            files: 1,
+            copies: 1,
+            file_names: None,
+            name_format: None,
+            runtime: None,
+            start_delay: Nanos::ZERO,
+            ramp: Nanos::ZERO,
+            time_based: false,
+            loops: 1,
+            think: Nanos::ZERO,
+            advice: Advice::Pattern,
+            random_map: true,
+            distribution: Distribution::Uniform,
+            percentage_random: 100,
+            pre_read: false,
+            invalidate: true,
+            files_in_order: false,
+        }
+    }
+
+    /// Understands the options of a job and checks that they go together.
+    pub(super) fn understand(
+        name: String,
+        place: Place,
+        settings: Vec<Setting>,
+    ) -> Result<Self, FioError> {
+        let job = Self::read(name, place, settings)?;
+        job.check()?;
+        Ok(job)
+    }
+
+    /// Reads the options, the last of each name counting.
+    pub(super) fn read(
+        name: String,
+        place: Place,
+        settings: Vec<Setting>,
+    ) -> Result<Self, FioError> {
+        let mut job = Self::with_defaults(name, place, settings);
+        let settings = std::mem::take(&mut job.settings);
+        let mut kilo = 1024;
+        // fio looks at this one first, wherever it stands.
+        for setting in settings.iter().filter(|setting| setting.name == "kb_base") {
+            kilo = match setting.given(1024).number()? {
+                base @ (1000 | 1024) => base,
+                _ => return Err(setting.given(1024).wrong("1000 or 1024")),
+            };
+        }
+        for setting in &settings {
+            job.take(&setting.given(kilo), setting.value.is_none())?;
+        }
+        job.settings = settings;
+        Ok(job)
+    }
+
+    fn take(&mut self, given: &Given<'_>, bare: bool) -> Result<(), FioError> {
+        let seconds = Nanos::from_secs(1);
+        // An option of this kind may stand alone, and then means yes.
+        let flag = || if bare { Ok(true) } else { given.boolean() };
+        if bare && !FLAGS.contains(&given.option) {
+            return Err(given.wrong("something: the option needs a value"));
+        }
+        match given.option {
+            "rw" => self.take_rw(given)?,
+            "bs" | "bsrange" => self.block = block(given)?,
+            "ioengine" => self.engine = engine(given)?,
+            "iodepth" => self.iodepth = given.count(1, MANY)?,
+            "direct" => self.direct = given.boolean()?,
+            "buffered" => self.direct = !given.boolean()?,
+            "size" => self.size = Some(given.size()?),
+            "filesize" => self.file_size = Some(file_size(given)?),
+            "io_size" => self.io_size = Some(given.size()?),
+            "offset" => self.offset = given.size()?,
+            "offset_increment" => self.offset_increment = given.size()?,
+            "nrfiles" => self.files = given.count(1, MANY)?,
+            "numjobs" => self.copies = given.count(1, MANY)?,
+            "filename" => self.file_names = Some(file_names(given)?),
+            "filename_format" => self.name_format = Some(given.value.to_owned()),
+            "runtime" => self.runtime = Some(given.time(seconds)?).filter(|t| *t > Nanos::ZERO),
+            "startdelay" => self.start_delay = given.time(seconds)?,
+            "ramp_time" => self.ramp = given.time(seconds)?,
+            "time_based" => self.time_based = flag()?,
+            "loops" => self.loops = given.count(1, u32::MAX)?,
+            "thinktime" => self.think = given.time(Nanos::from_micros(1))?,
+            "fadvise_hint" => self.advice = advice(given)?,
+            "norandommap" => self.random_map = !flag()?,
+            "random_distribution" => self.distribution = distribution(given)?,
+            "percentage_random" => {
+                self.percentage_random = given.part(first(given.value)).count(0, 100)?;
+            }
+            "pre_read" => self.pre_read = given.boolean()?,
+            "invalidate" => self.invalidate = given.boolean()?,
+            "file_service_type" => {
+                self.files_in_order = given.value.split(':').next() == Some("sequential");
+            }
+            "stonewall" => self.stonewall = flag()?,
+            "rwmixread" | "rwmixwrite" => drop(given.count(0, 100)?),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn take_rw(&mut self, given: &Given<'_>) -> Result<(), FioError> {
+        let (word, postfix) = match given.value.split_once(':') {
+            Some((word, postfix)) => (word, Some(postfix)),
+            None => (given.value, None),
+        };
+        (self.access, self.random) = match word {
+            "read" => (Access::Read, false),
+            "randread" => (Access::Read, true),
+            "write" => (Access::Write, false),
+            "randwrite" => (Access::Write, true),
+            "rw" | "readwrite" => (Access::Mixed, false),
+            "randrw" => (Access::Mixed, true),
+            "trim" | "randtrim" | "trimwrite" | "randtrimwrite" => {
+                return Err(given.refused("nothing is trimmed by foreread"));
+            }
+            _ => {
+                let wanted = "read, randread, write, randwrite, rw (readwrite) or randrw";
+                return Err(given.wrong(wanted));
+            }
+        };
+        self.postfix = match postfix {
+            Some(text) if self.random => Some(i64::from(given.part(text).count(1, u32::MAX)?)),
+            Some(text) => Some(given.part(text).signed()?),
+            None => None,
+        };
+        Ok(())
+    }
+
+    /// What no job may be.
+    fn check(&self) -> Result<(), FioError> {
+        let copies = u64::from(self.copies) * u64::from(self.files);
+        if copies > u64::from(MANY) {
+            let why = format!("{copies} files are more than foreread lays out ({MANY})");
+            return Err(self.refused("numjobs", why));
+        }
+        if let (Some(names), true) = (&self.file_names, self.files > 1)
+            && names.len() > 1
+            && names.len() != self.files as usize
+        {
+            let why = format!("filename names {} files", names.len());
+            return Err(self.refused("nrfiles", why));
+        }
+        let too_small = |size: Bytes| size < self.block.0;
+        if let Some(Size::Bytes(size)) = self.size
+            && too_small(Bytes::new(size.get() / u64::from(self.files)))
+        {
+            return Err(self.refused("size", "less than a block for each file".to_owned()));
+        }
+        if self.file_size.is_some_and(too_small) {
+            return Err(self.refused("filesize", "less than a block".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// The job's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where it begins.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Whether it reads, writes, or both.
+    pub fn access(&self) -> Access {
+        self.access
+    }
+
+    /// The last setting of an option.
+    pub(super) fn setting(&self, name: &str) -> Option<&Setting> {
+        self.settings.iter().rev().find(|setting| setting.name == name)
+    }
+
+    /// Where an option stands, or else the job.
+    pub(super) fn place_of(&self, option: &str) -> Place {
+        self.setting(option).map_or(&self.place, |setting| &setting.place).clone()
+    }
+
+    pub(super) fn refused(&self, option: &str, why: String) -> FioError {
+        let value = self.setting(option).and_then(|setting| setting.value.as_deref());
+        let value = value.map(|value| format!("={}", super::ini::shortened(value)));
+        let option = format!("{option}{}", value.unwrap_or_default());
+        FioError::Refused {
+            place: self.place_of(option.split('=').next().unwrap_or("")),
+            option,
+            why,
+        }
+    }
+}
+
+/// Options that may stand without a value.
+const FLAGS: &[&str] = &[
+    "time_based",
+    "norandommap",
+    "stonewall",
+    "thread",
+    "bs_unaligned",
+    "exitall",
+    "exitall_on_error",
+    "zero_buffers",
+    "refill_buffers",
+    "nonvectored",
+    "sqthread_poll",
+    "fixedbufs",
+    "registerfiles",
+    "hipri",
+    "force_async",
+    "userspace_reap",
+    "libaio_vectored",
+    "nowait",
+    "uncached",
+    "readfua",
+    "writefua",
+];
+
+impl Setting {
+    pub(super) fn given(&self, kilo: u64) -> Given<'_> {
+        let value = self.value.as_deref().unwrap_or_default();
+        Given { place: &self.place, option: self.name, value, kilo }
+    }
+}
+
+/// The part before the first comma: that of reads.
+fn first(value: &str) -> &str {
+    value.split(',').next().unwrap_or_default()
+}
+
+/// The smallest and largest read: `4k`, `4k,8k` (read, write), `4k-8k`.
+fn block(given: &Given<'_>) -> Result<(Bytes, Bytes), FioError> {
+    let mut all = given.value.split(',').map(|part| match part {
+        "" => Ok(None),
+        part => range(given, part).map(Some),
+    });
+    // Those of writes and trims have to make sense as well.
+    let read = all.next().unwrap_or(Ok(None))?;
+    for rest in all {
+        rest?;
+    }
+    let page = Bytes::from_kib(4);
+    let (low, high) = read.unwrap_or((page, page));
+    if low.is_zero() || high > crate::declaration::BLOCK_MAX {
+        return Err(given.wrong(format!("1 B to {}", crate::declaration::BLOCK_MAX)));
+    }
+    Ok((low, high))
+}
+
+fn range(given: &Given<'_>, text: &str) -> Result<(Bytes, Bytes), FioError> {
+    let ends = match given.option {
+        "bsrange" => text.split_once(['-', ':']),
+        _ => None,
+    };
+    match ends {
+        Some((low, high)) => {
+            let (a, b) = (given.part(low).bytes()?, given.part(high).bytes()?);
+            Ok((a.min(b), a.max(b)))
+        }
+        None if given.option == "bsrange" => Err(given.wrong("two sizes, as in 4k-64k")),
+        None => given.part(text).bytes().map(|size| (size, size)),
+    }
+}
+
+fn file_size(given: &Given<'_>) -> Result<Bytes, FioError> {
+    if given.value.contains('-') {
+        return Err(given.refused("files of random sizes are not supported"));
+    }
+    given.bytes()
+}
+
+/// Names between colons; `\:` is a colon of a name.
+fn file_names(given: &Given<'_>) -> Result<Vec<String>, FioError> {
+    let mut names = vec![String::new()];
+    let mut letters = given.value.chars();
+    while let Some(letter) = letters.next() {
+        match (letter, names.last_mut()) {
+            (':', _) => names.push(String::new()),
+            ('\\', Some(name)) => name.extend(letters.next()),
+            (letter, Some(name)) => name.push(letter),
+            (_, None) => {}
+        }
+    }
+    match names.iter().any(|name| name.is_empty()) {
+        true => Err(given.wrong("names with colons between them")),
+        false if names.iter().any(|name| name == "-") => {
+            Err(given.refused("the standard input is no storage"))
+        }
+        false => Ok(names),
+    }
+}
+
+fn engine(given: &Given<'_>) -> Result<Engine, FioError> {
+    match given.value {
+        "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" => Ok(Engine::Sync),
+        "libaio" | "io_uring" | "posixaio" => Ok(Engine::Async),
+        "mmap" => Ok(Engine::Mmap),
+        _ => Err(given.refused(
+            "this ioengine does not read files or block devices of this kernel: psync, sync, \
+             vsync, pvsync, pvsync2, libaio, io_uring, posixaio and mmap do",
+        )),
+    }
+}
+
+fn advice(given: &Given<'_>) -> Result<Advice, FioError> {
+    match given.value {
+        "0" => Ok(Advice::None),
+        "1" => Ok(Advice::Pattern),
+        "random" => Ok(Advice::Random),
+        "sequential" => Ok(Advice::Sequential),
+        "noreuse" => Ok(Advice::NoReuse),
+        _ => Err(given.wrong("0, 1, random, sequential or noreuse")),
+    }
+}
+
+fn distribution(given: &Given<'_>) -> Result<Distribution, FioError> {
+    let (name, parameter) = given.value.split_once(':').unwrap_or((given.value, ""));
+    match name {
+        "random" => Ok(Distribution::Uniform),
+        "zipf" => {
+            // A centre may follow after a slash, which our own engine does not have.
+            let theta = if parameter.is_empty() { "1.1" } else { parameter };
+            match theta.parse::<f64>() {
+                Ok(theta) if theta > 0.0 && theta <= 10.0 => Ok(Distribution::Zipf(theta)),
+                _ if theta.contains('/') => Ok(Distribution::Other),
+                _ => Err(given.wrong("zipf:THETA with a number above 0, at most 10")),
+            }
+        }
+        "pareto" | "normal" | "zoned" | "zoned_abs" | "sequence" => Ok(Distribution::Other),
+        _ => {
+            Err(given.wrong("random, zipf:THETA, pareto:H, normal:PERCENT, zoned:… or sequence:…"))
+        }
+    }
+}
