@@ -139,7 +139,8 @@ const SORTS: &[Sort] = &[
     Sort {
         becomes: Use::Refused(ENGINE),
         names: "stat_type hostname port protocol/proto nodelay listen pingpong interface ttl \
-                window_size mss netsplice namenode hdfsdirectory chunk_size/chunck_size single_instance \
+                window_size mss netsplice namenode hdfsdirectory \
+                chunk_size/chunck_size single_instance \
                 hdfs_use_direct no_completion_thread pool cont object_class svcl gpu_dev_ids \
                 cuda_io rocm_io xnvme_be xnvme_mem xnvme_async xnvme_sync xnvme_admin \
                 xnvme_dev_nsid xnvme_dev_subnqn xnvme_iovec md_per_io_size pi_act pi_chk apptag \
