@@ -51,6 +51,12 @@ pub enum Disturbance {
         /// Pages that tasks looked at to find free ones.
         scanned_pages: u64,
     },
+    /// The program that was to run the workload did not do it.
+    #[error("{problem}")]
+    ToolFailed {
+        /// What became of it.
+        problem: String,
+    },
     /// Requests were still under way when waiting for them was given up.
     #[error("{requests} requests were still under way after {waited}")]
     NotDrained {

@@ -7,6 +7,7 @@ use host::{DevNo, HostError};
 use thiserror::Error;
 use units::{Bytes, Nanos};
 use workload::WorkloadError;
+use workload::fio::FioError;
 
 /// What may go wrong with files and trials. Each names the path and, where there is something to
 /// do, says what.
@@ -148,6 +149,25 @@ pub enum BenchError {
         /// What it must be.
         wanted: &'static str,
     },
+    /// A program that the workload needs is not there.
+    #[error("{program} is not installed: apt-get install {package}")]
+    ToolMissing {
+        /// The program.
+        program: &'static str,
+        /// The package of Debian that has it.
+        package: &'static str,
+    },
+    /// A program of other people did not do its work.
+    #[error("{program}: {problem}")]
+    Tool {
+        /// The program.
+        program: String,
+        /// What became of it.
+        problem: String,
+    },
+    /// The job file asks for what cannot be had here.
+    #[error("fio job file: {0}")]
+    Jobs(#[from] FioError),
     /// The [`Cancel`](crate::Cancel) was set.
     #[error("interrupted")]
     Cancelled,

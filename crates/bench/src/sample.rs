@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use units::{Bytes, BytesPerSecond, Nanos};
 
-use crate::{ColdProof, DeviceDelta, Disturbance, LatencyHistogram, Series, Timeline};
+use crate::{ColdProof, DeviceDelta, Disturbance, LatencyHistogram, Series, Timeline, ToolReport};
 
 /// What one reader did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,11 +84,40 @@ pub struct Sample {
     /// next twice as large.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub request_sizes: Vec<u64>,
+    /// What the program told that ran the workload, if it was none of ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<ToolReport>,
     /// What speaks against this sample; empty for a clean one.
     pub disturbances: Vec<Disturbance>,
 }
 
 impl Sample {
+    /// A trial that measured nothing, because its program failed.
+    pub fn failed(workload: &str, seed: u64, dilation: f64, problem: String) -> Self {
+        let method = crate::ResidencyMethod::Denied;
+        let resident = Bytes::ZERO;
+        Self {
+            workload: workload.to_owned(),
+            seed,
+            dilation,
+            elapsed: Nanos::ZERO,
+            exhausted: false,
+            readers: Vec::new(),
+            stream: ClassSample::default(),
+            random: ClassSample::default(),
+            cpu: CpuTime::default(),
+            device: None,
+            ahead: Bytes::ZERO,
+            settled: Nanos::ZERO,
+            cold: ColdProof { method, resident, evictions: 0, dropped_caches: false },
+            timeline: Timeline::default(),
+            series: Vec::new(),
+            request_sizes: Vec::new(),
+            tool: None,
+            disturbances: vec![Disturbance::ToolFailed { problem }],
+        }
+    }
+
     /// Requests completed by all readers.
     pub fn requests(&self) -> u64 {
         self.readers.iter().map(|reader| reader.requests).sum()
@@ -214,6 +243,7 @@ mod tests {
             timeline: Timeline::default(),
             series: Vec::new(),
             request_sizes: Vec::new(),
+            tool: None,
             disturbances: vec![Disturbance::CacheDropped { times: 2 }],
         }
     }

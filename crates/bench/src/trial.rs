@@ -18,7 +18,7 @@ use crate::timeline::{SLOTS, slot_of};
 use crate::watch::{self, Watch};
 use crate::{
     BenchError, Cancel, ClassSample, ColdProof, CpuTime, Dataset, Disturbance, Sample, Timeline,
-    cold,
+    cold, outside,
 };
 
 /// What is in the page cache when the readers start.
@@ -101,6 +101,9 @@ pub fn run_trial(
 ) -> Result<Sample, BenchError> {
     options.validate()?;
     workload.validate()?;
+    if let Some(outside) = &workload.outside {
+        return outside::run(root, storage, dataset, workload, outside, options);
+    }
     let files = dataset.files(workload)?;
     let cold = match options.start {
         CacheStart::AsFound => cold::as_found(&distinct(&files))?,
@@ -373,6 +376,7 @@ fn collect(
         timeline: Timeline::over(options.duration.scaled(options.dilation)),
         series: Vec::new(),
         request_sizes: Vec::new(),
+        tool: None,
         disturbances: Vec::new(),
     };
     for tally in tallies {

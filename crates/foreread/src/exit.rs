@@ -274,8 +274,9 @@ fn of_bench(error: &BenchError) -> Option<Exit> {
         | BenchError::Empty { .. }
         | BenchError::Holes { .. }
         | BenchError::TooSmall { .. }
+        | BenchError::Jobs(_)
         | BenchError::NotLaidOut { .. } => Some(Exit::Usage),
-        BenchError::ReadOnly { .. } => Some(Exit::NotPossible),
+        BenchError::ReadOnly { .. } | BenchError::ToolMissing { .. } => Some(Exit::NotPossible),
         BenchError::Busy { .. } | BenchError::Foreign { .. } | BenchError::NoSpace { .. } => {
             Some(Exit::Refused)
         }
@@ -284,6 +285,7 @@ fn of_bench(error: &BenchError) -> Option<Exit> {
         BenchError::Shrank { .. }
         | BenchError::DeviceGone { .. }
         | BenchError::Stuck { .. }
+        | BenchError::Tool { .. }
         | BenchError::Cancelled => Some(Exit::Failed),
     }
 }

@@ -9,6 +9,7 @@ use study::{
 };
 use units::Kib;
 
+use crate::engines::{EnginePair, engine_pairs};
 use crate::findings::Findings;
 
 /// Goes up when a field changes its meaning or goes away; new fields do not count.
@@ -46,6 +47,8 @@ pub struct Document<'a> {
     cells: &'a [Cell],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     limits: &'a [WorkloadLimits],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    engines: Vec<EnginePair>,
     verdict: &'a Verdict,
     #[serde(skip_serializing_if = "<[Effect]>::is_empty")]
     effects: &'a [Effect],
@@ -88,6 +91,7 @@ pub fn json<'a>(findings: &Findings<'a>) -> Document<'a> {
         workloads: planned.collect(),
         cells: &analysis.cells,
         limits: &analysis.limits,
+        engines: engine_pairs(findings),
         verdict: &analysis.verdict,
         effects: &analysis.effects,
         interactions: &analysis.interactions,

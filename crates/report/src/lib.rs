@@ -14,6 +14,7 @@ mod closeup;
 mod compare;
 mod csv;
 mod doctor;
+mod engines;
 mod factors;
 mod findings;
 mod gallery;

@@ -6,6 +6,7 @@ use study::Role;
 use units::Kib;
 
 use crate::clean;
+use crate::engines::engines_text;
 use crate::factors;
 use crate::findings::Findings;
 use crate::limits::limits_text;
@@ -50,6 +51,7 @@ pub fn terminal(findings: &Findings<'_>, look: Look) -> String {
     }
     text.push('\n');
     text.push_str(&wrap(LEGEND, look.width));
+    text.push_str(&engines_text(findings));
     text.push_str(&plots(findings));
     text.push_str(&trades(findings, look));
     text.push_str(&limits_text(&findings.analysis.limits));

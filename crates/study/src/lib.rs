@@ -43,7 +43,9 @@ pub use environment::Environment;
 pub use error::StudyError;
 pub use factors::{Design, Factor};
 pub use grid::{FULL_GRID_TOP, Grid};
-pub use import::{ImportError, RateUnit, Table, TableColumn, Tables, import, tables};
+pub use import::{
+    ImportError, RateUnit, Table, TableColumn, Tables, import, reports, table_of, tables,
+};
 pub use limit::limit;
 pub use plan::{Plan, PlannedWorkload, Repeats, Role, default_trial};
 pub use progress::{Phase, Progress, Silent, Step};

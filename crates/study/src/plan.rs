@@ -51,17 +51,21 @@ pub struct PlannedWorkload {
     pub workload: Workload,
     /// What for.
     pub role: Role,
+    /// Whether its files may be smaller than it says where there is no room, as those of a job
+    /// file that was written for another machine.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shrinks: bool,
 }
 
 impl PlannedWorkload {
     /// A workload that the recommendation should serve.
     pub fn goal(workload: Workload) -> Self {
-        Self { workload, role: Role::Goal }
+        Self { workload, role: Role::Goal, shrinks: false }
     }
 
     /// A workload that shows the price.
     pub fn price(workload: Workload) -> Self {
-        Self { workload, role: Role::Price }
+        Self { workload, role: Role::Price, shrinks: false }
     }
 }
 
@@ -141,6 +145,15 @@ impl Plan {
         for (at, planned) in self.workloads.iter().enumerate() {
             planned.workload.validate().map_err(bench::BenchError::from)?;
             let name = &planned.workload.name;
+            if let (Some(outside), Target::Simulation(_)) =
+                (&planned.workload.outside, &self.target)
+            {
+                return wrong(format!(
+                    "{name} is run by {}, which no simulation does: name a real or a virtual \
+                     target, or for a job file --engine native",
+                    outside.program()
+                ));
+            }
             if self.workloads[..at].iter().any(|other| other.workload.name == *name) {
                 return wrong(format!("workload {name} is named twice"));
             }

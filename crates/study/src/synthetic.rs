@@ -192,7 +192,7 @@ fn planned((name, role, _): &(String, Role, Points)) -> PlannedWorkload {
     let known = Workload::named(name).unwrap_or_else(|_| {
         Workload::new(name.clone(), workload::Pattern::Sequential, units::Bytes::from_kib(64))
     });
-    PlannedWorkload { workload: known, role: *role }
+    PlannedWorkload { workload: known, role: *role, shrinks: false }
 }
 
 pub(crate) fn figures(throughput_mib_s: f64) -> Figures {

@@ -54,7 +54,12 @@ impl Record {
             Some(Quantiles { p50, p99: at(0.99)?.as_micros_f64() })
         };
         Figures {
-            throughput_mib_s: sample.throughput().as_mib(),
+            // What a command tells by itself stands in the place of MiB/s; a note says so.
+            throughput_mib_s: sample
+                .tool
+                .as_ref()
+                .and_then(|tool| tool.metric)
+                .unwrap_or_else(|| sample.throughput().as_mib()),
             amplification: sample.amplification(),
             device_requests: sample.device.as_ref().map(|device| device.requests),
             latency_us: quantiles(&|q| sample.latency_quantile(q)),

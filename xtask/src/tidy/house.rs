@@ -9,7 +9,7 @@ use cargo_metadata::MetadataCommand;
 const FLOORS: &[&[&str]] = &[
     &["units", "fuzz"],
     &["sys"],
-    &["policy", "model", "workload", "stats"],
+    &["policy", "model", "workload", "stats", "results"],
     &["host"],
     &["tunables"],
     &["observe"],

@@ -41,6 +41,11 @@ impl Existing {
         Ok(Self { path: path.to_owned(), size: Bytes::new(size), dense })
     }
 
+    /// All of it.
+    pub(crate) fn whole(&self) -> DataFile {
+        DataFile { path: self.path.clone(), start: Bytes::ZERO, length: self.size }
+    }
+
     pub(crate) fn is_dense(&self) -> bool {
         self.dense
     }

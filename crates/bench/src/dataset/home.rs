@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use units::Bytes;
 
 use super::manifest::{MANIFEST, Manifest, is_our_name};
+use super::tool_directory;
 use crate::BenchError;
 
 /// Its name: hidden, and one for each directory, so that nothing is ever left twice.
@@ -110,6 +111,7 @@ impl Home {
     /// left by an interruption can still be told to be ours.
     pub(crate) fn remove(self) -> Result<(), BenchError> {
         self.remove_files(&|_| false)?;
+        tool_directory::remove(&self.path.join(tool_directory::NAME))?;
         let mut rest = self.names()?;
         if let Some(name) = rest.iter().find(|name| !is_our_name(name)) {
             return Err(foreign(&self.path, format!("{name} is in it")));

@@ -4,6 +4,7 @@ mod existing;
 pub(crate) mod home;
 mod lay_out;
 mod manifest;
+mod tool_directory;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,7 @@ use crate::{BenchError, Cancel};
 use existing::Existing;
 use home::Home;
 use manifest::FileSet;
+pub(crate) use tool_directory::ToolDirectory;
 
 /// How files are laid out.
 #[derive(Clone, Debug)]
@@ -132,6 +134,14 @@ impl Dataset {
                 Ok((0..workload.files()).filter_map(file).collect())
             }
             Kind::Existing(existing) => existing.parts(workload),
+        }
+    }
+
+    /// All of what is there already, as one part; nothing of files of our own.
+    pub(crate) fn whole(&self) -> Result<Vec<DataFile>, BenchError> {
+        match &self.0 {
+            Kind::Own { .. } => Ok(Vec::new()),
+            Kind::Existing(existing) => Ok(vec![existing.whole()]),
         }
     }
 

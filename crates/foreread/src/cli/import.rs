@@ -4,21 +4,34 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
+use results::{Report, Value};
 use study::{RateUnit, Store, Table, Tables};
 use units::{Bytes, Kib};
 
 use super::Context;
 use crate::exit::{Exit, Usage};
+use crate::output;
 
 /// Take tables of throughput against read-ahead, measured by others, into the record
 ///
 /// CSV: a column readahead_sectors or read_ahead_kib, a column for each workload (`8 readers`,
 /// seq-1, anything_mb_s), and a column filesystem where there are several tables. JSON: as the
 /// published tables of 2008 have it. Each table becomes a run, to report and compare like others.
+///
+/// What bonnie++, iozone, ioping, sysbench fileio, elbencho (CSV) and fio (JSON) print is taken as
+/// well, pasted text included. They do not know at which read-ahead they ran, so say it, one for
+/// each report in the files: --at 512K,2M. Without it the figures are only shown.
 #[derive(Debug, Args)]
 pub struct Import {
-    /// The file
-    file: PathBuf,
+    /// The files; several together make one table
+    #[arg(required = true)]
+    file: Vec<PathBuf>,
+    /// The read-ahead of each report of a benchmark, in their order, as in 512K,2M
+    #[arg(long, value_name = "SIZE[,SIZE…]", value_delimiter = ',')]
+    at: Vec<Bytes>,
+    /// Print all figures of benchmarks' reports as JSON, and import nothing
+    #[arg(long)]
+    json: bool,
     /// Only these tables, by the names that they have in the file
     #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',')]
     table: Vec<String>,
@@ -44,7 +57,13 @@ impl Import {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let spread = self.spread()?;
         let found = self.now.map(Bytes::to_kib_floor);
-        let tables = self.tables()?;
+        let tables = match self.reports()? {
+            Some(reports) if self.at.is_empty() || self.json => {
+                return show(&reports, self.json, context);
+            }
+            Some(reports) => self.table_of(reports)?,
+            None => self.tables()?,
+        };
         for skipped in &tables.skipped {
             context.note(&format!("left out {}", report::clean::plain(skipped)));
         }
@@ -78,12 +97,60 @@ impl Import {
         }
     }
 
+    /// The reports in all files, if they are of benchmarks.
+    fn reports(&self) -> anyhow::Result<Option<Vec<Report>>> {
+        let mut all = Vec::new();
+        let mut tables = false;
+        for file in &self.file {
+            match study::reports(&read(file)?) {
+                Some(reports) => {
+                    all.extend(reports.with_context(|| format!("cannot import {file:?}"))?);
+                }
+                None => tables = true,
+            }
+        }
+        match (all.is_empty(), tables) {
+            (true, _) if !self.at.is_empty() || self.json => {
+                let known: Vec<&str> = results::FORMS.iter().map(|form| form.name).collect();
+                let usage = format!("no report of {} is in it", known.join(", "));
+                Err(Usage(usage).into())
+            }
+            (true, _) => Ok(None),
+            (false, true) => {
+                Err(Usage("reports of benchmarks and tables do not go together".to_owned()).into())
+            }
+            (false, false) => Ok(Some(all)),
+        }
+    }
+
+    /// The reports as a table, each at its setting.
+    fn table_of(&self, reports: Vec<Report>) -> anyhow::Result<Tables> {
+        if self.at.len() != reports.len() {
+            let (given, there) = (self.at.len(), reports.len());
+            let usage = format!(
+                "--at says {given} settings, but there are {there} reports: {}",
+                reports.iter().map(|report| report.label.as_str()).collect::<Vec<_>>().join("; ")
+            );
+            return Err(Usage(report::clean::plain(&usage)).into());
+        }
+        let tool = reports.first().map_or("", |report| report.tool);
+        let stem = self.file.first().and_then(|file| file.file_stem()).unwrap_or_default();
+        let title = format!("{tool}, {}", stem.to_string_lossy());
+        let rows: Vec<(Kib, Report)> =
+            self.at.iter().map(|size| size.to_kib_floor()).zip(reports).collect();
+        let table = study::table_of(&rows, &title)?;
+        Ok(Tables { tables: vec![(tool.to_owned(), table)], skipped: Vec::new() })
+    }
+
     /// The tables that were asked for.
     fn tables(&self) -> anyhow::Result<Tables> {
-        let text = read(&self.file)?;
-        let stem = self.file.file_stem().unwrap_or_default().to_string_lossy();
+        let [file] = self.file.as_slice() else {
+            return Err(Usage("tables are imported one file at a time".to_owned()).into());
+        };
+        let text = read(file)?;
+        let stem = file.file_stem().unwrap_or_default().to_string_lossy();
         let mut tables = study::tables(&text, &stem, self.unit)
-            .with_context(|| format!("cannot import {:?}", self.file))?;
+            .with_context(|| format!("cannot import {file:?}"))?;
         if self.table.is_empty() {
             return Ok(tables);
         }
@@ -96,6 +163,35 @@ impl Import {
         tables.skipped.clear();
         Ok(tables)
     }
+}
+
+/// Prints what reports say.
+fn show(reports: &[Report], json: bool, context: &Context) -> anyhow::Result<Exit> {
+    if json {
+        output::print_json(&serde_json::json!({
+            "schema_version": report::SCHEMA_VERSION,
+            "reports": reports,
+        }))?;
+        return Ok(Exit::Fine);
+    }
+    let mut text = String::new();
+    for report in reports {
+        let version = report.version.as_deref().unwrap_or("");
+        let head = format!("{} {version} {}", report.tool, report.label);
+        text.push_str(&format!("{}\n", report::clean::plain(head.trim())));
+        for figure in &report.figures {
+            let value = match figure.value {
+                Value::Number(number) => number.to_string(),
+                Value::TooFast => "too fast to measure".to_owned(),
+                Value::Absent => continue,
+            };
+            text.push_str(&format!("  {:<32} {value}\n", figure.key()));
+        }
+    }
+    output::print(&text)?;
+    context
+        .note("nothing was imported: say at which read-ahead each was measured, as in --at 128K");
+    Ok(Exit::Fine)
 }
 
 /// The size that counts as the present one, where the table has it.

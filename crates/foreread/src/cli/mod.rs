@@ -8,9 +8,11 @@ mod calibrate;
 mod check;
 mod compare;
 mod completions;
+mod dd;
 mod doctor;
 mod dry_run;
 mod experiment;
+mod export;
 mod guard;
 mod import;
 mod models;
@@ -33,6 +35,7 @@ mod verify;
 mod watch;
 mod watch_scope;
 mod watch_screen;
+mod workload_words;
 mod workloads;
 
 use std::path::PathBuf;
@@ -98,6 +101,7 @@ enum Verb {
     Report(report::Report),
     Compare(compare::Compare),
     Import(import::Import),
+    Export(export::Export),
     Serve(serve::Serve),
     Models(models::Models),
     Calibrate(calibrate::Calibrate),
@@ -158,6 +162,7 @@ impl Cli {
             Verb::Report(verb) => verb.run(&context),
             Verb::Compare(verb) => verb.run(&context),
             Verb::Import(verb) => verb.run(&context),
+            Verb::Export(verb) => verb.run(&context),
             Verb::Serve(verb) => verb.run(&context),
             Verb::Models(verb) => verb.run(),
             Verb::Calibrate(verb) => verb.run(&context),

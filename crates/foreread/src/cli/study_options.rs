@@ -7,15 +7,14 @@ use clap::Args;
 use host::page_size;
 use report::Findings;
 use study::{
-    Design, Environment, Factor, Grid, Outcome, Plan, PlannedWorkload, Repeats, RunId, Store,
-    StudyError, Target, VerdictKind,
+    Design, Environment, Factor, Grid, Outcome, Plan, Repeats, RunId, Store, StudyError, Target,
+    VerdictKind,
 };
 use tunables::{GuardCommand, Vary};
 use units::{Bytes, Kib, Nanos};
 use vdisk::ServerCommand;
-use workload::trace::Pace;
-use workload::{Pattern, Workload};
 
+use super::workload_words::{self, Choice, WorkloadOptions};
 use super::{Context, Format};
 use crate::exit::{Exit, Usage};
 use crate::output;
@@ -34,16 +33,15 @@ pub struct StudyOptions {
     /// read-ahead)
     #[arg(long, value_name = "TUNABLE=VALUE[,VALUE…]")]
     pub vary: Vec<Vary>,
-    /// What to run: names (`foreread workloads` lists them), TOML files, or trace:FILE to replay
-    /// what was recorded (`foreread trace --help`). Random reads beside
-    /// streams only show what a setting costs them; by themselves they are what it is chosen for
-    #[arg(
-        long,
-        value_name = "NAME[,NAME…]",
-        value_delimiter = ',',
-        default_value = "seq-1,seq-8,rand-pread,rand-mmap"
-    )]
+    /// What to run: names (`foreread workloads` lists them), TOML files, trace:FILE to replay what
+    /// was recorded (`foreread trace --help`), fio:FILE for a job file of fio, dd:bs=SIZE for
+    /// streaming reads at the beginning, middle and end, bonnie++, or cmd:'…' for any command (the
+    /// last of an argument). Random reads beside streams only show what a setting costs them; by
+    /// themselves they are what it is chosen for
+    #[arg(long, value_name = "NAME[,NAME…]", default_value = "seq-1,seq-8,rand-pread,rand-mmap")]
     pub workload: Vec<String>,
+    #[command(flatten)]
+    pub outside: WorkloadOptions,
     /// Repeats of each cell, exactly; default: 3 to 9, until the intervals are tight enough
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeats: Option<u32>,
@@ -89,7 +87,8 @@ impl StudyOptions {
         let mut plan = Plan::new(target);
         self.add_variation(&mut plan, context)?;
         plan.design = self.design;
-        plan.workloads = planned(&self.workload)?;
+        let chosen = workload_words::planned(&self.workload, &self.choice(&plan, context))?;
+        plan.workloads = chosen.workloads;
         if let Some(repeats) = self.repeats {
             plan.repeats = Repeats::exactly(repeats);
         }
@@ -103,11 +102,20 @@ impl StudyOptions {
         if self.duration == Some(Nanos::ZERO) {
             return Err(Usage("--duration 0s leaves nothing to measure".to_owned()).into());
         }
-        plan.trial = self.duration.unwrap_or(plan.trial);
+        let own = chosen.runtime.filter(|_| self.duration.is_none());
+        if let Some(runtime) = own {
+            context.note(&format!("trials last {runtime}, as the job file says: --duration"));
+        }
+        plan.trial = self.duration.or(own).unwrap_or(plan.trial);
         plan.seed = self.seed;
         plan.drop_caches = self.drop_caches;
         plan.file_size = self.size;
         Ok(plan)
+    }
+
+    fn choice<'a>(&'a self, plan: &Plan, context: &'a Context) -> Choice<'a> {
+        let simulated = matches!(plan.target, Target::Simulation(_));
+        Choice { context, options: &self.outside, simulated, size: self.size }
     }
 
     /// Read-ahead by its grid, every other tunable as a factor.
@@ -237,84 +245,25 @@ pub fn environment(context: &Context, signals: &Signals) -> anyhow::Result<Envir
     })
 }
 
-/// The workload of this name, or declared in this file.
-pub fn workload(word: &str) -> anyhow::Result<Workload> {
-    if let Some(words) = word.strip_prefix("trace:") {
-        return Ok(trace::workload(words)?);
-    }
-    let file = word.contains('/') || word.ends_with(".toml");
-    if !file {
-        return Ok(Workload::named(word)?);
-    }
-    let text = std::fs::read_to_string(word)
-        .map_err(|error| Usage(format!("cannot read the workload file {word:?}: {error}")))?;
-    let declared = Workload::from_toml(&text).with_context(|| format!("in {word:?}"))?;
-    with_trace(declared).with_context(|| format!("in {word:?}"))
-}
-
-/// A declaration names a trace by its file; here it is read.
-fn with_trace(mut workload: Workload) -> anyhow::Result<Workload> {
-    let Some(replay) = &workload.replay else { return Ok(workload) };
-    let pace = if replay.pace == Pace::Recorded { ",pace=recorded" } else { "" };
-    let compact = if replay.compact { ",compact" } else { "" };
-    let loaded = trace::workload(&format!("{}{pace}{compact}", replay.trace))?;
-    workload.adopt_trace(&loaded);
-    if workload.replay.as_ref().is_some_and(|replay| replay.is_loaded()) {
-        return Ok(workload);
-    }
-    // Another digest, or none: the trace is taken as it is now.
-    Ok(Workload { name: workload.name, ..loaded })
-}
-
-/// What clap has cut at every comma: options of a trace (`pace=recorded`) belong to the word before
-/// them.
-fn rejoined(words: &[String]) -> Vec<String> {
-    let mut joined: Vec<String> = Vec::new();
-    for word in words {
-        let option = word.contains('=') || word == "compact";
-        match joined.last_mut() {
-            Some(last) if option && last.starts_with("trace:") => {
-                last.push(',');
-                last.push_str(word);
-            }
-            _ => joined.push(word.clone()),
-        }
-    }
-    joined
-}
-
-/// Streams are what read-ahead is for: random reads named beside them only show its price.
-fn planned(words: &[String]) -> anyhow::Result<Vec<PlannedWorkload>> {
-    let mut workloads: Vec<Workload> = Vec::new();
-    for word in rejoined(words) {
-        let workload = workload(word.trim())?;
-        if workloads.iter().any(|other| other.name == workload.name) {
-            return Err(Usage(format!("workload {:?} is named twice", workload.name)).into());
-        }
-        workloads.push(workload);
-    }
-    let random =
-        |workload: &Workload| matches!(workload.pattern, Pattern::Uniform | Pattern::Zipf { .. });
-    let streams = workloads.iter().any(|workload| !random(workload));
-    let plan = |workload: Workload| {
-        if streams && random(&workload) {
-            PlannedWorkload::price(workload)
-        } else {
-            PlannedWorkload::goal(workload)
-        }
-    };
-    Ok(workloads.into_iter().map(plan).collect())
-}
-
 #[cfg(test)]
 mod tests {
+    use host::{Dirs, Root};
     use study::Role;
 
     use super::*;
+    use crate::cli::Global;
+
+    fn planned(words: &[&str]) -> anyhow::Result<Vec<study::PlannedWorkload>> {
+        let global = Global { store: None, quiet: true, verbose: 0 };
+        let context = Context { global, dirs: Dirs::of_user(), root: Root::system() };
+        let options = WorkloadOptions::default();
+        let choice = Choice { context: &context, options: &options, simulated: false, size: None };
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        Ok(workload_words::planned(&words, &choice)?.workloads)
+    }
 
     fn roles(words: &[&str]) -> Vec<Role> {
-        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        planned(&words).unwrap().iter().map(|planned| planned.role).collect()
+        planned(words).unwrap().iter().map(|planned| planned.role).collect()
     }
 
     #[test]
@@ -326,6 +275,7 @@ mod tests {
 
     #[test]
     fn the_same_workload_twice_is_a_mistake() {
-        assert!(planned(&["seq-1".to_owned(), "seq-1".to_owned()]).is_err());
+        assert!(planned(&["seq-1", "seq-1"]).is_err());
+        assert!(planned(&["seq-1,seq-1"]).is_err());
     }
 }

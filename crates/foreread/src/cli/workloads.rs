@@ -59,7 +59,7 @@ impl Workloads {
             Action::List(List { json: true }) => print_json()?,
             Action::List(_) => print_list()?,
             Action::Show { workload } => {
-                let workload = super::study_options::workload(&workload)?;
+                let workload = super::workload_words::workload(&workload)?;
                 output::print(&workload.to_toml())?;
             }
         }

@@ -18,8 +18,29 @@ pub use types::{
 };
 pub(crate) use verdict::CONSERVATIVE;
 
+use workload::{Metric, Outside};
+
 use crate::plan::Role;
 use crate::store::Run;
+
+/// Whose figures are not what the column says.
+fn figures_of_commands(run: &Run) -> impl Iterator<Item = String> {
+    run.plan.workloads.iter().filter_map(|planned| {
+        let Some(Outside::Command { metric, .. }) = &planned.workload.outside else { return None };
+        let name = &planned.workload.name;
+        match metric {
+            Metric::Wall => Some(format!(
+                "{name}: MiB/s are what the command's processes got by read(2), by its time"
+            )),
+            Metric::Regex(pattern) => Some(format!(
+                "{name}: not MiB/s, but what the command prints ({pattern}); more counts as better"
+            )),
+            Metric::Json(path) => Some(format!(
+                "{name}: not MiB/s, but {path} of what the command prints; more counts as better"
+            )),
+        }
+    })
+}
 
 /// Works out what a run shows.
 pub fn analyse(run: &Run) -> Analysis {
@@ -43,6 +64,7 @@ pub fn analyse(run: &Run) -> Analysis {
     notes.extend(price::notes(run, &cells));
     // Rates that somebody else has published in another unit.
     notes.extend(run.machine.get("unit_note").and_then(|note| note.as_str()).map(str::to_owned));
+    notes.extend(figures_of_commands(run));
     Analysis {
         limits: Vec::new(),
         verdict,

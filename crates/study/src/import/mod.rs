@@ -8,6 +8,7 @@
 
 mod csv;
 mod json;
+mod results;
 mod unit;
 
 use std::collections::BTreeSet;
@@ -17,6 +18,7 @@ use thiserror::Error;
 use units::{Kib, Nanos};
 use workload::Workload;
 
+pub use self::results::{reports, table_of};
 use crate::Grid;
 use crate::plan::{Plan, PlannedWorkload, Repeats};
 use crate::settings::Settings;

@@ -76,6 +76,7 @@ fn sample(request: &TrialRequest<'_>, disturbances: Vec<Disturbance>) -> Sample 
         timeline: bench::Timeline::default(),
         series: Vec::new(),
         request_sizes: Vec::new(),
+        tool: None,
         disturbances,
     }
 }

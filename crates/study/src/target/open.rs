@@ -1,8 +1,11 @@
 //! Opens a target for trials: real storage or a virtual disk.
 
+use std::collections::HashSet;
 use std::path::Path;
 
-use bench::{CacheStart, Cancel, Dataset, LayOutOptions, TrialOptions, run_trial};
+use bench::{
+    BenchError, CacheStart, Cancel, Dataset, LayOutOptions, Sample, TrialOptions, run_trial,
+};
 use host::{Machine, Storage, StorageKind, device_facts, resolve};
 use serde_json::{Value as Json, json};
 use tunables::{Outcome as UndoOutcome, Tenure, Tunable, Undone, Value};
@@ -13,7 +16,7 @@ use workload::Workload;
 use super::Target;
 use super::identity::identity;
 use super::simulated::SimulatedSite;
-use super::sizes::{Room, with_file_sizes};
+use super::sizes::{Room, shrunk, with_file_sizes};
 use crate::environment::Environment;
 use crate::error::StudyError;
 use crate::plan::Plan;
@@ -48,6 +51,8 @@ struct LiveSite {
     baseline: tunables::Settings,
     plan: Plan,
     environment: Environment,
+    /// Workloads of other people's programs that have run well at least once.
+    proven: HashSet<String>,
 }
 
 impl LiveSite {
@@ -62,6 +67,7 @@ impl LiveSite {
         let read_ahead = tunables::find("read_ahead")?;
         // Before anything is made: a value that cannot be set is an error of the command line.
         checked(read_ahead, &plan.read_ahead.values(machine.page_size, None), &machine, progress)?;
+        programs(plan, progress)?;
         let made = Made::of(plan, environment, progress)?;
         let storage = resolve(root, made.path(&plan.target))?;
         let mut tenure = Tenure::begin(&environment.dirs, root, &storage, &environment.guard)?;
@@ -86,6 +92,9 @@ impl LiveSite {
             Some(workloads) => workloads.to_vec(),
             None => with_file_sizes(plan, &room),
         };
+        for note in shrunk(plan, &workloads) {
+            progress.step(&Step::Note(note));
+        }
         let own_files = storage.kind == StorageKind::Directory;
         let dataset = made.lay_out(&storage, &workloads, plan, environment, progress)?;
         let dilation = made.disk.as_ref().map_or(1.0, VirtualDisk::dilation);
@@ -111,8 +120,23 @@ impl LiveSite {
             baseline,
             plan,
             environment,
+            proven: HashSet::new(),
         })
     }
+}
+
+/// Finds the programs of other people that the plan needs, and says which versions they are.
+fn programs(plan: &Plan, progress: &mut dyn Progress) -> Result<(), StudyError> {
+    let mut told = Vec::new();
+    for outside in plan.workloads.iter().filter_map(|planned| planned.workload.outside.as_ref()) {
+        if let Some(version) = bench::find_program(outside)?
+            && !told.contains(&version)
+        {
+            progress.step(&Step::Note(format!("run by {}: {version}", outside.program())));
+            told.push(version);
+        }
+    }
+    Ok(())
 }
 
 /// Sets every level of every tunable that is varied once, so that whatever cannot be is known
@@ -284,11 +308,35 @@ impl Trials for LiveSite {
         if let Some(disk) = &self.disk {
             disk.reset_counters()?;
         }
-        let root = &self.environment.root;
-        let sample = run_trial(root, &self.storage, &self.dataset, request.workload, &options)?;
+        let sample = self.sample(request, &options)?;
         let virtual_disk = self.disk.as_ref().map(VirtualDisk::counters).transpose()?;
         let spoiled = virtual_disk.iter().filter_map(late);
         Ok(Record { sample, spoiled: spoiled.collect(), virtual_disk })
+    }
+}
+
+impl LiveSite {
+    /// One trial. A program that has run well before and fails now spoils its trial; one that never
+    /// did will not do it the next time either.
+    fn sample(
+        &mut self,
+        request: &TrialRequest<'_>,
+        options: &TrialOptions,
+    ) -> Result<Sample, StudyError> {
+        let (workload, root) = (request.workload, &self.environment.root);
+        match run_trial(root, &self.storage, &self.dataset, workload, options) {
+            Ok(sample) => {
+                if workload.outside.is_some() {
+                    self.proven.insert(workload.name.clone());
+                }
+                Ok(sample)
+            }
+            Err(problem @ BenchError::Tool { .. }) if self.proven.contains(&workload.name) => {
+                let (seed, dilation) = (options.seed, options.dilation);
+                Ok(Sample::failed(&workload.name, seed, dilation, problem.to_string()))
+            }
+            Err(problem) => Err(problem.into()),
+        }
     }
 }
 

@@ -286,6 +286,7 @@ fn sample(workload: &Workload, seed: u64, outcome: Outcome) -> Sample {
         timeline: timeline(&outcome.course, outcome.settled),
         series: windows(&outcome.course),
         request_sizes: outcome.course.sizes.to_vec(),
+        tool: None,
         disturbances: Vec::new(),
         stream: class(outcome.stream),
         random: class(outcome.random),

@@ -37,6 +37,12 @@ pub(super) fn with_file_sizes(plan: &Plan, room: &Room) -> Vec<Workload> {
     let count = plan.workloads.len() as u64;
     let sized = plan.workloads.iter().map(|planned| {
         let mut workload = planned.workload.clone();
+        if planned.shrinks && room.most.is_some() {
+            let most = plan.file_size.unwrap_or_else(|| most_of(&workload, count, room));
+            let said = workload.file_size.filter(|said| *said < most);
+            workload.file_size = Some(said.unwrap_or(most).max(workload.block));
+            return workload;
+        }
         let open = workload.file_size.is_none() && workload.replay.is_none();
         if room.most.is_some() && open {
             workload.file_size =
@@ -45,6 +51,43 @@ pub(super) fn with_file_sizes(plan: &Plan, room: &Room) -> Vec<Workload> {
         workload
     });
     sized.collect()
+}
+
+/// The largest files of a workload that says itself how large they are: as it says where there is
+/// room on real storage, but what is written to a virtual disk is kept in memory.
+fn most_of(workload: &Workload, workloads: u64, room: &Room) -> Bytes {
+    match (room.peak, room.most) {
+        (None, Some(most)) => {
+            let files = u64::from(workload.files()).max(1);
+            Bytes::new(most.get() / workloads.max(1) / files)
+        }
+        _ => size(workload, workloads, room),
+    }
+}
+
+/// What is to be said of files that are smaller than their workloads say.
+pub(super) fn shrunk(plan: &Plan, sized: &[Workload]) -> Vec<String> {
+    let told = plan.workloads.iter().zip(sized).filter(|(planned, _)| planned.shrinks);
+    let told = told.filter_map(|(planned, sized)| {
+        let largest = |workload: &Workload| {
+            workload.data_files(Bytes::ZERO.max(workload.block)).into_iter().max()
+        };
+        // Without a bound the files are as large as they are said to be.
+        let free = Workload { file_size: None, ..planned.workload.clone() };
+        let said = match planned.workload.outside {
+            Some(_) => largest(&Workload { file_size: Some(Bytes::new(u64::MAX)), ..free })?,
+            None => planned.workload.file_size?,
+        };
+        let now = largest(sized)?;
+        let name = &sized.name;
+        (said > now && said.get() < u64::MAX).then(|| {
+            format!(
+                "{name}: its files are {now} here, not {said}: --size has them as large as there \
+                 is room for"
+            )
+        })
+    });
+    told.collect()
 }
 
 fn size(workload: &Workload, workloads: u64, room: &Room) -> Bytes {

@@ -6,6 +6,7 @@ use super::error::{FioError, Place};
 use super::ini::{RawOption, Section, Surroundings, sections, shortened};
 use super::job::{Job, Setting};
 use super::options::{self, Use};
+use super::value::Size;
 
 /// Something about an option that whoever runs the file should know.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -140,6 +141,36 @@ impl Group {
     /// The largest read.
     pub fn block(&self) -> units::Bytes {
         self.jobs.iter().map(super::Job::largest_block).max().unwrap_or_default()
+    }
+
+    /// How long the jobs run at most, start and ramp included, where none may last longer than
+    /// this.
+    pub fn longest(&self, most: units::Nanos) -> units::Nanos {
+        let beside = self.jobs.iter().map(|job| job.start_delay + job.ramp).max();
+        let runtime = self.jobs.iter().map(|job| job.runtime.unwrap_or(most).min(most)).max();
+        runtime.unwrap_or(most) + beside.unwrap_or_default()
+    }
+
+    /// Whether each job reads one file of its own from its beginning on, in order and through the
+    /// page cache, so that what was read ahead of it can be told.
+    pub fn is_streams(&self) -> bool {
+        let ground = self.ground();
+        let begins = |job: &super::Job| job.offset == Size::Bytes(units::Bytes::ZERO);
+        let stream = |job: &super::Job| {
+            job.access == super::FioAccess::Read
+                && !job.random
+                && job.postfix.is_none()
+                && !job.direct
+                && job.files == 1
+                && begins(job)
+                && job.offset_increment == Size::Bytes(units::Bytes::ZERO)
+        };
+        ground.files.len() == ground.areas.len() && self.jobs.iter().all(stream)
+    }
+
+    /// Of each copy of each job, in order, whether it is random.
+    pub fn randoms(&self) -> impl Iterator<Item = bool> {
+        self.jobs.iter().flat_map(|job| (0..job.copies).map(|_| job.random))
     }
 
     /// The jobs as a job file of their own, without includes, variables and global sections: what

@@ -1,0 +1,70 @@
+//! A directory inside our own where a program of other people may write what it likes.
+
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use super::home::write_error;
+use crate::BenchError;
+
+/// Its name inside our directory, by which a later run knows it to be ours.
+pub(crate) const NAME: &str = "tool.dir";
+
+/// A fresh directory, which goes with all that is in it.
+#[derive(Debug)]
+pub(crate) struct ToolDirectory {
+    path: PathBuf,
+}
+
+impl ToolDirectory {
+    /// Makes it inside `home`; what one of a dead run has left goes first.
+    pub(crate) fn make(home: &Path) -> Result<Self, BenchError> {
+        let path = home.join(NAME);
+        remove(&path)?;
+        DirBuilder::new().mode(0o700).create(&path).map_err(|error| write_error(home, error))?;
+        Ok(Self { path })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes it, and says if that does not work.
+    pub(crate) fn remove(self) -> Result<(), BenchError> {
+        remove(&self.path)
+    }
+}
+
+impl Drop for ToolDirectory {
+    fn drop(&mut self) {
+        // Whoever wants to know calls `remove`.
+        let _ = remove(&self.path);
+    }
+}
+
+/// Removes the directory and what is in it, if it is there. Links in it are not followed.
+pub(crate) fn remove(path: &Path) -> Result<(), BenchError> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        result => result.map_err(BenchError::io("delete", path)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_goes_with_all_that_a_program_left_in_it() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = ToolDirectory::make(home.path()).unwrap();
+        fs::create_dir(dir.path().join("below")).unwrap();
+        fs::write(dir.path().join("below/file"), "x").unwrap();
+        std::mem::forget(dir);
+        let dir = ToolDirectory::make(home.path()).unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "what a dead run left has gone");
+        let path = dir.path().to_owned();
+        dir.remove().unwrap();
+        assert!(!path.exists());
+    }
+}

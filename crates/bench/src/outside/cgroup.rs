@@ -1,0 +1,111 @@
+//! A control group for one program, where one can be had: it counts the I/O of processes that
+//! nobody waits for, and kills those that have left their process group.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use units::Bytes;
+
+/// Numbers groups of this process.
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// A control group of version 2 that goes when this does.
+#[derive(Debug)]
+pub(crate) struct ControlGroup {
+    path: PathBuf,
+}
+
+impl ControlGroup {
+    /// Makes a group below the root of the hierarchy; nothing where that cannot be.
+    pub(crate) fn make() -> Option<Self> {
+        let root = mount_of(&fs::read_to_string("/proc/self/mounts").ok()?)?;
+        Self::make_in(&root)
+    }
+
+    fn make_in(root: &Path) -> Option<Self> {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = root.join(format!("foreread-{}-{number}", std::process::id()));
+        fs::create_dir(&path).ok()?;
+        Some(Self { path })
+    }
+
+    /// Moves a process in; its children begin there.
+    pub(crate) fn take_in(&self, pid: u32) {
+        if let Err(error) = fs::write(self.path.join("cgroup.procs"), pid.to_string()) {
+            tracing::debug!(%error, "a program runs without a control group");
+        }
+    }
+
+    /// What all of it has read and written, on all devices; nothing where the io controller is not
+    /// enabled for it.
+    pub(crate) fn read_and_written(&self) -> Option<(Bytes, Bytes)> {
+        parse_stat(&fs::read_to_string(self.path.join("io.stat")).ok()?)
+    }
+
+    /// Kills all that is in it.
+    pub(crate) fn kill(&self) {
+        let _ = fs::write(self.path.join("cgroup.kill"), "1");
+    }
+}
+
+impl Drop for ControlGroup {
+    fn drop(&mut self) {
+        self.kill();
+        // The dead need a moment to leave.
+        for _ in 0..100 {
+            match fs::remove_dir(&self.path) {
+                Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy => {
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                }
+                _ => return,
+            }
+        }
+    }
+}
+
+/// Where the hierarchy of version 2 is mounted.
+fn mount_of(mounts: &str) -> Option<PathBuf> {
+    mounts.lines().find_map(|line| {
+        let mut fields = line.split(' ').skip(1);
+        let (path, kind) = (fields.next()?, fields.next()?);
+        (kind == "cgroup2").then(|| PathBuf::from(path))
+    })
+}
+
+/// `MAJ:MIN rbytes=… wbytes=… …`, a line for each device. A device is counted at each level of a
+/// stack, so the most that one has is taken.
+fn parse_stat(text: &str) -> Option<(Bytes, Bytes)> {
+    let field = |line: &str, key: &str| -> Option<u64> {
+        line.split_ascii_whitespace().find_map(|field| field.strip_prefix(key))?.parse().ok()
+    };
+    let most = |key: &str| text.lines().filter_map(|line| field(line, key)).max();
+    Some((Bytes::new(most("rbytes=")?), Bytes::new(most("wbytes=")?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hierarchy_is_found_and_its_counts_are_read() {
+        let mounts = "proc /proc proc rw 0 0\ncgroup2 /sys/fs/cgroup cgroup2 rw,nsdelegate 0 0\n";
+        assert_eq!(mount_of(mounts), Some(PathBuf::from("/sys/fs/cgroup")));
+        assert_eq!(mount_of("tmpfs /sys/fs/cgroup tmpfs rw 0 0\n"), None);
+        let stat = "8:0 rbytes=4096 wbytes=0 rios=1 wios=0 dbytes=0 dios=0\n\
+                    253:0 rbytes=8192 wbytes=512 rios=1 wios=0\n";
+        assert_eq!(parse_stat(stat), Some((Bytes::new(8192), Bytes::new(512))));
+        assert_eq!(parse_stat(""), None);
+    }
+
+    #[test]
+    fn a_group_goes_with_its_owner() {
+        let root = tempfile::tempdir().unwrap();
+        let group = ControlGroup::make_in(root.path()).unwrap();
+        let path = group.path.clone();
+        assert!(path.exists());
+        drop(group);
+        assert!(!path.exists());
+        assert!(ControlGroup::make_in(Path::new("/no/such/place")).is_none());
+    }
+}

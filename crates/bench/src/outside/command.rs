@@ -1,0 +1,74 @@
+//! Any command: prepared, cold, timed, counted.
+
+use std::path::Path;
+use std::process::Command;
+
+use host::StorageKind;
+use units::{Bytes, Nanos};
+use workload::Metric;
+
+use super::process::{self, Terms, failure};
+use super::{Outing, ToolReport, as_reader, eviction, metric, problem};
+use crate::dataset::DataFile;
+use crate::{BenchError, Sample};
+
+/// Less than this is read by any program that starts: libraries, locales.
+const NOTHING: Bytes = Bytes::from_kib(64);
+
+/// Runs the command once.
+pub(super) fn trial(
+    outing: &Outing<'_>,
+    script: &str,
+    prepare: Option<&str>,
+    figure: &Metric,
+    limit: Nanos,
+) -> Result<Sample, BenchError> {
+    let target = &outing.storage.path;
+    let cancel = &outing.options.cancel;
+    if let Some(prepare) = prepare {
+        let terms = Terms { program: "--prepare", limit, cancel, input: None };
+        let ended = process::run(shell(prepare, target), &terms, &mut || ())?;
+        if let Some(failure) = failure(&ended) {
+            return Err(problem("--prepare", failure));
+        }
+    }
+    let files = data(outing)?;
+    let cold = outing.cold(&files)?;
+    let terms = Terms { program: "the command", limit, cancel, input: None };
+    let data = files.iter().map(|file| file.length).sum();
+    let outcome = outing.run(shell(script, target), &terms, cold, data)?;
+    if let Some(failure) = failure(&outcome.ended) {
+        return Err(problem("the command", failure));
+    }
+    let mut sample = outcome.sample;
+    let metric = metric::read(figure, &outcome.ended.stdout)?;
+    let asked = outcome.ended.account.map_or(Bytes::ZERO, |account| account.asked);
+    if asked < NOTHING && metric.is_none() {
+        let why = "has read next to nothing by read(2), so there is no throughput to be told: \
+                   name a figure that it prints (--metric)";
+        return Err(problem("the command", why));
+    }
+    sample.readers = vec![as_reader(asked, outcome.ended.elapsed)];
+    sample.settled = sample.settled.max(sample.elapsed);
+    let seconds = outcome.ended.elapsed.as_secs_f64() / outing.options.dilation;
+    let figures = [("seconds".to_owned(), seconds)].into_iter().collect();
+    sample.tool =
+        Some(ToolReport { program: "sh".to_owned(), metric, figures, ..Default::default() });
+    Ok(sample)
+}
+
+/// The command with the target in its environment.
+fn shell(script: &str, target: &Path) -> Command {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", script]).env("FOREREAD_TARGET", target);
+    command
+}
+
+/// What a command on this target may read.
+fn data(outing: &Outing<'_>) -> Result<Vec<DataFile>, BenchError> {
+    let path = &outing.storage.path;
+    if outing.storage.kind == StorageKind::Directory {
+        return eviction::files_below(path);
+    }
+    outing.dataset.whole()
+}

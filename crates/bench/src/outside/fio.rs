@@ -1,0 +1,234 @@
+//! fio: our files under its jobs, its JSON in our sample.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use serde::Deserialize;
+use units::{Bytes, Nanos};
+use workload::Outside;
+use workload::fio::{Conditions, FioError, Group, Stand};
+
+use super::process::{Terms, failure};
+use super::tool::{Found, Tool, numbers};
+use super::{Outing, ToolReport, problem};
+use crate::dataset::DataFile;
+use crate::{BenchError, ReaderSample, Sample, cold};
+
+const FIO: Tool = Tool { program: "fio", package: "fio", version_option: "--version" };
+/// Since this version latencies are in nanoseconds and `json+` has all of them.
+const OLDEST: (u32, u32) = (3, 0);
+/// What fio may take beside its jobs: to start, to end, to write its report.
+const BESIDE: Nanos = Nanos::from_secs(30);
+
+/// fio, if it is here and new enough.
+pub(super) fn find() -> Result<Found, BenchError> {
+    let found = FIO.find()?;
+    if numbers(&found.version).is_none_or(|version| version < OLDEST) {
+        let version = &found.version;
+        return Err(problem("fio", format!("{version} is too old: 3.0 or later is needed")));
+    }
+    Ok(found)
+}
+
+/// The group of jobs, which was checked when the workload was made.
+fn group_of(outside: &Outside) -> Result<Group, BenchError> {
+    match outside.group() {
+        Some(group) => Ok(group?),
+        None => Err(FioError::NoJob.into()),
+    }
+}
+
+/// Runs the jobs once.
+pub(super) fn trial(outing: &Outing<'_>, outside: &Outside) -> Result<Sample, BenchError> {
+    let found = find()?;
+    let group = group_of(outside)?;
+    let files = outing.dataset.files(outing.workload)?;
+    if group.writes() && outing.dataset.directory().is_none() {
+        let why = "these jobs write, and what is there already is only ever read: give a directory";
+        return Err(problem("fio", why));
+    }
+    let jobs = jobs_on(&group, &files, outing)?;
+    let cold = outing.cold(&files)?;
+    let mut command = Command::new(&found.path);
+    command.args(["--output-format=json+", "--eta=never"]).current_dir("/");
+    if !group.writes() {
+        command.arg("--readonly");
+    }
+    command.arg("-");
+    let options = outing.options;
+    let longest = group.longest(options.duration).scaled(options.dilation);
+    let limit = longest + options.drain_limit.scaled(options.dilation) + BESIDE;
+    let terms = Terms { program: "fio", limit, cancel: &options.cancel, input: Some(&jobs) };
+    let data = files.iter().map(|file| file.length).sum();
+    let outcome = outing.run(command, &terms, cold, data)?;
+    if let Some(failure) = failure(&outcome.ended) {
+        return Err(problem("fio", failure));
+    }
+    let report = Report::parse(&outcome.ended.stdout)?;
+    let mut sample = outcome.sample;
+    report.fill(&mut sample, &group)?;
+    sample.exhausted = sample.elapsed.get() < longest.scaled(0.98).get();
+    sample.ahead = ahead(&group, &files, &sample)?;
+    sample.settled = outcome.busy.max(sample.elapsed);
+    sample.tool = Some(ToolReport {
+        program: "fio".to_owned(),
+        version: found.version,
+        ..Default::default()
+    });
+    Ok(sample)
+}
+
+/// The job file for these files.
+fn jobs_on(group: &Group, files: &[DataFile], outing: &Outing<'_>) -> Result<String, BenchError> {
+    let not_text = |file: &DataFile| {
+        let path = file.path.display();
+        problem("fio", format!("{path} is no name that a job file can have"))
+    };
+    let stands = files
+        .iter()
+        .map(|file| {
+            let path = file.path.to_str().filter(|path| !path.contains(['#', ';', '\n', '$']));
+            let path = path.ok_or_else(|| not_text(file))?;
+            Ok(Stand { path, start: file.start, length: file.length })
+        })
+        .collect::<Result<Vec<_>, BenchError>>()?;
+    let options = outing.options;
+    let conditions =
+        Conditions { duration: options.duration, dilation: options.dilation, seed: options.seed };
+    Ok(group.for_fio(&stands, &conditions)?)
+}
+
+/// What has been read ahead of streams, as of our own engine's: where each job reads a file of its
+/// own in order, whatever is in the cache beyond the place that it has reached.
+fn ahead(group: &Group, files: &[DataFile], sample: &Sample) -> Result<Bytes, BenchError> {
+    if !group.is_streams() || sample.readers.len() != files.len() {
+        return Ok(Bytes::ZERO);
+    }
+    let beyond = |(file, reader): (&DataFile, &ReaderSample)| {
+        if reader.useful >= file.length {
+            return Ok(Bytes::ZERO);
+        }
+        cold::resident_from(file, reader.useful)
+    };
+    files.iter().zip(&sample.readers).map(beyond).sum()
+}
+
+/// fio's report, as much of it as is wanted.
+#[derive(Debug, Deserialize)]
+struct Report {
+    jobs: Vec<JobReport>,
+}
+
+#[derive(Debug, Deserialize)]
+struct JobReport {
+    #[serde(default)]
+    jobname: String,
+    #[serde(default)]
+    error: i64,
+    #[serde(default)]
+    read: Direction,
+    #[serde(default)]
+    write: Direction,
+}
+
+/// Reads or writes of a job.
+#[derive(Debug, Default, Deserialize)]
+struct Direction {
+    #[serde(default)]
+    io_bytes: u64,
+    /// In milliseconds.
+    #[serde(default)]
+    runtime: u64,
+    #[serde(default)]
+    total_ios: u64,
+    #[serde(default)]
+    clat_ns: Latency,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Latency {
+    /// How often which latency occurred, in nanoseconds.
+    #[serde(default)]
+    bins: BTreeMap<String, u64>,
+}
+
+impl Report {
+    /// Finds the JSON: fio prints warnings before it.
+    fn parse(output: &[u8]) -> Result<Self, BenchError> {
+        let text = String::from_utf8_lossy(output);
+        let start = text.find("\n{").map_or(0, |at| at + 1);
+        let start = if text.starts_with('{') { 0 } else { start };
+        let garbage = |error: serde_json::Error| {
+            problem("fio", format!("its report is not the JSON that it should be: {error}"))
+        };
+        // What follows the report is none of it.
+        let mut reports = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Self>();
+        match reports.next() {
+            Some(report) => report.map_err(garbage),
+            None => Err(problem("fio", "has printed no report")),
+        }
+    }
+
+    fn fill(&self, sample: &mut Sample, group: &Group) -> Result<(), BenchError> {
+        if self.jobs.len() != group.readers() as usize {
+            let (told, run) = (self.jobs.len(), group.readers());
+            return Err(problem("fio", format!("reports {told} jobs where {run} ran")));
+        }
+        let random = group.randoms();
+        let mut longest = 0;
+        for (job, random) in self.jobs.iter().zip(random) {
+            if job.error != 0 {
+                let error = std::io::Error::from_raw_os_error(job.error as i32);
+                return Err(problem("fio", format!("job {}: {error}", job.jobname)));
+            }
+            let class = if random { &mut sample.random } else { &mut sample.stream };
+            let mut reader = ReaderSample::default();
+            let mut runtime = 0;
+            for direction in [&job.read, &job.write] {
+                reader.requests += direction.total_ios;
+                reader.useful += Bytes::new(direction.io_bytes);
+                class.useful += Bytes::new(direction.io_bytes);
+                runtime = runtime.max(direction.runtime);
+                for (latency, times) in &direction.clat_ns.bins {
+                    let Ok(latency) = latency.parse() else { continue };
+                    class.latency.record_times(Nanos::new(latency), *times);
+                }
+            }
+            reader.elapsed = Nanos::from_millis(runtime);
+            longest = longest.max(runtime);
+            sample.readers.push(reader);
+        }
+        sample.elapsed = Nanos::from_millis(longest);
+        match sample.useful().is_zero() {
+            true => Err(problem("fio", "has read nothing")),
+            false => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REPORT: &str = r#"fio: this is a warning {
+{ "fio version": "fio-3.33", "jobs": [ { "jobname": "a", "error": 0,
+  "read": { "io_bytes": 8192, "runtime": 2000, "total_ios": 2,
+            "clat_ns": { "min": 1, "bins": { "1000": 1, "3000": 1 } } },
+  "write": { "io_bytes": 0 } } ] }
+and words after it"#;
+
+    #[test]
+    fn the_report_is_found_among_warnings() {
+        let report = Report::parse(REPORT.as_bytes()).unwrap();
+        assert_eq!(report.jobs[0].read.total_ios, 2);
+        assert_eq!(report.jobs[0].read.clat_ns.bins.len(), 2);
+    }
+
+    #[test]
+    fn garbage_is_told() {
+        for text in ["", "no json", "{\"jobs\": 5}", "\n{\"jobs\": [{\"read\": [1]}]}", "{"] {
+            let told = Report::parse(text.as_bytes()).unwrap_err().to_string();
+            assert!(told.starts_with("fio: "), "{told}");
+        }
+    }
+}

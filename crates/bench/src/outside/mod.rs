@@ -1,0 +1,203 @@
+//! Trials that programs of other people run: fio, bonnie++, any command. Cold before, with the
+//! device counted around them, and nothing of them left after.
+
+mod bonnie;
+mod cgroup;
+mod command;
+mod eviction;
+mod fio;
+mod metric;
+mod process;
+mod tool;
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use host::{Root, Storage};
+use serde::{Deserialize, Serialize};
+use sys::realtime;
+use units::{Bytes, Nanos};
+use workload::{Outside, Workload};
+
+use crate::dataset::DataFile;
+use crate::watch::{self, Watch};
+use crate::{
+    BenchError, CacheStart, ClassSample, ColdProof, CpuTime, Dataset, Disturbance, ReaderSample,
+    Sample, Timeline, TrialOptions, cold,
+};
+use process::{Account, Ended, Terms};
+
+/// What a program of somebody else's has told about a trial.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ToolReport {
+    /// The program.
+    pub program: String,
+    /// Its version, as it says it itself; nothing where it has none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub version: String,
+    /// Its own figure, where the workload names one: whatever it is, more is better.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric: Option<f64>,
+    /// All other figures that it tells, by their names with their units.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub figures: BTreeMap<String, f64>,
+    /// What it tells without a number: cells that are too fast to measure, warnings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// A trial about to be run by a program.
+struct Outing<'a> {
+    root: &'a Root,
+    storage: &'a Storage,
+    dataset: &'a Dataset,
+    workload: &'a Workload,
+    options: &'a TrialOptions,
+}
+
+/// A program that has ended, with what the machine did meanwhile.
+struct Outcome {
+    ended: Ended,
+    /// From when the device began to read until nothing was under way any more.
+    busy: Nanos,
+    sample: Sample,
+}
+
+/// Finds the program of a workload, so that its absence is known before anything is laid out;
+/// says which version it is.
+pub fn find_program(outside: &Outside) -> Result<Option<String>, BenchError> {
+    match outside {
+        Outside::Fio { .. } => fio::find().map(|found| Some(found.version)),
+        Outside::Bonnie { .. } => bonnie::find().map(|found| Some(found.version)),
+        Outside::Command { metric, .. } => metric::check(metric).map(|()| None),
+    }
+}
+
+/// Runs the program of a workload once.
+pub(crate) fn run(
+    root: &Root,
+    storage: &Storage,
+    dataset: &Dataset,
+    workload: &Workload,
+    outside: &Outside,
+    options: &TrialOptions,
+) -> Result<Sample, BenchError> {
+    let outing = Outing { root, storage, dataset, workload, options };
+    match outside {
+        Outside::Fio { .. } => fio::trial(&outing, outside),
+        Outside::Command { command, prepare, metric, limit_seconds } => {
+            let limit = Nanos::from_secs(*limit_seconds);
+            command::trial(&outing, command, prepare.as_deref(), metric, limit)
+        }
+        Outside::Bonnie { size, chunk, files, limit_seconds } => {
+            let limit = Nanos::from_secs(*limit_seconds);
+            bonnie::trial(
+                &outing,
+                &bonnie::Sizes { size: *size, chunk: *chunk, files: *files },
+                limit,
+            )
+        }
+    }
+}
+
+impl Outing<'_> {
+    /// Empties the cache of these files.
+    fn cold(&self, files: &[DataFile]) -> Result<ColdProof, BenchError> {
+        match self.options.start {
+            CacheStart::AsFound => cold::as_found(files),
+            CacheStart::Cold => {
+                cold::evict(self.root, files, self.options.drop_caches, &self.options.cancel)
+            }
+        }
+    }
+
+    /// Runs the program and waits until the devices are quiet; the sample has what the machine
+    /// counted, and nothing yet of what the program says.
+    fn run(
+        &self,
+        command: Command,
+        terms: &Terms<'_>,
+        cold: ColdProof,
+        data: Bytes,
+    ) -> Result<Outcome, BenchError> {
+        let watch = Watch::start(self.root, self.storage)?;
+        let start = realtime::now();
+        let mut span: Option<(Nanos, Nanos)> = None;
+        let mut look = || {
+            let now = realtime::now();
+            let Some(moment) = watch.moment(self.root, self.storage) else { return };
+            if moment.requests > 0 || moment.in_flight > 0 {
+                let (first, last) = span.get_or_insert((now, now));
+                let _ = first;
+                if moment.in_flight > 0 {
+                    *last = now;
+                }
+            }
+        };
+        let ended = process::run(command, terms, &mut look)?;
+        let exit = realtime::now();
+        let limit = self.options.drain_limit.scaled(self.options.dilation);
+        let undrained = watch::drain(self.root, self.storage, limit, &self.options.cancel)?;
+        let drained = realtime::now();
+        // Reading ahead that lasted beyond the program's end has been waited for.
+        let late = drained.saturating_sub(exit) > Nanos::from_millis(5);
+        let busy = span.map(|(first, last)| {
+            (if late { drained } else { last.max(first) }).saturating_sub(first)
+        });
+        let account = ended.account;
+        let observed = watch.finish(self.root, self.storage, account.map(|it| it.read))?;
+        let mut sample = self.sample(cold, account);
+        sample.elapsed = ended.elapsed;
+        sample.settled = drained.saturating_sub(start);
+        sample.device = observed.device;
+        if self.options.start == CacheStart::Cold
+            && cold.resident > self.dataset.tolerated_resident(data)
+        {
+            sample.disturbances.push(Disturbance::WarmStart { resident: cold.resident });
+        }
+        let ours = |disturbance: &Disturbance| !self.is_own_writing(disturbance);
+        let found = observed.disturbances(Bytes::ZERO, false);
+        sample.disturbances.extend(found.into_iter().filter(ours));
+        sample.disturbances.extend(undrained);
+        Ok(Outcome { ended, busy: busy.unwrap_or_default(), sample })
+    }
+
+    /// A program that writes is not disturbed by what it writes.
+    fn is_own_writing(&self, disturbance: &Disturbance) -> bool {
+        let writes = self.workload.outside.as_ref().is_some_and(Outside::writes);
+        matches!(disturbance, Disturbance::ForeignTraffic { .. }) && writes
+    }
+
+    fn sample(&self, cold: ColdProof, account: Option<Account>) -> Sample {
+        Sample {
+            workload: self.workload.name.clone(),
+            seed: self.options.seed,
+            dilation: self.options.dilation,
+            elapsed: Nanos::ZERO,
+            exhausted: false,
+            readers: Vec::new(),
+            stream: ClassSample::default(),
+            random: ClassSample::default(),
+            cpu: account.map_or(CpuTime::default(), |account| account.cpu),
+            device: None,
+            ahead: Bytes::ZERO,
+            settled: Nanos::ZERO,
+            cold,
+            timeline: Timeline::default(),
+            series: Vec::new(),
+            request_sizes: Vec::new(),
+            tool: None,
+            disturbances: Vec::new(),
+        }
+    }
+}
+
+/// One reader that stands for all that a program read.
+fn as_reader(useful: Bytes, elapsed: Nanos) -> ReaderSample {
+    ReaderSample { requests: 0, useful, elapsed }
+}
+
+/// What is wrong with a program's work.
+fn problem(program: &str, problem: impl Into<String>) -> BenchError {
+    BenchError::Tool { program: program.to_owned(), problem: problem.into() }
+}

@@ -1,0 +1,104 @@
+//! Finding programs of other people and asking for their versions.
+
+use std::collections::HashMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+
+use units::Nanos;
+
+use super::process::{self, Terms};
+use crate::{BenchError, Cancel};
+
+/// A program of other people, and where it comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tool {
+    /// What it is called.
+    pub(crate) program: &'static str,
+    /// The package of Debian that has it.
+    pub(crate) package: &'static str,
+    /// What makes it tell its version.
+    pub(crate) version_option: &'static str,
+}
+
+/// A program that is there.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub(crate) path: PathBuf,
+    /// As it says itself.
+    pub(crate) version: String,
+}
+
+/// What has been found already: a version does not change during a study.
+static FOUND: Mutex<Option<HashMap<&'static str, Found>>> = Mutex::new(None);
+
+impl Tool {
+    /// Where it is and which version it has.
+    pub(crate) fn find(&self) -> Result<Found, BenchError> {
+        let mut known = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = known.get_or_insert_default();
+        if let Some(found) = known.get(self.program) {
+            return Ok(found.clone());
+        }
+        let missing = || BenchError::ToolMissing { program: self.program, package: self.package };
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        // Administrators' programs are not on everybody's path.
+        let places = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
+        let path = places
+            .map(|dir| dir.join(self.program))
+            .find(|path| is_program(path))
+            .ok_or_else(missing)?;
+        let found = Found { version: self.version(&path)?, path };
+        known.insert(self.program, found.clone());
+        Ok(found)
+    }
+
+    fn version(&self, path: &Path) -> Result<String, BenchError> {
+        let mut command = Command::new(path);
+        command.arg(self.version_option);
+        let cancel = Cancel::new();
+        let limit = Nanos::from_secs(10);
+        let terms = Terms { program: self.program, limit, cancel: &cancel, input: None };
+        let ended = process::run(command, &terms, &mut || ())?;
+        let said = process::last_line(&ended.stdout).or_else(|| process::last_line(&ended.stderr));
+        let said = said.map(|said| said.trim_start_matches("Version:").trim().to_owned());
+        said.ok_or_else(|| BenchError::Tool {
+            program: self.program.to_owned(),
+            problem: "does not say which version it is".to_owned(),
+        })
+    }
+}
+
+fn is_program(path: &Path) -> bool {
+    path.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+}
+
+/// The first number in a version, as (3, 33) of `fio-3.33`.
+pub(crate) fn numbers(version: &str) -> Option<(u32, u32)> {
+    let start = version.find(|c: char| c.is_ascii_digit())?;
+    let mut parts = version[start..].split(|c: char| !c.is_ascii_digit());
+    let first = parts.next()?.parse().ok()?;
+    Some((first, parts.next().and_then(|part| part.parse().ok()).unwrap_or(0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read() {
+        assert_eq!(numbers("fio-3.33"), Some((3, 33)));
+        assert_eq!(numbers("fio-3.36-12-gabc"), Some((3, 36)));
+        assert_eq!(numbers("2.00a"), Some((2, 0)));
+        assert_eq!(numbers("none"), None);
+    }
+
+    #[test]
+    fn what_is_missing_is_told_with_its_package() {
+        let tool =
+            Tool { program: "no-such-program", package: "such-package", version_option: "-V" };
+        let told = tool.find().unwrap_err().to_string();
+        assert!(told.contains("no-such-program") && told.contains("apt-get install such-package"));
+    }
+}

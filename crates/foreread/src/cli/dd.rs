@@ -1,0 +1,108 @@
+//! `--workload dd:…`: streaming reads as dd makes them, at the beginning, middle and end.
+
+use units::Bytes;
+use workload::{Pattern, Workload, Zone};
+
+use crate::exit::Usage;
+
+/// What dd reads at once if nobody says otherwise.
+const BLOCK: Bytes = Bytes::from_kib(64);
+
+/// The workloads of `bs=SIZE[,at=beginning|middle|end]`: one for each zone.
+pub fn workloads(words: &str) -> anyhow::Result<Vec<Workload>> {
+    let (mut block, mut zones) = (BLOCK, Zone::ALL.to_vec());
+    for word in words.split(',').filter(|word| !word.is_empty()) {
+        match word.split_once('=') {
+            Some(("bs" | "ibs", text)) => block = size(text)?,
+            Some(("at", text)) => {
+                let zone = Zone::ALL.into_iter().find(|zone| zone.name() == text);
+                let wrong = || Usage(format!("dd:{word}: there are beginning, middle and end"));
+                zones = vec![zone.ok_or_else(wrong)?];
+            }
+            // Nothing is written, so how does not matter.
+            Some(("obs" | "of", _)) => {}
+            Some(("if", _)) => {
+                let usage = format!("dd:{word}: the target says what is read");
+                return Err(Usage(usage).into());
+            }
+            _ => {
+                let usage = format!(
+                    "dd:{word}: there are bs=SIZE (or ibs=) and at=beginning, middle or end; \
+                     how long is said by --duration"
+                );
+                return Err(Usage(usage).into());
+            }
+        }
+    }
+    let workload = |zone: Zone| Workload {
+        zone: Some(zone),
+        ..Workload::new(format!("dd-{}", zone.name()), Pattern::Sequential, block)
+    };
+    let workloads: Vec<Workload> = zones.into_iter().map(workload).collect();
+    workloads.iter().try_for_each(Workload::validate)?;
+    Ok(workloads)
+}
+
+/// A size as dd reads it: `c` 1, `w` 2, `b` 512, `k` and `K` 1024, `kB` 1000, `M` 1024², `MB`
+/// 1000², and so on; `x` multiplies.
+fn size(text: &str) -> anyhow::Result<Bytes> {
+    let wrong = || Usage(format!("dd:bs={text}: must be a size as dd takes it, as in 64k or 24M"));
+    let mut product = 1u64;
+    for part in text.split('x') {
+        let length = part.bytes().take_while(u8::is_ascii_digit).count();
+        let (digits, suffix) = part.split_at(length);
+        let number: u64 = digits.parse().map_err(|_| wrong())?;
+        let factor = factor(suffix).ok_or_else(wrong)?;
+        product = number
+            .checked_mul(factor)
+            .and_then(|part| product.checked_mul(part))
+            .ok_or_else(wrong)?;
+    }
+    Ok(Bytes::new(product))
+}
+
+fn factor(suffix: &str) -> Option<u64> {
+    match suffix {
+        "" | "c" => return Some(1),
+        "w" => return Some(2),
+        "b" => return Some(512),
+        _ => {}
+    }
+    let power = "kmgtp".find(suffix.chars().next()?.to_ascii_lowercase())? as u32 + 1;
+    match &suffix[1..] {
+        "" | "iB" => 1024u64.checked_pow(power),
+        "B" => 1000u64.checked_pow(power),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_those_of_dd() {
+        let bytes = |text: &str| size(text).ok().map(Bytes::get);
+        assert_eq!(bytes("24M"), Some(24 << 20));
+        assert_eq!(bytes("64k"), Some(65_536));
+        assert_eq!(bytes("64kB"), Some(64_000));
+        assert_eq!(bytes("2x512"), Some(1024));
+        assert_eq!(bytes("8b"), Some(4096));
+        for wrong in ["", "k", "4q", "4kb", "99999999999999999999", "x", "-1"] {
+            assert_eq!(bytes(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn there_is_a_workload_for_each_zone() {
+        let names = |words: &str| -> Vec<String> {
+            workloads(words).unwrap().into_iter().map(|workload| workload.name).collect()
+        };
+        assert_eq!(names("bs=64k"), ["dd-beginning", "dd-middle", "dd-end"]);
+        assert_eq!(names("ibs=24M,obs=64K,at=end"), ["dd-end"]);
+        assert_eq!(workloads("ibs=24M").unwrap()[0].block, Bytes::from_mib(24));
+        for wrong in ["bs=0", "bs=1T", "at=start", "if=/dev/sda", "count=5", "skip=1"] {
+            assert!(workloads(wrong).is_err(), "{wrong}");
+        }
+    }
+}

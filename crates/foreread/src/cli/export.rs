@@ -1,0 +1,65 @@
+//! `foreread export`.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Args;
+use units::Bytes;
+use workload::fio;
+
+use super::Context;
+use super::workload_words::workload;
+use crate::exit::{Exit, Usage};
+use crate::output;
+
+/// Write a workload as a job file of fio
+///
+/// The jobs do what the workload does: the same pattern, blocks, readers, hints and rests. Of a
+/// pattern that fio does not have, the requests themselves are written as I/O logs beside the job
+/// file, which takes -o.
+#[derive(Debug, Args)]
+pub struct Export {
+    /// The workload: a name (`foreread workloads`), a TOML file or trace:FILE
+    #[arg(long, value_name = "WORKLOAD", required = true)]
+    fio: String,
+    /// The job file to write, instead of printing it; logs go beside it
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// The size of each file, where the workload does not say it
+    #[arg(long, value_name = "SIZE", default_value = "1G")]
+    size: Bytes,
+    /// Seed of random requests that are written to logs
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+}
+
+impl Export {
+    pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let workload = workload(&self.fio)?;
+        let exported = fio::export(&workload, self.size, self.seed)?;
+        let Some(path) = &self.output else {
+            if !exported.logs.is_empty() {
+                let usage = format!(
+                    "fio has no pattern {:?}: its requests are written to logs beside the job \
+                     file, so name that with -o FILE",
+                    workload.pattern.name()
+                );
+                return Err(Usage(usage).into());
+            }
+            output::print(&exported.jobs)?;
+            return Ok(Exit::Fine);
+        };
+        let dir = path.parent().map(PathBuf::from).unwrap_or_default();
+        for (name, log) in &exported.logs {
+            let log_path = dir.join(name);
+            std::fs::write(&log_path, log).with_context(|| format!("writing {log_path:?}"))?;
+        }
+        std::fs::write(path, &exported.jobs).with_context(|| format!("writing {path:?}"))?;
+        let logs = match exported.logs.len() {
+            0 => String::new(),
+            count => format!(" and {count} logs"),
+        };
+        context.note(&format!("{}{logs} written", path.display()));
+        Ok(Exit::Fine)
+    }
+}
