@@ -54,10 +54,11 @@ pub(crate) fn read(text: &str) -> Result<Vec<Report>, ResultError> {
                 add_latencies(report, latencies, &words[1..]);
             }
             latencies = &[];
-        } else if latencies == FILES && words.len() >= 13 {
-            if let Some(report) = reports.last_mut() {
-                add_files(report, &words[words.len() - 12..]);
-            }
+        } else if latencies == FILES
+            && words.len() >= 13
+            && let Some(report) = reports.last_mut()
+        {
+            add_files(report, &words[words.len() - 12..]);
         }
     }
     some(TOOL, reports)
@@ -117,7 +118,7 @@ fn cell(text: &str, unit: Unit, line: usize) -> Result<Value, ResultError> {
     match factor {
         Some((letter, factor)) if unit == Unit::KibPerSecond => {
             match plain(text.trim_end_matches(*letter), line)? {
-                Value::Number(number) => Ok(Value::Number(number * factor)),
+                Value::Number(number) => Ok(crate::report::number(number * factor)),
                 other => Ok(other),
             }
         }

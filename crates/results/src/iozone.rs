@@ -125,8 +125,7 @@ fn columns_of(heading: &str, above: &str) -> Vec<usize> {
             "freread" => 12,
             _ => continue,
         };
-        let first =
-            plain > 3 || plain == 3 || (!seen.contains(&plain) && seen.iter().all(|s| *s < 4));
+        let first = plain >= 3 || (!seen.contains(&plain) && seen.iter().all(|s| *s < 4));
         let column = if first {
             plain
         } else {

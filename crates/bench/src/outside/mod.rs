@@ -27,6 +27,9 @@ use crate::{
 };
 use process::{Account, Ended, Terms};
 
+/// A program is at work when this much was read: opening files takes a few blocks of metadata.
+const STARTED: Bytes = Bytes::from_kib(256);
+
 /// What a program of somebody else's has told about a trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolReport {
@@ -126,7 +129,7 @@ impl Outing<'_> {
         let mut look = || {
             let now = realtime::now();
             let Some(moment) = watch.moment(self.root, self.storage) else { return };
-            if moment.requests > 0 || moment.in_flight > 0 {
+            if moment.bytes >= STARTED {
                 let (first, last) = span.get_or_insert((now, now));
                 let _ = first;
                 if moment.in_flight > 0 {

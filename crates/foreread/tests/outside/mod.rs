@@ -1,0 +1,109 @@
+//! Workloads that programs of other people run.
+
+use super::*;
+
+const READ: &str = include_str!("../data/seq-read.fio");
+const READ8: &str = include_str!("../data/seq-read8.fio");
+
+/// Whether a program is on the path; says that the test is skipped if not.
+fn is_here(name: &str, program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let here = std::env::split_paths(&path).chain(["/usr/sbin".into()]);
+    let here = here.map(|dir| dir.join(program)).any(|path| path.is_file());
+    if !here {
+        println!("SKIP {name}: {program} is not installed (make deps)");
+    }
+    here
+}
+
+fn json(output: &Output) -> Value {
+    assert!(output.status.code().is_some_and(|code| code == 0 || code == 5), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// The two job files of 2008, unchanged, by fio and by our own engine on the array of 2008. That
+/// they agree within 5 % is asserted where `FOREREAD_AGREEMENT` asks for it, with repeats that it
+/// takes: a machine that is busy otherwise can show anything once.
+#[test]
+fn host_the_job_files_of_2008_run_both_ways() {
+    let name = "host_the_job_files_of_2008_run_both_ways";
+    if !is_here(name, "fio") {
+        return;
+    }
+    let Some(stage) = Stage::set(name) else { return };
+    let asserted = std::env::var_os("FOREREAD_AGREEMENT").is_some();
+    let (repeats, duration) = if asserted { ("5", "2s") } else { ("1", "200ms") };
+    for (file, text) in [("seq-read8", READ8), ("seq-read", READ)] {
+        let path = stage.dir.path().join(format!("{file}.fio"));
+        fs::write(&path, text).unwrap();
+        let mut command = stage.foreread();
+        command.args(["sweep", "virtual:raid10-2008", "--engine", "both", "--json"]);
+        command.args(["--vary", "read_ahead=128K,4M", "--size", "96M", "--seed", "3"]);
+        command.args(["--repeats", repeats, "--duration", duration]);
+        let command = command.args(["--workload", &format!("fio:{}", path.display())]);
+        let found = json(&command.output().unwrap());
+        let pairs = found["engines"].as_array().unwrap();
+        assert_eq!(pairs.len(), 2, "{found}");
+        for pair in pairs {
+            println!("{pair}");
+            let ratio = pair["ratio"].as_f64().unwrap();
+            assert!(ratio > 0.0, "{pair}");
+            assert!(!asserted || (ratio - 1.0).abs() <= 0.05, "{pair}");
+        }
+    }
+}
+
+#[test]
+fn host_a_command_is_prepared_cold_counted_and_killed() {
+    let Some(stage) = Stage::set("host_a_command_is_prepared_cold_counted_and_killed") else {
+        return;
+    };
+    let run = |extra: &[&str], script: &str| {
+        let mut command = stage.foreread();
+        command.args(["sweep", "--vary", "read_ahead=128K", "--repeats", "1", "--json"]);
+        command.args(extra).arg("--workload").arg(format!("cmd:{script}")).arg(&stage.mount);
+        command.output().unwrap()
+    };
+    let prepare = "head -c 8388608 /dev/urandom > $FOREREAD_TARGET/file";
+    let output = run(&["--prepare", prepare], "cat $FOREREAD_TARGET/file > /dev/null");
+    let found = json(&output);
+    let cell = &found["cells"][0];
+    assert_eq!(cell["workload"], "cmd-cat");
+    let amplification = cell["amplification"]["median"].as_f64().unwrap();
+    assert!((0.9..1.3).contains(&amplification), "{cell}");
+    let figure = run(&["--metric", "rate ([0-9.]+)"], "echo rate 41.5");
+    let found = json(&figure);
+    assert_eq!(found["cells"][0]["throughput_mib_s"]["median"], 41.5);
+    assert!(found["notes"].to_string().contains("not MiB/s"), "{}", found["notes"]);
+
+    let begun = Instant::now();
+    let hung = run(&["--timeout", "1s"], "sleep 600 & sleep 600");
+    assert_eq!(hung.status.code(), Some(1));
+    assert!(text(&hung.stderr).contains("has not ended after 1.00 s"), "{}", text(&hung.stderr));
+    assert!(begun.elapsed() < Duration::from_secs(60));
+    let failed = run(&[], "echo no such thing >&2; exit 7");
+    assert_eq!(failed.status.code(), Some(1));
+    let told = text(&failed.stderr);
+    assert!(told.contains("failed with exit code 7: no such thing"), "{told}");
+    let garbage = run(&["--metric", "json:a.b"], "echo hello");
+    assert!(text(&garbage.stderr).contains("printed no JSON"), "{}", text(&garbage.stderr));
+    fs::remove_file(stage.mount.join("file")).unwrap();
+    stage.assert_as_before();
+}
+
+#[test]
+fn host_bonnie_leaves_nothing() {
+    let name = "host_bonnie_leaves_nothing";
+    if !is_here(name, "bonnie++") {
+        return;
+    }
+    let Some(stage) = Stage::set(name) else { return };
+    let mut command = stage.foreread();
+    command.args(["sweep", "--vary", "read_ahead=128K", "--repeats", "1", "--json"]);
+    command.args(["--workload", "bonnie++", "--size", "32M"]).arg(&stage.mount);
+    let output = command.output().unwrap();
+    // On a disk that takes no time its block input may be too fast for it to measure.
+    let told = text(&output.stderr);
+    assert!(output.status.success() || told.contains("too fast to measure"), "{told}");
+    stage.assert_as_before();
+}
