@@ -7,8 +7,7 @@ use observe::{Event, EventKind, OpenFile, OpenFileId};
 use serde::Serialize;
 use units::{Bytes, Nanos};
 
-use crate::outstanding::Outstanding;
-use crate::pattern::Classifier;
+use policy::control::{Classifier, Outstanding};
 use crate::{Pattern, Record, Snapshot};
 
 /// Open files that are followed at once; of more, those that rested longest are forgotten.

@@ -8,7 +8,8 @@
 //! - [`cache`] is a page cache of folios and marks, with the kernel's walk over it; [`read`] and
 //!   [`Mapping`] lead read calls and faults through a policy and a cache.
 //! - [`REGISTRY`] has every algorithm by name; [`build`] makes one from `NAME[,KEY=VALUE…]`.
-//! - [`control`] decides which window an open file should have, above any of these.
+//! - [`control`] decides from outside which window an open file should have, and what to prefetch;
+//!   the algorithm `auto` is that above Linux 6.18.
 //! - [`golden`] replays sequences whose decisions were recorded on a real kernel.
 
 pub mod algorithm;
@@ -28,7 +29,8 @@ pub use cache::{
 pub use mapping::Mapping;
 pub use page::{Extent, Folio, Page};
 pub use policy::{
-    Advice, Call, Eviction, FileId, MapAdvice, Method, Outcome, Policy, StreamId, Touch,
+    Advice, Call, Eviction, FileId, MapAdvice, Method, Outcome, Policy, StreamId, Surroundings,
+    Touch,
 };
 pub use reader::read;
 pub use registry::{Entry, Parameter, PolicyError, REGISTRY, Settings, build, named};

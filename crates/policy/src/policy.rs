@@ -1,8 +1,9 @@
 //! The contract between a read-ahead algorithm and whatever runs it.
 
-use units::{Bytes, Pages};
+use units::{Bytes, Nanos, Pages};
 
-use crate::cache::Cache;
+use crate::cache::{Cache, Memory};
+use crate::control::Completions;
 use crate::page::{Extent, Folio, Page};
 
 /// An open file (open file description), numbered by whoever runs the policy; small numbers that
@@ -147,8 +148,35 @@ pub trait Policy: Send {
     /// The application gives advice.
     fn advise(&mut self, _cache: &mut dyn Cache, _stream: StreamId, _advice: Advice) {}
 
+    /// A reader of the stream has waited for the device.
+    fn stalled(&mut self, _now: Nanos, _stream: StreamId, _wait: Nanos) {}
+
+    /// How often [`Policy::tick`] is to be called; never unless it says so.
+    fn interval(&self) -> Option<Nanos> {
+        None
+    }
+
+    /// An interval has passed: for policies that are at work beside the readers.
+    fn tick(&mut self, _around: &mut dyn Surroundings) {}
+
     /// A file is closed.
     fn close(&mut self, cache: &mut dyn Cache, stream: StreamId);
+}
+
+/// What a policy may see and do when nobody reads: see [`Policy::tick`].
+pub trait Surroundings {
+    /// The time.
+    fn now(&self) -> Nanos;
+
+    /// What the device has completed so far.
+    fn completions(&self) -> Completions;
+
+    /// The state of memory.
+    fn memory(&self) -> Memory;
+
+    /// Acts on the cache of a stream's file; not at all if there is no such stream. Nobody waits
+    /// for what is submitted.
+    fn with(&mut self, stream: StreamId, act: &mut dyn FnMut(&mut dyn Cache));
 }
 
 /// A table of states by stream or file number.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use units::Bytes;
 
 use crate::algorithm::{
-    amp, ara_2006, fixed, freebsd, innodb, linux_6_18, linux_legacy, linux_on_demand, none,
+    amp, ara_2006, auto, fixed, freebsd, innodb, linux_6_18, linux_legacy, linux_on_demand, none,
     postgres_17, postgres_18, rocksdb, zfs,
 };
 use crate::cache::PAGE;
@@ -26,6 +26,7 @@ pub static REGISTRY: &[Entry] = &[
     innodb::ENTRY,
     rocksdb::ENTRY,
     amp::ENTRY,
+    auto::ENTRY,
 ];
 
 /// An algorithm that can be built by name.

@@ -65,6 +65,10 @@ pub(crate) struct BlockQueue {
     /// Where the elevator is.
     position: u64,
     in_flight: Vec<Option<Pending>>,
+    /// How long requests took that are done, summed over them.
+    time: Nanos,
+    completed: u64,
+    completed_bytes: Bytes,
     free: Vec<usize>,
     flying: usize,
     serial: u64,
@@ -88,6 +92,9 @@ impl BlockQueue {
             turns: VecDeque::new(),
             position: 0,
             in_flight: Vec::new(),
+            time: Nanos::ZERO,
+            completed: 0,
+            completed_bytes: Bytes::ZERO,
             free: Vec::new(),
             flying: 0,
             serial: 0,
@@ -131,6 +138,15 @@ impl BlockQueue {
     /// The same when all is over.
     pub(crate) fn take_course(&mut self) -> Course {
         std::mem::take(&mut self.course)
+    }
+
+    /// What is done so far, as a kernel's counters have it.
+    pub(crate) fn completions(&self) -> policy::control::Completions {
+        policy::control::Completions {
+            reads: self.completed,
+            bytes: self.completed_bytes,
+            time: self.time,
+        }
     }
 
     /// Takes a request.
@@ -252,6 +268,9 @@ impl BlockQueue {
             };
             self.free.push(place);
             self.flying -= 1;
+            self.time += completion.at.saturating_sub(pending.since);
+            self.completed += 1;
+            self.completed_bytes += Bytes::new(pending.length);
             parts.push(pending.first);
             if !pending.merged.is_empty() {
                 parts.extend(pending.merged);

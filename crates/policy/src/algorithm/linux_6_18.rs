@@ -51,6 +51,20 @@ impl Linux618 {
     pub fn new() -> Self {
         Self::default()
     }
+
+    /// The window that a stream may have, the byte after its last read, and whether it is under
+    /// `FADV_RANDOM`: what can be seen from outside.
+    pub(super) fn state(&mut self, stream: StreamId) -> Option<(Pages, Option<Bytes>, bool)> {
+        let file = self.files.get(stream.0)?;
+        Some((Pages::new(file.ra_pages), file.previous, file.random))
+    }
+
+    /// Gives a stream a window: `POSIX_FADV_NORMAL` while the bdi has that window.
+    pub(super) fn set_window(&mut self, stream: StreamId, pages: Pages) {
+        if let Some(file) = self.files.get(stream.0) {
+            file.ra_pages = pages.get();
+        }
+    }
 }
 
 impl OpenFile {

@@ -11,6 +11,7 @@ mod reader;
 mod replay;
 mod setup;
 mod steps;
+mod ticks;
 mod view;
 
 use std::cmp::Reverse;
@@ -88,6 +89,9 @@ struct Simulation<I> {
     entered: u64,
     /// When the device has something to say.
     device_wakes: Nanos,
+    /// When the policy wants to be called without a reader, and how often.
+    next_tick: Nanos,
+    interval: Nanos,
     /// Readers that wait for a page, by file.
     waiters: Vec<Vec<(u32, Page)>>,
     /// No step begins at or after this.
@@ -109,7 +113,9 @@ impl<I: Steps> Simulation<I> {
             if own == Nanos::MAX && self.device_wakes == Nanos::MAX {
                 break;
             }
-            if self.device_wakes <= own {
+            if self.next_tick < own.min(self.device_wakes) {
+                self.tick();
+            } else if self.device_wakes <= own {
                 let now = self.device_wakes;
                 self.queue.advance(now, &mut parts);
                 for part in parts.drain(..) {
@@ -130,7 +136,7 @@ impl<I: Steps> Simulation<I> {
     #[inline]
     fn others(&self) -> Nanos {
         let own = self.agenda.peek().map_or(Nanos::MAX, |Reverse(event)| event.0);
-        own.min(self.device_wakes)
+        own.min(self.device_wakes).min(self.next_tick)
     }
 
     fn schedule(&mut self, at: Nanos, reader: u32) {
@@ -141,7 +147,10 @@ impl<I: Steps> Simulation<I> {
     fn complete(&mut self, now: Nanos, part: Part) {
         self.settled = self.settled.max(now);
         let Purpose::Data { file, extent } = part.purpose else {
-            self.schedule(now, part.reader);
+            // Nobody waits for what was read at a tick.
+            if (part.reader as usize) < self.readers.len() {
+                self.schedule(now, part.reader);
+            }
             return;
         };
         self.cache.arrive(file, extent);
@@ -157,8 +166,8 @@ impl<I: Steps> Simulation<I> {
     }
 
     fn wake_dispatched(&mut self, now: Nanos, reader: u32) {
-        let waiting = &mut self.readers[reader as usize].waits_dispatch;
-        if std::mem::take(waiting) {
+        let Some(reader_at_work) = self.readers.get_mut(reader as usize) else { return };
+        if std::mem::take(&mut reader_at_work.waits_dispatch) {
             self.schedule(now, reader);
         }
     }

@@ -308,20 +308,26 @@ impl<I: Steps> Simulation<I> {
                 self.queue.course().window(now, batch.pages);
                 self.placed[file as usize].plan(batch, &mut this.to_issue);
             }
-            self.cache.reclaim(self.policy.as_mut());
-            for (file, extent) in self.cache.take_unmapped() {
-                for open in self.opens.iter_mut().filter(|open| open.file == file) {
-                    if let Some(mapping) = &mut open.mapping {
-                        mapping.unmap(extent);
-                    }
-                }
-            }
+            self.make_room();
         }
+        let this = &mut self.readers[reader as usize];
         this.phase = match (this.to_issue.is_empty(), this.awaited.is_some()) {
             (false, _) => Phase::Issue,
             (true, true) => Phase::Arrive,
             (true, false) => Phase::Walk,
         };
+    }
+
+    /// Lets pages go while there are too many, from mappings, too.
+    pub(super) fn make_room(&mut self) {
+        self.cache.reclaim(self.policy.as_mut());
+        for (file, extent) in self.cache.take_unmapped() {
+            for open in self.opens.iter_mut().filter(|open| open.file == file) {
+                if let Some(mapping) = &mut open.mapping {
+                    mapping.unmap(extent);
+                }
+            }
+        }
     }
 
     /// Hands over what is to be read, piece by piece.
@@ -370,8 +376,12 @@ impl<I: Steps> Simulation<I> {
             return Flow::Wait;
         }
         if let Some(since) = this.waits_since.take() {
-            this.outcome.stalled += this.clock.since(since).nanos();
+            let wait = this.clock.since(since).nanos();
+            this.outcome.stalled += wait;
+            let (stream, now) = (StreamId(this.call.open), this.clock.nanos());
+            self.policy.stalled(now, stream, wait);
         }
+        let this = &mut self.readers[reader as usize];
         this.awaited = None;
         this.phase = Phase::Walk;
         let (call, now) = (this.call, this.clock.nanos());

@@ -22,7 +22,7 @@ impl<I: Steps> Simulation<I> {
     pub(super) fn new(machine: &Machine, scenario: Scenario<I>) -> Result<Self, SimError> {
         machine.validate()?;
         let policy = policy::build(&machine.policy)?;
-        let queue = BlockQueue::new(&machine.model, machine.seed, scenario.readers.len())?;
+        let queue = BlockQueue::new(&machine.model, machine.seed, scenario.readers.len() + 1)?;
         let max_request = queue.max_request();
         let limits = DeviceLimits {
             read_ahead: machine.read_ahead.to_bytes().to_pages_floor(PAGE),
@@ -31,6 +31,7 @@ impl<I: Steps> Simulation<I> {
         let capacity = machine.cache.to_pages_floor(PAGE);
         let guarded = policy.guards();
         let cache = PageCache::new(capacity, machine.replacement, guarded);
+        let interval = policy.interval();
         let kernel = machine.policy.split(',').next().unwrap_or_default();
         let mut this = Self {
             costs: Picocosts::of(&machine.costs),
@@ -50,6 +51,8 @@ impl<I: Steps> Simulation<I> {
             agenda: BinaryHeap::new(),
             entered: 0,
             device_wakes: Nanos::MAX,
+            next_tick: interval.unwrap_or(Nanos::MAX),
+            interval: interval.unwrap_or(Nanos::MAX),
             waiters: vec![Vec::new(); scenario.files.len()],
             end: Picos::of(scenario.limits.time),
             ends_with_first: scenario.limits.ends_with_first,

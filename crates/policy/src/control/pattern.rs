@@ -53,12 +53,32 @@ struct Run {
     next: u64,
 }
 
+/// Equal steps: the reader was at page `last`, reads `len` pages at a time, and goes `step` pages on
+/// from each time to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Steps {
+    /// Where it was last.
+    pub last: u64,
+    /// How far it goes, backward if negative; never zero.
+    pub step: i64,
+    /// How much it reads each time.
+    pub len: u64,
+}
+
+/// Steps in a row from which on the next one is foreseen.
+const SURE: u32 = 4;
+
 /// Tells patterns apart. What is old counts less and less.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Classifier {
+pub struct Classifier {
     /// Newest last.
     runs: Vec<Run>,
     stride: i64,
+    /// Steps like the last one in a row, and what was read at it.
+    same: u32,
+    len: u64,
+    /// Places where a run went on that no window had led to.
+    holes: f64,
     sequential: f64,
     switched: f64,
     strided: f64,
@@ -69,6 +89,11 @@ pub(crate) struct Classifier {
 impl Classifier {
     /// A reader missed `pages` pages at `index`, or met a mark there.
     pub fn reader_at(&mut self, index: u64, pages: u64) {
+        self.reader_from(index, pages, None);
+    }
+
+    /// The same, where it is known at which page the read call before ended.
+    pub fn reader_from(&mut self, index: u64, pages: u64, previous: Option<u64>) {
         let next = index.saturating_add(pages);
         // A mark may lie anywhere between where its run was and where it goes on.
         let goes_on = |run: &Run| run.last <= index && index <= run.next && run.next > run.last;
@@ -79,6 +104,14 @@ impl Classifier {
             let run = self.runs.remove(at);
             self.runs.push(Run { last: index, next: next.max(run.next) });
             self.sequential += 1.0;
+            self.same = 0;
+            return;
+        }
+        if previous == Some(index) && !self.runs.is_empty() {
+            // It came through pages that were cached already.
+            self.sequential += 1.0;
+            self.holes += 1.0;
+            self.push(Run { last: index, next });
             return;
         }
         let before = self.runs.last().copied();
@@ -90,11 +123,39 @@ impl Classifier {
             Some(_) if step == self.stride && step < 0 => self.backward += 1.0,
             Some(_) => self.random += 1.0,
         }
-        self.stride = step;
+        let again = step == self.stride && pages == self.len && step != 0;
+        self.same = if again { self.same.saturating_add(1) } else { 0 };
+        (self.stride, self.len) = (step, pages);
+        self.push(Run { last: index, next });
+    }
+
+    fn push(&mut self, run: Run) {
         if self.runs.len() == RUNS {
             self.runs.remove(0);
         }
-        self.runs.push(Run { last: index, next });
+        self.runs.push(run);
+    }
+
+    /// The steps that the reader goes in, if it does for some time now.
+    pub(super) fn steps(&self) -> Option<Steps> {
+        let run = self.runs.last()?;
+        let sure = self.same >= SURE && self.len > 0;
+        sure.then_some(Steps { last: run.last, step: self.stride, len: self.len })
+    }
+
+    /// Steps without gaps from where a reader is that comes through pages which are cached here and
+    /// there, if most places where it missed were such.
+    pub(super) fn through_holes(&self) -> Option<Steps> {
+        let len = 64;
+        let run = self.runs.last()?;
+        let upset = self.holes > 4.0 && self.holes > 0.5 * (self.sequential + self.random);
+        upset.then_some(Steps { last: run.last, step: 64, len })
+    }
+
+    /// How many of the places where readers were seen went on from others, of all.
+    pub fn forward_share(&self) -> f64 {
+        let all = self.sequential + self.strided + self.backward + self.random;
+        if all < 0.01 { 0.0 } else { self.sequential / all }
     }
 
     /// A window was submitted up to `end`: the run that asked for it goes on there.
@@ -106,14 +167,20 @@ impl Classifier {
 
     /// Time has passed.
     pub fn age(&mut self) {
+        self.fade(0.5);
+    }
+
+    /// What was seen so far counts for this part only.
+    pub fn fade(&mut self, part: f64) {
         for score in [
+            &mut self.holes,
             &mut self.sequential,
             &mut self.switched,
             &mut self.strided,
             &mut self.backward,
             &mut self.random,
         ] {
-            *score *= 0.5;
+            *score *= part;
         }
     }
 

@@ -26,7 +26,7 @@ struct Ahead {
 
 /// Windows that were submitted and not used up yet.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Outstanding {
+pub struct Outstanding {
     windows: VecDeque<Ahead>,
     /// Pages known to have been used.
     pub used: u64,
@@ -85,6 +85,12 @@ impl Outstanding {
                 self.give_up(one);
             }
         }
+    }
+
+    /// Pages that readers came by so far, as far as is known.
+    pub fn progress(&self) -> u64 {
+        let reached = self.windows.iter().map(|one| one.reached.saturating_sub(one.start));
+        self.used.saturating_add(reached.sum())
     }
 
     /// Pages that are read ahead and not reached.

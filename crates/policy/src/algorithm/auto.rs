@@ -1,0 +1,294 @@
+//! `foreread auto` above Linux 6.18: the kernel's own read-ahead, and a controller that sees it
+//! through probes and acts from outside.
+//!
+//! The controller hears of what the kernel's tracepoints tell and nothing else, decides in
+//! intervals, and does only what can be done to a stock kernel: windows of open files, and
+//! `readahead(2)` with its limit.
+
+use std::collections::BTreeMap;
+
+use units::{Bytes, Nanos, Pages};
+
+use super::linux_6_18::Linux618;
+use crate::cache::{
+    Cache, DeviceLimits, Fill, Memory, PAGE, Submission, Trigger, Upcoming,
+};
+use crate::control::{
+    Act, Bounds, Controller, Facts, FileKey, OpenKey, Order, Seen, Situation,
+};
+use crate::page::{Extent, Folio, Page};
+use crate::policy::{
+    Advice, Call, Eviction, FileId, Outcome, Policy, StreamId, Surroundings, Touch,
+};
+use crate::registry::{Entry, Parameter};
+
+/// This algorithm's line in the registry.
+pub const ENTRY: Entry = Entry {
+    name: "auto",
+    summary: "Linux 6.18 with `foreread auto`: windows and prefetching from outside",
+    source: "this project",
+    parameters: &[
+        Parameter { name: "most", summary: "the largest window", default: "8M" },
+        Parameter { name: "interval", summary: "milliseconds between decisions", default: "100" },
+        Parameter { name: "prefetch", summary: "on: also read ahead by itself", default: "on" },
+    ],
+    build: |settings| {
+        let bounds = Bounds {
+            most: Pages::new(settings.pages("most")?),
+            prefetch: settings.flag("prefetch")?,
+            ..Bounds::default()
+        };
+        let interval = Nanos::from_millis(settings.count("interval", 1, 60_000)?);
+        Ok(Box::new(Auto::new(bounds, interval)))
+    },
+};
+
+/// Linux 6.18 under control: see the module.
+#[derive(Clone, Debug)]
+pub struct Auto {
+    kernel: Linux618,
+    controller: Controller,
+    interval: Nanos,
+    files: BTreeMap<StreamId, FileId>,
+}
+
+impl Auto {
+    /// A kernel without open files, and a controller within these bounds.
+    pub fn new(bounds: Bounds, interval: Nanos) -> Self {
+        Self {
+            kernel: Linux618::new(),
+            controller: Controller::new(bounds),
+            interval,
+            files: BTreeMap::new(),
+        }
+    }
+
+    fn see(&mut self, now: Nanos, stream: StreamId, seen: Seen) {
+        if let Some(file) = self.files.get(&stream) {
+            let file = FileKey(0, u64::from(file.0));
+            self.controller.see(OpenKey(u64::from(stream.0)), file, now, seen);
+        }
+    }
+
+    /// Has the kernel act on `touch` and tells the controller what probes see of that.
+    fn probe(
+        &mut self,
+        cache: &mut dyn Cache,
+        touch: Touch,
+        act: impl FnOnce(&mut Linux618, &mut Probed<'_>),
+    ) {
+        let (now, mut seen) = (cache.now(), Vec::new());
+        let mut probed = Probed { cache, seen: &mut seen, page: touch.page, asked: None };
+        act(&mut self.kernel, &mut probed);
+        for one in seen {
+            self.see(now, touch.stream, one);
+        }
+    }
+
+    fn facts(kernel: &mut Linux618, key: OpenKey, pages: Pages) -> Option<Facts> {
+        let stream = StreamId(u32::try_from(key.0).ok()?);
+        let (window, position, random) = kernel.state(stream)?;
+        Some(Facts {
+            file_pages: pages,
+            window,
+            position,
+            hands_off: random,
+            domain: 0,
+            page: PAGE.bytes(),
+        })
+    }
+
+    fn follow(&mut self, order: &Order, around: &mut dyn Surroundings) {
+        let Ok(stream) = u32::try_from(order.key.0).map(StreamId) else { return };
+        match &order.act {
+            Act::Window(pages) => self.kernel.set_window(stream, *pages),
+            Act::Prefetch(extents) => around.with(stream, &mut |cache| {
+                // One call is cut off at this size.
+                let window = self.kernel.state(stream).map_or(Pages::ZERO, |state| state.0);
+                let piece = cache.limits().max_request.max(window).max(Pages::new(1));
+                for extent in extents {
+                    let mut at = extent.start;
+                    while at < extent.end() {
+                        let pages = piece.min(extent.end().since(at));
+                        let extent = Extent::new(at, pages);
+                        self.kernel.advise(cache, stream, Advice::WillNeed(extent));
+                        at = extent.end();
+                    }
+                }
+            }),
+        }
+    }
+}
+
+impl Policy for Auto {
+    fn open(&mut self, cache: &mut dyn Cache, stream: StreamId, file: FileId) {
+        self.files.insert(stream, file);
+        self.kernel.open(cache, stream, file);
+    }
+
+    fn begin(&mut self, cache: &mut dyn Cache, stream: StreamId, call: Call) {
+        self.kernel.begin(cache, stream, call);
+    }
+
+    fn miss(&mut self, cache: &mut dyn Cache, touch: Touch) {
+        self.probe(cache, touch, |kernel, cache| kernel.miss(cache, touch));
+    }
+
+    fn mark(&mut self, cache: &mut dyn Cache, touch: Touch, folio: Folio) {
+        self.probe(cache, touch, |kernel, cache| kernel.mark(cache, touch, folio));
+    }
+
+    fn access(&mut self, cache: &mut dyn Cache, touch: Touch, outcome: Outcome) {
+        self.kernel.access(cache, touch, outcome);
+    }
+
+    fn fault_hits(&mut self, stream: StreamId, pages: Pages, around: bool) {
+        self.kernel.fault_hits(stream, pages, around);
+    }
+
+    fn end(&mut self, stream: StreamId, position: Bytes) {
+        self.kernel.end(stream, position);
+    }
+
+    fn hears_calls(&self) -> bool {
+        self.kernel.hears_calls()
+    }
+
+    fn evict(&mut self, file: FileId, page: Page, used: bool) -> Eviction {
+        self.kernel.evict(file, page, used)
+    }
+
+    fn advise(&mut self, cache: &mut dyn Cache, stream: StreamId, advice: Advice) {
+        self.kernel.advise(cache, stream, advice);
+    }
+
+    fn close(&mut self, cache: &mut dyn Cache, stream: StreamId) {
+        self.files.remove(&stream);
+        self.kernel.close(cache, stream);
+    }
+
+    fn stalled(&mut self, now: Nanos, stream: StreamId, wait: Nanos) {
+        self.see(now, stream, Seen::Stall { wait });
+    }
+
+    fn interval(&self) -> Option<Nanos> {
+        Some(self.interval)
+    }
+
+    fn tick(&mut self, around: &mut dyn Surroundings) {
+        let memory = around.memory().available.to_bytes(PAGE);
+        let situation = Situation {
+            now: around.now(),
+            completions: around.completions(),
+            memory: BTreeMap::from([(0, memory)]),
+            tight: false,
+        };
+        let kernel = &mut self.kernel;
+        let orders = self.controller.decide(&situation, |key| {
+            let stream = StreamId(u32::try_from(key.0).ok()?);
+            let mut pages = None;
+            around.with(stream, &mut |cache| pages = Some(cache.file_pages()));
+            Self::facts(kernel, key, pages?)
+        });
+        for order in &orders {
+            self.follow(order, around);
+        }
+    }
+}
+
+/// A cache that notes what the kernel's tracepoints tell.
+struct Probed<'a> {
+    cache: &'a mut dyn Cache,
+    seen: &'a mut Vec<Seen>,
+    /// The page that was touched.
+    page: Page,
+    /// The page of a miss or mark whose window is to come.
+    asked: Option<Page>,
+}
+
+impl Cache for Probed<'_> {
+    fn submit(&mut self, window: Submission) -> Pages {
+        let extent = Extent::new(window.start, window.pages);
+        match (window.fill, self.asked.take()) {
+            (Fill::Folios { .. }, asked) => {
+                let index = asked.unwrap_or(self.page);
+                let mapped = asked.is_none();
+                self.seen.push(Seen::Window { window: extent, index, mapped });
+            }
+            (Fill::Single, Some(_)) => self.seen.push(Seen::Plain { pages: window.pages }),
+            (Fill::Single, None) => {}
+        }
+        self.cache.submit(window)
+    }
+
+    fn trace(&mut self, trigger: Trigger) {
+        match trigger {
+            Trigger::Sync { index, request, previous } => {
+                let previous = previous.map(|at| Page::new(at.get() / PAGE.bytes().get()));
+                self.seen.push(Seen::Miss { index, pages: request, previous });
+                self.asked = Some(index);
+            }
+            Trigger::Async { index, request, .. } => {
+                self.seen.push(Seen::Mark { index, pages: request });
+                self.asked = Some(index);
+            }
+            Trigger::Direct => self.asked = None,
+        }
+        self.cache.trace(trigger);
+    }
+
+    fn file_size(&self) -> Bytes {
+        self.cache.file_size()
+    }
+    fn file_pages(&self) -> Pages {
+        self.cache.file_pages()
+    }
+    fn folio(&self, page: Page) -> Option<Folio> {
+        self.cache.folio(page)
+    }
+    fn is_ready(&self, page: Page) -> bool {
+        self.cache.is_ready(page)
+    }
+    fn next_miss(&self, from: Page, max: Pages) -> Option<Page> {
+        self.cache.next_miss(from, max)
+    }
+    fn prev_miss(&self, from: Page, max: Pages) -> Option<Page> {
+        self.cache.prev_miss(from, max)
+    }
+    fn set_mark(&mut self, page: Page) {
+        self.cache.set_mark(page);
+    }
+    fn clear_mark(&mut self, page: Page) {
+        self.cache.clear_mark(page);
+    }
+    fn limits(&self) -> DeviceLimits {
+        self.cache.limits()
+    }
+    fn folio_limit(&self) -> Option<u8> {
+        self.cache.folio_limit()
+    }
+    fn congested(&self) -> bool {
+        self.cache.congested()
+    }
+    fn now(&self) -> Nanos {
+        self.cache.now()
+    }
+    fn memory(&self) -> Memory {
+        self.cache.memory()
+    }
+    fn is_used(&self, page: Page) -> bool {
+        self.cache.is_used(page)
+    }
+    fn set_used(&mut self, extent: Extent) {
+        self.cache.set_used(extent);
+    }
+    fn rescue(&mut self, start: Page, pages: Pages) {
+        self.cache.rescue(start, pages);
+    }
+    fn contiguous(&self, page: Page) -> Pages {
+        self.cache.contiguous(page)
+    }
+    fn upcoming(&self, nth: u64) -> Upcoming {
+        self.cache.upcoming(nth)
+    }
+}

@@ -1,0 +1,97 @@
+//! What a device can do, learnt from what it completes.
+
+use units::{Bytes, Nanos};
+
+/// Of what was once seen of a device, this much still counts a second later: it may be shared, and
+/// get slower.
+const MEMORY: f64 = 0.995;
+
+/// What a device has completed so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Completions {
+    /// Reads.
+    pub reads: u64,
+    /// What they read.
+    pub bytes: Bytes,
+    /// How long they took, summed over them: with several under way it grows faster than the clock.
+    pub time: Nanos,
+}
+
+/// What was learnt of a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Device {
+    before: Option<Completions>,
+    /// The best rate seen, in bytes a second.
+    rate: f64,
+    /// The shortest mean time of a read, in seconds.
+    latency: f64,
+    /// The most reads that were under way on average.
+    parallel: f64,
+    /// What it read over the last interval, in bytes a second.
+    now: f64,
+}
+
+impl Device {
+    /// Takes in what there is after an interval.
+    pub fn learn(&mut self, after: Completions, elapsed: Nanos) {
+        let Some(before) = self.before.replace(after) else { return };
+        let seconds = elapsed.as_secs_f64();
+        if seconds <= 0.0 {
+            return;
+        }
+        let kept = MEMORY.powf(seconds);
+        let bytes = after.bytes.saturating_sub(before.bytes).get() as f64;
+        let reads = after.reads.saturating_sub(before.reads) as f64;
+        let time = after.time.saturating_sub(before.time).as_secs_f64();
+        self.now = bytes / seconds;
+        self.rate = (self.rate * kept).max(self.now);
+        self.parallel = (self.parallel * kept).max(time / seconds);
+        if reads > 0.0 && time > 0.0 {
+            let latency = time / reads;
+            self.latency =
+                if self.latency == 0.0 { latency } else { (self.latency / kept).min(latency) };
+        }
+    }
+
+    /// The best rate seen, in bytes a second.
+    pub fn rate(&self) -> Bytes {
+        Bytes::new(self.rate as u64)
+    }
+
+    /// The shortest mean time of a read.
+    pub fn latency(&self) -> Nanos {
+        Nanos::from_secs_f64(self.latency)
+    }
+
+    /// The most reads that were under way on average.
+    pub fn parallelism(&self) -> f64 {
+        self.parallel
+    }
+
+    /// What flows while one read is under way: a window of this size is the least that can keep
+    /// the device from waiting for its reader, and in eight times as much a seek is of no account.
+    pub fn in_flight(&self) -> Bytes {
+        Bytes::new((self.rate * self.latency) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rate_and_latency_are_the_best_that_was_seen() {
+        let mut device = Device::default();
+        let mut done = Completions::default();
+        for (reads, kib, ms) in [(0, 0, 0), (100, 12_800, 1000), (100, 102_400, 9000), (0, 0, 0)] {
+            done.reads += reads;
+            done.bytes += Bytes::from_kib(kib);
+            done.time += Nanos::from_millis(ms);
+            device.learn(done, Nanos::from_secs(1));
+        }
+        assert!((99.0..=100.0).contains(&device.rate().as_mib()), "{device:?}");
+        assert!((10.0..11.0).contains(&device.latency().as_millis_f64()), "{device:?}");
+        assert!(device.parallelism() > 8.9);
+        assert!((0.9..1.1).contains(&device.in_flight().as_mib()));
+    }
+}

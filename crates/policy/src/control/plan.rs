@@ -1,0 +1,167 @@
+//! Reads in equal steps, forward or backward, which the kernel does not foresee.
+
+use units::{Bytes, Nanos, Pages};
+
+use super::pattern::Steps;
+use crate::page::{Extent, Page};
+
+/// Pieces that are read ahead at first.
+const FIRST_DEPTH: u64 = 8;
+/// The most pieces that are read ahead.
+const MOST_DEPTH: u64 = 2048;
+/// The most pieces that are asked for at once: each is a system call.
+const MOST_AT_ONCE: usize = 512;
+/// The largest piece that pieces without a gap are joined to.
+const JOINED: u64 = 512;
+/// A plan whose reader has not moved for so long is over.
+const PATIENCE: Nanos = Nanos::from_secs(2);
+
+/// Pieces of `len` pages at `base + k · step`, of which the reader has had those before `at`, and
+/// those before `done` were asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    steps: Steps,
+    at: u64,
+    done: u64,
+    depth: u64,
+    moved: Nanos,
+}
+
+impl Plan {
+    /// A plan for a reader that has just read the last piece of these steps.
+    pub fn new(steps: Steps, now: Nanos) -> Self {
+        Self { steps, at: 1, done: 1, depth: FIRST_DEPTH, moved: now }
+    }
+
+    /// The reader was seen to read the piece at this page; whether that is one of the plan's.
+    pub fn reader_at(&mut self, page: u64, now: Nanos) -> bool {
+        let Some(piece) = self.piece_of(page) else { return false };
+        if piece >= self.at {
+            self.at = piece + 1;
+            self.moved = now;
+            // What it overtook need not be read any more.
+            self.done = self.done.max(self.at);
+        }
+        true
+    }
+
+    /// The reader's last read ended before this byte.
+    pub fn position(&mut self, position: Bytes, page_bytes: Bytes, now: Nanos) {
+        let end = position.get().div_ceil(page_bytes.get());
+        if let Some(start) = end.checked_sub(self.steps.len) {
+            self.reader_at(start, now);
+        }
+    }
+
+    /// The reader waited although it was foreseen: what it will want must be asked for earlier.
+    pub fn late(&mut self, most: Pages) {
+        let room = most.get() / self.steps.len.max(1);
+        self.depth = (self.depth * 2).min(MOST_DEPTH).min(room.max(FIRST_DEPTH));
+    }
+
+    /// Whether the reader went elsewhere or rests.
+    pub fn is_over(&self, now: Nanos) -> bool {
+        now.saturating_sub(self.moved) > PATIENCE
+    }
+
+    /// What is to be read now, in order of use.
+    pub fn due(&mut self, file: Pages, most: Pages) -> Vec<Extent> {
+        let room = (most.get() / self.steps.len.max(1)).max(1);
+        let until = self.at.saturating_add(self.depth.min(room));
+        let mut due: Vec<Extent> = Vec::new();
+        while self.done < until && due.len() < MOST_AT_ONCE {
+            let Some(start) = self.start_of(self.done) else { break };
+            if start >= file.get() {
+                break;
+            }
+            let pages = self.steps.len.min(file.get() - start);
+            let piece = Extent::new(Page::new(start), Pages::new(pages));
+            match due.last_mut() {
+                Some(last) if joined(*last, piece).is_some() => {
+                    *last = joined(*last, piece).unwrap_or(*last);
+                }
+                _ => due.push(piece),
+            }
+            self.done += 1;
+        }
+        due
+    }
+
+    /// One line for people.
+    pub fn why(&self) -> String {
+        let (len, step) = (self.steps.len, self.steps.step);
+        if step.unsigned_abs() == len && step < 0 {
+            return "it is read backward, which the kernel does not foresee".to_owned();
+        }
+        if step.unsigned_abs() == len {
+            return "it is read through, but parts that are cached already upset the kernel's \
+                    windows"
+                .to_owned();
+        }
+        format!("it is read {len} pages at a time in steps of {step}, which the kernel does not foresee")
+    }
+
+    fn start_of(&self, piece: u64) -> Option<u64> {
+        let way = i64::try_from(piece).ok()?.checked_mul(self.steps.step)?;
+        self.steps.last.checked_add_signed(way)
+    }
+
+    fn piece_of(&self, page: u64) -> Option<u64> {
+        let way = page.wrapping_sub(self.steps.last).cast_signed();
+        let piece = way.checked_div(self.steps.step)?;
+        // Without gaps any page is of a piece.
+        let exact = piece.checked_mul(self.steps.step) == Some(way);
+        let gapless = self.steps.step > 0 && self.steps.step.unsigned_abs() == self.steps.len;
+        (exact || gapless).then_some(piece)?.try_into().ok()
+    }
+}
+
+/// Two pieces in one, where they touch and are not too large.
+fn joined(a: Extent, b: Extent) -> Option<Extent> {
+    let pages = Pages::new(a.pages.get() + b.pages.get());
+    let fits = pages.get() <= JOINED;
+    if fits && a.end() == b.start {
+        Some(Extent::new(a.start, pages))
+    } else if fits && b.end() == a.start {
+        Some(Extent::new(b.start, pages))
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn extents(plan: &mut Plan, file: u64) -> Vec<(u64, u64)> {
+        let due = plan.due(Pages::new(file), Pages::new(1 << 20));
+        due.iter().map(|piece| (piece.start.get(), piece.pages.get())).collect()
+    }
+
+    #[test]
+    fn steps_are_foreseen_up_to_the_end_of_the_file() {
+        let mut plan = Plan::new(Steps { last: 100, step: 10, len: 2 }, Nanos::ZERO);
+        assert_eq!(extents(&mut plan, 145), [(110, 2), (120, 2), (130, 2), (140, 2)]);
+        assert_eq!(extents(&mut plan, 145), []);
+        assert!(plan.reader_at(120, Nanos::ZERO) && !plan.reader_at(121, Nanos::ZERO));
+        plan.position(Bytes::new(132 * 4096), Bytes::new(4096), Nanos::from_secs(1));
+        assert_eq!(plan.at, 4);
+        assert!(!plan.is_over(Nanos::from_secs(2)) && plan.is_over(Nanos::from_secs(9)));
+    }
+
+    #[test]
+    fn what_is_read_backward_is_joined_and_ends_at_the_first_page() {
+        let mut plan = Plan::new(Steps { last: 64, step: -16, len: 16 }, Nanos::ZERO);
+        assert_eq!(extents(&mut plan, 1000), [(0, 64)]);
+    }
+
+    #[test]
+    fn lateness_looks_further_within_bounds() {
+        let mut plan = Plan::new(Steps { last: 0, step: 4, len: 1 }, Nanos::ZERO);
+        for _ in 0..30 {
+            plan.late(Pages::new(100));
+        }
+        assert_eq!(plan.depth, 100);
+        assert_eq!(plan.due(Pages::new(1 << 30), Pages::new(40)).len(), 40);
+    }
+}

@@ -1,0 +1,50 @@
+//! Sizes of windows.
+//!
+//! Windows of 17 · 2ⁿ pages ramp well on file systems with large folios, where powers of two do
+//! not: the kernel aligns the end of each window down to the largest power of two in the largest
+//! window (`page_cache_async_ra()` since 6.17), and loses marks of several streams on one open
+//! file. Small windows are better powers of two, as there is nothing between 4 and 17 pages.
+
+use units::Pages;
+
+/// The odd part.
+const ODD: u64 = 17;
+
+/// The largest good window of at most this many pages: 17 · 2ⁿ, or 2ⁿ below that. At least one
+/// page.
+pub fn at_most(most: Pages) -> Pages {
+    let times = most.get() / ODD;
+    match times.checked_ilog2() {
+        Some(power) => Pages::new(ODD << power),
+        None => Pages::new(most.get().checked_ilog2().map_or(1, |power| 1 << power)),
+    }
+}
+
+/// The good window that is nearest to this many pages from above.
+pub fn at_least(least: Pages) -> Pages {
+    let below = at_most(least);
+    if below >= least { below } else { at_most(Pages::new(least.get().saturating_mul(2))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn both_families_are_there() {
+        let sizes = [0, 1, 2, 3, 16, 17, 33, 34, 2176].map(|most| at_most(Pages::new(most)).get());
+        assert_eq!(sizes, [1, 1, 2, 2, 16, 17, 17, 34, 2176]);
+        assert_eq!(at_least(Pages::new(256)).get(), 272);
+    }
+
+    proptest! {
+        #[test]
+        fn a_size_is_near_what_was_wished_for(wish in 1_u64..1 << 40) {
+            let (low, high) = (at_most(Pages::new(wish)).get(), at_least(Pages::new(wish)).get());
+            prop_assert!(low <= wish && wish <= 2 * low);
+            prop_assert!(wish <= high && high <= 2 * wish.max(9));
+        }
+    }
+}

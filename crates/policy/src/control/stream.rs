@@ -1,0 +1,173 @@
+//! What is known of one open file.
+
+use units::{Nanos, Pages};
+
+use super::outstanding::Outstanding;
+use super::pattern::Classifier;
+use super::plan::Plan;
+use super::{Facts, FileKey, Pattern, Seen};
+
+/// Windows that a reader must have been seen to ask for before anything is done.
+const EVIDENCE: u64 = 3;
+/// Of a mapping's faults, those that follow on another, from which on it is read in pieces larger
+/// than a page.
+const PAIRED: f64 = 0.3;
+/// The same, from which on it is read forward.
+const FORWARD: f64 = 0.8;
+/// The share of other reads' places that go on from another, from which on a larger window may help.
+const SOME_FORWARD: f64 = 0.1;
+
+/// How an open file is read, as far as a window matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// Forward, in one run or several, perhaps with other reads between.
+    Forward,
+    /// By faults, here and there, a page or a little more at a time.
+    MappedRandom {
+        /// Whether neighbouring pages are wanted, too.
+        paired: bool,
+    },
+    /// In a way that a window does not help, or too little to tell.
+    Other,
+}
+
+/// What is known of one open file.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Stream {
+    pub file: FileKey,
+    pub classifier: Classifier,
+    pub ahead: Outstanding,
+    pub mapped: bool,
+    /// The share of time that its readers wait, over the last half second or so.
+    pub waiting: f64,
+    /// When something was last seen of it.
+    pub seen: Nanos,
+    pub plan: Option<Plan>,
+    /// The window that was ordered last, and when.
+    pub ordered: Option<(Pages, Nanos)>,
+    /// Its state at the last tick.
+    pub facts: Option<Facts>,
+    /// Since the last tick:
+    pub stalled: u64,
+    pub stalls: u64,
+    pub thrashed: u64,
+    /// Since the beginning.
+    pub asked: u64,
+    windows: u64,
+    pending: Option<(u64, u64)>,
+}
+
+impl Stream {
+    /// An open file of which nothing is known.
+    pub fn of(file: FileKey) -> Self {
+        Self { file, ..Self::default() }
+    }
+
+    /// Takes in one thing seen.
+    pub fn see(&mut self, at: Nanos, seen: Seen) {
+        self.seen = at;
+        match seen {
+            Seen::Miss { index, pages, previous } => {
+                let (index, pages) = (index.get(), pages.get());
+                self.windows += 1;
+                self.asked = self.asked.saturating_add(pages);
+                if self.ahead.awaits(index) {
+                    self.thrashed += 1;
+                }
+                self.ahead.reader_at(index);
+                self.classifier.reader_from(index, pages, previous.map(crate::Page::get));
+                self.foreseen(index, at);
+                self.pending = Some((index, pages));
+                self.mapped = false;
+            }
+            Seen::Mark { index, pages } => {
+                self.windows += 1;
+                self.ahead.reader_at(index.get());
+                self.classifier.reader_at(index.get(), pages.get());
+                self.pending = Some((index.get(), 0));
+            }
+            Seen::Window { window, index, mapped } => {
+                if mapped {
+                    self.windows += 1;
+                    self.asked += 1;
+                    self.mapped = true;
+                    if self.ahead.awaits(index.get()) {
+                        self.thrashed += 1;
+                    }
+                    self.classifier.reader_at(index.get(), 1);
+                    self.foreseen(index.get(), at);
+                }
+                let (from, asked) = self.pending.take().unwrap_or((index.get(), 1));
+                let (start, end) = (window.start.get(), window.end().get());
+                self.ahead.submit(start, end, from, asked, at);
+                if !mapped {
+                    self.classifier.window_to(end);
+                }
+            }
+            Seen::Plain { pages } => {
+                self.ahead.used = self.ahead.used.saturating_add(pages.get());
+                self.pending = None;
+            }
+            Seen::Stall { wait } => {
+                self.stalls += 1;
+                self.stalled = self.stalled.saturating_add(wait.get());
+            }
+        }
+    }
+
+    fn foreseen(&mut self, index: u64, at: Nanos) {
+        if let Some(plan) = &mut self.plan
+            && !plan.reader_at(index, at)
+        {
+            self.plan = None;
+        }
+    }
+
+    /// Takes in how it is after an interval.
+    pub fn look(&mut self, facts: Facts, now: Nanos, elapsed: Nanos) {
+        if let Some(position) = facts.position.filter(|position| !position.is_zero()) {
+            self.ahead.reader_at(position.get().div_ceil(facts.page.get()));
+            if let Some(plan) = &mut self.plan {
+                plan.position(position, facts.page, now);
+            }
+        }
+        self.ahead.expire(now, Some(facts.file_pages.get()));
+        let seconds = elapsed.as_secs_f64().max(1e-6);
+        let share = self.stalled as f64 / 1e9 / seconds;
+        let weight = (seconds / 0.5).min(1.0);
+        self.waiting += weight * (share - self.waiting);
+        self.classifier.fade(0.5_f64.powf(seconds));
+        self.facts = Some(facts);
+    }
+
+    /// Begins a new interval.
+    pub fn begin(&mut self) {
+        (self.stalled, self.stalls, self.thrashed) = (0, 0, 0);
+    }
+
+    /// How it is read.
+    pub fn reading(&self) -> Reading {
+        let share = self.classifier.forward_share();
+        if self.windows < EVIDENCE || self.pattern() == Pattern::Unknown {
+            Reading::Other
+        } else if self.mapped && share < FORWARD {
+            let random = matches!(self.pattern(), Pattern::Random | Pattern::RandomDense);
+            if random || share < 0.5 {
+                Reading::MappedRandom { paired: share > PAIRED }
+            } else {
+                Reading::Other
+            }
+        } else if share > SOME_FORWARD && self.plan.is_none() {
+            Reading::Forward
+        } else {
+            Reading::Other
+        }
+    }
+
+    /// Its pattern.
+    pub fn pattern(&self) -> Pattern {
+        let pages = self.facts.map_or(0, |facts| facts.file_pages.get());
+        let touched = if pages == 0 { 0.0 } else { self.asked as f64 / pages as f64 };
+        self.classifier.pattern(touched)
+    }
+}

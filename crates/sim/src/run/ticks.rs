@@ -1,0 +1,96 @@
+//! A policy that is at work beside the readers.
+
+use std::collections::VecDeque;
+
+use policy::control::Completions;
+use policy::{Cache, Extent, Memory, StreamId, Surroundings};
+use units::Nanos;
+
+use super::Simulation;
+use super::setup::NOTHING;
+use super::view::View;
+use crate::disk_layout::Placed;
+use crate::queue::BlockQueue;
+use crate::scenario::Step;
+
+/// The machine as a policy sees it at a tick.
+struct Around<'a> {
+    now: Nanos,
+    cache: &'a mut crate::cache::PageCache,
+    placed: &'a [Placed],
+    /// The file of each open file.
+    files: Vec<u32>,
+    limits: policy::DeviceLimits,
+    queue: &'a BlockQueue,
+    batches: &'a mut Vec<Extent>,
+    /// What is to be read, by file.
+    wanted: Vec<(u32, Extent)>,
+}
+
+impl Surroundings for Around<'_> {
+    fn now(&self) -> Nanos {
+        self.now
+    }
+
+    fn completions(&self) -> Completions {
+        self.queue.completions()
+    }
+
+    fn memory(&self) -> Memory {
+        Memory {
+            total: self.cache.capacity(),
+            available: self.cache.available(),
+            aged: self.cache.aged(),
+            pending: self.cache.pending(),
+        }
+    }
+
+    fn with(&mut self, stream: StreamId, act: &mut dyn FnMut(&mut dyn Cache)) {
+        let Some(&file) = self.files.get(stream.0 as usize) else { return };
+        let mut view = View {
+            placed: &self.placed[file as usize],
+            file,
+            stream,
+            limits: self.limits,
+            now: self.now,
+            congested: false,
+            coming: &NOTHING,
+            whole: false,
+            cache: self.cache,
+            batches: self.batches,
+        };
+        act(&mut view);
+        self.wanted.extend(self.batches.drain(..).map(|batch| (file, batch)));
+    }
+}
+
+impl<I: Iterator<Item = Step>> Simulation<I> {
+    /// Calls the policy without a reader, and has read what it wants.
+    pub(super) fn tick(&mut self) {
+        let now = self.next_tick;
+        self.next_tick += self.interval;
+        let files = self.opens.iter().map(|open| open.file).collect();
+        let mut around = Around {
+            now,
+            cache: &mut self.cache,
+            placed: &self.placed,
+            files,
+            limits: self.limits,
+            queue: &self.queue,
+            batches: &mut self.batches,
+            wanted: Vec::new(),
+        };
+        self.policy.tick(&mut around);
+        let wanted = around.wanted;
+        let mut items = VecDeque::new();
+        for (file, extent) in wanted {
+            self.placed[file as usize].plan(extent, &mut items);
+        }
+        let nobody = self.readers.len() as u32;
+        for item in items {
+            self.queue.submit(now, nobody, item);
+        }
+        self.device_wakes = self.queue.next_wake();
+        self.make_room();
+    }
+}
