@@ -104,21 +104,35 @@ impl Actuator {
         offset: Bytes,
         length: Bytes,
     ) -> Result<Result<Bytes, Missed>, ActuateError> {
+        self.prefetch_all(file, &[(offset, length)])
+    }
+
+    /// The same for several places and lengths.
+    pub fn prefetch_all(
+        &mut self,
+        file: &OpenFile,
+        wanted: &[(Bytes, Bytes)],
+    ) -> Result<Result<Bytes, Missed>, ActuateError> {
         let (grip, now) = match self.take(file)? {
             Ok(taken) => taken,
             Err(missed) => return Ok(Err(missed)),
         };
-        let end = Bytes::new(offset.get().saturating_add(length.get()).min(now.size.get()));
         let piece = now.window.max(largest_request(&self.root, now.device)).max(SMALLEST_PIECE);
-        let mut at = offset;
-        while at < end {
-            let now = piece.min(end - at);
-            if let Err(error) = readahead(grip.as_fd(), at, now) {
-                return Ok(Err(Missed::Kernel { doing: "readahead", reason: error.to_string() }));
+        let mut asked = Bytes::ZERO;
+        for (offset, length) in wanted {
+            let end = Bytes::new(offset.get().saturating_add(length.get()).min(now.size.get()));
+            let mut at = *offset;
+            while at < end {
+                let now = piece.min(end - at);
+                if let Err(error) = readahead(grip.as_fd(), at, now) {
+                    let reason = error.to_string();
+                    return Ok(Err(Missed::Kernel { doing: "readahead", reason }));
+                }
+                at += now;
+                asked += now;
             }
-            at += now;
         }
-        Ok(Ok(end.saturating_sub(offset)))
+        Ok(Ok(asked))
     }
 
     /// A duplicate of the very open file that is meant, and what that is now.

@@ -7,8 +7,8 @@ use observe::{Event, EventKind, OpenFile, OpenFileId};
 use serde::Serialize;
 use units::{Bytes, Nanos};
 
-use policy::control::{Classifier, Outstanding};
 use crate::{Pattern, Record, Snapshot};
+use policy::control::{Classifier, Outstanding};
 
 /// Open files that are followed at once; of more, those that rested longest are forgotten.
 const FOLLOWED: usize = 65_536;

@@ -96,6 +96,7 @@ INLINE int on_reader(u32 kind, struct inode *inode, u64 index, struct file_ra_st
 	event->size = ra->size;
 	event->async_size = ra->async_size;
 	event->ra_pages = ra->ra_pages;
+	event->previous_bytes = ra->prev_pos;
 	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
 	return 0;
 }

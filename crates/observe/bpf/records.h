@@ -43,6 +43,7 @@ struct event_record {
 	u64 index;       /* page */
 	u64 count;       /* pages asked for or submitted; of a stall, nanoseconds */
 	u64 start;       /* the window: its first page, */
+	u64 previous_bytes; /* of a miss or mark: where the read call before ended */
 	u32 size;        /* its pages, */
 	u32 async_size;  /* and how many of these lie behind the mark */
 	u32 ra_pages;
@@ -54,6 +55,6 @@ struct event_record {
 	char comm[16];
 };
 
-_Static_assert(sizeof(struct event_record) == 104, "src/record.rs has the same");
+_Static_assert(sizeof(struct event_record) == 112, "src/record.rs has the same");
 
 #endif

@@ -2,7 +2,7 @@
 
 use host::DevNo;
 use serde::{Deserialize, Serialize};
-use units::{Nanos, Pages};
+use units::{Bytes, Nanos, Pages};
 
 use crate::OpenFileId;
 use crate::open_files::device;
@@ -74,6 +74,9 @@ pub struct Event {
     pub index: u64,
     /// How many pages were asked for, or submitted.
     pub request: Pages,
+    /// Of a miss or mark: the byte behind the last one of the read call before, if there was one.
+    #[serde(default)]
+    pub previous: Option<Bytes>,
     /// The window that the open file may have at most.
     pub limit: Pages,
     /// The process.
@@ -106,6 +109,9 @@ pub(crate) fn event(record: &EventRecord) -> Option<Event> {
         EventKind::Stall { .. } => Pages::ZERO,
         _ => Pages::new(record.count),
     };
+    let has_previous = matches!(kind, EventKind::Miss { .. } | EventKind::Mark { .. });
+    // Before the first call it is -1.
+    let previous = i64::try_from(record.previous_bytes).ok().filter(|_| has_previous);
     Some(Event {
         at: Nanos::new(record.time_ns),
         kind,
@@ -114,6 +120,7 @@ pub(crate) fn event(record: &EventRecord) -> Option<Event> {
         inode: record.inode,
         index: record.index,
         request,
+        previous: previous.map(|at| Bytes::new(at.unsigned_abs())),
         limit: pages(record.ra_pages),
         pid: record.pid,
         tid: record.tid,

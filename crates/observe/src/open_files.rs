@@ -37,6 +37,13 @@ const BLOCK_DEVICE: u32 = 0o060_000;
 #[serde(transparent)]
 pub struct OpenFileId(pub(crate) u64);
 
+impl OpenFileId {
+    /// A number that stays with the open file, and that no other one has at the same time.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
+
 /// What is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

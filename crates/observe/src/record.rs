@@ -39,6 +39,7 @@ pub(crate) struct EventRecord {
     pub index: u64,
     pub count: u64,
     pub start: u64,
+    pub previous_bytes: u64,
     pub size: u32,
     pub async_size: u32,
     pub ra_pages: u32,
@@ -50,7 +51,7 @@ pub(crate) struct EventRecord {
     pub comm: [u8; 16],
 }
 
-const _: () = assert!(size_of::<EventRecord>() == 104);
+const _: () = assert!(size_of::<EventRecord>() == 112);
 
 /// Implemented by structures of plain numbers without padding, for which any bytes will do.
 ///

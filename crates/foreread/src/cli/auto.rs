@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use ::auto::{Bounds, Decision, Regulators, Source, Tracker};
+use ::auto::{Act, Bounds, Decision, MemoryState, Pilot, Record, Source, bytes_of};
 use actuate::{Actuator, Limits, Missed, Outcome, Rule};
 use anyhow::Context as _;
 use clap::Args;
-use host::{BdiId, page_size, parse_meminfo, resolve};
+use host::{Storage, page_size, resolve};
 use observe::{OpenFile, OpenFileFilter, OpenFileId};
 use report::clean::plain;
 use tunables::Tenure;
@@ -18,9 +18,6 @@ use super::Context;
 use crate::exit::{Exit, Usage};
 use crate::output;
 use crate::signals::Signals;
-
-/// The least share of free memory that windows may fill: one part in this many.
-const MEMORY_SHARE: u64 = 8;
 
 /// Keep each open file on a storage at the window that its readers need
 ///
@@ -44,7 +41,7 @@ pub struct Auto {
     #[arg(long, value_name = "SIZE", default_value = "8M")]
     max: Bytes,
     /// How often to decide
-    #[arg(long, value_name = "TIME", default_value = "500ms")]
+    #[arg(long, value_name = "TIME", default_value = "100ms")]
     interval: Nanos,
     /// End after this time; default: when told to by a signal
     #[arg(long = "for", value_name = "TIME")]
@@ -67,6 +64,8 @@ struct Hands {
     /// Open files that were changed: as they were before, and the window that they got.
     changed: BTreeMap<OpenFileId, (OpenFile, Bytes)>,
     mended: usize,
+    /// What was read ahead.
+    prefetched: Bytes,
     /// Open files of which it was said that they cannot be changed.
     said: BTreeSet<OpenFileId>,
 }
@@ -74,8 +73,8 @@ struct Hands {
 impl Auto {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let interval = Duration::from_nanos(self.interval.get());
-        if interval < Duration::from_millis(100) || interval > Duration::from_secs(60) {
-            let problem = format!("--interval {}: from 100 ms to 60 s makes sense", self.interval);
+        if interval < Duration::from_millis(20) || interval > Duration::from_secs(60) {
+            let problem = format!("--interval {}: from 20 ms to 60 s makes sense", self.interval);
             return Err(Usage(problem).into());
         }
         let storage = resolve(&context.root, &self.target)?;
@@ -86,7 +85,7 @@ impl Auto {
         }
         let signals = Signals::listen().context("cannot listen for signals")?;
         let mut hands = if self.advise { None } else { Some(self.hands(context, &storage)?) };
-        let result = self.control(context, &storage.bdi, &mut source, hands.as_mut(), &signals);
+        let result = self.control(context, &storage, &mut source, hands.as_mut(), &signals);
         if let Some(hands) = hands {
             hands.give_back(context, self.leave)?;
         }
@@ -99,27 +98,40 @@ impl Auto {
         let actuator = Actuator::begin(limits)?;
         let guard = super::apply::guard()?;
         let tenure = Tenure::begin(&context.dirs, &context.root, storage, &guard)?;
-        Ok(Hands { actuator, tenure, changed: BTreeMap::new(), mended: 0, said: BTreeSet::new() })
+        Ok(Hands {
+            actuator,
+            tenure,
+            changed: BTreeMap::new(),
+            mended: 0,
+            prefetched: Bytes::ZERO,
+            said: BTreeSet::new(),
+        })
     }
 
     fn control(
         &self,
         context: &Context,
-        bdi: &BdiId,
+        storage: &Storage,
         source: &mut Source,
         mut hands: Option<&mut Hands>,
         signals: &Signals,
     ) -> anyhow::Result<()> {
-        let (mut tracker, mut regulators) = (Tracker::new(), Regulators::default());
-        tracker.take(source.beginning());
+        let bounds = Bounds { most: self.max.to_pages_floor(page_size()), ..Bounds::default() };
+        let counted = storage.devices.clone();
+        let mut pilot = Pilot::new(storage.bdi.clone(), counted, bounds, page_size());
         let end = self.span.map(|span| Instant::now() + Duration::from_nanos(span.get()));
         while !signals.cancelled() && end.is_none_or(|end| Instant::now() < end) {
-            let mut view = None;
-            source.look(|record| view = tracker.take(record).or(view.take()))?;
-            if let Some(mut view) = view.filter(|view| view.interval_s > 0.0) {
-                view.streams.retain(|stream| stream.bdi.as_ref() == Some(bdi));
-                let bounds = self.bounds(context);
-                let decisions = regulators.decide(&view, &tracker, bounds, page_size());
+            let mut snapshot = None;
+            source.look(|record| match record {
+                Record::Event(event) => pilot.see(&event),
+                Record::Snapshot(now) => snapshot = Some(now),
+                Record::Begin(_) => {}
+            })?;
+            if let Some(snapshot) = snapshot {
+                let on_it =
+                    snapshot.files.iter().filter(|it| it.bdi.as_ref() == Some(&storage.bdi));
+                let memory = MemoryState::look(&context.root, on_it);
+                let decisions = pilot.decide(&snapshot, &memory);
                 self.act(decisions, hands.as_deref_mut())?;
             }
             std::thread::sleep(Duration::from_nanos(self.interval.get()));
@@ -127,39 +139,61 @@ impl Auto {
         Ok(())
     }
 
-    fn bounds(&self, context: &Context) -> Bounds {
-        let memory = context.root.read("/proc/meminfo").map(|text| parse_meminfo(&text));
-        let available = memory.ok().and_then(|memory| memory.get("MemAvailable").copied());
-        let share = available.unwrap_or_default().get() / MEMORY_SHARE;
-        Bounds { most: self.max, memory: Bytes::new(share) }
-    }
-
     fn act(&self, decisions: Vec<Decision>, hands: Option<&mut Hands>) -> anyhow::Result<()> {
         let Some(hands) = hands else {
-            return decisions.iter().try_for_each(|one| say("would set", one, None));
+            let said = decisions.iter().filter(|one| !one.why.is_empty());
+            return said.cloned().try_for_each(|one| say("would ", &one, None));
         };
+        let (windows, prefetches): (Vec<_>, Vec<_>) =
+            decisions.into_iter().partition(|one| matches!(one.act, Act::Window(_)));
+        hands.set_windows(&windows)?;
+        prefetches.iter().try_for_each(|one| hands.prefetch(one))
+    }
+}
+
+impl Hands {
+    fn set_windows(&mut self, decisions: &[Decision]) -> anyhow::Result<()> {
         let wanted: Vec<(&OpenFile, Bytes)> =
-            decisions.iter().map(|one| (&one.file, one.window)).collect();
+            decisions.iter().filter_map(|one| Some((&one.file, window_of(one)?))).collect();
         if wanted.is_empty() {
             return Ok(());
         }
-        let exact = hands.actuator.set_windows(&mut hands.tenure, &wanted)?;
-        hands.mended += exact.mended.len();
+        let exact = self.actuator.set_windows(&mut self.tenure, &wanted)?;
+        self.mended += exact.mended.len();
         for (decision, outcome) in decisions.iter().zip(&exact.outcomes) {
-            if !outcome.is_good() {
-                // What was closed meanwhile is no news, and the rest is news once.
-                let gone = *outcome == Outcome::Missed(Missed::Gone);
-                if !gone && hands.said.insert(decision.file.id) {
-                    say("", decision, Some(outcome))?;
-                }
-                continue;
-            }
             let file = &decision.file;
-            let first = hands.changed.remove(&file.id);
+            let Some(window) = window_of(decision).filter(|_| outcome.is_good()) else {
+                self.missed(decision, outcome)?;
+                continue;
+            };
+            let first = self.changed.remove(&file.id);
             let first = first.filter(|(was, _)| was.inode == file.inode);
             let was = first.map_or_else(|| file.clone(), |(was, _)| was);
-            hands.changed.insert(file.id, (was, decision.window));
-            say("set", decision, None)?;
+            self.changed.insert(file.id, (was, window));
+            say("", decision, None)?;
+        }
+        Ok(())
+    }
+
+    fn prefetch(&mut self, decision: &Decision) -> anyhow::Result<()> {
+        let Act::Prefetch(extents) = &decision.act else { return Ok(()) };
+        if !decision.why.is_empty() {
+            say("", decision, None)?;
+        }
+        let wanted: Vec<(Bytes, Bytes)> =
+            extents.iter().map(|extent| bytes_of(*extent, page_size())).collect();
+        match self.actuator.prefetch_all(&decision.file, &wanted)? {
+            Ok(read) => self.prefetched += read,
+            Err(missed) => self.missed(decision, &Outcome::Missed(missed))?,
+        }
+        Ok(())
+    }
+
+    /// What was closed meanwhile is no news, and the rest is news once.
+    fn missed(&mut self, decision: &Decision, outcome: &Outcome) -> anyhow::Result<()> {
+        let gone = *outcome == Outcome::Missed(Missed::Gone);
+        if !gone && self.said.insert(decision.file.id) {
+            say("", decision, Some(outcome))?;
         }
         Ok(())
     }
@@ -197,14 +231,24 @@ impl Hands {
     }
 }
 
+fn window_of(decision: &Decision) -> Option<Bytes> {
+    match decision.act {
+        Act::Window(pages) => Some(pages.to_bytes(page_size())),
+        Act::Prefetch(_) => None,
+    }
+}
+
 /// One line: who, what, why; or what came of it if it could not be done.
 fn say(word: &str, one: &Decision, failed: Option<&Outcome>) -> anyhow::Result<()> {
     let holder = one.file.holders.first();
     let who = holder.map_or_else(String::new, |one| format!("{} ({}) ", plain(&one.comm), one.pid));
     let path = one.path.as_deref().map_or_else(|| format!("inode {}", one.file.inode), plain);
-    let (before, after) = (one.file.window, one.window);
+    let what = match window_of(one) {
+        Some(after) => format!("{word}set window {} → {after}", one.file.window),
+        None => format!("{word}read ahead"),
+    };
     output::print(&match failed {
-        Some(outcome) => format!("{who}{path}: {outcome}; {after} would be right\n"),
-        None => format!("{who}{path}: {word} window {before} → {after}, as {}\n", one.why),
+        Some(outcome) => format!("{who}{path}: {outcome}; would {what}, as {}\n", one.why),
+        None => format!("{who}{path}: {what}, as {}\n", one.why),
     })
 }

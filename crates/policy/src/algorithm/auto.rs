@@ -10,12 +10,8 @@ use std::collections::BTreeMap;
 use units::{Bytes, Nanos, Pages};
 
 use super::linux_6_18::Linux618;
-use crate::cache::{
-    Cache, DeviceLimits, Fill, Memory, PAGE, Submission, Trigger, Upcoming,
-};
-use crate::control::{
-    Act, Bounds, Controller, Facts, FileKey, OpenKey, Order, Seen, Situation,
-};
+use crate::cache::{Cache, DeviceLimits, Fill, Memory, PAGE, Submission, Trigger, Upcoming};
+use crate::control::{Act, Bounds, Controller, Facts, FileKey, OpenKey, Order, Seen, Situation};
 use crate::page::{Extent, Folio, Page};
 use crate::policy::{
     Advice, Call, Eviction, FileId, Outcome, Policy, StreamId, Surroundings, Touch,

@@ -95,7 +95,8 @@ impl Climb {
         let before = self.window.unwrap_or(streams.typical);
         let guess = streams.in_flight.get().saturating_mul(AMORTISED);
         let wish = guess.max(before.get().saturating_mul(GROWTH));
-        let window = sizes::at_most(Pages::new(sizes::at_least(Pages::new(wish)).get()).min(streams.most));
+        let window =
+            sizes::at_most(Pages::new(sizes::at_least(Pages::new(wish)).get()).min(streams.most));
         if window <= before {
             return None;
         }

@@ -206,9 +206,8 @@ impl Controller {
             };
             let Some((window, why)) = decision else { continue };
             let given = stream.ordered;
-            let again = given.is_some_and(|(ordered, at)| {
-                ordered == window && now.saturating_sub(at) < AGAIN
-            });
+            let again = given
+                .is_some_and(|(ordered, at)| ordered == window && now.saturating_sub(at) < AGAIN);
             if !again && let Some(stream) = self.streams.get_mut(&key) {
                 stream.ordered = Some((window, now));
                 orders.push(Order { key, act: Act::Window(window), why });
@@ -235,14 +234,17 @@ impl Controller {
         }
         windows.sort_unstable();
         let typical = windows.get(windows.len() / 2).copied().unwrap_or_default();
-        self.climb.step(now, &Streams {
-            active: windows.len() as u64,
-            waiting,
-            progress,
-            typical,
-            most: Pages::new(most),
-            in_flight: Pages::new(self.device.in_flight().get() / page),
-        })
+        self.climb.step(
+            now,
+            &Streams {
+                active: windows.len() as u64,
+                waiting,
+                progress,
+                typical,
+                most: Pages::new(most),
+                in_flight: Pages::new(self.device.in_flight().get() / page),
+            },
+        )
     }
 
     fn forward(
@@ -364,9 +366,7 @@ impl Controller {
 fn asked(seen: Seen) -> Option<(u64, u64)> {
     match seen {
         Seen::Miss { index, pages, .. } => Some((index.get(), pages.get())),
-        Seen::Window { window, mapped: true, .. } => {
-            Some((window.start.get(), window.pages.get()))
-        }
+        Seen::Window { window, mapped: true, .. } => Some((window.start.get(), window.pages.get())),
         _ => None,
     }
 }

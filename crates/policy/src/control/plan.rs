@@ -98,7 +98,9 @@ impl Plan {
                     windows"
                 .to_owned();
         }
-        format!("it is read {len} pages at a time in steps of {step}, which the kernel does not foresee")
+        format!(
+            "it is read {len} pages at a time in steps of {step}, which the kernel does not foresee"
+        )
     }
 
     fn start_of(&self, piece: u64) -> Option<u64> {

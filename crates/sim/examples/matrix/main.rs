@@ -53,17 +53,20 @@ fn main() {
     let seconds = option("--seconds").map_or(20.0, |text| text.parse().unwrap());
     let policy = option("--policy").unwrap_or_else(|| "auto".to_owned());
     let (device, wanted) = (option("--device"), option("--work").unwrap_or_default());
-    let works: Vec<Work> =
-        works().into_iter().filter(|work| work.name.contains(&wanted)).collect();
+    let works: Vec<Work> = works().into_iter().filter(|work| work.name.contains(&wanted)).collect();
     let (mut gains, mut over_best) = (Vec::new(), Vec::new());
     let (mut worst, mut captured, mut possible) = (f64::MAX, 0.0, 0.0);
     for name in DEVICES.iter().filter(|name| device.as_deref().is_none_or(|it| it == **name)) {
-        let rows: Vec<Row> =
-            works.iter().map(|work| row(name, work, &policy, Nanos::from_secs_f64(seconds))).collect();
+        let rows: Vec<Row> = works
+            .iter()
+            .map(|work| row(name, work, &policy, Nanos::from_secs_f64(seconds)))
+            .collect();
         let single = best_single(&rows);
         println!("\n### {name}\n\nBest single static window: {} KiB.\n", WINDOWS[single]);
-        println!("| workload | 128 KiB MiB/s | kernel's own | best single | best for it | auto | \
-                  of 128 KiB | device bytes | stalls |\n|---|---|---|---|---|---|---|---|---|");
+        println!(
+            "| workload | 128 KiB MiB/s | kernel's own | best single | best for it | auto | \
+                  of 128 KiB | device bytes | stalls |\n|---|---|---|---|---|---|---|---|---|"
+        );
         for row in &rows {
             let (base, best) = (row.statics[4].rate, best_of(row));
             let gain = row.auto.rate / base;
@@ -71,15 +74,22 @@ fn main() {
             println!(
                 "| {} | {base:.2} | {:.2} | {:.2} | {best_rate:.2} ({} KiB) | {:.2} | {gain:.2} | \
                  {:.2} | {} → {} |",
-                row.name, row.own.rate, row.statics[single].rate, WINDOWS[best], row.auto.rate,
-                row.auto.amplification, row.statics[4].stalls, row.auto.stalls
+                row.name,
+                row.own.rate,
+                row.statics[single].rate,
+                WINDOWS[best],
+                row.auto.rate,
+                row.auto.amplification,
+                row.statics[4].stalls,
+                row.auto.stalls
             );
             gains.push(gain);
             over_best.push(row.auto.rate / row.statics[single].rate);
             worst = f64::min(worst, gain);
             if best_rate > base * 1.02 {
                 // Time saved for the same work, of what the best window saves.
-                captured += ((1.0 / base - 1.0 / row.auto.rate) / (1.0 / base - 1.0 / best_rate)).min(2.0);
+                captured +=
+                    ((1.0 / base - 1.0 / row.auto.rate) / (1.0 / base - 1.0 / best_rate)).min(2.0);
                 possible += 1.0;
             }
         }
@@ -88,7 +98,9 @@ fn main() {
         "\nGeometric mean of the throughput: {:.2} times that of 128 KiB, {:.2} times that of the \
          best single window of each device. The worst cell is {worst:.2} of 128 KiB. Of what the \
          best window for each workload saves, {:.0} % is saved on average.",
-        mean(&gains), mean(&over_best), 100.0 * captured / f64::max(possible, 1.0)
+        mean(&gains),
+        mean(&over_best),
+        100.0 * captured / f64::max(possible, 1.0)
     );
 }
 
@@ -123,7 +135,8 @@ fn best_of(row: &Row) -> usize {
 }
 
 fn best_single(rows: &[Row]) -> usize {
-    let score = |at: &usize| rows.iter().map(|row| row.statics[*at].rate.max(1e-9).ln()).sum::<f64>();
+    let score =
+        |at: &usize| rows.iter().map(|row| row.statics[*at].rate.max(1e-9).ln()).sum::<f64>();
     (0..WINDOWS.len()).max_by(|a, b| score(a).total_cmp(&score(b))).unwrap_or(0)
 }
 

@@ -27,10 +27,8 @@ type Steps = Box<dyn Iterator<Item = Step>>;
 /// All of them.
 pub fn works() -> Vec<Work> {
     let of = |name, pattern, block_kib| Workload::new(name, pattern, Bytes::from_kib(block_kib));
-    let sequential = |name, block, readers| Workload {
-        readers,
-        ..of(name, Pattern::Sequential, block)
-    };
+    let sequential =
+        |name, block, readers| Workload { readers, ..of(name, Pattern::Sequential, block) };
     let stride = |name, block, step_kib| {
         of(name, Pattern::Stride { step: Bytes::from_kib(step_kib) }, block)
     };
@@ -100,9 +98,9 @@ impl Work {
         match &self.kind {
             Kind::Declared(workload) => {
                 let count = u64::from(workload.files());
-                let size = workload.file_size.unwrap_or(Bytes::new(
-                    data.get() / count / (1 << 20) * (1 << 20),
-                ));
+                let size = workload
+                    .file_size
+                    .unwrap_or(Bytes::new(data.get() / count / (1 << 20) * (1 << 20)));
                 let files = place(&machine, &vec![size; count as usize]);
                 let mut scenario = Scenario::of_workload(workload, files, 7).expect("a scenario");
                 scenario.limits = Limits { time, ends_with_first: true };
@@ -162,9 +160,9 @@ fn phases(size: u64) -> Steps {
         let base = scramble(number) % (blocks / 2);
         match number % 3 {
             0 => Box::new((0..2000).map(move |n| step(0, (base + n) % blocks * 65536, 65536))),
-            1 => Box::new((0..400).map(move |n| {
-                step(0, scramble(base + n) % (size / 4096) * 4096, 4096)
-            })),
+            1 => Box::new(
+                (0..400).map(move |n| step(0, scramble(base + n) % (size / 4096) * 4096, 4096)),
+            ),
             _ => Box::new((0..2000).map(move |n| {
                 let at = base + n / 4 + n % 4 * (blocks / 9);
                 step(0, at % blocks * 65536, 65536)
@@ -173,4 +171,3 @@ fn phases(size: u64) -> Steps {
     };
     Box::new((0..30).flat_map(phase))
 }
-

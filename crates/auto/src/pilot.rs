@@ -1,0 +1,123 @@
+//! The controller of `policy::control` above a live kernel: records in, decisions out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use host::{BdiId, DevNo};
+use observe::{Event, EventKind, OpenFile};
+use policy::control::{
+    Act, Bounds, Completions, Controller, Facts, FileKey, OpenKey, Seen, Situation,
+};
+use policy::{Extent, Page};
+use units::{Bytes, PageSize, Pages};
+
+use crate::{MemoryState, Snapshot};
+
+/// What to do with an open file, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// The open file as it was last seen.
+    pub file: OpenFile,
+    /// Its path, where it is known.
+    pub path: Option<String>,
+    /// What to do.
+    pub act: Act,
+    /// One line for people; empty if it only goes on with what was said before.
+    pub why: String,
+}
+
+/// Controls the open files of one bdi.
+#[derive(Debug)]
+pub struct Pilot {
+    controller: Controller,
+    bdi: BdiId,
+    /// The devices that count its I/O.
+    counted: Vec<DevNo>,
+    page: PageSize,
+    /// The file systems that are on it.
+    on_it: BTreeSet<DevNo>,
+}
+
+impl Pilot {
+    /// One that knows nothing yet; `counted` are the devices whose counters are its I/O.
+    pub fn new(bdi: BdiId, counted: Vec<DevNo>, bounds: Bounds, page: PageSize) -> Self {
+        let controller = Controller::new(bounds);
+        Self { controller, bdi, counted, page, on_it: BTreeSet::new() }
+    }
+
+    /// What decides.
+    pub fn controller(&self) -> &Controller {
+        &self.controller
+    }
+
+    /// Takes in something that happened.
+    pub fn see(&mut self, event: &Event) {
+        let Some(id) = event.file.filter(|_| self.on_it.contains(&event.device)) else { return };
+        if let Some(seen) = seen(event, self.page) {
+            let device = u64::from(event.device.major) << 32 | u64::from(event.device.minor);
+            self.controller.see(OpenKey(id.number()), FileKey(device, event.inode), event.at, seen);
+        }
+    }
+
+    /// Decides after an interval. Pure: the same records give the same decisions.
+    pub fn decide(&mut self, snapshot: &Snapshot, memory: &MemoryState) -> Vec<Decision> {
+        let mine = snapshot.files.iter().filter(|file| file.bdi.as_ref() == Some(&self.bdi));
+        let files: BTreeMap<u64, &OpenFile> = mine.map(|file| (file.id.number(), file)).collect();
+        self.on_it.extend(files.values().map(|file| file.device));
+        let mut completions = Completions::default();
+        for stat in self.counted.iter().filter_map(|device| snapshot.devices.get(device)) {
+            completions.reads += stat.reads;
+            completions.bytes += stat.read_bytes;
+            completions.time += stat.read_time;
+        }
+        let situation = Situation {
+            now: snapshot.at,
+            completions,
+            memory: memory.caches.clone(),
+            tight: memory.tight,
+        };
+        let page = self.page;
+        let orders = self
+            .controller
+            .decide(&situation, |key| files.get(&key.0).map(|file| facts(file, page)));
+        let decision = |order: policy::control::Order| {
+            let file = (*files.get(&order.key.0)?).clone();
+            let path = snapshot.paths.get(&file.id).cloned();
+            Some(Decision { file, path, act: order.act, why: order.why })
+        };
+        orders.into_iter().filter_map(decision).collect()
+    }
+}
+
+fn facts(file: &OpenFile, page: PageSize) -> Facts {
+    Facts {
+        file_pages: file.size.to_pages_ceil(page),
+        window: file.window.to_pages_floor(page),
+        position: file.previous,
+        hands_off: file.random || file.direct,
+        domain: file.holders.first().map_or(0, |holder| holder.cgroup),
+        page: page.bytes(),
+    }
+}
+
+fn seen(event: &Event, page: PageSize) -> Option<Seen> {
+    let (index, pages) = (Page::new(event.index), event.request);
+    Some(match event.kind {
+        EventKind::Miss { .. } => {
+            let of = |at: Bytes| Page::new(at.get() / page.bytes().get());
+            Seen::Miss { index, pages, previous: event.previous.map(of) }
+        }
+        EventKind::Mark { .. } => Seen::Mark { index, pages },
+        EventKind::Window { window, mapped } => {
+            let window = Extent::new(Page::new(window.start), window.size);
+            Seen::Window { window, index, mapped }
+        }
+        EventKind::Plain => Seen::Plain { pages },
+        EventKind::Stall { wait } => Seen::Stall { wait },
+    })
+}
+
+/// The pages of an extent as bytes: where they begin, and how many.
+pub fn bytes_of(extent: Extent, page: PageSize) -> (Bytes, Bytes) {
+    let start = Pages::new(extent.start.get()).to_bytes(page);
+    (start, extent.pages.to_bytes(page))
+}
