@@ -7,11 +7,11 @@
 //! (`POSIX_FADV_NORMAL` while the bdi has that window), and pages to be read (`readahead(2)`). The
 //! same code runs above a real kernel, and above a simulated one as the policy `auto`.
 //!
-//! - [`Climb`](climb) finds one window for the streams of a device: a guess from latency and rate,
+//! - `Climb` finds one window for the streams of a device: a guess from latency and rate,
 //!   then trial; each stream that waits gets it, within its share of memory.
 //! - A mapping that is read at random gets a window of a page.
-//! - [`Plan`](plan)s foresee steps and backward reads, [`Priming`](prime) finishes random reads of a
-//!   file that fits into memory.
+//! - `Plan`s foresee steps and backward reads, and a `Priming` finishes the random reads of a file
+//!   that fits into memory.
 
 mod climb;
 mod controller;

@@ -53,8 +53,8 @@ struct Run {
     next: u64,
 }
 
-/// Equal steps: the reader was at page `last`, reads `len` pages at a time, and goes `step` pages on
-/// from each time to the next.
+/// Equal steps: the reader was at page `last`, reads `len` pages at a time, and goes `step` pages
+/// on from each time to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Steps {
     /// Where it was last.

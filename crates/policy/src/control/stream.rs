@@ -14,7 +14,8 @@ const EVIDENCE: u64 = 3;
 const PAIRED: f64 = 0.3;
 /// The same, from which on it is read forward.
 const FORWARD: f64 = 0.8;
-/// The share of other reads' places that go on from another, from which on a larger window may help.
+/// The share of other reads' places that go on from another, from which on a larger window may
+/// help.
 const SOME_FORWARD: f64 = 0.1;
 
 /// How an open file is read, as far as a window matters.

@@ -2,7 +2,7 @@
 //! worth having, and does it ever do harm?
 //!
 //! `cargo run --release -p foreread-sim --example matrix [-- --device NAME] [--work WORDS]
-//! [--policy NAME] [--seconds S]`. It prints a table in Markdown; the one in the book is its output.
+//! [--policy NAME] [--seconds S]`. It prints tables in Markdown; those in the book are its output.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
