@@ -6,13 +6,19 @@
 mod memory;
 mod pilot;
 mod record;
+mod service;
 mod source;
+mod status;
 mod tracker;
+mod trial;
 
 pub use memory::MemoryState;
 pub use pilot::{Decision, Pilot, bytes_of};
 pub use policy::control::{Act, Bounds, Pattern};
 pub use record::{Begin, Record, Snapshot, read_records, write_record};
 
+pub use service::{ServiceManager, unit, watchdog};
 pub use source::{Source, SourceError};
+pub use status::{DeviceStatus, Status, StatusEffect};
 pub use tracker::{DeviceRates, StreamView, Tracker, View};
+pub use trial::{Effect, Slots};

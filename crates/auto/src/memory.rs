@@ -1,6 +1,6 @@
 //! What the caches of the machine and of cgroups can hold, and whether memory is tight.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use host::{Pressure, Root, parse_meminfo};
 use observe::OpenFile;
@@ -16,6 +16,8 @@ pub struct MemoryState {
     /// What caches can hold: that of the machine (0), and those of cgroups with a limit, by the
     /// number of the cgroup.
     pub caches: BTreeMap<u64, Bytes>,
+    /// The cgroups with a limit.
+    pub limited: BTreeSet<u64>,
     /// Whether tasks stand still for want of memory.
     pub tight: bool,
 }
@@ -32,8 +34,9 @@ impl MemoryState {
             if state.caches.contains_key(&holder.cgroup) || holder.cgroup == 0 {
                 continue;
             }
-            let cache = cgroup_cache(root, holder.pid).or(available).unwrap_or_default();
-            state.caches.insert(holder.cgroup, cache);
+            let own = cgroup_cache(root, holder.pid);
+            state.limited.extend(own.map(|_| holder.cgroup));
+            state.caches.insert(holder.cgroup, own.or(available).unwrap_or_default());
         }
         let pressure = Pressure::memory(root).ok().flatten();
         state.tight = pressure.is_some_and(|pressure| pressure.some.avg10 > TIGHT);

@@ -73,6 +73,7 @@ impl Pilot {
             now: snapshot.at,
             completions,
             memory: memory.caches.clone(),
+            limited: memory.limited.clone(),
             tight: memory.tight,
         };
         let page = self.page;

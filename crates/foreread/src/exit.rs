@@ -34,6 +34,8 @@ pub enum Exit {
     Inconclusive,
     /// This user or this machine cannot.
     NotPossible,
+    /// As a command that was run ended.
+    Command(u8),
     /// Ended by this signal, after everything was put back.
     Signal(i32),
 }
@@ -60,6 +62,7 @@ impl Exit {
             Self::Refused => 4,
             Self::Inconclusive => 5,
             Self::NotPossible => 6,
+            Self::Command(code) => code,
             Self::Signal(signal) => 128u8.saturating_add(u8::try_from(signal).unwrap_or(127)),
         }
     }

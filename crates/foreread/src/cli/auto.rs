@@ -1,20 +1,18 @@
 //! `foreread auto`.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use ::auto::{Act, Bounds, Decision, MemoryState, Pilot, Record, Source, bytes_of};
-use actuate::{Actuator, Limits, Missed, Outcome, Rule};
+use ::auto::{Status, unit};
+use actuate::{Limits, Rule};
 use anyhow::Context as _;
-use clap::Args;
-use host::{Storage, page_size, resolve};
-use observe::{OpenFile, OpenFileFilter, OpenFileId};
+use clap::{Args, Subcommand, ValueEnum};
+use host::resolve;
 use report::clean::plain;
-use tunables::Tenure;
 use units::{Bytes, Nanos};
 
 use super::Context;
+use super::flight::{Flight, Orders, status_path};
 use crate::exit::{Exit, Usage};
 use crate::output;
 use crate::signals::Signals;
@@ -23,232 +21,246 @@ use crate::signals::Signals;
 ///
 /// Watches who reads and how, as `foreread watch` does, and sets the window of each open file by
 /// itself: more where readers wait and more wins, less where what was read ahead is evicted unused
-/// or a mapping is read at random. Files that are open already are reached, too. Each act is one
-/// line: what, and why. When it ends, every open file has the window back that it had.
+/// or a mapping is read at random. What the kernel does not foresee (steps, backward reads, the
+/// rest of a file that random reads will cover) it has read ahead. Files that are open already are
+/// reached, too. Each act is one line: what, and why. When it ends, every open file has the window
+/// back that it had.
 ///
 ///   foreread auto /srv/data --advise      says what it would do, and does nothing
 ///   foreread auto /srv/data --only user:postgres --max 4M
+///   foreread auto /srv/data --try 10s     alternates with doing nothing, and says what it wins
+///   foreread auto status                  what the daemon does now, and did last
+///   foreread auto /srv/data --emit systemd > /etc/systemd/system/foreread-auto.service
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
+#[command(verbatim_doc_comment, args_conflicts_with_subcommands = true)]
 pub struct Auto {
-    /// A directory, mount point or device
+    #[command(subcommand)]
+    question: Option<Question>,
+    /// Directories, mount points or devices
     #[arg(value_name = "TARGET")]
-    target: PathBuf,
-    /// Say what would be done, and do nothing
-    #[arg(short = 'n', long, visible_alias = "dry-run")]
-    advise: bool,
-    /// The largest window for any open file
-    #[arg(long, value_name = "SIZE", default_value = "8M")]
-    max: Bytes,
-    /// How often to decide
-    #[arg(long, value_name = "TIME", default_value = "100ms")]
-    interval: Nanos,
+    targets: Vec<PathBuf>,
+    #[command(flatten)]
+    control: Control,
     /// End after this time; default: when told to by a signal
     #[arg(long = "for", value_name = "TIME")]
     span: Option<Nanos>,
-    /// Leave the windows as they are at the end
-    #[arg(long)]
-    leave: bool,
     /// Only open files of these: pid:N, user:NAME, cgroup:/PATH, exe:/PATH or mount:/PATH
     #[arg(long, value_name = "RULE")]
     only: Vec<Rule>,
     /// Never open files of these
     #[arg(long, value_name = "RULE")]
     except: Vec<Rule>,
+    /// Alternate between doing and doing nothing, in slots of this length in random order, and say
+    /// what it wins; it ends by itself where it does harm
+    #[arg(long = "try", value_name = "TIME")]
+    slots: Option<Nanos>,
+    /// Print a unit for this command line, and do nothing else
+    #[arg(long, value_enum, value_name = "KIND")]
+    emit: Option<Emit>,
 }
 
-/// What acts, where acting is wanted.
-struct Hands {
-    actuator: Actuator,
-    tenure: Tenure,
-    /// Open files that were changed: as they were before, and the window that they got.
-    changed: BTreeMap<OpenFileId, (OpenFile, Bytes)>,
-    mended: usize,
-    /// What was read ahead.
-    prefetched: Bytes,
-    /// Open files of which it was said that they cannot be changed.
-    said: BTreeSet<OpenFileId>,
+/// How to control, for `auto` and `run`.
+#[derive(Clone, Debug, Args)]
+pub(super) struct Control {
+    /// Say what would be done, and do nothing
+    #[arg(short = 'n', long, visible_alias = "dry-run")]
+    advise: bool,
+    /// The largest window for any open file
+    #[arg(long, value_name = "SIZE", default_value = "8M")]
+    max: Bytes,
+    /// Set windows only, and read nothing ahead by itself
+    #[arg(long)]
+    no_prefetch: bool,
+    /// How often to decide
+    #[arg(long, value_name = "TIME", default_value = "100ms")]
+    interval: Nanos,
+    /// Leave the windows as they are at the end
+    #[arg(long)]
+    leave: bool,
+    /// Keep metrics for Prometheus in this file, as its node exporter collects them
+    #[arg(long, value_name = "FILE")]
+    metrics: Option<PathBuf>,
 }
 
-impl Auto {
-    pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
+/// What to ask a running daemon.
+#[derive(Clone, Copy, Debug, Subcommand)]
+enum Question {
+    /// What it does now, what it has learnt, and its last decisions
+    Status {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// What can be printed instead of running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Emit {
+    /// A service unit
+    Systemd,
+}
+
+impl Control {
+    /// The orders that these options are, with these limits.
+    pub fn orders(
+        &self,
+        limits: Limits,
+        slots: Option<Nanos>,
+    ) -> anyhow::Result<(Orders, Duration)> {
         let interval = Duration::from_nanos(self.interval.get());
         if interval < Duration::from_millis(20) || interval > Duration::from_secs(60) {
             let problem = format!("--interval {}: from 20 ms to 60 s makes sense", self.interval);
             return Err(Usage(problem).into());
         }
-        let storage = resolve(&context.root, &self.target)?;
-        let mut source = super::watch::begin(context)?;
-        if !source.sees_readers() {
-            // The reason was said as a note; as an error it has its exit code.
-            observe::Census::begin()?;
+        if !(Bytes::from_kib(64)..=Bytes::from_gib(1)).contains(&self.max) {
+            let problem = format!("--max {}: from 64K to 1G makes sense", self.max);
+            return Err(Usage(problem).into());
         }
+        let orders = Orders {
+            advise: self.advise,
+            max: self.max,
+            prefetch: !self.no_prefetch,
+            leave: self.leave,
+            limits,
+            slots,
+            metrics: self.metrics.clone(),
+        };
+        Ok((orders, interval))
+    }
+}
+
+impl Auto {
+    pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        if let Some(Question::Status { json }) = self.question {
+            return status(context, json);
+        }
+        if self.targets.is_empty() {
+            let problem = "say on what: a directory, mount point or device".to_owned();
+            return Err(Usage(problem).into());
+        }
+        if self.emit == Some(Emit::Systemd) {
+            return emit();
+        }
+        if let Some(slots) = self.slots.filter(|slots| *slots < Nanos::from_secs(2)) {
+            return Err(Usage(format!("--try {slots}: at least 2s")).into());
+        }
+        let limits = Limits { allow: self.only.clone(), deny: self.except.clone() };
+        let (orders, interval) = self.control.orders(limits, self.slots)?;
+        let storages: Vec<_> = self
+            .targets
+            .iter()
+            .map(|target| resolve(&context.root, target))
+            .collect::<Result<_, _>>()?;
         let signals = Signals::listen().context("cannot listen for signals")?;
-        let mut hands = if self.advise { None } else { Some(self.hands(context, &storage)?) };
-        let result = self.control(context, &storage, &mut source, hands.as_mut(), &signals);
-        if let Some(hands) = hands {
-            hands.give_back(context, self.leave)?;
-        }
+        let mut flight = Flight::begin(context, orders)?;
+        let result = storages.into_iter().try_for_each(|storage| flight.take(storage));
+        let result = result.and_then(|()| self.fly(&mut flight, interval, &signals));
+        let effect = flight.effect();
+        flight.end()?;
         result?;
+        if let Some(effect) = effect {
+            context.note(&format!(
+                "readers got {:.2} times as much as without (95 %: {:.2} to {:.2}; {} pairs of slots)",
+                effect.ratio, effect.low, effect.high, effect.pairs
+            ));
+        }
         Ok(signals.which().map_or(Exit::Fine, Exit::Signal))
     }
 
-    fn hands(&self, context: &Context, storage: &host::Storage) -> anyhow::Result<Hands> {
-        let limits = Limits { allow: self.only.clone(), deny: self.except.clone() };
-        let actuator = Actuator::begin(limits)?;
-        let guard = super::apply::guard()?;
-        let tenure = Tenure::begin(&context.dirs, &context.root, storage, &guard)?;
-        Ok(Hands {
-            actuator,
-            tenure,
-            changed: BTreeMap::new(),
-            mended: 0,
-            prefetched: Bytes::ZERO,
-            said: BTreeSet::new(),
-        })
-    }
-
-    fn control(
+    fn fly(
         &self,
-        context: &Context,
-        storage: &Storage,
-        source: &mut Source,
-        mut hands: Option<&mut Hands>,
+        flight: &mut Flight<'_>,
+        interval: Duration,
         signals: &Signals,
     ) -> anyhow::Result<()> {
-        let bounds = Bounds { most: self.max.to_pages_floor(page_size()), ..Bounds::default() };
-        let counted = storage.devices.clone();
-        let mut pilot = Pilot::new(storage.bdi.clone(), counted, bounds, page_size());
         let end = self.span.map(|span| Instant::now() + Duration::from_nanos(span.get()));
+        flight.ready();
         while !signals.cancelled() && end.is_none_or(|end| Instant::now() < end) {
-            let mut snapshot = None;
-            source.look(|record| match record {
-                Record::Event(event) => pilot.see(&event),
-                Record::Snapshot(now) => snapshot = Some(now),
-                Record::Begin(_) => {}
-            })?;
-            if let Some(snapshot) = snapshot {
-                let on_it =
-                    snapshot.files.iter().filter(|it| it.bdi.as_ref() == Some(&storage.bdi));
-                let memory = MemoryState::look(&context.root, on_it);
-                let decisions = pilot.decide(&snapshot, &memory);
-                self.act(decisions, hands.as_deref_mut())?;
-            }
-            std::thread::sleep(Duration::from_nanos(self.interval.get()));
-        }
-        Ok(())
-    }
-
-    fn act(&self, decisions: Vec<Decision>, hands: Option<&mut Hands>) -> anyhow::Result<()> {
-        let Some(hands) = hands else {
-            let said = decisions.iter().filter(|one| !one.why.is_empty());
-            return said.cloned().try_for_each(|one| say("would ", &one, None));
-        };
-        let (windows, prefetches): (Vec<_>, Vec<_>) =
-            decisions.into_iter().partition(|one| matches!(one.act, Act::Window(_)));
-        hands.set_windows(&windows)?;
-        prefetches.iter().try_for_each(|one| hands.prefetch(one))
-    }
-}
-
-impl Hands {
-    fn set_windows(&mut self, decisions: &[Decision]) -> anyhow::Result<()> {
-        let wanted: Vec<(&OpenFile, Bytes)> =
-            decisions.iter().filter_map(|one| Some((&one.file, window_of(one)?))).collect();
-        if wanted.is_empty() {
-            return Ok(());
-        }
-        let exact = self.actuator.set_windows(&mut self.tenure, &wanted)?;
-        self.mended += exact.mended.len();
-        for (decision, outcome) in decisions.iter().zip(&exact.outcomes) {
-            let file = &decision.file;
-            let Some(window) = window_of(decision).filter(|_| outcome.is_good()) else {
-                self.missed(decision, outcome)?;
-                continue;
-            };
-            let first = self.changed.remove(&file.id);
-            let first = first.filter(|(was, _)| was.inode == file.inode);
-            let was = first.map_or_else(|| file.clone(), |(was, _)| was);
-            self.changed.insert(file.id, (was, window));
-            say("", decision, None)?;
-        }
-        Ok(())
-    }
-
-    fn prefetch(&mut self, decision: &Decision) -> anyhow::Result<()> {
-        let Act::Prefetch(extents) = &decision.act else { return Ok(()) };
-        if !decision.why.is_empty() {
-            say("", decision, None)?;
-        }
-        let wanted: Vec<(Bytes, Bytes)> =
-            extents.iter().map(|extent| bytes_of(*extent, page_size())).collect();
-        match self.actuator.prefetch_all(&decision.file, &wanted)? {
-            Ok(read) => self.prefetched += read,
-            Err(missed) => self.missed(decision, &Outcome::Missed(missed))?,
-        }
-        Ok(())
-    }
-
-    /// What was closed meanwhile is no news, and the rest is news once.
-    fn missed(&mut self, decision: &Decision, outcome: &Outcome) -> anyhow::Result<()> {
-        let gone = *outcome == Outcome::Missed(Missed::Gone);
-        if !gone && self.said.insert(decision.file.id) {
-            say("", decision, Some(outcome))?;
+            flight.step(None)?;
+            std::thread::sleep(interval);
         }
         Ok(())
     }
 }
 
-impl Hands {
-    /// Gives the open files the windows back that they had, and the bdi its peace.
-    fn give_back(mut self, context: &Context, leave: bool) -> anyhow::Result<()> {
-        let on_bdi = OpenFileFilter::on_bdi(self.tenure.bdi());
-        let mut given = 0;
-        if !leave {
-            // What somebody else has changed since is his.
-            let now = self.actuator.open_files(&on_bdi)?;
-            let ours = |file: &&OpenFile| {
-                let known = self.changed.get(&file.id);
-                known.is_some_and(|(was, set)| was.inode == file.inode && *set == file.window)
-            };
-            let wanted: Vec<(&OpenFile, Bytes)> = now
-                .iter()
-                .filter(ours)
-                .filter_map(|file| Some((file, self.changed.get(&file.id)?.0.window)))
-                .collect();
-            let exact = self.actuator.set_windows(&mut self.tenure, &wanted)?;
-            given = exact.outcomes.iter().filter(|outcome| outcome.is_good()).count();
+/// The unit for the words of this command line.
+fn emit() -> anyhow::Result<Exit> {
+    let program = std::env::current_exe().context("finding this program's own file")?;
+    let words = std::env::args().skip_while(|word| word != "auto").skip(1);
+    let mut kept = Vec::new();
+    let mut skip = false;
+    for word in words {
+        if std::mem::take(&mut skip) || word.starts_with("--emit=") {
+            continue;
         }
-        self.tenure.restore()?;
-        context.note(&format!(
-            "{} open files were changed, {given} of them have their window back now (the others \
-             are closed{}); {} that were opened in an instant of change were mended",
-            self.changed.len(),
-            if leave { " or left as they are" } else { "" },
-            self.mended
+        if word == "--emit" {
+            skip = true;
+            continue;
+        }
+        // What systemd would read as something else.
+        kept.push(format!(
+            "\"{}\"",
+            word.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%").replace('$', "$$")
         ));
-        Ok(())
     }
+    output::print(&unit(&program.display().to_string(), &kept.join(" ")))?;
+    Ok(Exit::Fine)
 }
 
-fn window_of(decision: &Decision) -> Option<Bytes> {
-    match decision.act {
-        Act::Window(pages) => Some(pages.to_bytes(page_size())),
-        Act::Prefetch(_) => None,
-    }
-}
-
-/// One line: who, what, why; or what came of it if it could not be done.
-fn say(word: &str, one: &Decision, failed: Option<&Outcome>) -> anyhow::Result<()> {
-    let holder = one.file.holders.first();
-    let who = holder.map_or_else(String::new, |one| format!("{} ({}) ", plain(&one.comm), one.pid));
-    let path = one.path.as_deref().map_or_else(|| format!("inode {}", one.file.inode), plain);
-    let what = match window_of(one) {
-        Some(after) => format!("{word}set window {} → {after}", one.file.window),
-        None => format!("{word}read ahead"),
+fn status(context: &Context, json: bool) -> anyhow::Result<Exit> {
+    let path = status_path(context);
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            context.note(&format!("no foreread auto is at work (there is no {})", path.display()));
+            return Ok(Exit::Failed);
+        }
+        Err(error) => return Err(error).with_context(|| format!("reading {}", path.display())),
     };
-    output::print(&match failed {
-        Some(outcome) => format!("{who}{path}: {outcome}; would {what}, as {}\n", one.why),
-        None => format!("{who}{path}: {what}, as {}\n", one.why),
-    })
+    let status: Status = serde_json::from_str(&text)
+        .with_context(|| format!("{} is no status of foreread auto", path.display()))?;
+    let lives = context.root.path(format!("/proc/{}", status.pid)).exists();
+    if json {
+        output::print(&text)?;
+    } else {
+        output::print(&told(&status, lives))?;
+    }
+    Ok(if lives { Exit::Fine } else { Exit::Failed })
+}
+
+fn told(status: &Status, lives: bool) -> String {
+    let state = if lives {
+        plain(&status.state)
+    } else {
+        "killed: `foreread rollback` looks after it".into()
+    };
+    let mut text = format!("process {}: {state}\n", status.pid);
+    for (bdi, device) in &status.devices {
+        text.push_str(&format!(
+            "{}: answers in {:.2} ms, reads {:.1} MiB/s, {:.1} at once; {} open files\n",
+            plain(bdi),
+            device.latency_ms,
+            device.rate_mib_s,
+            device.parallelism,
+            device.followed
+        ));
+    }
+    text.push_str(&format!(
+        "{} windows set, {} refused, {} mended, {} read ahead, {} events lost\n",
+        status.windows_set,
+        status.refused,
+        status.mended,
+        Bytes::new(status.prefetched_bytes),
+        status.lost_events
+    ));
+    if let Some(effect) = status.effect {
+        text.push_str(&format!(
+            "effect: {:.2} times as much as without (95 %: {:.2} to {:.2}; {} pairs of slots)\n",
+            effect.ratio, effect.low, effect.high, effect.pairs
+        ));
+    }
+    for line in &status.decisions {
+        text.push_str(&format!("  {}\n", plain(line)));
+    }
+    text
 }

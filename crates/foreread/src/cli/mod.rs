@@ -13,7 +13,9 @@ mod doctor;
 mod dry_run;
 mod experiment;
 mod export;
+mod flight;
 mod guard;
+mod hands;
 mod import;
 mod models;
 mod open_files;
@@ -23,6 +25,7 @@ mod presets;
 mod report;
 mod reproduce;
 mod rollback;
+mod run;
 mod runs;
 mod serve;
 mod sim;
@@ -119,6 +122,7 @@ enum Verb {
     Verify(verify::Verify),
     Watch(watch::Watch),
     Auto(auto::Auto),
+    Run(run::Run),
     Rollback(rollback::Rollback),
     Completions(completions::Completions),
     #[command(hide = true)]
@@ -179,6 +183,7 @@ impl Cli {
             Verb::Verify(verb) => verb.run(&context),
             Verb::Watch(verb) => verb.run(&context),
             Verb::Auto(verb) => verb.run(&context),
+            Verb::Run(verb) => verb.run(&context),
             Verb::Rollback(verb) => verb.run(&context),
             Verb::Completions(verb) => verb.run(),
             Verb::Guard(verb) => verb.run(&context),

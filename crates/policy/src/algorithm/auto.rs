@@ -5,7 +5,7 @@
 //! intervals, and does only what can be done to a stock kernel: windows of open files, and
 //! `readahead(2)` with its limit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use units::{Bytes, Nanos, Pages};
 
@@ -176,7 +176,9 @@ impl Policy for Auto {
         let situation = Situation {
             now: around.now(),
             completions: around.completions(),
+            // The simulated cache is all that there is for these readers.
             memory: BTreeMap::from([(0, memory)]),
+            limited: BTreeSet::from([0]),
             tight: false,
         };
         let kernel = &mut self.kernel;

@@ -18,6 +18,8 @@ const HARM: f64 = 0.95;
 const ROUNDS: f64 = 3.0;
 /// The shortest and the longest trial.
 const TRIAL: (Nanos, Nanos) = (Nanos::from_millis(200), Nanos::from_millis(1500));
+/// What was found is found again where readers wait and get less than this part of what they got.
+const SLOWER: f64 = 0.7;
 /// How long what was found holds.
 const HOLDS: Nanos = Nanos::from_secs(20);
 
@@ -53,8 +55,8 @@ struct Trial {
 pub(super) struct Climb {
     window: Option<Pages>,
     trial: Option<Trial>,
-    /// Since when, and for how many streams, no more is wanted.
-    enough: Option<(Nanos, u64)>,
+    /// Since when, for how many streams and at which rate no more is wanted.
+    enough: Option<(Nanos, u64, f64)>,
     last: Option<(Nanos, u64)>,
     /// Pages a second, of late, once that is known.
     rate: Option<f64>,
@@ -84,8 +86,11 @@ impl Climb {
     }
 
     fn try_more(&mut self, now: Nanos, streams: &Streams) -> Option<String> {
-        if let Some((since, active)) = self.enough {
-            let same = active / 2 < streams.active && streams.active <= active * 2;
+        if let Some((since, active, rate)) = self.enough {
+            // Other streams, or the same in another phase of their work.
+            let slower = self.rate.unwrap_or(0.0) < SLOWER * rate;
+            let as_many = active / 2 < streams.active && streams.active <= active * 2;
+            let same = as_many && !(slower && streams.waiting);
             if same && now.saturating_sub(since) < HOLDS {
                 return None;
             }
@@ -129,13 +134,13 @@ impl Climb {
         self.trial = None;
         if gain < HARM && streams.waiting {
             let tried = self.window.replace(trial.before);
-            self.enough = Some((now, streams.active));
+            self.enough = Some((now, streams.active, trial.rate));
             return tried.map(|tried| {
                 format!("with {} pages it was read {gain:.2} times as fast", tried.get())
             });
         }
         if gain < GAIN {
-            self.enough = Some((now, streams.active));
+            self.enough = Some((now, streams.active, rate));
             return None;
         }
         self.try_more(now, streams)
@@ -173,7 +178,7 @@ mod tests {
 
     #[test]
     fn it_grows_while_that_wins() {
-        assert_eq!(climb(|window| window as f64 * 100.0), [32, 272, 1088]);
+        assert_eq!(climb(|window| window as f64 * 100.0), [32, 272, 1088, 2048]);
         assert_eq!(climb(|_| 10_000.0), [32, 272]);
     }
 

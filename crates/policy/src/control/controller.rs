@@ -13,8 +13,9 @@ use super::{Act, Bounds, Facts, FileKey, OpenKey, Order, Seen, Situation, sizes}
 
 /// Readers that wait more than this share of the time may be helped.
 const WAITS: f64 = 0.05;
-/// Of what a cache can hold, the part that windows may fill, twice each: one is read while the
-/// next one comes.
+/// Of what the machine's cache can hold, the part that windows may fill, twice each: one is read
+/// while the next one comes. A cache with a limit of its own they may fill, as its limit is there
+/// for that; if that is too much, thrashing tells.
 const SHARE: u64 = 4;
 /// Of what a cache can hold, the part that a file may fill that is primed.
 const PRIME_SHARE: u64 = 2;
@@ -74,6 +75,11 @@ impl Controller {
     /// What it has learnt of the device.
     pub fn device(&self) -> &Device {
         &self.device
+    }
+
+    /// Pages from the disk that readers came by so far, as far as is known.
+    pub fn progress(&self) -> u64 {
+        self.streams.values().map(|stream| stream.ahead.progress()).sum::<u64>() + self.gone
     }
 
     /// How many open files it follows.
@@ -172,8 +178,10 @@ impl Controller {
     fn most(&self, situation: &Situation, facts: &Facts) -> (Pages, bool) {
         let of = |domain: u64| {
             let cache = situation.memory.get(&domain)?.get() / facts.page.get().max(1);
+            let limited = situation.limited.contains(&domain);
             let domain = self.domains.get(&domain).copied().unwrap_or_default();
-            let share = cache as f64 / SHARE as f64 * domain.squeeze;
+            let part = if limited { 1 } else { SHARE };
+            let share = cache as f64 / part as f64 * domain.squeeze;
             let share = if situation.tight { share / 4.0 } else { share };
             Some((share / (2 * domain.active.max(1)) as f64) as u64)
         };
@@ -325,14 +333,7 @@ impl Controller {
         let mut orders = Vec::new();
         let mut met = BTreeSet::new();
         let keys: Vec<OpenKey> = self.streams.keys().copied().collect();
-        let mut waits: BTreeMap<FileKey, (u64, u64)> = BTreeMap::new();
-        for stream in self.streams.values() {
-            let random = stream.reading() != Reading::Forward && stream.plan.is_none();
-            if random && stream.facts.is_some() {
-                let sum = waits.entry(stream.file).or_default();
-                *sum = (sum.0 + stream.stalls, sum.1 + stream.stalled);
-            }
-        }
+        let (waits, wanted) = self.random_reads(situation.now);
         for key in keys {
             let Some(stream) = self.streams.get(&key) else { continue };
             let Some(facts) = stream.facts.filter(|facts| !facts.hands_off) else { continue };
@@ -347,7 +348,10 @@ impl Controller {
             if !priming.is_at_work() && stalls > 0 && !situation.tight {
                 let cache = situation.memory.get(&facts.domain).or(situation.memory.get(&0));
                 let cache = cache.copied().unwrap_or(Bytes::ZERO).get();
-                let room = Pages::new(cache / PRIME_SHARE / facts.page.get().max(1));
+                let room = cache / PRIME_SHARE / facts.page.get().max(1);
+                // All that is read at random must fit, or one file pushes the other out.
+                let others = wanted.saturating_sub(facts.file_pages.get());
+                let room = Pages::new(room.saturating_sub(others));
                 let rate = self.device.rate();
                 if let Some(reason) = priming.begin(facts.file_pages, facts.page, rate, room) {
                     why = reason;
@@ -359,6 +363,28 @@ impl Controller {
             }
         }
         orders
+    }
+}
+
+impl Controller {
+    /// How often, and how long, readers of each file waited for random reads over the interval, and
+    /// how many pages the files have together.
+    fn random_reads(&self, now: Nanos) -> (BTreeMap<FileKey, (u64, u64)>, u64) {
+        let mut waits: BTreeMap<FileKey, (u64, u64)> = BTreeMap::new();
+        let mut pages = 0_u64;
+        for stream in self.streams.values() {
+            let Some(facts) = stream.facts else { continue };
+            let rests = now.saturating_sub(stream.seen) > RESTS;
+            if rests || stream.reading() == Reading::Forward || stream.plan.is_some() {
+                continue;
+            }
+            let sum = waits.entry(stream.file).or_insert_with(|| {
+                pages = pages.saturating_add(facts.file_pages.get());
+                (0, 0)
+            });
+            *sum = (sum.0 + stream.stalls, sum.1 + stream.stalled);
+        }
+        (waits, pages)
     }
 }
 

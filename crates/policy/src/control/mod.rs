@@ -23,7 +23,7 @@ mod prime;
 pub mod sizes;
 mod stream;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use units::{Bytes, Nanos, Pages};
 
@@ -109,7 +109,9 @@ pub struct Situation {
     pub completions: Completions,
     /// What the cache of each domain can hold: of the machine (0), and of cgroups with a limit.
     pub memory: BTreeMap<u64, Bytes>,
-    /// Whether tasks stand still for want of memory (PSI), or what was read ahead is evicted.
+    /// The domains that have a limit of their own.
+    pub limited: BTreeSet<u64>,
+    /// Whether tasks stand still for want of memory (PSI).
     pub tight: bool,
 }
 

@@ -10,20 +10,22 @@ use units::Pages;
 /// The odd part.
 const ODD: u64 = 17;
 
-/// The largest good window of at most this many pages: 17 · 2ⁿ, or 2ⁿ below that. At least one
-/// page.
+/// The largest good window of at most this many pages: 17 · 2ⁿ, or 2ⁿ where that is much larger or
+/// the window is small. At least one page.
 pub fn at_most(most: Pages) -> Pages {
     let times = most.get() / ODD;
-    match times.checked_ilog2() {
-        Some(power) => Pages::new(ODD << power),
-        None => Pages::new(most.get().checked_ilog2().map_or(1, |power| 1 << power)),
-    }
+    let even = most.get().checked_ilog2().map_or(1, |power| 1 << power);
+    let odd = times.checked_ilog2().map_or(0, |power| ODD << power);
+    Pages::new(if even > odd + odd / 2 { even } else { odd })
 }
 
-/// The good window that is nearest to this many pages from above.
+/// The smallest window of 17 · 2ⁿ pages, or of 2ⁿ up to 16, that is at least this large.
 pub fn at_least(least: Pages) -> Pages {
-    let below = at_most(least);
-    if below >= least { below } else { at_most(Pages::new(least.get().saturating_mul(2))) }
+    let up = |count: u64| count.checked_next_power_of_two().unwrap_or(1 << 63);
+    match least.get() {
+        0..=16 => Pages::new(up(least.get())),
+        large => Pages::new(ODD.saturating_mul(up(large.div_ceil(ODD)))),
+    }
 }
 
 #[cfg(test)]
@@ -35,8 +37,9 @@ mod tests {
     #[test]
     fn both_families_are_there() {
         let sizes = [0, 1, 2, 3, 16, 17, 33, 34, 2176].map(|most| at_most(Pages::new(most)).get());
-        assert_eq!(sizes, [1, 1, 2, 2, 16, 17, 17, 34, 2176]);
-        assert_eq!(at_least(Pages::new(256)).get(), 272);
+        assert_eq!(sizes, [1, 1, 2, 2, 16, 17, 32, 34, 2176]);
+        assert_eq!(at_most(Pages::new(300)).get(), 272);
+        assert_eq!(at_least(Pages::new(257)).get(), 272);
     }
 
     proptest! {

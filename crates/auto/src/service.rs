@@ -1,0 +1,108 @@
+//! As a service of systemd: its unit, and telling it how things are.
+
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::time::Duration;
+
+/// A unit for `foreread auto` with these words, run by this program. It may do what it must and
+/// little else: see into the kernel (BPF), reach open files of others (SYS_PTRACE), write the
+/// knobs of its bdi.
+pub fn unit(program: &str, words: &str) -> String {
+    format!(
+        "\
+[Unit]
+Description=Read-ahead of each open file, kept right by foreread
+Documentation=man:foreread(1)
+After=local-fs.target
+
+[Service]
+Type=notify
+ExecStart={program} auto {words}
+WatchdogSec=30
+Restart=on-failure
+RestartSec=10
+# A start takes back what an earlier one left, if that was killed together with its guard.
+ExecStartPre=-{program} rollback all
+RuntimeDirectory=foreread
+StateDirectory=foreread
+CapabilityBoundingSet=CAP_BPF CAP_PERFMON CAP_SYS_PTRACE CAP_DAC_READ_SEARCH CAP_DAC_OVERRIDE
+AmbientCapabilities=CAP_BPF CAP_PERFMON CAP_SYS_PTRACE
+NoNewPrivileges=yes
+ProtectSystem=strict
+ProtectHome=read-only
+PrivateNetwork=yes
+PrivateTmp=yes
+RestrictAddressFamilies=AF_UNIX
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+LockPersonality=yes
+MemoryDenyWriteExecute=yes
+SystemCallArchitectures=native
+SystemCallFilter=@system-service bpf perf_event_open pidfd_open pidfd_getfd
+SystemCallFilter=~@mount @swap @reboot @module @raw-io @clock
+LimitMEMLOCK=infinity
+MemoryMax=256M
+CPUQuota=20%
+
+[Install]
+WantedBy=multi-user.target
+"
+    )
+}
+
+/// The service manager that started this program, if one did.
+#[derive(Debug)]
+pub struct ServiceManager {
+    socket: UnixDatagram,
+    address: SocketAddr,
+}
+
+impl ServiceManager {
+    /// The one at this address (`NOTIFY_SOCKET`): a path, or `@name`.
+    pub fn at(address: &str) -> io::Result<Self> {
+        let address = match address.strip_prefix('@') {
+            Some(name) => SocketAddr::from_abstract_name(name)?,
+            None => SocketAddr::from_pathname(address)?,
+        };
+        Ok(Self { socket: UnixDatagram::unbound()?, address })
+    }
+
+    /// Tells it: `READY=1`, `WATCHDOG=1`, `STATUS=…`, `STOPPING=1`.
+    pub fn tell(&self, words: &str) -> io::Result<()> {
+        self.socket.send_to_addr(words.as_bytes(), &self.address).map(drop)
+    }
+}
+
+/// How often it wants to hear `WATCHDOG=1`, from `WATCHDOG_USEC`: half of what it allows.
+pub fn watchdog(micros: &str) -> Option<Duration> {
+    let micros: u64 = micros.parse().ok().filter(|micros| *micros > 0)?;
+    Some(Duration::from_micros(micros / 2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_manager_hears_what_is_told() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("notify");
+        let manager = UnixDatagram::bind(&path).expect("a socket");
+        let service = ServiceManager::at(path.to_str().expect("a name")).expect("a manager");
+        service.tell("READY=1").expect("told");
+        let mut heard = [0; 64];
+        let length = manager.recv(&mut heard).expect("heard");
+        assert_eq!(&heard[..length], b"READY=1");
+        assert_eq!(watchdog("30000000"), Some(Duration::from_secs(15)));
+        assert_eq!(watchdog("x"), None);
+    }
+
+    #[test]
+    fn a_unit_names_program_and_words() {
+        let unit = unit("/usr/bin/foreread", "/srv --max 4M");
+        assert!(unit.contains("ExecStart=/usr/bin/foreread auto /srv --max 4M\n"));
+        assert!(unit.contains("WatchdogSec=") && unit.contains("Type=notify"));
+    }
+}

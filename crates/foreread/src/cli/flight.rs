@@ -1,0 +1,340 @@
+//! The loop of `auto` and `run`: see, decide, act, tell.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use ::auto::{
+    Bounds, Decision, DeviceStatus, Effect, MemoryState, Pilot, Record, ServiceManager, Slots,
+    Snapshot, Source, Status, watchdog,
+};
+use actuate::Limits;
+use anyhow::Context as _;
+use host::{BdiId, Storage, page_size};
+use report::clean::plain;
+use units::{Bytes, Nanos};
+
+use super::Context;
+use super::hands::{Hands, line};
+use crate::output;
+
+/// Memory must be tight for so long before everything is given back, and be well for as long.
+const TIGHT: Duration = Duration::from_secs(10);
+
+/// How to fly.
+#[derive(Clone, Debug)]
+pub(super) struct Orders {
+    pub advise: bool,
+    pub max: Bytes,
+    pub prefetch: bool,
+    pub leave: bool,
+    pub limits: Limits,
+    /// The length of slots, where control and treatment alternate.
+    pub slots: Option<Nanos>,
+    pub metrics: Option<PathBuf>,
+}
+
+/// One bdi.
+struct Craft {
+    storage: Storage,
+    pilot: Pilot,
+    hands: Option<Hands>,
+}
+
+/// All that is under control.
+pub(super) struct Flight<'a> {
+    context: &'a Context,
+    orders: Orders,
+    source: Source,
+    crafts: BTreeMap<BdiId, Craft>,
+    status: Status,
+    slots: Option<Slots>,
+    treated: bool,
+    /// Since when memory is tight, or well again while nothing is done.
+    tight: Option<Instant>,
+    told: Instant,
+    manager: Option<(ServiceManager, Option<Duration>)>,
+}
+
+impl<'a> Flight<'a> {
+    pub fn begin(context: &'a Context, orders: Orders) -> anyhow::Result<Self> {
+        let source = super::watch::begin(context)?;
+        if !source.sees_readers() {
+            // The reason was said as a note; as an error it has its exit code.
+            observe::Census::begin()?;
+        }
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let since = since.map_or(0, |since| since.as_secs());
+        let state = if orders.advise { "advising" } else { "acting" };
+        let pid = std::process::id();
+        let slots = orders.slots.map(|length| Slots::new(length, since ^ u64::from(pid)));
+        let treated = slots.as_ref().is_none_or(Slots::treated);
+        Ok(Self {
+            context,
+            orders,
+            source,
+            crafts: BTreeMap::new(),
+            status: Status::new(pid, since, state),
+            slots,
+            treated,
+            tight: None,
+            told: Instant::now(),
+            manager: manager(),
+        })
+    }
+
+    /// Takes a storage under control, unless its bdi is already.
+    pub fn take(&mut self, storage: Storage) -> anyhow::Result<()> {
+        if self.crafts.contains_key(&storage.bdi) {
+            return Ok(());
+        }
+        let page = page_size();
+        let bounds = Bounds {
+            most: self.orders.max.to_pages_floor(page),
+            prefetch: self.orders.prefetch,
+            ..Bounds::default()
+        };
+        let pilot = Pilot::new(storage.bdi.clone(), storage.devices.clone(), bounds, page);
+        let limits = self.orders.limits.clone();
+        let acting = !self.orders.advise;
+        let hands = acting.then(|| Hands::begin(self.context, &storage, limits)).transpose()?;
+        self.crafts.insert(storage.bdi.clone(), Craft { storage, pilot, hands });
+        Ok(())
+    }
+
+    /// Tells the service manager that it may rely on this.
+    pub fn ready(&self) {
+        if let Some((manager, _)) = &self.manager {
+            let _ = manager.tell("READY=1");
+        }
+    }
+
+    /// One interval. Only readers among `pids` count, if it is given.
+    pub fn step(&mut self, pids: Option<&BTreeSet<u32>>) -> anyhow::Result<()> {
+        let mut snapshot = None;
+        let crafts = &mut self.crafts;
+        self.source.look(|record| match record {
+            Record::Event(event) => {
+                if pids.is_none_or(|pids| pids.contains(&event.pid)) {
+                    crafts.values_mut().for_each(|craft| craft.pilot.see(&event));
+                }
+            }
+            Record::Snapshot(now) => snapshot = Some(now),
+            Record::Begin(_) => {}
+        })?;
+        let Some(mut snapshot) = snapshot else { return Ok(()) };
+        if let Some(pids) = pids {
+            let ours = |file: &observe::OpenFile| {
+                file.holders.iter().any(|holder| pids.contains(&holder.pid))
+            };
+            snapshot.files.retain(ours);
+            self.take_new(&snapshot);
+        }
+        self.status.lost_events = snapshot.lost;
+        self.alternate(&snapshot)?;
+        let memory = MemoryState::look(&self.context.root, &snapshot.files);
+        self.mind(memory.tight)?;
+        for bdi in self.crafts.keys().cloned().collect::<Vec<_>>() {
+            self.steer(&bdi, &snapshot, &memory)?;
+        }
+        self.tell();
+        Ok(())
+    }
+
+    /// Takes the storages of files that were opened on others.
+    fn take_new(&mut self, snapshot: &Snapshot) {
+        for file in &snapshot.files {
+            let Some(path) = snapshot
+                .paths
+                .get(&file.id)
+                .filter(|_| file.bdi.as_ref().is_some_and(|bdi| !self.crafts.contains_key(bdi)))
+            else {
+                continue;
+            };
+            // One that cannot be had, as another foreread has it, is left alone.
+            if let Ok(storage) = host::resolve(&self.context.root, Path::new(path))
+                && let Err(error) = self.take(storage)
+            {
+                tracing::info!("{}: {error:#}", plain(path));
+            }
+        }
+    }
+
+    fn steer(
+        &mut self,
+        bdi: &BdiId,
+        snapshot: &Snapshot,
+        memory: &MemoryState,
+    ) -> anyhow::Result<()> {
+        let Some(craft) = self.crafts.get_mut(bdi) else { return Ok(()) };
+        let decisions = craft.pilot.decide(snapshot, memory);
+        let device = craft.pilot.controller().device();
+        let known = DeviceStatus {
+            latency_ms: device.latency().as_millis_f64(),
+            rate_mib_s: device.rate().as_mib(),
+            parallelism: device.parallelism(),
+            followed: craft.pilot.controller().followed(),
+        };
+        self.status.devices.insert(bdi.to_string(), known);
+        let Some(hands) = &mut craft.hands else { return self.advise(&decisions) };
+        if self.status.state != "acting" || !self.treated {
+            return Ok(());
+        }
+        let mut off = hands.are_to_be_off()?;
+        if off.is_none() {
+            off = hands.act(decisions, &mut self.status)?;
+        }
+        if let Some(why) = off {
+            let what =
+                format!("{why}: hands off {}, open files stay as they are", craft.storage.bdi);
+            self.context.note(&what);
+            self.status.decided(&what);
+            if let Some(hands) = craft.hands.take() {
+                hands.end(true)?;
+            }
+            if self.crafts.values().all(|craft| craft.hands.is_none()) {
+                self.status.state = format!("hands off: {why}");
+            }
+        }
+        Ok(())
+    }
+
+    fn advise(&mut self, decisions: &[Decision]) -> anyhow::Result<()> {
+        if !self.orders.advise {
+            return Ok(());
+        }
+        for one in decisions.iter().filter(|one| !one.why.is_empty()) {
+            let line = line("would ", one, None);
+            self.status.decided(&line);
+            output::print(&line)?;
+        }
+        Ok(())
+    }
+
+    /// Control and treatment in turns, where that is wanted.
+    fn alternate(&mut self, snapshot: &Snapshot) -> anyhow::Result<()> {
+        let Some(slots) = &mut self.slots else { return Ok(()) };
+        let got = self.crafts.values().map(|craft| craft.pilot.controller().progress()).sum();
+        let treated = slots.tick(snapshot.at, got);
+        let effect = slots.effect();
+        if treated != self.treated {
+            self.treated = treated;
+            for hands in self.crafts.values_mut().filter_map(|craft| craft.hands.as_mut()) {
+                if treated {
+                    hands.take_again()?
+                } else {
+                    hands.give_back()?
+                };
+            }
+            self.status.effect = effect.map(Into::into);
+        }
+        if effect.is_some_and(|effect| effect.is_harm()) {
+            self.stop("it does not help here, see the effect")?;
+            self.slots = None;
+        }
+        Ok(())
+    }
+
+    /// Gives everything back where memory is tight for long, and goes on when it is well again.
+    fn mind(&mut self, tight: bool) -> anyhow::Result<()> {
+        const WAITING: &str = "waiting: memory is tight";
+        let acting = self.status.state == "acting";
+        if tight == acting && (acting || self.status.state == WAITING) {
+            let since = *self.tight.get_or_insert_with(Instant::now);
+            if since.elapsed() > TIGHT {
+                self.tight = None;
+                if acting {
+                    self.stop(WAITING)?;
+                } else {
+                    "acting".clone_into(&mut self.status.state);
+                    self.context.note("memory is well again: acting");
+                }
+            }
+        } else {
+            self.tight = None;
+        }
+        Ok(())
+    }
+
+    /// Gives everything back and does nothing more.
+    fn stop(&mut self, why: &str) -> anyhow::Result<()> {
+        for hands in self.crafts.values_mut().filter_map(|craft| craft.hands.as_mut()) {
+            hands.give_back()?;
+        }
+        why.clone_into(&mut self.status.state);
+        self.status.decided(why);
+        self.context.note(&format!("control is off: {why}"));
+        Ok(())
+    }
+
+    /// Writes status and metrics once a second, and tells the service manager that it lives.
+    fn tell(&mut self) {
+        let every = self.manager.as_ref().and_then(|(_, every)| *every);
+        let every = every.unwrap_or(Duration::from_secs(1)).min(Duration::from_secs(1));
+        if self.told.elapsed() < every {
+            return;
+        }
+        self.told = Instant::now();
+        if let Some((manager, _)) = &self.manager {
+            let followed: usize = self.status.devices.values().map(|one| one.followed).sum();
+            let state = format!("WATCHDOG=1\nSTATUS={}, {followed} open files", self.status.state);
+            let _ = manager.tell(&state);
+        }
+        let text = serde_json::to_string_pretty(&self.status).unwrap_or_default();
+        // Nobody suffers if it cannot be written.
+        let _ = replace(&status_path(self.context), &text);
+        if let Some(path) = &self.orders.metrics {
+            let _ = replace(path, &self.status.metrics());
+        }
+    }
+
+    /// What the slots have shown.
+    pub fn effect(&self) -> Option<Effect> {
+        self.slots.as_ref().and_then(Slots::effect)
+    }
+
+    /// Ends: everything is given back, unless it is to be left.
+    pub fn end(self) -> anyhow::Result<Status> {
+        if let Some((manager, _)) = &self.manager {
+            let _ = manager.tell("STOPPING=1");
+        }
+        let (mut changed, mut given) = (0, 0);
+        for hands in self.crafts.into_values().filter_map(|craft| craft.hands) {
+            let (all, back) = hands.end(self.orders.leave)?;
+            changed += all;
+            given += back;
+        }
+        let _ = std::fs::remove_file(status_path(self.context));
+        if !self.orders.advise {
+            self.context.note(&format!(
+                "{changed} open files were changed, {given} of them have their window back now \
+                 (the others are closed{}); {} that were opened in an instant of change were \
+                 mended; {} read ahead",
+                if self.orders.leave { " or left as they are" } else { "" },
+                self.status.mended,
+                Bytes::new(self.status.prefetched_bytes)
+            ));
+        }
+        Ok(self.status)
+    }
+}
+
+/// The service manager that started this program, and how often it wants to hear of it.
+fn manager() -> Option<(ServiceManager, Option<Duration>)> {
+    let address = std::env::var("NOTIFY_SOCKET").ok()?;
+    let manager = ServiceManager::at(&address).ok()?;
+    let every = std::env::var("WATCHDOG_USEC").ok().and_then(|micros| watchdog(&micros));
+    Some((manager, every))
+}
+
+/// Where the daemon of this user keeps its status.
+pub(super) fn status_path(context: &Context) -> PathBuf {
+    context.dirs.state.join("auto.json")
+}
+
+/// Writes a file so that nobody reads half of it.
+fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
+    let beside = path.with_extension("new");
+    std::fs::write(&beside, text).with_context(|| format!("writing {}", beside.display()))?;
+    std::fs::rename(&beside, path).with_context(|| format!("writing {}", path.display()))
+}

@@ -1,0 +1,238 @@
+//! What acts on the open files of one bdi, for `auto` and `run`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ::auto::{Act, Decision, Status, bytes_of};
+use actuate::{ActuateError, Actuator, Limits, Missed, Outcome};
+use host::{Storage, page_size};
+use observe::{OpenFile, OpenFileFilter, OpenFileId};
+use report::clean::plain;
+use tunables::{Tenure, TunableError, Value, find};
+use units::Bytes;
+
+use super::Context;
+use crate::output;
+
+/// What acts on the open files of one bdi.
+pub(super) struct Hands {
+    actuator: Actuator,
+    tenure: Tenure,
+    /// The window of the bdi when it began: if that is changed, somebody else is at it.
+    own: Value,
+    /// Open files that were changed: as they were before, and the window that they got.
+    changed: BTreeMap<OpenFileId, (OpenFile, Bytes)>,
+    /// Open files that somebody else gives advice on.
+    yielded: BTreeSet<OpenFileId>,
+    /// Open files of which it was said that they cannot be changed.
+    said: BTreeSet<OpenFileId>,
+    quiet: bool,
+}
+
+impl Hands {
+    pub fn begin(context: &Context, storage: &Storage, limits: Limits) -> anyhow::Result<Self> {
+        let actuator = Actuator::begin(limits)?;
+        let guard = super::apply::guard()?;
+        let tenure = Tenure::begin(&context.dirs, &context.root, storage, &guard)?;
+        let own = tenure.read(find("read_ahead")?)?;
+        Ok(Self {
+            actuator,
+            tenure,
+            own,
+            changed: BTreeMap::new(),
+            yielded: BTreeSet::new(),
+            said: BTreeSet::new(),
+            quiet: context.global.quiet,
+        })
+    }
+
+    /// Whether somebody else has set the window of the bdi: then this is no business of ours.
+    pub fn are_to_be_off(&self) -> anyhow::Result<Option<String>> {
+        let now = self.tenure.read(find("read_ahead")?)?;
+        Ok((now != self.own).then(|| {
+            format!(
+                "somebody set read_ahead_kb of {} from {} to {now}",
+                self.tenure.bdi(),
+                self.own
+            )
+        }))
+    }
+
+    /// Does what was decided. Somebody else who sets the bdi meanwhile is an answer, not an error.
+    pub fn act(
+        &mut self,
+        decisions: Vec<Decision>,
+        status: &mut Status,
+    ) -> anyhow::Result<Option<String>> {
+        let (windows, prefetches): (Vec<_>, Vec<_>) =
+            decisions.into_iter().partition(|one| matches!(one.act, Act::Window(_)));
+        match self.set_windows(windows, status) {
+            Err(error) if is_by_other(&error) => return Ok(Some(error.to_string())),
+            result => result?,
+        }
+        for one in &prefetches {
+            self.prefetch(one, status)?;
+        }
+        Ok(None)
+    }
+
+    fn set_windows(
+        &mut self,
+        mut decisions: Vec<Decision>,
+        status: &mut Status,
+    ) -> anyhow::Result<()> {
+        decisions.retain(|one| !self.is_yielded(&one.file));
+        let wanted: Vec<(&OpenFile, Bytes)> =
+            decisions.iter().filter_map(|one| Some((&one.file, window_of(one)?))).collect();
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let exact = self.actuator.set_windows(&mut self.tenure, &wanted)?;
+        status.mended += exact.mended.len() as u64;
+        for (decision, outcome) in decisions.iter().zip(&exact.outcomes) {
+            let file = &decision.file;
+            let Some(window) = window_of(decision).filter(|_| outcome.is_good()) else {
+                self.missed(decision, outcome, status)?;
+                continue;
+            };
+            let first = self.changed.remove(&file.id);
+            let first = first.filter(|(was, _)| was.inode == file.inode);
+            let was = first.map_or_else(|| file.clone(), |(was, _)| was);
+            self.changed.insert(file.id, (was, window));
+            status.windows_set += 1;
+            self.say(decision, None, status)?;
+        }
+        Ok(())
+    }
+
+    /// Whether an open file has neither the window it was given nor the one before: its program, or
+    /// somebody else, gave advice since.
+    fn is_yielded(&mut self, file: &OpenFile) -> bool {
+        if let Some((was, set)) = self.changed.get(&file.id)
+            && was.inode == file.inode
+            && ![*set, was.window].contains(&file.window)
+        {
+            self.changed.remove(&file.id);
+            self.yielded.insert(file.id);
+        }
+        self.yielded.contains(&file.id)
+    }
+
+    fn prefetch(&mut self, decision: &Decision, status: &mut Status) -> anyhow::Result<()> {
+        let Act::Prefetch(extents) = &decision.act else { return Ok(()) };
+        if !decision.why.is_empty() {
+            self.say(decision, None, status)?;
+        }
+        let wanted: Vec<(Bytes, Bytes)> =
+            extents.iter().map(|extent| bytes_of(*extent, page_size())).collect();
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        match self.actuator.prefetch_all(&decision.file, &wanted)? {
+            Ok(read) => status.prefetched_bytes += read.get(),
+            Err(missed) => self.missed(decision, &Outcome::Missed(missed), status)?,
+        }
+        Ok(())
+    }
+
+    /// What was closed meanwhile is no news, and the rest is news once.
+    fn missed(
+        &mut self,
+        decision: &Decision,
+        outcome: &Outcome,
+        status: &mut Status,
+    ) -> anyhow::Result<()> {
+        let gone = *outcome == Outcome::Missed(Missed::Gone);
+        if !gone && self.said.insert(decision.file.id) {
+            status.refused += 1;
+            self.say(decision, Some(outcome), status)?;
+        }
+        Ok(())
+    }
+
+    fn say(
+        &self,
+        decision: &Decision,
+        failed: Option<&Outcome>,
+        status: &mut Status,
+    ) -> anyhow::Result<()> {
+        let line = line("", decision, failed);
+        status.decided(&line);
+        if self.quiet { Ok(()) } else { output::print(&line) }
+    }
+
+    /// Gives the open files the windows back that they had; how many.
+    pub fn give_back(&mut self) -> anyhow::Result<usize> {
+        self.swap(|was, set| (set, was))
+    }
+
+    /// Gives them the windows again that they had been given.
+    pub fn take_again(&mut self) -> anyhow::Result<usize> {
+        self.swap(|was, set| (was, set))
+    }
+
+    /// Changes windows of open files that were changed before: `from` and `to` of the window
+    /// before and the one that was given. What somebody else has changed since is his.
+    fn swap(&mut self, way: fn(Bytes, Bytes) -> (Bytes, Bytes)) -> anyhow::Result<usize> {
+        if self.changed.is_empty() {
+            return Ok(0);
+        }
+        let on_bdi = OpenFileFilter::on_bdi(self.tenure.bdi());
+        let now = self.actuator.open_files(&on_bdi)?;
+        let wanted: Vec<(&OpenFile, Bytes)> = now
+            .iter()
+            .filter_map(|file| {
+                let (was, set) = self.changed.get(&file.id)?;
+                let (from, to) = way(was.window, *set);
+                (was.inode == file.inode && file.window == from).then_some((file, to))
+            })
+            .collect();
+        match self.actuator.set_windows(&mut self.tenure, &wanted) {
+            Ok(exact) => Ok(exact.outcomes.iter().filter(|outcome| outcome.is_good()).count()),
+            // The bdi is somebody else's now: so are the windows.
+            Err(error) => {
+                let error = error.into();
+                if is_by_other(&error) { Ok(0) } else { Err(error) }
+            }
+        }
+    }
+
+    /// Ends: gives everything back unless it is to be left, and the bdi its peace.
+    pub fn end(mut self, leave: bool) -> anyhow::Result<(usize, usize)> {
+        let given = if leave { 0 } else { self.give_back()? };
+        let changed = self.changed.len();
+        self.tenure.restore()?;
+        Ok((changed, given))
+    }
+}
+
+fn is_by_other(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let tunable = match cause.downcast_ref::<ActuateError>() {
+            Some(ActuateError::Tunable(error)) => Some(error),
+            _ => cause.downcast_ref::<TunableError>(),
+        };
+        matches!(tunable, Some(TunableError::ChangedByOther { .. }))
+    })
+}
+
+fn window_of(decision: &Decision) -> Option<Bytes> {
+    match decision.act {
+        Act::Window(pages) => Some(pages.to_bytes(page_size())),
+        Act::Prefetch(_) => None,
+    }
+}
+
+/// One line: who, what, why; or what came of it if it could not be done.
+pub(super) fn line(word: &str, one: &Decision, failed: Option<&Outcome>) -> String {
+    let holder = one.file.holders.first();
+    let who = holder.map_or_else(String::new, |one| format!("{} ({}) ", plain(&one.comm), one.pid));
+    let path = one.path.as_deref().map_or_else(|| format!("inode {}", one.file.inode), plain);
+    let what = match window_of(one) {
+        Some(after) => format!("{word}set window {} → {after}", one.file.window),
+        None => format!("{word}read ahead"),
+    };
+    match failed {
+        Some(outcome) => format!("{who}{path}: {outcome}; would {what}, as {}\n", one.why),
+        None => format!("{who}{path}: {what}, as {}\n", one.why),
+    }
+}
