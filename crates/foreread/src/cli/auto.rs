@@ -160,7 +160,8 @@ impl Auto {
         result?;
         if let Some(effect) = effect {
             context.note(&format!(
-                "readers got {:.2} times as much as without (95 %: {:.2} to {:.2}; {} pairs of slots)",
+                "readers got {:.2} times as much as without (95 %: {:.2} to {:.2}; {} pairs of \
+                 slots)",
                 effect.ratio, effect.low, effect.high, effect.pairs
             ));
         }
