@@ -11,7 +11,7 @@ use super::setup::NOTHING;
 use super::view::View;
 use crate::disk_layout::Placed;
 use crate::queue::BlockQueue;
-use crate::scenario::Step;
+use crate::scenario::Steps;
 
 /// The machine as a policy sees it at a tick.
 struct Around<'a> {
@@ -64,7 +64,7 @@ impl Surroundings for Around<'_> {
     }
 }
 
-impl<I: Iterator<Item = Step>> Simulation<I> {
+impl<I: Steps> Simulation<I> {
     /// Calls the policy without a reader, and has read what it wants.
     pub(super) fn tick(&mut self) {
         let now = self.next_tick;
