@@ -102,20 +102,20 @@ fn host_read_ahead_starts_when_the_rules_say() {
     }
 }
 
-/// A disk of 2008 reads half as fast at its end as at its start.
+/// A disk of 2008 reads three fifths as fast at its end as at its start.
 #[test]
 fn host_the_end_of_a_disk_is_slower_than_its_start() {
     let name = "host_the_end_of_a_disk_is_slower_than_its_start";
     let Some(stage) = Stage::set(name) else { return };
     // Wholly there, so that its end is the model's.
-    let disk = "virtual:hdd-15k-2000,fs=raw,size=17000M";
+    let disk = "virtual:hdd-15k-2008,fs=raw,size=136G";
     let words = ["experiment", "zones", disk, "--places", "2", "--repeats", "1"];
-    let more = ["--duration", "1s", "--seed", "1", "--json"];
+    let more = ["--duration", "300ms", "--seed", "1", "--json"];
     let answer = stage.json(&[words.as_slice(), &more].concat());
     let rate = |row: usize| rows(&answer)[row]["throughput_mib_s"].as_f64().unwrap();
     assert_eq!(rows(&answer).len(), 2);
     assert!(rate(0) > 1.0 && rate(1) > 1.0, "{answer:#}");
-    assert!(rate(1) < rate(0), "{answer:#}");
+    assert!(rate(1) < 0.85 * rate(0), "{answer:#}");
 }
 
 /// A real server on a virtual disk: a sequential scan with the device's utilisation beside it, and
@@ -149,9 +149,11 @@ fn host_postgres_scans_and_is_primed() {
         rows(&answer).iter().find(is).unwrap().clone()
     };
     let request = |row: &Value| row["device_request_kib"].as_f64().unwrap();
-    let (small, large) = (scan("read_ahead=4K"), scan("read_ahead=1024K"));
+    let (small, large) = (scan("read_ahead=4K"), scan("read_ahead=1M"));
     assert!(request(&large) > 2.0 * request(&small), "{answer:#}");
-    let curves = answer["plots"][0]["curves"].as_array().unwrap();
+    let plots = answer["plots"].as_array().unwrap();
+    let primed = |plot: &&Value| plot["y"] == "queries/s";
+    let curves = plots.iter().find(primed).unwrap()["curves"].as_array().unwrap();
     assert_eq!(curves.len(), 2, "{answer:#}");
     assert!(answer["notes"][0].as_str().unwrap().starts_with("PostgreSQL"));
 }

@@ -196,7 +196,7 @@ mod tests {
         conclude(&mut answer, &arms, &trials, Bytes::from_mib(100));
         assert_eq!(answer.tables[0].rows.len(), 4);
         let said = answer.verdict.join(" ");
-        assert!(said.contains("best under read_ahead=1024K (2.000 s, 50.0 MiB/s), 2.00"), "{said}");
+        assert!(said.contains("best under read_ahead=1M (2.000 s, 50.0 MiB/s), 2.00"), "{said}");
         assert!(said.contains("Priming by random selects is best under read_ahead=128K"), "{said}");
         assert_eq!(answer.plots.len(), 2);
         assert_eq!(answer.plots[1].curves[0].points[1], (2.0, 900.0));
