@@ -15,7 +15,7 @@ pub struct Work {
 }
 
 enum Kind {
-    Declared(Workload),
+    Declared(Box<Workload>),
     /// A scan of a file of which a quarter is cached, here and there.
     Primed,
     /// Scan, random reads and four streams in turns, five seconds each, by one open file.
@@ -34,7 +34,7 @@ pub fn works() -> Vec<Work> {
     };
     let declared = |workload: Workload| Work {
         name: Box::leak(workload.name.clone().into_boxed_str()),
-        kind: Kind::Declared(Workload { name: "work".to_owned(), ..workload }),
+        kind: Kind::Declared(Box::new(Workload { name: "work".to_owned(), ..workload })),
         cache: None,
     };
     let own = |name, kind| Work { name, kind, cache: None };
