@@ -155,8 +155,8 @@ mod tests {
         let mut slots = Slots::new(Nanos::from_secs(1), 3);
         let kinds: Vec<bool> =
             (1..=80).map(|second| slots.tick(Nanos::from_secs(second), 0)).collect();
-        assert!(kinds[1..79].chunks_exact(2).all(|pair| pair[0] != pair[1]), "{kinds:?}");
-        let first = kinds[1..79].chunks_exact(2).filter(|pair| pair[0]).count();
+        assert!(kinds.chunks_exact(2).all(|pair| pair[0] != pair[1]), "{kinds:?}");
+        let first = kinds.chunks_exact(2).filter(|pair| pair[0]).count();
         assert!((8..32).contains(&first), "{first}");
         assert_eq!(slots.effect(), None, "nobody read");
     }

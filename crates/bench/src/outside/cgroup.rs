@@ -1,7 +1,8 @@
 //! A control group for one program, where one can be had: it counts the I/O of processes that
 //! nobody waits for, and kills those that have left their process group.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -45,7 +46,10 @@ impl ControlGroup {
 
     /// Kills all that is in it.
     pub(crate) fn kill(&self) {
-        let _ = fs::write(self.path.join("cgroup.kill"), "1");
+        // Kernels before 5.14 have no such file, and none is to be made.
+        if let Ok(mut file) = File::options().write(true).open(self.path.join("cgroup.kill")) {
+            let _ = file.write_all(b"1");
+        }
     }
 }
 

@@ -135,6 +135,8 @@ impl Climb {
         if gain < HARM && streams.waiting {
             let tried = self.window.replace(trial.before);
             self.enough = Some((now, streams.active, trial.rate));
+            // What it was while that was tried says nothing of what it will be.
+            self.rate = Some(trial.rate);
             return tried.map(|tried| {
                 format!("with {} pages it was read {gain:.2} times as fast", tried.get())
             });
