@@ -31,9 +31,11 @@ fn stage(name: &str) -> Option<(Lock, TempDir)> {
     Some((lock, dir))
 }
 
-/// A process that waits, reads the file, and waits again.
+/// A process that waits, reads the file, and waits again. It has the file open meanwhile: the
+/// tracepoints tell no names, and a child that reads for a millisecond is too quick to be asked.
 fn reader(dir: &Path, after: &str) -> Child {
-    let script = format!("sleep 1; dd if=data of=/dev/null bs=64k 2>/dev/null; sleep {after}");
+    let script =
+        format!("exec 3<data; sleep 1; dd if=data of=/dev/null bs=64k 2>/dev/null; sleep {after}");
     let mut command = Command::new("sh");
     command.args(["-c", &script]).current_dir(dir);
     command.stdin(Stdio::null()).spawn().expect("a process")

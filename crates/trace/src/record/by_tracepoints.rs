@@ -90,9 +90,7 @@ fn follow(
                 }
                 running.ended().is_some()
             }
-            (None, Subject::Process(pid)) => {
-                stop() || !std::path::Path::new(&format!("/proc/{pid}")).exists()
-            }
+            (None, Subject::Process(pid)) => stop() || is_over(*pid),
             (None, Subject::Command(_)) => true,
         };
         if ended {
@@ -101,6 +99,13 @@ fn follow(
         }
         std::thread::sleep(POLL);
     }
+}
+
+/// Whether a process has ended; one that its parent has not asked after has, too.
+fn is_over(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    // The state follows the name, which may hold anything.
+    stat.is_err() || stat.is_ok_and(|s| s.rsplit(") ").next().is_some_and(|s| s.starts_with('Z')))
 }
 
 /// How many events did not fit the buffer: lines as `CPU:1 [LOST 12 EVENTS]`.
