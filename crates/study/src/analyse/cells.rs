@@ -98,7 +98,8 @@ pub(super) fn notes(cells: &[Cell]) -> Vec<String> {
         .collect();
     let mut notes = Vec::new();
     if spoiled > 0 {
-        notes.push(format!("{spoiled} trials were disturbed, kept in the record and repeated"));
+        let trials = if spoiled == 1 { "trial was" } else { "trials were" };
+        notes.push(format!("{spoiled} {trials} disturbed, kept in the record and repeated"));
     }
     if !doubtful.is_empty() {
         notes.push(format!("no undisturbed trial: {}", doubtful.join(", ")));
