@@ -4,7 +4,6 @@
 mod stage;
 
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use foreread_tunables::{Outcome, Tenure, TunableError, find};
@@ -14,18 +13,7 @@ use tempfile::TempDir;
 
 /// A machine with one disk, `8:0`, at 128 KiB, and the right over it.
 fn machine() -> (TempDir, Stage, Tenure) {
-    let dir = tempfile::tempdir().expect("a directory");
-    let file = |path: &str, text: &str| {
-        let path = dir.path().join(path);
-        fs::create_dir_all(path.parent().expect("a parent")).expect("directories");
-        fs::write(path, text).expect("a file");
-    };
-    file("proc/self/mountinfo", "1 0 8:0 / / rw - ext4 /dev/sda rw\n");
-    file("sys/devices/sda/dev", "8:0\n");
-    file("sys/class/bdi/8:0/read_ahead_kb", "128\n");
-    fs::create_dir_all(dir.path().join("sys/dev/block")).expect("directories");
-    symlink("../../devices/sda", dir.path().join("sys/dev/block/8:0")).expect("a link");
-    let stage = Stage::new(Some(dir.path().to_owned()), "/data", "8:0");
+    let (dir, stage) = stage::machine();
     let storage = resolve(&stage.root(), Path::new(&stage.target)).expect("storage");
     let tenure = Tenure::begin(&stage.dirs(), &stage.root(), &storage, &stage.guard());
     (dir, stage, tenure.expect("a tenure"))
