@@ -41,9 +41,7 @@ impl Budget {
 
     /// Whether one more trial, as long as these were on average, would not fit.
     pub(crate) fn is_spent(self, trials: &[Trial]) -> bool {
-        let spent = spent(trials);
-        let each = spent / trials.len().max(1) as f64;
-        spent > 0.0 && spent + each > self.time.as_secs_f64()
+        would_exceed(trials, 1, self.time.as_secs_f64())
     }
 }
 
@@ -55,6 +53,14 @@ impl FromStr for Budget {
         let minutes = text.trim().parse().map_err(|e| BudgetError::Number(text.to_owned(), e))?;
         Self::minutes(minutes)
     }
+}
+
+/// Whether so many trials `more`, as long as these were on average, would not fit into `seconds`;
+/// of none nothing is known.
+pub(crate) fn would_exceed(trials: &[Trial], more: usize, seconds: f64) -> bool {
+    let spent = spent(trials);
+    let each = spent / trials.len().max(1) as f64;
+    spent > 0.0 && spent + each * more as f64 > seconds
 }
 
 /// Wall time of trials in seconds, spoiled ones included.

@@ -20,7 +20,7 @@ use stats::Posterior;
 
 use super::model::Model;
 use crate::analyse::{CONSERVATIVE, Curve, overall, throughputs};
-use crate::budget::spent;
+use crate::budget::{spent, would_exceed};
 use crate::plan::{Repeats, Role};
 use crate::session::Field;
 use crate::settings::Settings;
@@ -154,9 +154,7 @@ impl Tuner {
     /// Whether the budget would not hold another trial like those so far beside those that are
     /// owed.
     fn is_spent(&self, trials: &[Trial], owed: usize) -> bool {
-        let spent = spent(trials);
-        let each = spent / trials.len().max(1) as f64;
-        spent > 0.0 && spent + each * (1 + owed) as f64 > self.budget_seconds
+        would_exceed(trials, 1 + owed, self.budget_seconds)
     }
 
     /// How many more trials like those so far the budget holds.
