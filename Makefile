@@ -33,6 +33,7 @@ bench: deps ## Measure foreread itself against its peers; leave the machine alon
 	@$(CARGO) bench --locked -p foreread-diagnose
 	@$(CARGO) bench --locked -p foreread-observe
 	@$(CARGO) bench --locked -p foreread --bench report
+	@$(CARGO) bench --locked -p foreread --bench auto
 	@$(CARGO) run --locked --quiet -p xtask -- tune-vs-grid
 
 fmt: ## Format the code

@@ -56,22 +56,27 @@ pub struct Actuator {
 impl Actuator {
     /// An actuator that may touch what `limits` let it.
     pub fn begin(limits: Limits) -> Result<Self, ActuateError> {
-        Ok(Self { census: Census::begin()?, limits, root: Root::system() })
+        Ok(Self::with(Census::begin()?, limits))
+    }
+
+    /// The same with a census that is there already.
+    pub fn with(census: Census, limits: Limits) -> Self {
+        Self { census, limits, root: Root::system() }
     }
 
     /// Lists open files, also those that it may not touch.
-    pub fn open_files(&mut self, filter: &OpenFileFilter) -> Result<Vec<OpenFile>, ActuateError> {
+    pub fn open_files(&self, filter: &OpenFileFilter) -> Result<Vec<OpenFile>, ActuateError> {
         Ok(self.census.open_files(filter)?)
     }
 
     /// Gives an open file the window that files opened now get. Advice that its process had given
     /// is forgotten by this, as the kernel has one word for both.
-    pub fn refresh(&mut self, file: &OpenFile) -> Result<Outcome, ActuateError> {
+    pub fn refresh(&self, file: &OpenFile) -> Result<Outcome, ActuateError> {
         self.advise(file, Advice::Normal)
     }
 
     /// Gives advice on an open file as if its process did, and reads back what came of it.
-    pub fn advise(&mut self, file: &OpenFile, advice: Advice) -> Result<Outcome, ActuateError> {
+    pub fn advise(&self, file: &OpenFile, advice: Advice) -> Result<Outcome, ActuateError> {
         let (grip, now) = match self.take(file)? {
             Ok(taken) => taken,
             Err(missed) => return Ok(Outcome::Missed(missed)),
@@ -83,7 +88,7 @@ impl Actuator {
         if let Err(missed) = tell(&grip, advice) {
             return Ok(Outcome::Missed(missed));
         }
-        let after = confirm(&mut self.census, &[(file, &grip)])?.pop().flatten();
+        let after = confirm(&self.census, &[(file, &grip)])?.pop().flatten();
         Ok(match after {
             None => Outcome::Missed(Missed::Gone),
             Some(after) if (after.window, after.random) == (window, random) => {
@@ -99,7 +104,7 @@ impl Actuator {
     /// One request is silently cut at the larger of the device's largest request and the window
     /// (`force_page_cache_ra()`), so this makes as many as it takes.
     pub fn prefetch(
-        &mut self,
+        &self,
         file: &OpenFile,
         offset: Bytes,
         length: Bytes,
@@ -109,7 +114,7 @@ impl Actuator {
 
     /// The same for several places and lengths.
     pub fn prefetch_all(
-        &mut self,
+        &self,
         file: &OpenFile,
         wanted: &[(Bytes, Bytes)],
     ) -> Result<Result<Bytes, Missed>, ActuateError> {
@@ -136,12 +141,12 @@ impl Actuator {
     }
 
     /// A duplicate of the very open file that is meant, and what that is now.
-    fn take(&mut self, file: &OpenFile) -> Result<Taken, ActuateError> {
+    fn take(&self, file: &OpenFile) -> Result<Taken, ActuateError> {
         let grip = match reach(&self.root, &self.limits, file) {
             Ok(grip) => grip,
             Err(missed) => return Ok(Err(missed)),
         };
-        let now = confirm(&mut self.census, &[(file, &grip)])?.pop().flatten();
+        let now = confirm(&self.census, &[(file, &grip)])?.pop().flatten();
         Ok(now.map(|now| (grip, now)).ok_or(Missed::Gone))
     }
 }

@@ -6,7 +6,7 @@
 //! files are looked for afterwards and mended, whoever holds them, as it was foreread that did it.
 //! Out of reach is one thing: a file that was opened, mapped and closed in the instant.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use host::BdiId;
 use observe::{Census, OpenFile, OpenFileFilter, OpenFileId};
@@ -43,7 +43,7 @@ impl Actuator {
     /// The bdi's own window is what it was when this returns, also with an error, and its journal
     /// and guard see to it if foreread dies in between.
     pub fn set_windows(
-        &mut self,
+        &self,
         tenure: &mut Tenure,
         wanted: &[(&OpenFile, Bytes)],
     ) -> Result<Exact, ActuateError> {
@@ -67,7 +67,7 @@ impl Actuator {
     }
 
     fn set_one_window(
-        &mut self,
+        &self,
         tenure: &mut Tenure,
         files: &[&OpenFile],
         window: Bytes,
@@ -76,8 +76,6 @@ impl Actuator {
         if batch.all_have(window) {
             return Ok((batch.outcomes(window, &[]), Vec::new()));
         }
-        let on_bdi = OpenFileFilter::on_bdi(tenure.bdi());
-        let before = self.census.open_files(&on_bdi)?;
         let tunable = find("read_ahead")?;
         let own = tenure.read(tunable)?.bytes().unwrap_or_default();
         // Where advice alone gives the window, nobody else is disturbed.
@@ -86,16 +84,27 @@ impl Actuator {
         } else if window == own * 2 {
             batch.tell(Advice::Sequential);
         } else {
+            let instant = Instant { window, own };
+            let with_such = OpenFileFilter {
+                windows: BTreeSet::from([window, window * 2]),
+                ..OpenFileFilter::on_bdi(tenure.bdi())
+            };
+            let before = self.census.open_files(&with_such)?;
             tenure.hold(tunable, &window.into(), || batch.tell(Advice::Normal))?;
+            let outcomes = batch.outcomes(window, &self.own_files()?);
+            let after = self.census.open_files(&with_such)?;
+            let ours: HashSet<OpenFileId> = files.iter().map(|file| file.id).collect();
+            drop(batch);
+            let strays = instant.strays(&before, &after, &ours);
+            let mended = strays.into_iter().map(|stray| instant.mend(self, stray));
+            return Ok((outcomes, mended.collect::<Result<_, _>>()?));
         }
-        let after = self.census.open_files(&on_bdi)?;
-        let outcomes = batch.outcomes(window, &after);
-        let instant = Instant { window, own };
-        let ours: Vec<OpenFileId> = files.iter().map(|file| file.id).collect();
-        let strays = instant.strays(&before, &after, &ours);
-        drop(batch);
-        let mended = strays.into_iter().map(|stray| instant.mend(self, stray));
-        Ok((outcomes, mended.collect::<Result<_, _>>()?))
+        Ok((batch.outcomes(window, &self.own_files()?), Vec::new()))
+    }
+
+    /// What this process has open: with the grips, whatever it acts on.
+    fn own_files(&self) -> Result<Vec<OpenFile>, ActuateError> {
+        Ok(self.census.of_process(std::process::id())?)
     }
 }
 
@@ -106,7 +115,7 @@ struct Batch<'a> {
 
 impl<'a> Batch<'a> {
     fn take(
-        actuator: &mut Actuator,
+        actuator: &Actuator,
         bdi: &BdiId,
         files: &[&'a OpenFile],
     ) -> Result<Self, ActuateError> {
@@ -126,7 +135,7 @@ impl<'a> Batch<'a> {
             .zip(&grips)
             .filter_map(|(file, grip)| Some((*file, grip.as_ref().ok()?)))
             .collect();
-        let mut confirmed = confirm(&mut actuator.census, &held)?.into_iter();
+        let mut confirmed = confirm(&actuator.census, &held)?.into_iter();
         let mut members = Vec::new();
         for (file, grip) in files.iter().zip(grips) {
             let taken = grip.and_then(|grip| {
@@ -202,30 +211,27 @@ impl Instant {
         &self,
         before: &[OpenFile],
         after: &'a [OpenFile],
-        ours: &[OpenFileId],
+        ours: &HashSet<OpenFileId>,
     ) -> Vec<&'a OpenFile> {
-        let had = |file: &OpenFile| {
-            before
-                .iter()
-                .any(|old| (old.id, old.inode, old.window) == (file.id, file.inode, file.window))
-        };
+        let of = |file: &OpenFile| (file.id, file.inode, file.window);
+        let had: HashSet<_> = before.iter().map(of).collect();
         after
             .iter()
             .filter(|file| self.origin(file.window).is_some())
-            .filter(|file| !ours.contains(&file.id) && !had(file))
+            .filter(|file| !ours.contains(&file.id) && !had.contains(&of(file)))
             .collect()
     }
 
     /// Gives a stray what the bdi would have given it at any other time.
-    fn mend(&self, actuator: &mut Actuator, stray: &OpenFile) -> Result<Mended, ActuateError> {
+    fn mend(&self, actuator: &Actuator, stray: &OpenFile) -> Result<Mended, ActuateError> {
         let advice = self.origin(stray.window).unwrap_or(Advice::Normal);
-        let outcome = mend(&mut actuator.census, &actuator.root, stray, advice)?;
+        let outcome = mend(&actuator.census, &actuator.root, stray, advice)?;
         Ok(Mended { file: stray.clone(), outcome })
     }
 }
 
 fn mend(
-    census: &mut Census,
+    census: &Census,
     root: &host::Root,
     stray: &OpenFile,
     advice: Advice,

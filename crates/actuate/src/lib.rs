@@ -10,9 +10,11 @@ mod actuator;
 mod exact;
 mod limits;
 mod outcome;
+mod prefetcher;
 mod reach;
 
 pub use actuator::{Actuator, Advice};
 pub use exact::{Exact, Mended};
 pub use limits::{Limits, ParseRuleError, Rule};
 pub use outcome::{ActuateError, Missed, Outcome};
+pub use prefetcher::{Prefetched, Prefetcher};

@@ -64,7 +64,7 @@ pub(crate) fn reach(root: &Root, limits: &Limits, file: &OpenFile) -> Result<Gri
 /// Asks the kernel what this process now has open by the grips, one for each; `None` where that is
 /// not the open file that was meant.
 pub(crate) fn confirm(
-    census: &mut Census,
+    census: &Census,
     wanted: &[(&OpenFile, &Grip)],
 ) -> Result<Vec<Option<OpenFile>>, ObserveError> {
     if wanted.is_empty() {

@@ -37,9 +37,9 @@ fn host_an_open_file_of_another_process_gets_the_new_window() {
     };
     stage.set_bdi(128);
     let reader = Reader::of(&stage.file("data", 1 << 20));
-    let mut actuator = Actuator::begin(only(&reader)).expect("an actuator");
+    let actuator = Actuator::begin(only(&reader)).expect("an actuator");
     stage.set_bdi(1088);
-    let file = stage.one(&mut actuator, &reader);
+    let file = stage.one(&actuator, &reader);
     assert_eq!(file.window, kib(128), "the kernel changes later opens only");
     let done = actuator.refresh(&file).expect("acted");
     assert_eq!(done, Outcome::Done { before: kib(128), after: kib(1088) });
@@ -47,10 +47,10 @@ fn host_an_open_file_of_another_process_gets_the_new_window() {
     let again = actuator.refresh(&file).expect("acted");
     assert_eq!(again, Outcome::AsWanted { window: kib(1088) });
     let random = actuator.advise(&file, Advice::Random).expect("acted");
-    assert!(random.is_good() && stage.one(&mut actuator, &reader).random);
+    assert!(random.is_good() && stage.one(&actuator, &reader).random);
     let twice = actuator.advise(&file, Advice::Sequential).expect("acted");
     assert_eq!(twice, Outcome::Done { before: kib(1088), after: kib(2176) });
-    assert!(!stage.one(&mut actuator, &reader).random);
+    assert!(!stage.one(&actuator, &reader).random);
 }
 
 #[test]
@@ -61,20 +61,19 @@ fn host_an_open_file_gets_exactly_the_window_asked_for() {
     stage.set_bdi(128);
     let readers: Vec<Reader> = (0..5).map(|_| Reader::of(&stage.file("data", 1 << 20))).collect();
     let bystander = Reader::of(&stage.file("data", 1 << 20));
-    let mut actuator = Actuator::begin(Limits::default()).expect("an actuator");
+    let actuator = Actuator::begin(Limits::default()).expect("an actuator");
     let mut tenure = stage.tenure();
-    let files: Vec<OpenFile> =
-        readers.iter().map(|reader| stage.one(&mut actuator, reader)).collect();
+    let files: Vec<OpenFile> = readers.iter().map(|reader| stage.one(&actuator, reader)).collect();
     actuator.advise(&files[1], Advice::Random).expect("acted");
     let windows = [1088, 4, 256, 128, 1088].map(kib);
     let wanted: Vec<(&OpenFile, Bytes)> = files.iter().zip(windows).collect();
     let exact = actuator.set_windows(&mut tenure, &wanted).expect("acted");
     assert!(exact.outcomes.iter().all(Outcome::is_good), "{exact:?}");
     for (reader, window) in readers.iter().zip(windows) {
-        assert_eq!(stage.one(&mut actuator, reader).window, window);
+        assert_eq!(stage.one(&actuator, reader).window, window);
     }
-    assert!(stage.one(&mut actuator, &readers[1]).random, "the flag stays");
-    assert_eq!(stage.one(&mut actuator, &bystander).window, kib(128));
+    assert!(stage.one(&actuator, &readers[1]).random, "the flag stays");
+    assert_eq!(stage.one(&actuator, &bystander).window, kib(128));
     assert_eq!(stage.bdi_kib(), 128);
     // Off the bdi of the tenure nothing is done.
     let mut elsewhere = files[0].clone();
@@ -89,7 +88,7 @@ fn host_files_opened_in_the_instant_are_mended() {
     stage.set_bdi(128);
     let reader = Reader::of(&stage.file("data", 1 << 20));
     let path = stage.file("other", 1 << 20);
-    let mut actuator = Actuator::begin(Limits::default()).expect("an actuator");
+    let actuator = Actuator::begin(Limits::default()).expect("an actuator");
     let mut tenure = stage.tenure();
     let (stop, opened) = (AtomicBool::new(false), AtomicU64::new(0));
     let mut mended = 0;
@@ -107,13 +106,13 @@ fn host_files_opened_in_the_instant_are_mended() {
         });
         let until = Instant::now() + Duration::from_secs(3);
         for round in 0.. {
-            let file = stage.one(&mut actuator, &reader);
+            let file = stage.one(&actuator, &reader);
             let window = kib(if round % 2 == 0 { 1088 } else { 544 });
             let exact = actuator.set_windows(&mut tenure, &[(&file, window)]).expect("acted");
             assert!(exact.outcomes[0].is_good(), "{exact:?}");
             mended += exact.mended.len();
             let strays: Vec<Bytes> = stage
-                .all(&mut actuator)
+                .all(&actuator)
                 .into_iter()
                 .filter(|other| other.id != file.id && other.window != kib(128))
                 .map(|other| other.window)
@@ -135,8 +134,8 @@ fn host_a_long_prefetch_is_made_in_pieces() {
     stage.set_bdi(128);
     let path = stage.file("data", 64 << 20);
     let reader = Reader::of(&path);
-    let mut actuator = Actuator::begin(only(&reader)).expect("an actuator");
-    let file = stage.one(&mut actuator, &reader);
+    let actuator = Actuator::begin(only(&reader)).expect("an actuator");
+    let file = stage.one(&actuator, &reader);
     let asked = actuator.prefetch(&file, Bytes::from_mib(16), Bytes::from_mib(32)).expect("acted");
     assert_eq!(asked, Ok(Bytes::from_mib(32)));
     let own = File::open(&path).expect("open");
@@ -157,10 +156,10 @@ fn host_what_is_not_allowed_is_not_touched() {
     let reader = Reader::of(&stage.file("data", 1 << 20));
     let shared = Reader::of(&stage.file("shared", 1 << 20));
     let outcome = |limits: Limits, reader: &Reader| {
-        let mut actuator = Actuator::begin(limits).expect("an actuator");
-        let file = stage.one(&mut actuator, reader);
+        let actuator = Actuator::begin(limits).expect("an actuator");
+        let file = stage.one(&actuator, reader);
         let outcome = actuator.advise(&file, Advice::Random).expect("acted");
-        assert_eq!(stage.one(&mut actuator, reader).random, outcome.is_good());
+        assert_eq!(stage.one(&actuator, reader).random, outcome.is_good());
         actuator.refresh(&file).expect("acted");
         outcome
     };
@@ -190,16 +189,16 @@ fn host_a_descriptor_used_again_is_not_mistaken() {
     let Some(stage) = Stage::set("host_a_descriptor_used_again_is_not_mistaken") else { return };
     stage.set_bdi(128);
     let path = stage.file("data", 1 << 20);
-    let mut actuator = Actuator::begin(Limits::default()).expect("an actuator");
+    let actuator = Actuator::begin(Limits::default()).expect("an actuator");
     let file = File::open(&path).expect("open");
     let number = file.as_raw_fd();
-    let seen = stage.held_by(&mut actuator, std::process::id(), number).expect("listed");
+    let seen = stage.held_by(&actuator, std::process::id(), number).expect("listed");
     // The same descriptor, the same file, opened anew: another open file.
     drop(file);
     let (decoy, file) = (File::open("/dev/null"), File::open(&path).expect("open"));
     let again = if file.as_raw_fd() == number { file } else { decoy.expect("open") };
     if again.as_raw_fd() == number {
-        let now = stage.held_by(&mut actuator, std::process::id(), number);
+        let now = stage.held_by(&actuator, std::process::id(), number);
         if now.as_ref().is_some_and(|now| now.id == seen.id) {
             println!("the kernel gave the same address again, which is the same to everybody");
         } else {
@@ -209,7 +208,7 @@ fn host_a_descriptor_used_again_is_not_mistaken() {
     }
     // A process that has ended.
     let mut reader = Reader::of(&path);
-    let seen = stage.one(&mut actuator, &reader);
+    let seen = stage.one(&actuator, &reader);
     reader.end();
     let outcome = actuator.refresh(&seen).expect("acted");
     assert_eq!(outcome, Outcome::Missed(Missed::Gone));
@@ -220,7 +219,7 @@ fn host_processes_that_come_and_go_harm_nobody() {
     let Some(stage) = Stage::set("host_processes_that_come_and_go_harm_nobody") else { return };
     stage.set_bdi(128);
     let path = stage.file("data", 1 << 20);
-    let mut actuator = Actuator::begin(Limits::default()).expect("an actuator");
+    let actuator = Actuator::begin(Limits::default()).expect("an actuator");
     let mut tenure = stage.tenure();
     let before = descriptors();
     let stop = AtomicBool::new(false);
@@ -245,7 +244,7 @@ fn host_processes_that_come_and_go_harm_nobody() {
         let mut round = 0_u64;
         while Instant::now() < until {
             round += 1;
-            let files = stage.all(&mut actuator);
+            let files = stage.all(&actuator);
             let wanted: Vec<(&OpenFile, Bytes)> =
                 files.iter().map(|file| (file, kib(4 * (1 + round % 300)))).collect();
             let exact = actuator.set_windows(&mut tenure, &wanted).expect("acted");

@@ -44,6 +44,18 @@ impl Pilot {
         Self { controller, bdi, counted, page, on_it: BTreeSet::new() }
     }
 
+    /// Open files of which it will want to know how they are.
+    pub fn followed(&self) -> impl Iterator<Item = u64> {
+        self.controller.keys().map(|key| key.0)
+    }
+
+    /// Learns from open files which file systems are on its bdi: what happens on others is not
+    /// its business.
+    pub fn meet(&mut self, files: &[OpenFile]) {
+        let mine = files.iter().filter(|file| file.bdi.as_ref() == Some(&self.bdi));
+        self.on_it.extend(mine.map(|file| file.device));
+    }
+
     /// What decides.
     pub fn controller(&self) -> &Controller {
         &self.controller
@@ -62,7 +74,6 @@ impl Pilot {
     pub fn decide(&mut self, snapshot: &Snapshot, memory: &MemoryState) -> Vec<Decision> {
         let mine = snapshot.files.iter().filter(|file| file.bdi.as_ref() == Some(&self.bdi));
         let files: BTreeMap<u64, &OpenFile> = mine.map(|file| (file.id.number(), file)).collect();
-        self.on_it.extend(files.values().map(|file| file.device));
         let mut completions = Completions::default();
         for stat in self.counted.iter().filter_map(|device| snapshot.devices.get(device)) {
             completions.reads += stat.reads;

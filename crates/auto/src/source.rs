@@ -5,7 +5,8 @@ use std::path::Path;
 
 use host::{DevNo, HostError, Root, block_stat, page_size};
 use observe::{
-    Census, ObserveError, OpenFile, OpenFileFilter, OpenFileId, Probes, SelfTest, self_test,
+    Census, Event, KernelTypes, ObserveError, OpenFile, OpenFileFilter, OpenFileId, Probes,
+    SelfTest, self_test,
 };
 use rustix::time::{ClockId, clock_gettime};
 use thiserror::Error;
@@ -58,6 +59,11 @@ impl Source {
         self.eyes.is_some()
     }
 
+    /// Lists open files, for whoever acts on them; `None` where the kernel may not be looked into.
+    pub fn census(&self) -> Option<&Census> {
+        self.eyes.as_ref().map(|(_, census)| census)
+    }
+
     /// The first record.
     pub fn beginning(&self) -> Record {
         let signals = self.eyes.as_ref().map(|(probes, _)| probes.signals().to_vec());
@@ -70,15 +76,27 @@ impl Source {
 
     /// Hands over what has happened since the last time, and how things are now.
     pub fn look(&mut self, mut take: impl FnMut(Record)) -> Result<(), SourceError> {
+        self.events(|event| take(Record::Event(event)));
+        take(Record::Snapshot(self.snapshot(&OpenFileFilter::default())?));
+        Ok(())
+    }
+
+    /// Hands over what has happened since the last time, but for what this process did.
+    pub fn events(&mut self, mut take: impl FnMut(Event)) {
+        let Some((probes, _)) = &mut self.eyes else { return };
+        let own = std::process::id();
+        probes.drain(|event| {
+            if event.pid != own {
+                take(event);
+            }
+        });
+    }
+
+    /// How things are now; of open files those that `filter` lets pass.
+    pub fn snapshot(&mut self, filter: &OpenFileFilter) -> Result<Snapshot, SourceError> {
         let mut snapshot = Snapshot::default();
         if let Some((probes, census)) = &mut self.eyes {
-            let own = std::process::id();
-            probes.drain(|event| {
-                if event.pid != own {
-                    take(Record::Event(event));
-                }
-            });
-            snapshot.files = census.open_files(&OpenFileFilter::default())?;
+            snapshot.files = census.open_files(filter)?;
             snapshot.lost = probes.lost();
         }
         snapshot.at = now();
@@ -96,8 +114,7 @@ impl Source {
                 snapshot.names.insert(device, name);
             }
         }
-        take(Record::Snapshot(snapshot));
-        Ok(())
+        Ok(snapshot)
     }
 
     /// Finds the paths of files, once for each.
@@ -115,9 +132,11 @@ impl Source {
 }
 
 fn open_eyes(dir: &Path) -> Result<((Probes, Census), Option<String>), ObserveError> {
-    let mut census = Census::begin()?;
-    let mut probes = Probes::begin()?;
-    let note = match self_test(&mut probes, &mut census, dir)? {
+    let types = KernelTypes::read()?;
+    let census = Census::fitted(&types)?;
+    let mut probes = Probes::fitted(&types)?;
+    drop(types);
+    let note = match self_test(&mut probes, &census, dir)? {
         SelfTest::Passed => None,
         SelfTest::NotHere { reason } => Some(format!("the probes were not tried: {reason}")),
     };

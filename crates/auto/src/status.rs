@@ -45,6 +45,9 @@ pub struct Status {
     pub mended: u64,
     /// What it had read ahead by itself.
     pub prefetched_bytes: u64,
+    /// Orders to read ahead that were dropped, as the device did not keep up.
+    #[serde(default)]
+    pub dropped: u64,
     /// Events of the kernel that were lost.
     pub lost_events: u64,
     /// How much it helps, if it is tried.
@@ -119,6 +122,12 @@ impl Status {
             "counter",
             "Bytes asked for beyond the kernel's read-ahead",
             &count(self.prefetched_bytes),
+        );
+        one(
+            "dropped_total",
+            "counter",
+            "Orders to read ahead that were dropped as the device did not keep up",
+            &count(self.dropped),
         );
         one("lost_events_total", "counter", "Events of the kernel lost", &count(self.lost_events));
         let by_device = |of: fn(&DeviceStatus) -> f64| -> Vec<(String, f64)> {

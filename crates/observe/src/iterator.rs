@@ -1,4 +1,5 @@
-//! Running an iterator over one process only, which the loader cannot ask for (Linux 6.1).
+//! Running an iterator, over all processes or over one only (Linux 6.1), which the loader cannot
+//! ask for.
 
 use std::fs::File;
 use std::io;
@@ -38,16 +39,26 @@ struct IterCreate {
 
 const _: () = assert!(size_of::<LinkCreate>() == 32 && size_of::<ChosenTask>() == 12);
 
+/// The output of the iterator `program`, run over all processes.
+pub(crate) fn over_all(program: BorrowedFd<'_>) -> io::Result<File> {
+    run(program, 0, 0)
+}
+
 /// The output of the iterator `program`, run over the process `pid` alone.
 pub(crate) fn over_process(program: BorrowedFd<'_>, pid: u32) -> io::Result<File> {
     let chosen = ChosenTask { thread: 0, process: pid, pidfd: 0 };
+    run(program, (&raw const chosen).addr() as u64, size_of::<ChosenTask>() as u32)
+}
+
+/// `choice` is the address of `length` bytes that say over what, or 0.
+fn run(program: BorrowedFd<'_>, choice: u64, length: u32) -> io::Result<File> {
     let attributes = LinkCreate {
         program: number(program.as_raw_fd()),
         target: 0,
         kind: BPF_TRACE_ITER,
         flags: 0,
-        iterator: (&raw const chosen).addr() as u64,
-        iterator_length: size_of::<ChosenTask>() as u32,
+        iterator: choice,
+        iterator_length: length,
         padding: 0,
     };
     let link = bpf(BPF_LINK_CREATE, &attributes)?;

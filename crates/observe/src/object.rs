@@ -27,25 +27,37 @@ pub(crate) const OPEN_FILES: Object = None;
 #[cfg(not(bpf_object))]
 pub(crate) const EVENTS: Object = None;
 
-/// The kernel's description of its types, which takes a tenth of a second to read.
-pub(crate) fn kernel_types() -> Result<Btf, ObserveError> {
-    // First of all, so that nobody is asked for rights that would not help.
-    OPEN_FILES.ok_or(ObserveError::NotBuilt)?;
-    if !Path::new(KERNEL_TYPES).exists() {
-        return Err(ObserveError::NoTypes);
+/// The kernel's description of its types. It takes a tenth of a second to read and tens of
+/// megabytes to hold, so whoever loads several programs reads it once, and lets it go then.
+pub struct KernelTypes(pub(crate) Btf);
+
+impl std::fmt::Debug for KernelTypes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KernelTypes").finish_non_exhaustive()
     }
-    Btf::from_sys_fs().map_err(|error| match error {
-        BtfError::FileError { error, .. } if denied(&error) => {
-            ObserveError::NotPermitted { source: error }
+}
+
+impl KernelTypes {
+    /// Reads it from the running kernel.
+    pub fn read() -> Result<Self, ObserveError> {
+        // First of all, so that nobody is asked for rights that would not help.
+        OPEN_FILES.ok_or(ObserveError::NotBuilt)?;
+        if !Path::new(KERNEL_TYPES).exists() {
+            return Err(ObserveError::NoTypes);
         }
-        error => refused("foreread", &error),
-    })
+        Btf::from_sys_fs().map(Self).map_err(|error| match error {
+            BtfError::FileError { error, .. } if denied(&error) => {
+                ObserveError::NotPermitted { source: error }
+            }
+            error => refused("foreread", &error),
+        })
+    }
 }
 
 /// Parses the object, fits it to the kernel, and makes its maps.
-pub(crate) fn load(object: Object, types: &Btf) -> Result<Ebpf, ObserveError> {
+pub(crate) fn load(object: Object, types: &KernelTypes) -> Result<Ebpf, ObserveError> {
     let object = object.ok_or(ObserveError::NotBuilt)?;
-    EbpfLoader::new().btf(Some(types)).load(object).map_err(|error| match error {
+    EbpfLoader::new().btf(Some(&types.0)).load(object).map_err(|error| match error {
         EbpfError::MapError(error) => of_chain("foreread", &error),
         EbpfError::ProgramError(error) => of_program("foreread", &error),
         error => of_chain("foreread", &error),

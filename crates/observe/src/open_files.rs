@@ -8,18 +8,18 @@
 //! is listed of it is the upper one, whose window nobody uses.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{ErrorKind, Read};
-use std::os::fd::AsFd;
+use std::io::{self, ErrorKind, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 
-use aya::Ebpf;
 use aya::programs::Iter;
 use host::{BdiId, DevNo, page_size};
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Pages};
 
 use crate::ObserveError;
-use crate::iterator::over_process;
-use crate::object::{OPEN_FILES, kernel_types, load, of_program};
+use crate::iterator::{over_all, over_process};
+use crate::object::{KernelTypes, OPEN_FILES, load, of_program};
 use crate::record::{OpenFileRecord, Plain, text};
 
 const PROGRAM: &str = "list_open_files";
@@ -41,6 +41,11 @@ impl OpenFileId {
     /// A number that stays with the open file, and that no other one has at the same time.
     pub fn number(self) -> u64 {
         self.0
+    }
+
+    /// The one of this [`OpenFileId::number`].
+    pub fn numbered(number: u64) -> Self {
+        Self(number)
     }
 }
 
@@ -123,6 +128,10 @@ pub struct OpenFileFilter {
     pub files: BTreeSet<(DevNo, u64)>,
     /// Held by one of these processes. The other holders of such a file are listed, too.
     pub pids: BTreeSet<u32>,
+    /// One of these.
+    pub ids: Option<BTreeSet<OpenFileId>>,
+    /// With one of these windows.
+    pub windows: BTreeSet<Bytes>,
 }
 
 impl OpenFileFilter {
@@ -139,6 +148,17 @@ impl OpenFileFilter {
             && (self.devices.is_empty() || self.devices.contains(&file.device))
             && (self.files.is_empty() || self.files.contains(&(file.device, file.inode)))
             && (self.pids.is_empty() || held())
+            && self.ids.as_ref().is_none_or(|ids| ids.contains(&file.id))
+            && (self.windows.is_empty() || self.windows.contains(&file.window))
+    }
+
+    /// Whether a descriptor may be of an open file that is wanted, as far as can be told cheaply.
+    fn may_match(&self, record: &OpenFileRecord) -> bool {
+        let of_them = |ids: &BTreeSet<_>| ids.contains(&OpenFileId(record.file));
+        let window = Pages::new(u64::from(record.ra_pages)).to_bytes(page_size());
+        self.ids.as_ref().is_none_or(of_them)
+            && (self.windows.is_empty() || self.windows.contains(&window))
+            && (self.devices.is_empty() || self.devices.contains(&device(record.device)))
     }
 }
 
@@ -150,97 +170,94 @@ pub fn open_files(filter: &OpenFileFilter) -> Result<Vec<OpenFile>, ObserveError
     Census::begin()?.open_files(filter)
 }
 
-/// The iterator over all open files, in the kernel and ready to run.
+/// The iterator over all open files, in the kernel and ready to run. A clone is the same program.
+#[derive(Clone, Debug)]
 pub struct Census {
-    ebpf: Ebpf,
-}
-
-impl std::fmt::Debug for Census {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Census").finish_non_exhaustive()
-    }
+    program: Arc<OwnedFd>,
 }
 
 impl Census {
     /// Loads the iterator. It costs nothing until it is asked.
     pub fn begin() -> Result<Self, ObserveError> {
-        let types = kernel_types()?;
-        let mut ebpf = load(OPEN_FILES, &types)?;
-        let program = program(&mut ebpf)?;
-        program.load("task_file", &types).map_err(|error| of_program(PROGRAM, &error))?;
-        Ok(Self { ebpf })
+        Self::fitted(&KernelTypes::read()?)
+    }
+
+    /// The same with a description of the kernel's types that is there already.
+    pub fn fitted(types: &KernelTypes) -> Result<Self, ObserveError> {
+        let fail = |error| of_program(PROGRAM, &error);
+        let mut ebpf = load(OPEN_FILES, types)?;
+        let program = ebpf.program_mut(PROGRAM).ok_or_else(|| ObserveError::Refused {
+            program: PROGRAM,
+            problem: "it is not among the programs of this foreread".to_owned(),
+        })?;
+        let program: &mut Iter = program.try_into().map_err(fail)?;
+        program.load("task_file", &types.0).map_err(fail)?;
+        let descriptor = program.fd().map_err(fail)?.as_fd().try_clone_to_owned();
+        let descriptor =
+            descriptor.map_err(|source| ObserveError::Read { program: PROGRAM, source })?;
+        Ok(Self { program: Arc::new(descriptor) })
     }
 
     /// Lists the open files that `filter` lets pass, in a fixed order: by bdi, file, holders.
     ///
     /// It is no snapshot: a file that is opened or closed meanwhile may be listed or not, and one
     /// that goes from process to process may be listed with fewer holders than it has.
-    pub fn open_files(&mut self, filter: &OpenFileFilter) -> Result<Vec<OpenFile>, ObserveError> {
-        let fail = |error| of_program(PROGRAM, &error);
-        let program = program(&mut self.ebpf)?;
-        let link = program.attach().map_err(fail)?;
-        let link = program.take_link(link).map_err(fail)?;
-        let mut bytes = Vec::new();
-        link.into_file()
-            .map_err(|error| ObserveError::Refused {
-                program: PROGRAM,
-                problem: error.to_string(),
-            })?
-            .read_to_end(&mut bytes)
-            .map_err(|source| ObserveError::Read { program: PROGRAM, source })?;
-        let mut files = gather(&bytes);
+    pub fn open_files(&self, filter: &OpenFileFilter) -> Result<Vec<OpenFile>, ObserveError> {
+        let output = over_all(self.program.as_fd()).and_then(|output| gather(output, filter));
+        let mut files = output.map_err(|source| ObserveError::Read { program: PROGRAM, source })?;
         files.retain(|file| filter.matches(file));
         Ok(files)
     }
 
     /// Lists what one process has open, with no other holders: much faster than asking for all.
-    pub fn of_process(&mut self, pid: u32) -> Result<Vec<OpenFile>, ObserveError> {
-        let program = program(&mut self.ebpf)?;
-        let descriptor = program.fd().map_err(|error| of_program(PROGRAM, &error))?;
-        let mut file = match over_process(descriptor.as_fd(), pid) {
-            Ok(file) => file,
+    pub fn of_process(&self, pid: u32) -> Result<Vec<OpenFile>, ObserveError> {
+        let output = over_process(self.program.as_fd(), pid);
+        match output.and_then(|output| gather(output, &OpenFileFilter::default())) {
+            Ok(files) => Ok(files),
             // Kernels before 6.1 list all or none.
             Err(error) if error.kind() == ErrorKind::InvalidInput => {
                 let filter = OpenFileFilter { pids: [pid].into(), ..Default::default() };
                 let mut files = self.open_files(&filter)?;
                 files.iter_mut().for_each(|file| file.holders.retain(|one| one.pid == pid));
-                return Ok(files);
+                Ok(files)
             }
             // Nothing is open in a process that has gone.
-            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(Vec::new()),
-            Err(source) => return Err(ObserveError::Read { program: PROGRAM, source }),
-        };
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)
-            .map_err(|source| ObserveError::Read { program: PROGRAM, source })?;
-        Ok(gather(&bytes))
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(Vec::new()),
+            Err(source) => Err(ObserveError::Read { program: PROGRAM, source }),
+        }
     }
 }
 
-fn program(ebpf: &mut Ebpf) -> Result<&mut Iter, ObserveError> {
-    let missing = || ObserveError::Refused {
-        program: PROGRAM,
-        problem: "it is not among the programs of this foreread".to_owned(),
-    };
-    let program = ebpf.program_mut(PROGRAM).ok_or_else(missing)?;
-    program.try_into().map_err(|error| of_program(PROGRAM, &error))
-}
-
-/// Makes open files of descriptors.
-fn gather(bytes: &[u8]) -> Vec<OpenFile> {
+/// Makes open files of descriptors, of those only that `filter` may let pass: a machine may have
+/// hundreds of thousands.
+fn gather(mut output: impl Read, filter: &OpenFileFilter) -> io::Result<Vec<OpenFile>> {
+    const SIZE: usize = size_of::<OpenFileRecord>();
     let mut files: BTreeMap<(u64, u32, u64), OpenFile> = BTreeMap::new();
-    for chunk in bytes.chunks_exact(size_of::<OpenFileRecord>()) {
-        let Some(record) = OpenFileRecord::read(chunk) else { continue };
-        // An address may be used again while the kernel is still listing.
-        let key = (record.file, record.device, record.inode);
-        let file = files.entry(key).or_insert_with(|| open_file(&record));
-        file.holders.push(Holder {
-            pid: record.pid,
-            fd: record.fd,
-            comm: text(&record.comm),
-            uid: record.uid,
-            cgroup: record.cgroup,
-        });
+    let (mut buffer, mut filled) = (vec![0; 512 * SIZE], 0);
+    loop {
+        let read = match output.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(read) => read,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        filled += read;
+        let whole = filled - filled % SIZE;
+        let records = buffer[..whole].chunks_exact(SIZE).filter_map(OpenFileRecord::read);
+        for record in records.filter(|record| filter.may_match(record)) {
+            // An address may be used again while the kernel is still listing.
+            let key = (record.file, record.device, record.inode);
+            let file = files.entry(key).or_insert_with(|| open_file(&record));
+            file.holders.push(Holder {
+                pid: record.pid,
+                fd: record.fd,
+                comm: text(&record.comm),
+                uid: record.uid,
+                cgroup: record.cgroup,
+            });
+        }
+        buffer.copy_within(whole..filled, 0);
+        filled -= whole;
     }
     let mut files: Vec<OpenFile> = files.into_values().collect();
     for file in &mut files {
@@ -252,7 +269,7 @@ fn gather(bytes: &[u8]) -> Vec<OpenFile> {
         let key = |file: &OpenFile| (file.device, file.inode);
         (&a.bdi, key(a), &a.holders).cmp(&(&b.bdi, key(b), &b.holders))
     });
-    files
+    Ok(files)
 }
 
 fn open_file(record: &OpenFileRecord) -> OpenFile {

@@ -4,13 +4,13 @@
 //! tracepoint with types first, then the entry of the function. What no rung gives is missing and
 //! said to be. A read that finds its pages in the cache passes none of the probes.
 
+use aya::Ebpf;
 use aya::maps::{MapData, PerCpuArray, RingBuf};
 use aya::programs::{BtfTracePoint, FEntry, ProgramError};
-use aya::{Btf, Ebpf};
 use serde::{Deserialize, Serialize};
 
 use crate::event::event;
-use crate::object::{EVENTS, kernel_types, load, of_program};
+use crate::object::{EVENTS, KernelTypes, load, of_program};
 use crate::record::{EventRecord, Plain};
 use crate::{Event, ObserveError};
 
@@ -87,12 +87,16 @@ impl Probes {
     /// Loads and attaches what this kernel takes. Fails if it takes no probe of misses, without
     /// which the rest means nothing.
     pub fn begin() -> Result<Self, ObserveError> {
-        let types = kernel_types()?;
-        let mut ebpf = load(EVENTS, &types)?;
+        Self::fitted(&KernelTypes::read()?)
+    }
+
+    /// The same with a description of the kernel's types that is there already.
+    pub fn fitted(types: &KernelTypes) -> Result<Self, ObserveError> {
+        let mut ebpf = load(EVENTS, types)?;
         let mut signals = Vec::new();
         let mut why = None;
         for ladder in LADDERS {
-            let (signal, error) = climb(&mut ebpf, &types, ladder);
+            let (signal, error) = climb(&mut ebpf, types, ladder);
             if ladder.signal == "miss" && signal.rung == Rung::Missing {
                 why = error;
             }
@@ -134,7 +138,7 @@ impl Probes {
 }
 
 /// Takes the first rung that holds.
-fn climb(ebpf: &mut Ebpf, types: &Btf, ladder: &Ladder) -> (Signal, Option<ObserveError>) {
+fn climb(ebpf: &mut Ebpf, types: &KernelTypes, ladder: &Ladder) -> (Signal, Option<ObserveError>) {
     let mut refused = Vec::new();
     let mut last = None;
     for (rung, program) in ladder.rungs {
@@ -154,7 +158,7 @@ fn climb(ebpf: &mut Ebpf, types: &Btf, ladder: &Ladder) -> (Signal, Option<Obser
 
 fn attach(
     ebpf: &mut Ebpf,
-    types: &Btf,
+    types: &KernelTypes,
     place: &str,
     rung: Rung,
     program: &'static str,
@@ -164,12 +168,12 @@ fn attach(
     match rung {
         Rung::TpBtf => {
             let program: &mut BtfTracePoint = program.try_into()?;
-            program.load(place, types)?;
+            program.load(place, &types.0)?;
             program.attach().map(drop)
         }
         Rung::Fentry => {
             let program: &mut FEntry = program.try_into()?;
-            program.load(place, types)?;
+            program.load(place, &types.0)?;
             program.attach().map(drop)
         }
         Rung::Missing => Err(missing()),

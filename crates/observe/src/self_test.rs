@@ -35,7 +35,7 @@ pub enum SelfTest {
 /// What else happened until now is forgotten by this.
 pub fn self_test(
     probes: &mut Probes,
-    census: &mut Census,
+    census: &Census,
     dir: &Path,
 ) -> Result<SelfTest, ObserveError> {
     let fail = |source| ObserveError::Trial { dir: dir.to_owned(), source };
@@ -104,7 +104,7 @@ fn read(file: &File, reads: std::ops::Range<u64>, pages: u64) -> io::Result<()> 
 }
 
 /// What the census tells of our file.
-fn known(census: &mut Census, file: &File) -> Result<Option<OpenFile>, ObserveError> {
+fn known(census: &Census, file: &File) -> Result<Option<OpenFile>, ObserveError> {
     let number = u32::try_from(file.as_fd().as_raw_fd()).unwrap_or(u32::MAX);
     let mine = census.of_process(std::process::id())?;
     Ok(mine.into_iter().find(|one| one.holders.iter().any(|holder| holder.fd == number)))

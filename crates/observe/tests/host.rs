@@ -55,7 +55,7 @@ impl Stage {
     }
 
     /// What is open at `path`.
-    fn look(&mut self, path: &Path) -> Vec<OpenFile> {
+    fn look(&self, path: &Path) -> Vec<OpenFile> {
         let inode = fs::metadata(path).expect("a file").ino();
         let own = OpenFileFilter { pids: [std::process::id()].into(), ..Default::default() };
         let mut files = self.census.open_files(&own).expect("open files");
@@ -63,7 +63,7 @@ impl Stage {
         files
     }
 
-    fn one(&mut self, path: &Path) -> OpenFile {
+    fn one(&self, path: &Path) -> OpenFile {
         let mut files = self.look(path);
         assert_eq!(files.len(), 1, "{files:?}");
         files.remove(0)
@@ -72,8 +72,7 @@ impl Stage {
 
 #[test]
 fn host_an_open_file_is_listed_with_all_that_is_known_of_it() {
-    let Some(mut stage) = Stage::set("host_an_open_file_is_listed_with_all_that_is_known_of_it")
-    else {
+    let Some(stage) = Stage::set("host_an_open_file_is_listed_with_all_that_is_known_of_it") else {
         return;
     };
     let path = stage.file("data", 123_456);
@@ -109,7 +108,7 @@ fn own_cgroup() -> Option<PathBuf> {
 
 #[test]
 fn host_one_process_is_listed_alone() {
-    let Some(mut stage) = Stage::set("host_one_process_is_listed_alone") else { return };
+    let Some(stage) = Stage::set("host_one_process_is_listed_alone") else { return };
     let path = stage.file("data", 1 << 20);
     let file = File::open(&path).expect("open");
     let mut child = Heir::of(&file);
@@ -126,7 +125,7 @@ fn host_one_process_is_listed_alone() {
 
 #[test]
 fn host_advice_is_read_back() {
-    let Some(mut stage) = Stage::set("host_advice_is_read_back") else { return };
+    let Some(stage) = Stage::set("host_advice_is_read_back") else { return };
     let path = stage.file("data", 1 << 20);
     let file = File::open(&path).expect("open");
     let advise = |advice| fadvise(&file, 0, None, advice).expect("advice");
@@ -143,7 +142,7 @@ fn host_advice_is_read_back() {
 
 #[test]
 fn host_one_open_file_has_many_holders() {
-    let Some(mut stage) = Stage::set("host_one_open_file_has_many_holders") else { return };
+    let Some(stage) = Stage::set("host_one_open_file_has_many_holders") else { return };
     let path = stage.file("data", 1 << 20);
     let file = File::open(&path).expect("open");
     let duplicate = file.try_clone().expect("a duplicate");
@@ -200,7 +199,7 @@ impl Drop for Heir {
 
 #[test]
 fn host_nothing_is_left_behind() {
-    let Some(mut stage) = Stage::set("host_nothing_is_left_behind") else { return };
+    let Some(stage) = Stage::set("host_nothing_is_left_behind") else { return };
     let own = OpenFileFilter { pids: [std::process::id()].into(), ..Default::default() };
     stage.census.open_files(&own).expect("open files");
     let before = descriptors();
@@ -241,7 +240,7 @@ fn host_without_rights_it_is_said_what_root_would_add() {
 
 /// Probes that have passed their own test, or the reason for which the test called `name` is
 /// skipped.
-fn probes(stage: &mut Stage, name: &str) -> Option<Probes> {
+fn probes(stage: &Stage, name: &str) -> Option<Probes> {
     let mut probes = match Probes::begin() {
         Ok(probes) => probes,
         Err(error) => {
@@ -249,7 +248,7 @@ fn probes(stage: &mut Stage, name: &str) -> Option<Probes> {
             return None;
         }
     };
-    match self_test(&mut probes, &mut stage.census, stage.dir.path()).expect("the truth") {
+    match self_test(&mut probes, &stage.census, stage.dir.path()).expect("the truth") {
         SelfTest::Passed => Some(probes),
         SelfTest::NotHere { reason } => {
             println!("SKIP {name}: {reason}");
@@ -281,8 +280,8 @@ fn of_file(probes: &mut Probes, seen: &OpenFile) -> Vec<Event> {
 #[test]
 fn host_probes_tell_misses_marks_windows_and_waits() {
     let test = "host_probes_tell_misses_marks_windows_and_waits";
-    let Some(mut stage) = Stage::set(test) else { return };
-    let Some(mut probes) = probes(&mut stage, test) else { return };
+    let Some(stage) = Stage::set(test) else { return };
+    let Some(mut probes) = probes(&stage, test) else { return };
     let (path, file) = cold(&stage, 4 << 20);
     let seen = stage.one(&path);
     let mut buffer = vec![0; 65536];
@@ -313,13 +312,13 @@ fn host_probes_tell_misses_marks_windows_and_waits() {
 #[test]
 fn host_probes_leave_nothing_behind() {
     let test = "host_probes_leave_nothing_behind";
-    let Some(mut stage) = Stage::set(test) else { return };
-    if probes(&mut stage, test).is_none() {
+    let Some(stage) = Stage::set(test) else { return };
+    if probes(&stage, test).is_none() {
         return;
     }
     let before = (descriptors(), programs());
     for _ in 0..5 {
-        drop(probes(&mut stage, test));
+        drop(probes(&stage, test));
     }
     assert_eq!(descriptors(), before.0);
     // Programs go when the kernel gets to it.

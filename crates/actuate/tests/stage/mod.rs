@@ -92,19 +92,19 @@ impl Stage {
     }
 
     /// All that is open on the file system.
-    pub fn all(&self, actuator: &mut Actuator) -> Vec<OpenFile> {
+    pub fn all(&self, actuator: &Actuator) -> Vec<OpenFile> {
         actuator.open_files(&OpenFileFilter::on_bdi(&self.bdi)).expect("open files")
     }
 
     /// The one file that a reader has open there.
-    pub fn one(&self, actuator: &mut Actuator, reader: &Reader) -> OpenFile {
+    pub fn one(&self, actuator: &Actuator, reader: &Reader) -> OpenFile {
         let mut files = self.all(actuator);
         files.retain(|file| file.holders.iter().any(|holder| holder.pid == reader.pid()));
         assert_eq!(files.len(), 1, "{files:?}");
         files.remove(0)
     }
 
-    pub fn held_by(&self, actuator: &mut Actuator, pid: u32, fd: RawFd) -> Option<OpenFile> {
+    pub fn held_by(&self, actuator: &Actuator, pid: u32, fd: RawFd) -> Option<OpenFile> {
         let number = u32::try_from(fd).expect("a descriptor");
         let files = self.all(actuator);
         files

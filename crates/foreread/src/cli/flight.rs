@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ::auto::{
-    Bounds, Decision, DeviceStatus, Effect, MemoryState, Pilot, Record, ServiceManager, Slots,
-    Snapshot, Source, Status, watchdog,
+    Bounds, Decision, DeviceStatus, Effect, MemoryState, Pilot, ServiceManager, Slots, Snapshot,
+    Source, Status, watchdog,
 };
 use actuate::Limits;
 use anyhow::Context as _;
 use host::{BdiId, Storage, page_size};
+use observe::{Event, OpenFileFilter, OpenFileId};
 use report::clean::plain;
 use units::{Bytes, Nanos};
 
@@ -20,6 +21,11 @@ use crate::output;
 
 /// Memory must be tight for so long before everything is given back, and be well for as long.
 const TIGHT: Duration = Duration::from_secs(10);
+
+/// Nothing was read from a disk for so long: no reader rests on what is foreseen any more.
+const RESTS: Duration = Duration::from_secs(4);
+/// How often to look at all then.
+const SELDOM: Duration = Duration::from_secs(1);
 
 /// How to fly.
 #[derive(Clone, Debug)]
@@ -53,6 +59,9 @@ pub(super) struct Flight<'a> {
     /// Since when memory is tight, or well again while nothing is done.
     tight: Option<Instant>,
     told: Instant,
+    /// When something was last read from a disk, and when all was last looked at.
+    active: Instant,
+    looked: Instant,
     manager: Option<(ServiceManager, Option<Duration>)>,
 }
 
@@ -79,6 +88,8 @@ impl<'a> Flight<'a> {
             treated,
             tight: None,
             told: Instant::now(),
+            active: Instant::now(),
+            looked: Instant::now(),
             manager: manager(),
         })
     }
@@ -88,6 +99,7 @@ impl<'a> Flight<'a> {
         if self.crafts.contains_key(&storage.bdi) {
             return Ok(());
         }
+        let Some(census) = self.source.census() else { return Ok(()) };
         let page = page_size();
         let bounds = Bounds {
             most: self.orders.max.to_pages_floor(page),
@@ -97,7 +109,8 @@ impl<'a> Flight<'a> {
         let pilot = Pilot::new(storage.bdi.clone(), storage.devices.clone(), bounds, page);
         let limits = self.orders.limits.clone();
         let acting = !self.orders.advise;
-        let hands = acting.then(|| Hands::begin(self.context, &storage, limits)).transpose()?;
+        let begin = || Hands::begin(self.context, &storage, limits, census);
+        let hands = acting.then(begin).transpose()?;
         self.crafts.insert(storage.bdi.clone(), Craft { storage, pilot, hands });
         Ok(())
     }
@@ -111,24 +124,25 @@ impl<'a> Flight<'a> {
 
     /// One interval. Only readers among `pids` count, if it is given.
     pub fn step(&mut self, pids: Option<&BTreeSet<u32>>) -> anyhow::Result<()> {
-        let mut snapshot = None;
-        let crafts = &mut self.crafts;
-        self.source.look(|record| match record {
-            Record::Event(event) => {
-                if pids.is_none_or(|pids| pids.contains(&event.pid)) {
-                    crafts.values_mut().for_each(|craft| craft.pilot.see(&event));
-                }
+        let mut events = Vec::new();
+        self.source.events(|event| {
+            if pids.is_none_or(|pids| pids.contains(&event.pid)) {
+                events.push(event);
             }
-            Record::Snapshot(now) => snapshot = Some(now),
-            Record::Begin(_) => {}
-        })?;
-        let Some(mut snapshot) = snapshot else { return Ok(()) };
-        if let Some(pids) = pids {
-            let ours = |file: &observe::OpenFile| {
-                file.holders.iter().any(|holder| pids.contains(&holder.pid))
-            };
-            snapshot.files.retain(ours);
-            self.take_new(&snapshot);
+        });
+        if !events.is_empty() {
+            self.active = Instant::now();
+        }
+        // While nothing is read from disks, there is nothing to look at but now and then.
+        let rests = self.active.elapsed() > RESTS;
+        if rests && self.looked.elapsed() < SELDOM {
+            return Ok(());
+        }
+        self.looked = Instant::now();
+        let snapshot = self.snapshot(&events, pids)?;
+        for craft in self.crafts.values_mut() {
+            craft.pilot.meet(&snapshot.files);
+            events.iter().for_each(|event| craft.pilot.see(event));
         }
         self.status.lost_events = snapshot.lost;
         self.alternate(&snapshot)?;
@@ -139,6 +153,28 @@ impl<'a> Flight<'a> {
         }
         self.tell();
         Ok(())
+    }
+
+    /// How things are, of open files those that something happened to or that are followed: there
+    /// may be hundreds of thousands of others.
+    fn snapshot(
+        &mut self,
+        events: &[Event],
+        pids: Option<&BTreeSet<u32>>,
+    ) -> anyhow::Result<Snapshot> {
+        let followed = self.crafts.values().flat_map(|craft| craft.pilot.followed());
+        let followed = followed.map(OpenFileId::numbered);
+        let ids = followed.chain(events.iter().filter_map(|event| event.file)).collect();
+        let filter = OpenFileFilter { ids: Some(ids), ..Default::default() };
+        let mut snapshot = self.source.snapshot(&filter)?;
+        if let Some(pids) = pids {
+            let ours = |file: &observe::OpenFile| {
+                file.holders.iter().any(|holder| pids.contains(&holder.pid))
+            };
+            snapshot.files.retain(ours);
+            self.take_new(&snapshot);
+        }
+        Ok(snapshot)
     }
 
     /// Takes the storages of files that were opened on others.
@@ -177,6 +213,7 @@ impl<'a> Flight<'a> {
         };
         self.status.devices.insert(bdi.to_string(), known);
         let Some(hands) = &mut craft.hands else { return self.advise(&decisions) };
+        hands.look_after(&mut self.status)?;
         if self.status.state != "acting" || !self.treated {
             return Ok(());
         }

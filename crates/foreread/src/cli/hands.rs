@@ -1,11 +1,13 @@
 //! What acts on the open files of one bdi, for `auto` and `run`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
 use ::auto::{Act, Decision, Status, bytes_of};
-use actuate::{ActuateError, Actuator, Limits, Missed, Outcome};
+use actuate::{ActuateError, Actuator, Limits, Missed, Outcome, Prefetcher};
+use anyhow::Context as _;
 use host::{Storage, page_size};
-use observe::{OpenFile, OpenFileFilter, OpenFileId};
+use observe::{Census, OpenFile, OpenFileFilter, OpenFileId};
 use report::clean::plain;
 use tunables::{Tenure, TunableError, Value, find};
 use units::Bytes;
@@ -13,34 +15,52 @@ use units::Bytes;
 use super::Context;
 use crate::output;
 
+/// How often what is known of closed files is forgotten.
+const FORGETS: Duration = Duration::from_secs(30);
+
 /// What acts on the open files of one bdi.
 pub(super) struct Hands {
     actuator: Actuator,
+    prefetcher: Prefetcher,
     tenure: Tenure,
     /// The window of the bdi when it began: if that is changed, somebody else is at it.
     own: Value,
     /// Open files that were changed: as they were before, and the window that they got.
     changed: BTreeMap<OpenFileId, (OpenFile, Bytes)>,
-    /// Open files that somebody else gives advice on.
-    yielded: BTreeSet<OpenFileId>,
+    /// Open files that somebody else gives advice on, and their inodes.
+    yielded: BTreeMap<OpenFileId, u64>,
     /// Open files of which it was said that they cannot be changed.
     said: BTreeSet<OpenFileId>,
+    /// What was last said of open files that are read ahead.
+    read: BTreeMap<OpenFileId, Decision>,
+    /// When what is known of files that are closed was last forgotten.
+    pruned: Instant,
     quiet: bool,
 }
 
 impl Hands {
-    pub fn begin(context: &Context, storage: &Storage, limits: Limits) -> anyhow::Result<Self> {
-        let actuator = Actuator::begin(limits)?;
+    pub fn begin(
+        context: &Context,
+        storage: &Storage,
+        limits: Limits,
+        census: &Census,
+    ) -> anyhow::Result<Self> {
+        let prefetcher = Prefetcher::begin(Actuator::with(census.clone(), limits.clone()))
+            .context("cannot start a thread to read ahead")?;
+        let actuator = Actuator::with(census.clone(), limits);
         let guard = super::apply::guard()?;
         let tenure = Tenure::begin(&context.dirs, &context.root, storage, &guard)?;
         let own = tenure.read(find("read_ahead")?)?;
         Ok(Self {
             actuator,
+            prefetcher,
             tenure,
             own,
             changed: BTreeMap::new(),
-            yielded: BTreeSet::new(),
+            yielded: BTreeMap::new(),
             said: BTreeSet::new(),
+            read: BTreeMap::new(),
+            pruned: Instant::now(),
             quiet: context.global.quiet,
         })
     }
@@ -69,10 +89,50 @@ impl Hands {
             Err(error) if is_by_other(&error) => return Ok(Some(error.to_string())),
             result => result?,
         }
-        for one in &prefetches {
+        for one in prefetches {
             self.prefetch(one, status)?;
         }
         Ok(None)
+    }
+
+    /// Takes in what came of reading ahead, and forgets what is closed. To be called in every
+    /// interval.
+    pub fn look_after(&mut self, status: &mut Status) -> anyhow::Result<()> {
+        let done = self.prefetcher.report();
+        if let Some(error) = done.failed {
+            return Err(error.into());
+        }
+        status.prefetched_bytes += done.asked.get();
+        status.dropped += done.dropped;
+        for (file, missed) in done.missed {
+            if let Some(decision) = self.read.get(&file.id).cloned() {
+                self.missed(&decision, &Outcome::Missed(missed), status)?;
+            }
+        }
+        if self.pruned.elapsed() > FORGETS {
+            self.pruned = Instant::now();
+            self.prune()?;
+        }
+        Ok(())
+    }
+
+    /// Forgets open files that are closed.
+    fn prune(&mut self) -> anyhow::Result<()> {
+        let known = self.changed.keys().chain(self.yielded.keys()).chain(&self.said);
+        let ids: BTreeSet<OpenFileId> = known.chain(self.read.keys()).copied().collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let filter = OpenFileFilter { ids: Some(ids), ..Default::default() };
+        let open = self.actuator.open_files(&filter)?;
+        let open: BTreeSet<(OpenFileId, u64)> =
+            open.iter().map(|file| (file.id, file.inode)).collect();
+        self.changed.retain(|id, (was, _)| open.contains(&(*id, was.inode)));
+        self.yielded.retain(|id, inode| open.contains(&(*id, *inode)));
+        self.read.retain(|id, one| open.contains(&(*id, one.file.inode)));
+        let ids: BTreeSet<OpenFileId> = open.into_iter().map(|(id, _)| id).collect();
+        self.said.retain(|id| ids.contains(id));
+        Ok(())
     }
 
     fn set_windows(
@@ -112,24 +172,24 @@ impl Hands {
             && ![*set, was.window].contains(&file.window)
         {
             self.changed.remove(&file.id);
-            self.yielded.insert(file.id);
+            self.yielded.insert(file.id, file.inode);
         }
-        self.yielded.contains(&file.id)
+        self.yielded.get(&file.id) == Some(&file.inode)
     }
 
-    fn prefetch(&mut self, decision: &Decision, status: &mut Status) -> anyhow::Result<()> {
+    fn prefetch(&mut self, decision: Decision, status: &mut Status) -> anyhow::Result<()> {
         let Act::Prefetch(extents) = &decision.act else { return Ok(()) };
         if !decision.why.is_empty() {
-            self.say(decision, None, status)?;
+            self.say(&decision, None, status)?;
         }
         let wanted: Vec<(Bytes, Bytes)> =
             extents.iter().map(|extent| bytes_of(*extent, page_size())).collect();
         if wanted.is_empty() {
             return Ok(());
         }
-        match self.actuator.prefetch_all(&decision.file, &wanted)? {
-            Ok(read) => status.prefetched_bytes += read.get(),
-            Err(missed) => self.missed(decision, &Outcome::Missed(missed), status)?,
+        self.prefetcher.order(decision.file.clone(), wanted);
+        if !decision.why.is_empty() {
+            self.read.insert(decision.file.id, decision);
         }
         Ok(())
     }
@@ -162,6 +222,7 @@ impl Hands {
 
     /// Gives the open files the windows back that they had; how many.
     pub fn give_back(&mut self) -> anyhow::Result<usize> {
+        self.prefetcher.clear();
         self.swap(|was, set| (set, was))
     }
 
@@ -176,8 +237,9 @@ impl Hands {
         if self.changed.is_empty() {
             return Ok(0);
         }
-        let on_bdi = OpenFileFilter::on_bdi(self.tenure.bdi());
-        let now = self.actuator.open_files(&on_bdi)?;
+        let ids = Some(self.changed.keys().copied().collect());
+        let ours = OpenFileFilter { ids, ..OpenFileFilter::on_bdi(self.tenure.bdi()) };
+        let now = self.actuator.open_files(&ours)?;
         let wanted: Vec<(&OpenFile, Bytes)> = now
             .iter()
             .filter_map(|file| {

@@ -60,7 +60,7 @@ impl OpenFilesOptions {
 
     fn try_refresh(&self, site: &Site) -> Result<Refreshed, actuate::ActuateError> {
         let limits = Limits { allow: self.only.clone(), deny: self.except.clone() };
-        let mut actuator = Actuator::begin(limits)?;
+        let actuator = Actuator::begin(limits)?;
         let mut files = Vec::new();
         for file in actuator.open_files(&OpenFileFilter::on_bdi(&site.bdi))? {
             if file.direct || !file.differs_from_bdi() {

@@ -82,6 +82,11 @@ impl Controller {
         self.streams.values().map(|stream| stream.ahead.progress()).sum::<u64>() + self.gone
     }
 
+    /// The open files that it follows, of which it will want the facts.
+    pub fn keys(&self) -> impl Iterator<Item = OpenKey> {
+        self.streams.keys().copied()
+    }
+
     /// How many open files it follows.
     pub fn followed(&self) -> usize {
         self.streams.len()

@@ -1,0 +1,69 @@
+//! What `foreread auto` promises, tried on virtual disks: each promise is a line with what was
+//! measured and whether it was met. Needs root, FUSE and loop devices, some minutes, and a machine
+//! that does nothing else.
+//!
+//! ```text
+//! cargo bench -p foreread --bench auto                  all of it
+//! cargo bench -p foreread --bench auto -- open mapped   some of it
+//! ```
+#![allow(clippy::unwrap_used)] // a benchmark may panic
+#![allow(clippy::print_stdout)] // its numbers are its result
+
+mod cost;
+mod limited;
+mod mapped;
+mod open;
+mod readers;
+mod stage;
+
+use std::process::ExitCode;
+
+/// A promise, and what came of it.
+pub struct Claim {
+    text: String,
+    met: bool,
+}
+
+impl Claim {
+    fn new(text: String, met: bool) -> Self {
+        Self { text, met }
+    }
+}
+
+type Section = (&'static str, fn() -> Vec<Claim>);
+
+const SECTIONS: [Section; 4] = [
+    ("open", open::prove),
+    ("mapped", mapped::prove),
+    ("limited", limited::prove),
+    ("cost", cost::prove),
+];
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    if words.first().is_some_and(|word| word == "read") {
+        readers::main(&words[1..]);
+        return ExitCode::SUCCESS;
+    }
+    let known = |word: &String| SECTIONS.iter().any(|(name, _)| name == word);
+    if let Some(unknown) = words.iter().find(|word| !known(word)) {
+        println!("there is no {unknown}: {:?}", SECTIONS.map(|(name, _)| name));
+        return ExitCode::FAILURE;
+    }
+    if let Err(lack) = vdisk::availability(vdisk::Filesystem::Ext4) {
+        println!("SKIP: {lack}");
+        return ExitCode::SUCCESS;
+    }
+    let mut all = true;
+    for (name, prove) in SECTIONS {
+        if !words.is_empty() && !words.iter().any(|word| word == name) {
+            continue;
+        }
+        println!("{name}:");
+        for claim in prove() {
+            println!("  {}: {}", if claim.met { "met" } else { "NOT MET" }, claim.text);
+            all &= claim.met;
+        }
+    }
+    if all { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
