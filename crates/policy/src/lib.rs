@@ -29,8 +29,8 @@ pub use cache::{
 pub use mapping::Mapping;
 pub use page::{Extent, Folio, Page};
 pub use policy::{
-    Advice, Call, Eviction, FileId, MapAdvice, Method, Outcome, Policy, StreamId, Surroundings,
-    Touch,
+    Account, Advice, Call, Eviction, FileId, MapAdvice, Method, Outcome, Policy, StreamId,
+    Surroundings, Touch,
 };
 pub use reader::read;
 pub use registry::{Entry, Parameter, PolicyError, REGISTRY, Settings, build, named};

@@ -159,8 +159,22 @@ pub trait Policy: Send {
     /// An interval has passed: for policies that are at work beside the readers.
     fn tick(&mut self, _around: &mut dyn Surroundings) {}
 
+    /// What it has done by itself so far, for a policy that is at work beside the readers.
+    fn account(&self) -> Account {
+        Account::default()
+    }
+
     /// A file is closed.
     fn close(&mut self, cache: &mut dyn Cache, stream: StreamId);
+}
+
+/// What a policy did by itself, beside what its readers' reads brought about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    /// Pages that priming had read which were not cached before.
+    pub primed: Pages,
+    /// Its first decisions, a line each, and when they were made.
+    pub told: Vec<(Nanos, String)>,
 }
 
 /// What a policy may see and do when nobody reads: see [`Policy::tick`].

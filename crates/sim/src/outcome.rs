@@ -1,5 +1,6 @@
 //! What came of a simulation.
 
+use policy::Account;
 use stats::LatencyHistogram;
 use units::{Bytes, Nanos, Pages};
 
@@ -102,6 +103,8 @@ pub struct Outcome {
     pub ahead: Vec<Bytes>,
     /// What the device and the read-ahead did when.
     pub course: Course,
+    /// What the policy did by itself.
+    pub account: Account,
 }
 
 impl Outcome {
@@ -118,6 +121,14 @@ impl Outcome {
     /// How long all readers waited for the device.
     pub fn stalled(&self) -> Nanos {
         self.readers.iter().map(|reader| reader.stalled).sum()
+    }
+
+    /// The same without what was read to prime files; nothing if nothing was got.
+    pub fn amplification_unprimed(&self) -> Option<f64> {
+        let primed = self.account.primed.to_bytes(policy::cache::PAGE);
+        let useful = self.useful();
+        let read = self.device.bytes.saturating_sub(primed);
+        (!useful.is_zero()).then(|| read.get() as f64 / useful.get() as f64)
     }
 
     /// Bytes read from the device for each byte got; nothing if nothing was got.

@@ -14,7 +14,7 @@ use crate::cache::{Cache, DeviceLimits, Fill, Memory, PAGE, Submission, Trigger,
 use crate::control::{Act, Bounds, Controller, Facts, FileKey, OpenKey, Order, Seen, Situation};
 use crate::page::{Extent, Folio, Page};
 use crate::policy::{
-    Advice, Call, Eviction, FileId, Outcome, Policy, StreamId, Surroundings, Touch,
+    Account, Advice, Call, Eviction, FileId, Outcome, Policy, StreamId, Surroundings, Touch,
 };
 use crate::registry::{Entry, Parameter};
 
@@ -46,7 +46,11 @@ pub struct Auto {
     controller: Controller,
     interval: Nanos,
     files: BTreeMap<StreamId, FileId>,
+    account: Account,
 }
+
+/// Decisions that are kept word by word.
+const TOLD: usize = 512;
 
 impl Auto {
     /// A kernel without open files, and a controller within these bounds.
@@ -56,6 +60,7 @@ impl Auto {
             controller: Controller::new(bounds),
             interval,
             files: BTreeMap::new(),
+            account: Account::default(),
         }
     }
 
@@ -74,7 +79,8 @@ impl Auto {
         act: impl FnOnce(&mut Linux618, &mut Probed<'_>),
     ) {
         let (now, mut seen) = (cache.now(), Vec::new());
-        let mut probed = Probed { cache, seen: &mut seen, page: touch.page, asked: None };
+        let mut probed =
+            Probed { cache, seen: &mut seen, page: touch.page, asked: None, read: Pages::ZERO };
         act(&mut self.kernel, &mut probed);
         for one in seen {
             self.see(now, touch.stream, one);
@@ -96,22 +102,46 @@ impl Auto {
 
     fn follow(&mut self, order: &Order, around: &mut dyn Surroundings) {
         let Ok(stream) = u32::try_from(order.key.0).map(StreamId) else { return };
+        if !order.why.is_empty() && self.account.told.len() < TOLD {
+            self.account.told.push((around.now(), told(order)));
+        }
         match &order.act {
             Act::Window(pages) => self.kernel.set_window(stream, *pages),
             Act::Prefetch(extents) => around.with(stream, &mut |cache| {
-                // One call is cut off at this size.
-                let window = self.kernel.state(stream).map_or(Pages::ZERO, |state| state.0);
-                let piece = cache.limits().max_request.max(window).max(Pages::new(1));
-                for extent in extents {
-                    let mut at = extent.start;
-                    while at < extent.end() {
-                        let pages = piece.min(extent.end().since(at));
-                        let extent = Extent::new(at, pages);
-                        self.kernel.advise(cache, stream, Advice::WillNeed(extent));
-                        at = extent.end();
-                    }
+                let read = self.prefetch(cache, stream, extents);
+                if order.primes {
+                    self.account.primed += read;
                 }
             }),
+        }
+    }
+
+    /// Has these pages read, and says how many of them were not cached.
+    fn prefetch(&mut self, cache: &mut dyn Cache, stream: StreamId, extents: &[Extent]) -> Pages {
+        // One call is cut off at this size.
+        let window = self.kernel.state(stream).map_or(Pages::ZERO, |state| state.0);
+        let piece = cache.limits().max_request.max(window).max(Pages::new(1));
+        let (page, mut unheard) = (Page::FIRST, Vec::new());
+        let mut probed = Probed { cache, seen: &mut unheard, page, asked: None, read: Pages::ZERO };
+        for extent in extents {
+            let mut at = extent.start;
+            while at < extent.end() {
+                let pages = piece.min(extent.end().since(at));
+                let extent = Extent::new(at, pages);
+                self.kernel.advise(&mut probed, stream, Advice::WillNeed(extent));
+                at = extent.end();
+            }
+        }
+        probed.read
+    }
+}
+
+fn told(order: &Order) -> String {
+    match &order.act {
+        Act::Window(window) => format!("{}: {window} pages: {}", order.key.0, order.why),
+        Act::Prefetch(extents) => {
+            let pages: Pages = extents.iter().map(|extent| extent.pages).sum();
+            format!("{}: reads {pages} pages: {}", order.key.0, order.why)
         }
     }
 }
@@ -192,6 +222,10 @@ impl Policy for Auto {
             self.follow(order, around);
         }
     }
+
+    fn account(&self) -> Account {
+        self.account.clone()
+    }
 }
 
 /// A cache that notes what the kernel's tracepoints tell.
@@ -202,6 +236,8 @@ struct Probed<'a> {
     page: Page,
     /// The page of a miss or mark whose window is to come.
     asked: Option<Page>,
+    /// Pages of what was submitted that were not cached.
+    read: Pages,
 }
 
 impl Cache for Probed<'_> {
@@ -216,7 +252,9 @@ impl Cache for Probed<'_> {
             (Fill::Single, Some(_)) => self.seen.push(Seen::Plain { pages: window.pages }),
             (Fill::Single, None) => {}
         }
-        self.cache.submit(window)
+        let read = self.cache.submit(window);
+        self.read += read;
+        read
     }
 
     fn trace(&mut self, trigger: Trigger) {

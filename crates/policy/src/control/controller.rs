@@ -223,7 +223,7 @@ impl Controller {
                 .is_some_and(|(ordered, at)| ordered == window && now.saturating_sub(at) < AGAIN);
             if !again && let Some(stream) = self.streams.get_mut(&key) {
                 stream.ordered = Some((window, now));
-                orders.push(Order { key, act: Act::Window(window), why });
+                orders.push(Order { key, act: Act::Window(window), why, primes: false });
             }
         }
         orders
@@ -328,7 +328,7 @@ impl Controller {
                 stream.ahead.submit(start, end, end, 0, now);
             }
             if !due.is_empty() {
-                orders.push(Order { key, act: Act::Prefetch(due), why });
+                orders.push(Order { key, act: Act::Prefetch(due), why, primes: false });
             }
         }
         orders
@@ -364,7 +364,7 @@ impl Controller {
             }
             let due = priming.due(facts.file_pages, elapsed, situation.tight);
             if !due.is_empty() || !why.is_empty() {
-                orders.push(Order { key, act: Act::Prefetch(due), why });
+                orders.push(Order { key, act: Act::Prefetch(due), why, primes: true });
             }
         }
         orders

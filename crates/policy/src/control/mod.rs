@@ -151,4 +151,7 @@ pub struct Order {
     pub act: Act,
     /// One line for people; empty if it only goes on with what was said before.
     pub why: String,
+    /// Whether it reads what nobody has asked for yet and random reads may want: bytes that are
+    /// accounted for on their own.
+    pub primes: bool,
 }

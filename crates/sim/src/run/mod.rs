@@ -224,6 +224,7 @@ impl<I: Steps> Simulation<I> {
             processor: self.processor.nanos(),
             device: self.queue.counts(),
             course: self.queue.take_course(),
+            account: self.policy.account(),
             cache,
         }
     }

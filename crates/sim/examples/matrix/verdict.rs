@@ -1,0 +1,154 @@
+//! Is it worth having, and does it ever do harm? What the matrix must show, and whether it does.
+
+use super::cells::{Row, WINDOWS};
+
+/// All devices together.
+const OVER_DEFAULT: f64 = 2.0;
+/// Each cell.
+const WORST: f64 = 0.95;
+/// Of the time that the best window for each workload saves.
+const CAPTURED: f64 = 0.8;
+/// Each cell, without priming.
+const AMPLIFICATION: f64 = 1.3;
+/// What the best window must win for there to be headroom.
+const HEADROOM: f64 = 1.02;
+
+/// What some rows show.
+#[derive(Debug)]
+pub struct Verdict {
+    over_default: f64,
+    over_single: f64,
+    worst: (f64, String),
+    captured: f64,
+    /// Cells of which less than what is wanted of all was captured, and those with headroom.
+    short: (Vec<String>, usize),
+    most_read: (f64, String),
+    most_primed: (f64, String),
+}
+
+/// The window with which a device does best over all workloads.
+pub fn best_single(rows: &[Row]) -> usize {
+    let score =
+        |at: &usize| rows.iter().map(|row| row.statics[*at].rate.max(1e-9).ln()).sum::<f64>();
+    (0..WINDOWS.len()).max_by(|a, b| score(a).total_cmp(&score(b))).unwrap_or(0)
+}
+
+impl Verdict {
+    /// Of these devices.
+    pub fn of(devices: &[(&str, &[Row])]) -> Self {
+        let (mut gains, mut over_single, mut captured) = (Vec::new(), Vec::new(), Vec::new());
+        let mut short = Vec::new();
+        let (mut worst, mut most_read) = ((f64::MAX, String::new()), (0.0, String::new()));
+        let mut most_primed = (0.0, String::new());
+        for (device, rows) in devices {
+            let single = best_single(rows);
+            for row in *rows {
+                let name = format!("{} on {device}", row.name);
+                gains.push(row.gain());
+                over_single.push(row.auto.rate / row.statics[single].rate.max(1e-9));
+                if row.gain() < worst.0 {
+                    worst = (row.gain(), name.clone());
+                }
+                if row.auto.amplification > most_read.0 {
+                    most_read = (row.auto.amplification, name.clone());
+                }
+                if row.auto.primed > most_primed.0 {
+                    most_primed = (row.auto.primed, name.clone());
+                }
+                if let Some(part) = captured_of(row) {
+                    captured.push(part);
+                    if part < CAPTURED {
+                        short.push(format!("{name} ({:.0} %)", 100.0 * part));
+                    }
+                }
+            }
+        }
+        let count = captured.len();
+        let captured = captured.iter().sum::<f64>() / count.max(1) as f64;
+        Self {
+            over_default: mean(&gains),
+            over_single: mean(&over_single),
+            worst,
+            captured: if count == 0 { 1.0 } else { captured },
+            short: (short, count),
+            most_read,
+            most_primed,
+        }
+    }
+
+    /// Prints a line for each demand. Whether all are met.
+    pub fn print(&self) -> bool {
+        let demands = [
+            (
+                self.over_default >= OVER_DEFAULT,
+                format!(
+                    "throughput at least twice that of 128 KiB: {:.2} times (geometric mean)",
+                    self.over_default
+                ),
+            ),
+            (
+                self.over_single > 1.0,
+                format!(
+                    "above the best single window of each device: {:.2} times (geometric mean)",
+                    self.over_single
+                ),
+            ),
+            (
+                self.worst.0 >= WORST,
+                format!(
+                    "in no cell below 0.95 of 128 KiB: {:.2} at worst, {}",
+                    self.worst.0, self.worst.1
+                ),
+            ),
+            (
+                self.captured >= CAPTURED,
+                format!(
+                    "80 % of what the best window for each workload saves: {:.0} % (mean of {} \
+                     cells with headroom)",
+                    100.0 * self.captured,
+                    self.short.1
+                ),
+            ),
+            (
+                self.most_read.0 <= AMPLIFICATION,
+                format!(
+                    "device bytes at most 1.3 of useful ones, but for priming: {:.2} at worst, {}",
+                    self.most_read.0, self.most_read.1
+                ),
+            ),
+        ];
+        for (met, demand) in &demands {
+            println!("- {}: {demand}.", if *met { "met" } else { "NOT met" });
+        }
+        if !self.short.0.is_empty() {
+            println!(
+                "- {} of {} cells with headroom have less than 80 % of it: {}.",
+                self.short.0.len(),
+                self.short.1,
+                self.short.0.join(", ")
+            );
+        }
+        if self.most_primed.0 > 0.0 {
+            println!(
+                "- Priming read {:.2} of the useful bytes at most, {}.",
+                self.most_primed.0, self.most_primed.1
+            );
+        }
+        demands.iter().all(|(met, _)| *met)
+    }
+}
+
+/// The part of the time which the best window saves that `auto` saves, at most all of it; `None`
+/// where there is next to none to save.
+pub fn captured_of(row: &Row) -> Option<f64> {
+    let time = |rate: f64| 1.0 / rate.max(1e-9);
+    let (base, best) = (row.default().rate, row.statics[row.best()].rate);
+    (best > base * HEADROOM)
+        .then(|| ((time(base) - time(row.auto.rate)) / (time(base) - time(best))).min(1.0))
+}
+
+/// The geometric mean.
+fn mean(values: &[f64]) -> f64 {
+    let logs = values.iter().map(|value| value.max(1e-9).ln());
+    (logs.sum::<f64>() / values.len().max(1) as f64).exp()
+}
