@@ -165,6 +165,21 @@ pub enum BenchError {
         /// What became of it.
         problem: String,
     },
+    /// Memory cannot be limited for a trial.
+    #[error("memory cannot be limited here: {problem}")]
+    NoMemoryLimit {
+        /// Why, and what may help.
+        problem: String,
+    },
+    /// Not even the pages being read fit into the memory that a trial was given.
+    #[error(
+        "the reads of this trial do not fit into {limit} of memory: allow more, or use fewer \
+         streams or a smaller window"
+    )]
+    OutOfMemory {
+        /// What it was given.
+        limit: Bytes,
+    },
     /// The job file asks for what cannot be had here.
     #[error("fio job file: {0}")]
     Jobs(#[from] FioError),

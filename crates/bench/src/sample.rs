@@ -3,7 +3,10 @@
 use serde::{Deserialize, Serialize};
 use units::{Bytes, BytesPerSecond, Nanos};
 
-use crate::{ColdProof, DeviceDelta, Disturbance, LatencyHistogram, Series, Timeline, ToolReport};
+use crate::{
+    ColdProof, DeviceDelta, Disturbance, LatencyHistogram, MemoryAccount, Series, Timeline,
+    ToolReport,
+};
 
 /// What one reader did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,6 +90,9 @@ pub struct Sample {
     /// What the program told that ran the workload, if it was none of ours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<ToolReport>,
+    /// What the control group counted, where the trial's memory was limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemoryAccount>,
     /// What speaks against this sample; empty for a clean one.
     pub disturbances: Vec<Disturbance>,
 }
@@ -114,6 +120,7 @@ impl Sample {
             series: Vec::new(),
             request_sizes: Vec::new(),
             tool: None,
+            memory: None,
             disturbances: vec![Disturbance::ToolFailed { problem }],
         }
     }
@@ -244,6 +251,7 @@ mod tests {
             series: Vec::new(),
             request_sizes: Vec::new(),
             tool: None,
+            memory: None,
             disturbances: vec![Disturbance::CacheDropped { times: 2 }],
         }
     }

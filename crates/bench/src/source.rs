@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
+use std::time::Duration;
 
 use rustix::fs::{Advice, OFlags, fadvise};
 use rustix::io::Errno;
@@ -13,6 +14,9 @@ use workload::{AccessMethod, Hint};
 
 use crate::BenchError;
 use crate::dataset::DataFile;
+
+/// How often a read that finds no memory is tried again, a millisecond later.
+const OUT_OF_MEMORY_MOST: u32 = 30_000;
 
 /// A part of a file, opened for a trial. Its read-ahead window is that of the moment when it was
 /// opened, and is shared by all who read through it.
@@ -78,7 +82,7 @@ impl Source {
         match rustix::io::pread(&self.file, &mut *buffer, place.get()) {
             Ok(read) if read == buffer.len() => Ok(()),
             Ok(read) => self.pread_rest(place, buffer, read),
-            Err(Errno::INTR) => self.pread_rest(place, buffer, 0),
+            Err(Errno::INTR | Errno::NOMEM) => self.pread_rest(place, buffer, 0),
             Err(errno) => Err(self.read_error(place, errno.into())),
         }
     }
@@ -91,6 +95,7 @@ impl Source {
         buffer: &mut [u8],
         mut done: usize,
     ) -> Result<(), BenchError> {
+        let mut patience = OUT_OF_MEMORY_MOST;
         while done < buffer.len() {
             let at = place + Bytes::new(done as u64);
             match rustix::io::pread(&self.file, &mut buffer[done..], at.get()) {
@@ -99,6 +104,11 @@ impl Source {
                 }
                 Ok(read) => done += read,
                 Err(Errno::INTR) => {}
+                // Where memory is limited, all of it may be just being read: some of that ends.
+                Err(Errno::NOMEM) if patience > 0 => {
+                    patience -= 1;
+                    std::thread::sleep(Duration::from_millis(1));
+                }
                 Err(errno) => return Err(self.read_error(at, errno.into())),
             }
         }

@@ -12,6 +12,7 @@ use units::{Bytes, Nanos};
 use workload::{Pattern, Sharing, Workload};
 
 use crate::dataset::DataFile;
+use crate::memory::MemoryLimit;
 use crate::reader::{Course, Reader, Tally};
 use crate::source::Source;
 use crate::timeline::{SLOTS, slot_of};
@@ -46,6 +47,8 @@ pub struct TrialOptions {
     pub drop_caches: bool,
     /// What is in the cache at the start.
     pub start: CacheStart,
+    /// What the page cache and all else of this process may take meanwhile; no limit if `None`.
+    pub memory_limit: Option<Bytes>,
     /// How long to wait, in the storage's own time, for requests under way at the end.
     pub drain_limit: Nanos,
     /// Ends the trial early, within about 100 ms.
@@ -60,6 +63,7 @@ impl Default for TrialOptions {
             seed: 0,
             drop_caches: false,
             start: CacheStart::Cold,
+            memory_limit: None,
             drain_limit: Nanos::from_secs(10),
             cancel: Cancel::new(),
         }
@@ -113,6 +117,7 @@ pub fn run_trial(
     };
     let course = Arc::new(Course::default());
     let readers = prepare(workload, &files, options, &course)?;
+    let limited = options.memory_limit.map(MemoryLimit::enter).transpose()?;
     let threads = spawn(readers)?;
     let watch = Watch::start(root, storage);
     let start = course.start(threads.len());
@@ -121,9 +126,12 @@ pub fn run_trial(
     }
     let watch = watch?;
     let mut moments = Vec::with_capacity(SLOTS as usize);
-    let mut look = || moments.extend(watch.moment(root, storage));
+    // To look takes memory, which is for the readers where there is little.
+    let looks = limited.is_none();
+    let mut look = || moments.extend(looks.then(|| watch.moment(root, storage)).flatten());
     let tallies = accompany(threads, &course, start, options, &mut look)
-        .map_err(|problem| explain(problem, root, storage))?;
+        .map_err(|problem| explain(problem, root, storage, options))?;
+    let memory = limited.map(MemoryLimit::leave);
     let limit = options.drain_limit.scaled(options.dilation);
     let undrained = watch::drain(root, storage, limit, &options.cancel)?;
     let settled = realtime::now().saturating_sub(start);
@@ -131,6 +139,7 @@ pub fn run_trial(
     let ahead = ahead(workload, &files, options, &tallies)?;
     let mut sample = collect(workload, options, tallies, cold);
     (sample.ahead, sample.settled) = (ahead, settled);
+    sample.memory = memory;
     let (end, exhausted) = course.ending().unwrap_or_else(|| (start + last(&sample), true));
     sample.elapsed = end.saturating_sub(start);
     sample.exhausted = exhausted;
@@ -150,7 +159,12 @@ pub fn run_trial(
     }
     let proves_cold =
         options.start == CacheStart::Cold && dataset.is_dense() && workload.reads_each_block_once();
-    sample.disturbances.extend(observed.disturbances(sample.useful(), proves_cold));
+    let found = observed.disturbances(sample.useful(), proves_cold).into_iter();
+    // Memory that we made scarce ourselves disturbs nothing: it is the condition.
+    let ours = |found: &Disturbance| {
+        options.memory_limit.is_some() && matches!(found, Disturbance::MemoryPressure { .. })
+    };
+    sample.disturbances.extend(found.filter(|found| !ours(found)));
     sample.disturbances.extend(undrained);
     Ok(sample)
 }
@@ -337,8 +351,22 @@ fn join(thread: ReaderThread) -> Result<Tally, BenchError> {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// A read error on a device that is gone is told as that.
-fn explain(problem: BenchError, root: &Root, storage: &Storage) -> BenchError {
+/// A read error on a device that is gone is told as that, and one for want of the memory that we
+/// took away ourselves as that.
+fn explain(
+    problem: BenchError,
+    root: &Root,
+    storage: &Storage,
+    options: &TrialOptions,
+) -> BenchError {
+    match (&problem, options.memory_limit) {
+        (BenchError::Read { source, .. }, Some(limit))
+            if source.kind() == std::io::ErrorKind::OutOfMemory =>
+        {
+            return BenchError::OutOfMemory { limit };
+        }
+        _ => {}
+    }
     match problem {
         BenchError::Read { .. } => match watch::gone_device(root, storage) {
             Some(device) => BenchError::DeviceGone { device },
@@ -377,6 +405,7 @@ fn collect(
         series: Vec::new(),
         request_sizes: Vec::new(),
         tool: None,
+        memory: None,
         disturbances: Vec::new(),
     };
     for tally in tallies {

@@ -6,7 +6,8 @@
 //!
 //! - [`activation`]: when read-ahead starts, and what makes it stop.
 //! - [`mod@postgres`]: what PostgreSQL gets from a storage, under any settings.
-//! - [`sweeps`]: what random reads beside streams cost; whether reads scale with readers.
+//! - [`sweeps`]: what random reads beside streams cost; whether reads scale with readers; what
+//!   happens when memory is scarce.
 //! - [`zones`]: how fast start, middle and end of a disk are.
 //! - [`blocks`]: random reads of 1, 2, 4 … blocks, by one process and by several.
 

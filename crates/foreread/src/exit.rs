@@ -278,8 +278,11 @@ fn of_bench(error: &BenchError) -> Option<Exit> {
         | BenchError::Holes { .. }
         | BenchError::TooSmall { .. }
         | BenchError::Jobs(_)
+        | BenchError::OutOfMemory { .. }
         | BenchError::NotLaidOut { .. } => Some(Exit::Usage),
-        BenchError::ReadOnly { .. } | BenchError::ToolMissing { .. } => Some(Exit::NotPossible),
+        BenchError::ReadOnly { .. }
+        | BenchError::ToolMissing { .. }
+        | BenchError::NoMemoryLimit { .. } => Some(Exit::NotPossible),
         BenchError::Busy { .. } | BenchError::Foreign { .. } | BenchError::NoSpace { .. } => {
             Some(Exit::Refused)
         }

@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 use sys::lock::Lock;
+use units::Bytes;
 use vdisk::Filesystem;
 
 /// Directories for foreread's own state, and the turn of this test.
@@ -78,6 +79,59 @@ fn host_blocks_have_the_published_shape() {
     // Not at sixteen: Linux sends those as two requests at once, where the system of 2002 sent one
     // after another.
     assert!(ratio(4, 2) * ratio(4, 8) < ratio(1, 2) * ratio(1, 8), "{answer:#}");
+}
+
+/// Requests in parts, as the system of 2002 had them; ratios lie in their intervals.
+#[test]
+fn host_blocks_are_read_in_parts() {
+    let Some(stage) = Stage::set("host_blocks_are_read_in_parts") else { return };
+    let disk = "virtual:hdd-15k-2000,dilation=4";
+    let words = ["blocks", disk, "--span", "2G", "--blocks", "1,16", "--processes", "1,4"];
+    let more = ["--part", "64K", "--duration", "300ms", "--seed", "3", "--json"];
+    let answer = stage.json(&[words.as_slice(), &more].concat());
+    let ratio = |row: usize| rows(&answer)[row]["ratio_to_smallest"].as_f64().unwrap();
+    assert!(ratio(1) < 5.0 && ratio(3) < 5.0, "{answer:#}");
+    for row in [1, 3] {
+        let end = |key: &str| rows(&answer)[row][key].as_f64().unwrap();
+        assert!(end("ratio_to_smallest_low") < ratio(row), "{answer:#}");
+        assert!(end("ratio_to_smallest_high") > ratio(row), "{answer:#}");
+    }
+    let notes = answer["notes"].to_string();
+    assert!(notes.contains("in parts, one after another"), "{notes}");
+}
+
+/// What the windows of sixteen streams cannot keep in a quarter of the memory that they need is
+/// read again, and what two streams have is not.
+#[test]
+fn host_scarce_memory_makes_read_ahead_thrash() {
+    let name = "host_scarce_memory_makes_read_ahead_thrash";
+    let Some(stage) = Stage::set(name) else { return };
+    if let Err(lack) = bench::check_memory_limit(Bytes::from_mib(32)) {
+        println!("SKIP {name}: {lack}");
+        return;
+    }
+    let disk = "virtual:ssd-sata,fs=ext4,size=4G";
+    let words = ["experiment", "memory", disk, "--memory", "32M", "--streams", "2,16"];
+    let more = ["--read-ahead", "128K,4M", "--repeats", "1", "--duration", "300ms"];
+    let rest = ["--size", "32M", "--seed", "1", "--json"];
+    let answer = stage.json(&[words.as_slice(), &more, &rest].concat());
+    assert_eq!(answer["decided"], true, "{answer:#}");
+    let point = |window: u64, streams: u64| {
+        let row = rows(&answer)
+            .iter()
+            .find(|row| row["read_ahead_kib"] == window && row["streams"] == streams)
+            .unwrap();
+        let number = |key: &str| row[key].as_f64().unwrap();
+        (number("amplification"), number("refaulted_mib"))
+    };
+    for (window, streams) in [(128, 2), (128, 16), (4096, 2)] {
+        let (read, again) = point(window, streams);
+        assert!(read < 1.1 && again < 1.0, "{streams} streams of {window} KiB: {read} {again}");
+    }
+    let (read, again) = point(4096, 16);
+    assert!(read > 1.1 && again > 4.0, "{read} {again}: {answer:#}");
+    let own = std::fs::read_to_string("/proc/self/cgroup").unwrap();
+    assert!(!own.contains("foreread-memory"), "{own}");
 }
 
 /// The answer of this kernel is that of the rules which were recorded from one, page for page.
@@ -181,6 +235,10 @@ fn sweeps_are_put_into_words() {
     assert!(streams(1) < streams(0) / 2.0, "{mixed:#}");
     assert!(rows(&mixed)[1]["random_read_costs_ms"].as_f64().unwrap() > 1.0, "{mixed:#}");
     assert!(mixed["verdict"][0].as_str().unwrap().contains("costs the streams"), "{mixed:#}");
+    let memory = ask(&["memory", "--memory", "64M", "--streams", "2,32"]);
+    let read = |row: usize| rows(&memory)[row]["amplification"].as_f64().unwrap();
+    assert!(read(1) < 1.1 && read(3) > 1.1, "{memory:#}");
+    assert_eq!(memory["decided"], true, "{memory:#}");
     let readers = ask(&["readers", "--readers", "1,8"]);
     assert_eq!(rows(&readers).len(), 4);
     assert_eq!(readers["plots"][0]["curves"].as_array().unwrap().len(), 2);
@@ -206,6 +264,9 @@ fn what_makes_no_sense_is_refused_in_a_line() {
     refused(&["blocks", "/dev/null", "--block", "8"], 2, "unit");
     refused(&["experiment", "activation", "sim:hdd-2008"], 2, "asks a real kernel");
     refused(&["experiment", "zones", "/dev/null", "--places", "1"], 2, "2 places");
+    refused(&["blocks", "/dev/null", "--part", "1000B"], 2, "multiple of 4 KiB");
+    refused(&["experiment", "memory", "/tmp", "--memory", "1M"], 2, "8 MiB at least");
+    refused(&["experiment", "memory", "sim:hdd-2008", "--streams", "0"], 2, "readers");
     refused(&["pg", "sim:hdd-2008"], 2, "asks a real kernel");
     refused(&["pg", "/tmp", "--vary", "read_ahead=128"], 2, "unit");
     refused(&["pg", "/tmp", "--table", "t"], 2, "--connect");

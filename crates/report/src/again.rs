@@ -40,6 +40,9 @@ pub(crate) fn again(run: &Run) -> Option<String> {
     if let Some(size) = plan.file_size {
         words.push(format!("--size {}K", size.to_kib_floor().get()));
     }
+    if let Some(limit) = plan.memory_limit {
+        words.push(format!("--memory-limit {}K", limit.to_kib_floor().get()));
+    }
     if plan.drop_caches {
         words.push("--drop-caches".to_owned());
     }

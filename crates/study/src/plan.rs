@@ -95,6 +95,9 @@ pub struct Plan {
     pub drop_caches: bool,
     /// Size of each file that the workloads read; chosen for the target when `None`.
     pub file_size: Option<Bytes>,
+    /// What the page cache of a trial may take; all that the machine has when `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_limit: Option<Bytes>,
 }
 
 /// How long a trial of the target lasts if nobody says otherwise: 2 s of the storage's own time. Of
@@ -128,6 +131,7 @@ impl Plan {
             seed: None,
             drop_caches: false,
             file_size: None,
+            memory_limit: None,
         }
     }
 

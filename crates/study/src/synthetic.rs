@@ -200,6 +200,7 @@ pub(crate) fn figures(throughput_mib_s: f64) -> Figures {
         throughput_mib_s,
         amplification: Some(1.0),
         device_requests: Some(1000),
+        refaulted: None,
         latency_us: None,
         random_latency_us: None,
         measured_seconds: TRIAL_SECONDS,

@@ -2,7 +2,7 @@
 
 use bench::Sample;
 use serde::{Deserialize, Serialize};
-use units::Nanos;
+use units::{Bytes, Nanos};
 use workload::Workload;
 
 use crate::analyse::Quantiles;
@@ -61,6 +61,7 @@ impl Record {
                 .and_then(|tool| tool.metric)
                 .unwrap_or_else(|| sample.throughput().as_mib()),
             amplification: sample.amplification(),
+            refaulted: sample.memory.map(|memory| memory.refaulted),
             device_requests: sample.device.as_ref().map(|device| device.requests),
             latency_us: quantiles(&|q| sample.latency_quantile(q)),
             random_latency_us: quantiles(&|q| sample.random_latency_quantile(q)),
@@ -111,6 +112,9 @@ pub struct Figures {
     pub amplification: Option<f64>,
     /// Requests that the device got.
     pub device_requests: Option<u64>,
+    /// Data that were evicted and had to be read again, where a control group counted that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refaulted: Option<Bytes>,
     /// Latency of all reads, if there were any.
     pub latency_us: Option<Quantiles>,
     /// Latency of the random reads, where there were any.

@@ -190,6 +190,7 @@ impl Outing<'_> {
             series: Vec::new(),
             request_sizes: Vec::new(),
             tool: None,
+            memory: None,
             disturbances: Vec::new(),
         }
     }

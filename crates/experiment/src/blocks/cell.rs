@@ -26,6 +26,8 @@ pub(super) struct Order<'a> {
     pub(super) span: Bytes,
     /// …so that the largest request of the table has room at each: all rows read at the same.
     pub(super) largest: Bytes,
+    /// Larger requests go in parts of this size, one after another.
+    pub(super) part: Option<Bytes>,
     pub(super) duration: Nanos,
     pub(super) dilation: f64,
     pub(super) seed: u64,
@@ -105,12 +107,25 @@ impl Order<'_> {
         let mut now = realtime::now();
         while now < end && !cancel.is_cancelled() {
             let at = self.block * random.random_range(0..places);
-            file.read(at, buffer.as_mut())?;
+            self.read(&file, at, buffer.as_mut())?;
             let after = realtime::now();
             times.push((after - now).as_millis_f64() / self.dilation);
             now = after;
         }
         Ok(times)
+    }
+}
+
+impl Order<'_> {
+    /// One request, in as many parts as the system takes at once.
+    fn read(&self, file: &Direct, at: Bytes, buffer: &mut [u8]) -> Result<(), ExperimentError> {
+        let part = self.part.map_or(buffer.len(), |part| part.get() as usize);
+        let mut place = at;
+        for part in buffer.chunks_mut(part) {
+            file.read(place, part)?;
+            place += Bytes::new(part.len() as u64);
+        }
+        Ok(())
     }
 }
 

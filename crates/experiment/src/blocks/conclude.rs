@@ -1,5 +1,6 @@
 //! What follows from the table.
 
+use stats::Estimate;
 use units::Bytes;
 
 use super::Cell;
@@ -34,16 +35,20 @@ pub(super) fn conclude(answer: &mut Answer, block: Bytes, cells: &[Cell]) {
     for count in processes {
         let part: Vec<&Cell> = cells.iter().filter(|cell| cell.processes == count).collect();
         let Some(one) = part.first() else { continue };
-        let ratio = |cell: &Cell| cell.ms.median / one.ms.median;
-        table.rows.extend(part.iter().map(|cell| row(cell, block, ratio(cell))));
+        let ratio = |cell: &Cell| quotient(&cell.ms, &one.ms);
+        table.rows.extend(part.iter().map(|cell| {
+            let ratio = if cell.blocks == one.blocks { Estimate::exact(1.0) } else { ratio(cell) };
+            row(cell, block, &ratio)
+        }));
         let curve = |of: &dyn Fn(&Cell) -> f64| Curve {
             name: counted(count),
             points: part.iter().map(|cell| (kib(block, cell), of(cell))).collect(),
         };
         times.curves.push(curve(&|cell| cell.ms.median));
-        ratios.curves.push(curve(&ratio));
+        ratios.curves.push(curve(&|cell| ratio(cell).median));
         answer.verdict.push(sentence(&part, block));
     }
+    answer.verdict.extend(comparison(cells));
     if cells.iter().any(|cell| cell.requests < ENOUGH) {
         answer.decided = false;
         answer.notes.push(format!(
@@ -52,6 +57,56 @@ pub(super) fn conclude(answer: &mut Answer, block: Bytes, cells: &[Cell]) {
     }
     answer.tables.push(table);
     answer.plots.extend([times, ratios]);
+}
+
+/// The quotient of two means that were measured apart: the squares of their relative widths add
+/// up (the delta method).
+fn quotient(above: &Estimate, below: &Estimate) -> Estimate {
+    let median = above.median / below.median;
+    let apart = |end: f64, other: f64| {
+        let widths = [end / above.median, below.median / other].map(|factor| factor.ln().powi(2));
+        widths.iter().sum::<f64>().sqrt()
+    };
+    if !(above.is_bounded() && below.is_bounded()) || above.low <= 0.0 || below.low <= 0.0 {
+        return Estimate::unbounded(median);
+    }
+    let (down, up) = (apart(above.low, below.high), apart(above.high, below.low));
+    Estimate { median, low: median * (-down).exp(), high: median * up.exp() }
+}
+
+/// What several processes change in what a larger request costs, against the fewest.
+fn comparison(cells: &[Cell]) -> Option<String> {
+    let (fewest, most) = (cells.first()?.processes, cells.last()?.processes);
+    let ratio = |processes: u32, blocks: u64| {
+        let mut part = cells.iter().filter(|cell| cell.processes == processes);
+        let one = part.next()?;
+        part.find(|cell| cell.blocks == blocks).map(|cell| quotient(&cell.ms, &one.ms))
+    };
+    let mut said = [Vec::new(), Vec::new(), Vec::new()];
+    for cell in cells.iter().filter(|cell| cell.processes == fewest).skip(1) {
+        let (few, many) = (ratio(fewest, cell.blocks)?, ratio(most, cell.blocks)?);
+        let place = match quotient(&many, &few) {
+            change if change.high < 1.0 => 0,
+            change if change.low > 1.0 => 1,
+            _ => 2,
+        };
+        said[place].push(cell.blocks.to_string());
+    }
+    if fewest == most || said.iter().all(Vec::is_empty) {
+        return None;
+    }
+    let words = ["costs less", "costs more", "costs no measurably different share"];
+    let parts: Vec<String> = words
+        .iter()
+        .zip(&said)
+        .filter(|(_, blocks)| !blocks.is_empty())
+        .map(|(word, blocks)| format!("{word} for {} blocks", blocks.join(", ")))
+        .collect();
+    let (who, than) = (counted(most), counted(fewest));
+    Some(format!(
+        "Beside the smallest, a larger request {} by {who} than by {than}.",
+        parts.join(", ")
+    ))
 }
 
 fn kib(block: Bytes, cell: &Cell) -> f64 {
@@ -74,13 +129,15 @@ fn columns() -> Vec<Column> {
         ("ms_per_request_high", "to"),
         ("ms_per_block", "ms/block"),
         ("ratio_to_smallest", "× smallest"),
+        ("ratio_to_smallest_low", "from"),
+        ("ratio_to_smallest_high", "to"),
         ("requests", "measured"),
     ]
     .map(|(key, title)| Column::new(key, title))
     .into()
 }
 
-fn row(cell: &Cell, block: Bytes, ratio: f64) -> Vec<Value> {
+fn row(cell: &Cell, block: Bytes, ratio: &Estimate) -> Vec<Value> {
     vec![
         u64::from(cell.processes).into(),
         cell.blocks.into(),
@@ -91,7 +148,9 @@ fn row(cell: &Cell, block: Bytes, ratio: f64) -> Vec<Value> {
         cell.ms.low.into(),
         cell.ms.high.into(),
         cell.ms_per_block().into(),
-        ratio.into(),
+        ratio.median.into(),
+        ratio.low.into(),
+        ratio.high.into(),
         cell.requests.into(),
     ]
 }
@@ -163,6 +222,26 @@ mod tests {
         assert!(answer.verdict[1].contains("nearly free up to 32 KiB"), "{}", answer.verdict[1]);
         assert!(answer.verdict[0].contains("4.69 times as long"), "{}", answer.verdict[0]);
         assert_eq!(answer.plots[1].curves[1].points[0], (8.0, 1.0));
+    }
+
+    #[test]
+    fn ratios_have_intervals_and_are_compared_by_them() {
+        let one = Estimate { median: 2.0, low: 1.9, high: 2.1 };
+        let two = Estimate { median: 3.0, low: 2.9, high: 3.1 };
+        let ratio = quotient(&two, &one);
+        assert!((ratio.median - 1.5).abs() < 1e-9);
+        assert!(ratio.low > 2.9 / 2.1 && ratio.low < 2.9 / 2.0, "{ratio:?}");
+        assert!(ratio.high < 3.1 / 1.9 && ratio.high > 3.1 / 2.0, "{ratio:?}");
+        assert!(!quotient(&Estimate::unbounded(1.0), &one).is_bounded());
+        let mut all = cells(1, &[3.0, 4.0, 6.0]);
+        all.extend(cells(4, &[9.0, 12.1, 10.0]));
+        all.iter_mut().for_each(|cell| {
+            (cell.ms.low, cell.ms.high) = (cell.ms.median * 0.99, cell.ms.median * 1.01);
+        });
+        let said = comparison(&all).unwrap();
+        assert!(said.contains("costs less for 4 blocks"), "{said}");
+        assert!(said.contains("no measurably different share for 2 blocks"), "{said}");
+        assert_eq!(comparison(&cells(1, &[1.0, 2.0])), None);
     }
 
     #[test]

@@ -45,6 +45,9 @@ pub struct BlockPlan {
     pub duration: Nanos,
     /// Only the first part of the storage is read, of this size; all of it if `None`.
     pub span: Option<Bytes>,
+    /// What the system asks the storage for at once: larger requests go in parts of this size, one
+    /// after another. As this kernel does it if `None`.
+    pub part: Option<Bytes>,
     /// The seed of the places.
     pub seed: Option<u64>,
 }
@@ -59,6 +62,7 @@ impl BlockPlan {
             processes: vec![1, 4],
             duration: Nanos::from_secs(3),
             span: None,
+            part: None,
             seed: None,
         }
     }
@@ -77,6 +81,12 @@ impl BlockPlan {
                 self.block,
                 Bytes::new(ALIGNMENT)
             ));
+        }
+        if let Some(part) = self.part
+            && (part.is_zero() || !part.get().is_multiple_of(ALIGNMENT))
+        {
+            let unit = Bytes::new(ALIGNMENT);
+            return wrong(format!("parts of {part}: direct reads need a multiple of {unit}"));
         }
         let largest = self.blocks.last().copied().unwrap_or(0);
         if self.blocks.first().is_none_or(|least| *least == 0) {
@@ -148,6 +158,7 @@ fn measure(
             block: plan.block,
             span,
             largest: plan.largest(),
+            part: plan.part,
             duration: plan.duration,
             dilation: place.dilation,
             seed,
@@ -163,6 +174,9 @@ fn measure(
             "the virtual disk was later than its model allows in {late} of {} rows",
             cells.len()
         ));
+    }
+    if let Some(part) = plan.part.filter(|part| *part < plan.largest()) {
+        answer.notes.push(format!("requests above {part} went in parts, one after another"));
     }
     conclude::conclude(&mut answer, plan.block, &cells);
     Ok(answer)

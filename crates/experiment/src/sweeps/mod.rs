@@ -1,5 +1,6 @@
 //! Questions that a sweep answers: its run is in the record like any other, and can be reported.
 
+pub mod memory;
 pub mod mixed;
 pub mod readers;
 
@@ -25,6 +26,8 @@ pub struct SweepPlan {
     pub duration: Option<Nanos>,
     /// The size of each file; as in a study if `None`.
     pub size: Option<Bytes>,
+    /// What the page cache may take; all that the machine has if `None`.
+    pub memory_limit: Option<Bytes>,
     /// The seed.
     pub seed: Option<u64>,
     /// Begin anew, even if the same question was interrupted before and could go on.
@@ -50,6 +53,7 @@ impl SweepPlan {
         plan.repeats = Repeats::exactly(self.repeats);
         plan.trial = self.duration.unwrap_or(plan.trial);
         plan.file_size = self.size;
+        plan.memory_limit = self.memory_limit;
         plan.seed = self.seed;
         let outcome = sweep(&plan, None, self.fresh, store, environment, progress)?;
         if !outcome.complete {

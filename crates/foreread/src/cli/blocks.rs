@@ -13,7 +13,8 @@ const AFTER_HELP: &str = "\
 Examples:
   foreread blocks /dev/sdb                       1 to 16 blocks of 8 KiB, 1 and 4 processes
   foreread blocks /srv/data/large.file --block 4K --blocks 1,4,16,64,256
-  foreread blocks virtual:hdd-15k-2000 --span 2G the disk of the table published in 2002
+  foreread blocks virtual:hdd-15k-2000 --span 2G --part 64K
+                                                 the disk and the system of the table of 2002
   foreread blocks /dev/nvme0n1 --processes 1,16 --json
 
 Nothing is written: the file or device is only read, around the page cache (O_DIRECT). Each row
@@ -41,6 +42,10 @@ pub struct Blocks {
     /// Read in the first part of this size only; default: all of it
     #[arg(long, value_name = "SIZE")]
     span: Option<Bytes>,
+    /// Read larger requests in parts of this size, one after another, as systems do that ask the
+    /// storage for no more at once; Linux has all parts of a request under way together
+    #[arg(long, value_name = "SIZE")]
+    part: Option<Bytes>,
     /// Seed of the places; default: drawn, and shown
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -61,6 +66,7 @@ impl Blocks {
             processes: self.processes,
             duration: self.duration,
             span: self.span,
+            part: self.part,
             seed: self.seed,
         };
         ask(context, &self.format, |environment, shown| blocks::run(plan, environment, shown))

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use experiment::activation::{self, ActivationPlan};
-use experiment::sweeps::{SweepPlan, mixed, readers};
+use experiment::sweeps::{SweepPlan, memory, mixed, readers};
 use experiment::zones::{self, ZonePlan};
 use study::{Store, Target};
 use units::{Bytes, Nanos};
@@ -19,6 +19,7 @@ Examples:
   foreread experiment request-size /dev/sdb
   foreread experiment zones /dev/sdb
   foreread experiment mixed /srv/data --read-ahead 128K,1M,8M
+  foreread experiment memory /srv/data --memory 64M --streams 4,16,64
   foreread experiment readers sim:raid10-2008,cache=8G
 
 Each prints its figures, a plot and an answer in sentences; --json gives all of it to programs. The
@@ -40,6 +41,8 @@ enum Question {
     Mixed(Mixed),
     /// Do sequential reads scale with readers?
     Readers(Readers),
+    /// What happens when memory is scarce: from where on does read-ahead thrash?
+    Memory(Memory),
     /// How fast are start, middle and end of the disk?
     Zones(Zones),
     /// What does a larger request cost? (the same as `foreread blocks`)
@@ -83,6 +86,24 @@ struct Readers {
     /// How many readers
     #[arg(long, value_name = "N[,N…]", value_delimiter = ',', default_value = "1,2,4,8,16,32")]
     readers: Vec<u32>,
+    #[command(flatten)]
+    sweep: SweepOptions,
+}
+
+/// What happens when memory is scarce: from where on does read-ahead thrash?
+///
+/// Streams of 4 KiB reads, each of a file of its own, while a control group (of version 1 or 2)
+/// lets the page cache take no more than --memory. Where the windows of all streams do not fit,
+/// data read ahead are evicted before they are used, and read again: how much, and at what loss, is
+/// counted. Needs root and the memory controller; of a simulation the cache itself is limited.
+#[derive(Debug, Args)]
+struct Memory {
+    /// What the page cache may take (8 MiB at least)
+    #[arg(long, value_name = "SIZE", default_value = "64M")]
+    memory: Bytes,
+    /// How many streams
+    #[arg(long, value_name = "N[,N…]", value_delimiter = ',', default_value = "2,8,32")]
+    streams: Vec<u32>,
     #[command(flatten)]
     sweep: SweepOptions,
 }
@@ -153,6 +174,7 @@ impl SweepOptions {
             repeats: self.repeats,
             duration: self.duration,
             size: self.size,
+            memory_limit: None,
             seed: self.seed,
             fresh: self.fresh,
         })
@@ -183,6 +205,13 @@ impl Experiment {
                 let mut store = Store::open(&context.store_path())?;
                 ask(context, &sweep.format, |environment, shown| {
                     readers::run(&plan, &readers, &mut store, environment, shown)
+                })
+            }
+            Question::Memory(Memory { memory: limit, streams, sweep }) => {
+                let plan = sweep.plan()?;
+                let mut store = Store::open(&context.store_path())?;
+                ask(context, &sweep.format, |environment, shown| {
+                    memory::run(&plan, limit, &streams, &mut store, environment, shown)
                 })
             }
             Question::Zones(question) => {

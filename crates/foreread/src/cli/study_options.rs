@@ -55,6 +55,10 @@ pub struct StudyOptions {
     /// Size of each file that is laid out; default: chosen for the target
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Bytes>,
+    /// Let the page cache of a trial take no more than this: a control group holds the readers to
+    /// it (of a simulation it is the cache itself)
+    #[arg(long, value_name = "SIZE")]
+    pub memory_limit: Option<Bytes>,
     /// Of simulated targets: show how far each setting is from what is possible (the lower bound, a
     /// reader-ahead that knows the future, the best change of settings); done of itself for traces
     #[arg(long)]
@@ -110,6 +114,7 @@ impl StudyOptions {
         plan.seed = self.seed;
         plan.drop_caches = self.drop_caches;
         plan.file_size = self.size;
+        plan.memory_limit = self.memory_limit;
         Ok(plan)
     }
 

@@ -193,6 +193,7 @@ impl Table {
                         throughput_mib_s: mib_s,
                         amplification: None,
                         device_requests: None,
+                        refaulted: None,
                         latency_us: None,
                         random_latency_us: None,
                         measured_seconds: 0.0,

@@ -77,6 +77,7 @@ fn sample(request: &TrialRequest<'_>, disturbances: Vec<Disturbance>) -> Sample 
         series: Vec::new(),
         request_sizes: Vec::new(),
         tool: None,
+        memory: None,
         disturbances,
     }
 }

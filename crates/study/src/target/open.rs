@@ -68,6 +68,7 @@ impl LiveSite {
         // Before anything is made: a value that cannot be set is an error of the command line.
         checked(read_ahead, &plan.read_ahead.values(machine.page_size, None), &machine, progress)?;
         programs(plan, progress)?;
+        plan.memory_limit.map_or(Ok(()), bench::check_memory_limit)?;
         let made = Made::of(plan, environment, progress)?;
         let storage = resolve(root, made.path(&plan.target))?;
         let mut tenure = Tenure::begin(&environment.dirs, root, &storage, &environment.guard)?;
@@ -302,6 +303,7 @@ impl Trials for LiveSite {
             seed: request.seed,
             drop_caches: self.plan.drop_caches,
             start: CacheStart::Cold,
+            memory_limit: self.plan.memory_limit,
             cancel: Cancel::clone(&self.environment.cancel),
             ..TrialOptions::default()
         };

@@ -56,7 +56,8 @@ impl SimulatedSite {
         words: &str,
         workloads: Option<&[Workload]>,
     ) -> Result<Self, StudyError> {
-        let machine = simulated_machine(words)?;
+        let mut machine = simulated_machine(words)?;
+        machine.cache = plan.memory_limit.unwrap_or(machine.cache);
         let baseline = baseline(plan, &machine)?;
         let found = Some(machine.read_ahead);
         let grid = plan.read_ahead.values(PageSize::FOUR_KIB, found);
@@ -287,6 +288,7 @@ fn sample(workload: &Workload, seed: u64, outcome: Outcome) -> Sample {
         series: windows(&outcome.course),
         request_sizes: outcome.course.sizes.to_vec(),
         tool: None,
+        memory: None,
         disturbances: Vec::new(),
         stream: class(outcome.stream),
         random: class(outcome.random),

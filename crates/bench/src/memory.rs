@@ -1,0 +1,381 @@
+//! Scarce memory: a trial whose page cache is limited by a control group.
+//!
+//! The page cache is charged to the control group of the process that reads
+//! (`Documentation/admin-guide/cgroup-v2.rst`, "Memory Ownership"), so for the time of a trial this
+//! whole process moves into a group of its own with a limit, and back when the trial is over. Both
+//! versions of control groups will do.
+//!
+//! Where nothing can be reclaimed because all of it is just being read, the kernel would kill the
+//! only process in the group, that is us. Version 1 can be told not to (`memory.oom_control`);
+//! under version 2 one with the lowest score is spared (`mm/oom_kill.c`). Then the call fails with
+//! ENOMEM: readers try again, and nobody else in this process asks the kernel for anything
+//! meanwhile.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use units::Bytes;
+
+use crate::BenchError;
+
+/// Less than this, and what programs need beside the cache is most of it.
+pub const MEMORY_LEAST: Bytes = Bytes::from_mib(8);
+/// How our groups are called, before the process and a number.
+const NAME: &str = "foreread-memory-";
+/// A process with this score is not killed.
+const SPARED: &str = "-1000";
+const SCORE: &str = "/proc/self/oom_score_adj";
+
+/// Numbers the groups of this process.
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// What the control group of a trial counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryAccount {
+    /// What the cache and all else of the process could take.
+    pub limit: Bytes,
+    /// Data of files that were evicted and had to be read again.
+    pub refaulted: Bytes,
+    /// How often the limit was met.
+    pub limit_met: u64,
+}
+
+/// Which files a group has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Version {
+    One,
+    Two,
+}
+
+impl Version {
+    fn limit_file(self) -> &'static str {
+        match self {
+            Self::One => "memory.limit_in_bytes",
+            Self::Two => "memory.max",
+        }
+    }
+}
+
+/// Where groups with limited memory can be made, and where this process is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Hierarchy {
+    version: Version,
+    /// Where it is mounted.
+    mount: PathBuf,
+    /// The group of this process.
+    home: PathBuf,
+}
+
+/// A limit that holds for this process as long as this lives.
+#[derive(Debug)]
+pub(crate) struct MemoryLimit {
+    group: Group,
+    /// The list of processes of the group that this one came from: opened before, because opening
+    /// takes memory.
+    way_back: Option<File>,
+    score: Option<String>,
+    limit: Bytes,
+}
+
+/// Says why memory cannot be limited to this here, if it cannot; so that it is known before
+/// anything is laid out.
+pub fn check_memory_limit(limit: Bytes) -> Result<(), BenchError> {
+    MemoryLimit::enter(limit).map(drop)
+}
+
+impl MemoryLimit {
+    /// Moves this process into a group that may take so much memory.
+    pub(crate) fn enter(limit: Bytes) -> Result<Self, BenchError> {
+        if limit < MEMORY_LEAST {
+            return Err(BenchError::BadOption {
+                option: "memory limit",
+                value: limit.to_string(),
+                wanted: "8 MiB at least: the process itself needs some",
+            });
+        }
+        let read = |path: &str| fs::read_to_string(path).map_err(BenchError::io("read", path));
+        let mounts = read("/proc/self/mounts")?;
+        let hierarchy = Hierarchy::find(&mounts, &read("/proc/self/cgroup")?)?;
+        let group = Group::make(&hierarchy, limit)?;
+        // Last what others can see: from here on dropping undoes all of it.
+        let score = fs::read_to_string(SCORE).ok().map(|score| score.trim().to_owned());
+        let score = fs::write(SCORE, SPARED).is_ok().then_some(score).flatten();
+        let procs = hierarchy.home.join("cgroup.procs");
+        let way_back = File::options().write(true).open(&procs);
+        let way_back = Some(way_back.map_err(|error| refused(&procs, &error))?);
+        let entered = Self { group, way_back, score, limit };
+        entered.group.take_in().map_err(|error| refused(&entered.group.path, &error))?;
+        Ok(entered)
+    }
+
+    /// Leaves the group, and says what it has counted.
+    pub(crate) fn leave(mut self) -> MemoryAccount {
+        self.go_back();
+        let (refaulted, limit_met) = self.group.counts();
+        MemoryAccount { limit: self.limit, refaulted, limit_met }
+    }
+
+    fn go_back(&mut self) {
+        let Some(mut way_back) = self.way_back.take() else { return };
+        // Even this may find no memory, until the next read has ended.
+        for _ in 0..1000 {
+            match way_back.write_all(b"0") {
+                Err(error) if error.kind() == io::ErrorKind::OutOfMemory => {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Err(error) => return tracing::warn!(%error, "this process stays in a group"),
+                Ok(()) => return,
+            }
+        }
+    }
+}
+
+impl Drop for MemoryLimit {
+    fn drop(&mut self) {
+        self.go_back();
+        if let Some(score) = &self.score {
+            let _ = fs::write(SCORE, score);
+        }
+    }
+}
+
+impl Hierarchy {
+    /// The hierarchy that has the memory controller.
+    fn find(mounts: &str, own: &str) -> Result<Self, BenchError> {
+        let hierarchy = Self::of_version_one(mounts, own).or_else(|| {
+            let (mount, _) = mounted(mounts).find(|(_, kind, _)| *kind == "cgroup2").map(split)?;
+            let path = own.lines().find_map(|line| line.strip_prefix("0::"))?;
+            Some(Self { version: Version::Two, home: inside(&mount, path), mount })
+        });
+        let hierarchy = hierarchy.ok_or_else(|| {
+            lacking("no hierarchy of control groups with the memory controller is mounted")
+        })?;
+        hierarchy.check()?;
+        Ok(hierarchy)
+    }
+
+    fn of_version_one(mounts: &str, own: &str) -> Option<Self> {
+        let has = |words: &str| words.split(',').any(|word| word == "memory");
+        let found = mounted(mounts).find(|(_, kind, options)| *kind == "cgroup" && has(options));
+        let (mount, _) = found.map(split)?;
+        let path = own.lines().find_map(|line| {
+            let mut parts = line.splitn(3, ':').skip(1);
+            let (controllers, path) = (parts.next()?, parts.next()?);
+            has(controllers).then_some(path)
+        })?;
+        Some(Self { version: Version::One, home: inside(&mount, path), mount })
+    }
+
+    /// Groups of version 2 have a controller only where the group above hands it on.
+    fn check(&self) -> Result<(), BenchError> {
+        let has = |file: &str| {
+            let words = fs::read_to_string(self.mount.join(file)).unwrap_or_default();
+            words.split_ascii_whitespace().any(|word| word == "memory")
+        };
+        if self.version == Version::One || has("cgroup.subtree_control") {
+            return Ok(());
+        }
+        let mount = self.mount.display();
+        Err(lacking(&match has("cgroup.controllers") {
+            true => format!(
+                "the memory controller is not handed on below {mount}: echo +memory > \
+                 {mount}/cgroup.subtree_control"
+            ),
+            false => format!("this kernel has no memory controller in {mount}"),
+        }))
+    }
+
+    /// Below which group ours are made: of version 1 below our own, so that limits from above go
+    /// on to hold. A group of version 2 with processes in it can have none below, but for the root.
+    fn parent(&self) -> &Path {
+        match self.version {
+            Version::One => &self.home,
+            Version::Two => &self.mount,
+        }
+    }
+}
+
+/// The place, kind and options of each mount.
+fn mounted(mounts: &str) -> impl Iterator<Item = (&str, &str, &str)> {
+    mounts.lines().filter_map(|line| {
+        let mut fields = line.split(' ').skip(1);
+        Some((fields.next()?, fields.next()?, fields.next()?))
+    })
+}
+
+fn split((mount, _, options): (&str, &str, &str)) -> (PathBuf, String) {
+    (PathBuf::from(mount), options.to_owned())
+}
+
+/// A group by its path; the root of the mount where a namespace hides it.
+fn inside(mount: &Path, path: &str) -> PathBuf {
+    let whole = mount.join(path.trim_start_matches('/'));
+    if whole.is_dir() { whole } else { mount.to_owned() }
+}
+
+/// A control group of our own, which goes with this.
+#[derive(Debug)]
+struct Group {
+    version: Version,
+    path: PathBuf,
+}
+
+impl Group {
+    fn make(hierarchy: &Hierarchy, limit: Bytes) -> Result<Self, BenchError> {
+        let parent = hierarchy.parent();
+        remove_left(parent);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = parent.join(format!("{NAME}{}-{number}", std::process::id()));
+        fs::create_dir(&path).map_err(|error| refused(&path, &error))?;
+        let group = Self { version: hierarchy.version, path };
+        let file = group.path.join(group.version.limit_file());
+        fs::write(&file, limit.get().to_string()).map_err(|error| refused(&file, &error))?;
+        if group.version == Version::One {
+            // Kernels without this file kill, and all settings are put back by the guard.
+            let _ = fs::write(group.path.join("memory.oom_control"), "1");
+        }
+        Ok(group)
+    }
+
+    fn take_in(&self) -> io::Result<()> {
+        fs::write(self.path.join("cgroup.procs"), "0")
+    }
+
+    /// What was read again, and how often the limit was met.
+    fn counts(&self) -> (Bytes, u64) {
+        let read = |name: &str| fs::read_to_string(self.path.join(name)).unwrap_or_default();
+        let field = |text: &str, key: &str| -> Option<u64> {
+            let mut lines = text.lines().filter_map(|line| line.split_once(' '));
+            lines.find(|(name, _)| *name == key)?.1.trim().parse().ok()
+        };
+        let pages = field(&read("memory.stat"), "workingset_refault_file").unwrap_or(0);
+        let refaulted = Bytes::new(pages.saturating_mul(sys::cachestat::page_size().bytes().get()));
+        let met = match self.version {
+            Version::One => read("memory.failcnt").trim().parse().ok(),
+            Version::Two => field(&read("memory.events"), "max"),
+        };
+        (refaulted, met.unwrap_or(0))
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Those who leave need a moment.
+        for _ in 0..100 {
+            match fs::remove_dir(&self.path) {
+                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                _ => return,
+            }
+        }
+    }
+}
+
+/// Removes groups of processes that are dead: a killed one leaves an empty group behind.
+fn remove_left(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|name| name.strip_prefix(NAME)?.split('-').next());
+        let Some(pid) = pid.and_then(|pid| pid.parse::<u32>().ok()) else { continue };
+        if !Path::new(&format!("/proc/{pid}")).exists() {
+            // One that is not empty is not removed by this.
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
+
+fn lacking(problem: &str) -> BenchError {
+    BenchError::NoMemoryLimit { problem: problem.to_owned() }
+}
+
+fn refused(path: &Path, error: &io::Error) -> BenchError {
+    let path = path.display();
+    lacking(&match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            format!("{path} may only be made by root, or below a group that was handed to you")
+        }
+        _ => format!("{path}: {error}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(path: &Path, text: &str) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn the_hierarchy_with_the_memory_controller_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().display();
+        let (one, two) = (dir.path().join("memory"), dir.path().join("unified"));
+        fs::create_dir_all(one.join("a/b")).unwrap();
+        fs::create_dir_all(&two).unwrap();
+        let mounts = format!(
+            "proc /proc proc rw 0 0\ncgroup {root}/cpu cgroup rw,cpu 0 0\n\
+             cgroup {root}/memory cgroup rw,memory 0 0\ncgroup2 {root}/unified cgroup2 rw 0 0\n"
+        );
+        let found = Hierarchy::find(&mounts, "4:memory:/a/b\n0::/\n").unwrap();
+        assert_eq!((found.version, &found.home), (Version::One, &one.join("a/b")));
+        assert_eq!(found.parent(), one.join("a/b"));
+        // A path that a namespace hides.
+        let found = Hierarchy::find(&mounts, "4:memory:/../hidden\n0::/\n").unwrap();
+        assert_eq!(found.home, one);
+
+        let only_two = format!("cgroup2 {root}/unified cgroup2 rw 0 0\n");
+        let told = |own: &str| Hierarchy::find(&only_two, own).unwrap_err().to_string();
+        write(&two.join("cgroup.controllers"), "cpu io\n");
+        assert!(told("0::/x\n").contains("has no memory controller"), "{}", told("0::/x\n"));
+        write(&two.join("cgroup.controllers"), "cpu io memory\n");
+        write(&two.join("cgroup.subtree_control"), "cpu\n");
+        assert!(told("0::/x\n").contains("echo +memory >"), "{}", told("0::/x\n"));
+        write(&two.join("cgroup.subtree_control"), "cpu memory\n");
+        let found = Hierarchy::find(&only_two, "0::/x\n").unwrap();
+        assert_eq!((found.version, found.parent()), (Version::Two, two.as_path()));
+        let none = Hierarchy::find("proc /proc proc rw 0 0\n", "").unwrap_err();
+        assert!(none.to_string().contains("no hierarchy"), "{none}");
+    }
+
+    #[test]
+    fn counts_of_both_versions_are_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| write(&dir.path().join(name), text);
+        write("memory.stat", "cache 1\nworkingset_refault_anon 5\nworkingset_refault_file 3\n");
+        write("memory.failcnt", "7\n");
+        write("memory.events", "low 0\nhigh 1\nmax 9\noom 0\n");
+        let page = sys::cachestat::page_size().bytes();
+        for (version, met) in [(Version::One, 7), (Version::Two, 9)] {
+            let group = Group { version, path: dir.path().to_owned() };
+            assert_eq!(group.counts(), (page * 3, met));
+            std::mem::forget(group);
+        }
+    }
+
+    #[test]
+    fn groups_of_the_dead_are_removed_and_others_are_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let dead = dir.path().join(format!("{NAME}99999999999-0"));
+        let alive = dir.path().join(format!("{NAME}{}-9", std::process::id()));
+        let beyond = dir.path().join(format!("{NAME}4000000-0"));
+        for path in [&dead, &alive, &beyond] {
+            fs::create_dir(path).unwrap();
+        }
+        remove_left(dir.path());
+        assert!(alive.exists() && dead.exists(), "a number that is no process says nothing");
+        assert!(beyond.exists() == Path::new("/proc/4000000").exists());
+    }
+
+    #[test]
+    fn too_little_is_refused() {
+        let told = check_memory_limit(Bytes::from_mib(1)).unwrap_err().to_string();
+        assert!(told.contains("8 MiB at least"), "{told}");
+    }
+}
