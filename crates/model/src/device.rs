@@ -105,6 +105,20 @@ pub trait Device: Send {
     /// Lets the model's time run up to `now`; appends what completed, in order of time.
     fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>);
 
+    /// Lets the model's time run up to the first completion, or to `until` if there is none
+    /// before: what [`advance`](Device::advance) at each wake would do, without the ways between.
+    /// Returns when that completion was handed out.
+    fn advance_to_completion(&mut self, until: Nanos, done: &mut Vec<Completion>) -> Option<Nanos> {
+        let before = done.len();
+        while let Some(wake) = self.next_wake().filter(|&wake| wake <= until) {
+            self.advance(wake, done);
+            if done.len() > before {
+                return Some(wake);
+            }
+        }
+        None
+    }
+
     /// Requests submitted whose completion has not been handed out.
     fn in_flight(&self) -> usize;
 

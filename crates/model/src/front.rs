@@ -84,6 +84,21 @@ impl<T: Fronted> Device for T {
         done.extend(self.front_mut().finished.drain(..));
     }
 
+    fn advance_to_completion(&mut self, until: Nanos, done: &mut Vec<Completion>) -> Option<Nanos> {
+        let mut first = self.front().finished.front().map(|completion| completion.at);
+        if first.is_some_and(|first| first > until) {
+            return None;
+        }
+        while first.is_none() {
+            let at = self.next_event().filter(|&at| at <= until)?;
+            self.run(at);
+            first = (!self.front().finished.is_empty()).then_some(at);
+        }
+        self.run(first?);
+        done.extend(self.front_mut().finished.drain(..));
+        first
+    }
+
     fn in_flight(&self) -> usize {
         let front = self.front();
         front.active + front.outside.len() + front.finished.len()

@@ -1,6 +1,6 @@
 //! From pages of a file to requests to the device.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use model::layout::{Extent as DiskExtent, FileLayout};
 use policy::cache::PAGE;
@@ -61,7 +61,7 @@ impl Placed {
     }
 
     /// What is to be read for some pages, in order.
-    pub(crate) fn plan(&mut self, extent: Extent, items: &mut impl Extend<Item>) {
+    pub(crate) fn plan(&mut self, extent: Extent, items: &mut VecDeque<Item>) {
         let (at, length) = (extent.start.get() * 4096, extent.pages.get() * 4096);
         match (self.disk.pieces, self.disk.layout) {
             (Some((piece, step)), _) => {
@@ -85,7 +85,7 @@ impl Placed {
                             if self.known.insert(offset.get()) {
                                 let (offset, length) = (offset.get(), length.get());
                                 let purpose = Purpose::Metadata;
-                                items.extend([Item { offset, length, purpose }]);
+                                items.push_back(Item { offset, length, purpose });
                             }
                         }
                         DiskExtent::Data { offset, length } => {
@@ -99,13 +99,13 @@ impl Placed {
     }
 
     /// Cuts a run into requests that the host allows.
-    fn cut(&self, mut offset: u64, mut at: u64, length: u64, items: &mut impl Extend<Item>) {
+    fn cut(&self, mut offset: u64, mut at: u64, length: u64, items: &mut VecDeque<Item>) {
         let end = at + length;
         while at < end {
             let length = self.max_request.min(end - at);
             let extent = Extent::new(Page::new(at / 4096), Pages::new(length / 4096));
             let purpose = Purpose::Data { file: self.file, extent };
-            items.extend([Item { offset, length, purpose }]);
+            items.push_back(Item { offset, length, purpose });
             offset += length;
             at += length;
         }

@@ -256,10 +256,11 @@ impl BlockQueue {
         self.counted_at = now.max(self.counted_at);
     }
 
-    /// Lets the device's time run up to `now`; appends what completed.
-    pub(crate) fn advance(&mut self, now: Nanos, parts: &mut Vec<Part>) {
+    /// Lets the device's time run up to its first completion, or to `until` if there is none
+    /// before; appends what completed, and returns when that was.
+    pub(crate) fn advance(&mut self, until: Nanos, parts: &mut Vec<Part>) -> Option<Nanos> {
         let mut done = std::mem::take(&mut self.done);
-        self.device.advance(now, &mut done);
+        let at = self.device.advance_to_completion(until, &mut done);
         for completion in done.drain(..) {
             self.integrate(completion.at);
             let place = (completion.id.0 & ((1 << PLACE_BITS) - 1)) as usize;
@@ -277,5 +278,6 @@ impl BlockQueue {
             }
         }
         self.done = done;
+        at
     }
 }

@@ -94,22 +94,40 @@ impl Array {
     }
 
     fn run(&mut self, now: Nanos) {
-        while let Some(member) = self.due(now) {
-            let at = self.wakes[member];
-            let mut arrived = std::mem::take(&mut self.arrived);
-            self.members[member].advance(at, &mut arrived);
-            self.refresh(member);
-            for completion in arrived.drain(..) {
-                self.piece_done(completion);
-            }
-            self.arrived = arrived;
-        }
+        while self.take(now).is_some() {}
     }
 
-    /// The member that is due first, if any is by `now`.
-    fn due(&self, now: Nanos) -> Option<usize> {
+    /// Lets the member that is due first go on, if any is due by `now`: to its first completion
+    /// at most, and not beyond what another one is to do before. Returns how far it came.
+    fn take(&mut self, now: Nanos) -> Option<Nanos> {
         let (at, member) = self.first_wake;
-        (at <= now && at < NEVER).then_some(member)
+        if at > now || at == NEVER {
+            return None;
+        }
+        let second = self.first_but(member);
+        // Of what is due at the same time, that of the first member comes first.
+        let others = if second.1 < member { second.0 - Nanos::new(1) } else { second.0 };
+        let until = now.min(others);
+        let mut arrived = std::mem::take(&mut self.arrived);
+        let came = self.members[member].advance_to_completion(until, &mut arrived);
+        self.wakes[member] = self.members[member].next_wake().unwrap_or(NEVER);
+        self.first_wake = second.min((self.wakes[member], member));
+        for completion in arrived.drain(..) {
+            self.piece_done(completion);
+        }
+        self.arrived = arrived;
+        Some(came.unwrap_or(until))
+    }
+
+    /// When the first member but this one is due, and which that is.
+    fn first_but(&self, but: usize) -> (Nanos, usize) {
+        let mut first = (NEVER, usize::MAX);
+        for (member, &wake) in self.wakes.iter().enumerate() {
+            if member != but && wake < first.0 {
+                first = (wake, member);
+            }
+        }
+        first
     }
 
     fn refresh(&mut self, member: usize) {
@@ -119,8 +137,7 @@ impl Array {
         if (wake, member) <= first {
             self.first_wake = (wake, member);
         } else if first == (before, member) {
-            let all = self.wakes.iter().copied().zip(0..);
-            self.first_wake = all.min().unwrap_or((NEVER, 0));
+            self.first_wake = self.first_but(member).min((wake, member));
         }
     }
 
@@ -341,6 +358,21 @@ impl Device for Array {
     fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
         self.run(now);
         done.extend(self.finished.drain(..));
+    }
+
+    fn advance_to_completion(&mut self, until: Nanos, done: &mut Vec<Completion>) -> Option<Nanos> {
+        let mut first = self.finished.front().map(|completion| completion.at);
+        if first.is_some_and(|first| first > until) {
+            return None;
+        }
+        while first.is_none() {
+            let at = self.take(until)?;
+            first = (!self.finished.is_empty()).then_some(at);
+        }
+        // With the first of them come all others of the same time.
+        self.run(first?);
+        done.extend(self.finished.drain(..));
+        first
     }
 
     fn in_flight(&self) -> usize {

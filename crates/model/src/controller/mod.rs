@@ -34,7 +34,7 @@ struct Call {
     left: usize,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Event {
     /// The processor has looked at the command.
     Decoded(usize),
@@ -117,25 +117,29 @@ impl Controller {
 
     /// Takes what is due by `now` in order of time, the device behind first.
     fn run(&mut self, now: Nanos) {
-        loop {
-            let own = self.agenda.next_at().unwrap_or(Nanos::MAX);
-            match self.behind.next_wake() {
-                Some(at) if at <= own && at <= now => self.run_behind(at),
-                _ => match self.agenda.pop_due(now) {
-                    Some((at, event)) => self.step(at, event),
-                    None => return,
-                },
-            }
-        }
+        while self.take(now).is_some() {}
     }
 
-    fn run_behind(&mut self, at: Nanos) {
+    /// Takes what is next, if that is by `now`; returns when it was.
+    fn take(&mut self, now: Nanos) -> Option<Nanos> {
+        let own = self.agenda.next_at().unwrap_or(Nanos::MAX);
+        if let Some(at) = self.run_behind(own.min(now)) {
+            return Some(at);
+        }
+        let (at, event) = self.agenda.pop_due(now)?;
+        self.step(at, event);
+        Some(at)
+    }
+
+    /// Lets the device behind go on to its first completion by `until`.
+    fn run_behind(&mut self, until: Nanos) -> Option<Nanos> {
         let mut arrived = std::mem::take(&mut self.arrived);
-        self.behind.advance(at, &mut arrived);
+        let at = self.behind.advance_to_completion(until, &mut arrived);
         for completion in arrived.drain(..) {
             self.fetched(completion);
         }
         self.arrived = arrived;
+        at
     }
 
     fn step(&mut self, at: Nanos, event: Event) {
@@ -324,6 +328,21 @@ impl Device for Controller {
     fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
         self.run(now);
         done.extend(self.finished.drain(..));
+    }
+
+    fn advance_to_completion(&mut self, until: Nanos, done: &mut Vec<Completion>) -> Option<Nanos> {
+        let mut first = self.finished.front().map(|completion| completion.at);
+        if first.is_some_and(|first| first > until) {
+            return None;
+        }
+        while first.is_none() {
+            let at = self.take(until)?;
+            first = (!self.finished.is_empty()).then_some(at);
+        }
+        // With the first of them come all others of the same time.
+        self.run(first?);
+        done.extend(self.finished.drain(..));
+        first
     }
 
     fn in_flight(&self) -> usize {

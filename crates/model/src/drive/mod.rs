@@ -168,13 +168,18 @@ impl Drive {
     /// Takes every step due by `now`.
     fn run_until(&mut self, now: u64) {
         while let Some((time, step)) = self.next_step().filter(|&(time, _)| time <= now) {
-            self.clock = self.clock.max(time);
-            match step {
-                Step::Complete => self.complete(),
-                Step::Start => self.start(),
-                Step::Destage => self.destage(),
-                Step::FlushDone => self.finish_flush(),
-            }
+            self.take(time, step);
+        }
+    }
+
+    #[inline]
+    fn take(&mut self, time: u64, step: Step) {
+        self.clock = self.clock.max(time);
+        match step {
+            Step::Complete => self.complete(),
+            Step::Start => self.start(),
+            Step::Destage => self.destage(),
+            Step::FlushDone => self.finish_flush(),
         }
     }
 
@@ -442,6 +447,24 @@ impl Device for Drive {
     fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
         self.run_until(now.get());
         done.append(&mut self.finished);
+    }
+
+    fn advance_to_completion(&mut self, until: Nanos, done: &mut Vec<Completion>) -> Option<Nanos> {
+        let mut first = self.finished.first().map(|completion| completion.at);
+        if first.is_some_and(|first| first > until) {
+            return None;
+        }
+        // With the first of them come all others of the same time.
+        let mut until = first.unwrap_or(until).get();
+        while let Some((time, step)) = self.next_step().filter(|&(time, _)| time <= until) {
+            self.take(time, step);
+            if first.is_none() && !self.finished.is_empty() {
+                first = Some(Nanos::new(time));
+                until = time;
+            }
+        }
+        done.append(&mut self.finished);
+        first
     }
 
     fn in_flight(&self) -> usize {

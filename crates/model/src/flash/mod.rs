@@ -31,7 +31,7 @@ struct Times {
     link: f64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Event {
     /// The firmware knows what to do for this command.
     Decoded(usize),
@@ -160,23 +160,20 @@ impl Flash {
         let Some(command) = self.commands.get_mut(slot) else { return };
         let page = self.spec.page.get();
         let (mut offset, end) = (command.offset, command.offset + command.length);
-        command.pages_left = end.div_ceil(page) - offset / page;
+        let first = offset / page;
+        let mut next_page = (first + 1) * page;
+        command.pages_left = end.div_ceil(page) - first;
+        let mut place = Place::of(first, self.dies.len() as u64);
         while offset < end {
-            let next = ((offset / page + 1) * page).min(end);
-            let die = self.die_of(offset / page);
+            let next = next_page.min(end);
+            next_page += page;
+            let die = place.die();
+            place.go_on();
             let spread = self.spec.read_spread * (2.0 * self.jitter.uniform() - 1.0);
             let ready = self.occupy(die, at, (self.times.read * (1.0 + spread)) as u64);
             self.agenda.push(ready, Event::PageRead(slot, next - offset));
             offset = next;
         }
-    }
-
-    /// Pages follow one another over the dies, and each round begins at another die: what was
-    /// written at random lies at random, so no stride may keep to one die for ever.
-    fn die_of(&self, page: u64) -> usize {
-        let dies = self.dies.len() as u64;
-        let round = (page / dies).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        ((page % dies + round % dies) % dies) as usize
     }
 
     fn occupy(&mut self, die: usize, at: Nanos, span: u64) -> Nanos {
@@ -230,6 +227,43 @@ impl Flash {
         let settled = self.buffer.settled;
         for (slot, _) in self.buffer.flushes.extract_if(.., |(_, target)| *target <= settled) {
             self.agenda.push(at, Event::Done(slot));
+        }
+    }
+}
+
+/// Where a page lies. Pages follow one another over the dies, and each round begins at another
+/// die: what was written at random lies at random, so no stride may keep to one die for ever.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    dies: u64,
+    round: u64,
+    within: u64,
+    /// The die that the round begins at.
+    first: u64,
+}
+
+impl Place {
+    fn of(page: u64, dies: u64) -> Self {
+        Self { dies, round: 0, within: page % dies, first: 0 }.in_round(page / dies)
+    }
+
+    fn in_round(self, round: u64) -> Self {
+        let first = (round.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % self.dies;
+        Self { round, first, ..self }
+    }
+
+    #[inline]
+    fn die(&self) -> usize {
+        let die = self.within + self.first;
+        (if die >= self.dies { die - self.dies } else { die }) as usize
+    }
+
+    /// To the next page.
+    #[inline]
+    fn go_on(&mut self) {
+        self.within += 1;
+        if self.within == self.dies {
+            *self = Self { within: 0, ..*self }.in_round(self.round + 1);
         }
     }
 }

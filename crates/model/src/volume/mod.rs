@@ -22,7 +22,7 @@ pub use spec::VolumeSpec;
 /// Runs of requests that are followed at the same time to see what is sequential.
 const STREAMS: usize = 64;
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Event {
     /// The request has paid; its service begins.
     Admitted(usize),

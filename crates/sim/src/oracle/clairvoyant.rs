@@ -14,7 +14,7 @@
 //! future should beat it by more than a few per cent, and it never beats the lower bound.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 
 use policy::cache::PAGE;
 use policy::{Extent, Page};
@@ -332,11 +332,11 @@ impl<'a> Seer<'a> {
     fn send(&mut self, now: Nanos, file: u32, start: u64, length: u64) {
         self.under_way += length;
         self.fetches += length;
-        let mut items: Vec<Item> = Vec::new();
+        let mut items = VecDeque::new();
         let extent = Extent::new(Page::new(start), Pages::new(length));
         self.placed[file as usize].plan(extent, &mut items);
         // It knows where everything lies.
-        items.retain(|item| item.purpose != Purpose::Metadata);
+        items.retain(|item: &Item| item.purpose != Purpose::Metadata);
         for item in items {
             self.queue.submit(now, 0, item);
         }

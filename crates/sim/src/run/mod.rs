@@ -116,14 +116,14 @@ impl<I: Steps> Simulation<I> {
             if self.next_tick < own.min(self.device_wakes) {
                 self.tick();
             } else if self.device_wakes <= own {
-                let now = self.device_wakes;
-                self.queue.advance(now, &mut parts);
-                for part in parts.drain(..) {
-                    self.complete(now, part);
-                }
-                self.queue.dispatch(now, &mut freed);
-                for reader in freed.drain(..) {
-                    self.wake_dispatched(now, reader);
+                if let Some(now) = self.queue.advance(own.min(self.next_tick), &mut parts) {
+                    for part in parts.drain(..) {
+                        self.complete(now, part);
+                    }
+                    self.queue.dispatch(now, &mut freed);
+                    for reader in freed.drain(..) {
+                        self.wake_dispatched(now, reader);
+                    }
                 }
                 self.device_wakes = self.queue.next_wake();
             } else if let Some(Reverse((at, _, reader))) = self.agenda.pop() {
