@@ -1,7 +1,8 @@
 //! The verdict as a person would say it.
 
 use study::{
-    Difference, Estimate, Gain, Price, Role, RunStatus, Target, VerdictKind, WorkloadVerdict,
+    Difference, Estimate, Gain, LatencyChange, Price, Role, RunStatus, Target, VerdictKind,
+    WorkloadVerdict,
 };
 use units::Kib;
 
@@ -197,22 +198,33 @@ fn price(price: &Price, clean: Clean) -> Option<String> {
         streams => format!("{streams} streams"),
     };
     let mut parts = vec![format!("up to {memory} MiB of memory for {streams}")];
-    if let Some(amplification) = price.amplification.and_then(short) {
+    if let Some(amplification) = price.amplification.and_then(more_than_asked) {
         parts.push(format!("the device reads {amplification} times what is asked for"));
     }
-    for change in &price.random {
-        let Some(throughput) = ratio(change.throughput_ratio.median) else { continue };
-        let mut part = format!("{} gets {throughput}", clean(&change.workload));
-        if let (Some(before), Some(after)) = (time(change.before_us.p99), time(change.after_us.p99))
-        {
-            part.push_str(&format!(" (p99 latency {before} → {after})"));
-        }
-        if let Some(amplification) = change.amplification.and_then(short) {
-            part.push_str(&format!(", reading {amplification} times what it asks for"));
-        }
-        parts.push(part);
-    }
+    parts.extend(price.random.iter().filter_map(|change| random_price(change, clean)));
     Some(format!("The price of {}: {}.", price.read_ahead_kib, parts.join("; ")))
+}
+
+/// What random reads pay, or that they pay nothing.
+fn random_price(change: &LatencyChange, clean: Clean) -> Option<String> {
+    let much = ratio(change.throughput_ratio.median)?;
+    let same = much.starts_with("0 %");
+    let much = if same { "as much as before".to_owned() } else { much };
+    let mut part = format!("{} gets {much}", clean(&change.workload));
+    if let (Some(before), Some(after)) = (time(change.before_us.p99), time(change.after_us.p99))
+        && before != after
+    {
+        part.push_str(&format!(" (p99 latency {before} → {after})"));
+    }
+    if let Some(amplification) = change.amplification.and_then(more_than_asked) {
+        part.push_str(&format!(", reading {amplification} times what it asks for"));
+    }
+    Some(part)
+}
+
+/// How many times what is asked for is read, where that is worth a word.
+fn more_than_asked(amplification: f64) -> Option<String> {
+    short(amplification).filter(|_| amplification >= 1.05)
 }
 
 /// What to type to have the recommended setting now.

@@ -37,7 +37,8 @@ class Chart {
     return this.o.series.filter((s) => !this.hidden.has(s.name) && s.points.length > 0);
   }
 
-  drawLegend() {
+  // Of many series the hidden ones wait behind a button.
+  drawLegend(unfolded = false) {
     const button = (s) => {
       const shape = el("svg:svg", { class: `k${s.k % 8}`, viewBox: "0 0 30 12", "aria-hidden": "true" },
         el("svg:line", { class: "series", x1: 1, x2: 29, y1: 6, y2: 6, "stroke-dasharray": s.dash || "" }));
@@ -51,7 +52,14 @@ class Chart {
       });
       return node;
     };
-    this.legend.replaceChildren(...this.o.series.filter((s) => s.points.length).map(button));
+    const all = this.o.series.filter((s) => s.points.length);
+    const few = all.length > 8 && !unfolded ? all.filter((s) => !this.hidden.has(s.name)) : all;
+    const more = all.length - few.length;
+    const rest = more ? el("button", { type: "button", class: "more", onclick: () => {
+      this.drawLegend(true);
+      this.legend.querySelector("button").focus();
+    } }, `${more} more`) : null;
+    this.legend.replaceChildren(...few.map(button), ...(rest ? [rest] : []));
     this.legend.hidden = this.o.series.length < 2;
   }
 
@@ -64,6 +72,7 @@ class Chart {
     const xs = points.map((p) => fx(p[0]));
     let [x0, x1] = this.range || [Math.min(...xs), Math.max(...xs)];
     if (!(x1 > x0)) [x0, x1] = [x0 - 1, x0 + 1];
+    if (o.columns) [x0, x1] = [x0 - 0.5, x1 + 0.5];
     const ends = (p) => [p[1], p[2], p[3]].filter((v) => v !== undefined && v !== null && Number.isFinite(v));
     const ys = points.flatMap(ends);
     // A level far above everything would press the curves to the floor: it is named at the top.
@@ -79,7 +88,7 @@ class Chart {
     const onAxis = (x) => fx(x) >= x0 - 1e-9 && fx(x) <= x1 + 1e-9;
     const width = Math.max(320, this.host.clientWidth || 800);
     const height = o.height || (width < 500 ? 260 : 340);
-    const m = { left: 64, right: 18, top: 34, bottom: 58 };
+    const m = { left: 64, right: 30, top: 34, bottom: 58 };
     const sx = (x) => m.left + ((fx(x) - x0) / (x1 - x0)) * (width - m.left - m.right);
     const sy = (y) => height - m.bottom - ((fy(y) - y0) / (y1 - y0)) * (height - m.top - m.bottom);
     return { fx, fy, x0, x1, y0, y1, sx, sy, width, height, m, logY, inside, onAxis, any: points.length > 0 };
@@ -95,6 +104,7 @@ class Chart {
       this.stops = [];
       return;
     }
+    this.taken = [];
     this.drawAxes(g, svg);
     this.drawMarks(g, svg);
     for (const s of this.shown()) this.drawSeries(g, svg, s);
@@ -135,6 +145,8 @@ class Chart {
       row = at - last < 90 ? (row + 1) % 3 : 0;
       last = at;
       const end = at > g.width - 130;
+      const half = 3.2 * mark.label.length;
+      this.taken.push({ x: at + (end ? -4 - half : 4 + half), y: g.m.top + 10 + row * 13, half });
       svg.append(
         el("svg:line", { class: `mark mark-${mark.kind}`, x1: at, x2: at, y1: g.m.top, y2: g.height - g.m.bottom }),
         el("svg:text", { class: "marklabel", x: at + (end ? -4 : 4), y: g.m.top + 10 + row * 13, "text-anchor": end ? "end" : "start" }, mark.label));
@@ -168,6 +180,30 @@ class Chart {
     }
   }
 
+  // Names a point where nothing else is named; where there is no room, pointing tells it.
+  name(group, x, y, text) {
+    const half = 3.5 * text.length;
+    for (const [dx, dy] of [[0, -13], [0, 24], [14 + half, 4], [-14 - half, 4]]) {
+      const [cx, cy] = [x + dx, y + dy];
+      const clash = this.taken.some((t) => Math.abs(t.x - cx) < t.half + half && Math.abs(t.y - cy) < 13);
+      if (clash || cx + half > this.g.width || cx - half < this.g.m.left || cy > this.g.height - this.g.m.bottom) continue;
+      this.taken.push({ x: cx, y: cy, half });
+      group.append(el("svg:text", { class: "marklabel", x: cx, y: cy, "text-anchor": "middle" }, text));
+      return;
+    }
+  }
+
+  // Columns of all that is shown side by side, over an axis that doubles.
+  drawColumns(g, group, s, points) {
+    const shown = this.shown();
+    const slot = (g.sx(4) - g.sx(2)) * 0.8;
+    const width = slot / shown.length;
+    for (const p of points.filter((one) => one[1] > 0)) {
+      const x = g.sx(p[0]) - slot / 2 + shown.indexOf(s) * width;
+      group.append(el("svg:rect", { class: "column", x, y: g.sy(p[1]), width: Math.max(1, width - 1), height: g.sy(0) - g.sy(p[1]) }));
+    }
+  }
+
   drawSeries(g, svg, s) {
     const group = el("svg:g", { class: `k${s.k % 8}` });
     const points = s.points.filter((p) => p[1] !== null && Number.isFinite(p[1]) && g.inside(p) && (!g.logY || p[1] > 0));
@@ -183,6 +219,11 @@ class Chart {
         group.append(el("svg:line", { class: "whisker", x1: g.sx(p[0]), x2: g.sx(p[0]), y1: place(p[2]), y2: place(p[3]) }));
       }
     }
+    if (this.o.columns) {
+      this.drawColumns(g, group, s, points);
+      svg.append(group);
+      return;
+    }
     if (s.line !== false) {
       group.append(el("svg:path", { class: `series${s.thin ? " thin" : ""}`, d: path, "stroke-dasharray": s.dash || "" }));
     }
@@ -197,10 +238,9 @@ class Chart {
         continue;
       }
       group.append(el("svg:circle", { class: "ring", cx: g.sx(p[0]), cy: g.sy(p[1]), r: ring.big ? 9 : 6 }));
-      if (ring.label) {
-        group.append(el("svg:text", { class: "marklabel", x: g.sx(p[0]), y: g.sy(p[1]) - 13, "text-anchor": "middle" }, ring.label));
-      }
+      if (ring.label) this.name(group, g.sx(p[0]), g.sy(p[1]), ring.label);
     }
+    for (const p of points) if (p[5]) this.name(group, g.sx(p[0]), g.sy(p[1]), p[5]);
     svg.append(group);
   }
 

@@ -126,6 +126,7 @@ const settingName = (run, s) => run.settings[s].label + (run.settings[s].beside 
 
 function tradeoff(host, run) {
   const all = run.tradeoffs || [];
+  const nameOf = (s) => size(run.settings[s].kib) + (run.settings[s].beside ? `, ${run.settings[s].beside}` : "");
   const config = (t) => ({
     label: `What ${run.workloads[t.other].name} pays for what ${run.workloads[t.goal].name} gains`,
     x: { format: (v) => `${short(v)}×`, title: `${run.workloads[t.goal].name}: throughput relative to ${settingName(run, t.over)}`,
@@ -133,7 +134,7 @@ function tradeoff(host, run) {
     y: { title: `${run.workloads[t.other].name}: throughput relative to ${settingName(run, t.over)}`, format: (v) => `${short(v)}×`, zero: true },
     series: [
       { name: "settings", k: 0, line: false, r: 4, points: t.points.map((p) => [p.gain, p.keep]) },
-      { name: "Pareto front: no other setting is better at both", k: 4, points: t.front.map((i) => [t.points[i].gain, t.points[i].keep]), r: 5 },
+      { name: "Pareto front: no other setting is better at both", k: 4, points: t.front.map((i) => [t.points[i].gain, t.points[i].keep, null, null, undefined, nameOf(t.points[i].s)]), r: 5 },
     ],
   });
   const place = el("div", {});
@@ -165,6 +166,15 @@ function detailChart(host, run, has, config) {
   show(0);
 }
 
+// Logarithms of latencies with their counts, empty buckets as well: no line leads over them.
+function gapless(pairs) {
+  const nano = Math.log2(1000);
+  const counts = new Map(pairs.map(([us, count]) => [Math.round((Math.log2(us) + nano) * 4), count]));
+  const [first, last] = [Math.min(...counts.keys()), Math.max(...counts.keys())];
+  return Array.from({ length: last - first + 1 }, (_, i) => first + i)
+    .map((bucket) => [Math.round((bucket / 4 - nano) * 1000) / 1000, counts.get(bucket) || 0]);
+}
+
 function latencies(host, run) {
   const pairs = (d) => (d.random_us.length ? d.random_us : d.stream_us);
   detailChart(host, run, (d) => pairs(d).length > 0, (all, name) => ({
@@ -173,7 +183,7 @@ function latencies(host, run) {
     y: { title: "% of reads", format: short, unit: " %" },
     series: all.map((d, i) => {
       const total = pairs(d).reduce((sum, p) => sum + p[1], 0);
-      const points = pairs(d).map((p) => [Math.round(Math.log2(p[0]) * 1000) / 1000, (p[1] / total) * 100]);
+      const points = gapless(pairs(d)).map(([at, count]) => [at, (count / total) * 100]);
       return { name: settingName(run, d.s), k: i, dash: DASHES[Math.floor(i / 8) % 8], points, dots: false };
     }),
   }));
@@ -181,7 +191,7 @@ function latencies(host, run) {
 
 function requestSizes(host, run) {
   detailChart(host, run, (d) => d.sizes.length > 0, (all, name) => ({
-    label: `Sizes of the requests that the device got for ${name}`,
+    label: `Sizes of the requests that the device got for ${name}`, columns: true,
     x: { log: true, format: size, title: "up to this many KiB" },
     y: { title: "% of requests", format: short, unit: " %" },
     series: all.map((d, i) => {
