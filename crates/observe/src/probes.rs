@@ -92,12 +92,29 @@ impl Probes {
 
     /// The same with a description of the kernel's types that is there already.
     pub fn fitted(types: &KernelTypes) -> Result<Self, ObserveError> {
+        Self::climb_all(types, LADDERS, "miss")
+    }
+
+    /// As [`Probes::fitted`], of submitted windows alone: that is what can stand beside a
+    /// measurement, at one record for each window. Who asked for one is not told: all look like
+    /// those of mapped files.
+    pub fn of_windows(types: &KernelTypes) -> Result<Self, ObserveError> {
+        let windows = LADDERS.iter().position(|ladder| ladder.signal == "window");
+        Self::climb_all(types, windows.map_or(&[], |at| &LADDERS[at..=at]), "window")
+    }
+
+    /// Fails if this kernel does not take the signal that is needed.
+    fn climb_all(
+        types: &KernelTypes,
+        ladders: &[Ladder],
+        needed: &str,
+    ) -> Result<Self, ObserveError> {
         let mut ebpf = load(EVENTS, types)?;
         let mut signals = Vec::new();
         let mut why = None;
-        for ladder in LADDERS {
+        for ladder in ladders {
             let (signal, error) = climb(&mut ebpf, types, ladder);
-            if ladder.signal == "miss" && signal.rung == Rung::Missing {
+            if ladder.signal == needed && signal.rung == Rung::Missing {
                 why = error;
             }
             signals.push(signal);

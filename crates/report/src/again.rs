@@ -12,6 +12,9 @@ const USUAL: [&str; 4] = ["seq-1", "seq-8", "rand-pread", "rand-mmap"];
 /// What to type to measure the same again, with the same seed; nothing for figures of others, and
 /// where a name has letters that no command should be copied with.
 pub(crate) fn again(run: &Run) -> Option<String> {
+    if run.summary.command == Command::Pg {
+        return of_pg(run);
+    }
     let verb = match run.summary.command {
         Command::Sweep => "sweep",
         Command::Tune => "tune",
@@ -48,6 +51,15 @@ pub(crate) fn again(run: &Run) -> Option<String> {
     }
     words.push(format!("--seed {} --fresh", run.seed));
     Some(words.join(" "))
+}
+
+/// The words that the record has of a run of PostgreSQL's.
+fn of_pg(run: &Run) -> Option<String> {
+    let words = run.machine.pointer("/postgres/again")?.as_array()?;
+    let words = words.iter().map(|word| quoted(word.as_str()?));
+    let words: Option<Vec<String>> =
+        std::iter::once(Some("foreread".to_owned())).chain(words).collect();
+    words.map(|words| words.join(" "))
 }
 
 /// What is varied, besides the full grid, which is the default.

@@ -29,6 +29,11 @@ pub fn answer(answer: &Answer, look: Look) -> String {
     for note in &answer.notes {
         text.push_str(&wrap(&format!("Note: {}", clean::plain(note)), look.width));
     }
+    if let Some(run) = answer.run {
+        text.push_str(&format!(
+            "All trials are in the record: foreread report {run} -o report.html\n"
+        ));
+    }
     text
 }
 

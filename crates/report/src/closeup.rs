@@ -51,13 +51,15 @@ pub(crate) struct Detail {
     pub course: Vec<Slot>,
     /// Length of a slot in the storage's own time.
     pub slot_seconds: f64,
-    /// What else was watched over time.
-    pub series: BTreeMap<String, Watched>,
+    /// What else was watched over time, in the order in which it was told.
+    pub series: Vec<Watched>,
 }
 
 /// One quantity over time, from all trials of a cell.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Watched {
+    /// Its name.
+    pub name: String,
     /// Its unit.
     pub unit: String,
     /// Seconds since the start of a trial, and values.
@@ -158,9 +160,15 @@ impl Detail {
             *sum += count;
         }
         for series in &sample.series {
-            let watched = self.series.entry(series.name.clone()).or_default();
-            watched.unit.clone_from(&series.unit);
-            watched.points.extend(series.points(sample.dilation));
+            let points = series.points(sample.dilation);
+            match self.series.iter_mut().find(|known| known.name == series.name) {
+                Some(known) => known.points.extend(points),
+                None => self.series.push(Watched {
+                    name: series.name.clone(),
+                    unit: series.unit.clone(),
+                    points: points.collect(),
+                }),
+            }
         }
         self.add_course(record);
     }

@@ -2,7 +2,7 @@
 
 use anstyle::Style;
 use comfy_table::{ContentArrangement, Table as Grid, presets};
-use study::{Combination, Design, Difference, Effect, Interaction, RunStatus, Settings};
+use study::{Combination, Command, Design, Difference, Effect, Interaction, RunStatus, Settings};
 
 use crate::clean;
 use crate::findings::Findings;
@@ -160,6 +160,7 @@ fn said(findings: &Findings<'_>, clean: Clean, detail: bool) -> Vec<Line> {
         return sentences.into_iter().map(Line::Sentence).collect();
     }
     sentences.push(headline(findings, clean));
+    sentences.extend(unsure(findings));
     sentences.extend(ranking(findings, clean));
     if detail {
         sentences.extend(analysis.effects.iter().map(|effect| alone(effect, clean)));
@@ -170,7 +171,25 @@ fn said(findings: &Findings<'_>, clean: Clean, detail: bool) -> Vec<Line> {
     let mut lines: Vec<Line> = sentences.into_iter().map(Line::Sentence).collect();
     let worth = analysis.combination.as_ref().filter(|best| best.difference == Difference::Better);
     if let Some(best) = worth {
-        lines.extend(to_apply(findings, &words(findings, &best.settings)));
+        lines.extend(apply(findings, &best.settings));
+    }
+    lines
+}
+
+/// How to have the best combination: tunables by `apply`; what is none is set elsewhere.
+fn apply(findings: &Findings<'_>, best: &Settings) -> Vec<Line> {
+    let tunables = Settings { others: best.others.tunables(), ..*best };
+    let tunables = words(findings, &tunables);
+    let mut lines = Vec::new();
+    if !tunables.is_empty() {
+        lines.extend(to_apply(findings, &tunables));
+    }
+    if best.others.beside().next().is_some() && findings.run.summary.command == Command::Pg {
+        let names: Vec<&str> = best.others.beside().map(|(name, _)| name).collect();
+        let names = clean::plain(&names.join(", "));
+        lines.push(Line::Sentence(format!(
+            "{names}: no tunable of the storage; it is set where the server is configured."
+        )));
     }
     lines
 }
@@ -179,8 +198,7 @@ fn said(findings: &Findings<'_>, clean: Clean, detail: bool) -> Vec<Line> {
 fn words(findings: &Findings<'_>, settings: &Settings) -> String {
     let windows = findings.settings().len() > 1;
     let read_ahead = windows.then(|| format!("read_ahead={}K", settings.read_ahead.get()));
-    let others = settings.others.iter().map(ToString::to_string);
-    read_ahead.into_iter().chain(others).collect::<Vec<_>>().join(" ")
+    read_ahead.into_iter().chain(settings.others.words()).collect::<Vec<_>>().join(" ")
 }
 
 fn headline(findings: &Findings<'_>, clean: Clean) -> String {
@@ -204,14 +222,23 @@ fn headline(findings: &Findings<'_>, clean: Clean) -> String {
         }
         Difference::Inconclusive => format!(
             "Inconclusive: the best of {count} combinations for {goals}, {best}, got {gain}{sure} \
-             compared with {base}. Measure more (--repeats), longer (--duration) or at a quieter \
-             time."
+             compared with {base}."
         ),
         Difference::NoMeasurableDifference | Difference::Worse => format!(
             "Keep {base}: for {goals}, none of the {count} combinations is measurably better; the \
              best, {best}, got {gain}{sure}."
         ),
     }
+}
+
+/// What to do where the best combination may be chance.
+fn unsure(findings: &Findings<'_>) -> Option<String> {
+    let best = findings.analysis.combination.as_ref()?;
+    let doubtful = best.difference == Difference::Inconclusive && best.settings != best.over;
+    // How long a test of a server takes is its own business.
+    let longer =
+        if findings.run.summary.command == Command::Pg { "" } else { "longer (--duration) " };
+    doubtful.then(|| format!("To be sure, measure more (--repeats), {longer}or at a quieter time."))
 }
 
 /// The tunables of the first workload, which is all goals together or the only one, by how much

@@ -127,8 +127,9 @@ fn of_cell(detail: &Detail, workload: &str, settings: &Settings, width: usize) -
         .map(|(class, count)| (format!("{} KiB", 4u64 << class), *count))
         .collect();
     text.push_str(&histogram(&format!("{title}: requests to the device of up to"), &rows, width));
-    let lines = detail.series.iter().map(|(name, watched)| {
-        let name = format!("{}, {}", clean::plain(name), clean::plain(&watched.unit));
+    let lines = detail.series.iter().map(|watched| {
+        let (name, unit) = (clean::plain(&watched.name), clean::plain(&watched.unit));
+        let name = format!("{name}, {unit}");
         (name, watched.means())
     });
     for (name, points) in std::iter::once(queue(detail)).chain(lines) {

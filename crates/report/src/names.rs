@@ -36,7 +36,7 @@ pub(crate) fn tied(text: &str) -> String {
 
 /// What is set besides read-ahead; nothing for a study of read-ahead alone.
 pub(crate) fn settings_label(settings: &Settings) -> String {
-    let others = settings.others.iter().map(|setting| setting.to_string());
+    let others = settings.others.words();
     shortened(&others.collect::<Vec<_>>().join(" "), LONGEST_LABEL)
 }
 

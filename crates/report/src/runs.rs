@@ -118,6 +118,7 @@ pub(crate) fn command(command: Command) -> &'static str {
     match command {
         Command::Sweep => "sweep",
         Command::Tune => "tune",
+        Command::Pg => "pg",
         Command::Import => "import",
     }
 }

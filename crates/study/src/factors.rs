@@ -6,7 +6,7 @@ use units::Kib;
 
 use crate::error::StudyError;
 use crate::plan::Plan;
-use crate::settings::{READ_AHEAD, Settings};
+use crate::settings::Settings;
 
 /// More cells than this nobody waits for.
 const CELLS_MOST: usize = 500;
@@ -173,11 +173,6 @@ impl Plan {
     }
 }
 
-/// The name of a factor.
-pub(crate) fn name(levels: &[Setting]) -> &'static str {
-    levels.first().map_or(READ_AHEAD, |setting| setting.tunable.name())
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -203,7 +198,7 @@ mod tests {
     fn places(field: &Field, settings: Settings) -> Vec<usize> {
         let all = settings.all();
         let place = |levels: &Vec<Setting>| {
-            let value = all.get(name(levels)).unwrap();
+            let value = all.get(levels[0].tunable.name()).unwrap();
             levels.iter().position(|level| level.value == *value).unwrap()
         };
         field.factors.iter().map(place).collect()
@@ -257,6 +252,6 @@ mod tests {
         let field = Field::new(&factors, &windows, Design::OneAtATime, &present).unwrap();
         let cells = field.cells(Design::OneAtATime, Kib::new(128)).unwrap();
         assert_eq!(cells.len(), 3);
-        assert_eq!(name(&field.factors[1]), "read_ahead");
+        assert_eq!(field.factors[1][0].tunable.name(), "read_ahead");
     }
 }

@@ -49,12 +49,15 @@ pub use import::{
 pub use limit::limit;
 pub use plan::{Plan, PlannedWorkload, Repeats, Role, default_trial};
 pub use progress::{Phase, Progress, Silent, Step};
-pub use settings::{Others, Settings};
+pub use settings::{Beside, Others, Settings};
 pub use stats::Estimate;
-pub use store::{Command, Run, RunId, RunStatus, RunSummary, Store, StoreError};
+pub use store::{
+    Beginning, Command, Recording, Run, RunId, RunStatus, RunSummary, Store, StoreError,
+};
 pub use sweep::{Outcome, sweep};
 pub use target::{
-    LimitPhase, SettingOutcome, Target, TargetError, WorkloadLimits, limits, simulated_machine,
+    LimitPhase, SettingOutcome, Target, TargetError, WorkloadLimits, describe_storage, limits,
+    simulated_machine,
 };
 pub use trial::{Figures, Record, Trial, TrialRequest, TrialStatus, Trials};
 pub use tune::{Predicted, predict, tune};

@@ -1,6 +1,7 @@
 //! What a trial is run under.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
@@ -18,35 +19,69 @@ pub struct Settings {
     pub others: Others,
 }
 
-/// Settings of other tunables than read-ahead, as small as a pointer: there are at most as many
-/// different ones as a study has cells, each is kept once and for good.
+/// Whatever is set besides read-ahead, as small as a pointer: there are at most as many different
+/// ones as a study has cells, each is kept once and for good.
 #[derive(Clone, Copy, Debug)]
-pub struct Others(Option<&'static tunables::Settings>);
+pub struct Others(Option<&'static Known>);
+
+/// One combination.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Known {
+    tunables: tunables::Settings,
+    beside: Beside,
+}
+
+/// What is set that is no tunable of the kernel, by name: a setting of the server that was
+/// measured, who was in control meanwhile.
+pub type Beside = BTreeMap<String, String>;
 
 /// Each that was ever named.
-static KNOWN: Mutex<Vec<&'static tunables::Settings>> = Mutex::new(Vec::new());
+static KNOWN: Mutex<Vec<&'static Known>> = Mutex::new(Vec::new());
 
 impl Others {
-    /// No other tunable.
+    /// Nothing else.
     pub const NONE: Self = Self(None);
 
-    /// These.
+    /// These tunables.
     pub fn of(settings: tunables::Settings) -> Self {
-        if settings.is_empty() {
+        Self::with(settings, Beside::new())
+    }
+
+    /// These tunables, and what is none.
+    pub fn with(tunables: tunables::Settings, beside: Beside) -> Self {
+        if tunables.is_empty() && beside.is_empty() {
             return Self::NONE;
         }
+        let wanted = Known { tunables, beside };
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(same) = known.iter().find(|known| ***known == settings) {
+        if let Some(same) = known.iter().find(|known| ***known == wanted) {
             return Self(Some(same));
         }
-        let new: &'static tunables::Settings = Box::leak(Box::new(settings));
+        let new: &'static Known = Box::leak(Box::new(wanted));
         known.push(new);
         Self(Some(new))
     }
 
-    /// Each setting, in the order in which they are written.
+    /// Each tunable's setting, in the order in which they are written.
     pub fn iter(self) -> impl Iterator<Item = &'static tunables::Setting> {
-        self.0.into_iter().flat_map(tunables::Settings::iter)
+        self.0.into_iter().flat_map(|known| known.tunables.iter())
+    }
+
+    /// What is no tunable, by name.
+    pub fn beside(self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let all = self.0.into_iter().flat_map(|known| &known.beside);
+        all.map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// The tunables alone.
+    pub fn tunables(self) -> Self {
+        self.0.map_or(Self::NONE, |known| Self::of(known.tunables.clone()))
+    }
+
+    /// All of it as `name=value`.
+    pub fn words(self) -> impl Iterator<Item = String> {
+        let beside = self.beside().map(|(name, value)| format!("{name}={value}"));
+        self.iter().map(ToString::to_string).chain(beside)
     }
 }
 
@@ -82,7 +117,7 @@ impl Settings {
         Self { read_ahead, others: Others::NONE }
     }
 
-    /// All of them, read-ahead included.
+    /// All tunables, read-ahead included.
     pub fn all(self) -> tunables::Settings {
         let window = tunables::Settings::read_ahead(self.read_ahead.to_bytes());
         self.others.iter().fold(window, |all, setting| all.with(setting.clone()))
@@ -90,12 +125,17 @@ impl Settings {
 
     /// The same in the words of [`tunables`]; `None` without read-ahead.
     pub fn from_all(all: &tunables::Settings) -> Option<Self> {
+        Self::with(all, Beside::new())
+    }
+
+    /// As [`Settings::from_all`], with what is no tunable.
+    pub fn with(all: &tunables::Settings, beside: Beside) -> Option<Self> {
         let window = all.window()?;
         let others = all
             .iter()
             .filter(|setting| setting.tunable.name() != READ_AHEAD)
             .fold(tunables::Settings::default(), |others, setting| others.with(setting.clone()));
-        Some(Self { read_ahead: window.to_kib_floor(), others: Others::of(others) })
+        Some(Self { read_ahead: window.to_kib_floor(), others: Others::with(others, beside) })
     }
 }
 
@@ -106,23 +146,40 @@ pub(crate) const READ_AHEAD: &str = "read_ahead";
 impl fmt::Display for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "read_ahead={}K", self.read_ahead.get())?;
-        self.others.iter().try_for_each(|setting| write!(f, " {setting}"))
+        self.others.words().try_for_each(|word| write!(f, " {word}"))
     }
 }
 
-/// `{"read_ahead_kib": 128, "scheduler": "none"}`.
+/// `{"read_ahead_kib": 128, "scheduler": "none", "beside": {"io_method": "worker"}}`.
 impl Serialize for Settings {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.all().serialize(serializer)
+        let Some(Known { beside, .. }) = self.others.0.filter(|known| !known.beside.is_empty())
+        else {
+            return self.all().serialize(serializer);
+        };
+        #[derive(Serialize)]
+        struct Both<'a> {
+            #[serde(flatten)]
+            tunables: tunables::Settings,
+            beside: &'a Beside,
+        }
+        Both { tunables: self.all(), beside }.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Settings {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let all = tunables::Settings::deserialize(deserializer)?;
-        Self::from_all(&all).ok_or_else(|| D::Error::custom("read_ahead_kib is missing"))
+        let mut fields = serde_json::Map::deserialize(deserializer)?;
+        let beside = fields.remove(BESIDE).map(Beside::deserialize).transpose();
+        let beside = beside.map_err(D::Error::custom)?.unwrap_or_default();
+        let all = tunables::Settings::deserialize(serde_json::Value::Object(fields));
+        let all = all.map_err(D::Error::custom)?;
+        Self::with(&all, beside).ok_or_else(|| D::Error::custom("read_ahead_kib is missing"))
     }
 }
+
+/// Where what is no tunable stands in JSON.
+const BESIDE: &str = "beside";
 
 #[cfg(test)]
 mod tests {
@@ -142,5 +199,19 @@ mod tests {
         assert_eq!(serde_json::from_str::<Settings>(&json).unwrap(), both);
         assert!(serde_json::from_str::<Settings>(r#"{"scheduler":"none"}"#).is_err());
         assert_ne!(both, Settings::read_ahead(Kib::new(1024)));
+    }
+
+    #[test]
+    fn what_is_no_tunable_stands_beside() {
+        let all: tunables::Settings = "read_ahead=1M scheduler=none".parse().unwrap();
+        let beside = Beside::from([("auto".to_owned(), "on".to_owned())]);
+        let settings = Settings::with(&all, beside).unwrap();
+        assert_eq!(settings.to_string(), "read_ahead=1024K scheduler=none auto=on");
+        let json = serde_json::to_string(&settings).unwrap();
+        assert!(json.ends_with(r#""beside":{"auto":"on"}}"#), "{json}");
+        assert_eq!(serde_json::from_str::<Settings>(&json).unwrap(), settings);
+        assert_ne!(Settings::from_all(&all).unwrap(), settings);
+        let wrong = r#"{"read_ahead_kib":128,"beside":{"auto":1}}"#;
+        assert!(serde_json::from_str::<Settings>(wrong).is_err());
     }
 }

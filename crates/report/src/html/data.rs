@@ -182,10 +182,10 @@ impl Serialize for Pairs {
 }
 
 impl SeriesData {
-    fn of((name, watched): (&String, &crate::closeup::Watched)) -> Self {
+    fn of(watched: &crate::closeup::Watched) -> Self {
         let points = watched.means();
         Self {
-            name: brief(name),
+            name: brief(&watched.name),
             unit: brief(&watched.unit),
             points: points.iter().map(|(at, value)| (Rounded(*at), Rounded(*value))).collect(),
         }

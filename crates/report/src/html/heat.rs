@@ -1,7 +1,7 @@
 //! The table of the classic posts, coloured: a row for each combination of settings, a column for
 //! each tunable and each workload.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use maud::{Markup, html};
 use stats::Estimate;
@@ -69,7 +69,7 @@ fn heads(tunables: &[Tunable], columns: &[Column<'_>]) -> Markup {
                 th scope="col" aria-sort="ascending" { button type="button" { "read-ahead" } }
                 th scope="col" { "sectors" }
                 @for tunable in tunables {
-                    th scope="col" class="word" { button type="button" { (tunable.name) } }
+                    th scope="col" class="word" { button type="button" { (brief(tunable.name)) } }
                 }
                 @for column in columns {
                     th scope="col" { button type="button" { (brief(column.workload)) } }
@@ -80,7 +80,7 @@ fn heads(tunables: &[Tunable], columns: &[Column<'_>]) -> Markup {
     }
 }
 
-/// A tunable beside read-ahead, with the levels that were measured, ascending.
+/// A tunable beside read-ahead, or what else is set, with the levels that were measured, ascending.
 struct Tunable {
     name: &'static str,
     levels: Vec<String>,
@@ -97,13 +97,25 @@ fn tunables(settings: &[Settings]) -> Vec<Tunable> {
         let levels = levels.iter().map(|setting| setting.tunable.show(&setting.value)).collect();
         Tunable { name, levels }
     };
-    names.into_iter().map(of_name).collect()
+    let mut beside: BTreeMap<&'static str, BTreeSet<&'static str>> = BTreeMap::new();
+    for (name, value) in settings.iter().flat_map(|settings| settings.others.beside()) {
+        beside.entry(name).or_default().insert(value);
+    }
+    let of_beside = beside.into_iter().map(|(name, levels)| {
+        let mut levels: Vec<String> = levels.into_iter().map(str::to_owned).collect();
+        // Numbers by what they are worth.
+        levels.sort_by_key(|level| level.parse::<i64>().ok());
+        Tunable { name, levels }
+    });
+    names.into_iter().map(of_name).chain(of_beside).collect()
 }
 
 impl Tunable {
     fn cell(&self, settings: Settings) -> Markup {
         let own = settings.others.iter().find(|setting| setting.tunable.name() == self.name);
-        let level = own.map(|setting| setting.tunable.show(&setting.value));
+        let own = own.map(|setting| setting.tunable.show(&setting.value));
+        let mut beside = settings.others.beside().filter(|(name, _)| *name == self.name);
+        let level = own.or_else(|| beside.next().map(|(_, value)| value.to_owned()));
         let place = level.as_ref().and_then(|level| self.levels.iter().position(|l| l == level));
         html! {
             td class="word mono" data-v=[place] {

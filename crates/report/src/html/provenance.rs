@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use serde_json::Value;
-use study::{Plan, Target};
+use study::{Command, Plan, Run, Target};
 
 use super::Exhibit;
 use super::sections::Place;
@@ -40,11 +40,14 @@ pub(super) fn section(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
                 summary { "The machine" }
                 (facts(&run.machine))
             }
-            details {
-                summary { "The workloads" }
-                @for planned in &run.plan.workloads {
-                    h3 { (brief(&planned.workload.name)) }
-                    pre { (lines(&planned.workload.to_toml())) }
+            // What a server does is declared nowhere.
+            @if run.summary.command != Command::Pg {
+                details {
+                    summary { "The workloads" }
+                    @for planned in &run.plan.workloads {
+                        h3 { (brief(&planned.workload.name)) }
+                        pre { (lines(&planned.workload.to_toml())) }
+                    }
                 }
             }
         }
@@ -58,6 +61,9 @@ fn lines(text: &str) -> String {
 
 fn in_words(exhibit: &Exhibit<'_>) -> Markup {
     let plan = &exhibit.run.plan;
+    if exhibit.run.summary.command == Command::Pg {
+        return of_server(exhibit.run);
+    }
     match &plan.target {
         Target::Imported(_) => html! {
             p {
@@ -80,6 +86,31 @@ fn in_words(exhibit: &Exhibit<'_>) -> Markup {
     }
 }
 
+/// PostgreSQL's own work.
+fn of_server(run: &Run) -> Markup {
+    // Of a server of ours the record has the words that make it again.
+    let own = run.machine.pointer("/postgres/again").is_some();
+    html! {
+        p {
+            @if own {
+                "A PostgreSQL server was made for this on the storage, its table loaded. Before each \
+                 test the server was stopped, its files were evicted from the page cache, that was \
+                 checked, and the server was started under the settings of the moment. Priming is \
+                 over when nearly all of table and index is in the page cache. "
+            } @else {
+                "A table of a server that was there already was read, by sessions that cannot \
+                 write. Its caches were as they were found: what was in them needed no disk. "
+            }
+            "Every test ran under every setting in each of " (run.plan.repeats.min)
+            @if run.plan.repeats.min == 1 { " round" } @else { " rounds" }
+            @if own { ", in random order" }
+            ". Time lines have the server's own count of transactions in each second and the \
+             devices' counters. Figures are medians; intervals, where there are several rounds, \
+             hold the true median in 95 of 100 cases (bootstrap)."
+        }
+    }
+}
+
 fn measured(plan: &Plan) -> Markup {
     html! {
         p {
@@ -89,6 +120,7 @@ fn measured(plan: &Plan) -> Markup {
             (plan.trial) " of the storage's own time. Before each, the files were evicted from the \
              page cache and that was checked; after it, the bytes that the device had read were \
              compared with what was asked for. Trials that something disturbed were repeated. \
+             Where the kernel may be looked into, the windows of one trial of each cell were seen. \
              Figures are medians; intervals hold the true median in 95 of 100 cases (bootstrap)."
         }
     }

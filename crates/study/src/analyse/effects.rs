@@ -9,7 +9,6 @@ use super::curve::{Curve, in_a_word, overall};
 use super::types::{
     Combination, Difference, Effect, Interaction, LevelEffect, LevelPair, Verdict, VerdictKind,
 };
-use crate::factors::name;
 use crate::plan::Role;
 use crate::settings::Settings;
 use crate::store::Run;
@@ -35,54 +34,85 @@ pub(super) fn effects(run: &Run, goals: &[Curve]) -> (Vec<Effect>, Vec<Interacti
     (alone, together)
 }
 
+/// A level of something that was varied.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Level {
+    Tunable(Setting),
+    /// What is no tunable, by its name.
+    Beside(&'static str, &'static str),
+}
+
+impl Level {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Tunable(setting) => setting.tunable.name(),
+            Self::Beside(name, _) => name,
+        }
+    }
+
+    fn show(&self) -> String {
+        match self {
+            Self::Tunable(setting) => setting.tunable.show(&setting.value),
+            Self::Beside(_, value) => (*value).to_owned(),
+        }
+    }
+}
+
+/// Everything that settings set, read-ahead included.
+fn levels_of(settings: Settings) -> Vec<Level> {
+    let beside = settings.others.beside().map(|(name, value)| Level::Beside(name, value));
+    let tunables = settings.all();
+    tunables.iter().cloned().map(Level::Tunable).chain(beside).collect()
+}
+
+/// The name of what has these levels.
+fn name(levels: &[Level]) -> &'static str {
+    levels.first().map_or(crate::settings::READ_AHEAD, Level::name)
+}
+
 /// What the device had, as far as the record tells.
-fn present(run: &Run) -> Vec<Setting> {
+fn present(run: &Run) -> Vec<Level> {
     let tunables = run.device_before.get("tunables").cloned().unwrap_or_default();
     let all: tunables::Settings = serde_json::from_value(tunables).unwrap_or_default();
     let window = run.found.map(|kib| tunables::Settings::read_ahead(kib.to_bytes()));
-    all.iter().chain(window.iter().flat_map(tunables::Settings::iter)).cloned().collect()
+    let all = all.iter().chain(window.iter().flat_map(tunables::Settings::iter));
+    all.cloned().map(Level::Tunable).collect()
 }
 
 /// The levels that were measured, the baseline's first: the level that most trials had, which in a
 /// design from a baseline is that, else what the device had, else the first of the plan.
-fn factors(run: &Run) -> Vec<Vec<Setting>> {
+fn factors(run: &Run) -> Vec<Vec<Level>> {
     let cells: BTreeSet<Settings> = run.trials.iter().map(|trial| trial.settings).collect();
-    let all: Vec<tunables::Settings> = cells.iter().map(|cell| cell.all()).collect();
-    let mut names: Vec<&'static str> = run
-        .plan
-        .factors
-        .iter()
-        .filter_map(|factor| Some(tunables::find(&factor.tunable).ok()?.name()))
-        .collect();
+    let all: Vec<Level> = cells.iter().flat_map(|cell| levels_of(*cell)).collect();
+    let planned = run.plan.factors.iter().filter_map(|factor| {
+        let tunable = tunables::find(&factor.tunable).map(|tunable| tunable.name());
+        let beside = || all.iter().map(Level::name).find(|name| *name == factor.tunable);
+        tunable.ok().or_else(beside)
+    });
+    let mut names: Vec<&'static str> = planned.collect();
     names.push(crate::settings::READ_AHEAD);
     let present = present(run);
-    let of_name = |name: &&'static str| -> Option<Vec<Setting>> {
-        let mut levels: Vec<(usize, Setting)> = Vec::new();
-        for setting in all.iter().flat_map(tunables::Settings::iter) {
-            if setting.tunable.name() != *name {
-                continue;
-            }
-            match levels.iter_mut().find(|(_, known)| known == setting) {
+    let of_name = |name: &&'static str| -> Option<Vec<Level>> {
+        let mut levels: Vec<(usize, Level)> = Vec::new();
+        for level in all.iter().filter(|level| level.name() == *name) {
+            match levels.iter_mut().find(|(_, known)| known == level) {
                 Some((count, _)) => *count += 1,
-                None => levels.push((1, setting.clone())),
+                None => levels.push((1, level.clone())),
             }
         }
-        let others = |level: &Setting| !present.contains(level);
+        let others = |level: &Level| !present.contains(level);
         levels.sort_by(|a, b| {
             b.0.cmp(&a.0).then(others(&a.1).cmp(&others(&b.1))).then(a.1.cmp(&b.1))
         });
-        (levels.len() > 1).then(|| levels.into_iter().map(|(_, setting)| setting).collect())
+        (levels.len() > 1).then(|| levels.into_iter().map(|(_, level)| level).collect())
     };
     names.iter().filter_map(of_name).collect()
 }
 
 /// The place of each level among those of its factor.
-fn places(factors: &[Vec<Setting>], settings: Settings) -> Option<Vec<usize>> {
-    let all = settings.all();
-    let place = |levels: &Vec<Setting>| {
-        let value = all.get(name(levels))?;
-        levels.iter().position(|level| level.value == *value)
-    };
+fn places(factors: &[Vec<Level>], settings: Settings) -> Option<Vec<usize>> {
+    let all = levels_of(settings);
+    let place = |levels: &Vec<Level>| levels.iter().position(|level| all.contains(level));
     factors.iter().map(place).collect()
 }
 
@@ -104,7 +134,7 @@ pub(super) fn combination(run: &Run, goals: &[Curve]) -> Option<Combination> {
 }
 
 /// The logarithms of all values, with the places of their levels.
-fn observations(curve: &Curve, factors: &[Vec<Setting>]) -> Vec<Observation> {
+fn observations(curve: &Curve, factors: &[Vec<Level>]) -> Vec<Observation> {
     let mut observations = Vec::new();
     for point in &curve.points {
         let Some(levels) = places(factors, point.settings) else { continue };
@@ -117,12 +147,12 @@ fn observations(curve: &Curve, factors: &[Vec<Setting>]) -> Vec<Observation> {
     observations
 }
 
-fn counts(factors: &[Vec<Setting>]) -> Vec<usize> {
+fn counts(factors: &[Vec<Level>]) -> Vec<usize> {
     factors.iter().map(Vec::len).collect()
 }
 
 /// What each tunable does by itself, the strongest first.
-fn own(curve: &Curve, factors: &[Vec<Setting>], observations: &[Observation]) -> Vec<Effect> {
+fn own(curve: &Curve, factors: &[Vec<Level>], observations: &[Observation]) -> Vec<Effect> {
     let Some(estimates) = main_effects(observations, &counts(factors)) else { return Vec::new() };
     let mut effects: Vec<Effect> =
         factors.iter().zip(estimates).map(|(levels, of)| effect(curve, levels, &of)).collect();
@@ -131,12 +161,9 @@ fn own(curve: &Curve, factors: &[Vec<Setting>], observations: &[Observation]) ->
 }
 
 /// What each two tunables do together, the strongest first.
-fn joint(
-    curve: &Curve,
-    factors: &[Vec<Setting>],
-    observations: &[Observation],
-) -> Vec<Interaction> {
-    let level = |factor: usize, at: usize| factors[factor].get(at).map(show).unwrap_or_default();
+fn joint(curve: &Curve, factors: &[Vec<Level>], observations: &[Observation]) -> Vec<Interaction> {
+    let level =
+        |factor: usize, at: usize| factors[factor].get(at).map(Level::show).unwrap_or_default();
     let of_pair = |found: &stats::Interaction| {
         let (a, b) = found.factors;
         let pairs = found.contrasts.iter().map(|((at_a, at_b), contrast)| {
@@ -155,20 +182,16 @@ fn joint(
     interactions(observations, &counts(factors)).iter().map(of_pair).collect()
 }
 
-fn show(setting: &Setting) -> String {
-    setting.tunable.show(&setting.value)
-}
-
 /// A ratio from its logarithm.
 fn exponential(logarithm: &Estimate) -> Estimate {
     let Estimate { median, low, high } = *logarithm;
     Estimate { median: median.exp(), low: low.exp(), high: high.exp() }
 }
 
-fn effect(curve: &Curve, levels: &[Setting], estimates: &[Estimate]) -> Effect {
-    let level = |(setting, logarithm): (&Setting, &Estimate)| {
+fn effect(curve: &Curve, levels: &[Level], estimates: &[Estimate]) -> Effect {
+    let level = |(level, logarithm): (&Level, &Estimate)| {
         let ratio = exponential(logarithm);
-        LevelEffect { level: show(setting), difference: in_a_word(&ratio), ratio }
+        LevelEffect { level: level.show(), difference: in_a_word(&ratio), ratio }
     };
     let others: Vec<LevelEffect> = levels.iter().skip(1).zip(estimates).map(level).collect();
     let medians = || others.iter().map(|level| level.ratio.median).chain([1.0]);
@@ -177,7 +200,7 @@ fn effect(curve: &Curve, levels: &[Setting], estimates: &[Estimate]) -> Effect {
     Effect {
         workload: curve.name.clone(),
         tunable: name(levels).to_owned(),
-        baseline: levels.first().map(show).unwrap_or_default(),
+        baseline: levels.first().map(Level::show).unwrap_or_default(),
         strength: best / worst,
         levels: others,
     }

@@ -2,6 +2,7 @@
 
 mod claim;
 mod error;
+mod recording;
 mod rows;
 mod schema;
 
@@ -20,6 +21,7 @@ use crate::trial::{Record, Trial};
 
 pub(crate) use claim::{Claim, Claimed};
 pub use error::StoreError;
+pub use recording::{Beginning, Recording};
 
 /// The number of a run in its store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -40,6 +42,8 @@ pub enum Command {
     Sweep,
     /// What it chose itself.
     Tune,
+    /// PostgreSQL's own work.
+    Pg,
     /// Nothing: its figures were measured by somebody else.
     Import,
 }

@@ -5,6 +5,7 @@ mod limits;
 mod open;
 mod simulated;
 mod sizes;
+mod windows;
 
 use std::fmt;
 use std::path::{PathBuf, absolute};
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use limits::{Phase as LimitPhase, SettingOutcome, WorkloadLimits, limits};
+pub use open::describe as describe_storage;
 pub(crate) use open::opener;
 pub(crate) use simulated::SimulatedSite;
 pub use simulated::simulated_machine;

@@ -17,6 +17,7 @@ use super::Target;
 use super::identity::identity;
 use super::simulated::SimulatedSite;
 use super::sizes::{Room, shrunk, with_file_sizes};
+use super::windows::Looked;
 use crate::environment::Environment;
 use crate::error::StudyError;
 use crate::plan::Plan;
@@ -53,6 +54,7 @@ struct LiveSite {
     environment: Environment,
     /// Workloads of other people's programs that have run well at least once.
     proven: HashSet<String>,
+    looked: Looked,
 }
 
 impl LiveSite {
@@ -122,6 +124,7 @@ impl LiveSite {
             plan,
             environment,
             proven: HashSet::new(),
+            looked: Looked::default(),
         })
     }
 }
@@ -268,8 +271,8 @@ impl Made {
     }
 }
 
-/// The storage and its tunables as they are now.
-fn describe(environment: &Environment, storage: &Storage, disk: Option<&VirtualDisk>) -> Json {
+/// The storage and its tunables as they are now, in the form in which a record has them.
+pub fn describe(environment: &Environment, storage: &Storage, disk: Option<&VirtualDisk>) -> Json {
     let root = &environment.root;
     let devices: Vec<_> =
         storage.leaves.iter().filter_map(|device| device_facts(root, *device).ok()).collect();
@@ -310,7 +313,11 @@ impl Trials for LiveSite {
         if let Some(disk) = &self.disk {
             disk.reset_counters()?;
         }
-        let sample = self.sample(request, &options)?;
+        let onlooker = self.looked.at(request);
+        let mut sample = self.sample(request, &options)?;
+        if let Some(onlooker) = onlooker {
+            onlooker.end(&mut sample);
+        }
         let virtual_disk = self.disk.as_ref().map(VirtualDisk::counters).transpose()?;
         let spoiled = virtual_disk.iter().filter_map(late);
         Ok(Record { sample, spoiled: spoiled.collect(), virtual_disk })

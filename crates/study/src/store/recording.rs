@@ -1,0 +1,87 @@
+//! Runs whose trials something else conducts than a study: they land in the record one by one all
+//! the same, and show as running until they are ended.
+
+use units::Kib;
+
+use super::{Claim, Claimed, Command, NewRun, RunId, RunStatus, Store, StoreError};
+use crate::plan::Plan;
+use crate::session::SiteFacts;
+use crate::trial::{Record, Trial};
+
+/// What is known of such a run before its first trial.
+#[derive(Clone, Debug)]
+pub struct Beginning<'a> {
+    /// Which verb makes it.
+    pub command: Command,
+    /// What is intended.
+    pub plan: &'a Plan,
+    /// Its seed.
+    pub seed: u64,
+    /// The sizes of read-ahead that are tried, ascending.
+    pub grid: Vec<Kib>,
+    /// What the device had.
+    pub found: Option<Kib>,
+    /// How many times slower than its model the storage runs; 1 for real storage.
+    pub dilation: f64,
+    /// The machine, and what else should be known of it.
+    pub machine: serde_json::Value,
+    /// The storage and its tunables.
+    pub device: serde_json::Value,
+}
+
+/// A run in the record that trials are added to. One that is dropped shows as interrupted.
+#[derive(Debug)]
+pub struct Recording<'a> {
+    store: &'a mut Store,
+    run: RunId,
+    trials: u32,
+    _claim: Claim,
+}
+
+impl Store {
+    /// Writes down a run that begins.
+    pub fn record(&mut self, beginning: &Beginning<'_>) -> Result<Recording<'_>, StoreError> {
+        let Beginning { command, plan, seed, dilation, .. } = *beginning;
+        let facts = SiteFacts {
+            workloads: plan.workloads.iter().map(|planned| planned.workload.clone()).collect(),
+            grid: beginning.grid.clone(),
+            found: beginning.found,
+            dilation,
+            machine: beginning.machine.clone(),
+            device: beginning.device.clone(),
+            identity: serde_json::Value::Null,
+        };
+        let run = self.begin(&NewRun { command, plan, seed, facts: &facts })?;
+        match Claim::take(&self.path, run)? {
+            Claimed::Ours(claim) => Ok(Recording { store: self, run, trials: 0, _claim: claim }),
+            Claimed::Theirs(pid) => Err(StoreError::InUse { run, pid }),
+        }
+    }
+}
+
+impl Recording<'_> {
+    /// Its number.
+    pub fn run(&self) -> RunId {
+        self.run
+    }
+
+    /// Adds a trial, whose place in the run this says; it is on stable storage when this returns.
+    pub fn add(&mut self, trial: &Trial, record: &Record) -> Result<(), StoreError> {
+        let trial = Trial { order: self.trials, ..trial.clone() };
+        self.store.add_trial(self.run, &trial, record)?;
+        self.trials += 1;
+        Ok(())
+    }
+
+    /// Ends it: all was measured, or this went wrong; `after` is the storage as it is then.
+    pub fn end(self, error: Option<&str>, after: &serde_json::Value) -> Result<(), StoreError> {
+        let status = if error.is_none() { RunStatus::Complete } else { RunStatus::Failed };
+        self.store.finish(self.run, status, error, after)
+    }
+
+    /// Ends it because whoever asked for it wants no more.
+    pub fn interrupt(self) -> Result<(), StoreError> {
+        let after = serde_json::Value::Null;
+        self.store.finish(self.run, RunStatus::Interrupted, None, &after)
+    }
+}
