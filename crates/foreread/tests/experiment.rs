@@ -210,6 +210,35 @@ fn host_postgres_scans_and_is_primed() {
     let curves = plots.iter().find(primed).unwrap()["curves"].as_array().unwrap();
     assert_eq!(curves.len(), 2, "{answer:#}");
     assert!(answer["notes"][0].as_str().unwrap().starts_with("PostgreSQL"));
+    is_in_the_record(&stage, &answer);
+}
+
+/// The trials became a run like any other, with the course of each in its page.
+fn is_in_the_record(stage: &Stage, answer: &Value) {
+    assert_eq!(answer["run"], 1);
+    let shown = stage.json(&["runs", "show", "1", "--json"]);
+    assert_eq!((&shown["command"], &shown["status"]), (&"pg".into(), &"complete".into()));
+    for row in rows(answer) {
+        let kib = if row["settings"] == "read_ahead=4K" { 4 } else { 1024 };
+        let is = |cell: &&Value| {
+            let test = format!("pg-{}", row["test"].as_str().unwrap());
+            cell["workload"] == test && cell["settings"]["read_ahead_kib"] == kib
+        };
+        let cell = shown["cells"].as_array().unwrap().iter().find(is).unwrap();
+        if row["test"] == "seq" {
+            let (told, kept) = (&row["table_mib_s"], &cell["throughput_mib_s"]["median"]);
+            let (told, kept) = (told.as_f64().unwrap(), kept.as_f64().unwrap());
+            assert!((told - kept).abs() < 1e-5 * told, "{row:#} {cell:#}");
+        }
+        // No more comes from the device than is asked for, but what read-ahead adds.
+        let amplification = cell["amplification"]["median"].as_f64().unwrap();
+        assert!((0.9..10.0).contains(&amplification), "{cell:#}");
+    }
+    let page = stage.run(&["report", "1", "-o", "-"]).stdout;
+    let page = String::from_utf8(page).unwrap();
+    for line in ["queries", "cached of table and index", "device busy"] {
+        assert!(page.contains(&format!("\"name\":\"{line}\"")), "no time line of {line}");
+    }
 }
 
 /// Questions that a sweep answers are answered in simulation as well, which needs no rights.

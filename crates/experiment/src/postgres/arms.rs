@@ -30,6 +30,14 @@ impl Arm {
         if words.is_empty() { "as found".to_owned() } else { words.join(" ") }
     }
 
+    /// What is set besides read-ahead, by name.
+    pub(super) fn levels(&self) -> Vec<(String, String)> {
+        let tunables = self.tunables.iter().filter(|it| it.tunable.name() != "read_ahead");
+        let tunables = tunables
+            .map(|it| (it.tunable.name().to_owned(), it.tunable.show(&it.value).to_string()));
+        tunables.chain(self.server.iter().cloned()).collect()
+    }
+
     /// Read-ahead in KiB, if it is set.
     pub(super) fn read_ahead_kib(&self) -> Option<f64> {
         let setting = self.tunables.iter().find(|it| it.tunable.name() == "read_ahead")?;

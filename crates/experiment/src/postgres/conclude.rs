@@ -179,8 +179,17 @@ mod tests {
             Moment { seconds: 1.0, per_second: 100.0 },
             Moment { seconds: 2.0, per_second: 900.0 },
         ];
-        let (per_second, complete) = (None, true);
-        Trial { arm, test, seconds, per_second, moments, complete, device: Device::default() }
+        Trial {
+            arm,
+            test,
+            seconds,
+            per_second: None,
+            moments,
+            watched: Vec::new(),
+            useful: Bytes::ZERO,
+            complete: true,
+            device: Device::default(),
+        }
     }
 
     #[test]

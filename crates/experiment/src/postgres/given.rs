@@ -1,14 +1,20 @@
 //! A server that is there already: a table of somebody's is read, and nothing else is done.
 
 use ::postgres::{Client, Load};
-use study::{Environment, Phase, Progress, Step, Target};
+use serde_json::json;
+use study::{Environment, Phase, Progress, Step, Store, Target};
 use units::{Bytes, Nanos};
 
-use super::{Arm, NAME, QUESTION, Test, Trial, Watch, arms, conclude, limit_of};
+use super::keep::{Intent, Keeper};
+use super::{Aftermath, Arm, NAME, QUESTION, Test, Trial, Watch, arms, conclude, limit_of};
 use crate::{Answer, ExperimentError, Place, Wants, drawn_seed};
 
 /// How long a scan may take, in seconds.
 const LONGEST: u64 = 24 * 3600;
+
+/// What is to be known of every figure.
+const CACHES: &str =
+    "the caches of server and kernel were as they were found: what was in them needed no disk";
 
 /// How a server that is there is tested.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +42,7 @@ pub struct GivenPlan {
 /// Reads a table of a server that is there.
 pub fn run(
     plan: &GivenPlan,
+    store: &mut Store,
     environment: &Environment,
     progress: &mut dyn Progress,
 ) -> Result<Answer, ExperimentError> {
@@ -50,17 +57,29 @@ pub fn run(
     let mut place = Place::open(&plan.target, Wants::default(), environment, progress)?;
     progress.step(&Step::Phase(Phase::Measuring));
     let seed = plan.seed.unwrap_or_else(drawn_seed);
-    let reading = Reading { plan, client: &client, table, key, environment, seed };
-    let trials = reading.trials(&arms, &mut place);
-    let closed = place.close(progress);
-    let (trials, size) = trials.map_err(super::interrupted)?;
-    closed?;
+    let tests = if key.is_some() { vec![Test::Seq, Test::Prime] } else { vec![Test::Seq] };
+    let intent = Intent {
+        target: &plan.target,
+        tests: &tests,
+        arms: &arms,
+        clients: plan.clients,
+        repeats: plan.repeats,
+        seed,
+        cold: false,
+        // Not the connection: it may have a password in it.
+        facts: json!({ "table": plan.table, "key": plan.key, "clients": plan.clients }),
+    };
+    let mut keeper = Keeper::begin(store, &intent, &place, environment)?;
     let mut answer = Answer::new(NAME, QUESTION, plan.target.to_string());
-    answer.seed = seed;
-    answer.notes.push(
-        "the caches of server and kernel were as they were found: what was in them needed no disk"
-            .to_owned(),
-    );
+    (answer.seed, answer.run) = (seed, Some(keeper.run()));
+    answer.notes.push(CACHES.to_owned());
+    let reading = Reading { plan, client: &client, table, key, environment, seed };
+    let measured = reading.trials(&arms, &mut keeper, &mut place).map_err(super::interrupted);
+    let after = Aftermath::of(&place);
+    let closed = place.close(progress);
+    keeper.end(&measured, &after.look(environment))?;
+    let (trials, size) = measured?;
+    closed?;
     conclude::conclude(&mut answer, &arms, &trials, size);
     Ok(answer)
 }
@@ -88,14 +107,15 @@ impl Reading<'_> {
     fn trials(
         &self,
         arms: &[Arm],
+        keeper: &mut Keeper<'_>,
         place: &mut Place,
     ) -> Result<(Vec<Trial>, Bytes), ExperimentError> {
         let limit = limit_of(self.environment, LONGEST);
         let literal = self.table.replace('\'', "''");
         let size = format!("select pg_table_size('{literal}'::regclass)");
-        let size = self.client.run(&size, &limit)?.trim().parse().unwrap_or(0);
+        let size = Bytes::new(self.client.run(&size, &limit)?.trim().parse().unwrap_or(0));
         let mut trials = Vec::new();
-        for _ in 0..self.plan.repeats {
+        for round in 0..self.plan.repeats {
             for (index, arm) in arms.iter().enumerate() {
                 if self.environment.cancel.is_cancelled() {
                     return Err(ExperimentError::Cancelled);
@@ -103,13 +123,17 @@ impl Reading<'_> {
                 for setting in &arm.tunables {
                     place.set(setting.tunable, &setting.value)?;
                 }
-                trials.push(Trial { arm: index, ..self.scan(place)? });
+                let scan = Trial { arm: index, useful: size, ..self.scan(place)? };
+                keeper.add(round, &scan)?;
+                trials.push(scan);
                 if let Some(key) = &self.key {
-                    trials.push(Trial { arm: index, ..self.select(key, place)? });
+                    let select = Trial { arm: index, ..self.select(key, place)? };
+                    keeper.add(round, &select)?;
+                    trials.push(select);
                 }
             }
         }
-        Ok((trials, Bytes::new(size)))
+        Ok((trials, size))
     }
 
     fn scan(&self, place: &Place) -> Result<Trial, ExperimentError> {
@@ -120,9 +144,17 @@ impl Reading<'_> {
         let watch = Watch::start(&self.environment.root, &place.storage)?;
         // A session of its own, so with files opened anew: it reads by the window of now.
         let timed = self.client.time(prepare, &statement, &limit)?;
-        let (device, test) = (watch.end()?, Test::Seq);
-        let (moments, seconds) = (Vec::new(), timed.ms / 1000.0);
-        Ok(Trial { arm: 0, test, seconds, per_second: None, moments, complete: true, device })
+        Ok(Trial {
+            arm: 0,
+            test: Test::Seq,
+            seconds: timed.ms / 1000.0,
+            per_second: None,
+            moments: Vec::new(),
+            watched: Vec::new(),
+            useful: Bytes::ZERO,
+            complete: true,
+            device: watch.end()?,
+        })
     }
 
     /// Random selects by key for as long as the plan says.
@@ -154,6 +186,8 @@ impl Reading<'_> {
             seconds: ran.seconds,
             per_second: ran.per_second,
             moments: ran.moments,
+            watched: Vec::new(),
+            useful: Bytes::ZERO,
             complete: true,
             device: watch.end()?,
         })

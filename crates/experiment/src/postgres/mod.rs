@@ -8,24 +8,29 @@
 mod arms;
 mod conclude;
 pub mod given;
+mod keep;
 mod prime;
 mod scans;
 mod session;
+mod watch;
 
 use std::sync::Arc;
 
 use ::postgres::{Limit, Moment, PostgresError, Tools};
-use host::{BlockStat, Root, Storage};
+use bench::Series;
+use host::Storage;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
-use study::{Environment, Phase, Progress, Step, Target};
-use sys::realtime;
+use serde_json::{Value as Json, json};
+use study::{Environment, Phase, Progress, Step, Store, Target, describe_storage};
 use units::{Bytes, Nanos};
 
 use crate::{Answer, ExperimentError, Place, Wants, drawn_seed};
 use arms::Arm;
+use keep::{Intent, Keeper};
 use session::Session;
+use watch::{Device, Watch};
 
 /// The name of this experiment.
 pub const NAME: &str = "pg";
@@ -96,49 +101,19 @@ struct Trial {
     per_second: Option<f64>,
     /// How it went.
     moments: Vec<Moment>,
+    /// What else was watched.
+    watched: Vec<Series>,
+    /// What of the storage's data it needed; nothing where that cannot be told.
+    useful: Bytes,
     /// Whether it came to its end: priming may run out of time.
     complete: bool,
     device: Device,
 }
 
-/// What the devices did meanwhile; as the clock had it.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Device {
-    stat: BlockStat,
-    seconds: f64,
-}
-
-impl Device {
-    /// The share of time in which the device had a request.
-    fn utilisation(&self) -> Option<f64> {
-        (self.seconds > 0.0).then(|| (self.stat.busy.as_secs_f64() / self.seconds).min(1.0))
-    }
-}
-
-/// Counts what the devices do.
-struct Watch<'a> {
-    root: &'a Root,
-    storage: &'a Storage,
-    begun: Nanos,
-    before: BlockStat,
-}
-
-impl<'a> Watch<'a> {
-    fn start(root: &'a Root, storage: &'a Storage) -> Result<Self, ExperimentError> {
-        let before = storage.stat(root)?.unwrap_or_default();
-        Ok(Self { root, storage, begun: realtime::now(), before })
-    }
-
-    fn end(self) -> Result<Device, ExperimentError> {
-        let seconds = realtime::now().saturating_sub(self.begun).as_secs_f64();
-        let after = self.storage.stat(self.root)?.unwrap_or_default();
-        Ok(Device { stat: after - self.before, seconds })
-    }
-}
-
-/// Makes a cluster, tests it, removes it.
+/// Makes a cluster, tests it, removes it. The trials land in the record.
 pub fn run(
     plan: &PostgresPlan,
+    store: &mut Store,
     environment: &Environment,
     progress: &mut dyn Progress,
 ) -> Result<Answer, ExperimentError> {
@@ -148,11 +123,82 @@ pub fn run(
     let tools = Tools::find()?;
     let arms = arms::of(&plan.vary, tools.major())?;
     let mut place = Place::open(&plan.target, Wants::default(), environment, progress)?;
-    let measured = measure(plan, &arms, &tools, &mut place, environment, progress);
+    let seed = plan.seed.unwrap_or_else(drawn_seed);
+    let intent = Intent {
+        target: &plan.target,
+        tests: &plan.tests,
+        arms: &arms,
+        clients: plan.clients,
+        repeats: plan.repeats,
+        seed,
+        cold: true,
+        facts: plan.facts(&tools, seed),
+    };
+    let mut keeper = Keeper::begin(store, &intent, &place, environment)?;
+    let mut answer = Answer::new(NAME, QUESTION, plan.target.to_string());
+    (answer.seed, answer.dilation, answer.run) = (seed, place.dilation, Some(keeper.run()));
+    answer.notes.push(format!("PostgreSQL {}", tools.version));
+    let job = Job { plan, arms: &arms, tools: &tools, seed, environment };
+    let measured = job.measure(&mut keeper, &mut place, progress);
+    let after = Aftermath::of(&place);
     let closed = place.close(progress);
-    let answer = measured?;
+    keeper.end(&measured, &after.look(environment))?;
+    let trials = measured?;
     closed?;
+    conclude::conclude(&mut answer, &arms, &trials, session::table_size(plan));
     Ok(answer)
+}
+
+/// Storage that is still there when all has been put back; a virtual disk is not.
+struct Aftermath(Option<Storage>);
+
+impl Aftermath {
+    fn of(place: &Place) -> Self {
+        Self(place.disk.is_none().then(|| place.storage.clone()))
+    }
+
+    /// The storage as it is now.
+    fn look(&self, environment: &Environment) -> Json {
+        let storage = self.0.as_ref();
+        storage.map_or(Json::Null, |storage| describe_storage(environment, storage, None))
+    }
+}
+
+impl PostgresPlan {
+    /// What a reader of the run should know.
+    fn facts(&self, tools: &Tools, seed: u64) -> Json {
+        json!({
+            "version": tools.version,
+            "table_mib": session::table_size(self).as_mib(),
+            "rows": session::rows(self),
+            "shared_buffers_mib": self.shared_buffers.as_mib(),
+            "clients": self.clients,
+            "limit_seconds": self.limit.as_secs_f64(),
+            "primed_percent": self.primed * 100.0,
+            "again": self.again(seed),
+        })
+    }
+
+    /// The words after `foreread` that do the same again.
+    fn again(&self, seed: u64) -> Vec<String> {
+        let tests: Vec<&str> = self.tests.iter().map(|test| test.name()).collect();
+        let mut words = vec!["pg".to_owned(), self.target.to_string()];
+        words.extend(["--test".to_owned(), tests.join(",")]);
+        words.extend(self.vary.iter().flat_map(|vary| ["--vary".to_owned(), vary.clone()]));
+        let kib = |bytes: Bytes| format!("{}K", bytes.get() / 1024);
+        for (option, value) in [
+            ("--size", kib(self.size)),
+            ("--shared-buffers", kib(self.shared_buffers)),
+            ("--clients", self.clients.to_string()),
+            ("--limit", format!("{}s", self.limit.as_secs_f64())),
+            ("--primed", (self.primed * 100.0).to_string()),
+            ("--repeats", self.repeats.to_string()),
+            ("--seed", seed.to_string()),
+        ] {
+            words.extend([option.to_owned(), value]);
+        }
+        words
+    }
 }
 
 fn check(plan: &PostgresPlan) -> Result<(), ExperimentError> {
@@ -182,63 +228,79 @@ fn limit_of(environment: &Environment, seconds: u64) -> Limit {
     Limit { cancelled, ..Limit::seconds(seconds) }
 }
 
-fn measure(
-    plan: &PostgresPlan,
-    arms: &[Arm],
-    tools: &Tools,
-    place: &mut Place,
-    environment: &Environment,
-    progress: &mut dyn Progress,
-) -> Result<Answer, ExperimentError> {
-    let mut answer = Answer::new(NAME, QUESTION, plan.target.to_string());
-    let seed = plan.seed.unwrap_or_else(drawn_seed);
-    (answer.seed, answer.dilation) = (seed, place.dilation);
-    answer.notes.push(format!("PostgreSQL {}", tools.version));
-    progress.step(&Step::Phase(Phase::LayingOut));
-    let mut session = Session::make(plan, tools, place, environment)?;
-    progress.step(&Step::Phase(Phase::Measuring));
-    let trials = trials(plan, arms, seed, &mut session, place, environment);
-    let removed = session.remove();
-    let trials = trials.map_err(interrupted)?;
-    removed?;
-    conclude::conclude(&mut answer, arms, &trials, session::table_size(plan));
-    Ok(answer)
+/// What is to be done.
+struct Job<'a> {
+    plan: &'a PostgresPlan,
+    arms: &'a [Arm],
+    tools: &'a Tools,
+    seed: u64,
+    environment: &'a Environment,
 }
 
-/// All trials: in each round every test under every setting, in random order.
-fn trials(
-    plan: &PostgresPlan,
-    arms: &[Arm],
-    seed: u64,
-    session: &mut Session,
-    place: &mut Place,
-    environment: &Environment,
-) -> Result<Vec<Trial>, ExperimentError> {
-    let mut random = Pcg64::seed_from_u64(seed);
-    let mut trials = Vec::new();
-    for _ in 0..plan.repeats {
-        let all = (0..arms.len()).flat_map(|arm| plan.tests.iter().map(move |test| (arm, *test)));
-        let mut order: Vec<(usize, Test)> = all.collect();
-        order.shuffle(&mut random);
-        for (arm, test) in order {
-            if environment.cancel.is_cancelled() {
-                return Err(ExperimentError::Cancelled);
-            }
-            for setting in &arms[arm].tunables {
-                place.set(setting.tunable, &setting.value)?;
-            }
-            session.start_cold(&arms[arm])?;
-            let trial = match test {
-                Test::Prime => prime::prime(plan, session, place, environment, seed)?,
-                Test::Pgbench => prime::pgbench(plan, session, place, environment, seed)?,
-                Test::Seq | Test::Index | Test::Bitmap => {
-                    scans::scan(test, plan, session, place, environment)?
+impl Job<'_> {
+    fn measure(
+        &self,
+        keeper: &mut Keeper<'_>,
+        place: &mut Place,
+        progress: &mut dyn Progress,
+    ) -> Result<Vec<Trial>, ExperimentError> {
+        progress.step(&Step::Phase(Phase::LayingOut));
+        let mut session = Session::make(self.plan, self.tools, place, self.environment)?;
+        progress.step(&Step::Phase(Phase::Measuring));
+        let trials = self.trials(keeper, &mut session, place);
+        let removed = session.remove();
+        let trials = trials.map_err(interrupted)?;
+        removed?;
+        Ok(trials)
+    }
+
+    /// All trials: in each round every test under every setting, in random order.
+    fn trials(
+        &self,
+        keeper: &mut Keeper<'_>,
+        session: &mut Session,
+        place: &mut Place,
+    ) -> Result<Vec<Trial>, ExperimentError> {
+        let tests = &self.plan.tests;
+        let mut random = Pcg64::seed_from_u64(self.seed);
+        let mut trials = Vec::new();
+        for round in 0..self.plan.repeats {
+            let arms = 0..self.arms.len();
+            let all = arms.flat_map(|arm| tests.iter().map(move |test| (arm, *test)));
+            let mut order: Vec<(usize, Test)> = all.collect();
+            order.shuffle(&mut random);
+            for (arm, test) in order {
+                if self.environment.cancel.is_cancelled() {
+                    return Err(ExperimentError::Cancelled);
                 }
-            };
-            trials.push(Trial { arm, ..trial });
+                let trial = Trial { arm, ..self.trial(arm, test, session, place)? };
+                keeper.add(round, &trial)?;
+                trials.push(trial);
+            }
+        }
+        Ok(trials)
+    }
+
+    fn trial(
+        &self,
+        arm: usize,
+        test: Test,
+        session: &mut Session,
+        place: &mut Place,
+    ) -> Result<Trial, ExperimentError> {
+        let Self { plan, seed, environment, .. } = *self;
+        for setting in &self.arms[arm].tunables {
+            place.set(setting.tunable, &setting.value)?;
+        }
+        session.start_cold(&self.arms[arm])?;
+        match test {
+            Test::Prime => prime::prime(plan, session, place, environment, seed),
+            Test::Pgbench => prime::pgbench(plan, session, place, environment, seed),
+            Test::Seq | Test::Index | Test::Bitmap => {
+                scans::scan(test, plan, session, place, environment)
+            }
         }
     }
-    Ok(trials)
 }
 
 /// What complains because it was ended.

@@ -1,9 +1,12 @@
 //! Random selects from cold until everything is cached, and pgbench's own transactions.
 
 use ::postgres::{Load, Moment, Pgbench};
+use bench::Series;
 use study::Environment;
+use units::{Bytes, Nanos};
 
 use super::session::{Session, rows};
+use super::watch::Course;
 use super::{PostgresPlan, Test, Trial, Watch, limit_of};
 use crate::{ExperimentError, Place};
 
@@ -27,10 +30,18 @@ pub(super) fn prime(
     };
     let mut primed = None;
     let mut problem = None;
+    let mut reached = 0.0;
+    let mut course = Course::of(vec![Series::level("cached of table and index", "%")]);
     let mut enough = |seconds: f64| {
         match session.cached() {
-            Ok(share) if share >= plan.primed => primed = Some(seconds),
-            Ok(_) => {}
+            Ok(share) => {
+                reached = share;
+                let at = Nanos::from_secs_f64(seconds);
+                if course.is_due(at) || share >= plan.primed {
+                    course.push(at, &[share * 100.0]);
+                }
+                primed = (share >= plan.primed).then_some(seconds);
+            }
             Err(error) => problem = Some(error),
         }
         primed.is_some() || problem.is_some()
@@ -44,7 +55,10 @@ pub(super) fn prime(
     }
     let seconds = primed.unwrap_or(ran.seconds) / place.dilation;
     let complete = primed.is_some();
-    Ok(Trial { seconds, complete, device, ..trial(Test::Prime, ran, place.dilation) })
+    let useful = Bytes::new((session.watched_size()?.get() as f64 * reached) as u64);
+    let watched = course.series();
+    let trial = trial(Test::Prime, ran, place.dilation);
+    Ok(Trial { seconds, complete, device, useful, watched, ..trial })
 }
 
 /// pgbench's own transactions for as long as the plan says.
@@ -81,6 +95,8 @@ fn trial(test: Test, ran: Pgbench, dilation: f64) -> Trial {
         seconds: 0.0,
         per_second: ran.per_second.map(|rate| rate * dilation),
         moments: ran.moments.iter().map(own).collect(),
+        watched: Vec::new(),
+        useful: Bytes::ZERO,
         complete: true,
         device: super::Device::default(),
     }

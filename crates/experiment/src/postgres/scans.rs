@@ -2,7 +2,7 @@
 
 use study::Environment;
 
-use super::session::{Session, rows};
+use super::session::{Session, rows, table_size, touched};
 use super::{PostgresPlan, Test, Trial, Watch, limit_of};
 use crate::{ExperimentError, Place};
 
@@ -38,6 +38,8 @@ pub(super) fn scan(
         seconds: timed.ms / 1000.0 / place.dilation,
         per_second: None,
         moments: Vec::new(),
+        watched: Vec::new(),
+        useful: if test == Test::Seq { table_size(plan) } else { touched(plan, some) },
         complete: true,
         device,
     })

@@ -34,6 +34,17 @@ pub(super) fn rows(plan: &PostgresPlan) -> u64 {
     if rows.is_multiple_of(PRIME) { rows - 1 } else { rows }
 }
 
+/// What of the table those pages hold that have the first `some` rows by the shuffled column.
+pub(super) fn touched(plan: &PostgresPlan, some: u64) -> Bytes {
+    let rows = rows(plan);
+    let mut pages = vec![false; (rows / ROWS_A_PAGE + 1) as usize];
+    // The rows lie by `n`, from 1 on, and `shuffled` is n × PRIME modulo the rows.
+    for n in (1..=rows).filter(|n| n * PRIME % rows < some) {
+        pages[((n - 1) / ROWS_A_PAGE) as usize] = true;
+    }
+    Bytes::new(pages.iter().filter(|touched| **touched).count() as u64 * PAGE)
+}
+
 /// The cluster, loaded.
 pub(super) struct Session {
     cluster: Cluster,
@@ -108,18 +119,26 @@ impl Session {
         Ok(self.cluster.start(&settings)?)
     }
 
+    /// The size of table and index together.
+    pub(super) fn watched_size(&self) -> Result<Bytes, ExperimentError> {
+        let size = |path: &PathBuf| {
+            let known = path.metadata().map_err(ExperimentError::io("look at", path.clone()))?;
+            Ok(Bytes::new(known.len()))
+        };
+        self.watched.iter().map(size).sum()
+    }
+
     /// The share of table and index that is in the page cache.
     pub(super) fn cached(&self) -> Result<f64, ExperimentError> {
-        let (mut cached, mut all) = (Pages::ZERO, 0);
+        let mut cached = Pages::ZERO;
         for path in &self.watched {
             let file = File::open(path).map_err(ExperimentError::io("open", path.clone()))?;
-            let size = file.metadata().map_err(ExperimentError::io("look at", path.clone()))?.len();
             cached += cachestat(file.as_fd(), Bytes::ZERO, Bytes::ZERO)
                 .map_err(ExperimentError::io("look for cached pages of", path.clone()))?
                 .cached;
-            all += size;
         }
-        Ok(cached.to_bytes(page_size()).get() as f64 / (all as f64).max(1.0))
+        let all = self.watched_size()?.get() as f64;
+        Ok(cached.to_bytes(page_size()).get() as f64 / all.max(1.0))
     }
 
     /// Stops the server and removes its files.
@@ -199,6 +218,10 @@ mod tests {
             let plan = PostgresPlan { size: Bytes::from_mib(mib), ..plan() };
             assert!(!rows(&plan).is_multiple_of(PRIME));
             assert_eq!(rows(&plan) / ROWS_A_PAGE, table_size(&plan).get() / PAGE);
+            assert_eq!(touched(&plan, rows(&plan)), table_size(&plan));
+            assert_eq!(touched(&plan, 1), Bytes::new(PAGE));
+            let some = touched(&plan, rows(&plan) / 20);
+            assert!(some * 21 > table_size(&plan) && some < table_size(&plan), "{some}");
             assert!(load(&plan).contains(&format!("% {}", rows(&plan))));
         }
         let unlucky = PostgresPlan { size: Bytes::new(PAGE * PRIME), ..plan() };

@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use experiment::postgres::given::{self, GivenPlan};
 use experiment::postgres::{self, PostgresPlan, Test};
-use study::Target;
+use study::{Store, Target};
 use units::{Bytes, Nanos};
 
 use super::Context;
@@ -121,8 +121,9 @@ impl Pg {
                 repeats: self.repeats,
                 seed: self.seed,
             };
+            let mut store = Store::open(&context.store_path())?;
             return ask(context, &format, |environment, shown| {
-                given::run(&plan, environment, shown)
+                given::run(&plan, &mut store, environment, shown)
             });
         }
         let mut tests: Vec<Test> = self.test.iter().copied().map(Test::from).collect();
@@ -140,6 +141,9 @@ impl Pg {
             repeats: self.repeats,
             seed: self.seed,
         };
-        ask(context, &format, |environment, shown| postgres::run(&plan, environment, shown))
+        let mut store = Store::open(&context.store_path())?;
+        ask(context, &format, |environment, shown| {
+            postgres::run(&plan, &mut store, environment, shown)
+        })
     }
 }
