@@ -1,5 +1,5 @@
-//! What the devices do while PostgreSQL works: counted from the first to the last moment, and looked
-//! at in between.
+//! What the devices do while PostgreSQL works: counted from the first to the last moment, and
+//! looked at in between.
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;

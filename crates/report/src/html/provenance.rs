@@ -93,10 +93,10 @@ fn of_server(run: &Run) -> Markup {
     html! {
         p {
             @if own {
-                "A PostgreSQL server was made for this on the storage, its table loaded. Before each \
-                 test the server was stopped, its files were evicted from the page cache, that was \
-                 checked, and the server was started under the settings of the moment. Priming is \
-                 over when nearly all of table and index is in the page cache. "
+                "A PostgreSQL server was made for this on the storage, its table loaded. Before \
+                 each test the server was stopped, its files were evicted from the page cache, \
+                 that was checked, and the server was started under the settings of the moment. \
+                 Priming is over when nearly all of table and index is in the page cache. "
             } @else {
                 "A table of a server that was there already was read, by sessions that cannot \
                  write. Its caches were as they were found: what was in them needed no disk. "
