@@ -141,6 +141,7 @@ impl<'a> Keeper<'a> {
             series: series(trial, self.dilation),
             request_sizes: Vec::new(),
             tool: Some(told(trial, self.dilation)),
+            memory: None,
             disturbances: Vec::new(),
         };
         let late = "priming ran out of time before all was cached".to_owned();
