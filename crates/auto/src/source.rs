@@ -97,6 +97,10 @@ impl Source {
         let mut snapshot = Snapshot::default();
         if let Some((probes, census)) = &mut self.eyes {
             snapshot.files = census.open_files(filter)?;
+            // Who acts on a file has a hand on it for an instant.
+            let own = std::process::id();
+            snapshot.files.iter_mut().for_each(|one| one.holders.retain(|it| it.pid != own));
+            snapshot.files.retain(|one| !one.holders.is_empty());
             snapshot.lost = probes.lost();
         }
         snapshot.at = now();

@@ -2,6 +2,7 @@
 //! FUSE and loop devices; what it makes and changes is gone and back at the end.
 #![allow(clippy::print_stdout, clippy::unwrap_used)] // a skipped test says so, others may panic
 
+mod control;
 mod outside;
 mod settings;
 
@@ -26,6 +27,11 @@ struct Stage {
 impl Stage {
     /// Makes the disk, or says why the test called `name` is skipped. Tests take turns.
     fn set(name: &str) -> Option<Self> {
+        Self::of(name, "zero,fs=ext4,size=2G")
+    }
+
+    /// The same with a disk of these words.
+    fn of(name: &str, words: &str) -> Option<Self> {
         if let Err(lack) = vdisk::availability(Filesystem::Ext4) {
             println!("SKIP {name}: {lack}");
             return None;
@@ -33,7 +39,7 @@ impl Stage {
         let turn = Lock::take(Path::new("/tmp/foreread-host-tests.lock")).unwrap();
         let dir = tempfile::tempdir().unwrap();
         let made = foreread_in(dir.path())
-            .args(["vdisk", "create", "zero,fs=ext4,size=2G", "--name", "stage", "--json"])
+            .args(["vdisk", "create", words, "--name", "stage", "--json"])
             .output()
             .unwrap();
         assert!(made.status.success(), "{}", text(&made.stderr));

@@ -19,13 +19,15 @@ pub(super) struct Arm {
     pub(super) tunables: Vec<Setting>,
     /// What the server is started with.
     pub(super) server: Vec<(String, String)>,
+    /// Whether `foreread auto` is at work; `None` if that was not asked.
+    pub(super) auto: Option<bool>,
 }
 
 impl Arm {
     /// `read_ahead=128K io_method=worker`; `as found` if nothing is varied.
     pub(super) fn label(&self) -> String {
         let tunables = self.tunables.iter().map(ToString::to_string);
-        let server = self.server.iter().map(|(name, value)| format!("{name}={value}"));
+        let server = self.beside().map(|(name, value)| format!("{name}={value}"));
         let words: Vec<String> = tunables.chain(server).collect();
         if words.is_empty() { "as found".to_owned() } else { words.join(" ") }
     }
@@ -35,7 +37,14 @@ impl Arm {
         let tunables = self.tunables.iter().filter(|it| it.tunable.name() != "read_ahead");
         let tunables = tunables
             .map(|it| (it.tunable.name().to_owned(), it.tunable.show(&it.value).to_string()));
-        tunables.chain(self.server.iter().cloned()).collect()
+        tunables.chain(self.beside()).collect()
+    }
+
+    /// What there is beside the settings of the storage: settings of the server, and `auto`.
+    pub(super) fn beside(&self) -> impl Iterator<Item = (String, String)> {
+        let word = |auto| if auto { "on" } else { "off" };
+        let auto = self.auto.map(|auto| ("auto".to_owned(), word(auto).to_owned()));
+        self.server.iter().cloned().chain(auto)
     }
 
     /// Read-ahead in KiB, if it is set.
@@ -66,6 +75,17 @@ pub(super) fn of(vary: &[String], major: u32) -> Result<Vec<Arm>, ExperimentErro
         }
     }
     Ok(arms)
+}
+
+/// Each of these without and with `foreread auto`.
+pub(super) fn with_auto(arms: &[Arm]) -> Result<Vec<Arm>, ExperimentError> {
+    if arms.iter().any(|arm| !arm.tunables.is_empty()) {
+        let text = "with --auto the storage's settings are auto's business: vary settings of the \
+                    server only";
+        return Err(ExperimentError::Usage(text.to_owned()));
+    }
+    let both = |arm: &Arm| [false, true].map(|auto| Arm { auto: Some(auto), ..arm.clone() });
+    Ok(arms.iter().flat_map(both).collect())
 }
 
 fn with_tunable(arms: &[Arm], words: &str) -> Result<Vec<Arm>, ExperimentError> {
@@ -125,6 +145,10 @@ mod tests {
         assert_eq!(found.len(), 4);
         assert_eq!(found[1], "read_ahead=128K effective_io_concurrency=16");
         assert_eq!(labels(&["io_method=sync,worker"], 18).unwrap()[1], "io_method=worker");
+        let both = with_auto(&of(&["work_mem=1MB".to_owned()], 15).unwrap()).unwrap();
+        let both: Vec<String> = both.iter().map(Arm::label).collect();
+        assert_eq!(both, ["work_mem=1MB auto=off", "work_mem=1MB auto=on"]);
+        assert!(with_auto(&of(&["read_ahead=1M".to_owned()], 15).unwrap()).is_err());
     }
 
     #[test]

@@ -159,7 +159,7 @@ pub(super) fn name(test: Test) -> String {
 fn settings(arm: &Arm, found: Option<Kib>) -> Option<Settings> {
     let base = tunables::Settings::read_ahead(found.unwrap_or_default().to_bytes());
     let all = arm.tunables.iter().fold(base, |all, setting| all.with(setting.clone()));
-    let beside: Beside = arm.server.iter().cloned().collect();
+    let beside: Beside = arm.beside().collect();
     Settings::with(&all, beside)
 }
 

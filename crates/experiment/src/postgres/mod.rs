@@ -7,6 +7,7 @@
 
 mod arms;
 mod conclude;
+mod control;
 pub mod given;
 mod keep;
 mod prime;
@@ -28,6 +29,7 @@ use units::{Bytes, Nanos};
 
 use crate::{Answer, ExperimentError, Place, Wants, drawn_seed};
 use arms::Arm;
+use control::Control;
 use keep::{Intent, Keeper};
 use session::Session;
 use watch::{Device, Watch};
@@ -74,6 +76,8 @@ pub struct PostgresPlan {
     pub tests: Vec<Test>,
     /// What is varied: `NAME=VALUE[,VALUE…]`, tunables and settings of the server.
     pub vary: Vec<String>,
+    /// Whether everything is done twice, without and with `foreread auto` at work.
+    pub auto: bool,
     /// The size of the table.
     pub size: Bytes,
     /// The server's own cache.
@@ -121,7 +125,10 @@ pub fn run(
     // What makes no sense is told before what is missing.
     arms::of(&plan.vary, u32::MAX)?;
     let tools = Tools::find()?;
-    let arms = arms::of(&plan.vary, tools.major())?;
+    let mut arms = arms::of(&plan.vary, tools.major())?;
+    if plan.auto {
+        arms = arms::with_auto(&arms)?;
+    }
     let mut place = Place::open(&plan.target, Wants::default(), environment, progress)?;
     let seed = plan.seed.unwrap_or_else(drawn_seed);
     let intent = Intent {
@@ -293,6 +300,8 @@ impl Job<'_> {
             place.set(setting.tunable, &setting.value)?;
         }
         session.start_cold(&self.arms[arm])?;
+        let control = || control(plan, place, environment);
+        let _control = (self.arms[arm].auto == Some(true)).then(control).transpose()?;
         match test {
             Test::Prime => prime::prime(plan, session, place, environment, seed),
             Test::Pgbench => prime::pgbench(plan, session, place, environment, seed),
@@ -301,6 +310,17 @@ impl Job<'_> {
             }
         }
     }
+}
+
+/// `foreread auto` at work for one trial.
+fn control(
+    plan: &PostgresPlan,
+    place: &Place,
+    environment: &Environment,
+) -> Result<Control, ExperimentError> {
+    // Scans may take as long as loading did; nothing takes longer.
+    let seconds = session::LOADING.max(plan.limit.as_secs_f64() as u64 + 120);
+    Control::begin(&environment.server.program, &place.storage.path, seconds)
 }
 
 /// What complains because it was ended.
@@ -320,6 +340,7 @@ mod tests {
             target: Target::Path("/data".into()),
             tests: vec![Test::Seq],
             vary: Vec::new(),
+            auto: false,
             size: Bytes::from_mib(64),
             shared_buffers: Bytes::from_mib(16),
             clients: 8,

@@ -21,7 +21,7 @@ const PAGE: u64 = 8192;
 /// A prime: multiplied by it, rows are all over the table.
 const PRIME: u64 = 7919;
 /// How long loading may take, in seconds.
-const LOADING: u64 = 3600;
+pub(super) const LOADING: u64 = 3600;
 
 /// How large the table becomes.
 pub(super) fn table_size(plan: &PostgresPlan) -> Bytes {

@@ -14,6 +14,7 @@ const AFTER_HELP: &str = "\
 Examples:
   foreread pg /srv/data                               scan and prime a cluster of its own
   foreread pg virtual:hdd-2008,fs=xfs --vary read_ahead=128K,1M,8M --test seq
+  foreread pg virtual:hdd-2008 --test prime --auto    with and without foreread auto
   foreread pg /srv/data --test bitmap --vary effective_io_concurrency=0,16,128
   foreread pg /srv/data --test seq --vary io_method=sync,worker,io_uring     (PostgreSQL 18)
   foreread pg /var/lib/postgresql --connect 'dbname=shop' --table orders --key id
@@ -39,6 +40,9 @@ pub struct Pg {
     /// server, as in effective_io_concurrency=0,16; once for each
     #[arg(long, value_name = "NAME=VALUE[,VALUE…]")]
     vary: Vec<String>,
+    /// Do everything twice, without and with `foreread auto` at work
+    #[arg(long, conflicts_with = "connect")]
+    auto: bool,
     /// The size of the table; its indexes and the log of changes come on top
     #[arg(long, value_name = "SIZE", default_value = "256M")]
     size: Bytes,
@@ -133,6 +137,7 @@ impl Pg {
             target,
             tests,
             vary: self.vary,
+            auto: self.auto,
             size: self.size,
             shared_buffers: self.shared_buffers,
             clients: self.clients,

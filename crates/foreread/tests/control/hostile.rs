@@ -1,0 +1,105 @@
+//! Processes that mean harm: that would have `auto` touch what it must not.
+
+use std::fs::{self, File};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, Stdio};
+
+use observe::{Census, OpenFile};
+
+use super::{Busy, evict, read_all, read_anew, stage};
+
+/// A process that ends with the test, however that ends.
+struct Stranger(Child);
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn host_a_hostile_process_cannot_lead_auto_to_files_outside_its_lists() {
+    let name = "host_a_hostile_process_cannot_lead_auto_to_files_outside_its_lists";
+    let Some(stage) = stage(name) else { return };
+    let outside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let beyond = outside.path().join("beyond");
+    fs::write(&beyond, vec![9; 8 << 20]).unwrap();
+    File::open(&beyond).unwrap().sync_all().unwrap();
+    let inside = stage.data("inside", 16, 1);
+    let decoy = stage.data("decoy", 16, 2);
+    let others = stage.data("others", 16, 3);
+    // Somebody who is not on the list: with a file of its own, and with one that it passed to this
+    // process, which is.
+    let passed = File::open(&others).unwrap();
+    let mut stranger = Command::new("sh");
+    stranger.args([
+        "-c",
+        "exec 9<\"$0\"; while :; do head -c 9000000 <&9 >/dev/null; exec 9<\"$0\"; done",
+    ]);
+    stranger.arg(&others).stdin(Stdio::from(passed.try_clone().unwrap()));
+    stranger.stdout(Stdio::null()).stderr(Stdio::null());
+    let stranger = Stranger(stranger.spawn().unwrap());
+    let shared = passed.try_clone().unwrap();
+    let (a, b, c, d) = (inside.clone(), beyond.clone(), inside.clone(), decoy.clone());
+    let mount = stage.mount.clone();
+    let busy = Busy::new()
+        .with(move || read_anew(&inside, 1))
+        .with(move || {
+            evict(&shared);
+            read_all(&shared, 3);
+        })
+        // One number that is now this file, now that, and read both times.
+        .with(move || {
+            let mut number = OwnedFd::from(File::open(&a).unwrap());
+            for turn in 0..40 {
+                let (path, byte) = if turn % 2 == 0 { (&b, 9) } else { (&a, 1) };
+                let next = File::open(path).unwrap();
+                evict(&next);
+                rustix::io::dup2(&next, &mut number).unwrap();
+                drop(next);
+                read_all(&File::from(number.try_clone().unwrap()), byte);
+            }
+        })
+        // Names that lead elsewhere, then back.
+        .with(move || {
+            let (link, moved) = (mount.join("link"), mount.join("moved"));
+            std::os::unix::fs::symlink(&beyond, &link).unwrap();
+            read_anew(&link, 9);
+            fs::rename(&link, &moved).unwrap();
+            fs::remove_file(&moved).unwrap();
+            fs::rename(&d, &moved).unwrap();
+            read_anew(&c, 1);
+            fs::rename(&moved, &d).unwrap();
+        });
+    let own = format!("pid:{}", std::process::id());
+    let mut auto = stage.auto(&["--only", &own]);
+    let census = Census::begin().unwrap();
+    let (own, daemon) = (std::process::id(), auto.child.id());
+    let untouched = |files: Vec<OpenFile>| {
+        for file in files {
+            // It has a hand on what it acts on.
+            let ours = file.holders.iter().all(|one| [own, daemon].contains(&one.pid));
+            let here = file.bdi == Some(stage.bdi());
+            if !here || !ours {
+                assert!(file.window == file.bdi_window && !file.random, "{file:?}");
+            }
+        }
+    };
+    while auto.windows_set() < 20 {
+        auto.wait_for_windows(1);
+        let mut files = stage.open_files(&census);
+        files.extend(census.of_process(own).unwrap());
+        // Of its own process the census knows no other holders: the shared one is in the first.
+        let is_shared = |file: &OpenFile| file.holders.len() > 1;
+        let shared: Vec<_> = files.iter().filter(|file| is_shared(file)).map(|f| f.id).collect();
+        files.retain(|file| is_shared(file) || !shared.contains(&file.id));
+        untouched(files);
+    }
+    drop(busy);
+    drop(stranger);
+    let lines = auto.lines.lock().unwrap().join("\n");
+    assert!(!lines.contains("/beyond: set window") && !lines.contains("/others: set window"));
+    println!("{}", auto.end().trim());
+    assert_eq!(stage.value(), stage.original);
+}
