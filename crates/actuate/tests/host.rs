@@ -176,11 +176,12 @@ fn host_what_is_not_allowed_is_not_touched() {
     assert!(outcome(rules(&[&point]), &reader).is_good());
     assert_eq!(outcome(rules(&["pid:1", &point]), &reader), not_allowed, "the mount is not all");
     // Who holds a file together with one that is denied is left alone, too.
-    let pid: foreread_actuate::Rule =
-        format!("pid:{}", std::process::id()).parse().expect("a rule");
+    let heir = Reader::with(shared.share());
+    let pid: foreread_actuate::Rule = format!("pid:{}", heir.pid()).parse().expect("a rule");
     let limits = Limits { allow: Vec::new(), deny: vec![pid.clone()] };
-    let _mine = shared.share();
     assert_eq!(outcome(limits.clone(), &shared), Outcome::Missed(Missed::Denied(pid)));
+    // And who holds it together with one that is not named.
+    assert_eq!(outcome(only(&shared), &shared), not_allowed);
     assert!(outcome(limits, &reader).is_good());
 }
 

@@ -1,6 +1,7 @@
 //! Live records: the probes, the census of open files and the counters of block devices.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use host::{DevNo, HostError, Root, block_stat, page_size};
@@ -34,7 +35,8 @@ pub struct Source {
     eyes: Option<(Probes, Census)>,
     /// Why there are no eyes, or what could not be tried.
     note: Option<String>,
-    paths: BTreeMap<OpenFileId, String>,
+    /// Paths that are known. The kernel uses an address again, so the inode must be the same, too.
+    paths: BTreeMap<(OpenFileId, u64), String>,
 }
 
 impl Source {
@@ -125,13 +127,14 @@ impl Source {
     fn name(&mut self, snapshot: &mut Snapshot) {
         let mut paths = BTreeMap::new();
         for file in &snapshot.files {
-            let known = self.paths.remove(&file.id);
+            let key = (file.id, file.inode);
+            let known = self.paths.remove(&key);
             if let Some(path) = known.or_else(|| path_of(&self.root, file)) {
-                paths.insert(file.id, path);
+                snapshot.paths.insert(file.id, path.clone());
+                paths.insert(key, path);
             }
         }
-        self.paths.clone_from(&paths);
-        snapshot.paths = paths;
+        self.paths = paths;
     }
 }
 
@@ -147,10 +150,15 @@ fn open_eyes(dir: &Path) -> Result<((Probes, Census), Option<String>), ObserveEr
     Ok(((probes, census), note))
 }
 
+/// The path of an open file, as its holder has it: of that file, whatever its descriptor is used
+/// for by now.
 fn path_of(root: &Root, file: &OpenFile) -> Option<String> {
     let holder = file.holders.first()?;
     let link = root.path(format!("/proc/{}/fd/{}", holder.pid, holder.fd));
-    Some(std::fs::read_link(link).ok()?.to_string_lossy().into_owned())
+    let name = std::fs::read_link(link).ok()?.to_string_lossy().into_owned();
+    let there = std::fs::metadata(root.path(format!("/proc/{}/root{name}", holder.pid)));
+    let is_it = there.is_ok_and(|there| there.ino() == file.inode);
+    (is_it || name.ends_with(" (deleted)")).then_some(name)
 }
 
 fn now() -> Nanos {

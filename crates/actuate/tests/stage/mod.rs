@@ -162,7 +162,12 @@ pub struct Reader(Child);
 
 impl Reader {
     pub fn of(path: &Path) -> Self {
-        let stdin = Stdio::from(File::open(path).expect("open"));
+        Self::with(File::open(path).expect("open"))
+    }
+
+    /// One that holds this very open file.
+    pub fn with(file: File) -> Self {
+        let stdin = Stdio::from(file);
         Self(started(Command::new("sleep").arg("60").stdin(stdin), "sleep"))
     }
 

@@ -4,7 +4,8 @@ use std::fs::{self, File};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 
-use observe::{Census, OpenFile};
+use observe::Census;
+use units::Bytes;
 
 use super::{Busy, evict, read_all, read_anew, stage};
 
@@ -75,31 +76,27 @@ fn host_a_hostile_process_cannot_lead_auto_to_files_outside_its_lists() {
     let own = format!("pid:{}", std::process::id());
     let mut auto = stage.auto(&["--only", &own]);
     let census = Census::begin().unwrap();
-    let (own, daemon) = (std::process::id(), auto.child.id());
-    let untouched = |files: Vec<OpenFile>| {
-        for file in files {
-            // It has a hand on what it acts on.
-            let ours = file.holders.iter().all(|one| [own, daemon].contains(&one.pid));
-            let here = file.bdi == Some(stage.bdi());
-            if !here || !ours {
-                assert!(file.window == file.bdi_window && !file.random, "{file:?}");
-            }
-        }
-    };
+    let own = std::process::id();
     while auto.windows_set() < 20 {
         auto.wait_for_windows(1);
-        let mut files = stage.open_files(&census);
-        files.extend(census.of_process(own).unwrap());
-        // Of its own process the census knows no other holders: the shared one is in the first.
-        let is_shared = |file: &OpenFile| file.holders.len() > 1;
-        let shared: Vec<_> = files.iter().filter(|file| is_shared(file)).map(|f| f.id).collect();
-        files.retain(|file| is_shared(file) || !shared.contains(&file.id));
-        untouched(files);
+        // What is held together with the stranger has the window that it was opened with. (That
+        // of the bdi is another one for instants.)
+        for file in stage.open_files(&census) {
+            let held_by = |pid: u32| file.holders.iter().any(|holder| holder.pid == pid);
+            if held_by(own) && held_by(stranger.0.id()) {
+                assert!(file.window == Bytes::from_kib(128) && !file.random, "{file:?}");
+            }
+        }
+        for file in census.of_process(own).unwrap() {
+            let here = file.bdi == Some(stage.bdi());
+            assert!(here || file.window == file.bdi_window && !file.random, "{file:?}");
+        }
     }
     drop(busy);
     drop(stranger);
     let lines = auto.lines.lock().unwrap().join("\n");
-    assert!(!lines.contains("/beyond: set window") && !lines.contains("/others: set window"));
+    assert!(!lines.contains("/beyond: set window"), "{lines}");
+    assert!(!lines.contains("/others: set window"), "{lines}");
     println!("{}", auto.end().trim());
     assert_eq!(stage.value(), stage.original);
 }
