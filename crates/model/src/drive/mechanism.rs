@@ -33,19 +33,10 @@ impl Drive {
         self.platter.wait_turns(place, self.clock.saturating_add(seek))
     }
 
-    /// Nanoseconds until the head is over a place; endless, or only the seek's, if that is beyond
-    /// `limit`. The turn at this moment has got `within`.
+    /// Nanoseconds until the head is over a place. The turn at this moment has got `within`.
     #[inline]
-    fn positioning(&self, place: Turns, is_write: bool, within: u64, limit: f64) -> f64 {
-        // Whatever the seek takes, the place must come round first. (A place that has just passed
-        // counts as there for the last bits of a float, less than the margin.)
-        if self.platter.comes_round(place, within) - ROUND_MARGIN >= limit {
-            return f64::INFINITY;
-        }
+    fn positioning(&self, place: Turns, is_write: bool, within: u64) -> f64 {
         let seek = self.seek_to(place, is_write);
-        if seek as f64 >= limit {
-            return seek as f64;
-        }
         let wait = self.platter.wait_from(place, self.platter.within_after(within, seek));
         seek as f64 + self.platter.span(wait) as f64
     }
@@ -71,10 +62,14 @@ impl Drive {
             QueueOrder::Nearest => {
                 let mut queue = std::mem::take(&mut self.queue);
                 let within = self.platter.within_turn(self.clock);
-                let cost = |command: &Command, limit| {
-                    self.positioning(command.place, command.is_write, within, limit)
+                // Whatever the seek takes, the place must come round first. (A place that has just
+                // passed counts as there for the last bits of a float, less than the margin.)
+                let least = |command: &Command| {
+                    self.platter.comes_round(command.place, within) - ROUND_MARGIN
                 };
-                let taken = queue.take_nearest(self.clock, self.spec.ageing, cost);
+                let cost =
+                    |command: &Command| self.positioning(command.place, command.is_write, within);
+                let taken = queue.take_nearest(self.clock, self.spec.ageing, least, cost);
                 self.queue = queue;
                 taken
             }
@@ -178,7 +173,7 @@ impl Drive {
         self.destaged_last = true;
         let near = self.platter.offset_at(self.head);
         let within = self.platter.within_turn(self.clock);
-        let cost = |start| self.positioning(self.platter.turns(start), true, within, f64::INFINITY);
+        let cost = |start| self.positioning(self.platter.turns(start), true, within);
         let nearest = self
             .writes
             .candidates(near)

@@ -11,8 +11,10 @@
 //! a request arrives are taken before it is looked at.
 
 mod mechanism;
+mod order;
 mod queue;
 mod rotation;
+mod roughly;
 mod seek;
 mod segments;
 mod spec;

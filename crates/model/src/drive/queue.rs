@@ -25,6 +25,8 @@ pub(super) struct Command {
 pub(super) struct Queue {
     commands: Vec<Command>,
     first_ready: u64,
+    /// For each command the least that it may cost.
+    least: Vec<f64>,
 }
 
 impl Queue {
@@ -50,31 +52,47 @@ impl Queue {
     }
 
     /// Takes the one that `cost` (nanoseconds of positioning) less `ageing` times its waiting
-    /// makes cheapest, of those that are ready; the older one if two are equal. `cost` is told
-    /// the cost that would lose, and may stop working once it is surely above.
+    /// makes cheapest, of those that are ready; the older one if two are equal. `least` is what it
+    /// costs at least, and is had for less work: most need not be looked at again.
     pub(super) fn take_nearest(
         &mut self,
         time: u64,
         ageing: f64,
-        cost: impl Fn(&Command, f64) -> f64,
+        least: impl Fn(&Command) -> f64,
+        cost: impl Fn(&Command) -> f64,
     ) -> Option<Command> {
         if self.commands.len() == 1 {
             return self.take_oldest(time);
         }
-        let mut best: Option<(usize, f64)> = None;
-        for (index, command) in self.commands.iter().enumerate() {
-            if command.ready > time {
-                continue;
-            }
-            let waited = time.saturating_sub(command.arrival) as f64;
-            let bonus = ageing * waited;
-            let least = best.map_or(f64::INFINITY, |(_, least)| least);
-            let value = cost(command, least + bonus) - bonus;
-            if value < least {
-                best = Some((index, value));
+        let bonus = |command: &Command| ageing * time.saturating_sub(command.arrival) as f64;
+        self.least.clear();
+        self.least.extend(self.commands.iter().map(|command| {
+            let least = least(command) - bonus(command);
+            if command.ready <= time { least } else { f64::INFINITY }
+        }));
+        let mut likely = (0, f64::INFINITY);
+        for (index, &least) in self.least.iter().enumerate() {
+            if least < likely.1 {
+                likely = (index, least);
             }
         }
-        best.map(|(index, _)| self.remove(index))
+        if likely.1 == f64::INFINITY {
+            return None;
+        }
+        let value = |index: usize| {
+            let command = &self.commands[index];
+            cost(command) - bonus(command)
+        };
+        let mut best = (likely.0, value(likely.0));
+        for (index, &least) in self.least.iter().enumerate() {
+            if least <= best.1 && index != likely.0 {
+                let value = value(index);
+                if value < best.1 || value == best.1 && index < best.0 {
+                    best = (index, value);
+                }
+            }
+        }
+        Some(self.remove(best.0))
     }
 
     fn remove(&mut self, index: usize) -> Command {
@@ -106,13 +124,23 @@ mod tests {
 
     #[test]
     fn the_nearest_is_taken_until_another_has_waited_too_long() {
-        let cost = |command: &Command, _| command.start as f64;
+        let cost = |command: &Command| command.start as f64;
+        let least = |command: &Command| command.start as f64 / 2.0;
         let mut queue = Queue::default();
         queue.push(command(1, 1000, 0));
         queue.push(command(2, 10, 500));
-        assert_eq!(queue.clone().take_nearest(600, 0.0, cost).map(|c| c.id), Some(RequestId(2)));
-        assert_eq!(queue.clone().take_nearest(600, 2.0, cost).map(|c| c.id), Some(RequestId(1)));
-        assert_eq!(queue.clone().take_nearest(505, 0.0, cost).map(|c| c.id), Some(RequestId(1)));
+        assert_eq!(
+            queue.clone().take_nearest(600, 0.0, least, cost).map(|c| c.id),
+            Some(RequestId(2))
+        );
+        assert_eq!(
+            queue.clone().take_nearest(600, 2.0, least, cost).map(|c| c.id),
+            Some(RequestId(1))
+        );
+        assert_eq!(
+            queue.clone().take_nearest(505, 0.0, least, cost).map(|c| c.id),
+            Some(RequestId(1))
+        );
         assert_eq!(queue.take_oldest(600).map(|c| c.id), Some(RequestId(1)));
         assert_eq!(queue.ready_at(), Some(510));
     }

@@ -3,10 +3,12 @@
 //! Reading ahead takes no events: a segment that is being read stores where and when that began
 //! and where it will stop, and its end is worked out when somebody asks.
 
+use super::order::Order;
 use super::rotation::{Platter, Turns};
+use super::roughly::Roughly;
 
 /// A run of bytes in the cache.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Segment {
     start: u64,
     end: u64,
@@ -65,6 +67,10 @@ pub(super) enum Lookup {
 #[derive(Clone, Debug)]
 pub(super) struct Segments {
     all: Vec<Segment>,
+    /// Where they are, roughly: most requests are in none of them.
+    roughly: Roughly,
+    /// Which has not been used for longest.
+    order: Order,
     size: u64,
     keep_delivered: bool,
     reading: Option<Reading>,
@@ -75,8 +81,24 @@ pub(super) struct Segments {
 
 impl Segments {
     pub(super) fn new(count: usize, size: u64, keep_delivered: bool) -> Self {
-        let all = vec![Segment::default(); count.max(1)];
-        Self { all, size, keep_delivered, reading: None, uses: 0, state: 0 }
+        let count = count.max(1);
+        Self {
+            all: vec![Segment::default(); count],
+            roughly: Roughly::new(count),
+            order: Order::new(count),
+            size,
+            keep_delivered,
+            reading: None,
+            uses: 0,
+            state: 0,
+        }
+    }
+
+    /// Changes where a segment begins and ends.
+    fn place(&mut self, index: usize, start: u64, end: u64) {
+        let segment = &mut self.all[index];
+        (segment.start, segment.end) = (start, end);
+        self.roughly.set(index, start, end);
     }
 
     /// While this is the same, what was neither there nor [within reach](Self::may_come) is not
@@ -123,7 +145,6 @@ impl Segments {
     /// Looks for `start..end` at `time`.
     pub(super) fn look(&self, start: u64, end: u64, time: u64, platter: &Platter) -> Lookup {
         let being_read = self.reading.as_ref().map_or(usize::MAX, |reading| reading.segment);
-        // All at once and without branches: which of them holds it cannot be foretold.
         let holds = |segment: &Segment| {
             (segment.start <= start)
                 & (end <= segment.end)
@@ -131,7 +152,11 @@ impl Segments {
                 & (segment.end.saturating_sub(self.size) <= start)
         };
         let known = |(index, segment)| (index != being_read) & holds(segment);
-        let hit = self.all.iter().enumerate().position(known);
+        let hit = if self.roughly.touches(start) {
+            self.all.iter().enumerate().position(known)
+        } else {
+            None
+        };
         if being_read < hit.unwrap_or(usize::MAX)
             && let Some(found) = self.look_under_the_head(start, end, time, platter)
         {
@@ -179,6 +204,9 @@ impl Segments {
     }
 
     fn continued_by(&self, start: u64) -> Option<usize> {
+        if !self.roughly.touches(start) {
+            return None;
+        }
         let holds = |segment: &Segment| {
             (segment.used > 0) & (segment.start <= start) & (start <= segment.end)
         };
@@ -188,8 +216,7 @@ impl Segments {
     /// The segment to read `start` into: the one that it goes on from, or the one that has not
     /// been used for longest.
     fn choose(&self, start: u64) -> usize {
-        let oldest = || (0..self.all.len()).min_by_key(|&index| self.all[index].used);
-        self.continued_by(start).or_else(oldest).unwrap_or(0)
+        self.continued_by(start).unwrap_or_else(|| self.order.oldest())
     }
 
     /// The head begins on a read; returns the segment that it reads into.
@@ -198,12 +225,11 @@ impl Segments {
         self.state += 1;
         let index = self.choose(span.start);
         self.touch(index);
-        let segment = &mut self.all[index];
-        if segment.end == segment.start || !(segment.start..=segment.end).contains(&span.start) {
-            segment.start = span.lead.passed;
-            segment.end = span.start;
+        let Segment { start, end, .. } = self.all[index];
+        if end == start || !(start..=end).contains(&span.start) {
+            self.place(index, span.lead.passed, span.start);
         } else {
-            segment.start = segment.start.min(span.lead.passed);
+            self.place(index, start.min(span.lead.passed), end);
         }
         let limit = span.limit.max(span.start);
         let ReadSpan { since, from, lead, .. } = span;
@@ -248,9 +274,7 @@ impl Segments {
         let (index, begun) = (reading.segment, time >= reading.since);
         let (start, end) = (self.start(index, time), self.end(index, time, platter));
         self.reading = None;
-        let segment = &mut self.all[index];
-        segment.end = end;
-        segment.start = start.max(end.saturating_sub(self.size));
+        self.place(index, start.max(end.saturating_sub(self.size)), end);
         begun.then(|| platter.turns(end))
     }
 
@@ -274,12 +298,12 @@ impl Segments {
     pub(super) fn deliver(&mut self, index: usize, end: u64) {
         self.touch(index);
         if !self.keep_delivered {
-            let segment = &mut self.all[index];
-            segment.start = segment.start.max(end);
-            segment.end = segment.end.max(segment.start);
+            let Segment { start, end: last, .. } = self.all[index];
+            let start = start.max(end);
+            self.place(index, start, last.max(start));
             if let Some(reading) = self.reading.as_mut().filter(|reading| reading.segment == index)
             {
-                reading.lead.all = segment.start;
+                reading.lead.all = start;
             }
         }
     }
@@ -299,17 +323,16 @@ impl Segments {
         let oldest = || (0..self.all.len()).filter(free).min_by_key(|&index| self.all[index].used);
         let Some(index) = (0..self.all.len()).find(goes_on).or_else(oldest) else { return };
         self.touch(index);
-        let segment = &mut self.all[index];
-        if segment.end != start || segment.end == segment.start {
-            segment.start = start;
-        }
-        segment.end = end;
-        segment.start = segment.start.max(end.saturating_sub(self.size));
+        let before = &self.all[index];
+        let goes_on = before.end == start && before.end != before.start;
+        let start = if goes_on { before.start } else { start };
+        self.place(index, start.max(end.saturating_sub(self.size)), end);
     }
 
     fn touch(&mut self, index: usize) {
         self.uses += 1;
         self.all[index].used = self.uses;
+        self.order.use_again(index);
     }
 }
 
