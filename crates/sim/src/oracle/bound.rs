@@ -1,7 +1,7 @@
 //! What no schedule can beat.
 
 use policy::cache::PAGE;
-use units::{Bytes, Nanos, Pages};
+use units::{Nanos, Pages};
 use workload::AccessMethod;
 
 use super::Work;
@@ -15,7 +15,7 @@ use crate::scenario::{Start, Step};
 pub struct Bound {
     /// Pages that must come from the device whatever is done.
     pub fetches: Pages,
-    /// What the device takes for them at its best.
+    /// What the device takes at its best for those that are different.
     pub device: Nanos,
     /// What the busiest reader takes if all data are there when it asks.
     pub processor: Nanos,
@@ -37,8 +37,10 @@ pub(super) fn cost(costs: &Costs, method: AccessMethod, length: u64) -> Nanos {
 /// When a reader would be done if it never waited.
 fn unhindered(work: &Work, steps: &[Step], costs: &Costs) -> Nanos {
     let mut now = Nanos::ZERO;
-    for step in steps {
+    for (nth, step) in steps.iter().enumerate() {
         now = match step.start {
+            // Nobody rests before his first read.
+            Start::After(_) if nth == 0 => now,
             Start::After(rest) => Nanos::new(now.get().saturating_add(rest.get())),
             Start::At(time) => now.max(time),
         };
@@ -56,10 +58,18 @@ pub(super) fn got(work: &Work, step: &Step) -> u64 {
     step.length.get().min(size.saturating_sub(step.offset.get()))
 }
 
+/// Pages that must be read.
+struct Fewest {
+    /// At least so many times.
+    fetches: u64,
+    /// So many different ones.
+    distinct: u64,
+}
+
 /// The fewest pages that must be read. The order in which readers meet is open, so of several
 /// readers only what holds for every order counts: of readers that share nothing the sum of what
 /// each would miss if it had the whole cache, else every page once.
-fn fewest(work: &Work, capacity: usize) -> u64 {
+fn fewest(work: &Work, capacity: usize) -> Fewest {
     let of_reader = |steps: &Vec<Step>| -> Vec<(u32, u64)> {
         let pages = steps.iter().filter_map(|step| pages_of(work, step));
         pages.flat_map(|(file, pages)| pages.map(move |page| (file, page))).collect()
@@ -76,23 +86,27 @@ fn fewest(work: &Work, capacity: usize) -> u64 {
     }
     all.sort_unstable();
     all.dedup();
+    let distinct = all.len() as u64;
     if all.len() < own || all.len() <= capacity {
-        return all.len() as u64;
+        return Fewest { fetches: distinct, distinct };
     }
-    references.iter().map(|reader| min_misses(reader, capacity)).sum()
+    let fetches = references.iter().map(|reader| min_misses(reader, capacity)).sum();
+    Fewest { fetches, distinct }
 }
 
 /// The least time in which this machine's device and processors can do the work, whatever reads
 /// ahead.
 pub fn lower_bound(machine: &Machine, work: &Work) -> Bound {
     let capacity = machine.cache.to_pages_floor(PAGE).get() as usize;
-    let fetches = Pages::new(fewest(work, capacity));
-    let bytes = fetches.to_bytes(PAGE);
+    let Fewest { fetches, distinct } = fewest(work, capacity);
+    let fetches = Pages::new(fetches);
+    // What is read again may come from the device's own cache, and faster than at its peak.
+    let bytes = Pages::new(distinct).to_bytes(PAGE);
     let peak = machine.model.peak();
     let command = machine.model.host().max_request.get().max(4096);
     let commands = bytes.get().div_ceil(command) as f64;
     let by_commands = if peak.requests > 0.0 { commands / peak.requests } else { 0.0 };
-    let by_bytes = peak.throughput.time_for(Bytes::new(bytes.get()));
+    let by_bytes = peak.throughput.time_for(bytes);
     let device = by_bytes.max(Nanos::from_secs_f64(by_commands));
     let readers = work.readers.iter().map(|steps| unhindered(work, steps, &machine.costs));
     Bound { fetches, device, processor: readers.max().unwrap_or_default() }

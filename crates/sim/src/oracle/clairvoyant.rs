@@ -367,6 +367,8 @@ impl<'a> Seer<'a> {
             reader.stalled += now.saturating_sub(since);
         } else if reader.had == 0 {
             let start = match step.start {
+                // Nobody rests before his first read.
+                Start::After(_) if reader.step == 0 => reader.clock,
                 Start::After(rest) => reader.clock + rest,
                 Start::At(time) => reader.clock.max(time),
             };

@@ -1,7 +1,8 @@
 //! Limits: how fast the same reads could be had at all, and by whom.
 //!
 //! - [`lower_bound`]: no schedule whatever is faster than the larger of what the processors need
-//!   and what the device needs for the fewest possible bytes (Belady's MIN at this cache).
+//!   and what the device needs for every page once. How often pages must be fetched at least is
+//!   known, too (Belady's MIN at this cache).
 //! - [`clairvoyant`]: a reader-ahead that knows every read beforehand, on the same device: the
 //!   rules of Cao, Felten, Karlin and Li (SIGMETRICS 1995), in their *aggressive* form.
 //! - [`best_switching`]: the best sequence of settings over phases, if a change costs something;
