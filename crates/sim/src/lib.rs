@@ -25,7 +25,7 @@ mod words;
 
 pub use course::{Course, CourseSlot};
 pub use error::SimError;
-pub use machine::{Costs, FileSystem, Machine, Replacement};
+pub use machine::{Arrival, Costs, FileSystem, Machine, Replacement};
 pub use outcome::{CacheUse, ClassOutcome, DeviceUse, Outcome, ReaderOutcome};
 pub use run::{replay, run};
 pub use scenario::{

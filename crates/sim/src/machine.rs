@@ -38,6 +38,18 @@ pub enum Replacement {
     Lru,
 }
 
+/// When pages that were asked for together can be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Arrival {
+    /// Each with the request to the device that brings it.
+    #[default]
+    Requests,
+    /// All at once, with the last of their requests: since 4.3 Linux hands the block layer a window
+    /// as one bio, whatever the largest request is, and a bio that was split ends as a whole
+    /// (`bio_chain` in block/bio.c).
+    Windows,
+}
+
 /// What a processor takes, of each reader's time. There is one for each reader.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
@@ -76,6 +88,8 @@ pub struct Machine {
     pub replacement: Replacement,
     /// How files lie on the device and in the cache.
     pub filesystem: FileSystem,
+    /// When the pages of a window that takes several requests can be read.
+    pub arrival: Arrival,
     /// What the processor takes.
     pub costs: Costs,
     /// Where on the device whoever lays out files begins.
@@ -98,6 +112,7 @@ impl Machine {
             cache: Bytes::from_gib(8),
             replacement: Replacement::default(),
             filesystem: FileSystem::XFS,
+            arrival: Arrival::default(),
             costs: Costs::TODAY,
             files_at: Bytes::ZERO,
             seed: 0,

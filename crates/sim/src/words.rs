@@ -9,7 +9,7 @@ use model::{Spec, SpecError};
 use units::{Bytes, Kib, ParseUnitError};
 
 use crate::error::SimError;
-use crate::machine::{FileSystem, Machine, Replacement};
+use crate::machine::{Arrival, FileSystem, Machine, Replacement};
 
 /// The simulation's own keys, with what they mean.
 pub const KEYS: &[(&str, &str)] = &[
@@ -19,6 +19,7 @@ pub const KEYS: &[(&str, &str)] = &[
     ("fs", "how files lie on the device and in the cache: xfs, ext4, ext3 or plain"),
     ("read_ahead", "the read-ahead that the device has before a study, default 128K"),
     ("replacement", "which page leaves a full cache: two-lists (Linux) or lru"),
+    ("arrival", "what pages of a window arrive with: their own requests, or all windows at once"),
     ("files_at", "where on the device the files begin, default 0"),
     ("call_ns", "processor time for a read call"),
     ("copy_ns", "processor time for a byte that is copied"),
@@ -71,6 +72,7 @@ impl Machine {
             "files_at" => self.files_at = unit::<Bytes>("files_at", value)?,
             "fs" => self.filesystem = choice("fs", value, FILESYSTEMS)?,
             "replacement" => self.replacement = choice("replacement", value, REPLACEMENTS)?,
+            "arrival" => self.arrival = choice("arrival", value, ARRIVALS)?,
             "seed" => self.seed = number("seed", value, "a whole number of 0 or more")?,
             "call_ns" => self.costs.call_ns = number("call_ns", value, "nanoseconds")?,
             "copy_ns" => self.costs.copy_ns = number("copy_ns", value, "nanoseconds")?,
@@ -110,6 +112,9 @@ const FILESYSTEMS: &[(&str, FileSystem)] = &[
 
 const REPLACEMENTS: &[(&str, Replacement)] =
     &[("two-lists", Replacement::TwoLists), ("lru", Replacement::Lru)];
+
+const ARRIVALS: &[(&str, Arrival)] =
+    &[("requests", Arrival::Requests), ("windows", Arrival::Windows)];
 
 fn wrong(key: &'static str, value: &str, wanted: impl Into<String>) -> SimError {
     SimError::Value { key, value: value.to_owned(), wanted: wanted.into() }

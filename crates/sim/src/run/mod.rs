@@ -13,6 +13,7 @@ mod setup;
 mod steps;
 mod ticks;
 mod view;
+mod windows;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -31,6 +32,7 @@ use crate::queue::{BlockQueue, Part, Purpose};
 use crate::scenario::{Scenario, Steps};
 use clock::Picos;
 use reader::{Phase, Running};
+use windows::Windows;
 
 pub use replay::replay;
 
@@ -83,6 +85,7 @@ struct Simulation<I> {
     queue: BlockQueue,
     cache: PageCache,
     placed: Vec<Placed>,
+    under_way: Windows,
     opens: Vec<Open>,
     readers: Vec<Running<I>>,
     agenda: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
@@ -153,6 +156,7 @@ impl<I: Steps> Simulation<I> {
             }
             return;
         };
+        let Some(extent) = self.under_way.arrive(file, extent) else { return };
         self.cache.arrive(file, extent);
         let mut at = 0;
         while let Some(&(reader, page)) = self.waiters[file as usize].get(at) {

@@ -306,7 +306,10 @@ impl<I: Steps> Simulation<I> {
             let now = this.clock.nanos();
             for batch in self.batches.drain(..) {
                 self.queue.course().window(now, batch.pages);
+                let first = this.to_issue.len();
                 self.placed[file as usize].plan(batch, &mut this.to_issue);
+                let single = self.cache.folio_limit(file).is_none();
+                self.under_way.note(this.to_issue.range(first..), single);
             }
             self.make_room();
         }

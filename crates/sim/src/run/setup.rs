@@ -9,6 +9,7 @@ use workload::{AccessMethod, Hint};
 
 use super::clock::Picos;
 use super::reader::Running;
+use super::windows::Windows;
 use super::{Open, Picocosts, Simulation};
 use crate::cache::PageCache;
 use crate::disk_layout::Placed;
@@ -46,6 +47,7 @@ impl<I: Steps> Simulation<I> {
             queue,
             cache,
             placed: Vec::new(),
+            under_way: Windows::new(machine.arrival),
             opens: Vec::new(),
             readers: Vec::new(),
             agenda: BinaryHeap::new(),
