@@ -1,9 +1,11 @@
 //! Scenes for property tests: machines and workloads of every kind, small enough to run by the
 //! hundred.
 
+#![allow(dead_code)] // each test uses a part of it
+
 use foreread_sim::{
-    AccessSteps, Costs, FileOnDisk, FileSystem, Limits, Machine, Replacement, Scenario, Step,
-    lay_out,
+    AccessSteps, Arrival, Costs, FileOnDisk, FileSystem, Limits, Machine, Replacement, Scenario,
+    Step, lay_out,
 };
 use model::Spec;
 use proptest::prelude::*;
@@ -79,29 +81,34 @@ fn any_machine() -> impl Strategy<Value = Machine> {
         prop::sample::select(models.to_vec()),
         any_policy(),
         prop::sample::select([0u64, 4, 32, 128, 272, 1024].to_vec()),
-        prop::sample::select([1u64, 2, 3, 64].to_vec()),
+        // In KiB; none for no more than a window needs.
+        prop::option::weighted(0.8, prop::sample::select([1024u64, 2048, 3072, 65536].to_vec())),
         prop::bool::weighted(0.3),
         prop::sample::select(filesystems.to_vec()),
         prop::sample::select(costs.to_vec()),
         any::<u64>(),
         prop::option::weighted(0.2, 1u64..6),
+        prop::bool::weighted(0.3),
     )
-        .prop_map(|(model, policy, window, cache, lru, filesystem, costs, seed, depth)| {
-            let mut model = Spec::preset(model).expect("a preset");
-            if let Some(depth) = depth {
-                model.set("nr_requests", &depth.to_string()).expect("a depth");
-            }
-            Machine {
-                policy,
-                read_ahead: Kib::new(window),
-                cache: Bytes::from_mib(cache),
-                replacement: if lru { Replacement::Lru } else { Replacement::TwoLists },
-                filesystem,
-                costs,
-                seed,
-                ..Machine::new(model)
-            }
-        })
+        .prop_map(
+            |(model, policy, window, cache, lru, filesystem, costs, seed, depth, whole)| {
+                let mut model = Spec::preset(model).expect("a preset");
+                if let Some(depth) = depth {
+                    model.set("nr_requests", &depth.to_string()).expect("a depth");
+                }
+                Machine {
+                    policy,
+                    read_ahead: Kib::new(window),
+                    cache: Bytes::from_kib(cache.unwrap_or(window.max(256))),
+                    arrival: if whole { Arrival::Windows } else { Arrival::Requests },
+                    replacement: if lru { Replacement::Lru } else { Replacement::TwoLists },
+                    filesystem,
+                    costs,
+                    seed,
+                    ..Machine::new(model)
+                }
+            },
+        )
 }
 
 fn any_pattern() -> impl Strategy<Value = Pattern> {
@@ -150,7 +157,8 @@ fn any_workload() -> impl Strategy<Value = Workload> {
 
 /// Machines, workloads, file sizes and durations of every kind.
 pub fn any_scene() -> impl Strategy<Value = Scene> {
-    let sizes = prop::sample::select([300_000u64, 1 << 20, 2_500_001, 6 << 20].to_vec());
+    let sizes =
+        prop::sample::select([1, 5000, 70_001, 300_000u64, 1 << 20, 2_500_001, 6 << 20].to_vec());
     let times = prop_oneof![Just(Nanos::MAX), (1u64..400).prop_map(Nanos::from_millis)];
     (any_machine(), any_workload(), sizes, times, any::<u64>())
         .prop_map(|(machine, workload, size, time, seed)| {
