@@ -109,7 +109,8 @@ impl TraceBuilder {
         if record.time < self.last && !self.sort {
             let (last, now) = (self.last.as_secs_f64(), record.time.as_secs_f64());
             return wrong(format!(
-                "time runs backward, from {last:.9} to {now:.9} s: --sort puts records in order"
+                "time runs backward, from {last:.9} to {now:.9} s: `foreread trace import --sort` \
+                 puts records in order"
             ));
         }
         self.origin = Some(origin.min(record.time));
