@@ -21,9 +21,9 @@ pub struct DeviceDelta {
     pub busy: Nanos,
     /// Time between the two readings.
     pub elapsed: Nanos,
-    /// Write requests completed: never ours.
+    /// Write requests completed: ours only of workloads that write.
     pub writes: u64,
-    /// Data written: never ours.
+    /// Data written: ours only of workloads that write.
     pub write_bytes: Bytes,
     /// What the readers themselves have caused to be read, as the kernel accounts it to their
     /// threads; `None` where it does not (`CONFIG_TASK_IO_ACCOUNTING`).

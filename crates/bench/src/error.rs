@@ -180,6 +180,17 @@ pub enum BenchError {
         /// What it was given.
         limit: Bytes,
     },
+    /// What is there already is only ever read.
+    #[error(
+        "{path}: {workload} writes, and what is there already is only ever read: give a directory",
+        path = path.display()
+    )]
+    OnlyRead {
+        /// What is there.
+        path: PathBuf,
+        /// The workload.
+        workload: String,
+    },
     /// The job file asks for what cannot be had here.
     #[error("fio job file: {0}")]
     Jobs(#[from] FioError),

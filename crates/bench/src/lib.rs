@@ -23,6 +23,7 @@ mod source;
 mod timeline;
 mod trial;
 mod watch;
+mod write;
 
 pub use cancel::Cancel;
 pub use cold::{ColdProof, ResidencyMethod};

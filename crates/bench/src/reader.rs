@@ -258,7 +258,7 @@ fn done(stream: &ClassSample, random: &ClassSample) -> (Bytes, u64) {
     (stream.useful + random.useful, stream.latency.count() + random.latency.count())
 }
 
-fn cpu_between(before: ThreadCpu, after: ThreadCpu) -> CpuTime {
+pub(crate) fn cpu_between(before: ThreadCpu, after: ThreadCpu) -> CpuTime {
     CpuTime {
         user: after.user.saturating_sub(before.user),
         system: after.system.saturating_sub(before.system),

@@ -72,6 +72,10 @@ pub struct Sample {
     /// cannot be told.
     #[serde(default)]
     pub ahead: Bytes,
+    /// What writers asked for in both directions: what they wrote, and read to write it back; none
+    /// of workloads that only read.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub moved: Bytes,
     /// Wall time from the start of the readers until nothing was under way any more.
     #[serde(default)]
     pub settled: Nanos,
@@ -97,6 +101,10 @@ pub struct Sample {
     pub disturbances: Vec<Disturbance>,
 }
 
+fn is_nothing(data: &Bytes) -> bool {
+    data.is_zero()
+}
+
 impl Sample {
     /// A trial that measured nothing, because its program failed.
     pub fn failed(workload: &str, seed: u64, dilation: f64, problem: String) -> Self {
@@ -114,6 +122,7 @@ impl Sample {
             cpu: CpuTime::default(),
             device: None,
             ahead: Bytes::ZERO,
+            moved: Bytes::ZERO,
             settled: Nanos::ZERO,
             cold: ColdProof { method, resident, evictions: 0, dropped_caches: false },
             timeline: Timeline::default(),
@@ -194,10 +203,15 @@ impl Sample {
     }
 
     /// Data read from the device for each byte that the readers got, or had read ahead for their
-    /// streams; `None` where no device counts or nothing was got.
+    /// streams; of writers, data read and written for each byte that they asked to be. `None` where
+    /// no device counts or nothing was got.
     pub fn amplification(&self) -> Option<f64> {
         let useful = self.useful() + self.ahead;
         let device = self.device?;
+        if !self.moved.is_zero() {
+            let both = device.bytes + device.write_bytes;
+            return Some(both.get() as f64 / self.moved.get() as f64);
+        }
         (!useful.is_zero()).then(|| device.bytes.get() as f64 / useful.get() as f64)
     }
 
@@ -240,6 +254,7 @@ mod tests {
             cpu: CpuTime { user: Nanos::from_millis(100), system: Nanos::from_millis(348) },
             device: Some(DeviceDelta { bytes: Bytes::from_mib(280), ..DeviceDelta::default() }),
             ahead: Bytes::ZERO,
+            moved: Bytes::ZERO,
             settled: Nanos::from_secs(20),
             cold: ColdProof {
                 method: ResidencyMethod::Cachestat,

@@ -19,7 +19,7 @@ use crate::timeline::{SLOTS, slot_of};
 use crate::watch::{self, Watch};
 use crate::{
     BenchError, Cancel, ClassSample, ColdProof, CpuTime, Dataset, Disturbance, Sample, Timeline,
-    cold, outside,
+    cold, outside, write,
 };
 
 /// What is in the page cache when the readers start.
@@ -107,6 +107,9 @@ pub fn run_trial(
     workload.validate()?;
     if let Some(outside) = &workload.outside {
         return outside::run(root, storage, dataset, workload, outside, options);
+    }
+    if workload.writes() {
+        return write::run(root, storage, dataset, workload, options);
     }
     let files = dataset.files(workload)?;
     let cold = match options.start {
@@ -381,7 +384,7 @@ fn own_bytes(tallies: &[Tally]) -> Option<Bytes> {
     tallies.iter().map(|tally| tally.device_bytes).sum()
 }
 
-fn collect(
+pub(crate) fn collect(
     workload: &Workload,
     options: &TrialOptions,
     tallies: Vec<Tally>,
@@ -399,6 +402,7 @@ fn collect(
         cpu: CpuTime::default(),
         device: None,
         ahead: Bytes::ZERO,
+        moved: Bytes::ZERO,
         settled: Nanos::ZERO,
         cold,
         timeline: Timeline::over(options.duration.scaled(options.dilation)),

@@ -279,6 +279,7 @@ fn of_bench(error: &BenchError) -> Option<Exit> {
         | BenchError::TooSmall { .. }
         | BenchError::Jobs(_)
         | BenchError::OutOfMemory { .. }
+        | BenchError::OnlyRead { .. }
         | BenchError::NotLaidOut { .. } => Some(Exit::Usage),
         BenchError::ReadOnly { .. }
         | BenchError::ToolMissing { .. }

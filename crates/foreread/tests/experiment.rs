@@ -27,14 +27,24 @@ impl Stage {
         Some(Self { dir: tempfile::tempdir().unwrap(), _turn: turn })
     }
 
-    fn run(&self, arguments: &[&str]) -> Output {
-        Command::new(assert_cmd::cargo::cargo_bin!("foreread"))
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("foreread"));
+        command
             .env("FOREREAD_STATE_DIR", self.dir.path().join("state"))
             .env("FOREREAD_RUNTIME_DIR", self.dir.path().join("runtime"))
             .env_remove("FOREREAD_STORE")
-            .args(arguments)
-            .output()
-            .unwrap()
+            .args(arguments);
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    /// Lets the user of a server get to the directory.
+    fn open_to_all(&self) {
+        let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(self.dir.path(), open).unwrap();
     }
 
     /// The JSON of a command that ends well, and that leaves no virtual disk behind.
@@ -182,9 +192,7 @@ fn host_postgres_scans_and_is_primed() {
         return;
     }
     let Some(stage) = Stage::set(name) else { return };
-    // The server's user must be able to get there.
-    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(stage.dir.path(), open).unwrap();
+    stage.open_to_all();
     let words = ["pg", "virtual:ssd-sata,fs=ext4,size=1G", "--test", "seq,prime"];
     let more = ["--size", "8M", "--primed", "95", "--limit", "30s", "--seed", "1"];
     let vary = ["--vary", "read_ahead=4K,1M", "--json"];
@@ -241,30 +249,123 @@ fn is_in_the_record(stage: &Stage, answer: &Value) {
     }
 }
 
+/// Settings of the server are varied, one that this version has not is refused by name, and
+/// pgbench's own transactions run.
+#[test]
+fn host_postgres_settings_are_varied() {
+    let name = "host_postgres_settings_are_varied";
+    let Ok(tools) = postgres::Tools::find() else { return println!("SKIP {name}: no PostgreSQL") };
+    let Some(stage) = Stage::set(name) else { return };
+    stage.open_to_all();
+    let words = ["pg", "virtual:ssd-sata,fs=xfs,size=2G", "--size", "8M", "--seed", "1"];
+    let vary = ["--vary", "effective_io_concurrency=0,16", "--test", "bitmap,pgbench"];
+    let more = ["--limit", "1s", "--clients", "2", "--json"];
+    let answer = stage.json(&[words.as_slice(), &vary, &more].concat());
+    assert_eq!(rows(&answer).len(), 4, "{answer:#}");
+    for row in rows(&answer).iter().filter(|row| row["test"] == "pgbench") {
+        assert!(row["transactions_s"].as_f64().is_some_and(|rate| rate > 0.0), "{row:#}");
+    }
+    if tools.major() < 18 {
+        let refused = stage.run(&[words.as_slice(), &["--vary", "io_method=worker"]].concat());
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(6), "{said}");
+        assert!(said.contains("io_method needs PostgreSQL 18"), "{said}");
+    }
+}
+
+/// A table of a server that is there is read, and neither changed nor stopped.
+#[test]
+fn host_postgres_reads_a_given_server() {
+    let name = "host_postgres_reads_a_given_server";
+    let Ok(tools) = postgres::Tools::find() else { return println!("SKIP {name}: no PostgreSQL") };
+    let Some(stage) = Stage::set(name) else { return };
+    stage.open_to_all();
+    let limit = postgres::Limit::seconds(60);
+    let mut server = postgres::Cluster::create(&tools, stage.dir.path(), &limit).unwrap();
+    server.start(&[]).unwrap();
+    let client = server.client().unwrap();
+    let fill = "create table shop (id int primary key, pad text);\n\
+                insert into shop select n, repeat('x', 400) from generate_series(1, 5000) n;";
+    client.run(fill, &limit).unwrap();
+    let socket = std::env::temp_dir().join(format!("foreread-pg-{}", std::process::id()));
+    let connection = format!("host={} user=foreread dbname=postgres", socket.display());
+    let target = stage.dir.path().to_str().unwrap();
+    let words = ["pg", target, "--connect", &connection, "--table", "shop", "--key", "id"];
+    let more = ["--limit", "1s", "--clients", "2", "--seed", "1", "--json"];
+    let answer = stage.json(&[words.as_slice(), &more].concat());
+    assert_eq!(rows(&answer).len(), 2, "{answer:#}");
+    assert!(answer["notes"].to_string().contains("as they were found"), "{answer:#}");
+    let refused = stage.run(&[words.as_slice(), &["--vary", "work_mem=1MB"]].concat());
+    assert_eq!(refused.status.code(), Some(2));
+    let wrong = stage.run(&["pg", target, "--connect", &connection, "--table", "no_such"]);
+    let said = String::from_utf8_lossy(&wrong.stderr).into_owned();
+    assert!(wrong.status.code() == Some(1) && said.contains("no_such"), "{said}");
+    assert_eq!(client.run("select count(*) from shop", &limit).unwrap().trim(), "5000");
+    server.remove().unwrap();
+}
+
+/// A run that is killed leaves files, and the next command that looks after them removes them.
+#[test]
+fn host_postgres_files_of_a_killed_run_are_removed() {
+    let name = "host_postgres_files_of_a_killed_run_are_removed";
+    if postgres::Tools::find().is_err() {
+        return println!("SKIP {name}: no PostgreSQL");
+    }
+    let Some(stage) = Stage::set(name) else { return };
+    stage.open_to_all();
+    let data = stage.dir.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    let mut run = stage.command(&["pg", data.to_str().unwrap(), "--size", "64M"]).spawn().unwrap();
+    let home = data.join(".foreread-postgres");
+    let socket = std::env::temp_dir().join(format!("foreread-pg-{}", run.id()));
+    let up = || home.join("data/postmaster.pid").exists();
+    for _ in 0..3000 {
+        if up() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert!(up(), "the server never started");
+    run.kill().unwrap();
+    run.wait().unwrap();
+    assert!(home.exists() && socket.exists());
+    // As long as the server is going down its files are in use.
+    for _ in 0..100 {
+        let rolled = stage.run(&["rollback"]);
+        if String::from_utf8_lossy(&rolled.stdout).contains(home.to_str().unwrap()) {
+            assert!(rolled.status.success(), "{rolled:?}");
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    assert!(!home.exists() && !socket.exists());
+}
+
 /// Questions that a sweep answers are answered in simulation as well, which needs no rights.
 #[test]
 fn sweeps_are_put_into_words() {
     let dir = tempfile::tempdir().unwrap();
-    let ask = |words: &[&str]| -> Value {
+    let ask_of = |target: &str, words: &[&str]| -> Value {
         let output = Command::new(assert_cmd::cargo::cargo_bin!("foreread"))
             .env("FOREREAD_STATE_DIR", dir.path())
             .env_remove("FOREREAD_STORE")
             .arg("experiment")
             .args(words)
-            .args(["sim:hdd-2008,cache=1G", "--read-ahead", "128K,8M", "--repeats", "1"])
+            .args([target, "--read-ahead", "128K,8M", "--repeats", "1"])
             .args(["--duration", "500ms", "--seed", "1", "--json"])
             .output()
             .unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         serde_json::from_slice(&output.stdout).unwrap()
     };
+    let ask = |words: &[&str]| ask_of("sim:hdd-2008,cache=1G", words);
     let mixed = ask(&["mixed", "--percent", "10"]);
     assert_eq!(rows(&mixed).len(), 4);
     let streams = |row: usize| rows(&mixed)[row]["streams_mib_s"].as_f64().unwrap();
     assert!(streams(1) < streams(0) / 2.0, "{mixed:#}");
     assert!(rows(&mixed)[1]["random_read_costs_ms"].as_f64().unwrap() > 1.0, "{mixed:#}");
     assert!(mixed["verdict"][0].as_str().unwrap().contains("costs the streams"), "{mixed:#}");
-    let memory = ask(&["memory", "--memory", "64M", "--streams", "2,32"]);
+    let memory = ask_of("sim:ssd-sata", &["memory", "--memory", "64M", "--streams", "2,32"]);
     let read = |row: usize| rows(&memory)[row]["amplification"].as_f64().unwrap();
     assert!(read(1) < 1.1 && read(3) > 1.1, "{memory:#}");
     assert_eq!(memory["decided"], true, "{memory:#}");

@@ -11,10 +11,10 @@ use rustix::process::Signal;
 use sys::lock::Lock;
 
 use crate::process::{Limit, signal};
-use crate::{Account, Client, PostgresError, Tools};
+use crate::{Account, Client, PostgresError, Tools, left};
 
 /// The directory of a server of ours: one for each target, so that nothing is ever left twice.
-const NAME: &str = ".foreread-postgres";
+pub(crate) const NAME: &str = ".foreread-postgres";
 /// The file that tells it to be ours, locked as long as it is in use.
 const MARK: &str = "made-by-foreread";
 /// The superuser of a server of ours, and its database.
@@ -34,7 +34,8 @@ const SETTINGS: [&str; 7] = [
 ];
 
 /// A server of our own. It is stopped, and its files are removed, by [`Cluster::remove`] or when it
-/// is dropped; if this process dies the server ends, and its files are removed by the next one.
+/// is dropped; if this process dies the server ends, and its files are removed by the next one, or
+/// by [`crate::remove_left`].
 #[derive(Debug)]
 pub struct Cluster {
     tools: Tools,
@@ -49,6 +50,8 @@ impl Cluster {
     /// Makes one in a directory of its own inside `dir`, not yet started.
     pub fn create(tools: &Tools, dir: &Path, limit: &Limit) -> Result<Self, PostgresError> {
         let account = Account::of_server()?;
+        // What cannot be removed hinders nobody here; the target's own is looked at below.
+        drop(left::remove_left(false));
         let home = dir.join(NAME);
         remove_left_over(&home)?;
         fs::DirBuilder::new()
@@ -63,7 +66,7 @@ impl Cluster {
                 return Err(error);
             }
         };
-        let socket = std::env::temp_dir().join(format!("foreread-pg-{}", std::process::id()));
+        let socket = left::socket_directory();
         let (tools, server) = (tools.clone(), None);
         // From here on, dropping it removes the files.
         let cluster = Self { tools, account, home, socket, server, _lock: lock };
@@ -85,6 +88,7 @@ impl Cluster {
         let _ = fs::remove_dir_all(&self.socket);
         let made = fs::DirBuilder::new().mode(0o700).create(&self.socket);
         made.map_err(PostgresError::io("make", &self.socket))?;
+        left::note(&self.socket, &self.home)?;
         self.account.own(&self.socket)
     }
 
@@ -200,7 +204,7 @@ impl Drop for Cluster {
 }
 
 /// Marks a directory as ours and takes it.
-fn mark(home: &Path) -> Result<Lock, PostgresError> {
+pub(crate) fn mark(home: &Path) -> Result<Lock, PostgresError> {
     let path = home.join(MARK);
     File::create(&path).map_err(PostgresError::io("make", &path))?;
     let lock = Lock::try_take(&path).map_err(PostgresError::io("lock", &path))?;
@@ -208,7 +212,7 @@ fn mark(home: &Path) -> Result<Lock, PostgresError> {
 }
 
 /// Removes what a run that died has left.
-fn remove_left_over(home: &Path) -> Result<(), PostgresError> {
+pub(crate) fn remove_left_over(home: &Path) -> Result<(), PostgresError> {
     if !home.exists() {
         return Ok(());
     }

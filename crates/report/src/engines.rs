@@ -1,17 +1,49 @@
 //! Whether our own engine and fio agree, where both ran the same jobs.
 
 use serde::Serialize;
-use study::Cell;
+use stats::Bootstrap;
+use study::{Cell, Trial, TrialStatus};
 use units::Kib;
 
 use crate::clean;
 use crate::findings::Findings;
 
-/// Medians that differ by no more than this agree.
+/// Engines that differ by no more than this agree.
 const AGREEMENT: f64 = 0.05;
 /// The ends of the names of workloads that both ran.
 const NATIVE: &str = ".native";
 const FIO: &str = ".fio";
+
+/// What the repeats allow to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Agreement {
+    /// The whole interval of the ratio is within 5 % of 1.
+    Within,
+    /// None of it is.
+    Outside,
+    /// Some of it is: it takes more repeats to tell.
+    Undecided,
+}
+
+impl Agreement {
+    fn of(low: f64, high: f64) -> Self {
+        let (least, most) = (1.0 - AGREEMENT, 1.0 + AGREEMENT);
+        match () {
+            () if low >= least && high <= most => Self::Within,
+            () if high < least || low > most => Self::Outside,
+            () => Self::Undecided,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Within => "within 5 %",
+            Self::Outside => "outside 5 %",
+            Self::Undecided => "not decided",
+        }
+    }
+}
 
 /// What both engines got at one setting.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -24,8 +56,14 @@ pub struct EnginePair {
     pub native_mib_s: f64,
     /// The median of fio.
     pub fio_mib_s: f64,
-    /// What fio got of what our own engine got.
+    /// The median of fio over that of our own engine.
     pub ratio: f64,
+    /// The lower end of its 95 % interval; none with a single repeat.
+    pub ratio_low: Option<f64>,
+    /// The upper end.
+    pub ratio_high: Option<f64>,
+    /// What the interval says.
+    pub agreement: Agreement,
 }
 
 /// All pairs of a run, in the order of its cells.
@@ -39,15 +77,35 @@ pub fn engine_pairs(findings: &Findings<'_>) -> Vec<EnginePair> {
         let (native_mib_s, fio_mib_s) =
             (native.throughput_mib_s.median, fio.throughput_mib_s.median);
         let ratio = fio_mib_s / native_mib_s;
+        let (low, high) = interval(findings, native, fio);
         ratio.is_finite().then(|| EnginePair {
             workload: name.to_owned(),
             read_ahead_kib: native.settings.read_ahead,
             native_mib_s,
             fio_mib_s,
             ratio,
+            ratio_low: low.is_finite().then_some(low),
+            ratio_high: high.is_finite().then_some(high),
+            agreement: Agreement::of(low, high),
         })
     };
     cells.iter().filter_map(pair).collect()
+}
+
+/// The 95 % interval of the ratio of two medians. The engines do not share what makes repeats
+/// differ (where eight readers come to stand to one another), so each is resampled by itself.
+fn interval(findings: &Findings<'_>, native: &Cell, fio: &Cell) -> (f64, f64) {
+    let rates = |cell: &Cell| -> Vec<f64> {
+        let ours = |trial: &&Trial| {
+            trial.settings == cell.settings
+                && trial.workload == cell.workload
+                && trial.status == TrialStatus::Clean
+        };
+        let trials = findings.run.trials.iter().filter(ours);
+        trials.map(|trial| trial.figures.throughput_mib_s).collect()
+    };
+    let found = Bootstrap::new(findings.run.seed).ratio_of_medians(&rates(fio), &rates(native));
+    found.map_or((f64::NEG_INFINITY, f64::INFINITY), |ratio| (ratio.low, ratio.high))
 }
 
 /// The table and what it says; nothing where only one engine ran.
@@ -59,24 +117,51 @@ pub(crate) fn engines_text(findings: &Findings<'_>) -> String {
     };
     let mut text = "\nThe same jobs by both engines (medians, MiB/s):\n".to_owned();
     text.push_str(&format!(
-        "  {:<20} {:>12} {:>10} {:>10} {:>8}\n",
-        "workload", "read-ahead", "native", "fio", "ratio"
+        "  {:<20} {:>12} {:>10} {:>10} {:>8} {:>15}\n",
+        "workload", "read-ahead", "native", "fio", "ratio", "95 % interval"
     ));
     for pair in &pairs {
         text.push_str(&format!(
-            "  {:<20} {:>12} {:>10.1} {:>10.1} {:>8.3}\n",
+            "  {:<20} {:>12} {:>10.1} {:>10.1} {:>8.3} {:>15}  {}\n",
             clean::plain(&pair.workload),
             pair.read_ahead_kib.to_string(),
             pair.native_mib_s,
             pair.fio_mib_s,
-            pair.ratio
+            pair.ratio,
+            match (pair.ratio_low, pair.ratio_high) {
+                (Some(low), Some(high)) => format!("{low:.3} to {high:.3}"),
+                _ => "–".to_owned(),
+            },
+            pair.agreement.word()
         ));
     }
     let (percent, most) = (off(worst) * 100.0, AGREEMENT * 100.0);
     let place = format!("{} at {}", clean::plain(&worst.workload), worst.read_ahead_kib);
-    text.push_str(&match off(worst) <= AGREEMENT {
-        true => format!("They agree within {most:.0} %: at most {percent:.1} % apart ({place}).\n"),
-        false => format!("They do not agree: {percent:.1} % apart ({place}).\n"),
+    let all = |agreement| pairs.iter().all(|pair| pair.agreement == agreement);
+    let outside = pairs.iter().any(|pair| pair.agreement == Agreement::Outside);
+    text.push_str(&match () {
+        () if outside => format!("They do not agree: {percent:.1} % apart ({place}).\n"),
+        () if all(Agreement::Within) => {
+            format!("They agree within {most:.0} %: at most {percent:.1} % apart ({place}).\n")
+        }
+        () => format!(
+            "Medians are at most {percent:.1} % apart ({place}); whether that is within \
+             {most:.0} % takes more --repeats to tell.\n"
+        ),
     });
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_agrees_disagrees_or_does_not_tell() {
+        assert_eq!(Agreement::of(0.96, 1.04), Agreement::Within);
+        assert_eq!(Agreement::of(0.90, 0.94), Agreement::Outside);
+        assert_eq!(Agreement::of(1.06, 1.20), Agreement::Outside);
+        assert_eq!(Agreement::of(0.94, 1.02), Agreement::Undecided);
+        assert_eq!(Agreement::of(f64::NEG_INFINITY, f64::INFINITY), Agreement::Undecided);
+    }
 }

@@ -59,6 +59,26 @@ impl Bootstrap {
         self.median(&ratios)
     }
 
+    /// The quotient of two medians that were measured apart, each resampled by itself. `None`
+    /// without numbers, or if one is not positive and finite.
+    pub fn ratio_of_medians(&self, above: &[f64], below: &[f64]) -> Option<Estimate> {
+        let usable = |v: &f64| v.is_finite() && *v > 0.0;
+        if !above.iter().chain(below).all(usable) {
+            return None;
+        }
+        let centre = median(above)? / median(below)?;
+        let mut random = Pcg64::seed_from_u64(!self.seed);
+        let mut drawn = |values: &[f64], buffer: &mut Vec<f64>| {
+            buffer.clear();
+            buffer.extend(values.iter().map(|_| values[random.random_range(0..values.len())]));
+            middle(buffer)
+        };
+        Some(self.interval(above.len().min(below.len()), centre, |_, buffer| {
+            let above = drawn(above, buffer);
+            above / drawn(below, buffer)
+        }))
+    }
+
     /// The interval of any statistic of `n` things about the value `centre` that it has for all
     /// of them. `statistic` gets the indices of a resample and a cleared buffer to work in.
     pub fn interval(
@@ -170,6 +190,19 @@ mod tests {
         let ratio = Bootstrap::new(3).ratio(&above, &below).unwrap();
         assert!((ratio.median - 1.1).abs() < 1e-9);
         assert!(ratio.low > 1.09 && ratio.high < 1.11, "{ratio:?}");
+    }
+
+    #[test]
+    fn what_was_measured_apart_has_the_scatter_of_both() {
+        let above = [110.0, 112.0, 108.0, 111.0, 109.0, 110.5, 109.5];
+        let below = [100.0, 103.0, 97.0, 101.0, 99.0, 100.5, 99.5];
+        let ratio = Bootstrap::new(3).ratio_of_medians(&above, &below).unwrap();
+        assert!((ratio.median - 1.1).abs() < 1e-9);
+        assert!(ratio.low < 1.09 && ratio.low > 1.05, "{ratio:?}");
+        assert!(ratio.high > 1.11 && ratio.high < 1.16, "{ratio:?}");
+        assert!(!Bootstrap::new(3).ratio_of_medians(&[1.0], &below).unwrap().is_bounded());
+        assert_eq!(Bootstrap::new(3).ratio_of_medians(&above, &[0.0]), None);
+        assert_eq!(Bootstrap::new(3).ratio_of_medians(&[], &below), None);
     }
 
     #[test]

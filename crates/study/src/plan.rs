@@ -158,6 +158,9 @@ impl Plan {
                     outside.program()
                 ));
             }
+            if planned.workload.writes() && matches!(self.target, Target::Simulation(_)) {
+                return wrong(format!("{name} writes, which no simulation does yet"));
+            }
             if self.workloads[..at].iter().any(|other| other.workload.name == *name) {
                 return wrong(format!("workload {name} is named twice"));
             }

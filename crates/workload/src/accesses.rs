@@ -323,7 +323,9 @@ impl Workload {
                 with(stream, Order::Mixed(Box::new(mixed)))
             }
             // A replay has been seen to already.
-            Pattern::Trace | Pattern::Outside => with(space, Order::Forward),
+            Pattern::Trace | Pattern::Outside | Pattern::Write | Pattern::Rewrite => {
+                with(space, Order::Forward)
+            }
             Pattern::Disorder { span } => {
                 let span = u64::from(span);
                 let group = Permutation::new(span, rng);

@@ -64,6 +64,12 @@ pub enum Pattern {
         /// How many blocks are shuffled together.
         span: u32,
     },
+    /// New files, written from the first block to the last and flushed; what was there before is
+    /// left alone.
+    Write,
+    /// Files of our own: each block is read, changed and written back in its place, from the first
+    /// to the last, and flushed.
+    Rewrite,
     /// What a trace has recorded: see [`Workload::replay`].
     Trace,
     /// What a program of somebody else's does: see [`Workload::outside`].
@@ -83,6 +89,8 @@ impl Pattern {
             Self::Interleaved { .. } => "interleaved",
             Self::Mixed { .. } => "mixed",
             Self::Disorder { .. } => "disorder",
+            Self::Write => "write",
+            Self::Rewrite => "rewrite",
             Self::Trace => "trace",
             Self::Outside => "outside",
         }
@@ -208,6 +216,8 @@ impl Workload {
         match (&self.replay, &self.outside) {
             (Some(replay), _) => replay.sizes().to_vec(),
             (None, Some(outside)) => outside.data_files(size),
+            // What it writes is new each time.
+            (None, None) if self.pattern == Pattern::Write => Vec::new(),
             (None, None) => vec![size; self.files() as usize],
         }
     }
@@ -236,6 +246,11 @@ impl Workload {
     /// Whether no block is read twice, so that every byte must have come from the device.
     pub fn reads_each_block_once(&self) -> bool {
         !matches!(self.pattern, Pattern::Zipf { .. } | Pattern::Trace | Pattern::Outside)
+    }
+
+    /// Whether our own engine writes in it, and so needs a directory.
+    pub fn writes(&self) -> bool {
+        matches!(self.pattern, Pattern::Write | Pattern::Rewrite)
     }
 
     /// Whether the pattern has a random part, whose latency stands for itself.
@@ -302,6 +317,7 @@ impl Workload {
     fn validate_pattern(&self) -> Result<(), WorkloadError> {
         match self.pattern {
             Pattern::Sequential | Pattern::Uniform | Pattern::Backward => Ok(()),
+            Pattern::Write | Pattern::Rewrite => self.validate_writing(),
             Pattern::Zipf { theta } => {
                 number_within("theta", theta, theta > 0.0 && theta <= 10.0, "above 0, at most 10")
             }
@@ -336,6 +352,25 @@ impl Workload {
                     example: "[outside]",
                 }),
             },
+        }
+    }
+
+    /// Writers have files of their own, and nothing but calls.
+    fn validate_writing(&self) -> Result<(), WorkloadError> {
+        let conflict = |first: &str| {
+            let second = format!("pattern = {:?}", self.pattern.name());
+            let why = "writers write all of files of their own by pwrite(2), without rest or hint";
+            Err(WorkloadError::Conflict { first: first.to_owned(), second, why })
+        };
+        match self {
+            Self { sharing: Sharing::SharedFile | Sharing::SharedOpenFile, .. } => {
+                conflict("sharing")
+            }
+            Self { access: AccessMethod::Mmap, .. } => conflict("access = \"mmap\""),
+            Self { zone: Some(_), .. } => conflict("zone"),
+            _ if self.hint != Hint::None => conflict("hint"),
+            _ if self.think > Nanos::ZERO => conflict("think"),
+            _ => self.refuse_many_files("each writer has one file"),
         }
     }
 

@@ -14,6 +14,12 @@ const RANDOM_BLOCK: Bytes = Bytes::from_kib(4);
 /// The readers where there are several, as in the tables published in 2008.
 const READERS: u32 = 8;
 
+/// The block of writers: what bonnie++ writes at once.
+const WRITE_BLOCK: Bytes = Bytes::from_kib(8);
+
+/// Those that write: beside the suite, which only reads.
+const WRITING: &[&str] = &["seq-write", "rewrite"];
+
 const NAMES: &[&str] = &["seq-1", "seq-8", "rand-pread", "rand-mmap", "mixed", "stride"];
 
 fn build(name: &str) -> Option<Workload> {
@@ -36,6 +42,8 @@ fn build(name: &str) -> Option<Workload> {
         "stride" => {
             Workload::new(name, Pattern::Stride { step: Bytes::from_kib(256) }, STRIDE_BLOCK)
         }
+        "seq-write" => Workload::new(name, Pattern::Write, WRITE_BLOCK),
+        "rewrite" => Workload::new(name, Pattern::Rewrite, WRITE_BLOCK),
         _ => return None,
     };
     debug_assert_eq!(workload.sharing, Sharing::OwnFile);
@@ -73,14 +81,21 @@ impl Workload {
         NAMES.iter().filter_map(|name| build(name)).collect()
     }
 
-    /// The workload of the suite with this name.
+    /// Those that write, into files of their own: `seq-write` (what does block output get?) and
+    /// `rewrite` (what do reading, changing and writing back get?).
+    pub fn writing() -> Vec<Self> {
+        WRITING.iter().filter_map(|name| build(name)).collect()
+    }
+
+    /// The workload with this name, of the suite or of those that write.
     pub fn named(name: &str) -> Result<Self, WorkloadError> {
         build(name).ok_or_else(|| {
-            let near = NAMES.iter().map(|known| (edit_distance(name, known), *known)).min();
+            let known = || NAMES.iter().chain(WRITING).copied();
+            let near = known().map(|known| (edit_distance(name, known), known)).min();
             WorkloadError::UnknownName {
                 name: name.to_owned(),
                 near: near.and_then(|(edits, known)| (edits <= 3).then_some(known)),
-                known: NAMES.join(", "),
+                known: known().collect::<Vec<_>>().join(", "),
             }
         })
     }

@@ -107,6 +107,8 @@ const PATTERNS: &[&str] = &[
     "interleaved",
     "mixed",
     "disorder",
+    "write",
+    "rewrite",
     "trace",
     "outside",
 ];
@@ -178,6 +180,8 @@ impl Declaration {
                 (Pattern::Stride { step: unit("step", step)? }, &["step"])
             }
             "backward" => (Pattern::Backward, &[]),
+            "write" => (Pattern::Write, &[]),
+            "rewrite" => (Pattern::Rewrite, &[]),
             "seek-and-read" => {
                 let blocks = self.need(self.blocks, name, "blocks", "blocks = 16")?;
                 (Pattern::SeekAndRead { blocks }, &["blocks"])
@@ -266,6 +270,8 @@ impl Declaration {
             Pattern::Sequential
             | Pattern::Uniform
             | Pattern::Backward
+            | Pattern::Write
+            | Pattern::Rewrite
             | Pattern::Trace
             | Pattern::Outside => {}
             Pattern::Zipf { theta } => self.theta = Some(theta),

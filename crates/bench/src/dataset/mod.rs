@@ -100,6 +100,14 @@ impl Dataset {
         }
     }
 
+    /// The size of a workload's files; what is there already says nothing of new ones.
+    pub(crate) fn size_of(&self, workload: &Workload) -> Bytes {
+        match &self.0 {
+            Kind::Own { file_size, .. } => workload.file_size.unwrap_or(*file_size),
+            Kind::Existing(_) => Bytes::ZERO,
+        }
+    }
+
     /// Deletes the files that were made; what was there before is left alone.
     pub fn remove(self) -> Result<(), BenchError> {
         match self.0 {

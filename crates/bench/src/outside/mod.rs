@@ -184,6 +184,7 @@ impl Outing<'_> {
             cpu: account.map_or(CpuTime::default(), |account| account.cpu),
             device: None,
             ahead: Bytes::ZERO,
+            moved: Bytes::ZERO,
             settled: Nanos::ZERO,
             cold,
             timeline: Timeline::default(),

@@ -130,6 +130,7 @@ impl<'a> Keeper<'a> {
             cpu: CpuTime::default(),
             device: Some(delta(trial)),
             ahead: Bytes::ZERO,
+            moved: Bytes::ZERO,
             settled: Nanos::from_secs_f64(trial.device.seconds),
             cold: ColdProof {
                 method,

@@ -187,7 +187,10 @@ fn sentence(part: &[Point]) -> String {
     let (Some(first), Some(last)) = (part.first(), part.last()) else { return String::new() };
     let window = first.window;
     let Some(at) = part.iter().position(Point::thrashes) else {
-        return format!("At {window} nothing is evicted unused, up to {} streams.", last.streams);
+        return format!(
+            "At {window} no more than a tenth is read again, up to {} streams.",
+            last.streams
+        );
     };
     let from = &part[at];
     let read = format!(
@@ -268,10 +271,13 @@ mod tests {
         conclude(&mut answer, Bytes::from_mib(64), &points);
         assert!(answer.decided);
         let said = answer.verdict.join("\n");
-        assert!(said.contains("At 128 KiB nothing is evicted unused, up to 32 streams"), "{said}");
+        assert!(
+            said.contains("At 128 KiB no more than a tenth is read again, up to 32 streams"),
+            "{said}"
+        );
         assert!(said.contains("the device reads 2.50 times"), "{said}");
         assert!(said.contains("0.20 times the rate of 2"), "{said}");
-        assert!(said.contains("by streams: 2: 4 MiB, 32: 128 KiB"), "{said}");
+        assert!(said.contains("by streams: 2: 4096 KiB, 32: 128 KiB"), "{said}");
         assert!(said.contains("take 200 % of it; up to 13 % were seen without"), "{said}");
         assert_eq!(answer.plots[0].curves.len(), 2);
         assert_eq!(answer.tables[0].rows.len(), 4);

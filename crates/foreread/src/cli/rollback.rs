@@ -51,6 +51,9 @@ impl Rollback {
         if matches!(which, Which::Left | Which::All) {
             data = left_data(context, self.dry_run, &mut errors)?;
             lines.extend(data.iter().map(|path| format!("{path}: data files removed")));
+            let servers = left_servers(self.dry_run, &mut errors);
+            lines.extend(servers.iter().map(|path| format!("{path}: PostgreSQL's files removed")));
+            data.extend(servers);
         }
         let files = if which == Which::All {
             super::persist::roll_back(context, self.dry_run, &mut errors)?
@@ -123,6 +126,20 @@ fn left_data(
         }
     }
     Ok(removed)
+}
+
+/// Removes the files of PostgreSQL servers that dead runs made.
+fn left_servers(dry_run: bool, errors: &mut Vec<anyhow::Error>) -> Vec<String> {
+    let mut removed = Vec::new();
+    for left in postgres::remove_left(dry_run) {
+        match left {
+            Ok(path) => removed.push(report::clean::plain(&path.display().to_string())),
+            // A run lives there and uses them.
+            Err(postgres::PostgresError::Busy { .. }) => {}
+            Err(error) => errors.push(error.into()),
+        }
+    }
+    removed
 }
 
 fn undone_json(undone: &Undone) -> serde_json::Value {

@@ -14,6 +14,8 @@ use crate::output;
 ///
 ///   foreread workloads show seq-8 > mine.toml
 ///   foreread sweep /srv/data --workload mine.toml
+///
+/// seq-write and rewrite write, into files of their own that are removed: name a directory.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment, args_conflicts_with_subcommands = true)]
 pub struct Workloads {
@@ -74,8 +76,13 @@ fn access(workload: &Workload) -> &'static str {
     }
 }
 
+/// The standard suite, then those that write.
+fn all() -> Vec<Workload> {
+    Workload::suite().into_iter().chain(Workload::writing()).collect()
+}
+
 fn print_json() -> anyhow::Result<()> {
-    let suite = Workload::suite();
+    let suite = all();
     let line = |workload| {
         let workload: &Workload = workload;
         Line {
@@ -100,7 +107,7 @@ fn print_list() -> anyhow::Result<()> {
         "{:<12} {:<12} {:>8} {:>8} {:>8}  {}\n",
         "NAME", "PATTERN", "BLOCK", "READERS", "STREAMS", "BY"
     );
-    for workload in Workload::suite() {
+    for workload in all() {
         text.push_str(&format!(
             "{:<12} {:<12} {:>8} {:>8} {:>8}  {}\n",
             workload.name,

@@ -38,7 +38,7 @@ fn host_the_job_files_of_2008_run_both_ways() {
         fs::write(&path, text).unwrap();
         let mut command = stage.foreread();
         command.args(["sweep", "virtual:raid10-2008", "--engine", "both", "--json"]);
-        command.args(["--vary", "read_ahead=128K,4M", "--size", "96M", "--seed", "3"]);
+        command.args(["--vary", "read_ahead=128K,4M", "--size", "97M", "--seed", "3"]);
         command.args(["--repeats", repeats, "--duration", duration]);
         let command = command.args(["--workload", &format!("fio:{}", path.display())]);
         let found = json(&command.output().unwrap());
@@ -105,5 +105,42 @@ fn host_bonnie_leaves_nothing() {
     // On a disk that takes no time its block input may be too fast for it to measure.
     let told = text(&output.stderr);
     assert!(output.status.success() || told.contains("too fast to measure"), "{told}");
+    stage.assert_as_before();
+}
+
+/// Writing and rewriting in files of our own: all of it gets to the device, what is rewritten is
+/// read first, and nothing is left. What is there already is refused.
+#[test]
+fn host_writers_write_in_files_of_their_own() {
+    let Some(stage) = Stage::set("host_writers_write_in_files_of_their_own") else { return };
+    let dirty = || fs::read_to_string("/proc/sys/vm/dirty_bytes").unwrap();
+    let before = dirty();
+    let mut command = stage.foreread();
+    command.args(["sweep", "--workload", "seq-write,rewrite", "--size", "16M", "--json"]);
+    command.args(["--vary", "read_ahead=128K", "--vary", "dirty_bytes=8M,64M"]);
+    command.args(["--repeats", "1", "--duration", "10s"]).arg(&stage.mount);
+    let found = json(&command.output().unwrap());
+    let cells = found["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 4, "{found}");
+    for cell in cells {
+        let amplification = cell["amplification"]["median"].as_f64().unwrap();
+        assert!((1.0..1.2).contains(&amplification), "{cell}");
+        assert_eq!(cell["disturbed"], 0, "{cell}");
+    }
+    assert_eq!(dirty(), before, "limits are put back");
+    let file = stage.mount.join("mine");
+    fs::write(&file, vec![7; 1 << 20]).unwrap();
+    let refused = stage.foreread().args(["sweep", "--workload", "rewrite"]).arg(&file).output();
+    let refused = refused.unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    let told = text(&refused.stderr);
+    assert!(told.contains("only ever read: give a directory"), "{told}");
+    assert_eq!(fs::read(&file).unwrap(), vec![7; 1 << 20]);
+    let mut full = stage.foreread();
+    full.args(["sweep", "--vary", "read_ahead=128K", "--workload", "seq-write", "--size", "1T"]);
+    let full = full.arg(&stage.mount).output().unwrap();
+    assert_eq!(full.status.code(), Some(4), "{full:?}");
+    assert!(text(&full.stderr).contains("are free: make room"), "{}", text(&full.stderr));
+    fs::remove_file(&file).unwrap();
     stage.assert_as_before();
 }

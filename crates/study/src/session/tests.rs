@@ -66,6 +66,7 @@ fn sample(request: &TrialRequest<'_>, disturbances: Vec<Disturbance>) -> Sample 
         cpu: CpuTime::default(),
         device: Some(DeviceDelta { requests: 7, bytes: useful * 2, ..DeviceDelta::default() }),
         ahead: Bytes::ZERO,
+        moved: Bytes::ZERO,
         settled: elapsed,
         cold: ColdProof {
             method: ResidencyMethod::Mincore,

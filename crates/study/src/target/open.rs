@@ -73,6 +73,7 @@ impl LiveSite {
         plan.memory_limit.map_or(Ok(()), bench::check_memory_limit)?;
         let made = Made::of(plan, environment, progress)?;
         let storage = resolve(root, made.path(&plan.target))?;
+        only_in_directories(plan, &storage)?;
         let mut tenure = Tenure::begin(&environment.dirs, root, &storage, &environment.guard)?;
         for undone in tenure.inherited() {
             progress.step(&Step::Note(format!("left by a run that died: {undone}")));
@@ -129,6 +130,18 @@ impl LiveSite {
     }
 }
 
+/// What is there already is only ever read.
+fn only_in_directories(plan: &Plan, storage: &Storage) -> Result<(), StudyError> {
+    let mut workloads = plan.workloads.iter().map(|planned| &planned.workload);
+    match workloads.find(|workload| workload.writes()) {
+        Some(workload) if storage.kind != StorageKind::Directory => {
+            let (path, workload) = (storage.path.clone(), workload.name.clone());
+            Err(BenchError::OnlyRead { path, workload }.into())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Finds the programs of other people that the plan needs, and says which versions they are.
 fn programs(plan: &Plan, progress: &mut dyn Progress) -> Result<(), StudyError> {
     let mut told = Vec::new();
@@ -157,6 +170,14 @@ fn try_factors(
         let value = tenure.read(tunable)?;
         for level in &levels {
             tenure.set(tunable, &level.value)?;
+        }
+        if tunable.validate(&value, host::page_size()).is_err() {
+            // It stands for "another one counts", as the 0 of dirty_bytes, and cannot be set: the
+            // end of the study brings it back, and levels are compared with the first of them.
+            let (name, value) = (tunable.name(), tunable.show(&value));
+            let text = format!("{name} was {value}, which is no level: the first one named counts");
+            progress.step(&Step::Note(text));
+            continue;
         }
         tenure.set(tunable, &value)?;
         baseline = baseline.with(tunables::Setting { tunable, value });

@@ -277,6 +277,7 @@ fn sample(workload: &Workload, seed: u64, outcome: Outcome) -> Sample {
             ..DeviceDelta::default()
         }),
         ahead,
+        moved: Bytes::ZERO,
         settled: outcome.settled,
         cold: ColdProof {
             method: ResidencyMethod::Simulated,

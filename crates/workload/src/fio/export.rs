@@ -23,6 +23,10 @@ const LOGGED_MAX: usize = 4_000_000;
 /// open; `seed` makes the accesses of patterns that fio does not have.
 pub fn export(workload: &Workload, file_size: Bytes, seed: u64) -> Result<Exported, WorkloadError> {
     workload.validate()?;
+    if workload.pattern == Pattern::Rewrite {
+        let problem = "fio has no jobs that read a block and write it back in its place".to_owned();
+        return Err(WorkloadError::Syntax { problem });
+    }
     let size = workload.file_size.unwrap_or(file_size);
     match pattern(workload, size) {
         Some(pattern) => Ok(Exported { jobs: jobs(workload, size, &pattern), logs: Vec::new() }),
@@ -35,6 +39,7 @@ fn pattern(workload: &Workload, size: Bytes) -> Option<String> {
     let block = workload.block.get();
     let lines = match workload.pattern {
         Pattern::Sequential => "rw=read\n".to_owned(),
+        Pattern::Write => "rw=write\nend_fsync=1\n".to_owned(),
         Pattern::Uniform => "rw=randread\n".to_owned(),
         Pattern::Zipf { theta } => {
             format!("rw=randread\nrandom_distribution=zipf:{theta}\nnorandommap=1\n")
@@ -53,6 +58,7 @@ fn pattern(workload: &Workload, size: Bytes) -> Option<String> {
         Pattern::Interleaved { .. }
         | Pattern::Mixed { .. }
         | Pattern::Disorder { .. }
+        | Pattern::Rewrite
         | Pattern::Trace
         | Pattern::Outside => return None,
     };
