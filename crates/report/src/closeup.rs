@@ -76,7 +76,8 @@ impl Watched {
         }
         let mut sums = vec![(0.0, 0.0); STRETCHES];
         for (at, value) in &self.points {
-            let place = (at / end * STRETCHES as f64).ceil() as usize;
+            // What lies at the end of a stretch belongs to it, whatever the last digit says.
+            let place = (at / end * STRETCHES as f64 - 1e-9).ceil() as usize;
             let (sum, count) = &mut sums[place.clamp(1, STRETCHES) - 1];
             *sum += value;
             *count += 1.0;

@@ -6,6 +6,7 @@ use study::{Combination, Command, Design, Difference, Effect, Interaction, RunSt
 
 use crate::clean;
 use crate::findings::Findings;
+use crate::names::brief;
 use crate::number::{ABSENT, counted, plus_minus_text, ratio, ratio_interval, short};
 use crate::plot::bar;
 use crate::shade::Shades;
@@ -120,7 +121,7 @@ fn rows(findings: &Findings<'_>, shaded: bool) -> Vec<Vec<String>> {
             if shaded { format!("{} {}", SHADES[shade], figures(cell)) } else { figures(cell) }
         });
         let marks = findings.marks_of(settings).join(", ");
-        let words = clean::plain(&words(findings, settings));
+        let words = brief(&words(findings, settings));
         std::iter::once(words).chain(each).chain([marks]).collect()
     };
     findings.all_settings().iter().map(row).collect()
@@ -171,13 +172,13 @@ fn said(findings: &Findings<'_>, clean: Clean, detail: bool) -> Vec<Line> {
     let mut lines: Vec<Line> = sentences.into_iter().map(Line::Sentence).collect();
     let worth = analysis.combination.as_ref().filter(|best| best.difference == Difference::Better);
     if let Some(best) = worth {
-        lines.extend(apply(findings, &best.settings));
+        lines.extend(apply(findings, &best.settings, clean));
     }
     lines
 }
 
 /// How to have the best combination: tunables by `apply`; what is none is set elsewhere.
-fn apply(findings: &Findings<'_>, best: &Settings) -> Vec<Line> {
+fn apply(findings: &Findings<'_>, best: &Settings, clean: Clean) -> Vec<Line> {
     let tunables = Settings { others: best.others.tunables(), ..*best };
     let tunables = words(findings, &tunables);
     let mut lines = Vec::new();
@@ -186,7 +187,7 @@ fn apply(findings: &Findings<'_>, best: &Settings) -> Vec<Line> {
     }
     if best.others.beside().next().is_some() && findings.run.summary.command == Command::Pg {
         let names: Vec<&str> = best.others.beside().map(|(name, _)| name).collect();
-        let names = clean::plain(&names.join(", "));
+        let names = clean(&names.join(", "));
         lines.push(Line::Sentence(format!(
             "{names}: no tunable of the storage; it is set where the server is configured."
         )));

@@ -207,9 +207,15 @@ fn price(price: &Price, clean: Clean) -> Option<String> {
 
 /// What random reads pay, or that they pay nothing.
 fn random_price(change: &LatencyChange, clean: Clean) -> Option<String> {
-    let much = ratio(change.throughput_ratio.median)?;
-    let same = much.starts_with("0 %");
-    let much = if same { "as much as before".to_owned() } else { much };
+    let change_of = &change.throughput_ratio;
+    let much = ratio(change_of.median)?;
+    // What chance may well have made is no price.
+    let doubtful = change_of.is_bounded() && change_of.low < 1.0 && change_of.high > 1.0;
+    let much = match ratio_interval(change_of).filter(|_| doubtful) {
+        _ if much.starts_with("0 %") => "as much as before".to_owned(),
+        Some(interval) => format!("{much}, which may be chance (95 % sure of {interval})"),
+        None => much,
+    };
     let mut part = format!("{} gets {much}", clean(&change.workload));
     if let (Some(before), Some(after)) = (time(change.before_us.p99), time(change.after_us.p99))
         && before != after

@@ -3,10 +3,13 @@
 
 mod sample;
 
-use foreread_report::{Findings, Look, json, markdown, terminal, write_csv};
-use sample::{SETTINGS, sample};
+use foreread_report::{
+    Closeup, Exhibit, Findings, Look, gallery, html, json, markdown, terminal, write_csv,
+};
+use sample::{SETTINGS, sample, trial_of};
 use serde_json::Value;
-use study::Estimate;
+use study::{Estimate, Record};
+use units::Nanos;
 
 const LOOK: Look = Look { width: 100, colour: false };
 
@@ -132,4 +135,47 @@ fn nothing_measured_yet_is_said_plainly() {
     assert!(terminal(&sample.findings(), LOOK).contains("Nothing has been measured yet"));
     assert!(csv_of(&sample.findings()).is_empty());
     assert!(!markdown(&sample.findings()).contains("|---"));
+}
+
+/// A time line is the same in the page and in the terminal's plot as in the record, in the
+/// storage's own time.
+#[test]
+fn time_lines_are_those_of_the_record() {
+    const DILATION: f64 = 4.0;
+    let sample = sample();
+    let cell = &sample.analysis.cells[1];
+    let mut measured = bench::Sample::failed(&cell.workload, 1, DILATION, String::new());
+    let mut queries = bench::Series::rate("queries", "queries/s");
+    let mut cached = bench::Series::level("cached", "%");
+    for second in 1..=100u64 {
+        queries.push(Nanos::from_secs(second), second as f64);
+        cached.push(Nanos::from_secs(second), second as f64);
+    }
+    measured.series = vec![queries, cached];
+    let mut closeup = Closeup::default();
+    let record = Record { sample: measured, virtual_disk: None, spoiled: Vec::new() };
+    closeup.add(&trial_of(cell, 0), &record);
+    let (run, analysis) = (&sample.run, &sample.analysis);
+    let exhibit = Exhibit { run, analysis, closeup: Some(&closeup), name: None };
+    let page = html(&[exhibit]);
+    let begin = "<script type=\"application/json\" id=\"data\">";
+    let start = page.find(begin).unwrap() + begin.len();
+    let end = start + page[start..].find("</script>").unwrap();
+    let data: Value = serde_json::from_str(&page[start..end]).unwrap();
+    let details = data["runs"][0]["details"].as_array().unwrap();
+    assert_eq!(details.len(), 1);
+    for (at, name, scale) in [(0, "queries", DILATION), (1, "cached", 1.0)] {
+        let series = &details[0]["series"][at];
+        assert_eq!(series["name"], name, "in the order of the record");
+        let points: Vec<(f64, f64)> = serde_json::from_value(series["points"].clone()).unwrap();
+        assert_eq!(points.len(), 100);
+        for (second, (x, y)) in (1..).zip(points) {
+            let second = f64::from(second);
+            assert!((x - second / DILATION).abs() < 1e-4, "{name}: {x}");
+            assert!((y - second * scale).abs() < 1e-3, "{name}: {y}");
+        }
+    }
+    let plots = gallery(&exhibit, LOOK);
+    let plot = &plots[plots.find("queries, queries/s").unwrap()..];
+    assert!(plot.contains("25.0 s"), "the last second, undilated: {plot}");
 }

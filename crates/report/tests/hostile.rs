@@ -4,10 +4,12 @@
 mod sample;
 
 use foreread_report::{
-    Exhibit, Look, Named, Pairing, compare_csv, compare_markdown, compare_terminal, html,
-    index_html, markdown, runs_csv, runs_markdown, runs_table, terminal, write_csv,
+    Closeup, Exhibit, Look, Named, Pairing, compare_csv, compare_markdown, compare_terminal,
+    gallery, html, index_html, markdown, runs_csv, runs_markdown, runs_table, terminal, write_csv,
 };
-use sample::{Sample, sample, summary};
+use sample::{Sample, sample, summary, trial_of};
+use study::{Beside, Combination, Command, Difference, Factor, Record, Settings};
+use units::Nanos;
 
 const HOSTILE: &str = "/srv/\u{1b}[2J\u{202e}x|y\n=1+1 <script>alert(1)</script> [a](http://b) `c`";
 
@@ -151,6 +153,58 @@ fn no_name_injects_anything_into_any_format() {
         tame_page(&html(&[exhibit(runs[0])]));
         tame_page(&html(&runs.map(exhibit)));
         tame_page(&index_html(&[runs[0].run.summary.clone()]));
+    }
+}
+
+/// The same of a study of what is no tunable, whose names and levels are anybody's, with the course
+/// of its trials.
+fn beside(name: &str) -> (Sample, Closeup) {
+    let mut sample = sample::sample();
+    sample.run.summary.command = Command::Pg;
+    let again = serde_json::json!({ "again": ["pg", name, "--vary", name] });
+    sample.run.machine = serde_json::json!({ "postgres": again, "version": name });
+    let levels = [name.to_owned(), format!("{name}2")];
+    sample.run.plan.factors =
+        vec![Factor { tunable: name.to_owned(), levels: levels.clone().into() }];
+    let with = |settings: Settings, level: &str| {
+        let beside = Beside::from([(name.to_owned(), level.to_owned())]);
+        Settings::with(&settings.all(), beside).unwrap()
+    };
+    for cell in &mut sample.analysis.cells {
+        cell.settings = with(cell.settings, &levels[cell.workload.len() % 2]);
+    }
+    let (first, last) = (sample.analysis.cells[0].settings, sample.analysis.cells[8].settings);
+    let ratio = sample.analysis.cells[0].throughput_mib_s;
+    let difference = Difference::Better;
+    sample.analysis.combination =
+        Some(Combination { settings: last, over: first, ratio, difference });
+    let mut closeup = Closeup::default();
+    for (order, cell) in (0..).zip(&sample.analysis.cells) {
+        let mut trial = trial_of(cell, order);
+        trial.disturbances = vec![name.to_owned()];
+        let mut sample = bench::Sample::failed(&cell.workload, 1, 1.0, name.to_owned());
+        let mut series = bench::Series::level(name, name);
+        (1..9).for_each(|n| series.push(Nanos::from_secs(n), n as f64));
+        sample.series = vec![series];
+        closeup.add(&trial, &Record { sample, virtual_disk: None, spoiled: Vec::new() });
+    }
+    (sample, closeup)
+}
+
+#[test]
+fn neither_what_is_no_tunable_nor_a_time_line_injects_anything() {
+    for name in worst_names() {
+        let (sample, closeup) = beside(&name);
+        let look = Look { width: 100, colour: false };
+        is_tame("terminal", &terminal(&sample.findings(), look));
+        let pasted = markdown(&sample.findings());
+        is_tame("Markdown", &pasted);
+        tame_markdown(&pasted);
+        tame_csv(|out| write_csv(&sample.findings(), out), sample.analysis.cells.len());
+        let (run, analysis) = (&sample.run, &sample.analysis);
+        let exhibit = Exhibit { run, analysis, closeup: Some(&closeup), name: None };
+        is_tame("plots", &gallery(&exhibit, look));
+        tame_page(&html(&[exhibit]));
     }
 }
 

@@ -3,9 +3,9 @@
 
 use foreread_report::Findings;
 use study::{
-    Analysis, Cell, Command, Difference, Estimate, Gain, Grid, LatencyChange, Plan, Price,
-    Quantiles, Run, RunId, RunStatus, RunSummary, Settings, Target, Verdict, VerdictKind,
-    WorkloadVerdict,
+    Analysis, Cell, Command, Difference, Estimate, Figures, Gain, Grid, LatencyChange, Plan, Price,
+    Quantiles, Run, RunId, RunStatus, RunSummary, Settings, Target, Trial, TrialStatus, Verdict,
+    VerdictKind, WorkloadVerdict,
 };
 use units::Kib;
 
@@ -131,6 +131,29 @@ pub fn sample() -> Sample {
             measured_seconds: 187.25,
             dilation: 1.0,
             notes: vec!["2 trials were disturbed, kept in the record and repeated".to_owned()],
+        },
+    }
+}
+
+/// A clean trial of this cell that got its median.
+pub fn trial_of(cell: &Cell, order: u32) -> Trial {
+    Trial {
+        block: 0,
+        order,
+        settings: cell.settings,
+        workload: cell.workload.clone(),
+        started_unix_s: 1_795_181_590.0,
+        status: TrialStatus::Clean,
+        disturbances: Vec::new(),
+        figures: Figures {
+            throughput_mib_s: cell.throughput_mib_s.median,
+            amplification: None,
+            device_requests: None,
+            latency_us: None,
+            random_latency_us: None,
+            measured_seconds: 2.0,
+            refaulted: None,
+            spread: None,
         },
     }
 }

@@ -75,6 +75,12 @@ class Chart {
     if (o.columns) [x0, x1] = [x0 - 0.5, x1 + 0.5];
     const ends = (p) => [p[1], p[2], p[3]].filter((v) => v !== undefined && v !== null && Number.isFinite(v));
     const ys = points.flatMap(ends);
+    // What was hardly repeated has intervals that would press the curves to the floor: they may
+    // reach out of the picture.
+    const values = points.map((p) => p[1]);
+    const [least, top] = [Math.min(...values), Math.max(...values)];
+    const reach = (y) => (o.y.log ? Math.min(Math.max(y, least / 3), top * 3) : Math.min(y, top + Math.abs(top) * 0.6));
+    ys.forEach((y, i) => { ys[i] = reach(y); });
     // A level far above everything would press the curves to the floor: it is named at the top.
     const most = ys.length ? Math.max(...ys) : 0;
     for (const line of o.levels || []) if (line.y <= most * 2) ys.push(line.y);
@@ -209,7 +215,9 @@ class Chart {
     const points = s.points.filter((p) => p[1] !== null && Number.isFinite(p[1]) && g.inside(p) && (!g.logY || p[1] > 0));
     const path = points.map((p, i) => `${i ? "L" : "M"}${g.sx(p[0]).toFixed(1)} ${g.sy(p[1]).toFixed(1)}`).join("");
     const bounded = points.filter((p) => Number.isFinite(p[2]) && Number.isFinite(p[3]) && p[2] !== null && p[3] !== null);
-    const place = (v) => g.sy(g.logY ? Math.max(v, 10 ** g.y0) : v).toFixed(1);
+    const ceiling = g.logY ? 10 ** g.y1 : g.y1;
+    const floor = g.logY ? 10 ** g.y0 : g.y0;
+    const place = (v) => g.sy(Math.min(Math.max(v, floor), ceiling)).toFixed(1);
     if (s.band) {
       const up = bounded.map((p, i) => `${i ? "L" : "M"}${g.sx(p[0]).toFixed(1)} ${place(p[3])}`).join("");
       const down = [...bounded].reverse().map((p) => `L${g.sx(p[0]).toFixed(1)} ${place(p[2])}`).join("");

@@ -145,7 +145,7 @@ function tradeoff(host, run) {
 
 // A choice of cells that have some detail, and what is drawn of the chosen ones.
 function detailChart(host, run, has, config) {
-  const ws = [...new Set(run.details.filter(has).map((d) => d.w))];
+  const ws = [...new Set(run.details.filter(has).map((d) => d.w))].sort((a, b) => a - b);
   const place = el("div", {});
   let chart = null;
   const show = (i) => {
@@ -218,7 +218,7 @@ function watched(run) {
   return [...units].map(([name, unit]) => ({
     name: name.charAt(0).toUpperCase() + name.slice(1),
     of: (d) => d.series.filter((s) => s.name === name).flatMap((s) => s.points),
-    y: { title: `${unit}, mean over the repeats`, format: short, unit: ` ${unit}` },
+    y: { title: `${unit}, mean over the repeats`, format: unit === "KiB" ? size : short, unit: unit === "KiB" ? "" : ` ${unit}`, log: unit === "KiB" },
   }));
 }
 
