@@ -83,7 +83,7 @@ fn name(workload: &Workload) -> String {
 }
 
 /// A word as a shell takes it.
-fn quoted(word: &str) -> Option<String> {
+pub(crate) fn quoted(word: &str) -> Option<String> {
     if clean::plain(word) != word {
         return None;
     }

@@ -2,8 +2,11 @@
 
 use anstyle::Style;
 use comfy_table::{ContentArrangement, Table as Grid, presets};
-use study::{Combination, Command, Design, Difference, Effect, Interaction, RunStatus, Settings};
+use study::{
+    Combination, Command, Design, Difference, Effect, Interaction, RunStatus, Settings, Target,
+};
 
+use crate::again;
 use crate::clean;
 use crate::findings::Findings;
 use crate::names::brief;
@@ -155,7 +158,7 @@ fn said(findings: &Findings<'_>, clean: Clean, detail: bool) -> Vec<Line> {
     let analysis = findings.analysis;
     let mut sentences = Vec::new();
     if findings.run.summary.status != RunStatus::Complete {
-        sentences.push(unfinished(findings.run.summary.status).to_owned());
+        sentences.push(unfinished(findings, clean));
     }
     if analysis.cells.is_empty() {
         return sentences.into_iter().map(Line::Sentence).collect();
@@ -185,8 +188,18 @@ fn apply(findings: &Findings<'_>, best: &Settings, clean: Clean) -> Vec<Line> {
     if !tunables.is_empty() {
         lines.extend(to_apply(findings, &tunables));
     }
-    if best.others.beside().next().is_some() && findings.run.summary.command == Command::Pg {
-        let names: Vec<&str> = best.others.beside().map(|(name, _)| name).collect();
+    let auto = |(name, level): &(&str, &str)| *name == "auto" && ["on", "off"].contains(level);
+    if best.others.beside().any(|beside| beside == ("auto", "on"))
+        && let Target::Path(path) = &findings.run.plan.target
+        && let Some(path) = again::quoted(&path.display().to_string())
+    {
+        let text = "To have auto at work on it (as root):";
+        lines.push(Line::Sentence(text.to_owned()));
+        lines.push(Line::Command(format!("foreread auto {path}")));
+    }
+    let names: Vec<&str> =
+        best.others.beside().filter(|it| !auto(it)).map(|(name, _)| name).collect();
+    if !names.is_empty() && findings.run.summary.command == Command::Pg {
         let names = clean(&names.join(", "));
         lines.push(Line::Sentence(format!(
             "{names}: no tunable of the storage; it is set where the server is configured."

@@ -31,7 +31,7 @@ pub fn verdict(findings: &Findings<'_>, clean: Clean) -> Vec<Line> {
     }
     let mut sentences = Vec::new();
     if findings.run.summary.status != RunStatus::Complete {
-        sentences.push(unfinished(findings.run.summary.status).to_owned());
+        sentences.push(unfinished(findings, clean));
     }
     if findings.analysis.cells.is_empty() {
         return sentences.into_iter().map(Line::Sentence).collect();
@@ -58,14 +58,19 @@ pub fn verdict(findings: &Findings<'_>, clean: Clean) -> Vec<Line> {
     lines
 }
 
-pub(crate) fn unfinished(status: RunStatus) -> &'static str {
-    match status {
-        RunStatus::Complete => "",
-        RunStatus::Running => "This run is still being measured; so far:",
+/// What is to be known first of a run that is not complete.
+pub(crate) fn unfinished(findings: &Findings<'_>, clean: Clean) -> String {
+    let summary = &findings.run.summary;
+    match summary.status {
+        RunStatus::Complete => String::new(),
+        RunStatus::Running => "This run is still being measured; so far:".to_owned(),
         RunStatus::Interrupted => {
-            "This run was interrupted: the same command goes on with it. So far:"
+            "This run was interrupted: the same command goes on with it. So far:".to_owned()
         }
-        RunStatus::Failed => "This run ended with an error; up to there:",
+        RunStatus::Failed => match summary.error.as_deref().filter(|error| error.len() < 400) {
+            Some(error) => format!("This run ended with an error ({}); up to there:", clean(error)),
+            None => "This run ended with an error; up to there:".to_owned(),
+        },
     }
 }
 

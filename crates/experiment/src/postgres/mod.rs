@@ -192,6 +192,7 @@ impl PostgresPlan {
         let mut words = vec!["pg".to_owned(), self.target.to_string()];
         words.extend(["--test".to_owned(), tests.join(",")]);
         words.extend(self.vary.iter().flat_map(|vary| ["--vary".to_owned(), vary.clone()]));
+        words.extend(self.auto.then(|| "--auto".to_owned()));
         let kib = |bytes: Bytes| format!("{}K", bytes.get() / 1024);
         for (option, value) in [
             ("--size", kib(self.size)),

@@ -31,7 +31,8 @@ pub(super) fn table(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
         section id=(place.id("heat")) aria-labelledby=(place.id("heat-title")) {
             h2 id=(place.id("heat-title")) { "Every setting, every workload" }
             p class="soft" {
-                "Darker is better, in each column for itself. Click a heading to sort."
+                "The stronger the colour the better, in each column for itself. Click a heading \
+                 to sort."
             }
             div class="scroll" tabindex="0" role="region" aria-label="Settings and workloads" {
                 table class="sortable" {

@@ -165,21 +165,29 @@ class Chart {
     }
   }
 
+  // Whether a text that ends here would stand on another; if not it takes the place.
+  clash(end, y, text) {
+    const half = 3.2 * text.length, x = end - half;
+    if (this.taken.some((t) => Math.abs(t.x - x) < t.half + half && Math.abs(t.y - y) < 13)) return true;
+    this.taken.push({ x, y, half });
+    return false;
+  }
+
   // Lines that nothing can pass; those beyond the picture are named at its top.
   drawLevels(g, svg) {
     const [left, right] = [g.m.left, g.width - g.m.right];
     let above = 0;
-    const taken = [];
     for (const level of [...(this.o.levels || [])].sort((a, b) => b.y - a.y)) {
       const y = g.sy(level.y);
       if (y < g.m.top - 1) {
         const text = `↑ ${level.label}: ${this.o.y.format(level.y)}${this.o.y.unit || ""}`;
-        svg.append(el("svg:text", { class: "marklabel", x: right, y: g.m.top + 10 + 13 * above++, "text-anchor": "end" }, text));
+        let at = g.m.top + 10 + 13 * above++;
+        while (this.clash(right, at, text)) at += 13;
+        svg.append(el("svg:text", { class: "marklabel", x: right, y: at, "text-anchor": "end" }, text));
         continue;
       }
       let at = y - 4;
-      while (taken.some((other) => Math.abs(other - at) < 13)) at += 13;
-      taken.push(at);
+      while (this.clash(right - 4, at, level.label)) at += 13;
       svg.append(
         el("svg:line", { class: "mark level", x1: left, x2: right, y1: y, y2: y }),
         el("svg:text", { class: "marklabel", x: right - 4, y: at, "text-anchor": "end" }, level.label));
