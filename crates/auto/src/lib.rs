@@ -9,6 +9,7 @@ mod record;
 mod service;
 mod source;
 mod status;
+mod told;
 mod tracker;
 mod trial;
 
@@ -20,5 +21,6 @@ pub use record::{Begin, Record, Snapshot, read_records, write_record};
 pub use service::{ServiceManager, unit, watchdog};
 pub use source::{Source, SourceError};
 pub use status::{DeviceStatus, Status, StatusEffect};
+pub use told::{Became, Told};
 pub use tracker::{DeviceRates, StreamView, Tracker, View};
 pub use trial::{Effect, Slots};

@@ -90,7 +90,7 @@ impl Pilot {
         let page = self.page;
         let orders = self
             .controller
-            .decide(&situation, |key| files.get(&key.0).map(|file| facts(file, page)));
+            .decide(&situation, |key| files.get(&key.0).map(|file| facts(file, page, memory)));
         let decision = |order: policy::control::Order| {
             let file = (*files.get(&order.key.0)?).clone();
             let path = snapshot.paths.get(&file.id).cloned();
@@ -100,13 +100,13 @@ impl Pilot {
     }
 }
 
-fn facts(file: &OpenFile, page: PageSize) -> Facts {
+fn facts(file: &OpenFile, page: PageSize, memory: &MemoryState) -> Facts {
     Facts {
         file_pages: file.size.to_pages_ceil(page),
         window: file.window.to_pages_floor(page),
         position: file.previous,
         hands_off: file.random || file.direct,
-        domain: file.holders.first().map_or(0, |holder| holder.cgroup),
+        domain: memory.domain(file),
         page: page.bytes(),
     }
 }

@@ -126,3 +126,31 @@ fn the_check_itself_finds_mistakes() {
         assert!(!found.is_empty(), "{pointer}");
     }
 }
+
+/// What `auto` and `run` decide, and what the daemon tells of itself.
+#[test]
+fn decisions_are_what_the_schema_promises() {
+    use auto::{Act, Became, Decision, Status, StatusEffect, Told};
+    let file = serde_json::from_value(value!({
+        "id": 77, "kind": "regular", "device": "8:1", "inode": 9, "bdi": "8:0", "size": 4096,
+        "position": 0, "previous": null, "readable": true, "writable": false, "direct": false,
+        "window": 131_072, "bdi_window": 131_072, "random": false,
+        "holders": [{ "pid": 42, "fd": 3, "comm": "cat", "uid": 0, "cgroup": 1 }]
+    }));
+    let page = host::page_size();
+    for act in [Act::Window(units::Pages::new(272)), Act::Prefetch(Vec::new())] {
+        let (file, why) = (file.as_ref().map(Clone::clone).unwrap(), "it waits".to_owned());
+        let decision = Decision { file, path: None, act, why };
+        for became in [Became::Done, Became::Advised, Became::Missed("gone".to_owned())] {
+            let told = Told::of(&decision, became, page, false);
+            let document = serde_json::to_value(&told).unwrap();
+            validate::assert_valid_as("auto_decision", &document);
+            assert_eq!(document["window_before_kib"], 128);
+        }
+    }
+    let mut status = Status::new(7, 1_700_000_000, "acting");
+    validate::assert_valid_as("auto_status", &serde_json::to_value(&status).unwrap());
+    status.effect = Some(StatusEffect { pairs: 8, ratio: 2.0, low: 1.5, high: 2.5 });
+    status.decided("a line");
+    validate::assert_valid_as("auto_status", &serde_json::to_value(&status).unwrap());
+}

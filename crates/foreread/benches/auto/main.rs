@@ -13,6 +13,7 @@ mod cost;
 mod limited;
 mod mapped;
 mod open;
+mod postgres;
 mod readers;
 mod stage;
 
@@ -32,11 +33,12 @@ impl Claim {
 
 type Section = (&'static str, fn() -> Vec<Claim>);
 
-const SECTIONS: [Section; 4] = [
+const SECTIONS: [Section; 5] = [
     ("open", open::prove),
     ("mapped", mapped::prove),
     ("limited", limited::prove),
     ("cost", cost::prove),
+    ("postgres", postgres::prove),
 ];
 
 fn main() -> ExitCode {

@@ -77,6 +77,9 @@ pub(super) struct Control {
     /// Leave the windows as they are at the end
     #[arg(long)]
     leave: bool,
+    /// Print each decision as a line of JSON
+    #[arg(long)]
+    json: bool,
     /// Keep metrics for Prometheus in this file, as its node exporter collects them
     #[arg(long, value_name = "FILE")]
     metrics: Option<PathBuf>,
@@ -121,6 +124,7 @@ impl Control {
             max: self.max,
             prefetch: !self.no_prefetch,
             leave: self.leave,
+            json: self.json,
             limits,
             slots,
             metrics: self.metrics.clone(),

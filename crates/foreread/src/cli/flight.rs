@@ -5,19 +5,19 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ::auto::{
-    Bounds, Decision, DeviceStatus, Effect, MemoryState, Pilot, ServiceManager, Slots, Snapshot,
-    Source, Status, watchdog,
+    Became, Bounds, Decision, DeviceStatus, Effect, MemoryState, Pilot, ServiceManager, Slots,
+    Snapshot, Source, Status, watchdog,
 };
 use actuate::Limits;
 use anyhow::Context as _;
-use host::{BdiId, Storage, page_size};
-use observe::{Event, OpenFileFilter, OpenFileId};
+use host::{BdiId, DevNo, Storage, page_size};
+use observe::{Event, OpenFile, OpenFileFilter, OpenFileId};
 use report::clean::plain;
 use units::{Bytes, Nanos};
 
 use super::Context;
-use super::hands::{Hands, line};
-use crate::output;
+use super::hands::Hands;
+use super::told::Manner;
 
 /// Memory must be tight for so long before everything is given back, and be well for as long.
 const TIGHT: Duration = Duration::from_secs(10);
@@ -34,6 +34,8 @@ pub(super) struct Orders {
     pub max: Bytes,
     pub prefetch: bool,
     pub leave: bool,
+    /// Whether decisions are told as lines of JSON.
+    pub json: bool,
     pub limits: Limits,
     /// The length of slots, where control and treatment alternate.
     pub slots: Option<Nanos>,
@@ -62,6 +64,8 @@ pub(super) struct Flight<'a> {
     /// When something was last read from a disk, and when all was last looked at.
     active: Instant,
     looked: Instant,
+    /// File systems that are none of its business, where it does not follow a command.
+    elsewhere: BTreeSet<DevNo>,
     manager: Option<(ServiceManager, Option<Duration>)>,
 }
 
@@ -90,6 +94,7 @@ impl<'a> Flight<'a> {
             told: Instant::now(),
             active: Instant::now(),
             looked: Instant::now(),
+            elsewhere: BTreeSet::new(),
             manager: manager(),
         })
     }
@@ -109,7 +114,8 @@ impl<'a> Flight<'a> {
         let pilot = Pilot::new(storage.bdi.clone(), storage.devices.clone(), bounds, page);
         let limits = self.orders.limits.clone();
         let acting = !self.orders.advise;
-        let begin = || Hands::begin(self.context, &storage, limits, census);
+        let manner = self.manner();
+        let begin = || Hands::begin(self.context, &storage, limits, census, manner);
         let hands = acting.then(begin).transpose()?;
         self.crafts.insert(storage.bdi.clone(), Craft { storage, pilot, hands });
         Ok(())
@@ -125,8 +131,11 @@ impl<'a> Flight<'a> {
     /// One interval. Only readers among `pids` count, if it is given.
     pub fn step(&mut self, pids: Option<&BTreeSet<u32>>) -> anyhow::Result<()> {
         let mut events = Vec::new();
+        let elsewhere = &self.elsewhere;
         self.source.events(|event| {
-            if pids.is_none_or(|pids| pids.contains(&event.pid)) {
+            let ours =
+                pids.map_or(!elsewhere.contains(&event.device), |pids| pids.contains(&event.pid));
+            if ours {
                 events.push(event);
             }
         });
@@ -168,11 +177,16 @@ impl<'a> Flight<'a> {
         let filter = OpenFileFilter { ids: Some(ids), ..Default::default() };
         let mut snapshot = self.source.snapshot(&filter)?;
         if let Some(pids) = pids {
-            let ours = |file: &observe::OpenFile| {
-                file.holders.iter().any(|holder| pids.contains(&holder.pid))
-            };
+            let ours =
+                |file: &OpenFile| file.holders.iter().any(|holder| pids.contains(&holder.pid));
             snapshot.files.retain(ours);
             self.take_new(&snapshot);
+        } else {
+            let known = |file: &&OpenFile| {
+                file.bdi.as_ref().is_some_and(|bdi| self.crafts.contains_key(bdi))
+            };
+            let others = snapshot.files.iter().filter(|file| !known(file));
+            self.elsewhere.extend(others.map(|file| file.device));
         }
         Ok(snapshot)
     }
@@ -240,12 +254,15 @@ impl<'a> Flight<'a> {
         if !self.orders.advise {
             return Ok(());
         }
-        for one in decisions.iter().filter(|one| !one.why.is_empty()) {
-            let line = line("would ", one, None);
-            self.status.decided(&line);
-            output::print(&line)?;
-        }
-        Ok(())
+        let manner = self.manner();
+        let news = decisions.iter().filter(|one| !one.why.is_empty());
+        news.into_iter().try_for_each(|one| manner.tell(one, Became::Advised, &mut self.status))
+    }
+
+    fn manner(&self) -> Manner {
+        // Advice that is not told is none.
+        let quiet = self.context.global.quiet && !self.orders.advise;
+        Manner { json: self.orders.json, quiet, leave: self.orders.leave }
     }
 
     /// Control and treatment in turns, where that is wanted.

@@ -3,17 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use ::auto::{Act, Decision, Status, bytes_of};
+use ::auto::{Act, Became, Decision, Status, bytes_of};
 use actuate::{ActuateError, Actuator, Limits, Missed, Outcome, Prefetcher};
 use anyhow::Context as _;
 use host::{Storage, page_size};
 use observe::{Census, OpenFile, OpenFileFilter, OpenFileId};
-use report::clean::plain;
 use tunables::{Tenure, TunableError, Value, find};
 use units::Bytes;
 
 use super::Context;
-use crate::output;
+use super::told::Manner;
 
 /// How often what is known of closed files is forgotten.
 const FORGETS: Duration = Duration::from_secs(30);
@@ -35,7 +34,7 @@ pub(super) struct Hands {
     read: BTreeMap<OpenFileId, Decision>,
     /// When what is known of files that are closed was last forgotten.
     pruned: Instant,
-    quiet: bool,
+    manner: Manner,
 }
 
 impl Hands {
@@ -44,6 +43,7 @@ impl Hands {
         storage: &Storage,
         limits: Limits,
         census: &Census,
+        manner: Manner,
     ) -> anyhow::Result<Self> {
         let prefetcher = Prefetcher::begin(Actuator::with(census.clone(), limits.clone()))
             .context("cannot start a thread to read ahead")?;
@@ -61,7 +61,7 @@ impl Hands {
             said: BTreeSet::new(),
             read: BTreeMap::new(),
             pruned: Instant::now(),
-            quiet: context.global.quiet,
+            manner,
         })
     }
 
@@ -159,7 +159,7 @@ impl Hands {
             let was = first.map_or_else(|| file.clone(), |(was, _)| was);
             self.changed.insert(file.id, (was, window));
             status.windows_set += 1;
-            self.say(decision, None, status)?;
+            self.manner.tell(decision, Became::Done, status)?;
         }
         Ok(())
     }
@@ -180,7 +180,7 @@ impl Hands {
     fn prefetch(&mut self, decision: Decision, status: &mut Status) -> anyhow::Result<()> {
         let Act::Prefetch(extents) = &decision.act else { return Ok(()) };
         if !decision.why.is_empty() {
-            self.say(&decision, None, status)?;
+            self.manner.tell(&decision, Became::Done, status)?;
         }
         let wanted: Vec<(Bytes, Bytes)> =
             extents.iter().map(|extent| bytes_of(*extent, page_size())).collect();
@@ -204,20 +204,9 @@ impl Hands {
         let gone = *outcome == Outcome::Missed(Missed::Gone);
         if !gone && self.said.insert(decision.file.id) {
             status.refused += 1;
-            self.say(decision, Some(outcome), status)?;
+            self.manner.tell(decision, Became::Missed(outcome.to_string()), status)?;
         }
         Ok(())
-    }
-
-    fn say(
-        &self,
-        decision: &Decision,
-        failed: Option<&Outcome>,
-        status: &mut Status,
-    ) -> anyhow::Result<()> {
-        let line = line("", decision, failed);
-        status.decided(&line);
-        if self.quiet { Ok(()) } else { output::print(&line) }
     }
 
     /// Gives the open files the windows back that they had; how many.
@@ -281,20 +270,5 @@ fn window_of(decision: &Decision) -> Option<Bytes> {
     match decision.act {
         Act::Window(pages) => Some(pages.to_bytes(page_size())),
         Act::Prefetch(_) => None,
-    }
-}
-
-/// One line: who, what, why; or what came of it if it could not be done.
-pub(super) fn line(word: &str, one: &Decision, failed: Option<&Outcome>) -> String {
-    let holder = one.file.holders.first();
-    let who = holder.map_or_else(String::new, |one| format!("{} ({}) ", plain(&one.comm), one.pid));
-    let path = one.path.as_deref().map_or_else(|| format!("inode {}", one.file.inode), plain);
-    let what = match window_of(one) {
-        Some(after) => format!("{word}set window {} → {after}", one.file.window),
-        None => format!("{word}read ahead"),
-    };
-    match failed {
-        Some(outcome) => format!("{who}{path}: {outcome}; would {what}, as {}\n", one.why),
-        None => format!("{who}{path}: {what}, as {}\n", one.why),
     }
 }

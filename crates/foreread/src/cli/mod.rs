@@ -31,6 +31,7 @@ mod serve;
 mod sim;
 mod study_options;
 mod sweep;
+mod told;
 mod trace;
 mod tune;
 mod vdisk;

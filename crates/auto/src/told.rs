@@ -1,0 +1,97 @@
+//! A decision as it is told: who, what, why, how to undo it, and what came of it.
+
+use host::DevNo;
+use serde::Serialize;
+use units::{Bytes, PageSize};
+
+use crate::{Act, Decision};
+
+/// What became of a decision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Became {
+    /// It was carried out.
+    Done,
+    /// It would be, if not only advice were asked for.
+    Advised,
+    /// It could not be, or must not.
+    Missed(String),
+}
+
+/// A decision as it is told, for programs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Told {
+    /// The form of this.
+    pub schema_version: u32,
+    /// The process that holds the open file, if one still does.
+    pub pid: Option<u32>,
+    /// Its name.
+    pub comm: Option<String>,
+    /// The path, where it is known.
+    pub path: Option<String>,
+    /// The device of the file.
+    pub device: DevNo,
+    /// Its inode.
+    pub inode: u64,
+    /// `window` or `read_ahead`.
+    pub act: &'static str,
+    /// The window before, in KiB.
+    pub window_before_kib: u64,
+    /// The window that is given, in KiB; none if something is read ahead.
+    pub window_kib: Option<u64>,
+    /// Why.
+    pub why: String,
+    /// How to undo it.
+    pub undo: String,
+    /// What became of it: `done`, `advised` or `missed`.
+    pub became: &'static str,
+    /// Why it was missed.
+    pub problem: Option<String>,
+}
+
+impl Told {
+    /// Tells of a decision; `leave`: windows stay as they are at the end.
+    pub fn of(decision: &Decision, became: Became, page: PageSize, leave: bool) -> Self {
+        let file = &decision.file;
+        let holder = file.holders.first();
+        let window = match &decision.act {
+            Act::Window(pages) => Some(pages.to_bytes(page)),
+            Act::Prefetch(_) => None,
+        };
+        let kib = |bytes: Bytes| bytes.to_kib_floor().get();
+        let pid = holder.map(|holder| holder.pid);
+        Self {
+            schema_version: 1,
+            pid,
+            comm: holder.map(|holder| holder.comm.clone()),
+            path: decision.path.clone(),
+            device: file.device,
+            inode: file.inode,
+            act: if window.is_some() { "window" } else { "read_ahead" },
+            window_before_kib: kib(file.window),
+            window_kib: window.map(kib),
+            why: decision.why.clone(),
+            undo: undo(file.window, window.is_some(), pid, &became, leave),
+            became: match &became {
+                Became::Done => "done",
+                Became::Advised => "advised",
+                Became::Missed(_) => "missed",
+            },
+            problem: match became {
+                Became::Missed(problem) => Some(problem),
+                Became::Done | Became::Advised => None,
+            },
+        }
+    }
+}
+
+fn undo(before: Bytes, window: bool, pid: Option<u32>, became: &Became, leave: bool) -> String {
+    let never = pid.map_or_else(String::new, |pid| format!(", never: --except pid:{pid}"));
+    match became {
+        Became::Advised | Became::Missed(_) => "nothing was done".to_owned(),
+        Became::Done if !window => "no need, it is cache".to_owned() + &never,
+        Became::Done if leave => {
+            "its program opens it anew, or foreread apply --open-files".to_owned() + &never
+        }
+        Became::Done => format!("{before} again when foreread ends{never}"),
+    }
+}

@@ -1,0 +1,53 @@
+//! Decisions of `auto` and `run`, told one by one.
+
+use ::auto::{Became, Decision, Status, Told};
+use host::page_size;
+use report::clean::plain;
+use units::Kib;
+
+use crate::output;
+
+/// How decisions are told.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Manner {
+    /// As lines of JSON.
+    pub json: bool,
+    /// Not at all, but for the status.
+    pub quiet: bool,
+    /// Whether windows stay as they are at the end.
+    pub leave: bool,
+}
+
+impl Manner {
+    /// Tells of a decision, and keeps it in the status.
+    pub fn tell(self, one: &Decision, became: Became, status: &mut Status) -> anyhow::Result<()> {
+        let told = Told::of(one, became, page_size(), self.leave);
+        let line = line(&told);
+        status.decided(&line);
+        match self {
+            Self { quiet: true, .. } => Ok(()),
+            Self { json: true, .. } => output::print_json_line(&told),
+            _ => output::print(&line),
+        }
+    }
+}
+
+/// One line: who, what, why, and how to undo it; or what came of it if it could not be done.
+fn line(told: &Told) -> String {
+    let comm = told.comm.as_deref().map(plain).unwrap_or_default();
+    let who = told.pid.map_or_else(String::new, |pid| format!("{comm} ({pid}) "));
+    let path = told.path.as_deref().map_or_else(|| format!("inode {}", told.inode), plain);
+    let kib = |kib| Kib::new(kib).to_bytes();
+    let what = match told.window_kib {
+        Some(after) => format!("set window {} → {}", kib(told.window_before_kib), kib(after)),
+        None => "read ahead".to_owned(),
+    };
+    let (why, undo) = (&told.why, &told.undo);
+    match &told.problem {
+        Some(problem) => format!("{who}{path}: {problem}; would {what}, as {why}\n"),
+        None if told.became == "done" => {
+            format!("{who}{path}: {what}, as {why}; undo: {undo}\n")
+        }
+        None => format!("{who}{path}: would {what}, as {why}\n"),
+    }
+}
