@@ -224,15 +224,17 @@ function watched(run) {
 
 function timelines(host, run) {
   for (const line of [...watched(run), ...LINES]) {
-    const has = (d) => line.of(d).filter((p) => p[1] !== null).length > 1;
-    if (!run.details.some(has)) continue;
+    const known = (d) => line.of(d).filter((p) => p[1] !== null).length;
+    if (!run.details.some((d) => known(d) > 1)) continue;
+    // What was over after one moment is a point beside the lines of others.
+    const has = (d) => known(d) > 0;
     const place = el("div", {});
     host.append(el("h3", {}, line.name), place);
     detailChart(place, run, has, (all, name) => ({
       label: `${line.name} over time, ${name}`, height: 240,
       x: { format: (v) => `${short(v)} s`, title: "seconds since the start of a trial, in the storage's own time" },
       y: line.y,
-      series: all.map((d, i) => ({ name: settingName(run, d.s), k: i, dash: DASHES[Math.floor(i / 8) % 8], dots: false, points: line.of(d) })),
+      series: all.map((d, i) => ({ name: settingName(run, d.s), k: i, dash: DASHES[Math.floor(i / 8) % 8], dots: known(d) < 3, points: line.of(d) })),
     }));
   }
 }
