@@ -37,6 +37,7 @@ pub fn verdict(findings: &Findings<'_>, clean: Clean) -> Vec<Line> {
         return sentences.into_iter().map(Line::Sentence).collect();
     }
     sentences.push(headline(findings, clean));
+    sentences.extend(to_be_sure(findings));
     sentences.extend(conservative(findings));
     sentences.extend(each_goal(findings, clean));
     let prices = findings.analysis.verdict.price.iter();
@@ -93,10 +94,9 @@ fn headline(findings: &Findings<'_>, clean: Clean) -> String {
         return format!("Inconclusive: {doubt}. Measure again, at a quieter time.");
     }
     match (verdict.kind, verdict.full_kib) {
-        (VerdictKind::Inconclusive, _) => format!(
-            "Inconclusive: the intervals are too wide to tell {range} apart for {goals}. Measure \
-             more (--repeats, --budget), longer (--duration) or at a quieter time."
-        ),
+        (VerdictKind::Inconclusive, _) => {
+            format!("Inconclusive: the intervals are too wide to tell {range} apart for {goals}.")
+        }
         (VerdictKind::NoMeasurableDifference, _) | (VerdictKind::Better, None) => {
             let stay = findings
                 .run
@@ -120,6 +120,20 @@ fn headline(findings: &Findings<'_>, clean: Clean) -> String {
             }
         },
     }
+}
+
+/// What to do where the intervals are too wide.
+fn to_be_sure(findings: &Findings<'_>) -> Option<String> {
+    let verdict = &findings.analysis.verdict;
+    let wide = verdict.kind == VerdictKind::Inconclusive && verdict.doubt.is_none();
+    let advice = match findings.run.plan.target {
+        Target::Imported(_) => {
+            "Each figure stands alone. If their author says how well they repeat, import them with \
+             --spread."
+        }
+        _ => "Measure more (--repeats, --budget), longer (--duration) or at a quieter time.",
+    };
+    (wide && findings.settings().len() > 1).then(|| advice.to_owned())
 }
 
 /// The goals by name.
@@ -178,7 +192,9 @@ fn conservative(findings: &Findings<'_>) -> Option<String> {
 /// Goals that would be served by another setting than the one for all.
 fn each_goal(findings: &Findings<'_>, clean: Clean) -> Vec<String> {
     let verdict = &findings.analysis.verdict;
-    if verdict.per_workload.len() < 2 {
+    // That nothing is known of any has been said.
+    let unknown = |goal: &WorkloadVerdict| goal.kind == VerdictKind::Inconclusive;
+    if verdict.per_workload.len() < 2 || verdict.per_workload.iter().all(unknown) {
         return Vec::new();
     }
     let line = |goal: &WorkloadVerdict| {
