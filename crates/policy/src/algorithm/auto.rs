@@ -46,6 +46,10 @@ pub struct Auto {
     controller: Controller,
     interval: Nanos,
     files: BTreeMap<StreamId, FileId>,
+    /// Open files of which nothing was read yet.
+    fresh: BTreeSet<StreamId>,
+    /// The window of files to be opened, at the last interval.
+    opens: Option<Pages>,
     account: Account,
 }
 
@@ -60,6 +64,8 @@ impl Auto {
             controller: Controller::new(bounds),
             interval,
             files: BTreeMap::new(),
+            fresh: BTreeSet::new(),
+            opens: None,
             account: Account::default(),
         }
     }
@@ -78,6 +84,12 @@ impl Auto {
         touch: Touch,
         act: impl FnOnce(&mut Linux618, &mut Probed<'_>),
     ) {
+        // Who first misses has just opened the file: what waits to be read was not opened yet.
+        if self.fresh.remove(&touch.stream)
+            && let Some(window) = self.controller.for_new()
+        {
+            self.kernel.set_window(touch.stream, window);
+        }
         let (now, mut seen) = (cache.now(), Vec::new());
         let mut probed =
             Probed { cache, seen: &mut seen, page: touch.page, asked: None, read: Pages::ZERO };
@@ -149,6 +161,7 @@ fn told(order: &Order) -> String {
 impl Policy for Auto {
     fn open(&mut self, cache: &mut dyn Cache, stream: StreamId, file: FileId) {
         self.files.insert(stream, file);
+        self.fresh.insert(stream);
         self.kernel.open(cache, stream, file);
     }
 
@@ -190,6 +203,7 @@ impl Policy for Auto {
 
     fn close(&mut self, cache: &mut dyn Cache, stream: StreamId) {
         self.files.remove(&stream);
+        self.fresh.remove(&stream);
         self.kernel.close(cache, stream);
     }
 
@@ -221,6 +235,12 @@ impl Policy for Auto {
         for order in &orders {
             self.follow(order, around);
         }
+        let opens = self.controller.for_new();
+        if opens != self.opens && self.account.told.len() < TOLD {
+            let window = opens.map_or("the device's own".to_owned(), |pages| pages.to_string());
+            self.account.told.push((around.now(), format!("files to be opened: {window}")));
+        }
+        self.opens = opens;
     }
 
     fn account(&self) -> Account {

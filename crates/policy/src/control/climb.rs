@@ -1,5 +1,10 @@
-//! The window that streams of one device get: a first guess from what was learnt of the device,
-//! and from there on by trying.
+//! The window that streams of one device get, found by trying.
+//!
+//! One stream needs a window that keeps the device at work while its reader is served, so its
+//! window grows in steps. Streams that compete cost a seek for each window, and no window between
+//! is better than a large one; they get the largest that lets each of them come round soon. A step
+//! that wins nothing, or takes from readers beside the streams, is taken back: but only if the
+//! streams still read as they did when it was made.
 
 use units::{Nanos, Pages};
 
@@ -10,44 +15,122 @@ use super::sizes;
 const AMORTISED: u64 = 8;
 /// The least growth of one step.
 const GROWTH: u64 = 4;
+/// Growth that is not worth a step.
+const LITTLE: u64 = 2;
+/// How long it may take until each stream has used up its window, at the rate before it got it.
+const ROUND: f64 = 2.0;
+/// So many streams leap that far. More fill the memory with what they have not used, so they come
+/// round sooner.
+const LEAPERS: u64 = 16;
+const CROWDED: f64 = 0.4;
 /// What a larger window must win to be worth another step; and what makes it worth keeping.
 const GAIN: f64 = 1.05;
 /// Below this a step did harm.
 const HARM: f64 = 0.95;
+/// The same for those who read beside the streams: there are fewer of their reads to count.
+const HARM_BESIDE: f64 = 0.9;
 /// How often each stream is to use up its window before a step is judged.
 const ROUNDS: f64 = 3.0;
 /// The shortest and the longest trial.
 const TRIAL: (Nanos, Nanos) = (Nanos::from_millis(200), Nanos::from_millis(1500));
+/// Where others read beside the streams, nothing is tried before so many of their reads were seen
+/// with nothing else changed, for so long; but not longer than this.
+const BESIDE: u64 = 40;
+const CALM: Nanos = Nanos::from_millis(500);
+const LONGEST: Nanos = Nanos::from_secs(3);
 /// What was found is found again where readers wait and get less than this part of what they got.
 const SLOWER: f64 = 0.7;
-/// How long what was found holds.
+/// How long what was found holds: twice as long each time that nothing else is found.
 const HOLDS: Nanos = Nanos::from_secs(20);
+const HOLDS_DOUBLED: u32 = 5;
+/// Places elsewhere for each page, above what there were before: then it is other work.
+const ELSEWHERE: f64 = 1.0 / 64.0;
+/// Share of places to which a stream came from another, from which on streams compete.
+const SWITCHES: f64 = 0.2;
+
+/// What was counted so far; it only grows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    /// Pages that readers of streams came by.
+    pub progress: u64,
+    /// Places where a stream went on, and of those where another one was before.
+    pub forward: u64,
+    pub switched: u64,
+    /// Places of the same open files that no stream led to.
+    pub elsewhere: u64,
+    /// Reads of open files that are read in other ways.
+    pub beside: u64,
+}
+
+impl Counts {
+    /// Takes in those of an interval.
+    pub fn add(&mut self, more: &Self) {
+        self.progress += more.progress;
+        self.forward += more.forward;
+        self.switched += more.switched;
+        self.elsewhere += more.elsewhere;
+        self.beside += more.beside;
+    }
+}
+
+/// The same for each second.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rates {
+    progress: f64,
+    forward: f64,
+    switched: f64,
+    elsewhere: f64,
+    beside: f64,
+}
 
 /// All streams of a device together, at a tick.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Streams {
-    /// How many read forward now.
+    /// How many open files are read forward now.
     pub active: u64,
     /// Whether any of them waits.
     pub waiting: bool,
-    /// Pages that their readers came by so far.
-    pub progress: u64,
+    pub counts: Counts,
     /// The window that most of them have.
     pub typical: Pages,
     /// The most that each may have.
     pub most: Pages,
     /// What flows during one read.
     pub in_flight: Pages,
+    /// Whether others read beside them.
+    pub beside: bool,
+}
+
+/// What became of the window at a tick.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum News {
+    /// It is as it was.
+    None,
+    /// A larger one is tried.
+    Tried,
+    /// The one that was tried is given up, for this reason.
+    TakenBack(String),
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Trial {
-    before: Pages,
-    rate: f64,
+    before: Option<Pages>,
+    /// What all have if nothing was found before.
+    typical: Pages,
+    rates: Rates,
     /// When the effect may begin to show, and what there was then.
     begins: Nanos,
-    begun: Option<(Nanos, u64)>,
+    begun: Option<(Nanos, Counts)>,
     ends: Nanos,
+}
+
+/// What holds until something changes.
+#[derive(Clone, Copy, Debug)]
+struct Enough {
+    since: Nanos,
+    holds: Nanos,
+    active: u64,
+    rate: f64,
 }
 
 /// Finds the window for the streams of a device.
@@ -55,17 +138,32 @@ struct Trial {
 pub(super) struct Climb {
     window: Option<Pages>,
     trial: Option<Trial>,
-    /// Since when, for how many streams and at which rate no more is wanted.
-    enough: Option<(Nanos, u64, f64)>,
-    last: Option<(Nanos, u64)>,
-    /// Pages a second, of late, once that is known.
-    rate: Option<f64>,
+    enough: Option<Enough>,
+    /// Trials in a row that found nothing.
+    vain: u32,
+    /// A window that did harm.
+    bad: Option<Pages>,
+    last: Option<(Nanos, Counts)>,
+    /// Of late, once that is known.
+    rates: Option<Rates>,
+    /// Since when nothing else was changed.
+    calm: Option<(Nanos, Counts)>,
 }
 
 impl Climb {
-    /// The window for streams that wait, and why if that is news.
-    pub fn step(&mut self, now: Nanos, streams: &Streams) -> (Option<Pages>, Option<String>) {
-        self.measure(now, streams.progress);
+    /// Somebody begins to read.
+    pub fn begin(&mut self, at: Nanos) {
+        self.last.get_or_insert((at, Counts::default()));
+    }
+
+    /// Something else was changed: what is measured now is not what was before.
+    pub fn disturb(&mut self) {
+        self.calm = None;
+    }
+
+    /// The window for streams that wait, and what became of it.
+    pub fn step(&mut self, now: Nanos, streams: &Streams) -> (Option<Pages>, News) {
+        self.measure(now, streams.counts);
         let news = match self.trial {
             Some(trial) => self.judge(now, streams, trial),
             None => self.try_more(now, streams),
@@ -73,79 +171,201 @@ impl Climb {
         (self.window, news)
     }
 
-    fn measure(&mut self, now: Nanos, progress: u64) {
-        if let Some((then, before)) = self.last.replace((now, progress)) {
+    fn measure(&mut self, now: Nanos, counts: Counts) {
+        if let Some((then, before)) = self.last.replace((now, counts)) {
             let seconds = now.saturating_sub(then).as_secs_f64();
             if seconds > 0.0 {
-                let rate = progress.saturating_sub(before) as f64 / seconds;
                 let weight = (seconds / 0.3).min(1.0);
-                let known = self.rate.unwrap_or(rate);
-                self.rate = Some(known + weight * (rate - known));
+                let rates = Rates::over(before, counts, seconds);
+                let known = self.rates.unwrap_or(rates);
+                self.rates = Some(known.towards(&rates, weight));
             }
         }
     }
 
-    fn try_more(&mut self, now: Nanos, streams: &Streams) -> Option<String> {
-        if let Some((since, active, rate)) = self.enough {
-            // Other streams, or the same in another phase of their work.
-            let slower = self.rate.unwrap_or(0.0) < SLOWER * rate;
-            let as_many = active / 2 < streams.active && streams.active <= active * 2;
-            let same = as_many && !(slower && streams.waiting);
-            if same && now.saturating_sub(since) < HOLDS {
-                return None;
-            }
-            self.enough = None;
+    /// The largest window that makes sense: within its share of memory, and so that nobody waits
+    /// too long for all others.
+    fn ceiling(&self, streams: &Streams, rates: &Rates, before: Pages) -> Pages {
+        let round = if streams.active <= LEAPERS { ROUND } else { CROWDED };
+        let round = (rates.progress * round) as u64 / streams.active.max(1);
+        let step = before.get().saturating_mul(GROWTH);
+        let mut most = round.max(step).min(streams.most.get());
+        if streams.beside {
+            // A running stream keeps the largest window that it ever had: no leaps.
+            most = most.min(before.get().saturating_mul(LITTLE));
         }
-        let rate = self.rate.filter(|_| streams.waiting && streams.active > 0)?;
+        if let Some(bad) = self.bad {
+            most = most.min(bad.get() / GROWTH);
+        }
+        Pages::new(most)
+    }
+
+    fn try_more(&mut self, now: Nanos, streams: &Streams) -> News {
+        let Some(mut rates) = self.rates else { return News::None };
+        if let Some(enough) = self.enough {
+            // Other streams, or the same in another phase of their work.
+            let slower = rates.progress < SLOWER * enough.rate;
+            let as_many = enough.active / 2 < streams.active && streams.active <= enough.active * 2;
+            let same = as_many && !(slower && streams.waiting);
+            if same && now.saturating_sub(enough.since) < enough.holds {
+                return News::None;
+            }
+            if !same {
+                self.vain = 0;
+            }
+            (self.enough, self.bad) = (None, None);
+        }
+        if !streams.waiting || streams.active == 0 || rates.progress <= 0.0 {
+            return News::None;
+        }
+        if streams.beside {
+            let (since, counts) = *self.calm.get_or_insert((now, streams.counts));
+            let span = now.saturating_sub(since);
+            let seen = streams.counts.beside.saturating_sub(counts.beside);
+            if span < CALM || (seen < BESIDE && span < LONGEST) {
+                return News::None;
+            }
+            rates = Rates::over(counts, streams.counts, span.as_secs_f64());
+        }
         let before = self.window.unwrap_or(streams.typical);
-        let guess = streams.in_flight.get().saturating_mul(AMORTISED);
-        let wish = guess.max(before.get().saturating_mul(GROWTH));
-        let window =
-            sizes::at_most(Pages::new(sizes::at_least(Pages::new(wish)).get()).min(streams.most));
-        if window <= before {
-            return None;
+        if before.is_zero() {
+            return News::None;
+        }
+        let ceiling = self.ceiling(streams, &rates, before);
+        let window = if streams.active > 1 || rates.switches() > SWITCHES {
+            sizes::at_most(ceiling)
+        } else {
+            let guess = streams.in_flight.get().saturating_mul(AMORTISED);
+            let wish = Pages::new(guess.max(before.get().saturating_mul(GROWTH)));
+            sizes::even_at_most(wish.min(ceiling))
+        };
+        if window.get() < before.get().saturating_mul(LITTLE) {
+            self.settle(now, streams, rates.progress);
+            return News::None;
         }
         let pages = streams.active.saturating_mul(window.get()) as f64;
-        let span = Nanos::from_secs_f64(ROUNDS * pages / rate.max(1.0));
-        let span = span.max(TRIAL.0).min(TRIAL.1);
+        let span = Nanos::from_secs_f64(ROUNDS * pages / rates.progress.max(1.0));
+        let mut span = span.max(TRIAL.0).min(TRIAL.1);
+        if streams.beside {
+            let seen = Nanos::from_secs_f64(1.5 * BESIDE as f64 / rates.beside.max(1.0));
+            span = span.max(seen.min(LONGEST));
+        }
+        let begins = now + span.scaled(1.0 / 3.0);
+        let (typical, ends) = (streams.typical, now + span);
+        self.trial = Some(Trial { before: self.window, typical, rates, begins, begun: None, ends });
         self.window = Some(window);
-        self.trial = Some(Trial {
-            before,
-            rate,
-            begins: now + span.scaled(1.0 / 3.0),
-            begun: None,
-            ends: now + span,
-        });
-        Some("its readers wait".to_owned())
+        News::Tried
     }
 
-    fn judge(&mut self, now: Nanos, streams: &Streams, mut trial: Trial) -> Option<String> {
+    fn settle(&mut self, now: Nanos, streams: &Streams, rate: f64) {
+        let holds = HOLDS * (1 << self.vain.min(HOLDS_DOUBLED));
+        self.enough = Some(Enough { since: now, holds, active: streams.active, rate });
+    }
+
+    fn judge(&mut self, now: Nanos, streams: &Streams, mut trial: Trial) -> News {
         if trial.begun.is_none() && now >= trial.begins {
-            trial.begun = Some((now, streams.progress));
+            trial.begun = Some((now, streams.counts));
         }
         self.trial = Some(trial);
-        let (begun, before) = trial.begun?;
+        let Some((begun, before)) = trial.begun else { return News::None };
         if now < trial.ends || now <= begun {
-            return None;
+            return News::None;
         }
         let seconds = now.saturating_sub(begun).as_secs_f64();
-        let rate = streams.progress.saturating_sub(before) as f64 / seconds;
-        let gain = rate / trial.rate.max(1.0);
+        let rates = Rates::over(before, streams.counts, seconds);
         self.trial = None;
-        if gain < HARM && streams.waiting {
-            let tried = self.window.replace(trial.before);
-            self.enough = Some((now, streams.active, trial.rate));
-            // What it was while that was tried says nothing of what it will be.
-            self.rate = Some(trial.rate);
-            return tried.map(|tried| {
-                format!("with {} pages it was read {gain:.2} times as fast", tried.get())
-            });
+        self.calm = Some((now, streams.counts));
+        if rates.are_of_other_work(&trial.rates) {
+            // It says nothing of the window; what was done before is known no more.
+            self.rates = None;
+            return News::None;
         }
-        if gain < GAIN {
-            self.enough = Some((now, streams.active, rate));
-            return None;
+        let gain = rates.progress / trial.rates.progress.max(1.0);
+        let hurt = rates.hurts_beside(&trial.rates, seconds);
+        if hurt || (gain < HARM && streams.waiting) {
+            return self.take_back(now, streams, &trial, gain, hurt);
         }
-        self.try_more(now, streams)
+        if gain >= GAIN {
+            self.vain = 0;
+            return self.try_more(now, streams);
+        }
+        if streams.waiting {
+            return self.take_back(now, streams, &trial, gain, false);
+        }
+        self.settle(now, streams, rates.progress);
+        News::None
+    }
+
+    fn take_back(
+        &mut self,
+        now: Nanos,
+        streams: &Streams,
+        trial: &Trial,
+        gain: f64,
+        hurt: bool,
+    ) -> News {
+        let tried = std::mem::replace(&mut self.window, trial.before);
+        // What it was while that was tried says nothing of what it will be.
+        self.rates = Some(trial.rates);
+        self.vain += 1;
+        let tried = tried.unwrap_or_default();
+        let before = trial.before.unwrap_or(trial.typical);
+        let room = tried.get() / GROWTH >= before.get().saturating_mul(LITTLE);
+        if (hurt || gain < HARM) && room {
+            // Perhaps there is a good one between.
+            self.bad = Some(self.bad.map_or(tried, |bad| bad.min(tried)));
+        } else {
+            self.settle(now, streams, trial.rates.progress);
+        }
+        let tried = tried.get();
+        News::TakenBack(if hurt {
+            format!("with {tried} pages readers beside it got less")
+        } else {
+            format!("with {tried} pages it was read {gain:.2} times as fast")
+        })
+    }
+}
+
+impl Rates {
+    fn over(before: Counts, after: Counts, seconds: f64) -> Self {
+        let rate = |before: u64, after: u64| after.saturating_sub(before) as f64 / seconds;
+        Self {
+            progress: rate(before.progress, after.progress),
+            forward: rate(before.forward, after.forward),
+            switched: rate(before.switched, after.switched),
+            elsewhere: rate(before.elsewhere, after.elsewhere),
+            beside: rate(before.beside, after.beside),
+        }
+    }
+
+    fn towards(&self, to: &Self, weight: f64) -> Self {
+        let go = |from: f64, to: f64| from + weight * (to - from);
+        Self {
+            progress: go(self.progress, to.progress),
+            forward: go(self.forward, to.forward),
+            switched: go(self.switched, to.switched),
+            elsewhere: go(self.elsewhere, to.elsewhere),
+            beside: go(self.beside, to.beside),
+        }
+    }
+
+    /// The share of places to which a stream came from another.
+    fn switches(&self) -> f64 {
+        self.switched / self.forward.max(1e-9)
+    }
+
+    /// Whether the readers do something else than before: they went from one stream to several or
+    /// back, or read elsewhere.
+    fn are_of_other_work(&self, before: &Self) -> bool {
+        let apart = |rates: &Self| rates.elsewhere / rates.progress.max(1e-3);
+        let switched = self.forward > 0.0 && (self.switches() - before.switches()).abs() > 0.4;
+        switched || apart(self) > 3.0 * apart(before) + ELSEWHERE
+    }
+
+    /// Whether readers beside the streams got less than before, by more than chance explains.
+    fn hurts_beside(&self, before: &Self, seconds: f64) -> bool {
+        let (expected, got) = (before.beside * seconds, self.beside * seconds);
+        expected >= 4.0 && got < HARM_BESIDE * expected - 0.7 * expected.sqrt()
     }
 }
 
@@ -153,39 +373,80 @@ impl Climb {
 mod tests {
     use super::*;
 
-    fn streams(progress: u64) -> Streams {
+    fn streams(active: u64, counts: Counts) -> Streams {
         Streams {
-            active: 8,
+            active,
             waiting: true,
-            progress,
+            counts,
             typical: Pages::new(32),
             most: Pages::new(2048),
             in_flight: Pages::new(30),
+            beside: counts.beside > 0,
         }
     }
 
-    /// Climbs while `rate` pages a second are read at each window.
-    fn climb(rate: impl Fn(u64) -> f64) -> Vec<u64> {
-        let (mut climb, mut progress, mut windows) = (Climb::default(), 0.0, vec![32]);
-        for tick in 0..200 {
-            let (window, _) = climb.step(Nanos::from_millis(100 * tick), &streams(progress as u64));
+    /// The windows that come about while `rates` pages of streams and reads beside them are done a
+    /// second at each window.
+    fn climb(active: u64, rates: impl Fn(u64) -> (f64, f64)) -> Vec<u64> {
+        let (mut climb, mut windows) = (Climb::default(), vec![32]);
+        let (mut progress, mut beside) = (0.0, 0.0);
+        climb.begin(Nanos::ZERO);
+        for tick in 1..100 {
+            let window = windows.last().copied().unwrap_or(32);
+            let rate = rates(window);
+            (progress, beside) = (progress + 0.1 * rate.0, beside + 0.1 * rate.1);
+            let counts = Counts {
+                progress: progress as u64,
+                forward: progress as u64 / window,
+                beside: beside as u64,
+                ..Counts::default()
+            };
+            let (window, _) = climb.step(Nanos::from_millis(100 * tick), &streams(active, counts));
             let window = window.map_or(32, Pages::get);
             if windows.last() != Some(&window) {
                 windows.push(window);
             }
-            progress += 0.1 * rate(window);
         }
         windows
     }
 
     #[test]
-    fn it_grows_while_that_wins() {
-        assert_eq!(climb(|window| window as f64 * 100.0), [32, 272, 1088, 2048]);
-        assert_eq!(climb(|_| 10_000.0), [32, 272]);
+    fn one_stream_grows_while_that_wins() {
+        assert_eq!(climb(1, |window| (window as f64 * 100.0, 0.0)), [32, 128, 512, 2048]);
+        assert_eq!(climb(1, |_| (10_000.0, 0.0)), [32, 128, 32]);
     }
 
     #[test]
-    fn what_does_harm_is_taken_back() {
-        assert_eq!(climb(|window| if window > 100 { 100.0 } else { 10_000.0 }), [32, 272, 32]);
+    fn streams_that_compete_leap() {
+        assert_eq!(climb(8, |window| (10_000.0 + window as f64 * 10.0, 0.0)), [32, 2048]);
+    }
+
+    #[test]
+    fn what_does_harm_is_taken_back_and_less_is_tried() {
+        let rate = |window| if window > 600 { 5_000.0 } else { 10_000.0 + window as f64 * 10.0 };
+        assert_eq!(climb(8, |window| (rate(window), 0.0)), [32, 2048, 32, 512]);
+    }
+
+    #[test]
+    fn nobody_beside_the_streams_is_starved() {
+        let windows = climb(1, |window| (window as f64 * 300.0, 3000.0 / window as f64));
+        assert_eq!(windows.last(), Some(&32), "{windows:?}");
+    }
+
+    #[test]
+    fn other_work_is_no_verdict() {
+        let mut climb = Climb::default();
+        climb.begin(Nanos::ZERO);
+        let mut counts = Counts::default();
+        for tick in 1..=10 {
+            // A scan until the first trial has begun, random reads from there on.
+            if tick <= 2 {
+                (counts.progress, counts.forward) = (counts.progress + 2000, counts.forward + 20);
+            } else {
+                (counts.progress, counts.elsewhere) = (counts.progress + 10, counts.elsewhere + 10);
+            }
+            let (_, news) = climb.step(Nanos::from_millis(100 * tick), &streams(1, counts));
+            assert!(!matches!(news, News::TakenBack(_)), "{news:?} at {tick}");
+        }
     }
 }

@@ -9,6 +9,7 @@
 //!
 //! - `Climb` finds one window for the streams of a device: a guess from latency and rate,
 //!   then trial; each stream that waits gets it, within its share of memory.
+//! - `Trim` keeps an open file that is read in short runs from larger windows.
 //! - A mapping that is read at random gets a window of a page.
 //! - `Plan`s foresee steps and backward reads, and a `Priming` finishes the random reads of a file
 //!   that fits into memory.
@@ -16,12 +17,16 @@
 mod climb;
 mod controller;
 mod device;
+mod memory;
 mod outstanding;
 mod pattern;
 mod plan;
 mod prime;
+mod reads;
 pub mod sizes;
 mod stream;
+mod trim;
+mod windows;
 
 use std::collections::{BTreeMap, BTreeSet};
 

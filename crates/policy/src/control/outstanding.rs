@@ -12,6 +12,13 @@ use units::Nanos;
 /// Windows of one open file that are followed at once.
 const FOLLOWED: usize = 256;
 
+/// The same where nobody comes back to a run that was left for another place: the windows of the
+/// last few places are all that may still be used.
+const FOLLOWED_BRIEFLY: usize = 16;
+
+/// Cached pages between two windows that a reader goes past as if they were of one of them.
+const GAP: u64 = 16;
+
 /// Time after which a window that nobody came to is given up.
 const PATIENCE: Nanos = Nanos::from_secs(10);
 
@@ -28,16 +35,20 @@ struct Ahead {
 #[derive(Clone, Debug, Default)]
 pub struct Outstanding {
     windows: VecDeque<Ahead>,
+    brief: bool,
     /// Pages known to have been used.
     pub used: u64,
     /// Pages given up.
     pub wasted: u64,
+    /// Windows given up with pages that nobody came to.
+    pub(super) abandoned: u64,
 }
 
 impl Outstanding {
     /// A window was submitted, of which `asked` pages from `at` on were wanted at once.
     pub fn submit(&mut self, start: u64, end: u64, at: u64, asked: u64, now: Nanos) {
-        if self.windows.len() == FOLLOWED
+        let most = if self.brief { FOLLOWED_BRIEFLY } else { FOLLOWED };
+        while self.windows.len() >= most
             && let Some(oldest) = self.windows.pop_front()
         {
             self.give_up(oldest);
@@ -49,9 +60,20 @@ impl Outstanding {
         self.windows.push_back(Ahead { start, end, reached, since: now });
     }
 
+    /// Whether nobody comes back to a run that was left for another place.
+    pub(super) fn follow_briefly(&mut self, brief: bool) {
+        self.brief = brief;
+    }
+
     /// A reader was seen at `page`: what leads up to it without a gap was used.
     pub fn reader_at(&mut self, page: u64) {
         let mut place = page;
+        let past = |one: &Ahead| one.end < page && page - one.end <= GAP && one.start < one.reached;
+        if let Some(at) = self.windows.iter().rposition(past)
+            && let Some(one) = self.windows.remove(at)
+        {
+            self.used = self.used.saturating_add(one.end - one.start);
+        }
         // Each window that ends where the next one starts; no window is met twice.
         for _ in 0..FOLLOWED {
             let holds = |one: &Ahead| one.start < place && place <= one.end;
@@ -101,6 +123,7 @@ impl Outstanding {
     fn give_up(&mut self, one: Ahead) {
         self.used = self.used.saturating_add(one.reached.saturating_sub(one.start));
         self.wasted = self.wasted.saturating_add(one.end.saturating_sub(one.reached));
+        self.abandoned += u64::from(one.reached < one.end);
     }
 }
 

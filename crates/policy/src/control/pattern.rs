@@ -68,6 +68,16 @@ pub(super) struct Steps {
 /// Steps in a row from which on the next one is foreseen.
 const SURE: u32 = 4;
 
+/// Places where readers were seen so far; it only grows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Places {
+    /// Where a run went on, and of those where another one had been before.
+    pub forward: u64,
+    pub switched: u64,
+    /// Where none went on.
+    pub elsewhere: u64,
+}
+
 /// Tells patterns apart. What is old counts less and less.
 #[derive(Clone, Debug, Default)]
 pub struct Classifier {
@@ -84,6 +94,7 @@ pub struct Classifier {
     strided: f64,
     backward: f64,
     random: f64,
+    places: Places,
 }
 
 impl Classifier {
@@ -100,7 +111,9 @@ impl Classifier {
         if let Some(at) = self.runs.iter().rposition(goes_on) {
             if at + 1 != self.runs.len() {
                 self.switched += 1.0;
+                self.places.switched += 1;
             }
+            self.places.forward += 1;
             let run = self.runs.remove(at);
             self.runs.push(Run { last: index, next: next.max(run.next) });
             self.sequential += 1.0;
@@ -111,6 +124,7 @@ impl Classifier {
             // It came through pages that were cached already.
             self.sequential += 1.0;
             self.holes += 1.0;
+            self.places.forward += 1;
             self.push(Run { last: index, next });
             return;
         }
@@ -123,6 +137,7 @@ impl Classifier {
             Some(_) if step == self.stride && step < 0 => self.backward += 1.0,
             Some(_) => self.random += 1.0,
         }
+        self.places.elsewhere += 1;
         let again = step == self.stride && pages == self.len && step != 0;
         self.same = if again { self.same.saturating_add(1) } else { 0 };
         (self.stride, self.len) = (step, pages);
@@ -150,6 +165,11 @@ impl Classifier {
         let run = self.runs.last()?;
         let upset = self.holes > 4.0 && self.holes > 0.5 * (self.sequential + self.random);
         upset.then_some(Steps { last: run.last, step: 64, len })
+    }
+
+    /// Places so far.
+    pub(super) fn places(&self) -> Places {
+        self.places
     }
 
     /// How many of the places where readers were seen went on from others, of all.

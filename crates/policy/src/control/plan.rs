@@ -8,9 +8,13 @@ use crate::page::{Extent, Page};
 /// Pieces that are read ahead at first.
 const FIRST_DEPTH: u64 = 8;
 /// The most pieces that are read ahead.
-const MOST_DEPTH: u64 = 2048;
+const MOST_DEPTH: u64 = 16_384;
 /// The most pieces that are asked for at once: each is a system call.
-const MOST_AT_ONCE: usize = 512;
+const MOST_AT_ONCE: usize = 4096;
+/// Pieces that may be read ahead of a reader of which no pace is known yet.
+const LEAST_ROOM: u64 = 64;
+/// Reads ahead for as many intervals as this, at the pace of the reader.
+const INTERVALS: u64 = 3;
 /// The largest piece that pieces without a gap are joined to.
 const JOINED: u64 = 512;
 /// A plan whose reader has not moved for so long is over.
@@ -25,12 +29,15 @@ pub(super) struct Plan {
     done: u64,
     depth: u64,
     moved: Nanos,
+    /// Where the reader was at the last interval, and the most pieces that it came by in one.
+    before: u64,
+    pace: u64,
 }
 
 impl Plan {
     /// A plan for a reader that has just read the last piece of these steps.
     pub fn new(steps: Steps, now: Nanos) -> Self {
-        Self { steps, at: 1, done: 1, depth: FIRST_DEPTH, moved: now }
+        Self { steps, at: 1, done: 1, depth: FIRST_DEPTH, moved: now, before: 1, pace: 0 }
     }
 
     /// The reader was seen to read the piece at this page; whether that is one of the plan's.
@@ -53,10 +60,22 @@ impl Plan {
         }
     }
 
+    /// An interval is over.
+    pub fn interval(&mut self) {
+        let came = self.at.saturating_sub(self.before);
+        (self.before, self.pace) = (self.at, came.max(self.pace - self.pace / 4));
+    }
+
     /// The reader waited although it was foreseen: what it will want must be asked for earlier.
     pub fn late(&mut self, most: Pages) {
-        let room = most.get() / self.steps.len.max(1);
-        self.depth = (self.depth * 2).min(MOST_DEPTH).min(room.max(FIRST_DEPTH));
+        self.depth = (self.depth * 2).min(MOST_DEPTH).min(self.room(most).max(FIRST_DEPTH));
+    }
+
+    /// Pieces that may be read ahead: as many as the reader comes by until the interval after the
+    /// next, also if that is more than fits into the largest window.
+    fn room(&self, most: Pages) -> u64 {
+        let fits = most.get() / self.steps.len.max(1);
+        fits.min(LEAST_ROOM).max(INTERVALS * self.pace).max(1)
     }
 
     /// Whether the reader went elsewhere or rests.
@@ -66,7 +85,7 @@ impl Plan {
 
     /// What is to be read now, in order of use.
     pub fn due(&mut self, file: Pages, most: Pages) -> Vec<Extent> {
-        let room = (most.get() / self.steps.len.max(1)).max(1);
+        let room = self.room(most);
         let until = self.at.saturating_add(self.depth.min(room));
         let mut due: Vec<Extent> = Vec::new();
         while self.done < until && due.len() < MOST_AT_ONCE {
@@ -163,7 +182,7 @@ mod tests {
         for _ in 0..30 {
             plan.late(Pages::new(100));
         }
-        assert_eq!(plan.depth, 100);
+        assert_eq!(plan.depth, LEAST_ROOM, "its pace is not known");
         assert_eq!(plan.due(Pages::new(1 << 30), Pages::new(40)).len(), 40);
     }
 }

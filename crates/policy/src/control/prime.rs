@@ -22,6 +22,10 @@ const LOSS: f64 = 1.05;
 const RATES: (f64, f64, f64) = (2048.0, 256.0, 1e6);
 /// Waits that tell how long one takes without priming.
 const KNOWN: u64 = 8;
+/// At the lowest rate for so long, and waits are what they would be without priming.
+const LOWEST: Nanos = Nanos::from_secs(1);
+/// Whoever has asked for nothing for so long may not want the rest.
+const RESTS: Nanos = Nanos::from_secs(2);
 
 /// The priming of one file.
 #[derive(Clone, Debug, Default)]
@@ -40,6 +44,9 @@ pub(super) struct Priming {
     rate: f64,
     owed: f64,
     finished: bool,
+    /// How long it is at the lowest rate, and since how long nobody has asked for anything.
+    lowest: Nanos,
+    quiet: Nanos,
 }
 
 impl Priming {
@@ -63,6 +70,7 @@ impl Priming {
         if stalls == 0 {
             return;
         }
+        self.quiet = Nanos::ZERO;
         let mean = stalled.as_secs_f64() / stalls as f64;
         self.stalls += stalls;
         self.stalled += stalled.as_secs_f64();
@@ -101,7 +109,11 @@ impl Priming {
     /// What is to be read now. `hurt`: memory became tight.
     pub fn due(&mut self, file: Pages, elapsed: Nanos, hurt: bool) -> Vec<Extent> {
         let Some(mut at) = self.at else { return Vec::new() };
-        self.adapt(file, hurt);
+        self.quiet += elapsed;
+        if self.quiet > RESTS {
+            return Vec::new();
+        }
+        self.adapt(file, elapsed, hurt);
         self.owed = (self.owed + self.rate * elapsed.as_secs_f64()).min(self.rate);
         let mut due = Vec::new();
         while self.owed >= PIECE as f64 && at < file.get() {
@@ -124,11 +136,16 @@ impl Priming {
     }
 
     /// Readers that find more in the cache may wait longer for the rest.
-    fn adapt(&mut self, file: Pages, hurt: bool) {
+    fn adapt(&mut self, file: Pages, elapsed: Nanos, hurt: bool) {
         let missing = 1.0 - self.count as f64 / (file.get() as f64).max(1.0);
         let allowed = self.alone * LOSS / missing.max(0.01);
         let factor = if hurt || self.wait > allowed { 0.7 } else { 1.5 };
         self.rate = (self.rate * factor).clamp(RATES.1, RATES.2);
+        self.lowest = if self.rate > RATES.1 { Nanos::ZERO } else { self.lowest + elapsed };
+        if self.lowest > LOWEST && !hurt {
+            // Others read more than before: waits are long without priming, too.
+            (self.alone, self.lowest) = (self.wait, Nanos::ZERO);
+        }
     }
 }
 

@@ -19,6 +19,12 @@ pub fn at_most(most: Pages) -> Pages {
     Pages::new(if even > odd + odd / 2 { even } else { odd })
 }
 
+/// The largest window of 2ⁿ pages that is at most this large; at least one page. For a stream that
+/// is alone: its requests then fall together with the stripes of what is below.
+pub fn even_at_most(most: Pages) -> Pages {
+    Pages::new(most.get().checked_ilog2().map_or(1, |power| 1 << power))
+}
+
 /// The smallest window of 17 · 2ⁿ pages, or of 2ⁿ up to 16, that is at least this large.
 pub fn at_least(least: Pages) -> Pages {
     let up = |count: u64| count.checked_next_power_of_two().unwrap_or(1 << 63);

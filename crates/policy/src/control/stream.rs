@@ -1,10 +1,12 @@
 //! What is known of one open file.
 
-use units::{Nanos, Pages};
+use units::{Bytes, Nanos, Pages};
 
+use super::climb::Counts;
 use super::outstanding::Outstanding;
-use super::pattern::Classifier;
+use super::pattern::{Classifier, Places};
 use super::plan::Plan;
+use super::trim::{Tally, Trim};
 use super::{Facts, FileKey, Pattern, Seen};
 
 /// Windows that a reader must have been seen to ask for before anything is done.
@@ -44,6 +46,9 @@ pub(super) struct Stream {
     /// When something was last seen of it.
     pub seen: Nanos,
     pub plan: Option<Plan>,
+    pub trim: Trim,
+    /// The window that it had when it was first looked at.
+    pub own: Option<Pages>,
     /// The window that was ordered last, and when.
     pub ordered: Option<(Pages, Nanos)>,
     /// Its state at the last tick.
@@ -52,6 +57,8 @@ pub(super) struct Stream {
     pub stalled: u64,
     pub stalls: u64,
     pub thrashed: u64,
+    /// Up to the last tick.
+    before: (u64, Places),
     /// Since the beginning.
     pub asked: u64,
     windows: u64,
@@ -136,20 +143,67 @@ impl Stream {
         let seconds = elapsed.as_secs_f64().max(1e-6);
         let share = self.stalled as f64 / 1e9 / seconds;
         let weight = (seconds / 0.5).min(1.0);
+        // At first there is nothing before it.
+        let weight = if self.facts.is_none() { 1.0 } else { weight };
         self.waiting += weight * (share - self.waiting);
         self.classifier.fade(0.5_f64.powf(seconds));
+        let (now, before) = (self.classifier.places(), self.before.1);
+        if now != before {
+            let left = now.elsewhere > before.elsewhere && now.switched == before.switched;
+            self.ahead.follow_briefly(left);
+        }
+        self.own.get_or_insert(facts.window);
         self.facts = Some(facts);
     }
 
     /// Begins a new interval.
     pub fn begin(&mut self) {
         (self.stalled, self.stalls, self.thrashed) = (0, 0, 0);
+        self.before = (self.ahead.progress(), self.classifier.places());
+    }
+
+    /// What was counted over the interval.
+    pub fn counts(&self) -> Counts {
+        let (progress, now) = (self.ahead.progress(), self.classifier.places());
+        let (progress_before, before) = self.before;
+        let all = (now.forward - before.forward) + (now.elsewhere - before.elsewhere);
+        if self.reading() != Reading::Forward {
+            return Counts { beside: all, ..Counts::default() };
+        }
+        Counts {
+            progress: progress.saturating_sub(progress_before),
+            forward: now.forward - before.forward,
+            switched: now.switched - before.switched,
+            elsewhere: now.elsewhere - before.elsewhere,
+            beside: 0,
+        }
+    }
+
+    /// Whether its reader has come to the end of the file.
+    pub fn is_done(&self) -> bool {
+        self.facts.is_some_and(|facts| {
+            let position = facts.position.map_or(0, Bytes::get);
+            position.div_ceil(facts.page.get().max(1)) >= facts.file_pages.get()
+        })
+    }
+
+    /// What was counted up to now of what is read ahead for it.
+    pub fn tally(&self) -> Tally {
+        let places = self.classifier.places();
+        Tally {
+            used: self.ahead.used,
+            wasted: self.ahead.wasted,
+            abandoned: self.ahead.abandoned,
+            forward: places.forward,
+            elsewhere: places.elsewhere,
+        }
     }
 
     /// How it is read.
     pub fn reading(&self) -> Reading {
         let share = self.classifier.forward_share();
-        if self.windows < EVIDENCE || self.pattern() == Pattern::Unknown {
+        let few = if self.is_done() { EVIDENCE - 1 } else { EVIDENCE };
+        if self.windows < few || self.pattern() == Pattern::Unknown {
             Reading::Other
         } else if self.mapped && share < FORWARD {
             let random = matches!(self.pattern(), Pattern::Random | Pattern::RandomDense);

@@ -38,7 +38,7 @@ fn number<T: std::str::FromStr>(name: &str, default: T) -> T {
 }
 
 fn main() -> ExitCode {
-    let time = Nanos::from_secs_f64(number("--seconds", 15.0));
+    let time = Nanos::from_secs_f64(number("--seconds", 10.0));
     let policy = option("--policy").unwrap_or_else(|| "auto".to_owned());
     let (device, wanted) = (option("--device"), option("--work").unwrap_or_default());
     let devices: Vec<&str> = DEVICES

@@ -138,13 +138,13 @@ impl Verdict {
     }
 }
 
-/// The part of the time which the best window saves that `auto` saves, at most all of it; `None`
-/// where there is next to none to save.
+/// The part of the time which the best window saves that `auto` saves, at most all of it, and at
+/// worst as much lost as there is to save; `None` where there is next to none to save.
 pub fn captured_of(row: &Row) -> Option<f64> {
     let time = |rate: f64| 1.0 / rate.max(1e-9);
     let (base, best) = (row.default().rate, row.statics[row.best()].rate);
     (best > base * HEADROOM)
-        .then(|| ((time(base) - time(row.auto.rate)) / (time(base) - time(best))).min(1.0))
+        .then(|| ((time(base) - time(row.auto.rate)) / (time(base) - time(best))).clamp(-1.0, 1.0))
 }
 
 /// The geometric mean.

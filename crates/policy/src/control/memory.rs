@@ -1,0 +1,139 @@
+//! How much memory windows may fill.
+
+use std::collections::BTreeMap;
+
+use units::{Nanos, Pages};
+
+use super::controller::Controller;
+use super::{Facts, Situation, sizes};
+
+/// Of what the machine's cache can hold, the part that windows may fill, twice each: one is read
+/// while the next one comes. A cache with a limit of its own they may fill, as its limit is there
+/// for that; if that is too much, thrashing tells.
+const SHARE: u64 = 4;
+/// How long it takes until a domain in which pages were evicted unused may have windows twice as
+/// large again.
+const RECOVERY: f64 = 10.0;
+/// One of so many places missed what had been read ahead for it: that is too much.
+const MUCH: u64 = 4;
+/// How long smaller windows are tried.
+const TRIAL: Nanos = Nanos::from_secs(1);
+/// Below this part of what readers got, smaller windows did more harm than eviction.
+const HARM: f64 = 0.95;
+/// How long that is remembered.
+const HOLDS: Nanos = Nanos::from_secs(60);
+
+/// Smaller windows on trial.
+#[derive(Clone, Copy, Debug)]
+struct Trial {
+    squeeze: f64,
+    rate: f64,
+    begun: (Nanos, u64),
+}
+
+/// A cache that windows share.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Domain {
+    /// The part of its share that windows may fill: less after thrashing.
+    squeeze: f64,
+    /// Streams in it that read forward.
+    pub active: u64,
+    /// Pages read ahead that were gone when they were wanted, over the interval.
+    pub thrashed: u64,
+    /// Places where its streams were seen over the interval.
+    pub places: u64,
+    /// Pages that readers came by so far, and how many a second of late.
+    pub progress: u64,
+    rate: Option<f64>,
+    before: u64,
+    trial: Option<Trial>,
+    /// When somebody first read, and not squeezed before this.
+    since: Option<Nanos>,
+    rests: Nanos,
+}
+
+impl Default for Domain {
+    fn default() -> Self {
+        Self {
+            squeeze: 1.0,
+            active: 0,
+            thrashed: 0,
+            places: 0,
+            progress: 0,
+            rate: None,
+            before: 0,
+            trial: None,
+            since: None,
+            rests: Nanos::ZERO,
+        }
+    }
+}
+
+impl Domain {
+    /// An interval is over.
+    pub fn interval(&mut self, now: Nanos, elapsed: Nanos) {
+        let seconds = elapsed.as_secs_f64();
+        let rate = self.progress.saturating_sub(self.before) as f64 / seconds.max(1e-6);
+        self.before = self.progress;
+        let since = *self.since.get_or_insert(now);
+        if let Some(trial) = self.trial {
+            let (since, before) = trial.begun;
+            let span = now.saturating_sub(since);
+            if span < TRIAL {
+                return;
+            }
+            self.trial = None;
+            let rate = self.progress.saturating_sub(before) as f64 / span.as_secs_f64();
+            if rate < HARM * trial.rate {
+                (self.squeeze, self.rests) = (trial.squeeze, now + HOLDS);
+            }
+            self.rate = Some(rate);
+            return;
+        }
+        let known = self.rate;
+        let weight = seconds.min(1.0);
+        self.rate = Some(known.map_or(rate, |known| known + weight * (rate - known)));
+        if self.thrashed > self.places / MUCH && now >= self.rests.max(since + TRIAL) {
+            let (squeeze, rate) = (self.squeeze, known.unwrap_or(rate));
+            self.trial = Some(Trial { squeeze, rate, begun: (now, self.progress) });
+            self.squeeze = (self.squeeze * 0.5).max(1.0 / 64.0);
+        } else {
+            self.squeeze = (self.squeeze * 2_f64.powf(seconds / RECOVERY)).min(1.0);
+        }
+    }
+}
+
+/// The most that a window may be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Share {
+    pub most: Pages,
+    /// Whether that is for want of memory.
+    pub is_tight: bool,
+    /// Whether pages are evicted before they are used.
+    pub is_squeezed: bool,
+}
+
+/// All caches.
+pub(super) type Domains = BTreeMap<u64, Domain>;
+
+impl Controller {
+    /// The most that a window may be in a domain.
+    pub(super) fn share(&self, situation: &Situation, facts: &Facts) -> Share {
+        let of = |number: u64| {
+            let cache = situation.memory.get(&number)?.get() / facts.page.get().max(1);
+            let limited = situation.limited.contains(&number);
+            let domain = self.domains.get(&number).copied().unwrap_or_default();
+            let part = if limited { 1 } else { SHARE };
+            let share = cache as f64 / part as f64 * domain.squeeze;
+            let share = if situation.tight { share / 4.0 } else { share };
+            let squeezed = domain.squeeze < 0.99 || situation.tight;
+            Some(((share / (2 * domain.active.max(1)) as f64) as u64, squeezed))
+        };
+        let known = of(facts.domain).or_else(|| of(0));
+        let (memory, is_squeezed) = known.unwrap_or((u64::MAX, false));
+        let memory = memory.max(self.bounds.least.get());
+        let is_tight = memory < self.bounds.most.get();
+        let most = sizes::at_most(Pages::new(memory).min(self.bounds.most));
+        Share { most, is_tight, is_squeezed }
+    }
+}

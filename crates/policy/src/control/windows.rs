@@ -1,0 +1,179 @@
+//! Which window each open file is to have.
+
+use std::collections::BTreeSet;
+
+use units::{Nanos, Pages};
+
+use super::climb::{News, Streams};
+use super::controller::{Controller, RESTS, WAITS};
+use super::stream::{Reading, Stream};
+use super::{Act, Facts, FileKey, OpenKey, Order, Situation, sizes};
+
+/// The same order is not given again before this.
+const AGAIN: Nanos = Nanos::from_secs(5);
+/// The window for random faults, and for those that come in pairs.
+const MAPPED: (Pages, Pages) = (Pages::new(1), Pages::new(4));
+
+impl Controller {
+    pub(super) fn windows(&mut self, situation: &Situation, elapsed: Nanos) -> Vec<Order> {
+        let now = situation.now;
+        let (wanted, news) = self.climb_on(situation, elapsed);
+        let shared = self.shared();
+        let (mut orders, mut others_changed) = (Vec::new(), false);
+        let keys: Vec<OpenKey> = self.streams.keys().copied().collect();
+        for key in keys {
+            self.trim(key, now, &shared);
+            let Some(stream) = self.streams.get(&key) else { continue };
+            let Some(facts) = stream.facts.filter(|facts| !facts.hands_off) else { continue };
+            if now.saturating_sub(stream.seen) > RESTS || stream.is_done() {
+                continue;
+            }
+            let decision = match stream.reading() {
+                Reading::MappedRandom { paired } => {
+                    let window = if paired { MAPPED.1 } else { MAPPED.0 };
+                    let why = "its mapping is read at random, and each fault reads as much as \
+                               the window allows around itself";
+                    (facts.window > window).then(|| (window, why.to_owned()))
+                }
+                _ if stream.trim.limit().is_some() => short_runs(stream, &facts),
+                Reading::Forward => self.forward(situation, stream, &facts, wanted, &news),
+                Reading::Other => None,
+            };
+            let Some((window, why)) = decision else { continue };
+            let given = stream.ordered;
+            let again = given
+                .is_some_and(|(ordered, at)| ordered == window && now.saturating_sub(at) < AGAIN);
+            if !again && let Some(stream) = self.streams.get_mut(&key) {
+                stream.ordered = Some((window, now));
+                others_changed |= !matches!(stream.reading(), Reading::Forward);
+                orders.push(Order { key, act: Act::Window(window), why, primes: false });
+            }
+        }
+        if others_changed {
+            self.climb.disturb();
+        }
+        orders
+    }
+
+    fn trim(&mut self, key: OpenKey, now: Nanos, shared: &BTreeSet<FileKey>) {
+        let Some(stream) = self.streams.get_mut(&key) else { return };
+        // What is read ahead for one reader of a file another may use.
+        let alone = !stream.mapped && !shared.contains(&stream.file);
+        if let Some(own) = stream.own.filter(|_| alone) {
+            let tally = stream.tally();
+            stream.trim.step(now, tally, own);
+        }
+    }
+
+    /// Files that are read through several open files.
+    fn shared(&self) -> BTreeSet<FileKey> {
+        let (mut once, mut twice) = (BTreeSet::new(), BTreeSet::new());
+        for stream in self.streams.values() {
+            if !once.insert(stream.file) {
+                twice.insert(stream.file);
+            }
+        }
+        twice
+    }
+
+    fn climb_on(&mut self, situation: &Situation, elapsed: Nanos) -> (Option<Pages>, News) {
+        let now = situation.now;
+        let (mut windows, mut active) = (Vec::new(), 0_u64);
+        let (mut mapped, mut beside) = (false, false);
+        let (mut stalled, mut waiting, mut most, mut page) = (0.0, false, 0, 4096);
+        for stream in self.streams.values() {
+            let Some(facts) = stream.facts else { continue };
+            let rests = now.saturating_sub(stream.seen) > RESTS;
+            if rests || facts.hands_off {
+                continue;
+            }
+            let reading = stream.reading();
+            mapped |= matches!(reading, Reading::MappedRandom { .. });
+            if reading != Reading::Forward {
+                beside |= stream.classifier.places().elsewhere > 1 && stream.plan.is_none();
+                continue;
+            }
+            if stream.trim.limit().is_some() {
+                continue;
+            }
+            stalled += stream.stalled as f64;
+            windows.push(facts.window);
+            most = most.max(self.share(situation, &facts).most.get());
+            page = facts.page.get().max(1);
+            if !stream.is_done() {
+                active += 1;
+                waiting |= stream.waiting > WAITS;
+            }
+        }
+        windows.sort_unstable();
+        let active = active.max(u64::from(stalled > 0.0));
+        // Many short files, each with a little of it.
+        waiting |= stalled / active.max(1) as f64 > WAITS * elapsed.get() as f64;
+        let typical = windows.get(windows.len() / 2).copied().unwrap_or_default();
+        let result = self.climb.step(
+            now,
+            &Streams {
+                active,
+                waiting,
+                counts: self.counts,
+                typical,
+                most: Pages::new(most),
+                in_flight: Pages::new(self.device.in_flight().get() / page),
+                beside,
+            },
+        );
+        // A mapping that is read at random would suffer until it is known as such.
+        self.opens = result.0.filter(|_| !mapped && !situation.tight);
+        result
+    }
+
+    fn forward(
+        &self,
+        situation: &Situation,
+        stream: &Stream,
+        facts: &Facts,
+        wanted: Option<Pages>,
+        news: &News,
+    ) -> Option<(Pages, String)> {
+        let share = self.share(situation, facts);
+        let too_large = facts.window.get() > share.most.get() + share.most.get() / 4;
+        if share.is_tight && too_large && (share.is_squeezed || stream.ordered.is_some()) {
+            let active = self.domains.get(&facts.domain).map_or(1, |domain| domain.active);
+            let why = format!(
+                "{active} streams share the memory, and larger windows would push each other out"
+            );
+            return Some((share.most, why));
+        }
+        if stream.trim.limit().is_some() {
+            return None;
+        }
+        if let (News::TakenBack(why), true) = (news, stream.ordered.is_some()) {
+            let before = wanted.or(stream.own)?;
+            return (before < facts.window).then(|| (before, why.clone()));
+        }
+        let file = sizes::at_least(facts.file_pages.max(self.bounds.least));
+        // What was taken for want of memory comes back.
+        let less = stream.ordered.zip(stream.own).filter(|(ordered, own)| ordered.0 < *own);
+        let before = less.filter(|_| !share.is_squeezed).map(|(_, own)| own);
+        let wanted = wanted.max(before)?.min(share.most).min(file);
+        let larger = wanted.get() > facts.window.get() + facts.window.get() / 8;
+        if !larger || stream.waiting <= WAITS {
+            return None;
+        }
+        let mut why =
+            format!("its readers wait {:.0} % of the time", (stream.waiting * 100.0).min(100.0));
+        let device = &self.device;
+        if device.latency() > Nanos::ZERO {
+            let (latency, rate) = (device.latency().as_millis_f64(), device.rate().as_mib());
+            why += &format!("; the device answers in {latency:.1} ms and reads {rate:.0} MiB/s");
+        }
+        Some((wanted, why))
+    }
+}
+
+/// The window of an open file that is read in short runs.
+fn short_runs(stream: &Stream, facts: &Facts) -> Option<(Pages, String)> {
+    let limit = stream.trim.limit().filter(|limit| *limit < facts.window)?;
+    let waste = 100.0 * stream.trim.waste();
+    Some((limit, format!("{waste:.0} % of what is read ahead of it was not used")))
+}
