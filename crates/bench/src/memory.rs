@@ -25,7 +25,7 @@ use crate::BenchError;
 /// Less than this, and what programs need beside the cache is most of it.
 pub const MEMORY_LEAST: Bytes = Bytes::from_mib(8);
 /// How our groups are called, before the process and a number.
-const NAME: &str = "foreread-memory-";
+pub(crate) const NAME: &str = "foreread-memory-";
 /// A process with this score is not killed.
 const SPARED: &str = "-1000";
 const SCORE: &str = "/proc/self/oom_score_adj";

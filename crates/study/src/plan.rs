@@ -161,6 +161,12 @@ impl Plan {
             if planned.workload.writes() && matches!(self.target, Target::Simulation(_)) {
                 return wrong(format!("{name} writes, which no simulation does yet"));
             }
+            if planned.workload.writes() && self.memory_limit.is_some() {
+                return wrong(format!(
+                    "{name} writes: --memory-limit is for workloads that read; what waits to be \
+                     written is limited by --vary dirty_bytes=…"
+                ));
+            }
             if self.workloads[..at].iter().any(|other| other.workload.name == *name) {
                 return wrong(format!("workload {name} is named twice"));
             }

@@ -18,10 +18,12 @@ pub(crate) struct ControlGroup {
 }
 
 impl ControlGroup {
-    /// Makes a group below the root of the hierarchy; nothing where that cannot be.
+    /// Makes a group below the root of the hierarchy, or below the one that limits the memory of a
+    /// trial; nothing where that cannot be.
     pub(crate) fn make() -> Option<Self> {
         let root = mount_of(&fs::read_to_string("/proc/self/mounts").ok()?)?;
-        Self::make_in(&root)
+        let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        Self::make_in(&limited(&root, &own).unwrap_or(root))
     }
 
     fn make_in(root: &Path) -> Option<Self> {
@@ -68,6 +70,13 @@ impl Drop for ControlGroup {
     }
 }
 
+/// The group of this process, if that is one that limits memory: what is below it is limited, too.
+fn limited(root: &Path, own: &str) -> Option<PathBuf> {
+    let path = own.lines().find_map(|line| line.strip_prefix("0::"))?.trim_start_matches('/');
+    let name = Path::new(path).file_name()?.to_str()?;
+    name.starts_with(crate::memory::NAME).then(|| root.join(path))
+}
+
 /// Where the hierarchy of version 2 is mounted.
 fn mount_of(mounts: &str) -> Option<PathBuf> {
     mounts.lines().find_map(|line| {
@@ -96,6 +105,11 @@ mod tests {
         let mounts = "proc /proc proc rw 0 0\ncgroup2 /sys/fs/cgroup cgroup2 rw,nsdelegate 0 0\n";
         assert_eq!(mount_of(mounts), Some(PathBuf::from("/sys/fs/cgroup")));
         assert_eq!(mount_of("tmpfs /sys/fs/cgroup tmpfs rw 0 0\n"), None);
+        let root = Path::new("/sys/fs/cgroup");
+        let own = "4:memory:/x\n0::/foreread-memory-7-0\n";
+        assert_eq!(limited(root, own), Some(root.join("foreread-memory-7-0")));
+        assert_eq!(limited(root, "0::/system.slice/a.service\n"), None);
+        assert_eq!(limited(root, "0::/\n"), None);
         let stat = "8:0 rbytes=4096 wbytes=0 rios=1 wios=0 dbytes=0 dios=0\n\
                     253:0 rbytes=8192 wbytes=512 rios=1 wios=0\n";
         assert_eq!(parse_stat(stat), Some((Bytes::new(8192), Bytes::new(512))));

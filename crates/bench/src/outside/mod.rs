@@ -20,6 +20,7 @@ use units::{Bytes, Nanos};
 use workload::{Outside, Workload};
 
 use crate::dataset::DataFile;
+use crate::memory::MemoryLimit;
 use crate::watch::{self, Watch};
 use crate::{
     BenchError, CacheStart, ClassSample, ColdProof, CpuTime, Dataset, Disturbance, ReaderSample,
@@ -137,7 +138,10 @@ impl Outing<'_> {
                 }
             }
         };
+        // The program begins in the group that this process is in.
+        let limited = self.options.memory_limit.map(MemoryLimit::enter).transpose()?;
         let ended = process::run(command, terms, &mut look)?;
+        let memory = limited.map(MemoryLimit::leave);
         let exit = realtime::now();
         let limit = self.options.drain_limit.scaled(self.options.dilation);
         let undrained = watch::drain(self.root, self.storage, limit, &self.options.cancel)?;
@@ -153,12 +157,19 @@ impl Outing<'_> {
         sample.elapsed = ended.elapsed;
         sample.settled = drained.saturating_sub(start);
         sample.device = observed.device;
+        sample.memory = memory;
         if self.options.start == CacheStart::Cold
             && cold.resident > self.dataset.tolerated_resident(data)
         {
             sample.disturbances.push(Disturbance::WarmStart { resident: cold.resident });
         }
-        let ours = |disturbance: &Disturbance| !self.is_own_writing(disturbance);
+        // Memory that we made scarce ourselves is the condition.
+        let scarce = |disturbance: &Disturbance| {
+            self.options.memory_limit.is_some()
+                && matches!(disturbance, Disturbance::MemoryPressure { .. })
+        };
+        let ours =
+            |disturbance: &Disturbance| !self.is_own_writing(disturbance) && !scarce(disturbance);
         let found = observed.disturbances(Bytes::ZERO, false);
         sample.disturbances.extend(found.into_iter().filter(ours));
         sample.disturbances.extend(undrained);

@@ -71,6 +71,18 @@ fn host_a_command_is_prepared_cold_counted_and_killed() {
     assert_eq!(cell["workload"], "cmd-cat");
     let amplification = cell["amplification"]["median"].as_f64().unwrap();
     assert!((0.9..1.3).contains(&amplification), "{cell}");
+    // What is read again comes from the cache, unless that is too small for it.
+    let twice = "cat $FOREREAD_TARGET/file $FOREREAD_TARGET/file > /dev/null";
+    let from_device = |extra: &[&str]| {
+        let found = json(&run(extra, twice));
+        found["cells"][0]["amplification"]["median"].as_f64().unwrap()
+    };
+    if let Err(lack) = bench::check_memory_limit(units::Bytes::from_mib(8)) {
+        println!("SKIP a command with little memory: {lack}");
+    } else {
+        let (much, little) = (from_device(&[]), from_device(&["--memory-limit", "8M"]));
+        assert!(much < 0.7 && little > 0.9, "{much} {little}");
+    }
     let figure = run(&["--metric", "rate ([0-9.]+)"], "echo rate 41.5");
     let found = json(&figure);
     assert_eq!(found["cells"][0]["throughput_mib_s"]["median"], 41.5);
