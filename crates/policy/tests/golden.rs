@@ -16,6 +16,28 @@ fn every_recorded_decision_is_made_again() {
     assert!(failed.is_empty(), "{} of {} sequences differ", failed.len(), results.len());
 }
 
+/// Files, calls and advice drawn at random, several open files and a mapping among them, recorded
+/// on ext4 (with `data=journal` for single pages) and XFS on a loop device. Each was recorded
+/// twice, waiting after each call until nothing was under way, and came out the same.
+const RANDOM: [&str; 4] = [
+    include_str!("data/random/large-folios-5-pages.json"),
+    include_str!("data/random/large-folios-40-pages.json"),
+    include_str!("data/random/large-folios-1000-pages.json"),
+    include_str!("data/random/single-pages-40-pages.json"),
+];
+
+#[test]
+fn what_was_drawn_at_random_is_decided_as_by_the_kernel() {
+    let results = RANDOM.iter().flat_map(|text| golden::run(text).expect("a recording"));
+    let results: Vec<_> = results.collect();
+    let failed: Vec<_> = results.iter().filter(|result| !result.passed()).collect();
+    for result in &failed {
+        println!("{result}");
+    }
+    assert_eq!(results.len(), 219);
+    assert!(failed.is_empty(), "{} of {} sequences differ", failed.len(), results.len());
+}
+
 /// A recording of one sequence.
 fn recording(pages: u64, config: &str, ops: Value, decisions: Value, cached: u64) -> String {
     let device = format!("max_sectors_kb=1280, so io_pages=320; the file is {pages} pages");
