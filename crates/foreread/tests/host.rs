@@ -2,6 +2,7 @@
 //! FUSE and loop devices; what it makes and changes is gone and back at the end.
 #![allow(clippy::print_stdout, clippy::unwrap_used)] // a skipped test says so, others may panic
 
+mod calibrate;
 mod control;
 mod outside;
 mod settings;
