@@ -183,11 +183,11 @@ impl<'a> Batch<'a> {
 }
 
 /// The instant in which the bdi had another window.
-struct Instant {
+pub(crate) struct Instant {
     /// The window it had.
-    window: Bytes,
+    pub window: Bytes,
     /// Its own window, before and after.
-    own: Bytes,
+    pub own: Bytes,
 }
 
 impl Instant {
@@ -205,9 +205,14 @@ impl Instant {
         }
     }
 
+    /// Whether a file of this window may have it from the bdi in the instant.
+    pub(crate) fn gave(&self, window: Bytes) -> bool {
+        self.origin(window).is_some()
+    }
+
     /// The open files that have a window of the instant, did not have it before, and are not meant
     /// to have it.
-    fn strays<'a>(
+    pub(crate) fn strays<'a>(
         &self,
         before: &[OpenFile],
         after: &'a [OpenFile],
@@ -223,7 +228,11 @@ impl Instant {
     }
 
     /// Gives a stray what the bdi would have given it at any other time.
-    fn mend(&self, actuator: &Actuator, stray: &OpenFile) -> Result<Mended, ActuateError> {
+    pub(crate) fn mend(
+        &self,
+        actuator: &Actuator,
+        stray: &OpenFile,
+    ) -> Result<Mended, ActuateError> {
         let advice = self.origin(stray.window).unwrap_or(Advice::Normal);
         let outcome = mend(&actuator.census, &actuator.root, stray, advice)?;
         Ok(Mended { file: stray.clone(), outcome })

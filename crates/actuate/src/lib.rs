@@ -9,6 +9,7 @@
 mod actuator;
 mod exact;
 mod limits;
+mod opens;
 mod outcome;
 mod prefetcher;
 mod reach;
@@ -16,5 +17,6 @@ mod reach;
 pub use actuator::{Actuator, Advice};
 pub use exact::{Exact, Mended};
 pub use limits::{Limits, ParseRuleError, Rule};
+pub use opens::Opens;
 pub use outcome::{ActuateError, Missed, Outcome};
 pub use prefetcher::{Prefetched, Prefetcher};

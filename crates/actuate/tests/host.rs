@@ -11,7 +11,7 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use foreread_actuate::{Actuator, Advice, Limits, Missed, Outcome};
+use foreread_actuate::{Actuator, Advice, Limits, Missed, Opens, Outcome};
 use observe::OpenFile;
 use stage::{Reader, Stage};
 use sys::cachestat::cachestat;
@@ -126,6 +126,51 @@ fn host_files_opened_in_the_instant_are_mended() {
     });
     println!("{mended} mended of {} opened", opened.load(Ordering::Relaxed));
     assert_eq!(stage.bdi_kib(), 128);
+}
+
+#[test]
+fn host_files_are_opened_with_another_window_for_a_while() {
+    let Some(stage) = Stage::set("host_files_are_opened_with_another_window_for_a_while") else {
+        return;
+    };
+    let path = stage.file("data", 1 << 20);
+    stage.set_bdi(1088);
+    let early = Reader::of(&path);
+    stage.set_bdi(128);
+    let actuator = Actuator::begin(Limits::default()).expect("an actuator");
+    let mut tenure = stage.tenure();
+    let short = std::fs::metadata(tenure.journal()).expect("a journal").len();
+    let mut opens = Opens::with(kib(128));
+    let window = |reader: &Reader| stage.one(&actuator, reader).window;
+    assert!(opens.set(&actuator, &mut tenure, Some(kib(1088))).expect("set"));
+    assert!(!opens.set(&actuator, &mut tenure, Some(kib(1088))).expect("no change"));
+    let (first, kept) = (Reader::of(&path), Reader::of(&path));
+    assert_eq!((window(&first), opens.window(), stage.bdi_kib()), (kib(1088), kib(1088), 1088));
+    // One of them gets a window of its own; what it would have had is known.
+    let file = stage.one(&actuator, &kept);
+    assert_eq!(opens.would_have(&file), kib(128));
+    assert_eq!(opens.would_have(&stage.one(&actuator, &early)), kib(1088));
+    let exact = actuator.set_windows(&mut tenure, &[(&file, kib(512))]).expect("acted");
+    assert!(exact.outcomes[0].is_good(), "{exact:?}");
+    assert_eq!(stage.bdi_kib(), 1088, "held on top of what files are opened with");
+    opens.set(&actuator, &mut tenure, Some(kib(2048))).expect("set");
+    let second = Reader::of(&path);
+    assert_eq!(window(&second), kib(2048));
+    let others = HashSet::from([file.id]);
+    let mended = opens.end(&actuator, &mut tenure, &others).expect("ended");
+    assert_eq!(mended.len(), 2, "{mended:?}");
+    assert_eq!((stage.bdi_kib(), opens.window()), (128, kib(128)));
+    assert_eq!([&first, &second].map(&window), [kib(128); 2]);
+    assert_eq!(window(&kept), kib(512), "somebody else looks after it");
+    assert_eq!(window(&early), kib(1088), "it had that before");
+    let long = std::fs::metadata(tenure.journal()).expect("a journal").len();
+    assert_eq!(long, short, "the journal begins anew");
+    // Whose the bdi is meanwhile, his it is.
+    opens.set(&actuator, &mut tenure, Some(kib(256))).expect("set");
+    stage.set_bdi(64);
+    opens.end(&actuator, &mut tenure, &others).expect_err("somebody else's");
+    drop(tenure);
+    assert_eq!(stage.bdi_kib(), 64);
 }
 
 #[test]

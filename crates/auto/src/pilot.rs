@@ -61,6 +61,11 @@ impl Pilot {
         &self.controller
     }
 
+    /// The window that files should have which are opened from now on; none for the bdi's own.
+    pub fn for_new(&self) -> Option<Bytes> {
+        self.controller.for_new().map(|pages| pages.to_bytes(self.page))
+    }
+
     /// Takes in something that happened.
     pub fn see(&mut self, event: &Event) {
         let Some(id) = event.file.filter(|_| self.on_it.contains(&event.device)) else { return };

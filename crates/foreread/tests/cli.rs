@@ -194,7 +194,8 @@ fn every_workload_is_listed_and_its_declaration_can_be_used() {
     let list: Value = serde_json::from_str(&list).unwrap();
     let names: Vec<&str> =
         list["workloads"].as_array().unwrap().iter().map(|w| w["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["seq-1", "seq-8", "rand-pread", "rand-mmap", "mixed", "stride"]);
+    let reading = ["seq-1", "seq-8", "rand-pread", "rand-mmap", "mixed", "stride"];
+    assert_eq!(names, [&reading[..], &["seq-write", "rewrite"]].concat());
     for name in names {
         let (_, toml, _) = run(&mut scratch.foreread(&format!("workloads show {name}")));
         scratch.file("own.toml", &toml);

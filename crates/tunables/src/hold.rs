@@ -42,6 +42,20 @@ impl Tenure {
         result
     }
 
+    /// Puts back what this tenure has set, and forgets that it did: from here on somebody else may
+    /// set it. `original` is what it was before.
+    pub fn withdraw(
+        &mut self,
+        tunable: &'static dyn Tunable,
+        original: &Value,
+    ) -> Result<(), TunableError> {
+        let set = self.unchanged(tunable)?;
+        let file = tunable.file(&self.site);
+        write(&self.root, tunable, &self.site, &file, original)?;
+        self.set.remove(&(tunable.name(), file));
+        self.forget(tunable, original, &set)
+    }
+
     /// What the tunable is now, if that is what this tenure last set or nobody has set anything.
     pub(crate) fn unchanged(&self, tunable: &'static dyn Tunable) -> Result<Value, TunableError> {
         let present = self.read(tunable)?;

@@ -50,6 +50,27 @@ fn a_value_is_held_on_top_of_another() {
 }
 
 #[test]
+fn what_is_withdrawn_is_forgotten() {
+    let (_dir, stage, mut tenure) = machine();
+    let tunable = find("read_ahead").expect("it");
+    let short = fs::metadata(tenure.journal()).expect("a journal").len();
+    tenure.set(tunable, &kib(1088)).expect("set");
+    tenure.hold(tunable, &kib(64), || assert_eq!(stage.value(), kib(64))).expect("held");
+    tenure.withdraw(tunable, &kib(128)).expect("withdrawn");
+    assert_eq!(stage.value(), kib(128));
+    let long = fs::metadata(tenure.journal()).expect("a journal").len();
+    assert_eq!(long, short, "the journal begins anew");
+    // From here on it is anybody's.
+    stage.set_by_hand(776);
+    tenure.set(tunable, &kib(32)).expect("nobody's reason is overruled");
+    stage.set_by_hand(512);
+    let error = tenure.withdraw(tunable, &kib(776)).expect_err("his");
+    assert!(matches!(error, TunableError::ChangedByOther { .. }), "{error}");
+    drop(tenure);
+    assert_eq!(stage.value(), kib(512));
+}
+
+#[test]
 fn what_somebody_sets_in_the_instant_is_left_as_he_has_it() {
     let (_dir, stage, mut tenure) = machine();
     let tunable = find("read_ahead").expect("it");

@@ -278,7 +278,7 @@ mod tests {
         assert!(said.contains("the device reads 2.50 times"), "{said}");
         assert!(said.contains("0.20 times the rate of 2"), "{said}");
         assert!(said.contains("by streams: 2: 4096 KiB, 32: 128 KiB"), "{said}");
-        assert!(said.contains("take 200 % of it; up to 13 % were seen without"), "{said}");
+        assert!(said.contains("take 200 % of it; up to 12 % were seen without"), "{said}");
         assert_eq!(answer.plots[0].curves.len(), 2);
         assert_eq!(answer.tables[0].rows.len(), 4);
     }

@@ -12,7 +12,8 @@ use report::clean::plain;
 use units::{Bytes, Nanos};
 
 use super::Context;
-use super::flight::{Flight, Orders, status_path};
+use super::bulletin::status_path;
+use super::flight::{Flight, Orders};
 use crate::exit::{Exit, Usage};
 use crate::output;
 use crate::signals::Signals;
@@ -50,6 +51,10 @@ pub struct Auto {
     /// Never open files of these
     #[arg(long, value_name = "RULE")]
     except: Vec<Rule>,
+    /// Leave the bdi's window alone, which files get when they are opened. With --only or --except
+    /// it is left alone anyhow, as it is everybody's
+    #[arg(long)]
+    no_new_files: bool,
     /// Alternate between doing and doing nothing, in slots of this length in random order, and say
     /// what it wins; it ends by itself where it does harm
     #[arg(long = "try", value_name = "TIME")]
@@ -123,6 +128,8 @@ impl Control {
             advise: self.advise,
             max: self.max,
             prefetch: !self.no_prefetch,
+            // That is for others, too, than those who are under control.
+            new_files: false,
             leave: self.leave,
             json: self.json,
             limits,
@@ -149,7 +156,9 @@ impl Auto {
             return Err(Usage(format!("--try {slots}: at least 2s")).into());
         }
         let limits = Limits { allow: self.only.clone(), deny: self.except.clone() };
+        let new_files = !self.no_new_files && limits == Limits::default();
         let (orders, interval) = self.control.orders(limits, self.slots)?;
+        let orders = Orders { new_files, ..orders };
         let storages: Vec<_> = self
             .targets
             .iter()

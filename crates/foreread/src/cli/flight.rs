@@ -5,17 +5,17 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ::auto::{
-    Became, Bounds, Decision, DeviceStatus, Effect, MemoryState, Pilot, ServiceManager, Slots,
-    Snapshot, Source, Status, watchdog,
+    Became, Bounds, Decision, DeviceStatus, Effect, MemoryState, Pilot, Slots, Snapshot, Source,
+    Status,
 };
 use actuate::Limits;
-use anyhow::Context as _;
 use host::{BdiId, DevNo, Storage, page_size};
 use observe::{Event, OpenFile, OpenFileFilter, OpenFileId};
 use report::clean::plain;
 use units::{Bytes, Nanos};
 
 use super::Context;
+use super::bulletin::{Bulletin, status_path};
 use super::hands::Hands;
 use super::told::Manner;
 
@@ -33,6 +33,8 @@ pub(super) struct Orders {
     pub advise: bool,
     pub max: Bytes,
     pub prefetch: bool,
+    /// Whether the window of files may be set that are opened from now on, whoever opens them.
+    pub new_files: bool,
     pub leave: bool,
     /// Whether decisions are told as lines of JSON.
     pub json: bool,
@@ -60,13 +62,12 @@ pub(super) struct Flight<'a> {
     treated: bool,
     /// Since when memory is tight, or well again while nothing is done.
     tight: Option<Instant>,
-    told: Instant,
+    bulletin: Bulletin,
     /// When something was last read from a disk, and when all was last looked at.
     active: Instant,
     looked: Instant,
     /// File systems that are none of its business, where it does not follow a command.
     elsewhere: BTreeSet<DevNo>,
-    manager: Option<(ServiceManager, Option<Duration>)>,
 }
 
 impl<'a> Flight<'a> {
@@ -91,11 +92,10 @@ impl<'a> Flight<'a> {
             slots,
             treated,
             tight: None,
-            told: Instant::now(),
+            bulletin: Bulletin::begin(status_path(context)),
             active: Instant::now(),
             looked: Instant::now(),
             elsewhere: BTreeSet::new(),
-            manager: manager(),
         })
     }
 
@@ -123,9 +123,7 @@ impl<'a> Flight<'a> {
 
     /// Tells the service manager that it may rely on this.
     pub fn ready(&self) {
-        if let Some((manager, _)) = &self.manager {
-            let _ = manager.tell("READY=1");
-        }
+        self.bulletin.ready();
     }
 
     /// One interval. Only readers among `pids` count, if it is given.
@@ -143,7 +141,10 @@ impl<'a> Flight<'a> {
             self.active = Instant::now();
         }
         // While nothing is read from disks, there is nothing to look at but now and then.
-        let rests = self.active.elapsed() > RESTS;
+        let rests = self.rests();
+        if rests {
+            self.let_open_as_ever()?;
+        }
         if rests && self.looked.elapsed() < SELDOM {
             return Ok(());
         }
@@ -160,7 +161,7 @@ impl<'a> Flight<'a> {
         for bdi in self.crafts.keys().cloned().collect::<Vec<_>>() {
             self.steer(&bdi, &snapshot, &memory)?;
         }
-        self.tell();
+        self.bulletin.tell(&self.status, self.orders.metrics.as_deref());
         Ok(())
     }
 
@@ -216,6 +217,7 @@ impl<'a> Flight<'a> {
         snapshot: &Snapshot,
         memory: &MemoryState,
     ) -> anyhow::Result<()> {
+        let rests = self.rests();
         let Some(craft) = self.crafts.get_mut(bdi) else { return Ok(()) };
         let decisions = craft.pilot.decide(snapshot, memory);
         let device = craft.pilot.controller().device();
@@ -235,6 +237,9 @@ impl<'a> Flight<'a> {
         if off.is_none() {
             off = hands.act(decisions, &mut self.status)?;
         }
+        if off.is_none() && self.orders.new_files && !rests {
+            off = hands.open_with(craft.pilot.for_new(), &mut self.status)?;
+        }
         if let Some(why) = off {
             let what =
                 format!("{why}: hands off {}, open files stay as they are", craft.storage.bdi);
@@ -246,6 +251,20 @@ impl<'a> Flight<'a> {
             if self.crafts.values().all(|craft| craft.hands.is_none()) {
                 self.status.state = format!("hands off: {why}");
             }
+        }
+        Ok(())
+    }
+
+    /// Whether nothing was read from a disk for a while.
+    fn rests(&self) -> bool {
+        self.active.elapsed() > RESTS
+    }
+
+    /// Has files opened with the bdi's own window: what comes next may be of another kind.
+    fn let_open_as_ever(&mut self) -> anyhow::Result<()> {
+        for hands in self.crafts.values_mut().filter_map(|craft| craft.hands.as_mut()) {
+            // If somebody else has set the bdi, that is found when there is something to do.
+            hands.open_with(None, &mut self.status)?;
         }
         Ok(())
     }
@@ -321,27 +340,6 @@ impl<'a> Flight<'a> {
         Ok(())
     }
 
-    /// Writes status and metrics once a second, and tells the service manager that it lives.
-    fn tell(&mut self) {
-        let every = self.manager.as_ref().and_then(|(_, every)| *every);
-        let every = every.unwrap_or(Duration::from_secs(1)).min(Duration::from_secs(1));
-        if self.told.elapsed() < every {
-            return;
-        }
-        self.told = Instant::now();
-        if let Some((manager, _)) = &self.manager {
-            let followed: usize = self.status.devices.values().map(|one| one.followed).sum();
-            let state = format!("WATCHDOG=1\nSTATUS={}, {followed} open files", self.status.state);
-            let _ = manager.tell(&state);
-        }
-        let text = serde_json::to_string_pretty(&self.status).unwrap_or_default();
-        // Nobody suffers if it cannot be written.
-        let _ = replace(&status_path(self.context), &text);
-        if let Some(path) = &self.orders.metrics {
-            let _ = replace(path, &self.status.metrics());
-        }
-    }
-
     /// What the slots have shown.
     pub fn effect(&self) -> Option<Effect> {
         self.slots.as_ref().and_then(Slots::effect)
@@ -349,16 +347,13 @@ impl<'a> Flight<'a> {
 
     /// Ends: everything is given back, unless it is to be left.
     pub fn end(self) -> anyhow::Result<Status> {
-        if let Some((manager, _)) = &self.manager {
-            let _ = manager.tell("STOPPING=1");
-        }
+        self.bulletin.end();
         let (mut changed, mut given) = (0, 0);
         for hands in self.crafts.into_values().filter_map(|craft| craft.hands) {
             let (all, back) = hands.end(self.orders.leave)?;
             changed += all;
             given += back;
         }
-        let _ = std::fs::remove_file(status_path(self.context));
         if !self.orders.advise {
             self.context.note(&format!(
                 "{changed} open files were changed, {given} of them have their window back now \
@@ -371,24 +366,4 @@ impl<'a> Flight<'a> {
         }
         Ok(self.status)
     }
-}
-
-/// The service manager that started this program, and how often it wants to hear of it.
-fn manager() -> Option<(ServiceManager, Option<Duration>)> {
-    let address = std::env::var("NOTIFY_SOCKET").ok()?;
-    let manager = ServiceManager::at(&address).ok()?;
-    let every = std::env::var("WATCHDOG_USEC").ok().and_then(|micros| watchdog(&micros));
-    Some((manager, every))
-}
-
-/// Where the daemon of this user keeps its status.
-pub(super) fn status_path(context: &Context) -> PathBuf {
-    context.dirs.state.join("auto.json")
-}
-
-/// Writes a file so that nobody reads half of it.
-fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
-    let beside = path.with_extension("new");
-    std::fs::write(&beside, text).with_context(|| format!("writing {}", beside.display()))?;
-    std::fs::rename(&beside, path).with_context(|| format!("writing {}", path.display()))
 }

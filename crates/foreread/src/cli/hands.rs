@@ -1,29 +1,33 @@
 //! What acts on the open files of one bdi, for `auto` and `run`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::{Duration, Instant};
 
 use ::auto::{Act, Became, Decision, Status, bytes_of};
-use actuate::{ActuateError, Actuator, Limits, Missed, Outcome, Prefetcher};
+use actuate::{ActuateError, Actuator, Limits, Missed, Opens, Outcome, Prefetcher};
 use anyhow::Context as _;
 use host::{Storage, page_size};
 use observe::{Census, OpenFile, OpenFileFilter, OpenFileId};
-use tunables::{Tenure, TunableError, Value, find};
+use tunables::{Tenure, TunableError, find};
 use units::Bytes;
 
 use super::Context;
-use super::told::Manner;
+use super::told::{Manner, NewFiles};
 
 /// How often what is known of closed files is forgotten.
 const FORGETS: Duration = Duration::from_secs(30);
+/// The window of files to be opened is not set more often than this.
+const STEADY: Duration = Duration::from_secs(1);
 
 /// What acts on the open files of one bdi.
 pub(super) struct Hands {
     actuator: Actuator,
     prefetcher: Prefetcher,
     tenure: Tenure,
-    /// The window of the bdi when it began: if that is changed, somebody else is at it.
-    own: Value,
+    /// The window of the bdi: if it is another, somebody else is at it.
+    opens: Opens,
+    /// When that was last set.
+    opens_set: Option<Instant>,
     /// Open files that were changed: as they were before, and the window that they got.
     changed: BTreeMap<OpenFileId, (OpenFile, Bytes)>,
     /// Open files that somebody else gives advice on, and their inodes.
@@ -50,12 +54,13 @@ impl Hands {
         let actuator = Actuator::with(census.clone(), limits);
         let guard = super::apply::guard()?;
         let tenure = Tenure::begin(&context.dirs, &context.root, storage, &guard)?;
-        let own = tenure.read(find("read_ahead")?)?;
+        let own = tenure.read(find("read_ahead")?)?.bytes().unwrap_or_default();
         Ok(Self {
             actuator,
             prefetcher,
             tenure,
-            own,
+            opens: Opens::with(own),
+            opens_set: None,
             changed: BTreeMap::new(),
             yielded: BTreeMap::new(),
             said: BTreeSet::new(),
@@ -68,13 +73,38 @@ impl Hands {
     /// Whether somebody else has set the window of the bdi: then this is no business of ours.
     pub fn are_to_be_off(&self) -> anyhow::Result<Option<String>> {
         let now = self.tenure.read(find("read_ahead")?)?;
-        Ok((now != self.own).then(|| {
-            format!(
-                "somebody set read_ahead_kb of {} from {} to {now}",
-                self.tenure.bdi(),
-                self.own
-            )
+        let ours = self.opens.window();
+        Ok((now != ours.into()).then(|| {
+            format!("somebody set read_ahead_kb of {} from {ours} to {now}", self.tenure.bdi())
         }))
+    }
+
+    /// Has files opened with this window from now on; with the bdi's own if there is none. Somebody
+    /// else who sets the bdi meanwhile is an answer, not an error.
+    pub fn open_with(
+        &mut self,
+        window: Option<Bytes>,
+        status: &mut Status,
+    ) -> anyhow::Result<Option<String>> {
+        let steady = self.opens_set.is_none_or(|at| at.elapsed() > STEADY);
+        if window.is_some() && !steady {
+            return Ok(None);
+        }
+        let before = self.opens.window();
+        match self.opens.set(&self.actuator, &mut self.tenure, window) {
+            Ok(false) => {}
+            Ok(true) => {
+                self.opens_set = Some(Instant::now());
+                let (after, own) = (self.opens.window(), self.opens.own());
+                let new = NewFiles { bdi: self.tenure.bdi(), before, after, own };
+                self.manner.tell_of_new(&new, status)?;
+            }
+            Err(error) => {
+                let error = error.into();
+                return if is_by_other(&error) { Ok(Some(error.to_string())) } else { Err(error) };
+            }
+        }
+        Ok(None)
     }
 
     /// Does what was decided. Somebody else who sets the bdi meanwhile is an answer, not an error.
@@ -156,12 +186,17 @@ impl Hands {
             };
             let first = self.changed.remove(&file.id);
             let first = first.filter(|(was, _)| was.inode == file.inode);
-            let was = first.map_or_else(|| file.clone(), |(was, _)| was);
+            let was = first.map_or_else(|| self.without_us(file), |(was, _)| was);
             self.changed.insert(file.id, (was, window));
             status.windows_set += 1;
             self.manner.tell(decision, Became::Done, status)?;
         }
         Ok(())
+    }
+
+    /// An open file that was not touched yet, as it would be if the bdi had not been either.
+    fn without_us(&self, file: &OpenFile) -> OpenFile {
+        OpenFile { window: self.opens.would_have(file), ..file.clone() }
     }
 
     /// Whether an open file has neither the window it was given nor the one before: its program, or
@@ -209,9 +244,17 @@ impl Hands {
         Ok(())
     }
 
-    /// Gives the open files the windows back that they had; how many.
+    /// Gives the bdi its own window again, and the open files those that they had; how many.
     pub fn give_back(&mut self) -> anyhow::Result<usize> {
         self.prefetcher.clear();
+        let others: HashSet<OpenFileId> = self.changed.keys().copied().collect();
+        if let Err(error) = self.opens.end(&self.actuator, &mut self.tenure, &others) {
+            let error = error.into();
+            // If the bdi is somebody else's now, so is what is opened on it.
+            if !is_by_other(&error) {
+                return Err(error);
+            }
+        }
         self.swap(|was, set| (set, was))
     }
 

@@ -4,6 +4,7 @@ mod answer;
 mod apply;
 mod auto;
 mod blocks;
+mod bulletin;
 mod calibrate;
 mod check;
 mod compare;

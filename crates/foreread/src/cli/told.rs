@@ -1,9 +1,9 @@
 //! Decisions of `auto` and `run`, told one by one.
 
 use ::auto::{Became, Decision, Status, Told};
-use host::page_size;
+use host::{BdiId, page_size};
 use report::clean::plain;
-use units::Kib;
+use units::{Bytes, Kib};
 
 use crate::output;
 
@@ -30,6 +30,33 @@ impl Manner {
             _ => output::print(&line),
         }
     }
+
+    /// Tells of the window of files that will be opened on a bdi, and keeps it in the status. As
+    /// JSON it is not told: it is about no open file.
+    pub fn tell_of_new(self, new: &NewFiles<'_>, status: &mut Status) -> anyhow::Result<()> {
+        let NewFiles { bdi, before, after, own } = new;
+        let bdi = plain(&bdi.to_string());
+        let line = if after == own {
+            format!("files opened from now on, bdi {bdi}: window {before} → {after}, its own\n")
+        } else {
+            format!(
+                "files opened from now on, bdi {bdi}: window {before} → {after}, as streams win by \
+                 it; undo: {own} again when nobody reads or foreread ends, never: --no-new-files\n"
+            )
+        };
+        status.decided(&line);
+        if self.quiet || self.json { Ok(()) } else { output::print(&line) }
+    }
+}
+
+/// Files that will be opened get another window.
+#[derive(Debug)]
+pub(super) struct NewFiles<'a> {
+    pub bdi: &'a BdiId,
+    pub before: Bytes,
+    pub after: Bytes,
+    /// The bdi's own.
+    pub own: Bytes,
 }
 
 /// One line: who, what, why, and how to undo it; or what came of it if it could not be done.

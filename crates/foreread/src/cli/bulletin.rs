@@ -1,0 +1,80 @@
+//! What a running `auto` lets others know: its status, its metrics, and the service manager that it
+//! lives.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use ::auto::{ServiceManager, Status, watchdog};
+use anyhow::Context as _;
+
+use super::Context;
+
+/// How often the status is written, unless the service manager wants to hear more often.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Tells others how it goes.
+#[derive(Debug)]
+pub(super) struct Bulletin {
+    /// Where the status is kept.
+    path: PathBuf,
+    manager: Option<ServiceManager>,
+    every: Duration,
+    told: Instant,
+}
+
+impl Bulletin {
+    /// Begins to keep the status in `path`.
+    pub fn begin(path: PathBuf) -> Self {
+        let address = std::env::var("NOTIFY_SOCKET").ok();
+        let manager = address.and_then(|address| ServiceManager::at(&address).ok());
+        let wanted = std::env::var("WATCHDOG_USEC").ok().and_then(|micros| watchdog(&micros));
+        let every = wanted.filter(|_| manager.is_some()).map_or(EVERY, |every| every.min(EVERY));
+        Self { path, manager, every, told: Instant::now() }
+    }
+
+    /// Tells the service manager that it may rely on this.
+    pub fn ready(&self) {
+        self.notify("READY=1");
+    }
+
+    /// Writes status and metrics once a second, and tells the service manager that it lives.
+    pub fn tell(&mut self, status: &Status, metrics: Option<&Path>) {
+        if self.told.elapsed() < self.every {
+            return;
+        }
+        self.told = Instant::now();
+        let followed: usize = status.devices.values().map(|one| one.followed).sum();
+        self.notify(&format!("WATCHDOG=1\nSTATUS={}, {followed} open files", status.state));
+        let text = serde_json::to_string_pretty(status).unwrap_or_default();
+        // Nobody suffers if it cannot be written.
+        let _ = replace(&self.path, &text);
+        if let Some(path) = metrics {
+            let _ = replace(path, &status.metrics());
+        }
+    }
+
+    /// Tells that it ends, and removes the status.
+    pub fn end(&self) {
+        self.notify("STOPPING=1");
+        let _ = std::fs::remove_file(&self.path);
+    }
+
+    fn notify(&self, state: &str) {
+        if let Some(manager) = &self.manager {
+            // It notices by itself if it hears nothing.
+            let _ = manager.tell(state);
+        }
+    }
+}
+
+/// Where the daemon of this user keeps its status.
+pub(super) fn status_path(context: &Context) -> PathBuf {
+    context.dirs.state.join("auto.json")
+}
+
+/// Writes a file so that nobody reads half of it.
+fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
+    let beside = path.with_extension("new");
+    std::fs::write(&beside, text).with_context(|| format!("writing {}", beside.display()))?;
+    std::fs::rename(&beside, path).with_context(|| format!("writing {}", path.display()))
+}
