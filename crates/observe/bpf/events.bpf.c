@@ -17,6 +17,14 @@ struct {
 	MAP_TYPE(value, u64);
 } lost SEC(".maps");
 
+/* Requests to read, by device and size. */
+struct {
+	MAP_INT(type, BPF_MAP_TYPE_PERCPU_HASH);
+	MAP_INT(max_entries, 4096);
+	MAP_TYPE(key, struct size_key);
+	MAP_TYPE(value, u64);
+} sizes SEC(".maps");
+
 /* What a thread is reading: known from its last miss or mark. */
 struct reading {
 	u64 ra;        /* the state that it reads by, until a window was submitted for it */
@@ -207,6 +215,28 @@ int switch_tp_btf(u64 *ctx)
 	event->cgroup = to->cgroups->dfl_cgrp->kn->id;
 	bpf_probe_read_kernel_str(event->comm, sizeof(event->comm), to->comm);
 	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+/* A request on its way to its driver. Devices that have none of their own, as of md, are not seen
+ * here, but those below them. */
+SEC("tp_btf/block_rq_issue")
+int size_tp_btf(u64 *ctx)
+{
+	struct request *request = (void *)ctx[0];
+	struct block_device *part = request->part;
+	if (!part || (request->cmd_flags & REQ_OP_MASK) != REQ_OP_READ || !request->__data_len)
+		return 0;
+	struct size_key key = { .device = part->bd_dev };
+	u32 blocks = (request->__data_len - 1) >> 12;
+	for (int bit = 0; bit < SIZE_BUCKETS - 1 && blocks >> bit; bit++)
+		key.bucket = bit + 1;
+	u64 *count = bpf_map_lookup_elem(&sizes, &key);
+	u64 one = 1;
+	if (count)
+		*count += 1;
+	else
+		bpf_map_update_elem(&sizes, &key, &one, 0);
 	return 0;
 }
 

@@ -37,6 +37,7 @@ static long (*const bpf_seq_write)(void *seq, const void *data, u32 size) = (voi
 static long (*const bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 static long (*const bpf_probe_read_kernel_str)(void *to, u32 size, const void *from) = (void *)115;
 
+#define BPF_MAP_TYPE_PERCPU_HASH 5
 #define BPF_MAP_TYPE_PERCPU_ARRAY 6
 #define BPF_MAP_TYPE_LRU_HASH 9
 #define BPF_MAP_TYPE_RINGBUF 27
@@ -48,6 +49,10 @@ static long (*const bpf_probe_read_kernel_str)(void *to, u32 size, const void *f
 #define FIELD_BYTE_SIZE 1
 #define FIELD_LSHIFT 4
 #define FIELD_RSHIFT 5
+
+/* The operation in a request's flags (include/linux/blk_types.h). */
+#define REQ_OP_MASK 0xff
+#define REQ_OP_READ 0
 
 #define S_IFMT 0170000
 #define S_IFREG 0100000
@@ -76,7 +81,15 @@ struct gendisk {
 } CORE;
 
 struct block_device {
+	u32 bd_dev;
 	struct gendisk *bd_disk;
+} CORE;
+
+/* What a driver is given to do. */
+struct request {
+	u32 cmd_flags;
+	u32 __data_len;
+	struct block_device *part;
 } CORE;
 
 /* An inode of the pseudo file system of block devices lies behind the device itself. */

@@ -57,4 +57,12 @@ struct event_record {
 
 _Static_assert(sizeof(struct event_record) == 112, "src/record.rs has the same");
 
+/* Of which device and which size requests were: the key of their counts. */
+struct size_key {
+	u32 device; /* or partition */
+	u32 bucket; /* 0 up to 4 KiB, each next twice as large */
+};
+
+#define SIZE_BUCKETS 24
+
 #endif

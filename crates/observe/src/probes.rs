@@ -5,12 +5,14 @@
 //! said to be. A read that finds its pages in the cache passes none of the probes.
 
 use aya::Ebpf;
-use aya::maps::{MapData, PerCpuArray, RingBuf};
+use aya::maps::{MapData, PerCpuArray, PerCpuHashMap, RingBuf};
 use aya::programs::{BtfTracePoint, FEntry, ProgramError};
+use host::DevNo;
 use serde::{Deserialize, Serialize};
 
 use crate::event::event;
 use crate::object::{EVENTS, KernelTypes, load, of_program};
+use crate::open_files::device;
 use crate::record::{EventRecord, Plain};
 use crate::{Event, ObserveError};
 
@@ -44,6 +46,12 @@ struct Ladder {
     rungs: &'static [(Rung, &'static str)],
 }
 
+const WINDOW: Ladder = Ladder {
+    signal: "window",
+    place: "page_cache_ra_order",
+    rungs: &[(Rung::TpBtf, "window_tp_btf"), (Rung::Fentry, "window_fentry")],
+};
+
 const LADDERS: &[Ladder] = &[
     Ladder {
         signal: "miss",
@@ -55,11 +63,7 @@ const LADDERS: &[Ladder] = &[
         place: "page_cache_async_ra",
         rungs: &[(Rung::TpBtf, "mark_tp_btf"), (Rung::Fentry, "mark_fentry")],
     },
-    Ladder {
-        signal: "window",
-        place: "page_cache_ra_order",
-        rungs: &[(Rung::TpBtf, "window_tp_btf"), (Rung::Fentry, "window_fentry")],
-    },
+    WINDOW,
     Ladder {
         signal: "plain",
         place: "page_cache_ra_unbounded",
@@ -68,11 +72,29 @@ const LADDERS: &[Ladder] = &[
     Ladder { signal: "stall", place: "sched_switch", rungs: &[(Rung::TpBtf, "switch_tp_btf")] },
 ];
 
+/// What can stand beside a measurement: one record for each window, one count for each request.
+const BESIDE: &[Ladder] = &[
+    WINDOW,
+    Ladder { signal: "size", place: "block_rq_issue", rungs: &[(Rung::TpBtf, "size_tp_btf")] },
+];
+
+/// The key of a count of requests: the device in the kernel's form, and which size.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct SizeKey {
+    device: u32,
+    bucket: u32,
+}
+
+// SAFETY: two numbers without padding, as bpf/records.h has them.
+unsafe impl aya::Pod for SizeKey {}
+
 /// The probes at work; dropped, nothing of them is left in the kernel.
 pub struct Probes {
     signals: Vec<Signal>,
     ring: RingBuf<MapData>,
     lost: PerCpuArray<MapData, u64>,
+    sizes: PerCpuHashMap<MapData, SizeKey, u64>,
     /// Last, as it holds the programs and what attaches them.
     _ebpf: Ebpf,
 }
@@ -95,12 +117,11 @@ impl Probes {
         Self::climb_all(types, LADDERS, "miss")
     }
 
-    /// As [`Probes::fitted`], of submitted windows alone: that is what can stand beside a
-    /// measurement, at one record for each window. Who asked for one is not told: all look like
-    /// those of mapped files.
+    /// As [`Probes::fitted`], of submitted windows and sizes of requests alone, which can stand
+    /// beside a measurement. Who asked for a window is not told: all look like those of mapped
+    /// files.
     pub fn of_windows(types: &KernelTypes) -> Result<Self, ObserveError> {
-        let windows = LADDERS.iter().position(|ladder| ladder.signal == "window");
-        Self::climb_all(types, windows.map_or(&[], |at| &LADDERS[at..=at]), "window")
+        Self::climb_all(types, BESIDE, "window")
     }
 
     /// Fails if this kernel does not take the signal that is needed.
@@ -124,13 +145,14 @@ impl Probes {
         }
         let ring = ebpf.take_map("events").and_then(|map| RingBuf::try_from(map).ok());
         let lost = ebpf.take_map("lost").and_then(|map| PerCpuArray::try_from(map).ok());
-        let (Some(ring), Some(lost)) = (ring, lost) else {
+        let sizes = ebpf.take_map("sizes").and_then(|map| PerCpuHashMap::try_from(map).ok());
+        let (Some(ring), Some(lost), Some(sizes)) = (ring, lost, sizes) else {
             return Err(ObserveError::Refused {
                 program: "events",
                 problem: "its maps are not there".to_owned(),
             });
         };
-        Ok(Self { signals, ring, lost, _ebpf: ebpf })
+        Ok(Self { signals, ring, lost, sizes, _ebpf: ebpf })
     }
 
     /// The signals, and how each is taken.
@@ -146,6 +168,21 @@ impl Probes {
                 take(event);
             }
         }
+    }
+
+    /// Requests to read that drivers of these devices or partitions were given since the beginning,
+    /// by size: the first up to 4 KiB, each next twice as large. Empty if there were none, or if
+    /// they are not looked at, which is so but with [`Probes::of_windows`].
+    pub fn request_sizes(&self, devices: &[DevNo]) -> Vec<u64> {
+        let mut counts = Vec::new();
+        for (key, count) in self.sizes.iter().filter_map(Result::ok) {
+            if devices.contains(&device(key.device)) {
+                let bucket = key.bucket as usize;
+                counts.resize(counts.len().max(bucket + 1), 0);
+                counts[bucket] += count.iter().sum::<u64>();
+            }
+        }
+        counts
     }
 
     /// Events lost since the beginning.

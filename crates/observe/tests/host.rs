@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use foreread_observe::{
-    Census, Event, EventKind, FileKind, ObserveError, OpenFile, OpenFileFilter, Probes, Rung,
-    SelfTest, open_files, self_test,
+    Census, Event, EventKind, FileKind, KernelTypes, ObserveError, OpenFile, OpenFileFilter,
+    Probes, Rung, SelfTest, open_files, self_test,
 };
+use host::DevNo;
 use rustix::fs::{Advice, fadvise};
 use sys::lock::Lock;
 use tempfile::TempDir;
@@ -307,6 +308,29 @@ fn host_probes_tell_misses_marks_windows_and_waits() {
     }
     assert_eq!(of_file(&mut probes, &seen), []);
     assert_eq!(probes.lost(), 0);
+}
+
+#[test]
+fn host_requests_are_counted_by_size() {
+    let test = "host_requests_are_counted_by_size";
+    let Some(stage) = Stage::set(test) else { return };
+    if probes(&stage, test).is_none() {
+        return;
+    }
+    let types = KernelTypes::read().expect("types");
+    let probes = Probes::of_windows(&types).expect("probes");
+    let storage = host::resolve(&host::Root::system(), stage.dir.path()).expect("storage");
+    let single = || probes.request_sizes(&storage.devices).first().copied().unwrap_or_default();
+    let (_, file) = cold(&stage, 4 << 20);
+    fadvise(&file, 0, None, Advice::Random).expect("told");
+    let before = single();
+    let mut buffer = vec![0; 4096];
+    for at in 0..16 {
+        std::os::unix::fs::FileExt::read_exact_at(&file, &mut buffer, at * 65536).expect("read");
+    }
+    let counted = single() - before;
+    assert!(counted >= 16, "{counted} of sixteen requests of a page");
+    assert!(probes.request_sizes(&[DevNo { major: 0, minor: 1 }]).is_empty());
 }
 
 #[test]

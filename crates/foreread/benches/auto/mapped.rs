@@ -41,5 +41,6 @@ pub fn prove() -> Vec<Claim> {
         "of a mapping read at random under 8 MiB the disk reads less than {MOST:.0} times what is \
          wanted within {WITHIN:.0} s: {when}"
     );
-    vec![Claim::new(text, since.is_some_and(|since| since <= WITHIN))]
+    // Where there was nothing to win, nothing is shown.
+    vec![Claim::new(text, before > MOST && since.is_some_and(|since| since <= WITHIN))]
 }

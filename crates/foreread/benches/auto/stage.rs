@@ -2,12 +2,15 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read as _};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use sys::cachestat::cachestat;
+use units::Bytes;
 
 use crate::readers::now;
 
@@ -48,7 +51,7 @@ impl Stage {
                 std::io::Write::write_all(&mut file, &piece).unwrap();
             }
             file.sync_all().unwrap();
-            rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+            evict(&file);
         }
     }
 
@@ -89,6 +92,19 @@ impl Drop for Stage {
     fn drop(&mut self) {
         let _ = self.foreread().args(["vdisk", "remove", "--all", "-q"]).status();
     }
+}
+
+/// Until nothing of a file is cached: what was just written may be held for a moment.
+fn evict(file: &fs::File) {
+    let size = Bytes::new(file.metadata().unwrap().len());
+    for _ in 0..100 {
+        rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+        if cachestat(file.as_fd(), Bytes::ZERO, size).unwrap().cached.is_zero() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("a file stays cached");
 }
 
 fn foreread_in(dir: &Path) -> Command {

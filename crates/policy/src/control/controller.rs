@@ -34,7 +34,7 @@ pub struct Controller {
     /// Pages that readers of open files which are gone came by.
     gone: u64,
     /// When the first thing was seen, and when it last decided.
-    begun: Option<Nanos>,
+    pub(super) begun: Option<Nanos>,
     last: Option<Nanos>,
     /// What was counted of all open files.
     pub(super) counts: Counts,

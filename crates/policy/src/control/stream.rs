@@ -167,6 +167,10 @@ impl Stream {
         let (progress, now) = (self.ahead.progress(), self.classifier.places());
         let (progress_before, before) = self.before;
         let all = (now.forward - before.forward) + (now.elsewhere - before.elsewhere);
+        if !self.is_known() {
+            // It may turn out to be a stream, and would then be missed beside the streams.
+            return Counts::default();
+        }
         if self.reading() != Reading::Forward {
             return Counts { beside: all, ..Counts::default() };
         }
@@ -199,11 +203,16 @@ impl Stream {
         }
     }
 
+    /// Whether enough was seen to tell how it is read.
+    pub fn is_known(&self) -> bool {
+        let few = if self.is_done() { EVIDENCE - 1 } else { EVIDENCE };
+        self.windows >= few && self.pattern() != Pattern::Unknown
+    }
+
     /// How it is read.
     pub fn reading(&self) -> Reading {
         let share = self.classifier.forward_share();
-        let few = if self.is_done() { EVIDENCE - 1 } else { EVIDENCE };
-        if self.windows < few || self.pattern() == Pattern::Unknown {
+        if !self.is_known() {
             Reading::Other
         } else if self.mapped && share < FORWARD {
             let random = matches!(self.pattern(), Pattern::Random | Pattern::RandomDense);

@@ -11,6 +11,8 @@ use super::{Act, Facts, FileKey, OpenKey, Order, Situation, sizes};
 
 /// The same order is not given again before this.
 const AGAIN: Nanos = Nanos::from_secs(5);
+/// So long after the first read was seen, others may be under way of which nothing was seen yet.
+const YOUNG: Nanos = Nanos::from_millis(600);
 /// The window for random faults, and for those that come in pairs.
 const MAPPED: (Pages, Pages) = (Pages::new(1), Pages::new(4));
 
@@ -78,7 +80,7 @@ impl Controller {
 
     fn climb_on(&mut self, situation: &Situation, elapsed: Nanos) -> (Option<Pages>, News) {
         let now = situation.now;
-        let (mut windows, mut active) = (Vec::new(), 0_u64);
+        let (mut windows, mut active, mut unknown) = (Vec::new(), 0_u64, 0_u64);
         let (mut mapped, mut beside) = (false, false);
         let (mut stalled, mut waiting, mut most, mut page) = (0.0, false, 0, 4096);
         for stream in self.streams.values() {
@@ -88,6 +90,7 @@ impl Controller {
                 continue;
             }
             let reading = stream.reading();
+            unknown += u64::from(!stream.is_known());
             mapped |= matches!(reading, Reading::MappedRandom { .. });
             if reading != Reading::Forward {
                 beside |= stream.classifier.places().elsewhere > 1 && stream.plan.is_none();
@@ -109,6 +112,9 @@ impl Controller {
         let active = active.max(u64::from(stalled > 0.0));
         // Many short files, each with a little of it.
         waiting |= stalled / active.max(1) as f64 > WAITS * elapsed.get() as f64;
+        // Who looks at readers that are at work already sees one of them first.
+        let young = self.begun.is_some_and(|begun| now.saturating_sub(begun) < YOUNG);
+        waiting &= !(young && 4 * unknown > active);
         let typical = windows.get(windows.len() / 2).copied().unwrap_or_default();
         let result = self.climb.step(
             now,

@@ -337,7 +337,7 @@ impl Trials for LiveSite {
         let onlooker = self.looked.at(request);
         let mut sample = self.sample(request, &options)?;
         if let Some(onlooker) = onlooker {
-            onlooker.end(&mut sample);
+            onlooker.end(&self.storage, &mut sample);
         }
         let virtual_disk = self.disk.as_ref().map(VirtualDisk::counters).transpose()?;
         let spoiled = virtual_disk.iter().filter_map(late);

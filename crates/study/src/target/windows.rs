@@ -1,7 +1,8 @@
-//! The windows that the kernel reads ahead during a trial, seen by BPF where that is permitted.
+//! The windows that the kernel reads ahead during a trial, and how large the requests are that it
+//! makes of them, seen by BPF where that is permitted.
 //!
-//! One probe, which runs once for each window and not for each read; and of each cell one trial
-//! alone is looked at, so that what it costs cannot make a verdict.
+//! Two probes, which run once for each window and request and not for each read; and of each cell
+//! one trial alone is looked at, so that what it costs cannot make a verdict.
 
 use std::collections::HashSet;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -9,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bench::{Sample, Series};
-use host::page_size;
+use host::{Storage, page_size};
 use observe::{EventKind, KernelTypes, Probes};
 use units::{Bytes, Nanos};
 
@@ -59,7 +60,7 @@ impl Looked {
 pub(super) struct Onlooker {
     /// Dropped, it ends the looking.
     stop: Sender<()>,
-    looking: JoinHandle<Vec<(Nanos, Bytes)>>,
+    looking: JoinHandle<(Vec<(Nanos, Bytes)>, Probes)>,
 }
 
 impl Onlooker {
@@ -78,18 +79,21 @@ impl Onlooker {
                     }
                 });
                 if !goes_on {
-                    return windows;
+                    return (windows, probes);
                 }
             }
         });
         Self { stop, looking }
     }
 
-    /// Adds to the sample what was seen.
-    pub(super) fn end(self, sample: &mut Sample) {
+    /// Adds to the sample, of a trial on this storage, what was seen.
+    pub(super) fn end(self, storage: &Storage, sample: &mut Sample) {
         drop(self.stop);
-        let windows = self.looking.join().unwrap_or_default();
+        // It does not panic; if it did, nothing was seen.
+        let Ok((windows, probes)) = self.looking.join() else { return };
         sample.series.extend(series(&windows, sample.elapsed));
+        let sizes = [&storage.devices, &storage.leaves].map(|on| probes.request_sizes(on));
+        sample.request_sizes = sizes.into_iter().find(|one| !one.is_empty()).unwrap_or_default();
     }
 }
 
