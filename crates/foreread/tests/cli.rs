@@ -1,5 +1,6 @@
 //! The command line as a person meets it. Nothing here needs root or changes anything.
 #![allow(clippy::unwrap_used)] // a test may panic
+#![allow(clippy::print_stdout)] // a skipped test says so
 
 use assert_cmd::Command;
 use serde_json::Value;
@@ -201,6 +202,32 @@ fn every_workload_is_listed_and_its_declaration_can_be_used() {
         scratch.file("own.toml", &toml);
         let (code, again, _) = run(&mut scratch.foreread("workloads show own.toml"));
         assert_eq!((code, again), (0, toml), "{name}");
+    }
+}
+
+/// Both kinds: with patterns that fio has, and with requests in logs.
+#[test]
+fn what_is_exported_runs_under_fio() {
+    if std::process::Command::new("fio").arg("--version").output().is_err() {
+        println!("SKIP what_is_exported_runs_under_fio: no fio (package fio)");
+        return;
+    }
+    let scratch = Scratch::new();
+    for name in ["seq-8", "rand-mmap", "stride", "mixed"] {
+        let dir = scratch.0.path().join(name);
+        std::fs::create_dir(&dir).unwrap();
+        let words = format!("export --fio {name} --size 1M -o {name}/job.fio");
+        let (code, _, stderr) = run(&mut scratch.foreread(&words));
+        assert_eq!(code, 0, "{name}: {stderr}");
+        let mut fio = std::process::Command::new("fio");
+        fio.args(["--output-format=json", "job.fio"]).current_dir(&dir);
+        let output = fio.output().unwrap();
+        let told = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{name}: {told}");
+        let told: Value = serde_json::from_str(&told[told.find('{').unwrap()..]).unwrap();
+        let read = |job: &Value| job["read"]["io_bytes"].as_u64().unwrap();
+        let read: u64 = told["jobs"].as_array().unwrap().iter().map(read).sum();
+        assert!(read >= 256 << 10, "{name}: {read} bytes");
     }
 }
 

@@ -125,6 +125,12 @@ fn logged(workload: &Workload, file_size: Bytes, seed: u64) -> Result<Exported, 
     let sizes = workload.data_files(file_size);
     let name = |file: u32| format!("{}.{file}.data", workload.name);
     let mut exported = Exported { jobs: head(workload), logs: Vec::new() };
+    // fio lays out no files for a log.
+    for (file, size) in (0..).zip(&sizes) {
+        let (name, size) = (name(file), size.get());
+        let _ = writeln!(exported.jobs, "[{name}]\nfilename={name}\nsize={size}");
+        exported.jobs.push_str("rw=read\ncreate_only=1\n\n");
+    }
     let mut lines = 0usize;
     for reader in 0..workload.readers {
         let own: Vec<u32> = (0..workload.files_per_reader)
@@ -159,6 +165,9 @@ fn logged(workload: &Workload, file_size: Bytes, seed: u64) -> Result<Exported, 
         files.iter().for_each(|file| log.push_str(&format!("{} close\n", name(*file))));
         let log_name = format!("{}.{reader}.iolog", workload.name);
         let _ = writeln!(exported.jobs, "[{}.{reader}]\nread_iolog={log_name}", workload.name);
+        if reader == 0 {
+            exported.jobs.push_str("stonewall\n");
+        }
         exported.jobs.push_str("replay_no_stall=1\nrw=read\n");
         exported.jobs.push_str(&common(workload));
         exported.jobs.push('\n');
