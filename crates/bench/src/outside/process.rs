@@ -273,11 +273,22 @@ pub(crate) fn failure(ended: &Ended) -> Option<String> {
         (None, Some(signal)) => format!("was ended by signal {signal}"),
         (None, None) => "failed".to_owned(),
     };
-    let said = last_line(&ended.stderr).or_else(|| last_line(&ended.stdout));
+    let said = complaint(&ended.stderr).or_else(|| last_line(&ended.stderr));
+    let said = said.or_else(|| last_line(&ended.stdout));
     Some(match said {
         Some(said) => format!("{how}: {said}"),
         None => how,
     })
+}
+
+/// The last line that speaks of an error: after it some programs still tell how far they came.
+fn complaint(text: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(text);
+    let complains = |line: &&str| {
+        let line = line.to_ascii_lowercase();
+        ["error", "failed", "cannot", "no space"].iter().any(|word| line.contains(word))
+    };
+    last_line(text.lines().rfind(complains)?.as_bytes())
 }
 
 /// The last line that is not empty, as much of it as a message has room for.
@@ -306,6 +317,10 @@ mod tests {
         let ended = ended.unwrap();
         assert!(ended.stdout.starts_with(b"out\n") && ended.stdout.len() == 100_004);
         assert_eq!(failure(&ended).unwrap(), "failed with exit code 3: err");
+        let script = "echo \"x: Error writing: No space left\" >&2; echo 5 bytes >&2; exit 1";
+        let full = shell(script, Nanos::from_secs(10)).unwrap();
+        let told = "failed with exit code 1: x: Error writing: No space left";
+        assert_eq!(failure(&full).unwrap(), told);
         let asked = ended.account.unwrap().asked;
         assert!(asked >= Bytes::new(100_000), "{asked}");
     }
