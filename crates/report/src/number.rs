@@ -78,17 +78,28 @@ pub(crate) fn ratio(ratio: f64) -> Option<String> {
     })
 }
 
-/// The interval of a ratio in the same manner: `2.20 to 2.42`, `25 % to 36 %`.
+/// The interval of a ratio in the same manner: `2.20 to 2.42`, `+25 % to +36 %`.
 pub(crate) fn ratio_interval(estimate: &Estimate) -> Option<String> {
     if !estimate.is_bounded() {
         return None;
     }
-    let far = estimate.median >= 1.995 || estimate.median <= 0.505;
-    if far {
-        return Some(format!("{} to {}", short(estimate.low)?, short(estimate.high)?));
+    if estimate.median >= 1.995 {
+        return plain_interval(estimate);
+    }
+    if estimate.median <= 0.505 && estimate.low > 0.0 {
+        // As many times less as the ratio itself is said to be.
+        return Some(format!("{} to {}", short(1.0 / estimate.high)?, short(1.0 / estimate.low)?));
     }
     let percent = |ratio: f64| format!("{:+.0} %", (ratio - 1.0) * 100.0);
     Some(format!("{} to {}", percent(estimate.low), percent(estimate.high)))
+}
+
+/// The interval of a number beside that number: `0.163 to 0.229`.
+pub(crate) fn plain_interval(estimate: &Estimate) -> Option<String> {
+    if !estimate.is_bounded() {
+        return None;
+    }
+    Some(format!("{} to {}", short(estimate.low)?, short(estimate.high)?))
 }
 
 #[cfg(test)]
@@ -134,6 +145,10 @@ mod tests {
         assert_eq!(ratio(f64::INFINITY), None);
         let estimate = Estimate { median: 1.31, low: 1.25, high: 1.36 };
         assert_eq!(ratio_interval(&estimate).unwrap(), "+25 % to +36 %");
+        let estimate = Estimate { median: 0.25, low: 0.2, high: 0.5 };
+        assert_eq!(ratio(estimate.median).unwrap(), "4.00 times less");
+        assert_eq!(ratio_interval(&estimate).unwrap(), "2.00 to 5.00");
+        assert_eq!(plain_interval(&estimate).unwrap(), "0.200 to 0.500");
     }
 
     #[test]

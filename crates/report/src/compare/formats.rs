@@ -10,7 +10,7 @@ use super::{Pairing, sentences, word};
 use crate::clean;
 use crate::json::SCHEMA_VERSION;
 use crate::names::settings_label;
-use crate::number::{ABSENT, plus_minus_text, ratio_interval, short};
+use crate::number::{ABSENT, plain_interval, plus_minus_text, short};
 
 /// The document of `compare --json`; docs/compare.schema.json fixes it.
 #[derive(Debug, Serialize)]
@@ -129,7 +129,7 @@ pub fn compare_markdown(pairings: &[Pairing<'_>]) -> String {
                 figure(&cell.first_mib_s),
                 figure(&cell.second_mib_s),
                 short(cell.ratio.median).unwrap_or_else(|| ABSENT.to_owned()),
-                ratio_interval(&cell.ratio).unwrap_or_else(|| ABSENT.to_owned()),
+                plain_interval(&cell.ratio).unwrap_or_else(|| ABSENT.to_owned()),
                 word(cell.difference),
             ));
         }

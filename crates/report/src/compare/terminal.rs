@@ -7,7 +7,7 @@ use study::{CellPair, Difference};
 use super::{Pairing, sentences, word};
 use crate::clean;
 use crate::names::settings_label;
-use crate::number::{ABSENT, plus_minus_text, ratio_interval, short};
+use crate::number::{ABSENT, plain_interval, plus_minus_text, short};
 use crate::terminal::{Look, wrap};
 
 /// Columns of a bar, half of them for each side of 1.
@@ -67,7 +67,7 @@ fn table(cells: &[&CellPair], look: Look) -> String {
             figure(&cell.first_mib_s),
             figure(&cell.second_mib_s),
             short(cell.ratio.median).unwrap_or_else(|| ABSENT.to_owned()),
-            ratio_interval(&cell.ratio).unwrap_or_else(|| ABSENT.to_owned()),
+            plain_interval(&cell.ratio).unwrap_or_else(|| ABSENT.to_owned()),
             bar(cell.ratio.median),
             word(cell.difference).to_owned(),
         ]);

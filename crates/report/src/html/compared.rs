@@ -7,7 +7,7 @@ use super::Exhibit;
 use crate::Named;
 use crate::compare::{Pairing, sentences, word};
 use crate::names::{brief, settings_label, tied};
-use crate::number::{ABSENT, plus_minus_text, ratio_interval, setting, short};
+use crate::number::{ABSENT, plain_interval, plus_minus_text, setting, short};
 
 /// The sections that show the runs together.
 pub(super) fn sections(exhibits: &[Exhibit<'_>], names: &[String]) -> Markup {
@@ -192,7 +192,7 @@ fn pair_row(cell: &study::CellPair) -> Markup {
             td data-v=(cell.first_mib_s.median) { (figure(&cell.first_mib_s)) }
             td data-v=(cell.second_mib_s.median) { (figure(&cell.second_mib_s)) }
             td data-v=(cell.ratio.median) { (short(cell.ratio.median).unwrap_or_else(absent)) }
-            td { (ratio_interval(&cell.ratio).unwrap_or_else(absent)) }
+            td { (plain_interval(&cell.ratio).unwrap_or_else(absent)) }
             td class={ "word " (class(cell.difference)) } { (word(cell.difference)) }
         }
     }
