@@ -213,7 +213,7 @@ fn what_is_exported_runs_under_fio() {
         return;
     }
     let scratch = Scratch::new();
-    for name in ["seq-8", "rand-mmap", "stride", "mixed"] {
+    for name in ["seq-8", "rand-mmap", "stride", "mixed", "rewrite"] {
         let dir = scratch.0.path().join(name);
         std::fs::create_dir(&dir).unwrap();
         let words = format!("export --fio {name} --size 1M -o {name}/job.fio");
@@ -228,6 +228,9 @@ fn what_is_exported_runs_under_fio() {
         let read = |job: &Value| job["read"]["io_bytes"].as_u64().unwrap();
         let read: u64 = told["jobs"].as_array().unwrap().iter().map(read).sum();
         assert!(read >= 256 << 10, "{name}: {read} bytes");
+        let written = |job: &Value| job["write"]["io_bytes"].as_u64().unwrap();
+        let written: u64 = told["jobs"].as_array().unwrap().iter().map(written).sum();
+        assert_eq!(written, if name == "rewrite" { read } else { 0 }, "{name}");
     }
 }
 

@@ -23,10 +23,6 @@ const LOGGED_MAX: usize = 4_000_000;
 /// open; `seed` makes the accesses of patterns that fio does not have.
 pub fn export(workload: &Workload, file_size: Bytes, seed: u64) -> Result<Exported, WorkloadError> {
     workload.validate()?;
-    if workload.pattern == Pattern::Rewrite {
-        let problem = "fio has no jobs that read a block and write it back in its place".to_owned();
-        return Err(WorkloadError::Syntax { problem });
-    }
     let size = workload.file_size.unwrap_or(file_size);
     match pattern(workload, size) {
         Some(pattern) => Ok(Exported { jobs: jobs(workload, size, &pattern), logs: Vec::new() }),
@@ -131,6 +127,10 @@ fn logged(workload: &Workload, file_size: Bytes, seed: u64) -> Result<Exported, 
         let _ = writeln!(exported.jobs, "[{name}]\nfilename={name}\nsize={size}");
         exported.jobs.push_str("rw=read\ncreate_only=1\n\n");
     }
+    let (verbs, direction): (&[&str], &str) = match workload.pattern {
+        Pattern::Rewrite => (&["read", "write"], "rw=rw\nend_fsync=1"),
+        _ => (&["read"], "rw=read"),
+    };
     let mut lines = 0usize;
     for reader in 0..workload.readers {
         let own: Vec<u32> = (0..workload.files_per_reader)
@@ -160,7 +160,9 @@ fn logged(workload: &Workload, file_size: Bytes, seed: u64) -> Result<Exported, 
             }
             let Access { file, offset, length, .. } = access;
             let file = own.get(file as usize).copied().unwrap_or_default();
-            let _ = writeln!(log, "{} read {} {}", name(file), offset.get(), length.get());
+            for verb in verbs {
+                let _ = writeln!(log, "{} {verb} {} {}", name(file), offset.get(), length.get());
+            }
         }
         files.iter().for_each(|file| log.push_str(&format!("{} close\n", name(*file))));
         let log_name = format!("{}.{reader}.iolog", workload.name);
@@ -168,7 +170,7 @@ fn logged(workload: &Workload, file_size: Bytes, seed: u64) -> Result<Exported, 
         if reader == 0 {
             exported.jobs.push_str("stonewall\n");
         }
-        exported.jobs.push_str("replay_no_stall=1\nrw=read\n");
+        exported.jobs.push_str(&format!("replay_no_stall=1\n{direction}\n"));
         exported.jobs.push_str(&common(workload));
         exported.jobs.push('\n');
         exported.logs.push((log_name, log));
