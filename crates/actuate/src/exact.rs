@@ -85,10 +85,7 @@ impl Actuator {
             batch.tell(Advice::Sequential);
         } else {
             let instant = Instant { window, own };
-            let with_such = OpenFileFilter {
-                windows: BTreeSet::from([window, window * 2]),
-                ..OpenFileFilter::on_bdi(tenure.bdi())
-            };
+            let with_such = with_such(tenure.bdi(), window);
             let before = self.census.open_files(&with_such)?;
             tenure.hold(tunable, &window.into(), || batch.tell(Advice::Normal))?;
             let outcomes = batch.outcomes(window, &self.own_files()?);
@@ -106,6 +103,11 @@ impl Actuator {
     fn own_files(&self) -> Result<Vec<OpenFile>, ActuateError> {
         Ok(self.census.of_process(std::process::id())?)
     }
+}
+
+/// Open files that have this window, or twice as much for `FADV_SEQUENTIAL`.
+pub(crate) fn with_such(bdi: &BdiId, window: Bytes) -> OpenFileFilter {
+    OpenFileFilter { windows: BTreeSet::from([window, window * 2]), ..OpenFileFilter::on_bdi(bdi) }
 }
 
 /// Open files that get one window together.

@@ -7,12 +7,11 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use host::BdiId;
-use observe::{OpenFile, OpenFileFilter, OpenFileId};
+use observe::{OpenFile, OpenFileId};
 use tunables::{Tenure, find};
 use units::Bytes;
 
-use crate::exact::{Instant, Mended};
+use crate::exact::{Instant, Mended, with_such};
 use crate::{ActuateError, Actuator};
 
 /// An open file with a window that it had of its own before the bdi was set to that.
@@ -117,9 +116,4 @@ impl Opens {
 
 fn had(file: &OpenFile) -> Had {
     (file.id, file.inode, file.window)
-}
-
-/// Open files that have this window, or twice as much for `FADV_SEQUENTIAL`.
-fn with_such(bdi: &BdiId, window: Bytes) -> OpenFileFilter {
-    OpenFileFilter { windows: BTreeSet::from([window, window * 2]), ..OpenFileFilter::on_bdi(bdi) }
 }
