@@ -4,6 +4,7 @@
 
 use std::path::Path;
 use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use sys::lock::Lock;
@@ -325,26 +326,33 @@ fn host_postgres_files_of_a_killed_run_are_removed() {
     let home = data.join(".foreread-postgres");
     let socket = std::env::temp_dir().join(format!("foreread-pg-{}", run.id()));
     let up = || home.join("data/postmaster.pid").exists();
-    for _ in 0..3000 {
-        if up() {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
-    assert!(up(), "the server never started");
+    let running = wait(Duration::from_secs(60), up);
     run.kill().unwrap();
     run.wait().unwrap();
+    assert!(running, "the server never started");
     assert!(home.exists() && socket.exists());
     // As long as the server is going down its files are in use.
-    for _ in 0..100 {
+    let mut said = Vec::new();
+    let gone = wait(Duration::from_secs(60), || {
         let rolled = stage.run(&["rollback"]);
-        if String::from_utf8_lossy(&rolled.stdout).contains(home.to_str().unwrap()) {
-            assert!(rolled.status.success(), "{rolled:?}");
-            break;
+        assert!(rolled.status.success(), "{rolled:?}");
+        said.push(String::from_utf8_lossy(&rolled.stdout).into_owned());
+        !home.exists() && !socket.exists()
+    });
+    let told = said.last().is_some_and(|last| last.contains(home.to_str().unwrap()));
+    assert!(gone && told, "{said:?}");
+}
+
+/// Whether something comes true in time.
+fn wait(patience: Duration, mut is_so: impl FnMut() -> bool) -> bool {
+    let begun = Instant::now();
+    while begun.elapsed() < patience {
+        if is_so() {
+            return true;
         }
-        std::thread::sleep(std::time::Duration::from_millis(100));
+        std::thread::sleep(Duration::from_millis(20));
     }
-    assert!(!home.exists() && !socket.exists());
+    false
 }
 
 /// Questions that a sweep answers are answered in simulation as well, which needs no rights.

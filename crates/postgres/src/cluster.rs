@@ -1,10 +1,11 @@
 //! A server of our own.
 
 use std::fs::{self, File};
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -43,7 +44,7 @@ pub struct Cluster {
     home: PathBuf,
     socket: PathBuf,
     server: Option<Child>,
-    _lock: Lock,
+    lock: Lock,
 }
 
 impl Cluster {
@@ -69,7 +70,7 @@ impl Cluster {
         let socket = left::socket_directory();
         let (tools, server) = (tools.clone(), None);
         // From here on, dropping it removes the files.
-        let cluster = Self { tools, account, home, socket, server, _lock: lock };
+        let cluster = Self { tools, account, home, socket, server, lock };
         cluster.account.own(&cluster.home)?;
         if !cluster.account.reaches(&cluster.home) {
             let (user, path) = (cluster.account.name.clone(), cluster.home.clone());
@@ -79,7 +80,7 @@ impl Cluster {
         let order = cluster.account.order(&cluster.tools.program("initdb")?)?;
         // Without syncing: nobody will miss the data after a power loss.
         let order = order.args(["-N", "-A", "trust", "-E", "UTF8", "--locale=C", "-U", USER, "-D"]);
-        order.arg(cluster.data()).run(limit)?;
+        order.arg(cluster.data()).holding(cluster.shared_lock()?).run(limit)?;
         Ok(cluster)
     }
 
@@ -90,6 +91,12 @@ impl Cluster {
         made.map_err(PostgresError::io("make", &self.socket))?;
         left::note(&self.socket, &self.home)?;
         self.account.own(&self.socket)
+    }
+
+    /// The lock for a program at work in its files: while that goes down after the end of this
+    /// process, the files are in use.
+    fn shared_lock(&self) -> Result<File, PostgresError> {
+        self.lock.file().try_clone().map_err(PostgresError::io("share", &self.home))
     }
 
     /// The directory of its data.
@@ -118,7 +125,7 @@ impl Cluster {
         let errors = log.try_clone().map_err(PostgresError::io("share", &log_path))?;
         let child = command
             .process_group(0)
-            .stdin(Stdio::null())
+            .stdin(self.shared_lock()?)
             .stdout(log)
             .stderr(errors)
             .spawn()
@@ -187,12 +194,7 @@ impl Cluster {
 
     fn clear(&self) -> Result<(), PostgresError> {
         let _ = fs::remove_dir_all(&self.socket);
-        match fs::remove_dir_all(&self.home) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(PostgresError::io("remove", &self.home)(error))
-            }
-            _ => Ok(()),
-        }
+        remove_home(&self.home)
     }
 }
 
@@ -224,7 +226,40 @@ pub(crate) fn remove_left_over(home: &Path) -> Result<(), PostgresError> {
     if lock.is_none() {
         return Err(PostgresError::Busy { path: home.to_owned() });
     }
-    fs::remove_dir_all(home).map_err(PostgresError::io("remove", home))
+    remove_home(home)
+}
+
+/// Removes a directory of ours. The mark goes last: what cannot be removed whole, as something still
+/// writes there, stays ours, and the next one tries again.
+fn remove_home(home: &Path) -> Result<(), PostgresError> {
+    let removed = remove_but_the_mark(home)
+        .and_then(|()| fs::remove_file(home.join(MARK)))
+        .and_then(|()| fs::remove_dir(home));
+    match removed {
+        Err(error) if error.kind() != ErrorKind::NotFound || home.exists() => {
+            Err(PostgresError::io("remove", home)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn remove_but_the_mark(home: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(home)? {
+        let entry = entry?;
+        if entry.file_name() == MARK {
+            continue;
+        }
+        let removed = match entry.file_type()?.is_dir() {
+            true => fs::remove_dir_all(entry.path()),
+            false => fs::remove_file(entry.path()),
+        };
+        // A server that goes down removes files, too.
+        removed.or_else(|error| match error.kind() {
+            ErrorKind::NotFound => Ok(()),
+            _ => Err(error),
+        })?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -241,6 +276,23 @@ mod tests {
         let held = mark(&home).unwrap();
         assert!(matches!(remove_left_over(&home), Err(PostgresError::Busy { .. })));
         drop(held);
+        fs::create_dir(home.join("data")).unwrap();
+        fs::write(home.join("data/file"), "text").unwrap();
+        remove_left_over(&home).unwrap();
+        assert!(!home.exists());
+    }
+
+    #[test]
+    fn what_cannot_be_removed_whole_stays_ours() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().join(NAME);
+        fs::create_dir_all(home.join("data/base")).unwrap();
+        fs::write(home.join("log"), "text").unwrap();
+        drop(mark(&home).unwrap());
+        remove_but_the_mark(&home).unwrap();
+        let left: Vec<_> =
+            fs::read_dir(&home).unwrap().map(|left| left.unwrap().file_name()).collect();
+        assert_eq!(left, [MARK]);
         remove_left_over(&home).unwrap();
         assert!(!home.exists());
     }

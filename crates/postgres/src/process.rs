@@ -1,6 +1,7 @@
 //! Programs that are run to their end, within a time, and unless interrupted.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -39,6 +40,7 @@ pub(crate) struct Order {
     command: Command,
     name: String,
     input: String,
+    held: Option<File>,
 }
 
 impl Order {
@@ -49,7 +51,7 @@ impl Order {
     /// What is said of errors names `program`, whatever starts it.
     pub(crate) fn of(command: Command, program: &Path) -> Self {
         let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Self { command, name, input: String::new() }
+        Self { command, name, input: String::new(), held: None }
     }
 
     pub(crate) fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
@@ -64,6 +66,12 @@ impl Order {
 
     pub(crate) fn input(mut self, text: String) -> Self {
         self.input = text;
+        self
+    }
+
+    /// Has it hold a locked file, which it gets instead of an input.
+    pub(crate) fn holding(mut self, file: File) -> Self {
+        self.held = Some(file);
         self
     }
 
@@ -91,7 +99,7 @@ impl Order {
             .command
             .env("LC_ALL", "C.UTF-8")
             .process_group(0)
-            .stdin(Stdio::piped())
+            .stdin(self.held.take().map_or_else(Stdio::piped, Stdio::from))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
