@@ -122,7 +122,7 @@ proptest! {
                         prop_assert!(!order.why.is_empty() && !order.primes);
                     }
                     Act::Prefetch(extents) => prop_assert!(
-                        extents.len() <= 4096 && extents.iter().all(|it| it.end().get() <= FILE)
+                        extents.len() <= 16_384 && extents.iter().all(|it| it.end().get() <= FILE)
                     ),
                 }
             }

@@ -229,8 +229,8 @@ pub(crate) fn remove_left_over(home: &Path) -> Result<(), PostgresError> {
     remove_home(home)
 }
 
-/// Removes a directory of ours. The mark goes last: what cannot be removed whole, as something still
-/// writes there, stays ours, and the next one tries again.
+/// Removes a directory of ours. The mark goes last: what cannot be removed whole, as something
+/// still writes there, stays ours, and the next one tries again.
 fn remove_home(home: &Path) -> Result<(), PostgresError> {
     let removed = remove_but_the_mark(home)
         .and_then(|()| fs::remove_file(home.join(MARK)))

@@ -56,6 +56,8 @@ fn files_that_are_opened_later_are_helped() {
 fn what_the_kernel_does_not_foresee_is_read_ahead() {
     at_least(4.0, 1.1, "hdd-2008", "w5 backward 64K", 128);
     at_least(1.5, 1.1, "raid10-2008", "w4 64K of each 256K", 128);
+    at_least(1.5, 1.1, "raid10-2008", "w4 4K of each 8K", 128);
+    at_least(5.0, 2.4, "cloud-hdd", "w4 4K of each 8K", 128);
 }
 
 #[test]

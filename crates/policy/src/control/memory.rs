@@ -107,6 +107,8 @@ impl Domain {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
     pub most: Pages,
+    /// The memory that all windows of the domain may fill.
+    pub memory: Pages,
     /// Whether that is for want of memory.
     pub is_tight: bool,
     /// Whether pages are evicted before they are used.
@@ -127,13 +129,14 @@ impl Controller {
             let share = cache as f64 / part as f64 * domain.squeeze;
             let share = if situation.tight { share / 4.0 } else { share };
             let squeezed = domain.squeeze < 0.99 || situation.tight;
-            Some(((share / (2 * domain.active.max(1)) as f64) as u64, squeezed))
+            let each = (share / (2 * domain.active.max(1)) as f64) as u64;
+            Some((each, cache as f64 / SHARE as f64 * domain.squeeze, squeezed))
         };
         let known = of(facts.domain).or_else(|| of(0));
-        let (memory, is_squeezed) = known.unwrap_or((u64::MAX, false));
-        let memory = memory.max(self.bounds.least.get());
-        let is_tight = memory < self.bounds.most.get();
-        let most = sizes::at_most(Pages::new(memory).min(self.bounds.most));
-        Share { most, is_tight, is_squeezed }
+        let (each, memory, is_squeezed) = known.unwrap_or((u64::MAX, f64::MAX, false));
+        let each = each.max(self.bounds.least.get());
+        let is_tight = each < self.bounds.most.get();
+        let most = sizes::at_most(Pages::new(each).min(self.bounds.most));
+        Share { most, memory: Pages::new(memory as u64), is_tight, is_squeezed }
     }
 }

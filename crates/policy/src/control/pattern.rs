@@ -63,10 +63,15 @@ pub(super) struct Steps {
     pub step: i64,
     /// How much it reads each time.
     pub len: u64,
+    /// Whether the kernel takes it for one run, and reads what is left out, too.
+    pub filled: bool,
 }
 
 /// Steps in a row from which on the next one is foreseen.
 const SURE: u32 = 4;
+
+/// The most pages between two reads that may be of one run.
+const MOST_LEFT_OUT: u64 = 64;
 
 /// Places where readers were seen so far; it only grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,6 +92,11 @@ pub struct Classifier {
     /// Steps like the last one in a row, and what was read at it.
     same: u32,
     len: u64,
+    /// What a reader leaves out each time, and what it reads, though all of it is read ahead; where
+    /// that was last seen, and how often in a row.
+    gap: (u64, u64),
+    gap_at: u64,
+    gaps: u32,
     /// Places where a run went on that no window had led to.
     holes: f64,
     sequential: f64,
@@ -106,6 +116,7 @@ impl Classifier {
     /// The same, where it is known at which page the read call before ended.
     pub fn reader_from(&mut self, index: u64, pages: u64, previous: Option<u64>) {
         let next = index.saturating_add(pages);
+        self.left_out(index, pages, previous);
         // A mark may lie anywhere between where its run was and where it goes on.
         let goes_on = |run: &Run| run.last <= index && index <= run.next && run.next > run.last;
         if let Some(at) = self.runs.iter().rposition(goes_on) {
@@ -144,6 +155,21 @@ impl Classifier {
         self.push(Run { last: index, next });
     }
 
+    /// Where a read begins behind the end of the one before, what is between was left out. The
+    /// kernel takes that for one run, and reads it all.
+    fn left_out(&mut self, index: u64, pages: u64, previous: Option<u64>) {
+        let Some(previous) = previous else { return };
+        let gap = (index.wrapping_sub(previous), pages);
+        let on = index.wrapping_sub(self.gap_at);
+        let step = gap.0.wrapping_add(pages).max(1);
+        let again = gap == self.gap
+            && (1..=MOST_LEFT_OUT).contains(&gap.0)
+            && on > 0
+            && on.is_multiple_of(step);
+        self.gaps = if again { self.gaps.saturating_add(1) } else { 0 };
+        (self.gap, self.gap_at) = (gap, index);
+    }
+
     fn push(&mut self, run: Run) {
         if self.runs.len() == RUNS {
             self.runs.remove(0);
@@ -154,8 +180,12 @@ impl Classifier {
     /// The steps that the reader goes in, if it does for some time now.
     pub(super) fn steps(&self) -> Option<Steps> {
         let run = self.runs.last()?;
-        let sure = self.same >= SURE && self.len > 0;
-        sure.then_some(Steps { last: run.last, step: self.stride, len: self.len })
+        if self.same >= SURE && self.len > 0 {
+            return Some(Steps { last: run.last, step: self.stride, len: self.len, filled: false });
+        }
+        let step = (self.gap.0 + self.gap.1).cast_signed();
+        let steps = Steps { last: run.last, step, len: self.gap.1, filled: true };
+        (self.gaps >= SURE).then_some(steps)
     }
 
     /// Steps without gaps from where a reader is that comes through pages which are cached here and
@@ -164,7 +194,7 @@ impl Classifier {
         let len = 64;
         let run = self.runs.last()?;
         let upset = self.holes > 4.0 && self.holes > 0.5 * (self.sequential + self.random);
-        upset.then_some(Steps { last: run.last, step: 64, len })
+        upset.then_some(Steps { last: run.last, step: 64, len, filled: false })
     }
 
     /// Places so far.
@@ -269,5 +299,22 @@ mod tests {
             classifier.reader_at(n * n * 7919 % 100_003, 1);
         }
         assert_eq!(classifier.pattern(0.5), Pattern::RandomDense);
+    }
+
+    #[test]
+    fn what_a_reader_leaves_out_of_a_run_is_seen() {
+        let mut classifier = Classifier::default();
+        // Every other page; the kernel reads four at a time, so each other read finds its page.
+        for n in 0..10 {
+            classifier.reader_from(4 * n, 1, (4 * n).checked_sub(1));
+            classifier.window_to(4 * n + 4);
+        }
+        let steps = Steps { last: 36, step: 2, len: 1, filled: true };
+        assert_eq!(
+            (classifier.pattern(0.0), classifier.steps()),
+            (Pattern::Sequential, Some(steps))
+        );
+        classifier.reader_from(40, 1, Some(40));
+        assert_eq!(classifier.steps(), None, "it leaves out nothing any more");
     }
 }

@@ -2,21 +2,27 @@
 
 use units::{Bytes, Nanos, Pages};
 
+use super::memory::Share;
 use super::pattern::Steps;
 use crate::page::{Extent, Page};
 
 /// Pieces that are read ahead at first.
 const FIRST_DEPTH: u64 = 8;
-/// The most pieces that are read ahead.
-const MOST_DEPTH: u64 = 16_384;
 /// The most pieces that are asked for at once: each is a system call.
-const MOST_AT_ONCE: usize = 4096;
+const MOST_AT_ONCE: usize = 16_384;
+/// How many times as far it looks when a reader waits that was foreseen.
+const GROWTH: u64 = 4;
 /// Pieces that may be read ahead of a reader of which no pace is known yet.
 const LEAST_ROOM: u64 = 64;
 /// Reads ahead for as many intervals as this, at the pace of the reader.
 const INTERVALS: u64 = 3;
 /// The largest piece that pieces without a gap are joined to.
 const JOINED: u64 = 512;
+/// Intervals after which it is judged whether single pieces are as good as what was before.
+const SETTLED: u64 = 3;
+const JUDGED: u64 = 8;
+/// Below this part of what the reader got before, single pieces do harm.
+const HARM: f64 = 0.95;
 /// A plan whose reader has not moved for so long is over.
 const PATIENCE: Nanos = Nanos::from_secs(2);
 
@@ -32,12 +38,35 @@ pub(super) struct Plan {
     /// Where the reader was at the last interval, and the most pieces that it came by in one.
     before: u64,
     pace: u64,
+    /// The pieces that it came by in an interval without a plan.
+    own: u64,
+    /// How many intervals the plan has lasted, and where the reader was when it had settled.
+    intervals: u64,
+    settled: u64,
+    /// Whether what is left out is read as well: devices that count requests are slower otherwise.
+    through: bool,
 }
 
 impl Plan {
-    /// A plan for a reader that has just read the last piece of these steps.
-    pub fn new(steps: Steps, now: Nanos) -> Self {
-        Self { steps, at: 1, done: 1, depth: FIRST_DEPTH, moved: now, before: 1, pace: 0 }
+    /// A plan for a reader that has just read the last piece of these steps, and came by so many
+    /// pages over the last interval.
+    pub fn new(steps: Steps, now: Nanos, came: Pages) -> Self {
+        let each = if steps.filled { steps.step.unsigned_abs() } else { steps.len };
+        let pace = came.get() / each.max(1);
+        let depth = pace.max(FIRST_DEPTH);
+        Self {
+            steps,
+            at: 1,
+            done: 1,
+            depth,
+            moved: now,
+            before: 1,
+            pace,
+            own: pace,
+            intervals: 0,
+            settled: 1,
+            through: false,
+        }
     }
 
     /// The reader was seen to read the piece at this page; whether that is one of the plan's.
@@ -64,18 +93,26 @@ impl Plan {
     pub fn interval(&mut self) {
         let came = self.at.saturating_sub(self.before);
         (self.before, self.pace) = (self.at, came.max(self.pace - self.pace / 4));
+        self.intervals += 1;
+        if self.intervals == SETTLED {
+            self.settled = self.at;
+        } else if self.intervals == JUDGED {
+            let got = (self.at - self.settled) as f64 / (JUDGED - SETTLED) as f64;
+            self.through = self.steps.filled && got < HARM * self.own as f64;
+        }
     }
 
     /// The reader waited although it was foreseen: what it will want must be asked for earlier.
-    pub fn late(&mut self, most: Pages) {
-        self.depth = (self.depth * 2).min(MOST_DEPTH).min(self.room(most).max(FIRST_DEPTH));
+    pub fn late(&mut self, share: &Share) {
+        self.depth = (self.depth * GROWTH).min(self.room(share).max(FIRST_DEPTH));
     }
 
     /// Pieces that may be read ahead: as many as the reader comes by until the interval after the
     /// next, also if that is more than fits into the largest window.
-    fn room(&self, most: Pages) -> u64 {
-        let fits = most.get() / self.steps.len.max(1);
-        fits.min(LEAST_ROOM).max(INTERVALS * self.pace).max(1)
+    fn room(&self, share: &Share) -> u64 {
+        let fits = |pages: Pages| pages.get() / self.steps.len.max(1);
+        let paced = (INTERVALS * self.pace).min(fits(share.memory));
+        fits(share.most).min(LEAST_ROOM).max(paced).max(1)
     }
 
     /// Whether the reader went elsewhere or rests.
@@ -84,8 +121,8 @@ impl Plan {
     }
 
     /// What is to be read now, in order of use.
-    pub fn due(&mut self, file: Pages, most: Pages) -> Vec<Extent> {
-        let room = self.room(most);
+    pub fn due(&mut self, file: Pages, share: &Share) -> Vec<Extent> {
+        let room = self.room(share);
         let until = self.at.saturating_add(self.depth.min(room));
         let mut due: Vec<Extent> = Vec::new();
         while self.done < until && due.len() < MOST_AT_ONCE {
@@ -93,7 +130,9 @@ impl Plan {
             if start >= file.get() {
                 break;
             }
-            let pages = self.steps.len.min(file.get() - start);
+            let step = self.steps.step.unsigned_abs();
+            let pages = if self.through { step } else { self.steps.len };
+            let pages = pages.min(file.get() - start);
             let piece = Extent::new(Page::new(start), Pages::new(pages));
             match due.last_mut() {
                 Some(last) if joined(*last, piece).is_some() => {
@@ -154,14 +193,23 @@ fn joined(a: Extent, b: Extent) -> Option<Extent> {
 mod tests {
     use super::*;
 
+    fn share(most: u64) -> Share {
+        let (most, memory) = (Pages::new(most), Pages::new(1 << 20));
+        Share { most, memory, is_tight: false, is_squeezed: false }
+    }
+
     fn extents(plan: &mut Plan, file: u64) -> Vec<(u64, u64)> {
-        let due = plan.due(Pages::new(file), Pages::new(1 << 20));
+        let due = plan.due(Pages::new(file), &share(1 << 20));
         due.iter().map(|piece| (piece.start.get(), piece.pages.get())).collect()
     }
 
     #[test]
     fn steps_are_foreseen_up_to_the_end_of_the_file() {
-        let mut plan = Plan::new(Steps { last: 100, step: 10, len: 2 }, Nanos::ZERO);
+        let mut plan = Plan::new(
+            Steps { last: 100, step: 10, len: 2, filled: false },
+            Nanos::ZERO,
+            Pages::ZERO,
+        );
         assert_eq!(extents(&mut plan, 145), [(110, 2), (120, 2), (130, 2), (140, 2)]);
         assert_eq!(extents(&mut plan, 145), []);
         assert!(plan.reader_at(120, Nanos::ZERO) && !plan.reader_at(121, Nanos::ZERO));
@@ -172,17 +220,41 @@ mod tests {
 
     #[test]
     fn what_is_read_backward_is_joined_and_ends_at_the_first_page() {
-        let mut plan = Plan::new(Steps { last: 64, step: -16, len: 16 }, Nanos::ZERO);
+        let mut plan = Plan::new(
+            Steps { last: 64, step: -16, len: 16, filled: false },
+            Nanos::ZERO,
+            Pages::ZERO,
+        );
         assert_eq!(extents(&mut plan, 1000), [(0, 64)]);
     }
 
     #[test]
     fn lateness_looks_further_within_bounds() {
-        let mut plan = Plan::new(Steps { last: 0, step: 4, len: 1 }, Nanos::ZERO);
+        let mut plan =
+            Plan::new(Steps { last: 0, step: 4, len: 1, filled: false }, Nanos::ZERO, Pages::ZERO);
         for _ in 0..30 {
-            plan.late(Pages::new(100));
+            plan.late(&share(100));
         }
         assert_eq!(plan.depth, LEAST_ROOM, "its pace is not known");
-        assert_eq!(plan.due(Pages::new(1 << 30), Pages::new(40)).len(), 40);
+        assert_eq!(plan.due(Pages::new(1 << 30), &share(40)).len(), 40);
+    }
+
+    /// Where the next pieces begin and how long they are, if the reader comes by so many in each
+    /// interval, and came by ten before.
+    fn filled(came: u64) -> (u64, u64) {
+        let steps = Steps { last: 0, step: 2, len: 1, filled: true };
+        let mut plan = Plan::new(steps, Nanos::ZERO, Pages::new(20));
+        for interval in 1..=JUDGED {
+            plan.reader_at(2 * came * interval, Nanos::ZERO);
+            plan.interval();
+        }
+        let due = plan.due(Pages::new(1 << 20), &share(1 << 20));
+        (due[0].start.get(), due[0].pages.get())
+    }
+
+    #[test]
+    fn what_is_left_out_is_read_only_where_single_pieces_are_slower() {
+        assert_eq!(filled(10), (162, 1));
+        assert_eq!(filled(3), (50, 20), "ten pieces in one");
     }
 }

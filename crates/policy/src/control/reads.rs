@@ -24,7 +24,7 @@ impl Controller {
             if facts.hands_off {
                 continue;
             }
-            let most = self.share(situation, &facts).most;
+            let share = self.share(situation, &facts);
             let Some(stream) = self.streams.get_mut(&key) else { continue };
             let steps = stream.classifier.steps().or_else(|| stream.classifier.through_holes());
             let mut why = String::new();
@@ -33,16 +33,16 @@ impl Controller {
             }
             match (&mut stream.plan, steps) {
                 (Some(plan), _) if plan.is_over(now) => stream.plan = None,
-                (Some(plan), _) if stream.waiting > WAITS && stream.stalls > 0 => plan.late(most),
+                (Some(plan), _) if stream.waiting > WAITS && stream.stalls > 0 => plan.late(&share),
                 (Some(_), _) | (None, None) => {}
                 (None, Some(steps)) => {
-                    let plan = Plan::new(steps, stream.seen);
+                    let plan = Plan::new(steps, stream.seen, stream.came());
                     why = plan.why();
                     stream.plan = Some(plan);
                 }
             }
             let Some(plan) = &mut stream.plan else { continue };
-            let due = plan.due(facts.file_pages, most);
+            let due = plan.due(facts.file_pages, &share);
             for piece in &due {
                 let (start, end) = (piece.start.get(), piece.end().get());
                 stream.ahead.submit(start, end, end, 0, now);

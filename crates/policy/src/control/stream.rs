@@ -162,6 +162,11 @@ impl Stream {
         self.before = (self.ahead.progress(), self.classifier.places());
     }
 
+    /// The pages that its readers came by over the interval.
+    pub fn came(&self) -> Pages {
+        Pages::new(self.ahead.progress().saturating_sub(self.before.0))
+    }
+
     /// What was counted over the interval.
     pub fn counts(&self) -> Counts {
         let (progress, now) = (self.ahead.progress(), self.classifier.places());

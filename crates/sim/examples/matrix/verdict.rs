@@ -18,6 +18,8 @@ const HEADROOM: f64 = 1.02;
 pub struct Verdict {
     over_default: f64,
     over_single: f64,
+    /// What the best window for each workload gives, and the better of that and `auto`.
+    bounds: (f64, f64),
     worst: (f64, String),
     captured: f64,
     /// Cells of which less than what is wanted of all was captured, and those with headroom.
@@ -37,7 +39,7 @@ impl Verdict {
     /// Of these devices.
     pub fn of(devices: &[(&str, &[Row])]) -> Self {
         let (mut gains, mut over_single, mut captured) = (Vec::new(), Vec::new(), Vec::new());
-        let mut short = Vec::new();
+        let (mut short, mut bounds) = (Vec::new(), (Vec::new(), Vec::new()));
         let (mut worst, mut most_read) = ((f64::MAX, String::new()), (0.0, String::new()));
         let mut most_primed = (0.0, String::new());
         for (device, rows) in devices {
@@ -46,6 +48,9 @@ impl Verdict {
                 let name = format!("{} on {device}", row.name);
                 gains.push(row.gain());
                 over_single.push(row.auto.rate / row.statics[single].rate.max(1e-9));
+                let best = row.statics[row.best()].rate / row.default().rate.max(1e-9);
+                bounds.0.push(best);
+                bounds.1.push(best.max(row.gain()));
                 if row.gain() < worst.0 {
                     worst = (row.gain(), name.clone());
                 }
@@ -68,6 +73,7 @@ impl Verdict {
         Self {
             over_default: mean(&gains),
             over_single: mean(&over_single),
+            bounds: (mean(&bounds.0), mean(&bounds.1)),
             worst,
             captured: if count == 0 { 1.0 } else { captured },
             short: (short, count),
@@ -120,6 +126,11 @@ impl Verdict {
         for (met, demand) in &demands {
             println!("- {}: {demand}.", if *met { "met" } else { "NOT met" });
         }
+        println!(
+            "- For comparison: the best window for each workload gives {:.2} times 128 KiB, the \
+             better of it and `auto` {:.2} times.",
+            self.bounds.0, self.bounds.1
+        );
         if !self.short.0.is_empty() {
             println!(
                 "- {} of {} cells with headroom have less than 80 % of it: {}.",
