@@ -139,6 +139,12 @@ pub trait Policy: Send {
         false
     }
 
+    /// Whether pages that it asks for at once can be read all at once only, with the last of the
+    /// requests to the device that bring them; otherwise each comes with its own request.
+    fn completes_together(&self) -> bool {
+        false
+    }
+
     /// A page is about to leave the cache; `used`: it was asked for since it was read. Whoever
     /// owns the cache may let a policy keep it for another round.
     fn evict(&mut self, _file: FileId, _page: Page, _used: bool) -> Eviction {

@@ -49,7 +49,7 @@ fn the_same_seeds_give_the_same_figures() {
 fn mb_s(words: &str, readers: u32, kib: u64) -> f64 {
     let streams = Streams {
         model: Spec::parse(words).unwrap(),
-        policy: "linux-on-demand".to_owned(),
+        policy: "linux-on-demand,since=2.6.23".to_owned(),
         read_ahead: Kib::new(kib),
         readers,
         block: Bytes::from_kib(8),

@@ -39,10 +39,9 @@ pub enum Replacement {
 }
 
 /// When pages that were asked for together can be read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
     /// Each with the request to the device that brings it.
-    #[default]
     Requests,
     /// All at once, with the last of their requests: since 4.3 Linux hands the block layer a window
     /// as one bio, whatever the largest request is, and a bio that was split ends as a whole
@@ -88,8 +87,9 @@ pub struct Machine {
     pub replacement: Replacement,
     /// How files lie on the device and in the cache.
     pub filesystem: FileSystem,
-    /// When the pages of a window that takes several requests can be read.
-    pub arrival: Arrival,
+    /// When the pages of a window that takes several requests can be read; `None` as the policy's
+    /// kernel has it ([`policy::Policy::completes_together`]).
+    pub arrival: Option<Arrival>,
     /// What the processor takes.
     pub costs: Costs,
     /// Where on the device whoever lays out files begins.
@@ -112,7 +112,7 @@ impl Machine {
             cache: Bytes::from_gib(8),
             replacement: Replacement::default(),
             filesystem: FileSystem::XFS,
-            arrival: Arrival::default(),
+            arrival: None,
             costs: Costs::TODAY,
             files_at: Bytes::ZERO,
             seed: 0,

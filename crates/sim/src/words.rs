@@ -19,7 +19,10 @@ pub const KEYS: &[(&str, &str)] = &[
     ("fs", "how files lie on the device and in the cache: xfs, ext4, ext3 or plain"),
     ("read_ahead", "the read-ahead that the device has before a study, default 128K"),
     ("replacement", "which page leaves a full cache: two-lists (Linux) or lru"),
-    ("arrival", "what pages of a window arrive with: their own requests, or all windows at once"),
+    (
+        "arrival",
+        "what pages arrive with: their own requests, whole windows, or kernel (the default)",
+    ),
     ("files_at", "where on the device the files begin, default 0"),
     ("call_ns", "processor time for a read call"),
     ("copy_ns", "processor time for a byte that is copied"),
@@ -113,8 +116,8 @@ const FILESYSTEMS: &[(&str, FileSystem)] = &[
 const REPLACEMENTS: &[(&str, Replacement)] =
     &[("two-lists", Replacement::TwoLists), ("lru", Replacement::Lru)];
 
-const ARRIVALS: &[(&str, Arrival)] =
-    &[("requests", Arrival::Requests), ("windows", Arrival::Windows)];
+const ARRIVALS: &[(&str, Option<Arrival>)] =
+    &[("kernel", None), ("requests", Some(Arrival::Requests)), ("windows", Some(Arrival::Windows))];
 
 fn wrong(key: &'static str, value: &str, wanted: impl Into<String>) -> SimError {
     SimError::Value { key, value: value.to_owned(), wanted: wanted.into() }

@@ -1,6 +1,8 @@
 //! What a simulation shows, where it is known what it should.
 
-use foreread_sim::{FileOnDisk, FileSystem, Limits, Machine, Outcome, Scenario, lay_out, run};
+use foreread_sim::{
+    Arrival, FileOnDisk, FileSystem, Limits, Machine, Outcome, Scenario, lay_out, run,
+};
 use model::Spec;
 use units::{Bytes, Kib, Nanos};
 use workload::Workload;
@@ -54,4 +56,26 @@ fn indirect_blocks_are_read_on_the_way() {
     let four_mib = outcome.useful().get() as f64 / (4 << 20) as f64;
     let blocks = outcome.device.metadata.get() as f64 / 4096.0;
     assert!((blocks - four_mib).abs() < 2.0, "{blocks} for {four_mib}");
+}
+
+#[test]
+fn pages_arrive_as_they_do_in_the_kernel_of_the_policy() {
+    let of = |policy: &str, arrival| {
+        let base = machine("ssd-sata,max_request=256K", 1088);
+        let machine = Machine { policy: policy.to_owned(), arrival, ..base };
+        rate(&trial(&machine, "seq-1", Bytes::from_mib(256), Nanos::from_secs(1)))
+    };
+    for (policy, kernel) in [
+        ("linux-legacy", Arrival::Requests),
+        ("linux-on-demand,since=2.6.23", Arrival::Requests),
+        ("linux-on-demand", Arrival::Windows),
+        ("linux-6.18", Arrival::Windows),
+        ("fixed,blocks=512", Arrival::Requests),
+    ] {
+        let (requests, windows) =
+            (of(policy, Some(Arrival::Requests)), of(policy, Some(Arrival::Windows)));
+        assert!(requests > windows, "{policy}: {requests} {windows}");
+        let same = if kernel == Arrival::Windows { windows } else { requests };
+        assert!((of(policy, None) - same).abs() < 1e-9, "{policy}: {requests} {windows}");
+    }
 }

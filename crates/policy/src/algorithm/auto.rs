@@ -193,6 +193,10 @@ impl Policy for Auto {
         self.kernel.hears_calls()
     }
 
+    fn completes_together(&self) -> bool {
+        self.kernel.completes_together()
+    }
+
     fn evict(&mut self, file: FileId, page: Page, used: bool) -> Eviction {
         self.kernel.evict(file, page, used)
     }

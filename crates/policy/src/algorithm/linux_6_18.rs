@@ -247,6 +247,11 @@ impl Policy for Linux618 {
         false
     }
 
+    /// A window is one bio, which ends as a whole however it was split (`bio_chain`, block/bio.c).
+    fn completes_together(&self) -> bool {
+        true
+    }
+
     fn close(&mut self, _cache: &mut dyn Cache, stream: StreamId) {
         self.files.take(stream.0);
     }

@@ -282,6 +282,12 @@ impl Policy for LinuxOnDemand {
         false
     }
 
+    /// Since 4.3 the block layer takes bios of any size and splits them itself; before, whoever
+    /// made one made it no larger than a request.
+    fn completes_together(&self) -> bool {
+        self.era >= Era::V4_10
+    }
+
     fn close(&mut self, _cache: &mut dyn Cache, stream: StreamId) {
         self.files.take(stream.0);
     }

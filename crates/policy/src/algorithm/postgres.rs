@@ -299,6 +299,11 @@ impl Policy for Scans {
         true
     }
 
+    /// The blocks of a read are valid when the call that reads them is done.
+    fn completes_together(&self) -> bool {
+        true
+    }
+
     /// A block that was evicted while it was waiting for its turn, or a fault.
     fn miss(&mut self, cache: &mut dyn Cache, touch: Touch) {
         let block = touch.page.get() / self.rules.block;

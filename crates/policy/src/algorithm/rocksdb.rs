@@ -180,6 +180,11 @@ impl Iterator {
 }
 
 impl Policy for RocksDb {
+    /// `readahead(2)` of Linux since 4.3: a bio ends as a whole.
+    fn completes_together(&self) -> bool {
+        true
+    }
+
     fn open(&mut self, _cache: &mut dyn Cache, stream: StreamId, _file: FileId) {
         self.iterators.put(stream.0, Iterator::new(self.options));
     }

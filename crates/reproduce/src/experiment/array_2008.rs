@@ -11,8 +11,9 @@ use crate::load::Streams;
 use crate::outcome::{Cell, Column, Parameter};
 use crate::published::PublishedTable;
 
-/// The kernel is not named; the one before 2.6.23 has the same windows for these readers.
-pub(super) const POLICY: &str = "linux-on-demand";
+/// The kernel is not named; it is one of 2008, and those before 2.6.23 have the same windows for
+/// these readers.
+pub(super) const POLICY: &str = "linux-on-demand,since=2.6.23";
 /// What the rows are.
 pub(super) const SETTING: &str = "read-ahead (512-byte sectors)";
 /// The names of the columns in the transcription.

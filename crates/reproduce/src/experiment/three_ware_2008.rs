@@ -35,11 +35,6 @@ const CHOSEN: &[&str] = &[
     "disk.queue_depth",
 ];
 
-fn eight(sectors: f64) -> Option<&'static str> {
-    (sectors <= 8.0)
-        .then_some("windows of a page: the firmware hides more of each command than the model")
-}
-
 fn one(sectors: f64) -> Option<&'static str> {
     match sectors {
         s if s <= 8.0 => Some(
@@ -59,7 +54,7 @@ fn simulate(this: &Experiment, effort: Effort) -> Result<Reproduction, Reproduce
     let (fitted, chosen) = (parameters(&model, FITTED)?, parameters(&model, CHOSEN)?);
     let array = Array { model, filesystem: FileSystem::EXT3, first: FIRST };
     let (eight, one) =
-        (array.column(table, EIGHT, effort, eight)?, array.column(table, ONE, effort, one)?);
+        (array.column(table, EIGHT, effort, |_| None)?, array.column(table, ONE, effort, one)?);
     let mean = Line::at_most("8 readers: mean error (%)", eight.mean_error_percent, 15.0);
     let lines = vec![mean.beside()];
     Ok(Reproduction {

@@ -14,7 +14,7 @@ use super::{Open, Picocosts, Simulation};
 use crate::cache::PageCache;
 use crate::disk_layout::Placed;
 use crate::error::SimError;
-use crate::machine::{Costs, Machine};
+use crate::machine::{Arrival, Costs, Machine};
 use crate::outcome::ClassOutcome;
 use crate::queue::BlockQueue;
 use crate::scenario::{OpenFile, Scenario, Step, Steps};
@@ -33,6 +33,8 @@ impl<I: Steps> Simulation<I> {
         let guarded = policy.guards();
         let cache = PageCache::new(capacity, machine.replacement, guarded);
         let interval = policy.interval();
+        let together = policy.completes_together().then_some(Arrival::Windows);
+        let arrival = machine.arrival.or(together).unwrap_or(Arrival::Requests);
         let kernel = machine.policy.split(',').next().unwrap_or_default();
         let mut this = Self {
             costs: Picocosts::of(&machine.costs),
@@ -47,7 +49,7 @@ impl<I: Steps> Simulation<I> {
             queue,
             cache,
             placed: Vec::new(),
-            under_way: Windows::new(machine.arrival),
+            under_way: Windows::new(arrival),
             opens: Vec::new(),
             readers: Vec::new(),
             agenda: BinaryHeap::new(),

@@ -74,6 +74,7 @@ fn any_policy() -> impl Strategy<Value = String> {
 fn any_machine() -> impl Strategy<Value = Machine> {
     let models =
         ["zero", "hdd-2008", "raid10-2008", "nvme", "ssd-sata", "cloud-hdd", "mirror-2010"];
+    let arrivals = [None, Some(Arrival::Requests), Some(Arrival::Windows)];
     let filesystems = [FileSystem::XFS, FileSystem::EXT3, FileSystem::PLAIN];
     let costs =
         [Costs::TODAY, Costs::NONE, Costs { copy_ns: 1.37, submit_ns: 0.26, ..Costs::TODAY }];
@@ -88,10 +89,10 @@ fn any_machine() -> impl Strategy<Value = Machine> {
         prop::sample::select(costs.to_vec()),
         any::<u64>(),
         prop::option::weighted(0.2, 1u64..6),
-        prop::bool::weighted(0.3),
+        prop::sample::select(arrivals.to_vec()),
     )
         .prop_map(
-            |(model, policy, window, cache, lru, filesystem, costs, seed, depth, whole)| {
+            |(model, policy, window, cache, lru, filesystem, costs, seed, depth, arrival)| {
                 let mut model = Spec::preset(model).expect("a preset");
                 if let Some(depth) = depth {
                     model.set("nr_requests", &depth.to_string()).expect("a depth");
@@ -100,7 +101,7 @@ fn any_machine() -> impl Strategy<Value = Machine> {
                     policy,
                     read_ahead: Kib::new(window),
                     cache: Bytes::from_kib(cache.unwrap_or(window.max(256))),
-                    arrival: if whole { Arrival::Windows } else { Arrival::Requests },
+                    arrival,
                     replacement: if lru { Replacement::Lru } else { Replacement::TwoLists },
                     filesystem,
                     costs,

@@ -11,7 +11,7 @@ mod loads;
 use std::path::Path;
 
 use host::Dirs;
-use sim::{Arrival, FileSystem, Machine, Outcome};
+use sim::{FileSystem, Machine, Outcome};
 use units::Kib;
 use vdisk::{Config, Lifetime, ServerCommand, VirtualDisk};
 
@@ -39,7 +39,7 @@ fn bench(base: &Path, words: &str) -> (Bench, Machine) {
     {
         *cost /= dilation;
     }
-    (Bench::new(disk), Machine { costs, arrival: Arrival::Windows, ..machine })
+    (Bench::new(disk), Machine { costs, ..machine })
 }
 
 /// One load under one setting, both ways.
