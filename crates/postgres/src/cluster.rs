@@ -275,7 +275,7 @@ mod tests {
         assert!(matches!(remove_left_over(&home), Err(PostgresError::Foreign { .. })));
         let held = mark(&home).unwrap();
         assert!(matches!(remove_left_over(&home), Err(PostgresError::Busy { .. })));
-        drop(held);
+        held.release().unwrap();
         fs::create_dir(home.join("data")).unwrap();
         fs::write(home.join("data/file"), "text").unwrap();
         remove_left_over(&home).unwrap();
@@ -288,7 +288,7 @@ mod tests {
         let home = dir.path().join(NAME);
         fs::create_dir_all(home.join("data/base")).unwrap();
         fs::write(home.join("log"), "text").unwrap();
-        drop(mark(&home).unwrap());
+        mark(&home).unwrap().release().unwrap();
         remove_but_the_mark(&home).unwrap();
         let left: Vec<_> =
             fs::read_dir(&home).unwrap().map(|left| left.unwrap().file_name()).collect();

@@ -105,7 +105,7 @@ mod tests {
             &remove_left_in(dir.path(), false)[..],
             [Err(PostgresError::Busy { .. })]
         ));
-        drop(held);
+        held.release().unwrap();
         let looked = remove_left_in(dir.path(), true);
         assert!(matches!(&looked[..], [Ok(found)] if *found == home), "{looked:?}");
         assert!(home.exists());

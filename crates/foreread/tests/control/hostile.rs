@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use observe::Census;
 use units::Bytes;
@@ -77,8 +78,9 @@ fn host_a_hostile_process_cannot_lead_auto_to_files_outside_its_lists() {
     let mut auto = stage.auto(&["--only", &own]);
     let census = Census::begin().unwrap();
     let own = std::process::id();
-    while auto.windows_set() < 20 {
-        auto.wait_for_windows(1);
+    auto.wait_for_windows(1);
+    let begun = Instant::now();
+    while auto.windows_set() < 20 && begun.elapsed() < Duration::from_secs(60) {
         // What is held together with the stranger has the window that it was opened with. (That
         // of the bdi is another one for instants.)
         for file in stage.open_files(&census) {

@@ -317,7 +317,8 @@ fn host_auto_leaks_nothing() {
         let path = path.clone();
         busy.with(move || read_anew(&path, byte))
     });
-    let mut auto = stage.auto(&[]);
+    // Files that are opened with the right window would be left alone.
+    let mut auto = stage.auto(&["--no-new-files"]);
     auto.wait_for_windows(3);
     // What it holds for an instant only is not in the least of some looks.
     let least = |auto: &Daemon| {
@@ -329,7 +330,12 @@ fn host_auto_leaks_nothing() {
     };
     let before = least(&auto);
     std::thread::sleep(Duration::from_secs(asked("FOREREAD_SOAK_SECONDS", 18)));
-    let after = least(&auto);
+    // On a busy machine it may hold something longer; what leaks is held for good.
+    let mut after = least(&auto);
+    let begun = Instant::now();
+    while after.len() > before.len() && begun.elapsed() < Duration::from_secs(30) {
+        after = least(&auto);
+    }
     let set = auto.windows_set();
     let bpf = |held: &[String]| held.iter().filter(|name| name.contains("bpf")).count();
     println!(
