@@ -45,18 +45,6 @@ impl Default for Course {
 }
 
 impl Course {
-    fn at(&mut self, now: Nanos) -> &mut CourseSlot {
-        let mut place = (now.get() / self.slot.get()) as usize;
-        while place >= SLOTS_MAX {
-            self.fold();
-            place = (now.get() / self.slot.get()) as usize;
-        }
-        if place >= self.slots.len() {
-            self.slots.resize(place + 1, CourseSlot::default());
-        }
-        &mut self.slots[place]
-    }
-
     fn fold(&mut self) {
         let both = |pair: &[CourseSlot]| {
             pair.iter().fold(CourseSlot::default(), |sum, one| CourseSlot {
@@ -70,16 +58,58 @@ impl Course {
         self.slots = self.slots.chunks(2).map(both).collect();
         self.slot = Nanos::new(self.slot.get().saturating_mul(2));
     }
+}
 
+/// A course that is being written, and the slot of it that was written last: most often the next
+/// event belongs there, too, and needs no division to find it.
+#[derive(Debug, Default)]
+pub(crate) struct Recorder {
+    course: Course,
+    place: usize,
+    begin: u64,
+    end: u64,
+}
+
+impl Recorder {
+    /// What was written.
+    pub(crate) fn into_course(self) -> Course {
+        self.course
+    }
+
+    #[inline]
+    fn at(&mut self, now: Nanos) -> &mut CourseSlot {
+        if !(self.begin..self.end).contains(&now.get()) {
+            self.turn_to(now);
+        }
+        &mut self.course.slots[self.place]
+    }
+
+    fn turn_to(&mut self, now: Nanos) {
+        let course = &mut self.course;
+        let mut place = now.get() / course.slot.get();
+        while place >= SLOTS_MAX as u64 {
+            course.fold();
+            place = now.get() / course.slot.get();
+        }
+        self.begin = place * course.slot.get();
+        self.end = self.begin.saturating_add(course.slot.get());
+        self.place = place as usize;
+        if self.place >= course.slots.len() {
+            course.slots.resize(self.place + 1, CourseSlot::default());
+        }
+    }
+
+    #[inline]
     pub(crate) fn request(&mut self, now: Nanos, length: Bytes) {
         let pages = length.get().div_ceil(4096).max(1);
         let class = pages.next_power_of_two().trailing_zeros() as usize;
-        self.sizes[class.min(SIZES - 1)] += 1;
+        self.course.sizes[class.min(SIZES - 1)] += 1;
         let slot = self.at(now);
         slot.requests += 1;
         slot.bytes += length;
     }
 
+    #[inline]
     pub(crate) fn window(&mut self, now: Nanos, pages: Pages) {
         let slot = self.at(now);
         slot.windows += 1;
@@ -87,16 +117,16 @@ impl Course {
     }
 
     /// So many requests were under way from one moment to another.
+    #[inline]
     pub(crate) fn queue(&mut self, mut from: Nanos, to: Nanos, depth: u64) {
         if depth == 0 {
             return;
         }
         while from < to {
             self.at(from);
-            let place = from.get() / self.slot.get();
-            let end = Nanos::new((place + 1).saturating_mul(self.slot.get())).min(to);
-            let span = end.saturating_sub(from);
-            self.at(from).queued += Nanos::new(span.get().saturating_mul(depth));
+            let end = Nanos::new(self.end).min(to);
+            let span = end.saturating_sub(from).get().saturating_mul(depth);
+            self.course.slots[self.place].queued += Nanos::new(span);
             from = end;
         }
     }
@@ -108,12 +138,13 @@ mod tests {
 
     #[test]
     fn slots_grow_with_the_time_and_lose_nothing() {
-        let mut course = Course::default();
+        let mut course = Recorder::default();
         for millis in 0..1000 {
             course.request(Nanos::from_millis(millis), Bytes::from_kib(millis % 64 + 1));
             course.window(Nanos::from_millis(millis), Pages::new(4));
         }
         course.queue(Nanos::ZERO, Nanos::from_secs(1), 3);
+        let course = course.into_course();
         assert!(course.slots.len() <= SLOTS_MAX && course.slots.len() > SLOTS_MAX / 3);
         let sum = |of: fn(&CourseSlot) -> u64| course.slots.iter().map(of).sum::<u64>();
         assert_eq!((sum(|s| s.requests), sum(|s| s.windows)), (1000, 1000));
@@ -125,8 +156,9 @@ mod tests {
 
     #[test]
     fn the_longest_simulation_has_room() {
-        let mut course = Course::default();
+        let mut course = Recorder::default();
         course.request(Nanos::from_secs(7 * 24 * 3600), Bytes::from_mib(512));
+        let course = course.into_course();
         assert!(course.slots.len() <= SLOTS_MAX);
         assert_eq!(course.sizes[SIZES - 1], 1);
     }

@@ -6,7 +6,7 @@ use model::{Completion, Device, Request, RequestId, RequestKind, Scheduler, Spec
 use policy::Extent;
 use units::{Bytes, Nanos};
 
-use crate::course::Course;
+use crate::course::{Course, Recorder};
 use crate::outcome::DeviceUse;
 
 /// What a request, or a part of a merged one, is for.
@@ -77,7 +77,7 @@ pub(crate) struct BlockQueue {
     done: Vec<Completion>,
     counts: DeviceUse,
     counted_at: Nanos,
-    course: Course,
+    course: Recorder,
 }
 
 impl BlockQueue {
@@ -102,7 +102,7 @@ impl BlockQueue {
             done: Vec::new(),
             counts: DeviceUse::default(),
             counted_at: Nanos::ZERO,
-            course: Course::default(),
+            course: Recorder::default(),
         })
     }
 
@@ -131,13 +131,13 @@ impl BlockQueue {
     }
 
     /// What happened when.
-    pub(crate) fn course(&mut self) -> &mut Course {
+    pub(crate) fn course(&mut self) -> &mut Recorder {
         &mut self.course
     }
 
     /// The same when all is over.
     pub(crate) fn take_course(&mut self) -> Course {
-        std::mem::take(&mut self.course)
+        std::mem::take(&mut self.course).into_course()
     }
 
     /// What is done so far, as a kernel's counters have it.

@@ -41,6 +41,22 @@ impl Drive {
         seek as f64 + self.platter.span(wait) as f64
     }
 
+    /// Nanoseconds that positioning takes at least when this angle is under the heads. Whatever the
+    /// seek takes, the place must come round first; and if it comes round sooner than the arm can
+    /// be on any other track, it must come round twice. (A place that has just passed counts as
+    /// there for the last bits of a float, less than the margin.)
+    #[inline]
+    fn least_positioning(&self, place: Turns, angle: f64) -> f64 {
+        let round = self.platter.comes_round(place, angle) - ROUND_MARGIN;
+        // What is on this track or up to a turn ahead needs no seek.
+        let seeks = (place - self.head).abs() >= 1.0;
+        if seeks && round < self.times.least_seek - 2.0 * ROUND_MARGIN {
+            round + self.platter.turn()
+        } else {
+            round
+        }
+    }
+
     pub(super) fn stop_reading(&mut self) {
         if let Some(place) = self.segments.stop(self.clock, &self.platter) {
             self.head = place;
@@ -62,11 +78,8 @@ impl Drive {
             QueueOrder::Nearest => {
                 let mut queue = std::mem::take(&mut self.queue);
                 let within = self.platter.within_turn(self.clock);
-                // Whatever the seek takes, the place must come round first. (A place that has just
-                // passed counts as there for the last bits of a float, less than the margin.)
-                let least = |command: &Command| {
-                    self.platter.comes_round(command.place, within) - ROUND_MARGIN
-                };
+                let angle = self.platter.angle(within);
+                let least = |command: &Command| self.least_positioning(command.place, angle);
                 let cost =
                     |command: &Command| self.positioning(command.place, command.is_write, within);
                 let taken = queue.take_nearest(self.clock, self.spec.ageing, least, cost);

@@ -68,6 +68,8 @@ struct Times {
     write_settle: u64,
     destage_delay: u64,
     jitter: f64,
+    /// No seek to another track takes less.
+    least_seek: f64,
     /// Nanoseconds per byte.
     bus: f64,
 }
@@ -129,6 +131,7 @@ impl Drive {
         let mut rng = Pcg64Mcg::seed_from_u64(seed);
         let platter = spec.platter(unit(&mut rng));
         let last_cylinder = platter.cylinder(platter.tracks());
+        let seek = spec.seek_time(last_cylinder);
         let times = Times {
             read: nanos(spec.overhead_ms),
             hit: nanos(spec.hit_overhead_ms.unwrap_or(spec.overhead_ms)),
@@ -138,10 +141,11 @@ impl Drive {
             write_settle: nanos(spec.write_settle_ms),
             destage_delay: nanos(spec.destage_delay_ms),
             jitter: spec.jitter_ms * 1e6,
+            least_seek: seek.least().max(nanos(spec.settle_ms) as f64),
             bus: 1e3 / spec.bus_mb_s,
         };
         Ok(Self {
-            seek: spec.seek_time(last_cylinder),
+            seek,
             segments: Segments::new(spec.segments, spec.segment().get(), spec.keep_delivered),
             writes: WriteCache::new(spec.write_cache.get()),
             spec: spec.clone(),

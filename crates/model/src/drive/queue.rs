@@ -64,14 +64,14 @@ impl Queue {
         if self.commands.len() == 1 {
             return self.take_oldest(time);
         }
-        let bonus = |command: &Command| ageing * time.saturating_sub(command.arrival) as f64;
-        self.least.clear();
-        self.least.extend(self.commands.iter().map(|command| {
-            let least = least(command) - bonus(command);
-            if command.ready <= time { least } else { f64::INFINITY }
-        }));
+        // By way of a signed number, which is one instruction.
+        let bonus = |command: &Command| ageing * time.saturating_sub(command.arrival) as i64 as f64;
         let mut likely = (0, f64::INFINITY);
-        for (index, &least) in self.least.iter().enumerate() {
+        self.least.clear();
+        for (index, command) in self.commands.iter().enumerate() {
+            let ready = command.ready <= time;
+            let least = if ready { least(command) - bonus(command) } else { f64::INFINITY };
+            self.least.push(least);
             if least < likely.1 {
                 likely = (index, least);
             }

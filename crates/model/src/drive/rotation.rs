@@ -25,10 +25,14 @@ pub(super) struct Platter {
     cylinders_per_turn: f64,
 }
 
-/// [`f64::floor`] without a call, for numbers that fit 63 bits: all places and angles do.
+/// A number so large that a float of its size has no bits left for fractions (1.5 × 2^52).
+const WHOLE: f64 = 6_755_399_441_055_744.0;
+
+/// [`f64::floor`] without a call or a conversion, for numbers below 2^51: all places and angles
+/// are. What is added to [`WHOLE`] is rounded to a whole number by that, up or down.
 #[inline]
 pub(super) fn floor(x: f64) -> f64 {
-    let whole = x as i64 as f64;
+    let whole = (x + WHOLE) - WHOLE;
     if whole > x { whole - 1.0 } else { whole }
 }
 
@@ -79,23 +83,27 @@ impl Platter {
     }
 
     /// The byte at a place, the inverse of [`turns`](Self::turns).
+    #[inline]
     pub(super) fn offset_at(&self, place: Turns) -> u64 {
         let rate = self.outer - place * self.turn * self.squares / (2.0 * self.capacity);
         (place * self.turn * (self.outer + rate) / 2.0).clamp(0.0, self.capacity) as u64
     }
 
     /// The cylinder of a place.
+    #[inline]
     pub(super) fn cylinder(&self, place: Turns) -> f64 {
         floor(place * self.cylinders_per_turn)
     }
 
     /// The span in which the platter turns this far, rounded down: a head that is a nanosecond
     /// early waits for it, one that is late would wait for a whole turn.
+    #[inline]
     pub(super) fn span(&self, turns: f64) -> u64 {
         (turns * self.turn) as u64
     }
 
     /// How far the platter turns in a span.
+    #[inline]
     pub(super) fn turned(&self, span: u64) -> f64 {
         span as f64 / self.turn
     }
@@ -108,17 +116,28 @@ impl Platter {
     /// The same, where the time within a turn is known already.
     #[inline]
     pub(super) fn wait_from(&self, place: Turns, within: u64) -> f64 {
-        let angle = within as f64 / self.turn + self.phase;
-        let turns = place - angle;
+        let turns = place - self.angle(within);
         let wait = turns - floor(turns);
         if wait > 1.0 - ROUNDING { 0.0 } else { wait }
     }
 
-    /// Nanoseconds until a place comes round when the turn has got `within`.
+    /// The angle under the heads when the turn has got `within`.
     #[inline]
-    pub(super) fn comes_round(&self, place: Turns, within: u64) -> f64 {
-        let turns = place - (within as f64 / self.turn + self.phase);
+    pub(super) fn angle(&self, within: u64) -> f64 {
+        // By way of a signed number, which is one instruction.
+        within as i64 as f64 / self.turn + self.phase
+    }
+
+    /// Nanoseconds until a place comes round when this angle is under the heads.
+    #[inline]
+    pub(super) fn comes_round(&self, place: Turns, angle: f64) -> f64 {
+        let turns = place - angle;
         (turns - floor(turns)) * self.turn
+    }
+
+    /// Nanoseconds that a whole turn takes.
+    pub(super) fn turn(&self) -> f64 {
+        self.turn
     }
 
     /// How far the turn at `time` has got.

@@ -24,7 +24,23 @@ impl SeekTime {
         Self::Curve(points)
     }
 
+    /// No distance of at least one cylinder takes less than this.
+    pub(super) fn least(&self) -> f64 {
+        let least = match self {
+            // With a growing root the curve bends down: it is lowest at one of its ends.
+            Self::ThreePoint { b, stroke, .. } if *b >= 0.0 => {
+                self.time(1.0).min(self.time(*stroke))
+            }
+            Self::ThreePoint { .. } => 0.0,
+            Self::Curve(points) => {
+                points.iter().map(|point| point.1).reduce(f64::min).unwrap_or(0.0)
+            }
+        };
+        least.max(0.0)
+    }
+
     /// The time for a distance of at least one cylinder; none for less.
+    #[inline]
     pub(super) fn time(&self, distance: f64) -> f64 {
         if distance < 1.0 {
             return 0.0;
@@ -68,6 +84,18 @@ mod tests {
             })
             .sum();
         assert!((mean - 8.5).abs() < 0.01, "{mean}");
+    }
+
+    #[test]
+    fn nothing_takes_less_than_the_least() {
+        let data_sheet = SeekTime::three_point(0.8, 8.5, 16.0, 10_000.0);
+        let slow_start = SeekTime::three_point(5.0, 8.5, 16.0, 10_000.0);
+        let falling = SeekTime::three_point(9.0, 8.5, 8.0, 10_000.0);
+        let measured = SeekTime::curve(vec![(1.0, 1.0), (100.0, 0.7), (200.0, 4.0)]);
+        for seek in [data_sheet, slow_start, falling, measured] {
+            let times = (1..=11_000).map(|distance| seek.time(f64::from(distance)));
+            assert!(times.into_iter().all(|time| time >= seek.least() - 1e-9), "{seek:?}");
+        }
     }
 
     #[test]

@@ -22,7 +22,8 @@ struct CachedFile {
     states: PageStates,
     pages: Pages,
     folio_limit: Option<u8>,
-    /// Grows with each change that ends what is known of a run of pages.
+    /// Grows with each change that may end a run of pages which are there and unmarked. Pages that
+    /// enter or arrive, and marks that they bring along, are of no such run.
     epoch: u64,
     /// Pages that left the cache and may still be mapped.
     mapped: bool,
@@ -72,7 +73,7 @@ impl PageCache {
     pub(crate) fn set_mark(&mut self, file: u32, page: Page, marked: bool) {
         let file = &mut self.files[file as usize];
         file.tree.set_mark(page, marked);
-        file.epoch += 1;
+        file.epoch += u64::from(marked);
     }
 
     pub(crate) fn file_pages(&self, file: u32) -> Pages {
@@ -83,7 +84,7 @@ impl PageCache {
         self.files[file as usize].folio_limit
     }
 
-    /// What is known of a file's pages is known until this changes.
+    /// A run of a file's pages that are there and unmarked is one until this changes.
     #[inline]
     pub(crate) fn epoch(&self, file: u32) -> u64 {
         self.files[file as usize].epoch
@@ -124,7 +125,6 @@ impl PageCache {
         if batches.len() == first {
             return Pages::ZERO;
         }
-        this.epoch += 1;
         self.counts.windows += 1;
         let mut filled = Pages::ZERO;
         for batch in &batches[first..] {
@@ -143,7 +143,6 @@ impl PageCache {
     pub(crate) fn arrive(&mut self, file: u32, extent: Extent) {
         let this = &mut self.files[file as usize];
         this.states.arrive(extent);
-        this.epoch += 1;
         self.pending -= extent.pages.get();
     }
 
