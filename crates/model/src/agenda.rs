@@ -70,14 +70,16 @@ impl<T: Copy> Agenda<T> {
     pub(crate) fn push(&mut self, at: Nanos, what: T) {
         let (at, order) = (at.get(), self.entered);
         self.entered += 1;
-        let entry = Entry { at, order, following: NONE, what };
         let place = self.free;
         let place = if place == NONE {
-            self.entries.push(entry);
+            self.entries.push(Entry { at, order, following: NONE, what });
             self.entries.len() as u32 - 1
         } else {
-            self.free = self.entries[place as usize].following;
-            self.entries[place as usize] = entry;
+            // Field by field: an entry that is built elsewhere and copied is waited for.
+            let entry = &mut self.entries[place as usize];
+            self.free = entry.following;
+            (entry.at, entry.order, entry.following) = (at, order, NONE);
+            entry.what = what;
             place
         };
         if self.words == 0 {

@@ -60,6 +60,18 @@ impl Placed {
         Pages::new(run / PAGE.bytes().get()).min(left)
     }
 
+    /// The one request that brings some pages, where no more than one is needed.
+    #[inline]
+    pub(crate) fn single(&self, extent: Extent) -> Option<Item> {
+        let length = extent.pages.get() * 4096;
+        let plain = self.disk.pieces.is_none() && self.disk.layout == FileLayout::Contiguous;
+        if !plain || length > self.max_request {
+            return None;
+        }
+        let offset = self.disk.start.get() + extent.start.get() * 4096;
+        Some(Item { offset, length, purpose: Purpose::Data { file: self.file, extent } })
+    }
+
     /// What is to be read for some pages, in order.
     pub(crate) fn plan(&mut self, extent: Extent, items: &mut VecDeque<Item>) {
         let (at, length) = (extent.start.get() * 4096, extent.pages.get() * 4096);

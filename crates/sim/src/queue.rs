@@ -150,6 +150,7 @@ impl BlockQueue {
     }
 
     /// Takes a request.
+    #[inline]
     pub(crate) fn submit(&mut self, now: Nanos, reader: u32, item: Item) {
         let part = Part { reader, purpose: item.purpose, length: item.length };
         if self.waiting.is_empty() && self.flying < self.depth {
@@ -221,6 +222,7 @@ impl BlockQueue {
         above.or_else(|| self.waiting.first_key_value()).map(|(key, _)| *key)
     }
 
+    #[inline]
     fn send(&mut self, now: Nanos, offset: u64, pending: Pending) {
         self.integrate(now);
         self.counts.requests += 1;

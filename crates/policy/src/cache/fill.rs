@@ -126,6 +126,9 @@ fn fill_plain(tree: &mut PageTree, window: Extent, lookahead: Pages, batches: &m
             tree.set_mark(mark, true);
         }
         at = gap.end();
+        if at >= window.end() {
+            return;
+        }
     }
 }
 

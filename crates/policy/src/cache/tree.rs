@@ -19,8 +19,10 @@ const SLOTS: usize = 1 << SHIFT;
 const LEAF_ORDER: u8 = SHIFT as u8;
 
 /// 64 pages: which are cached, which begin a folio, which of those are marked, which pages a
-/// reader has used.
+/// reader has used. In a line of the processor's cache of its own: who reads at random waits for
+/// each of them.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
 pub(super) struct Leaf {
     pub(super) present: u64,
     heads: u64,
@@ -51,11 +53,13 @@ pub struct PageTree {
 }
 
 /// `count` ones from bit `from` on.
+#[inline]
 fn mask(from: u64, count: u64) -> u64 {
     (if count >= 64 { u64::MAX } else { (1 << count) - 1 }) << from
 }
 
 /// The index of the leaf of a page, and the page's bit in it.
+#[inline]
 fn place(page: u64) -> (u64, u64) {
     (page >> SHIFT, page & 63)
 }
@@ -72,12 +76,14 @@ impl PageTree {
     }
 
     /// Whether `page` is cached.
+    #[inline]
     pub fn contains(&self, page: Page) -> bool {
         let (leaf, bit) = place(page.get());
         self.leaf(leaf).is_some_and(|leaf| leaf.present >> bit & 1 == 1)
     }
 
     /// The folio that holds `page`.
+    #[inline]
     pub fn folio(&self, page: Page) -> Option<Folio> {
         let (index, bit) = place(page.get());
         let leaf = self.leaf(index).filter(|leaf| leaf.present >> bit & 1 == 1)?;
@@ -100,11 +106,13 @@ impl PageTree {
     }
 
     /// How many pages from `from` on are not cached, looking at `max` at most.
+    #[inline]
     pub fn absent_run(&self, from: Page, max: Pages) -> Pages {
         self.run(from, max, |leaf| leaf.map_or(0, |leaf| leaf.present))
     }
 
     /// How many pages from `from` on are cached, looking at `max` at most.
+    #[inline]
     pub fn present_run(&self, from: Page, max: Pages) -> Pages {
         self.run(from, max, |leaf| leaf.map_or(u64::MAX, |leaf| !leaf.present))
     }
@@ -124,15 +132,16 @@ impl PageTree {
 
     /// How many pages from `from` on are cached and not marked, looking at `max` at most: what a
     /// reader passes without calling its policy.
+    #[inline]
     pub fn quiet_run(&self, from: Page, max: Pages) -> Pages {
-        let stop = self.folio(from).filter(|folio| folio.marked);
-        if stop.is_some() {
+        if !self.is_quiet(from) {
             return Pages::ZERO;
         }
         self.run(from, max, |leaf| leaf.map_or(u64::MAX, |leaf| !leaf.present | leaf.marks))
     }
 
     /// The distance from `from` to the first bit that `stops` sets.
+    #[inline]
     fn run(&self, from: Page, max: Pages, stops: impl Fn(Option<&Leaf>) -> u64) -> Pages {
         let (start, max) = (from.get(), max.get());
         let mut done = 0;
@@ -150,6 +159,7 @@ impl PageTree {
 
     /// How far a walk that found nothing in a leaf may go on: past groups that do not exist,
     /// and past the last of all.
+    #[inline]
     fn free_step(&self, page: u64, bit: u64) -> u64 {
         let group = page >> (2 * SHIFT);
         if group >= self.groups.len() as u64 {
@@ -192,6 +202,7 @@ impl PageTree {
     }
 
     /// Puts in single pages, all of them unmarked; the caller knows that none is cached.
+    #[inline]
     pub(super) fn insert_run(&mut self, extent: Extent) {
         let (mut page, end) = (extent.start.get(), extent.end().get().min(MAX_FILE.get()));
         while page < end {
@@ -274,6 +285,7 @@ impl PageTree {
     }
 
     /// How many pages from `from` on are cached as folios of one page, looking at `max` at most.
+    #[inline]
     pub fn single_run(&self, from: Page, max: Pages) -> Pages {
         let single = |leaf: &Leaf| leaf.heads & !((leaf.present & !leaf.heads) >> 1);
         self.run(from, max, |leaf| leaf.map_or(u64::MAX, |leaf| !single(leaf)))
@@ -339,13 +351,14 @@ impl PageTree {
     }
 
     /// Notes that a reader has used the cached pages of `extent`.
+    #[inline]
     pub fn set_used(&mut self, extent: Extent) {
         let (mut page, end) = (extent.start.get(), extent.end().get().min(MAX_FILE.get()));
         while page < end {
             let (index, bit) = place(page);
             let count = (64 - bit).min(end - page);
-            if self.leaf(index).is_some_and(|leaf| leaf.present != 0) {
-                let leaf = self.leaf_mut(index);
+            if let Some(Some(group)) = self.groups.get_mut((index >> SHIFT) as usize) {
+                let leaf = &mut group.leaves[(index & 63) as usize];
                 leaf.used |= mask(bit, count) & leaf.present;
             }
             page += count;
@@ -363,10 +376,12 @@ impl PageTree {
         })
     }
 
+    #[inline]
     fn group(&self, index: u64) -> Option<&Group> {
         self.groups.get(usize::try_from(index).ok()?)?.as_deref()
     }
 
+    #[inline]
     pub(super) fn leaf(&self, index: u64) -> Option<&Leaf> {
         self.group(index >> SHIFT).map(|group| &group.leaves[(index & 63) as usize])
     }
@@ -379,6 +394,7 @@ impl PageTree {
     }
 
     /// The leaf, made if there is none, and counted as occupied: the caller puts pages into it.
+    #[inline]
     fn leaf_mut(&mut self, index: u64) -> &mut Leaf {
         let group = (index >> SHIFT) as usize;
         if self.groups.len() <= group {

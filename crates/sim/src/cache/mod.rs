@@ -180,6 +180,9 @@ impl PageCache {
                 let singles = this.tree.single_run(at, extent.end().since(at));
                 self.aged += this.states.reference(Extent::new(at, singles), &mut again);
                 at = at.plus(singles);
+                if at >= extent.end() {
+                    break;
+                }
                 let rest = Extent::new(at, extent.end().since(at));
                 let Some(folio) = this.tree.folios(rest).next() else { break };
                 let head = Extent::new(folio.head, Pages::new(1));

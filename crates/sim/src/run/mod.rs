@@ -5,6 +5,7 @@
 //! [`HEADSTART`] beyond the next event; before it does anything that others see (a decision of its
 //! policy, a request), it waits until it is the earliest.
 
+mod agenda;
 mod clock;
 mod page_lru;
 mod reader;
@@ -14,9 +15,6 @@ mod steps;
 mod ticks;
 mod view;
 mod windows;
-
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 use policy::{DeviceLimits, Extent, Mapping, Page, Policy};
 use stats::LatencyHistogram;
@@ -30,6 +28,7 @@ use crate::machine::Machine;
 use crate::outcome::{ClassOutcome, Outcome};
 use crate::queue::{BlockQueue, Part, Purpose};
 use crate::scenario::{Scenario, Steps};
+use agenda::Agenda;
 use clock::Picos;
 use reader::{Phase, Running};
 use windows::Windows;
@@ -88,8 +87,7 @@ struct Simulation<I> {
     under_way: Windows,
     opens: Vec<Open>,
     readers: Vec<Running<I>>,
-    agenda: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
-    entered: u64,
+    agenda: Agenda,
     /// When the device has something to say.
     device_wakes: Nanos,
     /// When the policy wants to be called without a reader, and how often.
@@ -112,7 +110,7 @@ impl<I: Steps> Simulation<I> {
     fn run(&mut self) {
         let (mut parts, mut freed) = (Vec::new(), Vec::new());
         loop {
-            let own = self.agenda.peek().map_or(Nanos::MAX, |Reverse(event)| event.0);
+            let own = self.agenda.next_at();
             if own == Nanos::MAX && self.device_wakes == Nanos::MAX {
                 break;
             }
@@ -129,7 +127,7 @@ impl<I: Steps> Simulation<I> {
                     }
                 }
                 self.device_wakes = self.queue.next_wake();
-            } else if let Some(Reverse((at, _, reader))) = self.agenda.pop() {
+            } else if let Some((at, reader)) = self.agenda.pop() {
                 self.resume(at, reader);
             }
         }
@@ -138,13 +136,7 @@ impl<I: Steps> Simulation<I> {
     /// When anybody else has something to do.
     #[inline]
     fn others(&self) -> Nanos {
-        let own = self.agenda.peek().map_or(Nanos::MAX, |Reverse(event)| event.0);
-        own.min(self.device_wakes).min(self.next_tick)
-    }
-
-    fn schedule(&mut self, at: Nanos, reader: u32) {
-        self.agenda.push(Reverse((at, self.entered, reader)));
-        self.entered += 1;
+        self.agenda.next_at().min(self.device_wakes).min(self.next_tick)
     }
 
     fn complete(&mut self, now: Nanos, part: Part) {
@@ -152,7 +144,7 @@ impl<I: Steps> Simulation<I> {
         let Purpose::Data { file, extent } = part.purpose else {
             // Nobody waits for what was read at a tick.
             if (part.reader as usize) < self.readers.len() {
-                self.schedule(now, part.reader);
+                self.agenda.push(now, part.reader);
             }
             return;
         };
@@ -162,7 +154,7 @@ impl<I: Steps> Simulation<I> {
         while let Some(&(reader, page)) = self.waiters[file as usize].get(at) {
             if extent.start <= page && page < extent.end() {
                 self.waiters[file as usize].swap_remove(at);
-                self.schedule(now, reader);
+                self.agenda.push(now, reader);
             } else {
                 at += 1;
             }
@@ -172,7 +164,7 @@ impl<I: Steps> Simulation<I> {
     fn wake_dispatched(&mut self, now: Nanos, reader: u32) {
         let Some(reader_at_work) = self.readers.get_mut(reader as usize) else { return };
         if std::mem::take(&mut reader_at_work.waits_dispatch) {
-            self.schedule(now, reader);
+            self.agenda.push(now, reader);
         }
     }
 
@@ -192,7 +184,7 @@ impl<I: Steps> Simulation<I> {
                 Flow::Go => {}
                 Flow::Yield => {
                     let at = self.readers[reader as usize].clock.nanos();
-                    return self.schedule(at, reader);
+                    return self.agenda.push(at, reader);
                 }
                 Flow::Wait => return,
             }
@@ -201,7 +193,7 @@ impl<I: Steps> Simulation<I> {
 
     fn outcome(mut self) -> Outcome {
         for reader in 0..self.readers.len() {
-            self.flush_latency(reader as u32);
+            self.flush_latencies(reader as u32);
         }
         let last = self.readers.iter().map(|reader| reader.outcome.elapsed).max();
         let elapsed = last.unwrap_or_default().min(self.end.nanos());

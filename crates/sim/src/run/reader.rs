@@ -85,8 +85,8 @@ pub(super) struct Running<I> {
     pub(super) references: Pages,
     pub(super) late: Pages,
     pub(super) misses: Pages,
-    /// The last latency, and how often it came in a row.
-    pub(super) latency: (AccessClass, Nanos, u64),
+    /// The last latency of streams and of random reads, and how often it came in a row.
+    pub(super) latencies: [(Nanos, u64); 2],
 }
 
 impl<I> Running<I> {
@@ -122,7 +122,7 @@ impl<I> Running<I> {
             references: Pages::ZERO,
             late: Pages::ZERO,
             misses: Pages::ZERO,
-            latency: (AccessClass::Stream, Nanos::ZERO, 0),
+            latencies: [(Nanos::ZERO, 0); 2],
         }
     }
 }
@@ -161,11 +161,8 @@ impl<I: Steps> Simulation<I> {
         if self.readers[reader as usize].clock > horizon {
             return Flow::Yield;
         }
-        if self.readers[reader as usize].call.fresh {
-            self.tell_begin(reader);
-            if !self.readers[reader as usize].to_issue.is_empty() {
-                return Flow::Go;
-            }
+        if self.readers[reader as usize].call.fresh && self.tell_begin(reader) {
+            return Flow::Go;
         }
         loop {
             let this = &self.readers[reader as usize];
@@ -195,17 +192,21 @@ impl<I: Steps> Simulation<I> {
         }
     }
 
-    fn tell_begin(&mut self, reader: u32) {
+    /// Tells the policy of the call; whether it wants anything read.
+    #[inline]
+    fn tell_begin(&mut self, reader: u32) -> bool {
         let this = &mut self.readers[reader as usize];
         this.call.fresh = false;
         if !self.hears_calls {
-            return;
+            return false;
         }
         let (call, now) = (this.call, this.clock.nanos());
         let (policy, mut view) = self.view(call.open, now, Some(reader));
         let ReadCall { offset, length, open, .. } = call;
         policy.begin(&mut view, StreamId(open), Call { offset, length });
+        let reads = !self.batches.is_empty();
         self.collect(reader);
+        reads
     }
 
     /// How many pages the reader passes without waiting and without its policy hearing of it.
@@ -298,27 +299,53 @@ impl<I: Steps> Simulation<I> {
         self.collect(reader);
     }
 
-    /// After a policy was asked: has the cache make room, and plans what the reader has to issue.
+    /// After a policy was asked: has the cache make room, and plans what the reader has to issue,
+    /// or has it issue that.
     fn collect(&mut self, reader: u32) {
-        let this = &mut self.readers[reader as usize];
-        if !self.batches.is_empty() {
-            let file = self.opens[this.call.open as usize].file;
-            let now = this.clock.nanos();
-            for batch in self.batches.drain(..) {
-                self.queue.course().window(now, batch.pages);
-                let first = this.to_issue.len();
-                self.placed[file as usize].plan(batch, &mut this.to_issue);
-                let single = self.cache.folio_limit(file).is_none();
-                self.under_way.note(this.to_issue.range(first..), single);
-            }
-            self.make_room();
+        if !self.batches.is_empty() && !self.issue_single(reader) {
+            self.plan(reader);
         }
+        let this = &self.readers[reader as usize];
+        let issues = !this.to_issue.is_empty() || self.queue.undispatched(reader) > 0;
+        let next = if this.awaited.is_some() { Phase::Arrive } else { Phase::Walk };
+        self.readers[reader as usize].phase = if issues { Phase::Issue } else { next };
+    }
+
+    /// Plans what the policy wants read.
+    fn plan(&mut self, reader: u32) {
         let this = &mut self.readers[reader as usize];
-        this.phase = match (this.to_issue.is_empty(), this.awaited.is_some()) {
-            (false, _) => Phase::Issue,
-            (true, true) => Phase::Arrive,
-            (true, false) => Phase::Walk,
-        };
+        let file = self.opens[this.call.open as usize].file;
+        let now = this.clock.nanos();
+        for batch in self.batches.drain(..) {
+            self.queue.course().window(now, batch.pages);
+            let first = this.to_issue.len();
+            self.placed[file as usize].plan(batch, &mut this.to_issue);
+            let single = self.cache.folio_limit(file).is_none();
+            self.under_way.note(this.to_issue.range(first..), single);
+        }
+        self.make_room();
+    }
+
+    /// Issues the one request that the policy wants, if it is one and it is the reader's turn:
+    /// what [`Self::plan`] and [`Self::issue`] would do, without a list that is written to be read
+    /// at once.
+    #[inline]
+    fn issue_single(&mut self, reader: u32) -> bool {
+        let this = &self.readers[reader as usize];
+        let now = this.clock.nanos();
+        let file = self.opens[this.call.open as usize].file;
+        let [batch] = self.batches[..] else { return false };
+        let Some(item) = self.placed[file as usize].single(batch) else { return false };
+        if !this.to_issue.is_empty() || now > self.others() {
+            return false;
+        }
+        self.batches.clear();
+        self.queue.course().window(now, batch.pages);
+        let single = self.cache.folio_limit(file).is_none();
+        self.under_way.note(std::iter::once(&item), single);
+        self.make_room();
+        self.hand_over(reader, now, item);
+        true
     }
 
     /// Lets pages go while there are too many, from mappings, too.
@@ -351,15 +378,22 @@ impl<I: Steps> Simulation<I> {
             }
             let this = &mut self.readers[reader as usize];
             let Some(item) = this.to_issue.pop_front() else { return Flow::Go };
-            let cost = self.costs.submitted_byte.times(item.length);
-            this.clock = this.clock.plus(cost);
-            self.processor = self.processor.plus(cost);
-            self.queue.submit(now, reader, item);
-            self.device_wakes = self.queue.next_wake();
+            self.hand_over(reader, now, item);
             if item.purpose == Purpose::Metadata {
                 return Flow::Wait;
             }
         }
+    }
+
+    /// Hands over one request.
+    #[inline]
+    fn hand_over(&mut self, reader: u32, now: Nanos, item: Item) {
+        let this = &mut self.readers[reader as usize];
+        let cost = self.costs.submitted_byte.times(item.length);
+        this.clock = this.clock.plus(cost);
+        self.processor = self.processor.plus(cost);
+        self.queue.submit(now, reader, item);
+        self.device_wakes = self.queue.next_wake();
     }
 
     /// Waits for the pages that are to be there, and takes them.

@@ -1,12 +1,13 @@
 //! From a machine and a scenario to a simulation that can run.
 
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
 use policy::cache::PAGE;
 use policy::{Advice, DeviceLimits, FileId, Mapping, Page, StreamId};
 use units::{Bytes, Nanos, Pages};
 use workload::{AccessMethod, Hint};
 
+use super::agenda::Agenda;
 use super::clock::Picos;
 use super::reader::Running;
 use super::windows::Windows;
@@ -52,8 +53,7 @@ impl<I: Steps> Simulation<I> {
             under_way: Windows::new(arrival),
             opens: Vec::new(),
             readers: Vec::new(),
-            agenda: BinaryHeap::new(),
-            entered: 0,
+            agenda: Agenda::new(),
             device_wakes: Nanos::MAX,
             next_tick: interval.unwrap_or(Nanos::MAX),
             interval: interval.unwrap_or(Nanos::MAX),
@@ -73,7 +73,7 @@ impl<I: Steps> Simulation<I> {
             this.readers.push(Running::new(reader.steps));
             // Programs do not begin in the same nanosecond.
             let late = 137 * u64::from(index) + 31 * (machine.seed % 1024);
-            this.schedule(Nanos::new(late), index);
+            this.agenda.push(Nanos::new(late), index);
         }
         Ok(this)
     }

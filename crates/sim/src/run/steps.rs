@@ -1,7 +1,7 @@
 //! From one step of a reader to the next, and over those that find all their pages ready.
 
 use policy::{Extent, Page, StreamId};
-use units::{Bytes, Pages};
+use units::{Bytes, Nanos, Pages};
 use workload::AccessClass;
 
 use super::clock::Picos;
@@ -240,19 +240,29 @@ impl<I: Steps> Simulation<I> {
             AccessClass::Random => self.random.useful += got,
         }
         let latency = this.clock.since(call.began).nanos();
-        if (this.latency.0, this.latency.1) == (call.class, latency) {
-            this.latency.2 += times;
+        let (last, count) = &mut this.latencies[call.class as usize];
+        if *last == latency {
+            *count += times;
         } else {
-            self.flush_latency(reader);
-            self.readers[reader as usize].latency = (call.class, latency, times);
+            let (last, count) = (std::mem::replace(last, latency), std::mem::replace(count, times));
+            self.record(call.class, last, count);
         }
     }
 
-    /// Puts the latencies that were the same in a row into their histogram.
-    pub(super) fn flush_latency(&mut self, reader: u32) {
-        let (class, latency, times) = self.readers[reader as usize].latency;
+    /// Puts latencies that were the same in a row into their histogram.
+    #[inline]
+    fn record(&mut self, class: AccessClass, latency: Nanos, times: u64) {
         if times > 0 {
             self.latencies(class).record_times(latency, times);
+        }
+    }
+
+    /// Puts a reader's last latencies into their histograms.
+    pub(super) fn flush_latencies(&mut self, reader: u32) {
+        let latencies = self.readers[reader as usize].latencies;
+        for class in [AccessClass::Stream, AccessClass::Random] {
+            let (latency, times) = latencies[class as usize];
+            self.record(class, latency, times);
         }
     }
 }

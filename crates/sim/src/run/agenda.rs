@@ -1,0 +1,76 @@
+//! When which reader goes on.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use units::Nanos;
+
+/// A reader's turn: when, the how manieth that was put down, and whose it is.
+type Turn = (Nanos, u64, u32);
+
+/// Nobody's turn.
+const NEVER: Turn = (Nanos::MAX, u64::MAX, 0);
+
+/// Readers that are to go on, earliest first; of those at the same time the one that was put down
+/// first. Most readers wait for the device and few are here: the earliest lies apart, and the heap
+/// of the others is mostly empty.
+#[derive(Debug)]
+pub(super) struct Agenda {
+    first: Turn,
+    rest: BinaryHeap<Reverse<Turn>>,
+    entered: u64,
+}
+
+impl Agenda {
+    pub(super) fn new() -> Self {
+        Self { first: NEVER, rest: BinaryHeap::new(), entered: 0 }
+    }
+
+    /// When the first of them goes on; [`Nanos::MAX`] if there is none.
+    #[inline]
+    pub(super) fn next_at(&self) -> Nanos {
+        self.first.0
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, at: Nanos, reader: u32) {
+        let mut turn = (at, self.entered, reader);
+        self.entered += 1;
+        if at < self.first.0 {
+            turn = std::mem::replace(&mut self.first, turn);
+        }
+        if turn != NEVER {
+            self.rest.push(Reverse(turn));
+        }
+    }
+
+    #[inline]
+    pub(super) fn pop(&mut self) -> Option<(Nanos, u32)> {
+        let (at, _, reader) = self.first;
+        if at == Nanos::MAX {
+            return None;
+        }
+        self.first = match self.rest.is_empty() {
+            true => NEVER,
+            false => self.rest.pop().map_or(NEVER, |Reverse(turn)| turn),
+        };
+        Some((at, reader))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_earliest_is_first_and_of_equals_the_one_put_down_first() {
+        let mut agenda = Agenda::new();
+        assert_eq!((agenda.next_at(), agenda.pop()), (Nanos::MAX, None));
+        for (at, reader) in [(5, 0), (3, 1), (5, 2), (3, 3), (9, 4), (1, 5)] {
+            agenda.push(Nanos::new(at), reader);
+        }
+        assert_eq!(agenda.next_at(), Nanos::new(1));
+        let order: Vec<u32> = std::iter::from_fn(|| agenda.pop()).map(|turn| turn.1).collect();
+        assert_eq!(order, [5, 1, 3, 0, 2, 4]);
+    }
+}
