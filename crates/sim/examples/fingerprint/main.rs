@@ -41,10 +41,10 @@ fn machines(words: &str, policy: &str) -> Vec<Machine> {
     let base = Machine { policy: policy.to_owned(), ..Machine::parse(words).unwrap() };
     let (small, lru) = (Bytes::from_mib(3), Replacement::Lru);
     vec![
-        Machine { arrival: Arrival::Requests, ..base.clone() },
-        Machine { arrival: Arrival::Windows, read_ahead: Kib::new(1024), ..base.clone() },
+        Machine { arrival: Some(Arrival::Requests), ..base.clone() },
+        Machine { arrival: Some(Arrival::Windows), read_ahead: Kib::new(1024), ..base.clone() },
         Machine { cache: small, filesystem: FileSystem::EXT3, seed: 5, ..base.clone() },
-        Machine { cache: small, arrival: Arrival::Windows, seed: 7, ..base.clone() },
+        Machine { cache: small, arrival: Some(Arrival::Windows), seed: 7, ..base.clone() },
         Machine { cache: small, replacement: lru, read_ahead: Kib::new(0), seed: 9, ..base },
     ]
 }
