@@ -9,8 +9,14 @@ use crate::{Act, Decision};
 /// What became of a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Became {
-    /// It was carried out.
-    Done,
+    /// It was read ahead.
+    Read,
+    /// The window was set.
+    Set {
+        /// The window that is given back: the first one, after several decisions, and never one
+        /// that the bdi was only held at.
+        back: Bytes,
+    },
     /// It would be, if not only advice were asked for.
     Advised,
     /// It could not be, or must not.
@@ -70,28 +76,45 @@ impl Told {
             window_before_kib: kib(file.window),
             window_kib: window.map(kib),
             why: decision.why.clone(),
-            undo: undo(file.window, window.is_some(), pid, &became, leave),
+            undo: undo(pid, &became, leave),
             became: match &became {
-                Became::Done => "done",
+                Became::Read | Became::Set { .. } => "done",
                 Became::Advised => "advised",
                 Became::Missed(_) => "missed",
             },
             problem: match became {
                 Became::Missed(problem) => Some(problem),
-                Became::Done | Became::Advised => None,
+                Became::Read | Became::Set { .. } | Became::Advised => None,
             },
         }
     }
 }
 
-fn undo(before: Bytes, window: bool, pid: Option<u32>, became: &Became, leave: bool) -> String {
+fn undo(pid: Option<u32>, became: &Became, leave: bool) -> String {
     let never = pid.map_or_else(String::new, |pid| format!(", never: --except pid:{pid}"));
     match became {
         Became::Advised | Became::Missed(_) => "nothing was done".to_owned(),
-        Became::Done if !window => "no need, it is cache".to_owned() + &never,
-        Became::Done if leave => {
+        Became::Read => "no need, it is cache".to_owned() + &never,
+        Became::Set { .. } if leave => {
             "its program opens it anew, or foreread apply --open-files".to_owned() + &never
         }
-        Became::Done => format!("{before} again when foreread ends{never}"),
+        Became::Set { back } => format!("{back} again when foreread ends{never}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn undo_names_the_window_that_is_given_back() {
+        let set = Became::Set { back: Bytes::from_kib(128) };
+        let read = undo(Some(7), &Became::Read, false);
+        assert_eq!(undo(None, &set, false), "128 KiB again when foreread ends");
+        assert!(undo(Some(7), &set, false).ends_with("never: --except pid:7"));
+        assert!(!undo(Some(7), &set, true).contains("128 KiB"), "it is left");
+        assert!(
+            read.starts_with("no need") && undo(None, &Became::Advised, false).contains("nothing")
+        );
     }
 }

@@ -141,7 +141,8 @@ fn decisions_are_what_the_schema_promises() {
     for act in [Act::Window(units::Pages::new(272)), Act::Prefetch(Vec::new())] {
         let (file, why) = (file.as_ref().map(Clone::clone).unwrap(), "it waits".to_owned());
         let decision = Decision { file, path: None, act, why };
-        for became in [Became::Done, Became::Advised, Became::Missed("gone".to_owned())] {
+        let set = Became::Set { back: units::Bytes::from_kib(64) };
+        for became in [set, Became::Read, Became::Advised, Became::Missed("gone".to_owned())] {
             let told = Told::of(&decision, became, page, false);
             let document = serde_json::to_value(&told).unwrap();
             validate::assert_valid_as("auto_decision", &document);

@@ -87,15 +87,16 @@ pub enum Dilation {
     /// As much as this machine needs to keep up with the model's peak.
     #[default]
     Auto,
-    /// This factor, 1 for real time.
+    /// This factor: 1 for real time, 0.5 for twice as fast.
     Fixed(f64),
 }
 
 impl Dilation {
-    const MOST: f64 = 10_000.0;
+    /// A disk may also run faster than its model, as long as the machine keeps up.
+    const RANGE: std::ops::RangeInclusive<f64> = 0.1..=10_000.0;
 
     fn checked(factor: f64) -> Result<Self, VdiskError> {
-        if (1.0..=Self::MOST).contains(&factor) {
+        if Self::RANGE.contains(&factor) {
             return Ok(Self::Fixed(factor));
         }
         Err(Self::bad(&factor.to_string()))
@@ -105,7 +106,7 @@ impl Dilation {
         VdiskError::BadValue {
             key: "dilation",
             value: value.to_owned(),
-            reason: "use auto or a number from 1 to 10000".to_owned(),
+            reason: "use auto or a number from 0.1 to 10000".to_owned(),
         }
     }
 }
@@ -255,7 +256,7 @@ fn automatic(bytes_per_second: f64, requests_per_second: f64) -> f64 {
     let limit = |peak: f64, none: f64, kept: f64| if peak < none { peak / kept } else { 1.0 };
     let data = limit(bytes_per_second, NO_LIMIT_BYTES, KEEPS_UP_BYTES);
     let needed = data.max(limit(requests_per_second, NO_LIMIT_REQUESTS, KEEPS_UP_REQUESTS));
-    ((needed * 10.0).ceil() / 10.0).clamp(1.0, Dilation::MOST)
+    ((needed * 10.0).ceil() / 10.0).clamp(1.0, *Dilation::RANGE.end())
 }
 
 fn parse_model(words: &[&str]) -> Result<Spec, VdiskError> {
@@ -329,8 +330,8 @@ mod tests {
             ("hdd-2008,size=8M", "xfs needs 300 MiB at least"),
             ("hdd-2008,size=0", "xfs needs 300 MiB at least"),
             ("hdd-2008,fs=raw,size=900T", "the modelled device has"),
-            ("hdd-2008,dilation=0.5", "from 1 to 10000"),
-            ("hdd-2008,dilation=nan", "from 1 to 10000"),
+            ("hdd-2008,dilation=0.05", "from 0.1 to 10000"),
+            ("hdd-2008,dilation=nan", "from 0.1 to 10000"),
             ("hdd-2008,dilation=fast", "from 1 to 10000"),
             ("hdd-2008,seed=-1", "whole number"),
             ("hdd-2008,filesystem=ext4", "\"filesystem\"; the disk's own keys are fs, size"),

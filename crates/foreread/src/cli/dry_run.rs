@@ -174,6 +174,8 @@ fn measurements(plan: &Plan, found: Option<Kib>, dilation: f64, extent: &Extent)
 fn dilation_words(dilation: f64) -> String {
     if dilation > 1.0 {
         format!("; the disk runs {dilation} times slower than its model")
+    } else if dilation < 1.0 {
+        format!("; the disk runs {:.1} times faster than its model", 1.0 / dilation)
     } else {
         String::new()
     }

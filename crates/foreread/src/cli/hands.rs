@@ -187,9 +187,10 @@ impl Hands {
             let first = self.changed.remove(&file.id);
             let first = first.filter(|(was, _)| was.inode == file.inode);
             let was = first.map_or_else(|| self.without_us(file), |(was, _)| was);
+            let back = was.window;
             self.changed.insert(file.id, (was, window));
             status.windows_set += 1;
-            self.manner.tell(decision, Became::Done, status)?;
+            self.manner.tell(decision, Became::Set { back }, status)?;
         }
         Ok(())
     }
@@ -215,7 +216,7 @@ impl Hands {
     fn prefetch(&mut self, decision: Decision, status: &mut Status) -> anyhow::Result<()> {
         let Act::Prefetch(extents) = &decision.act else { return Ok(()) };
         if !decision.why.is_empty() {
-            self.manner.tell(&decision, Became::Done, status)?;
+            self.manner.tell(&decision, Became::Read, status)?;
         }
         let wanted: Vec<(Bytes, Bytes)> =
             extents.iter().map(|extent| bytes_of(*extent, page_size())).collect();

@@ -150,6 +150,8 @@ fn create(
 fn pace(dilation: f64) -> String {
     if dilation == 1.0 {
         "as fast as its model".to_owned()
+    } else if dilation < 1.0 {
+        format!("{:.1} times faster than its model", 1.0 / dilation)
     } else {
         format!("{dilation} times slower than its model")
     }
