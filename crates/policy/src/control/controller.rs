@@ -7,6 +7,7 @@ use units::{Nanos, Pages};
 use super::climb::{Climb, Counts};
 use super::device::Device;
 use super::memory::Domains;
+use super::pace::Pace;
 use super::prime::Priming;
 use super::stream::{Reading, Stream};
 use super::{Bounds, Facts, FileKey, OpenKey, Order, Seen, Situation};
@@ -30,6 +31,9 @@ pub struct Controller {
     pub(super) climb: Climb,
     pub(super) streams: BTreeMap<OpenKey, Stream>,
     pub(super) primings: BTreeMap<FileKey, Priming>,
+    pub(super) pace: Pace,
+    /// How long readers of what is not primed waited before anything was, in seconds a second.
+    pub(super) waits_elsewhere: f64,
     pub(super) domains: Domains,
     /// Pages that readers of open files which are gone came by.
     gone: u64,
@@ -137,6 +141,9 @@ impl Controller {
         closed.into_iter().for_each(|key| self.forget(key));
         self.count(now, elapsed);
         let mut orders = self.windows(situation, elapsed);
+        if !orders.is_empty() {
+            self.pace.windows_changed();
+        }
         if self.bounds.prefetch {
             orders.extend(self.plans(situation));
             orders.extend(self.prime(situation, elapsed));

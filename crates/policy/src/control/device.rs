@@ -27,8 +27,8 @@ pub struct Device {
     latency: f64,
     /// The most reads that were under way on average.
     parallel: f64,
-    /// What it read over the last interval, in bytes a second.
-    now: f64,
+    /// What it read over the last interval.
+    now: Bytes,
 }
 
 impl Device {
@@ -40,11 +40,10 @@ impl Device {
             return;
         }
         let kept = MEMORY.powf(seconds);
-        let bytes = after.bytes.saturating_sub(before.bytes).get() as f64;
+        self.now = after.bytes.saturating_sub(before.bytes);
         let reads = after.reads.saturating_sub(before.reads) as f64;
         let time = after.time.saturating_sub(before.time).as_secs_f64();
-        self.now = bytes / seconds;
-        self.rate = (self.rate * kept).max(self.now);
+        self.rate = (self.rate * kept).max(self.now.get() as f64 / seconds);
         self.parallel = (self.parallel * kept).max(time / seconds);
         if reads > 0.0 && time > 0.0 {
             let latency = time / reads;
@@ -56,6 +55,11 @@ impl Device {
     /// The best rate seen, in bytes a second.
     pub fn rate(&self) -> Bytes {
         Bytes::new(self.rate as u64)
+    }
+
+    /// What it read over the last interval.
+    pub(super) fn now(&self) -> Bytes {
+        self.now
     }
 
     /// The shortest mean time of a read.

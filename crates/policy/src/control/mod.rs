@@ -19,6 +19,7 @@ mod controller;
 mod device;
 mod memory;
 mod outstanding;
+mod pace;
 mod pattern;
 mod plan;
 mod prime;

@@ -8,22 +8,15 @@
 
 use units::{Bytes, Nanos, Pages};
 
+use super::pace::LEAST_RATE;
 use crate::page::{Extent, Page};
 
 /// The largest file whose pages are kept account of.
 const MOST_PAGES: u64 = 1 << 22;
-/// What is read at once.
-const PIECE: u64 = 512;
-/// A device is taken to stream at this rate at least.
-const LEAST_RATE: f64 = 40e6;
-/// How much of the readers' time may be lost.
-const LOSS: f64 = 1.05;
-/// The rate at first, and its bounds, in pages a second.
-const RATES: (f64, f64, f64) = (2048.0, 256.0, 1e6);
-/// Waits that tell how long one takes without priming.
+/// What is read at once, in pages: long against a seek, short against what people notice.
+const PIECE: u64 = 1024;
+/// Waits that tell that it is read at random for good.
 const KNOWN: u64 = 8;
-/// At the lowest rate for so long, and waits are what they would be without priming.
-const LOWEST: Nanos = Nanos::from_secs(1);
 /// Whoever has asked for nothing for so long may not want the rest.
 const RESTS: Nanos = Nanos::from_secs(2);
 
@@ -33,19 +26,16 @@ pub(super) struct Priming {
     /// A bit for each page that was asked for or primed.
     touched: Vec<u64>,
     count: u64,
-    /// How long readers waited in all, how often, and how long one wait takes without priming.
+    /// How long readers waited in all, in seconds, and how often.
     stalled: f64,
     stalls: u64,
-    alone: f64,
-    /// How long one wait takes now.
-    wait: f64,
+    /// How long they wait of late, before anything is primed, in seconds for each second.
+    waits: f64,
     /// The next page, while it is at work.
     at: Option<u64>,
-    rate: f64,
-    owed: f64,
-    finished: bool,
-    /// How long it is at the lowest rate, and since how long nobody has asked for anything.
-    lowest: Nanos,
+    /// How often it was read to its end.
+    times: i32,
+    /// Since how long nobody has asked for anything.
     quiet: Nanos,
 }
 
@@ -65,19 +55,28 @@ impl Priming {
         }
     }
 
-    /// Readers waited so often and so long over an interval.
-    pub fn waited(&mut self, stalls: u64, stalled: Nanos) {
-        if stalls == 0 {
-            return;
+    /// Readers waited so often and so long over an interval, and this is primed or not.
+    pub fn waited(&mut self, stalls: u64, stalled: Nanos, elapsed: Nanos) {
+        if self.at.is_none() {
+            self.waits = lately(self.waits, stalled, elapsed);
         }
-        self.quiet = Nanos::ZERO;
-        let mean = stalled.as_secs_f64() / stalls as f64;
+        self.quiet = if stalls == 0 { self.quiet + elapsed } else { Nanos::ZERO };
         self.stalls += stalls;
         self.stalled += stalled.as_secs_f64();
-        self.wait = if self.wait == 0.0 { mean } else { 0.7 * self.wait + 0.3 * mean };
-        if self.at.is_none() {
-            self.alone = self.wait;
-        }
+    }
+
+    /// How long readers waited for it before it was primed, in seconds for each second, and the
+    /// share of that for which they still have to.
+    pub fn waits(&self, file: Pages) -> (f64, f64) {
+        let missing = 1.0 - self.count as f64 / (file.get() as f64).max(1.0);
+        (self.waits, missing.max(0.0))
+    }
+
+    /// What a page of it saves, in seconds of waiting for each second; nothing while it is not at
+    /// work or nobody asks for it.
+    pub fn worth(&self, file: Pages) -> Option<f64> {
+        let at_work = self.at.is_some() && self.quiet <= RESTS;
+        at_work.then(|| self.waits / (file.get() as f64).max(1.0))
     }
 
     /// Whether it is at work.
@@ -87,17 +86,23 @@ impl Priming {
 
     /// Whether it is worth while to begin, and why.
     pub fn begin(&mut self, file: Pages, page: Bytes, rate: Bytes, room: Pages) -> Option<String> {
-        let missing = file.get().saturating_sub(self.count);
-        let fits = file.get() <= MOST_PAGES && missing <= room.get();
-        if self.finished || self.at.is_some() || !fits || missing == 0 || self.stalls < KNOWN {
+        if self.at.is_some() || self.stalls < KNOWN {
             return None;
         }
+        // Who still waits for what was read once has lost it again, but it may be lost as often as
+        // it is read: each time it must have cost twice as much.
+        let again = self.times > 0;
+        let missing = if again { file.get() } else { file.get().saturating_sub(self.count) };
+        let fits = file.get() <= MOST_PAGES && missing <= room.get();
         let cost = (missing * page.get()) as f64 / (rate.get() as f64).max(LEAST_RATE);
-        if self.stalled < cost {
+        if !fits || missing == 0 || self.stalled < cost * 2_f64.powi(self.times) {
             return None;
+        }
+        if again {
+            self.touched.clear();
+            self.count = 0;
         }
         self.at = Some(0);
-        self.rate = RATES.0;
         Some(format!(
             "its readers waited {:.1} s for random reads; the {} that they have not read yet come \
              in {cost:.1} s if read in order",
@@ -106,47 +111,38 @@ impl Priming {
         ))
     }
 
-    /// What is to be read now. `hurt`: memory became tight.
-    pub fn due(&mut self, file: Pages, elapsed: Nanos, hurt: bool) -> Vec<Extent> {
+    /// What is to be read now of so many pages that may be, from which it is taken.
+    pub fn due(&mut self, file: Pages, owed: &mut f64) -> Vec<Extent> {
         let Some(mut at) = self.at else { return Vec::new() };
-        self.quiet += elapsed;
-        if self.quiet > RESTS {
-            return Vec::new();
-        }
-        self.adapt(file, elapsed, hurt);
-        self.owed = (self.owed + self.rate * elapsed.as_secs_f64()).min(self.rate);
         let mut due = Vec::new();
-        while self.owed >= PIECE as f64 && at < file.get() {
+        while *owed >= PIECE as f64 && at < file.get() {
             let end = (at + PIECE).min(file.get());
             let untouched = (at..end).filter(|page| !self.has(*page)).count() as u64;
             if untouched > 0 {
                 due.push(Extent::new(Page::new(at), Pages::new(end - at)));
                 self.touch(at, end - at);
-                self.owed -= untouched as f64;
+                *owed -= untouched as f64;
             }
             at = end;
         }
-        self.finished = at >= file.get();
-        self.at = (!self.finished).then_some(at);
+        let finished = at >= file.get();
+        self.at = (!finished).then_some(at);
+        if finished {
+            (self.stalls, self.stalled, self.times) = (0, 0.0, self.times + 1);
+        }
         due
     }
 
     fn has(&self, page: u64) -> bool {
         self.touched.get((page / 64) as usize).is_some_and(|word| word >> (page % 64) & 1 == 1)
     }
+}
 
-    /// Readers that find more in the cache may wait longer for the rest.
-    fn adapt(&mut self, file: Pages, elapsed: Nanos, hurt: bool) {
-        let missing = 1.0 - self.count as f64 / (file.get() as f64).max(1.0);
-        let allowed = self.alone * LOSS / missing.max(0.01);
-        let factor = if hurt || self.wait > allowed { 0.7 } else { 1.5 };
-        self.rate = (self.rate * factor).clamp(RATES.1, RATES.2);
-        self.lowest = if self.rate > RATES.1 { Nanos::ZERO } else { self.lowest + elapsed };
-        if self.lowest > LOWEST && !hurt {
-            // Others read more than before: waits are long without priming, too.
-            (self.alone, self.lowest) = (self.wait, Nanos::ZERO);
-        }
-    }
+/// How long readers wait of late, in seconds for each second.
+pub(super) fn lately(before: f64, stalled: Nanos, elapsed: Nanos) -> f64 {
+    let seconds = elapsed.as_secs_f64().max(1e-6);
+    let weight = seconds.min(1.0);
+    before + weight * (stalled.as_secs_f64() / seconds - before)
 }
 
 #[cfg(test)]
@@ -159,7 +155,7 @@ mod tests {
         let mut priming = Priming::default();
         for page in 0..seconds * 100 {
             priming.touch(page * 7 % 10_000, 1);
-            priming.waited(1, Nanos::from_millis(10));
+            priming.waited(1, Nanos::from_millis(10), Nanos::from_millis(10));
         }
         priming
     }
@@ -178,25 +174,27 @@ mod tests {
     fn all_that_is_missing_is_read_once() {
         let file = Pages::new(10_000);
         let mut priming = waited(9);
+        assert_eq!(priming.worth(file), None, "it has not begun");
         priming.begin(file, PAGE, Bytes::from_mib(100), Pages::new(1 << 20)).expect("a beginning");
-        let (mut read, mut ticks) = (0, 0);
-        while priming.is_at_work() && ticks < 1000 {
-            let due = priming.due(file, Nanos::from_millis(100), false);
+        assert!((0.9..=1.0).contains(&(priming.worth(file).expect("a worth") * 10_000.0)));
+        assert_eq!(priming.due(file, &mut (PIECE as f64 - 1.0)), []);
+        let mut read = 0;
+        while priming.is_at_work() {
+            let due = priming.due(file, &mut 2500.0);
             read += due.iter().map(|piece| piece.pages.get()).sum::<u64>();
-            ticks += 1;
         }
-        assert!((9_000..=10_000).contains(&read) && ticks < 100, "{read} in {ticks}");
-        assert_eq!(priming.begin(file, PAGE, Bytes::ZERO, Pages::new(1 << 20)), None, "once");
-    }
-
-    #[test]
-    fn readers_that_suffer_slow_it_down() {
-        let mut priming = waited(9);
-        priming.begin(Pages::new(100_000), PAGE, Bytes::from_mib(100), Pages::new(1 << 20));
-        for _ in 0..30 {
-            priming.waited(10, Nanos::from_millis(10_000));
-            priming.due(Pages::new(100_000), Nanos::from_millis(1), false);
+        assert!((9_000..=10_000).contains(&read), "{read}");
+        assert!(priming.waits(file).1 < 0.01);
+        let again = |priming: &mut Priming| {
+            priming.begin(file, PAGE, Bytes::ZERO, Pages::new(1 << 20)).is_some()
+        };
+        assert!(!again(&mut priming), "once");
+        // All of it comes in 1.02 s.
+        for _ in 0..2 {
+            priming.waited(100, Nanos::from_secs(1), Nanos::from_secs(1));
         }
-        assert!((priming.rate - RATES.1).abs() < 1.0);
+        assert!(!again(&mut priming));
+        priming.waited(100, Nanos::from_secs(1), Nanos::from_secs(1));
+        assert!(again(&mut priming), "it was evicted");
     }
 }

@@ -1,13 +1,14 @@
 //! What is read ahead by other means than a window: steps, and the rest of what random reads want.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use units::{Bytes, Nanos, Pages};
 
 use super::controller::{Controller, RESTS, WAITS};
 use super::plan::Plan;
-use super::stream::Reading;
-use super::{Act, FileKey, OpenKey, Order, Situation};
+use super::prime::{Priming, lately};
+use super::stream::{Reading, Stream};
+use super::{Act, Facts, FileKey, OpenKey, Order, Situation};
 
 /// Of what a cache can hold, the part that a file may fill that is primed.
 const PRIME_SHARE: u64 = 2;
@@ -55,58 +56,128 @@ impl Controller {
     }
 
     pub(super) fn prime(&mut self, situation: &Situation, elapsed: Nanos) -> Vec<Order> {
-        let mut orders = Vec::new();
-        let mut met = BTreeSet::new();
-        let keys: Vec<OpenKey> = self.streams.keys().copied().collect();
-        let (waits, wanted) = self.random_reads(situation.now);
-        for key in keys {
-            let Some(stream) = self.streams.get(&key) else { continue };
-            let Some(facts) = stream.facts.filter(|facts| !facts.hands_off) else { continue };
-            // One order for a file that many have open.
-            if !met.insert(stream.file) {
-                continue;
-            }
-            let Some(priming) = self.primings.get_mut(&stream.file) else { continue };
-            let (stalls, stalled) = waits.get(&stream.file).copied().unwrap_or_default();
-            priming.waited(stalls, Nanos::new(stalled));
-            let mut why = String::new();
-            if !priming.is_at_work() && stalls > 0 && !situation.tight {
-                let cache = situation.memory.get(&facts.domain).or(situation.memory.get(&0));
-                let cache = cache.copied().unwrap_or(Bytes::ZERO).get();
-                let room = cache / PRIME_SHARE / facts.page.get().max(1);
-                // All that is read at random must fit, or one file pushes the other out.
-                let others = wanted.saturating_sub(facts.file_pages.get());
-                let room = Pages::new(room.saturating_sub(others));
-                let rate = self.device.rate();
-                if let Some(reason) = priming.begin(facts.file_pages, facts.page, rate, room) {
-                    why = reason;
-                }
-            }
-            let due = priming.due(facts.file_pages, elapsed, situation.tight);
-            if !due.is_empty() || !why.is_empty() {
-                orders.push(Order { key, act: Act::Prefetch(due), why, primes: true });
+        let waits = self.waits(situation.now, elapsed);
+        let mut orders: Vec<Order> = Vec::new();
+        let mut files = BTreeMap::new();
+        // One order for a file that many have open.
+        for (key, stream) in &self.streams {
+            if let Some(facts) = stream.facts.filter(|facts| !facts.hands_off) {
+                files.entry(stream.file).or_insert((*key, facts));
             }
         }
+        for (file, (key, facts)) in &files {
+            let random = waits.random.get(file).copied().unwrap_or_default();
+            let Some(priming) = self.primings.get_mut(file) else { continue };
+            priming.waited(random.stalls, Nanos::new(random.stalled), elapsed);
+            if priming.is_at_work() || random.stalls == 0 || situation.tight {
+                continue;
+            }
+            let cache = situation.memory.get(&facts.domain).or(situation.memory.get(&0));
+            let cache = cache.copied().unwrap_or(Bytes::ZERO).get();
+            let room = cache / PRIME_SHARE / facts.page.get().max(1);
+            // All that is read at random must fit, or one file pushes the other out.
+            let others = waits.pages.saturating_sub(facts.file_pages.get());
+            let room = Pages::new(room.saturating_sub(others));
+            let rate = self.device.rate();
+            if let Some(why) = priming.begin(facts.file_pages, facts.page, rate, room) {
+                let act = Act::Prefetch(Vec::new());
+                orders.push(Order { key: *key, act, why, primes: true });
+            }
+        }
+        let worth =
+            |file: &FileKey, facts: &Facts| self.primings.get(file)?.worth(facts.file_pages);
+        let mut work: Vec<(f64, FileKey, OpenKey, Facts)> = files
+            .iter()
+            .filter_map(|(file, (key, facts))| Some((worth(file, facts)?, *file, *key, *facts)))
+            .collect();
+        // First where a page saves most.
+        work.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let Some((.., first)) = work.first().filter(|_| !situation.tight) else { return orders };
+        let missing = self.missing(&files);
+        self.pace.completed(self.device.now(), first.page);
+        let owed = self.pace.allows(missing, self.device.rate(), first.page, elapsed);
+        let before = *owed;
+        for (_, file, key, facts) in work {
+            let Some(priming) = self.primings.get_mut(&file) else { continue };
+            let due = priming.due(facts.file_pages, owed);
+            if due.is_empty() {
+                continue;
+            }
+            match orders.iter_mut().find(|order| order.key == key) {
+                Some(order) => order.act = Act::Prefetch(due),
+                None => {
+                    let why = String::new();
+                    orders.push(Order { key, act: Act::Prefetch(due), why, primes: true });
+                }
+            }
+        }
+        let taken = before - *owed;
+        self.pace.took(taken as u64);
         orders
     }
 
-    /// How often, and how long, readers of each file waited for random reads over the interval, and
-    /// how many pages the files have together.
-    fn random_reads(&self, now: Nanos) -> (BTreeMap<FileKey, (u64, u64)>, u64) {
-        let mut waits: BTreeMap<FileKey, (u64, u64)> = BTreeMap::new();
-        let mut pages = 0_u64;
+    /// Of the time for which readers of the device waited before anything was primed, the share for
+    /// which they still have to wait: what is cached of a file saves as much of the waits for it.
+    fn missing(&self, files: &BTreeMap<FileKey, (OpenKey, Facts)>) -> f64 {
+        let (mut all, mut still) = (self.waits_elsewhere, self.waits_elsewhere);
+        for (file, (_, facts)) in files {
+            let Some(priming) = self.primings.get(file) else { continue };
+            let (waits, missing) = priming.waits(facts.file_pages);
+            all += waits;
+            still += waits * missing;
+        }
+        if all > 0.0 { still / all } else { 1.0 }
+    }
+
+    /// How often, and how long, readers waited over the interval.
+    fn waits(&mut self, now: Nanos, elapsed: Nanos) -> Waits {
+        let mut waits = Waits::default();
+        let mut elsewhere = Sum::default();
         for stream in self.streams.values() {
             let Some(facts) = stream.facts else { continue };
             let rests = now.saturating_sub(stream.seen) > RESTS;
             if rests || stream.reading() == Reading::Forward || stream.plan.is_some() {
+                elsewhere.add(stream);
                 continue;
             }
-            let sum = waits.entry(stream.file).or_insert_with(|| {
-                pages = pages.saturating_add(facts.file_pages.get());
-                (0, 0)
+            let sum = waits.random.entry(stream.file).or_insert_with(|| {
+                waits.pages = waits.pages.saturating_add(facts.file_pages.get());
+                Sum::default()
             });
-            *sum = (sum.0 + stream.stalls, sum.1 + stream.stalled);
+            sum.add(stream);
         }
-        (waits, pages)
+        let works = self.primings.values().any(Priming::is_at_work);
+        if !works {
+            self.waits_elsewhere =
+                lately(self.waits_elsewhere, Nanos::new(elsewhere.stalled), elapsed);
+            self.pace.is_over();
+        }
+        // Streams wait otherwise, and their windows change meanwhile.
+        let (stalls, stalled) = waits.random.values().fold((0, 0), |(stalls, stalled), one| {
+            (stalls + one.stalls, one.stalled.saturating_add(stalled))
+        });
+        self.pace.waited(stalls, Nanos::new(stalled), elapsed);
+        waits
     }
+}
+
+/// How often, and how long, in nanoseconds, readers waited.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    stalls: u64,
+    stalled: u64,
+}
+
+impl Sum {
+    fn add(&mut self, stream: &Stream) {
+        self.stalls += stream.stalls;
+        self.stalled = self.stalled.saturating_add(stream.stalled);
+    }
+}
+
+/// Waits of random reads by file, and how many pages those files have together.
+#[derive(Debug, Default)]
+struct Waits {
+    random: BTreeMap<FileKey, Sum>,
+    pages: u64,
 }

@@ -1,0 +1,268 @@
+//! How fast to prime: as fast as the readers can bear.
+//!
+//! While priming takes the part f of a device's time, whoever waits for it waits 1/(1-f) times as
+//! long; and while the share c of what is read at random is cached, only 1-c of those reads wait.
+//! So readers get (1-f)/(1-c) times what they would without priming, and f = 1-(1-LOSS)(1-c) costs
+//! them no more than LOSS at any moment. The share then grows by itself: with this LOSS all is
+//! cached after three times what one pass in order takes.
+//!
+//! What a page costs of the device's time is not asked of the device, which may serve several at
+//! once, but learnt from how much longer its readers wait: the sum of 1 - (wait alone ÷ wait now)
+//! over time, for each page primed.
+
+use units::{Bytes, Nanos};
+
+/// How much of what readers get may be lost.
+const LOSS: f64 = 0.06;
+/// The most that priming takes of a device's time: no wait grows by more than ten times.
+const MOST: f64 = 0.9;
+/// A device is taken to stream at this rate at least.
+pub(super) const LEAST_RATE: f64 = 40e6;
+/// Of a pass in order, a page costs so much more in pieces that readers come between.
+const SEEKS: f64 = 1.3;
+/// What is read first, in pages, and tells how fast the device is: over soon enough to be nothing
+/// to what is read in some seconds.
+const BURST: f64 = 2048.0;
+/// What may wait for the device, in seconds of a pass in order: it does not get slower by that.
+const QUEUED: f64 = 0.1;
+/// The least rate, in pages a second.
+const LEAST: f64 = 256.0;
+/// What a page costs is within so many times of what it costs in a pass, and so much less where
+/// the device serves several at once.
+const COSTS: (f64, f64) = (0.2, 2.5);
+/// Waits that tell how long one takes.
+const KNOWN: u64 = 8;
+/// How long waits are collected before they are compared with those without priming.
+const STRETCH: Nanos = Nanos::from_millis(500);
+/// What was learnt in one of these counts so much in the next.
+const KEPT: f64 = 0.9;
+/// Stretches after which waits without priming are looked at again if windows have changed, as that
+/// changes waits, too.
+const STALE: u32 = 4;
+/// Stretches in which pages seem too dear, after which waits without priming are looked at again:
+/// others may read more than before. And how many that then takes.
+const SLOWEST: u32 = 4;
+const REST: u32 = 2;
+
+/// Waits over a time, and pages that were primed in it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stretch {
+    span: Nanos,
+    stalls: u64,
+    stalled: f64,
+    pages: u64,
+}
+
+impl Stretch {
+    fn mean(&self) -> f64 {
+        self.stalled / self.stalls.max(1) as f64
+    }
+}
+
+/// The pace of all priming on one device.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pace {
+    /// How long one wait takes without priming, in seconds; nothing if it is not known.
+    alone: f64,
+    now: Stretch,
+    /// Sums: of the time that readers lost, in seconds, and of pages primed meanwhile.
+    lost: (f64, f64),
+    /// Pages that may be read now, and those that the device has not read yet as far as is known.
+    owed: f64,
+    queued: f64,
+    begun: bool,
+    /// Whether even the least rate, or the dearest page, seems too much, for how many stretches,
+    /// and stretches for which it rests.
+    too_much: bool,
+    slowest: u32,
+    rests: u32,
+    /// Whether windows have changed since waits were looked at without priming, and how many
+    /// stretches ago that was.
+    changed: bool,
+    age: u32,
+}
+
+impl Pace {
+    /// Readers waited so often and so long over an interval.
+    pub fn waited(&mut self, stalls: u64, stalled: Nanos, elapsed: Nanos) {
+        self.now.stalls += stalls;
+        self.now.stalled += stalled.as_secs_f64();
+        self.now.span += elapsed;
+        if self.now.span < STRETCH || self.now.stalls < KNOWN {
+            return;
+        }
+        let over = std::mem::take(&mut self.now);
+        if over.pages == 0 && !(self.begun && self.rests == 0) {
+            self.alone = if self.alone == 0.0 || self.rests > 0 {
+                over.mean()
+            } else {
+                0.5 * (self.alone + over.mean())
+            };
+            self.rests = self.rests.saturating_sub(1);
+            (self.changed, self.age) = (false, 0);
+        } else if self.alone > 0.0 {
+            // A piece may be read after the stretch in which it was asked for: sums bear that.
+            let lost = 1.0 - self.alone / over.mean().max(1e-9);
+            let (lost, pages) = (lost * over.span.as_secs_f64(), over.pages as f64);
+            self.lost = (KEPT * self.lost.0 + lost, KEPT * self.lost.1 + pages);
+            self.look_again();
+        }
+    }
+
+    /// The device has read so much more.
+    pub fn completed(&mut self, read: Bytes, page: Bytes) {
+        self.queued = (self.queued - read.get() as f64 / page.get().max(1) as f64).max(0.0);
+    }
+
+    /// How many pages may be read over an interval. `missing`: the share of what is waited for that
+    /// is not cached; `rate`: the best that the device was seen to read in a second.
+    pub fn allows(&mut self, missing: f64, rate: Bytes, page: Bytes, elapsed: Nanos) -> &mut f64 {
+        if !self.begun {
+            (self.begun, self.owed) = (true, BURST);
+            // What is known of waits so far is without priming.
+            let now = std::mem::take(&mut self.now);
+            if self.alone == 0.0 && now.stalls > 0 {
+                self.alone = now.mean();
+            }
+        }
+        let pass = page.get() as f64 / (rate.get() as f64).max(LEAST_RATE);
+        if self.rests > 0 || self.queued * pass > QUEUED {
+            self.owed = 0.0;
+            return &mut self.owed;
+        }
+        let share = (1.0 - (1.0 - LOSS) * missing.clamp(0.0, 1.0)).min(MOST);
+        let cost = self.cost(pass);
+        let wanted = share / cost;
+        let pages = wanted.max(LEAST) * elapsed.as_secs_f64();
+        self.owed = (self.owed + pages).min(pages.max(BURST));
+        self.too_much = wanted <= LEAST || cost >= COSTS.1 * pass;
+        &mut self.owed
+    }
+
+    /// Windows have changed.
+    pub fn windows_changed(&mut self) {
+        self.changed = true;
+    }
+
+    /// So many pages are being read.
+    pub fn took(&mut self, pages: u64) {
+        self.now.pages += pages;
+        self.queued += pages as f64;
+    }
+
+    /// Nothing is being primed.
+    pub fn is_over(&mut self) {
+        self.begun = false;
+    }
+
+    /// What a page costs of the device's time, in seconds; `pass`: in a pass in order.
+    fn cost(&self, pass: f64) -> f64 {
+        // Before anything is known it is as if two seconds had shown this.
+        let first = SEEKS * pass;
+        let weight = 2.0 * LOSS / first;
+        let cost = (first * weight + self.lost.0) / (weight + self.lost.1);
+        cost.clamp(COSTS.0 * pass, COSTS.1 * pass)
+    }
+
+    /// A stretch with priming is over. If pages seem too dear for long, others may read more
+    /// than before: waits without priming are looked at again.
+    fn look_again(&mut self) {
+        self.age += 1;
+        self.slowest = if self.too_much { self.slowest + 1 } else { 0 };
+        if self.slowest >= SLOWEST {
+            (self.slowest, self.rests, self.lost) = (0, REST, (0.0, 0.0));
+        } else if self.changed && self.age >= STALE {
+            self.rests = 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICK: Nanos = Nanos::from_millis(100);
+    const PAGE: Bytes = Bytes::from_kib(4);
+
+    /// A disk that serves one at a time, with `readers` that always wait for it: what a read and a
+    /// page take, in seconds.
+    struct Disk {
+        readers: f64,
+        read: f64,
+        page: f64,
+    }
+
+    impl Disk {
+        /// Primes so many pages; how long it takes, and the least of what readers get of what they
+        /// would without, over five seconds.
+        fn primes(&self, pages: f64) -> (f64, f64) {
+            let (mut pace, mut done, mut seconds, mut got) =
+                (Pace::default(), 0.0, 0.0, Vec::new());
+            let (mut f, mut stalls, mut waited, mut backlog) = (0.0, 0.0, 0.0, 0.0_f64);
+            while done < pages {
+                let count = TICK.as_secs_f64() * (1.0 - f) / self.read;
+                stalls += count;
+                let whole = stalls as u64;
+                stalls -= whole as f64;
+                // All readers wait all the time, and are counted when they have waited.
+                waited += self.readers * TICK.as_secs_f64();
+                let stalled = if whole > 0 { std::mem::take(&mut waited) } else { 0.0 };
+                pace.waited(whole, Nanos::from_secs_f64(stalled), TICK);
+                seconds += TICK.as_secs_f64();
+                if seconds < 2.0 {
+                    continue;
+                }
+                let owed = pace.allows(1.0 - done / pages, Bytes::from_mib(90), PAGE, TICK);
+                let pages_now = (*owed / 1024.0).floor() * 1024.0;
+                *owed -= pages_now;
+                pace.took(pages_now as u64);
+                got.push((1.0 - f) / (1.0 - done / pages));
+                done += pages_now;
+                backlog += pages_now * self.page;
+                let now = backlog.min(0.99 * TICK.as_secs_f64());
+                (backlog, f) = (backlog - now, now / TICK.as_secs_f64());
+                let read = now / self.page + (1.0 - f) * TICK.as_secs_f64() / self.read;
+                pace.completed(Bytes::new((read * 4096.0) as u64), PAGE);
+            }
+            let slots =
+                got.chunks_exact(50).map(|slot| slot.iter().sum::<f64>() / slot.len() as f64);
+            (seconds - 2.0, slots.fold(f64::INFINITY, f64::min))
+        }
+    }
+
+    #[test]
+    fn it_takes_little_more_than_three_passes_and_costs_readers_little() {
+        let pages = 160_000.0;
+        // As fast as it looks, with many seeks between, and with several heads.
+        for (cost, most, got) in
+            [(1.0, 4.0, 0.9), (1.3, 4.0, 0.88), (2.0, 4.0, 0.85), (0.5, 4.5, 0.9)]
+        {
+            let page = cost * 4096.0 / Bytes::from_mib(90).get() as f64;
+            let disk = Disk { readers: 8.0, read: 0.008, page };
+            let (seconds, least) = disk.primes(pages);
+            let passes = seconds / (pages * page);
+            assert!(passes < most, "{cost}: {passes:.2} passes");
+            assert!(least > got, "{cost}: {least:.3} of what they had");
+        }
+    }
+
+    #[test]
+    fn waits_that_others_make_longer_are_looked_at_again() {
+        let mut pace = Pace::default();
+        let mut tick = |wait: u64, primes: bool| {
+            pace.waited(20, Nanos::from_millis(20 * wait), TICK);
+            if primes {
+                let owed = pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK);
+                let pages = std::mem::take(owed);
+                pace.took(pages as u64);
+                pace.completed(Bytes::from_mib(9), PAGE);
+            }
+            pace.alone
+        };
+        for _ in 0..20 {
+            tick(10, false);
+        }
+        let alone = (0..600).map(|_| tick(200, true)).last().expect("a wait");
+        assert!(alone > 0.1, "{alone}");
+    }
+}
