@@ -1,6 +1,6 @@
 //! Acts on open files, one call each.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use host::{DevNo, Root, device_facts};
 use observe::{Census, OpenFile, OpenFileFilter};
@@ -13,7 +13,7 @@ use crate::{ActuateError, Limits, Missed, Outcome};
 
 /// The largest piece that is asked for at once where nothing says more: what the kernel gives any
 /// device at least.
-const SMALLEST_PIECE: Bytes = Bytes::from_kib(128);
+pub(crate) const SMALLEST_PIECE: Bytes = Bytes::from_kib(128);
 
 /// What an open file can be told by `posix_fadvise(2)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,15 +126,9 @@ impl Actuator {
         let mut asked = Bytes::ZERO;
         for (offset, length) in wanted {
             let end = Bytes::new(offset.get().saturating_add(length.get()).min(now.size.get()));
-            let mut at = *offset;
-            while at < end {
-                let now = piece.min(end - at);
-                if let Err(error) = readahead(grip.as_fd(), at, now) {
-                    let reason = error.to_string();
-                    return Ok(Err(Missed::Kernel { doing: "readahead", reason }));
-                }
-                at += now;
-                asked += now;
+            match read_ahead(grip.as_fd(), (*offset, end), piece) {
+                Ok(bytes) => asked += bytes,
+                Err(missed) => return Ok(Err(missed)),
             }
         }
         Ok(Ok(asked))
@@ -157,8 +151,24 @@ pub(crate) fn tell(grip: &Grip, advice: Advice) -> Result<(), Missed> {
         .map_err(|errno| Missed::of("posix_fadvise", grip.pid, errno))
 }
 
+/// Has the kernel read from one offset to another, in pieces; how much that is.
+pub(crate) fn read_ahead(
+    file: BorrowedFd<'_>,
+    (from, end): (Bytes, Bytes),
+    piece: Bytes,
+) -> Result<Bytes, Missed> {
+    let mut at = from;
+    while at < end {
+        let now = piece.min(end - at);
+        readahead(file, at, now)
+            .map_err(|error| Missed::Kernel { doing: "readahead", reason: error.to_string() })?;
+        at += now;
+    }
+    Ok(at.saturating_sub(from))
+}
+
 /// The largest request of the disk that a device is or is on; nothing where there is none.
-fn largest_request(root: &Root, device: DevNo) -> Bytes {
+pub(crate) fn largest_request(root: &Root, device: DevNo) -> Bytes {
     let facts = device_facts(root, device).ok();
     facts.and_then(|facts| facts.max_sectors).unwrap_or(Bytes::ZERO)
 }

@@ -7,6 +7,7 @@
 //! the open file that was meant: a process may exit, close or open something else at any moment.
 
 mod actuator;
+mod directory;
 mod exact;
 mod limits;
 mod opens;
@@ -15,6 +16,7 @@ mod prefetcher;
 mod reach;
 
 pub use actuator::{Actuator, Advice};
+pub use directory::Directory;
 pub use exact::{Exact, Mended};
 pub use limits::{Limits, ParseRuleError, Rule};
 pub use opens::Opens;

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use observe::OpenFile;
 use units::Bytes;
 
-use crate::{ActuateError, Actuator, Missed};
+use crate::{ActuateError, Actuator, Directory, Missed};
 
 /// Orders that wait at most. What comes on top pushes out the oldest: its reader has been there.
 const QUEUE: usize = 256;
@@ -30,9 +30,20 @@ pub struct Prefetched {
 }
 
 #[derive(Debug)]
-struct Order {
-    file: OpenFile,
-    wanted: Vec<(Bytes, Bytes)>,
+enum Order {
+    /// Places and lengths of an open file.
+    Places(OpenFile, Vec<(Bytes, Bytes)>),
+    /// Files of a directory, by inode, from an offset on.
+    Files(Arc<Directory>, Vec<(u64, Bytes)>),
+}
+
+impl Order {
+    fn file(self) -> OpenFile {
+        match self {
+            Self::Places(file, _) => file,
+            Self::Files(directory, _) => directory.file().clone(),
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -78,11 +89,14 @@ impl Prefetcher {
         let own = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("prefetch".to_owned()).spawn(move || {
             while let Some(order) = own.next() {
-                let result = actuator.prefetch_all(&order.file, &order.wanted);
+                let result = match &order {
+                    Order::Places(file, wanted) => actuator.prefetch_all(file, wanted),
+                    Order::Files(directory, wanted) => actuator.prefetch_files(directory, wanted),
+                };
                 let mut state = own.lock();
                 match result {
                     Ok(Ok(asked)) => state.done.asked += asked,
-                    Ok(Err(missed)) => state.done.missed.push((order.file, missed)),
+                    Ok(Err(missed)) => state.done.missed.push((order.file(), missed)),
                     Err(error) => state.done.failed = Some(error),
                 }
             }
@@ -92,12 +106,22 @@ impl Prefetcher {
 
     /// Has these places and lengths of a file read, after what was ordered before.
     pub fn order(&self, file: OpenFile, wanted: Vec<(Bytes, Bytes)>) {
+        self.push(Order::Places(file, wanted));
+    }
+
+    /// Has files of a directory read, by inode and from an offset on, after what was ordered
+    /// before.
+    pub fn order_files(&self, directory: Arc<Directory>, wanted: Vec<(u64, Bytes)>) {
+        self.push(Order::Files(directory, wanted));
+    }
+
+    fn push(&self, order: Order) {
         let mut state = self.shared.lock();
         if state.orders.len() >= QUEUE {
             state.orders.pop_front();
             state.done.dropped += 1;
         }
-        state.orders.push_back(Order { file, wanted });
+        state.orders.push_back(order);
         self.shared.wake.notify_one();
     }
 

@@ -31,8 +31,23 @@ pub(crate) type Taken = Result<(Grip, OpenFile), Missed>;
 /// Takes a duplicate of `file` from one of its holders, if the limits let it. Whether it is that
 /// very open file [`confirm`] must say before it is used.
 pub(crate) fn reach(root: &Root, limits: &Limits, file: &OpenFile) -> Result<Grip, Missed> {
-    limits.check_mount(root, file.device)?;
     let mut missed = Missed::Gone;
+    for process in holders(root, limits, file)? {
+        match process.duplicate() {
+            Ok(grip) => return Ok(grip),
+            Err(why) => missed = why,
+        }
+    }
+    Err(missed)
+}
+
+/// The processes that hold `file`, or held it when it was listed, if the limits let it be touched.
+pub(crate) fn holders<'a>(
+    root: &Root,
+    limits: &Limits,
+    file: &'a OpenFile,
+) -> Result<Vec<Process<'a>>, Missed> {
+    limits.check_mount(root, file.device)?;
     let mut allowed = Vec::new();
     let own = std::process::id();
     // That this process has a hand on it at the moment says nothing.
@@ -56,13 +71,7 @@ pub(crate) fn reach(root: &Root, limits: &Limits, file: &OpenFile) -> Result<Gri
             None => return Err(Missed::NotAllowed),
         }
     }
-    for process in allowed {
-        match process.duplicate() {
-            Ok(grip) => return Ok(grip),
-            Err(why) => missed = why,
-        }
-    }
-    Err(missed)
+    if allowed.is_empty() { Err(Missed::Gone) } else { Ok(allowed) }
 }
 
 /// Asks the kernel what this process now has open by the grips, one for each; `None` where that is
@@ -88,7 +97,8 @@ pub(crate) fn confirm(
 }
 
 /// A process that cannot be taken for another: a pidfd stays with the one it was opened for.
-struct Process<'a> {
+#[derive(Debug)]
+pub(crate) struct Process<'a> {
     holder: &'a Holder,
     pidfd: OwnedFd,
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use host::{BdiId, DevNo};
 use observe::{Event, EventKind, OpenFile};
 use policy::control::{
-    Act, Bounds, Completions, Controller, Facts, FileKey, OpenKey, Seen, Situation,
+    Act, Bounds, Completions, Controller, Facts, FileKey, OpenKey, Order, Seen, Situation,
 };
 use policy::{Extent, Page};
 use units::{Bytes, PageSize, Pages};
@@ -35,13 +35,15 @@ pub struct Pilot {
     page: PageSize,
     /// The file systems that are on it.
     on_it: BTreeSet<DevNo>,
+    /// The open file by which a directory was found, of which files are read ahead, and its path.
+    beside: Option<(OpenFile, Option<String>)>,
 }
 
 impl Pilot {
     /// One that knows nothing yet; `counted` are the devices whose counters are its I/O.
     pub fn new(bdi: BdiId, counted: Vec<DevNo>, bounds: Bounds, page: PageSize) -> Self {
         let controller = Controller::new(bounds);
-        Self { controller, bdi, counted, page, on_it: BTreeSet::new() }
+        Self { controller, bdi, counted, page, on_it: BTreeSet::new(), beside: None }
     }
 
     /// Open files of which it will want to know how they are.
@@ -70,39 +72,85 @@ impl Pilot {
     pub fn see(&mut self, event: &Event) {
         let Some(id) = event.file.filter(|_| self.on_it.contains(&event.device)) else { return };
         if let Some(seen) = seen(event, self.page) {
-            let device = u64::from(event.device.major) << 32 | u64::from(event.device.minor);
-            self.controller.see(OpenKey(id.number()), FileKey(device, event.inode), event.at, seen);
+            let file = FileKey(number(event.device), event.inode);
+            self.controller.see(OpenKey(id.number()), file, event.at, seen);
         }
+    }
+
+    /// An open file of which it wants to know the directory, if any, and its path.
+    pub fn wants_directory<'a>(&mut self, now: &'a Snapshot) -> Option<(&'a OpenFile, &'a str)> {
+        let key = self.controller.wants_directory(now.at)?;
+        let file = now.files.iter().find(|file| file.id.number() == key.0)?;
+        Some((file, now.paths.get(&file.id)?))
+    }
+
+    /// Takes in the inodes of that directory, in the orders in which its files may be read.
+    pub fn directory(
+        &mut self,
+        file: &OpenFile,
+        orders: Vec<Vec<u64>>,
+        snapshot: &Snapshot,
+        memory: &MemoryState,
+    ) -> Option<Decision> {
+        let device = number(file.device);
+        let keys = |order: Vec<u64>| order.into_iter().map(|it| FileKey(device, it)).collect();
+        let orders = orders.into_iter().map(keys).collect();
+        self.beside = Some((file.clone(), snapshot.paths.get(&file.id).cloned()));
+        let situation = self.situation(snapshot, memory);
+        let order = self.controller.directory(OpenKey(file.id.number()), orders, &situation)?;
+        self.decision(order, &BTreeMap::new(), snapshot)
     }
 
     /// Decides after an interval. Pure: the same records give the same decisions.
     pub fn decide(&mut self, snapshot: &Snapshot, memory: &MemoryState) -> Vec<Decision> {
         let mine = snapshot.files.iter().filter(|file| file.bdi.as_ref() == Some(&self.bdi));
         let files: BTreeMap<u64, &OpenFile> = mine.map(|file| (file.id.number(), file)).collect();
+        let situation = self.situation(snapshot, memory);
+        let page = self.page;
+        let orders = self
+            .controller
+            .decide(&situation, |key| files.get(&key.0).map(|file| facts(file, page, memory)));
+        orders.into_iter().filter_map(|order| self.decision(order, &files, snapshot)).collect()
+    }
+
+    /// An order, of the open file that it is about.
+    fn decision(
+        &self,
+        order: Order,
+        files: &BTreeMap<u64, &OpenFile>,
+        snapshot: &Snapshot,
+    ) -> Option<Decision> {
+        let (file, path) = match &order.act {
+            Act::Files(_) => self.beside.clone()?,
+            Act::Window(_) | Act::Prefetch(_) => {
+                let file = (*files.get(&order.key.0)?).clone();
+                let path = snapshot.paths.get(&file.id).cloned();
+                (file, path)
+            }
+        };
+        Some(Decision { file, path, act: order.act, why: order.why })
+    }
+
+    fn situation(&self, snapshot: &Snapshot, memory: &MemoryState) -> Situation {
         let mut completions = Completions::default();
         for stat in self.counted.iter().filter_map(|device| snapshot.devices.get(device)) {
             completions.reads += stat.reads;
             completions.bytes += stat.read_bytes;
             completions.time += stat.read_time;
         }
-        let situation = Situation {
+        Situation {
             now: snapshot.at,
             completions,
             memory: memory.caches.clone(),
             limited: memory.limited.clone(),
             tight: memory.tight,
-        };
-        let page = self.page;
-        let orders = self
-            .controller
-            .decide(&situation, |key| files.get(&key.0).map(|file| facts(file, page, memory)));
-        let decision = |order: policy::control::Order| {
-            let file = (*files.get(&order.key.0)?).clone();
-            let path = snapshot.paths.get(&file.id).cloned();
-            Some(Decision { file, path, act: order.act, why: order.why })
-        };
-        orders.into_iter().filter_map(decision).collect()
+        }
     }
+}
+
+/// The number of a device, as one.
+fn number(device: DevNo) -> u64 {
+    u64::from(device.major) << 32 | u64::from(device.minor)
 }
 
 fn facts(file: &OpenFile, page: PageSize, memory: &MemoryState) -> Facts {

@@ -121,6 +121,7 @@ proptest! {
                         prop_assert!(met.insert(order.key), "two windows at once: {orders:?}");
                         prop_assert!(!order.why.is_empty() && !order.primes);
                     }
+                    Act::Files(_) => prop_assert!(false, "no directory was given: {order:?}"),
                     Act::Prefetch(extents) => prop_assert!(
                         extents.len() <= 16_384 && extents.iter().all(|it| it.end().get() <= FILE)
                     ),

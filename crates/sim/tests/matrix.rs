@@ -53,6 +53,13 @@ fn files_that_are_opened_later_are_helped() {
 }
 
 #[test]
+fn the_next_of_many_small_files_are_read_before_they_are_opened() {
+    at_least(3.0, 1.1, "raid10-2008", "w11 files of 4K", 128);
+    at_least(3.0, 1.1, "cloud-hdd", "w11 files of 64K by 4K", 128);
+    at_least(0.95, 1.1, "hdd-2008", "w11 files of 256K by 128K", 128);
+}
+
+#[test]
 fn what_the_kernel_does_not_foresee_is_read_ahead() {
     at_least(4.0, 1.1, "hdd-2008", "w5 backward 64K", 128);
     at_least(1.5, 1.1, "raid10-2008", "w4 64K of each 256K", 128);

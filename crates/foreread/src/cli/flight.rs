@@ -8,7 +8,7 @@ use ::auto::{
     Became, Bounds, Decision, DeviceStatus, Effect, MemoryState, Pilot, Slots, Snapshot, Source,
     Status,
 };
-use actuate::Limits;
+use actuate::{Directory, Limits};
 use host::{BdiId, DevNo, Storage, page_size};
 use observe::{Event, OpenFile, OpenFileFilter, OpenFileId};
 use report::clean::plain;
@@ -219,7 +219,15 @@ impl<'a> Flight<'a> {
     ) -> anyhow::Result<()> {
         let rests = self.rests();
         let Some(craft) = self.crafts.get_mut(bdi) else { return Ok(()) };
-        let decisions = craft.pilot.decide(snapshot, memory);
+        let mut decisions = craft.pilot.decide(snapshot, memory);
+        if let Some((file, path)) = craft.pilot.wants_directory(snapshot)
+            && let Some(directory) = Directory::of(&self.context.root, file, path)
+        {
+            decisions.extend(craft.pilot.directory(file, directory.orders(), snapshot, memory));
+            if let Some(hands) = &mut craft.hands {
+                hands.look_beside(directory);
+            }
+        }
         let device = craft.pilot.controller().device();
         let known = DeviceStatus {
             latency_ms: device.latency().as_millis_f64(),

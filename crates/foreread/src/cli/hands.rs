@@ -1,10 +1,11 @@
 //! What acts on the open files of one bdi, for `auto` and `run`.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ::auto::{Act, Became, Decision, Status, bytes_of};
-use actuate::{ActuateError, Actuator, Limits, Missed, Opens, Outcome, Prefetcher};
+use actuate::{ActuateError, Actuator, Directory, Limits, Missed, Opens, Outcome, Prefetcher};
 use anyhow::Context as _;
 use host::{Storage, page_size};
 use observe::{Census, OpenFile, OpenFileFilter, OpenFileId};
@@ -39,6 +40,8 @@ pub(super) struct Hands {
     /// When what is known of files that are closed was last forgotten.
     pruned: Instant,
     manner: Manner,
+    /// The directory of which files are read ahead.
+    directory: Option<Arc<Directory>>,
 }
 
 impl Hands {
@@ -67,6 +70,7 @@ impl Hands {
             read: BTreeMap::new(),
             pruned: Instant::now(),
             manner,
+            directory: None,
         })
     }
 
@@ -214,20 +218,30 @@ impl Hands {
     }
 
     fn prefetch(&mut self, decision: Decision, status: &mut Status) -> anyhow::Result<()> {
-        let Act::Prefetch(extents) = &decision.act else { return Ok(()) };
         if !decision.why.is_empty() {
             self.manner.tell(&decision, Became::Read, status)?;
         }
-        let wanted: Vec<(Bytes, Bytes)> =
-            extents.iter().map(|extent| bytes_of(*extent, page_size())).collect();
-        if wanted.is_empty() {
-            return Ok(());
+        match &decision.act {
+            Act::Prefetch(extents) if !extents.is_empty() => {
+                let wanted = extents.iter().map(|extent| bytes_of(*extent, page_size()));
+                self.prefetcher.order(decision.file.clone(), wanted.collect());
+            }
+            Act::Files(files) => {
+                let Some(directory) = &self.directory else { return Ok(()) };
+                let wanted = files.iter().map(|it| (it.file.1, it.from.to_bytes(page_size())));
+                self.prefetcher.order_files(Arc::clone(directory), wanted.collect());
+            }
+            Act::Prefetch(_) | Act::Window(_) => return Ok(()),
         }
-        self.prefetcher.order(decision.file.clone(), wanted);
         if !decision.why.is_empty() {
             self.read.insert(decision.file.id, decision);
         }
         Ok(())
+    }
+
+    /// The directory of an open file: its files may be read one after another.
+    pub fn look_beside(&mut self, directory: Directory) {
+        self.directory = Some(Arc::new(directory));
     }
 
     /// What was closed meanwhile is no news, and the rest is news once.
@@ -313,6 +327,6 @@ fn is_by_other(error: &anyhow::Error) -> bool {
 fn window_of(decision: &Decision) -> Option<Bytes> {
     match decision.act {
         Act::Window(pages) => Some(pages.to_bytes(page_size())),
-        Act::Prefetch(_) => None,
+        Act::Prefetch(_) | Act::Files(_) => None,
     }
 }

@@ -11,7 +11,9 @@ use units::{Bytes, Nanos, Pages};
 
 use super::linux_6_18::Linux618;
 use crate::cache::{Cache, DeviceLimits, Fill, Memory, PAGE, Submission, Trigger, Upcoming};
-use crate::control::{Act, Bounds, Controller, Facts, FileKey, OpenKey, Order, Seen, Situation};
+use crate::control::{
+    Act, Bounds, Controller, Facts, FileKey, NextFile, OpenKey, Order, Seen, Situation,
+};
 use crate::page::{Extent, Folio, Page};
 use crate::policy::{
     Account, Advice, Call, Eviction, FileId, Outcome, Policy, StreamId, Surroundings, Touch,
@@ -46,6 +48,8 @@ pub struct Auto {
     controller: Controller,
     interval: Nanos,
     files: BTreeMap<StreamId, FileId>,
+    /// The open file by which a file may be read.
+    by_file: BTreeMap<FileId, StreamId>,
     /// Open files of which nothing was read yet.
     fresh: BTreeSet<StreamId>,
     /// The window of files to be opened, at the last interval.
@@ -64,6 +68,7 @@ impl Auto {
             controller: Controller::new(bounds),
             interval,
             files: BTreeMap::new(),
+            by_file: BTreeMap::new(),
             fresh: BTreeSet::new(),
             opens: None,
             account: Account::default(),
@@ -119,12 +124,30 @@ impl Auto {
         }
         match &order.act {
             Act::Window(pages) => self.kernel.set_window(stream, *pages),
+            Act::Files(files) => self.read_files(files, around),
             Act::Prefetch(extents) => around.with(stream, &mut |cache| {
                 let read = self.prefetch(cache, stream, extents);
                 if order.primes {
                     self.account.primed += read;
                 }
             }),
+        }
+    }
+
+    /// Has files read that need not be open: what is to be opened has its number already.
+    fn read_files(&mut self, files: &[NextFile], around: &mut dyn Surroundings) {
+        for next in files {
+            let is_it = |file: &FileId| u64::from(file.0) == next.file.1;
+            let stream = self.by_file.get(&FileId(next.file.1 as u32)).copied();
+            let Some(stream) = stream.filter(|stream| self.files.get(stream).is_some_and(is_it))
+            else {
+                continue;
+            };
+            around.with(stream, &mut |cache| {
+                let pages = cache.file_pages().saturating_sub(next.from);
+                let rest = Extent::new(Page::new(next.from.get()), pages);
+                self.prefetch(cache, stream, &[rest]);
+            });
         }
     }
 
@@ -155,12 +178,16 @@ fn told(order: &Order) -> String {
             let pages: Pages = extents.iter().map(|extent| extent.pages).sum();
             format!("{}: reads {pages} pages: {}", order.key.0, order.why)
         }
+        Act::Files(files) => {
+            format!("{}: reads {} files: {}", order.key.0, files.len(), order.why)
+        }
     }
 }
 
 impl Policy for Auto {
     fn open(&mut self, cache: &mut dyn Cache, stream: StreamId, file: FileId) {
         self.files.insert(stream, file);
+        self.by_file.insert(file, stream);
         self.fresh.insert(stream);
         self.kernel.open(cache, stream, file);
     }
@@ -230,12 +257,17 @@ impl Policy for Auto {
             tight: false,
         };
         let kernel = &mut self.kernel;
-        let orders = self.controller.decide(&situation, |key| {
+        let mut orders = self.controller.decide(&situation, |key| {
             let stream = StreamId(u32::try_from(key.0).ok()?);
             let mut pages = None;
             around.with(stream, &mut |cache| pages = Some(cache.file_pages()));
             Self::facts(kernel, key, pages?)
         });
+        if let Some(key) = self.controller.wants_directory(situation.now) {
+            // All files are of one directory, and listed as they were made.
+            let files = self.by_file.keys().map(|file| FileKey(0, u64::from(file.0))).collect();
+            orders.extend(self.controller.directory(key, vec![files], &situation));
+        }
         for order in &orders {
             self.follow(order, around);
         }

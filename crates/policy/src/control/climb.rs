@@ -161,6 +161,14 @@ impl Climb {
         self.calm = None;
     }
 
+    /// Readers are helped in another way from now on: what was measured says nothing any more.
+    pub fn interrupt(&mut self) {
+        if let Some(trial) = self.trial.take() {
+            self.window = trial.before;
+        }
+        (self.rates, self.calm) = (None, None);
+    }
+
     /// The window for streams that wait, and what became of it.
     pub fn step(&mut self, now: Nanos, streams: &Streams) -> (Option<Pages>, News) {
         self.measure(now, streams.counts);

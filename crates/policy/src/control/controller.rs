@@ -9,8 +9,10 @@ use super::device::Device;
 use super::memory::Domains;
 use super::pace::Pace;
 use super::prime::Priming;
+use super::sequence::Sequences;
 use super::stream::{Reading, Stream};
 use super::{Bounds, Facts, FileKey, OpenKey, Order, Seen, Situation};
+use crate::page::Page;
 
 /// Readers that wait more than this share of the time may be helped.
 pub(super) const WAITS: f64 = 0.05;
@@ -44,6 +46,7 @@ pub struct Controller {
     pub(super) counts: Counts,
     /// The window for files that will be opened.
     pub(super) opens: Option<Pages>,
+    pub(super) sequences: Sequences,
 }
 
 impl Controller {
@@ -96,6 +99,9 @@ impl Controller {
             *stream = Stream::of(file);
         }
         stream.see(at, seen);
+        if matches!(seen, Seen::Miss { index: Page::FIRST, .. }) {
+            self.sequences.begun(file, key, at);
+        }
         if let Some((start, pages)) = asked(seen) {
             if self.primings.len() >= PRIMED && !self.primings.contains_key(&file) {
                 let idle = self.primings.iter().find(|(_, one)| !one.is_at_work());
@@ -105,6 +111,28 @@ impl Controller {
             }
             self.primings.entry(file).or_default().touch(start, pages);
         }
+    }
+
+    /// An open file of which it wants to know the directory, if any: the files of that may be read
+    /// one after another.
+    pub fn wants_directory(&mut self, now: Nanos) -> Option<OpenKey> {
+        self.bounds.prefetch.then(|| self.sequences.wants(now)).flatten()
+    }
+
+    /// Takes in the files of the directory of an open file, in the orders in which they may be
+    /// read; and what to read of them at once.
+    pub fn directory(
+        &mut self,
+        key: OpenKey,
+        orders: Vec<Vec<FileKey>>,
+        situation: &Situation,
+    ) -> Option<Order> {
+        self.sequences.list(key, orders, situation.now);
+        if !self.sequences.is_at_work() {
+            return None;
+        }
+        self.climb.interrupt();
+        self.next_files(situation)
     }
 
     fn forget(&mut self, key: OpenKey) {
@@ -133,7 +161,12 @@ impl Controller {
                 closed.push(*key);
             } else if now.saturating_sub(stream.seen) <= RESTS || stream.plan.is_some() {
                 match facts(*key) {
-                    Some(facts) => stream.look(facts, now, elapsed),
+                    Some(facts) => {
+                        if stream.facts.is_none() {
+                            self.sequences.size(facts.file_pages);
+                        }
+                        stream.look(facts, now, elapsed);
+                    }
                     None => closed.push(*key),
                 }
             }
@@ -146,6 +179,7 @@ impl Controller {
         }
         if self.bounds.prefetch {
             orders.extend(self.plans(situation));
+            orders.extend(self.next_files(situation));
             orders.extend(self.prime(situation, elapsed));
         }
         self.streams.values_mut().for_each(Stream::begin);
@@ -157,6 +191,9 @@ impl Controller {
         for domain in self.domains.values_mut() {
             (domain.active, domain.thrashed, domain.places) = (0, 0, 0);
         }
+        let files = self.sequences.interval(now) * self.sequences.typical().get();
+        self.counts.progress += files;
+        self.gone += files;
         for stream in self.streams.values() {
             let Some(facts) = stream.facts else { continue };
             let counts = stream.counts();

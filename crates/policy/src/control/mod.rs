@@ -12,7 +12,7 @@
 //! - `Trim` keeps an open file that is read in short runs from larger windows.
 //! - A mapping that is read at random gets a window of a page.
 //! - `Plan`s foresee steps and backward reads, and a `Priming` finishes the random reads of a file
-//!   that fits into memory.
+//!   that fits into memory. `Sequences` foresee the next ones of many small files.
 
 mod climb;
 mod controller;
@@ -24,6 +24,7 @@ mod pattern;
 mod plan;
 mod prime;
 mod reads;
+mod sequence;
 pub mod sizes;
 mod stream;
 mod trim;
@@ -146,6 +147,17 @@ pub enum Act {
     Window(Pages),
     /// Have these pages read.
     Prefetch(Vec<Extent>),
+    /// Have these files of its directory read, which nobody need have open.
+    Files(Vec<NextFile>),
+}
+
+/// A file that will be wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextFile {
+    /// The file.
+    pub file: FileKey,
+    /// How much of its beginning is left out, so that its reader is seen.
+    pub from: Pages,
 }
 
 /// An order, and why.

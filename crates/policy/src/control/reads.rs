@@ -55,6 +55,14 @@ impl Controller {
         orders
     }
 
+    /// The next ones of many files.
+    pub(super) fn next_files(&mut self, situation: &Situation) -> Option<Order> {
+        let facts = self.streams.values().filter_map(|stream| stream.facts).next_back()?;
+        let share = self.share(situation, &facts);
+        let (key, due, why) = self.sequences.due(&share)?;
+        Some(Order { key, act: Act::Files(due), why, primes: false })
+    }
+
     pub(super) fn prime(&mut self, situation: &Situation, elapsed: Nanos) -> Vec<Order> {
         let waits = self.waits(situation.now, elapsed);
         let mut orders: Vec<Order> = Vec::new();
