@@ -85,7 +85,8 @@ fn the_timer_answers_all_no_earlier_than_their_dilated_deadlines() {
     assert_eq!((counters.reads, counters.timed, counters.seeks), (20, 20, 20));
     assert_eq!(counters.bytes(), Bytes::from_kib(64 * 20));
     assert_eq!((counters.queue, counters.queue_max), (0, 20));
-    assert!(counters.service_p50 >= Nanos::from_millis(5));
+    // Whole nanoseconds of the model's time are five of this.
+    assert!(counters.service_p50 + Nanos::new(10) >= Nanos::from_millis(5));
 }
 
 #[test]
