@@ -72,7 +72,7 @@ impl Spec {
     /// cannot be.
     pub fn from_toml(text: &str) -> Result<Self, SpecError> {
         let table: Table = toml::from_str(text)
-            .map_err(|error| SpecError::Syntax { message: error.to_string() })?;
+            .map_err(|error| SpecError::Syntax { message: placed(text, &error) })?;
         let spec = Self::from_table(table)?;
         spec.validate()?;
         Ok(spec)
@@ -297,4 +297,12 @@ fn insert(table: &mut Table, path: &str, value: Value) {
             table.insert(path.to_owned(), value);
         }
     }
+}
+/// What is wrong with a text, in one line, after the place where it is.
+fn placed(text: &str, error: &toml::de::Error) -> String {
+    let message = error.message().trim().replace('\n', ", ");
+    let Some(before) = error.span().and_then(|span| text.get(..span.start)) else { return message };
+    let line = before.matches('\n').count() + 1;
+    let column = before.chars().rev().take_while(|&char| char != '\n').count() + 1;
+    format!("line {line}, column {column}: {message}")
 }

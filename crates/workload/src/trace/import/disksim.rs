@@ -4,7 +4,7 @@
 
 use units::{Nanos, SECTOR_BYTES};
 
-use super::lines::{head, lines, number, times};
+use super::lines::{head, lines, mostly, number, times};
 use super::{Format, ImportOptions};
 use crate::trace::builder::OneProcess;
 use crate::trace::{Kind, Place, Trace, TraceError};
@@ -25,7 +25,7 @@ fn detects(bytes: &[u8]) -> bool {
             && words[2..4].iter().all(|word| word.parse::<u64>().is_ok())
             && words[4..].iter().all(|word| word.parse::<f64>().is_ok())
     };
-    !lines.is_empty() && lines.iter().all(fits)
+    mostly(&lines, fits)
 }
 
 /// Microseconds that are a time and no nonsense.

@@ -35,6 +35,13 @@ pub(super) fn head(bytes: &[u8], count: usize) -> Vec<String> {
     lines(whole).take(count).map(|(_, line)| line.into_owned()).collect()
 }
 
+/// Whether the first of these lines fits, and half of them at least: a broken one among them is to
+/// be named by whoever reads them all, not to hide what they are.
+pub(super) fn mostly(lines: &[String], fits: impl Fn(&String) -> bool) -> bool {
+    let fitting = lines.iter().filter(|line| fits(line)).count();
+    lines.first().is_some_and(&fits) && 2 * fitting >= lines.len()
+}
+
 /// A word of a line as a number.
 pub(super) fn number<T: FromStr>(
     line: u64,

@@ -4,7 +4,7 @@
 
 use units::Nanos;
 
-use super::lines::{head, lines, number, times};
+use super::lines::{head, lines, mostly, number, times};
 use super::{Format, ImportOptions};
 use crate::trace::builder::OneProcess;
 use crate::trace::{Kind, Place, Trace, TraceError};
@@ -23,7 +23,7 @@ fn is_break(line: &str) -> bool {
 fn detects(bytes: &[u8]) -> bool {
     let lines = head(bytes, 100);
     let number = |line: &String| is_break(line) || line.bytes().all(|byte| byte.is_ascii_digit());
-    !lines.is_empty() && lines.iter().all(number)
+    mostly(&lines, number)
 }
 
 fn parse(bytes: &[u8], options: ImportOptions) -> Result<Trace, TraceError> {

@@ -110,5 +110,21 @@ mod tests {
         }
         assert!(super::format("blktrace").unwrap_err().to_string().contains("blkparse"));
         assert!(detect(b"nothing of the sort").is_none());
+        assert!(detect(b"R\nW\n17\n18\n19\n").is_none());
+    }
+
+    #[test]
+    fn a_broken_line_is_named_and_does_not_hide_the_form() {
+        for (name, text) in [
+            ("lirs", "17\nx18\n19\n"),
+            ("mqsim", "10 0 8 8 1\n20 0 8 8\n30 0 8 8 1\n"),
+            ("disksim", "R Miss 16 8 1.5 10.0\nR Miss 16\n"),
+            ("msr", "128166372003061629,usr,0,Read,0,4096,1\n128166372003061630,usr,0,Read\n"),
+        ] {
+            let format = detect(text.as_bytes()).expect(name);
+            assert_eq!(format.name, name);
+            let error = format.parse(text.as_bytes(), ImportOptions::default()).unwrap_err();
+            assert_eq!(error.place, Place::Line(2), "{error}");
+        }
     }
 }

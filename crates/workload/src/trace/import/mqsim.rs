@@ -3,7 +3,7 @@
 
 use units::{Nanos, SECTOR_BYTES};
 
-use super::lines::{head, lines, number, times};
+use super::lines::{head, lines, mostly, number, times};
 use super::{Format, ImportOptions};
 use crate::trace::builder::OneProcess;
 use crate::trace::{Kind, Place, Trace, TraceError};
@@ -23,7 +23,7 @@ fn detects(bytes: &[u8]) -> bool {
             && words.iter().all(|word| word.parse::<u64>().is_ok())
             && matches!(words[4], "0" | "1")
     };
-    !lines.is_empty() && lines.iter().all(fits)
+    mostly(&lines, fits)
 }
 
 fn parse(bytes: &[u8], options: ImportOptions) -> Result<Trace, TraceError> {

@@ -3,7 +3,7 @@
 
 use units::Nanos;
 
-use super::lines::{head, lines, number, times};
+use super::lines::{head, lines, mostly, number, times};
 use super::{Format, ImportOptions};
 use crate::trace::builder::OneProcess;
 use crate::trace::{Kind, Place, Trace, TraceError};
@@ -32,7 +32,7 @@ fn detects(bytes: &[u8]) -> bool {
         let words: Vec<&str> = line.split(',').collect();
         words.len() == 7 && words[0].parse::<u64>().is_ok() && kind(words[3]).is_some()
     };
-    !lines.is_empty() && lines.iter().all(fits)
+    mostly(&lines, fits)
 }
 
 fn parse(bytes: &[u8], options: ImportOptions) -> Result<Trace, TraceError> {
