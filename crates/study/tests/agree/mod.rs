@@ -25,6 +25,9 @@ const SETTINGS: [u64; 5] = [16, 64, 128, 512, 1088];
 /// By how much counts and throughput may differ.
 const COUNTS: f64 = 0.02;
 const THROUGHPUT: f64 = 0.10;
+/// Seeds of a prediction of throughput, and runs of the kernel where one is not enough.
+const SEEDS: u64 = 9;
+const REPEATS: usize = 5;
 
 fn bench(base: &Path, words: &str) -> (Bench, Machine) {
     let config = Config::parse(words).expect("a disk");
@@ -42,47 +45,103 @@ fn bench(base: &Path, words: &str) -> (Bench, Machine) {
     (Bench::new(disk), Machine { costs, ..machine })
 }
 
-/// One load under one setting, both ways.
+/// One load under one setting, both ways; the first run of each is the one whose requests count.
 struct Pair {
     load: String,
     kib: u64,
-    kernel: Done,
-    simulated: Outcome,
+    kernel: Vec<Done>,
+    simulated: Vec<Outcome>,
 }
 
 impl Pair {
-    fn run(stage: &(Bench, Machine), load: &Load, kib: u64, steps: Distance) -> Self {
+    fn run(stage: &(Bench, Machine), load: &Load, kib: u64, steps: Distance, seeds: u64) -> Self {
         let (bench, machine) = stage;
-        bench.set_read_ahead(Kib::new(kib));
-        let elsewhere = if machine.model.device.kind() == "hdd" { 48 } else { 0 };
-        let kernel = bench.run(load.scenario(steps, &bench.starts), elsewhere);
-        let machine = Machine { read_ahead: Kib::new(kib), ..machine.clone() };
-        let simulated = sim::run(&machine, load.scenario(steps, &bench.starts)).expect("a run");
-        Self { load: load.name.clone(), kib, kernel, simulated }
+        let simulated = (machine.seed..machine.seed + seeds).map(|seed| {
+            let machine = Machine { read_ahead: Kib::new(kib), seed, ..machine.clone() };
+            sim::run(&machine, load.scenario(steps, &bench.starts)).expect("a run")
+        });
+        let simulated = simulated.collect();
+        let mut this = Self { load: load.name.clone(), kib, kernel: Vec::new(), simulated };
+        this.repeat(stage, load, steps);
+        this
     }
 
-    /// By how much the simulation is off in requests, bytes and throughput.
-    fn off(&self) -> [f64; 3] {
+    /// Lets the kernel do it once more.
+    fn repeat(&mut self, stage: &(Bench, Machine), load: &Load, steps: Distance) {
+        let (bench, machine) = stage;
+        bench.set_read_ahead(Kib::new(self.kib));
+        let elsewhere = if machine.model.device.kind() == "hdd" { 48 } else { 0 };
+        self.kernel.push(bench.run(load.scenario(steps, &bench.starts), elsewhere));
+    }
+
+    /// By how much the simulation is off in requests and bytes.
+    fn counts_off(&self) -> [f64; 2] {
         let off = |simulated: f64, kernel: f64| simulated / kernel - 1.0;
-        let device = self.simulated.device;
-        let rate = self.simulated.useful().get() as f64 / self.simulated.elapsed.as_secs_f64();
+        let (device, kernel) = (self.simulated[0].device, &self.kernel[0]);
         [
-            off(device.requests as f64, self.kernel.requests as f64),
-            off(device.bytes.get() as f64, self.kernel.bytes as f64),
-            off(rate, self.kernel.useful as f64 / self.kernel.seconds),
+            off(device.requests as f64, kernel.requests as f64),
+            off(device.bytes.get() as f64, kernel.bytes as f64),
         ]
     }
 
+    /// MiB/s of every run of the kernel, least first.
+    fn measured(&self) -> Vec<f64> {
+        sorted(self.kernel.iter().map(|done| mib(done.useful) / done.seconds))
+    }
+
+    /// The same of the simulation, one for each seed.
+    fn predicted(&self) -> Vec<f64> {
+        let rate = |run: &Outcome| mib(run.useful().get()) / run.elapsed.as_secs_f64();
+        sorted(self.simulated.iter().map(rate))
+    }
+
+    /// By how much the median prediction is off the median run.
+    fn rate_off(&self) -> f64 {
+        median(&self.predicted()) / median(&self.measured()) - 1.0
+    }
+
+    /// Whether equal runs of the kernel differ by more than a prediction may, and the prediction
+    /// is one of those that they could be.
+    fn is_open(&self) -> bool {
+        let (runs, predicted) = (self.measured(), median(&self.predicted()));
+        let (least, most) = (runs[0], runs[runs.len() - 1]);
+        most > (1.0 + THROUGHPUT) * least && (least..=most).contains(&predicted)
+    }
+
     fn tell(&self) -> String {
-        let [requests, bytes, rate] = self.off().map(|off| 100.0 * off);
-        let (load, kib, done) = (&self.load, self.kib, &self.kernel);
-        let mib_s = done.useful as f64 / f64::from(1 << 20) / done.seconds;
+        let [requests, bytes] = self.counts_off().map(|off| 100.0 * off);
+        let (load, kib, done) = (&self.load, self.kib, &self.kernel[0]);
+        let (runs, predicted) = (self.measured(), self.predicted());
         format!(
             "{load:10} {kib:5} KiB: {:6} requests {requests:+.1} %, {:9} bytes {bytes:+.1} %, \
-             {mib_s:.2} MiB/s {rate:+.1} % in {:.1} s",
-            done.requests, done.bytes, done.seconds
+             {:.2} MiB/s ({:.2} to {:.2}, {}) {:+.1} % ({:.2} to {:.2}, {})",
+            done.requests,
+            done.bytes,
+            median(&runs),
+            runs[0],
+            runs[runs.len() - 1],
+            runs.len(),
+            100.0 * self.rate_off(),
+            predicted[0],
+            predicted[predicted.len() - 1],
+            predicted.len(),
         )
     }
+}
+
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
+fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_unstable_by(f64::total_cmp);
+    values
+}
+
+fn median(sorted: &[f64]) -> f64 {
+    let (low, high) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
+    f64::midpoint(low, high)
 }
 
 /// What was asked for by the environment: nothing, `all`, or the name of a load.
@@ -120,9 +179,9 @@ fn host_the_kernel_asks_of_the_disk_what_the_simulator_says() {
     let mut wrong = Vec::new();
     for load in chosen() {
         for kib in SETTINGS {
-            let pair = Pair::run(&stage, &load, kib, steps);
+            let pair = Pair::run(&stage, &load, kib, steps, 1);
             println!("{}", pair.tell());
-            let [requests, bytes, _] = pair.off();
+            let [requests, bytes] = pair.counts_off();
             if requests.abs() > COUNTS || bytes.abs() > COUNTS {
                 wrong.push(pair.tell());
             }
@@ -131,7 +190,8 @@ fn host_the_kernel_asks_of_the_disk_what_the_simulator_says() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Compares throughput; what is off is done again, since a machine can be busy for a moment.
+/// Compares throughput: medians of runs and of seeds. Two readers that share a link can fall into
+/// step or not, and then equal runs differ; so what is off by half of what it may is repeated.
 fn compare_throughput(name: &str, words: &str, steps: Distance, least_kib: u64) {
     if asked().is_none() {
         return println!("SKIP {name}: FOREREAD_AGREE is not `all`");
@@ -144,18 +204,18 @@ fn compare_throughput(name: &str, words: &str, steps: Distance, least_kib: u64) 
     let mut wrong = Vec::new();
     for load in chosen() {
         for kib in SETTINGS.into_iter().filter(|kib| *kib >= least_kib) {
-            let mut pairs = Vec::new();
-            while pairs.len() < 3 {
-                let pair = Pair::run(&stage, &load, kib, steps);
-                println!("{}", pair.tell());
-                let holds = pair.off()[2].abs() <= THROUGHPUT;
-                pairs.push(pair);
-                if holds {
-                    break;
-                }
+            let mut pair = Pair::run(&stage, &load, kib, steps, SEEDS);
+            if pair.rate_off().abs() > THROUGHPUT / 2.0 {
+                (1..REPEATS).for_each(|_| pair.repeat(&stage, &load, steps));
             }
-            if pairs.iter().all(|pair| pair.off()[2].abs() > THROUGHPUT) {
-                wrong.extend(pairs.iter().map(Pair::tell));
+            println!("{}", pair.tell());
+            if pair.rate_off().abs() <= THROUGHPUT {
+                continue;
+            }
+            if pair.is_open() {
+                println!("  equal runs of the kernel differ by more than that");
+            } else {
+                wrong.push(pair.tell());
             }
         }
     }
