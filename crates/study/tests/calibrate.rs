@@ -54,7 +54,7 @@ fn a_calibrated_model_predicts_the_curve() {
         ("hdd-modern", 10.0),
         ("ssd-sata", 10.0),
         ("cloud-ssd", 10.0),
-        ("raid5-2012,level=raid0,chunk=256K", 35.0),
+        ("raid5-2012,level=raid0,chunk=256K", 10.0),
     ] {
         let curve = curve(words);
         let error = mean_error(&curve);
