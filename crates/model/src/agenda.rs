@@ -25,7 +25,7 @@ pub(crate) struct Agenda<T> {
     /// The first place in `entries` that is free; others follow from one to the next.
     free: u32,
     /// First and last entry of each slot, which is in order.
-    slots: Vec<(u32, u32)>,
+    slots: Box<[(u32, u32); SLOTS as usize]>,
     /// Which slots have entries, and which words of that are not zero.
     occupied: [u64; WORDS],
     words: u64,
@@ -55,7 +55,7 @@ impl<T: Copy> Agenda<T> {
         Self {
             entries: Vec::new(),
             free: NONE,
-            slots: vec![(NONE, NONE); SLOTS as usize],
+            slots: Box::new([(NONE, NONE); SLOTS as usize]),
             occupied: [0; WORDS],
             words: 0,
             base: 0,
@@ -65,8 +65,9 @@ impl<T: Copy> Agenda<T> {
         }
     }
 
-    /// Puts something down for `at`.
-    #[inline]
+    /// Puts something down for `at`. (Where it is called, what is put down is at hand in
+    /// registers; written for a call and read again by it, it is waited for.)
+    #[inline(always)]
     pub(crate) fn push(&mut self, at: Nanos, what: T) {
         let (at, order) = (at.get(), self.entered);
         self.entered += 1;
@@ -88,7 +89,7 @@ impl<T: Copy> Agenda<T> {
         if at >> SPAN >= self.base + SLOTS {
             self.late.push(Reverse((at, order, place)));
         } else {
-            self.enter(place);
+            self.enter(at, order, place);
         }
     }
 
@@ -104,7 +105,7 @@ impl<T: Copy> Agenda<T> {
         if self.words == 0 || self.next.0 > now.get() {
             return None;
         }
-        let slot = self.next.1;
+        let slot = self.next.1 % SLOTS;
         let place = self.slots[slot as usize].0;
         let entry = &mut self.entries[place as usize];
         let (at, what) = (entry.at, entry.what);
@@ -122,8 +123,7 @@ impl<T: Copy> Agenda<T> {
 
     /// Puts an entry of the near future into its slot. What is due before the near future goes
     /// to the slot that is looked at first, where it comes first.
-    fn enter(&mut self, place: u32) {
-        let Entry { at, order, .. } = self.entries[place as usize];
+    fn enter(&mut self, at: u64, order: u64, place: u32) {
         let slot = (at >> SPAN).max(self.base) % SLOTS;
         let (first, last) = self.slots[slot as usize];
         if first == NONE {
@@ -204,12 +204,12 @@ impl<T: Copy> Agenda<T> {
             return;
         }
         self.base = base;
-        while let Some(&Reverse((at, _, place))) = self.late.peek() {
+        while let Some(&Reverse((at, order, place))) = self.late.peek() {
             if at >> SPAN >= self.base + SLOTS {
                 return;
             }
             self.late.pop();
-            self.enter(place);
+            self.enter(at, order, place);
         }
     }
 }

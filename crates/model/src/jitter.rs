@@ -26,7 +26,7 @@ impl Jitter {
     pub(crate) fn uniform(&mut self) -> f64 {
         self.drawn = self.drawn.wrapping_add(1);
         let bits = mix(self.key ^ self.drawn.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        (bits >> 11) as f64 / (1u64 << 53) as f64
+        (bits >> 11) as i64 as f64 / (1u64 << 53) as f64
     }
 
     /// The next number of a standard normal distribution (Box and Muller's method).

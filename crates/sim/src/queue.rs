@@ -149,8 +149,8 @@ impl BlockQueue {
         }
     }
 
-    /// Takes a request.
-    #[inline]
+    /// Takes a request. (Written for a call and read again by it, the item is waited for.)
+    #[inline(always)]
     pub(crate) fn submit(&mut self, now: Nanos, reader: u32, item: Item) {
         let part = Part { reader, purpose: item.purpose, length: item.length };
         if self.waiting.is_empty() && self.flying < self.depth {
@@ -222,7 +222,7 @@ impl BlockQueue {
         above.or_else(|| self.waiting.first_key_value()).map(|(key, _)| *key)
     }
 
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, now: Nanos, offset: u64, pending: Pending) {
         self.integrate(now);
         self.counts.requests += 1;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rand::{Rng, RngExt, SeedableRng};
+use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos};
@@ -74,7 +74,8 @@ struct Mixed {
     space: Space,
     places: Permutation,
     drawn: u64,
-    fraction: f64,
+    /// What of 2^53 is random.
+    share: u64,
     rng: Pcg64Mcg,
     /// Whether the next access is known to be a random one.
     random_next: bool,
@@ -180,7 +181,8 @@ fn cut(rest: &mut Access, block: Bytes) -> Option<Access> {
 impl Mixed {
     #[inline]
     fn is_random(&mut self) -> bool {
-        std::mem::take(&mut self.random_next) || self.rng.random::<f64>() < self.fraction
+        // What `random::<f64>() < fraction` is, without a float: it draws 53 bits.
+        std::mem::take(&mut self.random_next) || self.rng.next_u64() >> 11 < self.share
     }
 
     /// How many accesses in a row are to the stream, the one before this counted in, `most` at
@@ -317,9 +319,9 @@ impl Workload {
                 let (stream, beside) = space.split(len / 2);
                 let beside = beside.with_blocks(random_block, random_block);
                 let places = Permutation::new(beside.len(), rng);
-                let (fraction, rng) = (random_fraction, fork(rng));
-                let random_next = false;
-                let mixed = Mixed { space: beside, places, drawn: 0, fraction, rng, random_next };
+                let share = (random_fraction * (1u64 << 53) as f64).ceil() as u64;
+                let (rng, random_next) = (fork(rng), false);
+                let mixed = Mixed { space: beside, places, drawn: 0, share, rng, random_next };
                 with(stream, Order::Mixed(Box::new(mixed)))
             }
             // A replay has been seen to already.
@@ -344,4 +346,30 @@ fn reader_rng(seed: u64, reader: u32) -> Pcg64Mcg {
 
 fn fork(rng: &mut Pcg64Mcg) -> Pcg64Mcg {
     Pcg64Mcg::seed_from_u64(rng.next_u64())
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::RngExt;
+
+    use super::*;
+
+    #[test]
+    fn a_share_of_whole_numbers_is_the_fraction_of_floats() {
+        for fraction in [0.0, 0.1, 0.3, 1.0 / 3.0, 0.5, 1.0] {
+            let pattern = Pattern::Mixed {
+                random_fraction: fraction,
+                random_block: Bytes::from_kib(4),
+                same_open_file: false,
+            };
+            let workload = Workload::new("mixed", pattern, Bytes::from_kib(4));
+            let space = Space::of_files(&[Bytes::from_mib(1)], Bytes::from_kib(4), 0, 1);
+            let accesses = workload.order(space, &mut reader_rng(7, 0));
+            let Order::Mixed(mut mixed) = accesses.order else { panic!("another order") };
+            let mut rng = mixed.rng.clone();
+            for _ in 0..10_000 {
+                assert_eq!(mixed.is_random(), rng.random::<f64>() < fraction);
+            }
+        }
+    }
 }

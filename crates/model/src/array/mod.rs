@@ -18,6 +18,7 @@ use std::collections::VecDeque;
 
 use units::{Bytes, Nanos};
 
+use crate::front::hand_out;
 use crate::slots::Slots;
 use crate::{Completion, Counters, Device, Request, RequestId, RequestKind};
 use geometry::{Geometry, Piece, Row};
@@ -123,9 +124,9 @@ impl Array {
     fn first_but(&self, but: usize) -> (Nanos, usize) {
         let mut first = (NEVER, usize::MAX);
         for (member, &wake) in self.wakes.iter().enumerate() {
-            if member != but && wake < first.0 {
-                first = (wake, member);
-            }
+            // Chosen without a branch: which member is due first cannot be foretold.
+            let sooner = (member != but) & (wake < first.0);
+            first = (if sooner { wake } else { first.0 }, if sooner { member } else { first.1 });
         }
         first
     }
@@ -357,7 +358,7 @@ impl Device for Array {
 
     fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
         self.run(now);
-        done.extend(self.finished.drain(..));
+        hand_out(&mut self.finished, done);
     }
 
     fn advance_to_completion(&mut self, until: Nanos, done: &mut Vec<Completion>) -> Option<Nanos> {
@@ -371,7 +372,7 @@ impl Device for Array {
         }
         // With the first of them come all others of the same time.
         self.run(first?);
-        done.extend(self.finished.drain(..));
+        hand_out(&mut self.finished, done);
         first
     }
 

@@ -16,6 +16,7 @@ use units::{Bytes, Nanos};
 
 use crate::agenda::Agenda;
 use crate::device::after;
+use crate::front::hand_out;
 use crate::jitter::Jitter;
 use crate::slots::Slots;
 use crate::{Completion, Counters, Device, Request, RequestId, RequestKind};
@@ -327,7 +328,7 @@ impl Device for Controller {
 
     fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
         self.run(now);
-        done.extend(self.finished.drain(..));
+        hand_out(&mut self.finished, done);
     }
 
     fn advance_to_completion(&mut self, until: Nanos, done: &mut Vec<Completion>) -> Option<Nanos> {
@@ -341,7 +342,7 @@ impl Device for Controller {
         }
         // With the first of them come all others of the same time.
         self.run(first?);
-        done.extend(self.finished.drain(..));
+        hand_out(&mut self.finished, done);
         first
     }
 

@@ -3,37 +3,47 @@
 /// The runs seen last.
 #[derive(Debug)]
 pub(super) struct Streams {
-    runs: Vec<Run>,
+    /// Where each of them ends, and when it was last gone on with: apart, so that the ends, which
+    /// all requests are compared with, are compared several at once.
+    ends: Vec<u64>,
+    used: Vec<u64>,
     limit: usize,
     clock: u64,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Run {
-    end: u64,
-    used: u64,
 }
 
 impl Streams {
     /// A table of this many runs.
     pub(super) fn new(limit: usize) -> Self {
-        Self { runs: Vec::with_capacity(limit), limit, clock: 0 }
+        let (ends, used) = (Vec::with_capacity(limit), Vec::with_capacity(limit));
+        Self { ends, used, limit, clock: 0 }
     }
 
     /// Whether a request goes on with a run that is known; it is from now on, if it was not.
     pub(super) fn follow(&mut self, offset: u64, end: u64) -> bool {
         self.clock += 1;
-        let fresh = Run { end, used: self.clock };
-        if let Some(run) = self.runs.iter_mut().find(|run| run.end == offset) {
-            *run = fresh;
-            return true;
+        // Without a branch for each: most requests are of no run.
+        let known = self.ends.iter().fold(false, |known, &run| known | (run == offset));
+        let run = if known { self.ends.iter().position(|&run| run == offset) } else { None };
+        let place = match run {
+            Some(place) => place,
+            None if self.ends.len() < self.limit => {
+                self.ends.push(end);
+                self.used.push(self.clock);
+                return false;
+            }
+            None => self.oldest(),
+        };
+        (self.ends[place], self.used[place]) = (end, self.clock);
+        known
+    }
+
+    /// The run that nothing has gone on with for longest; no two were at the same time.
+    fn oldest(&self) -> usize {
+        let mut oldest = (0, u64::MAX);
+        for (place, &used) in self.used.iter().enumerate() {
+            oldest = if used < oldest.1 { (place, used) } else { oldest };
         }
-        if self.runs.len() < self.limit {
-            self.runs.push(fresh);
-        } else if let Some(oldest) = self.runs.iter_mut().min_by_key(|run| run.used) {
-            *oldest = fresh;
-        }
-        false
+        oldest.0
     }
 }
 

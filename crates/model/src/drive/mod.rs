@@ -241,21 +241,29 @@ impl Drive {
     /// Lets requests in as far as the queue depth and flushes allow.
     fn admit(&mut self) {
         while let Some(&request) = self.outside.front() {
-            let is_flush = request.kind == RequestKind::Flush;
-            let room = if is_flush { 1 } else { self.spec.queue_depth };
-            if self.flush.is_some() || self.inside >= room {
+            if !self.has_room(request.kind) {
                 return;
             }
             self.outside.pop_front();
-            self.inside += 1;
-            self.last_arrival = self.clock;
-            let extra = (unit(&mut self.rng) * self.times.jitter) as u64;
-            match request.kind {
-                RequestKind::Read => self.admit_read(request, extra),
-                RequestKind::Write => self.admit_write(request, extra),
-                RequestKind::Flush => {
-                    self.flush = Some((request.id, self.after(self.times.write + extra)));
-                }
+            self.let_in(request);
+        }
+    }
+
+    /// Whether a request may come in now.
+    fn has_room(&self, kind: RequestKind) -> bool {
+        let room = if kind == RequestKind::Flush { 1 } else { self.spec.queue_depth };
+        self.flush.is_none() && self.inside < room
+    }
+
+    fn let_in(&mut self, request: Request) {
+        self.inside += 1;
+        self.last_arrival = self.clock;
+        let extra = (unit(&mut self.rng) * self.times.jitter) as u64;
+        match request.kind {
+            RequestKind::Read => self.admit_read(request, extra),
+            RequestKind::Write => self.admit_write(request, extra),
+            RequestKind::Flush => {
+                self.flush = Some((request.id, self.after(self.times.write + extra)));
             }
         }
     }
@@ -359,7 +367,7 @@ impl Drive {
 
     /// Sends `start..end` to the host: from `ready` on, and finished no sooner than `available`.
     fn deliver(&mut self, id: RequestId, start: u64, end: u64, ready: u64, available: u64) {
-        let transfer = ((end - start) as f64 * self.times.bus).round() as u64;
+        let transfer = rounded((end - start) as f64 * self.times.bus);
         let from = if self.spec.store_and_forward { ready.max(available) } else { ready };
         self.bus_free = self.bus_free.max(from).saturating_add(transfer);
         self.finish(id, self.bus_free.max(available));
@@ -429,6 +437,13 @@ impl Drive {
     }
 }
 
+/// The nearest whole number, without a call of the mathematics library.
+#[inline]
+fn rounded(span: f64) -> u64 {
+    let whole = floor(span);
+    (if span - whole >= 0.5 { whole + 1.0 } else { whole }) as u64
+}
+
 /// A number from 0 up to 1.
 fn unit(rng: &mut Pcg64Mcg) -> f64 {
     (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64
@@ -441,6 +456,9 @@ impl Device for Drive {
         self.counters.requests += 1;
         let bytes = self.counters.bytes.get().saturating_add(request.length.get());
         self.counters.bytes = Bytes::new(bytes);
+        if self.outside.is_empty() && self.has_room(request.kind) {
+            return self.let_in(request);
+        }
         self.outside.push_back(request);
         self.admit();
     }

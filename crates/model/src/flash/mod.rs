@@ -162,7 +162,7 @@ impl Flash {
         let (mut offset, end) = (command.offset, command.offset + command.length);
         let first = offset / page;
         let mut next_page = (first + 1) * page;
-        command.pages_left = end.div_ceil(page) - first;
+        let mut pages = 0;
         let mut place = Place::of(first, self.dies.len() as u64);
         while offset < end {
             let next = next_page.min(end);
@@ -170,9 +170,13 @@ impl Flash {
             let die = place.die();
             place.go_on();
             let spread = self.spec.read_spread * (2.0 * self.jitter.uniform() - 1.0);
-            let ready = self.occupy(die, at, (self.times.read * (1.0 + spread)) as u64);
+            let ready = self.occupy(die, at, (self.times.read * (1.0 + spread)) as i64 as u64);
             self.agenda.push(ready, Event::PageRead(slot, next - offset));
             offset = next;
+            pages += 1;
+        }
+        if let Some(command) = self.commands.get_mut(slot) {
+            command.pages_left = pages;
         }
     }
 
@@ -183,7 +187,7 @@ impl Flash {
     }
 
     fn transfer(&mut self, at: Nanos, bytes: u64) -> Nanos {
-        let span = Nanos::new((bytes as f64 * self.times.link).ceil() as u64);
+        let span = Nanos::new(ceil(bytes as i64 as f64 * self.times.link));
         self.link_free = after(self.link_free.max(at), span);
         self.link_free
     }
@@ -229,6 +233,13 @@ impl Flash {
             self.agenda.push(at, Event::Done(slot));
         }
     }
+}
+
+/// The next whole number, without a call of the mathematics library.
+#[inline]
+fn ceil(span: f64) -> u64 {
+    let whole = span as i64;
+    whole.saturating_add(i64::from((whole as f64) < span)) as u64
 }
 
 /// Where a page lies. Pages follow one another over the dies, and each round begins at another

@@ -41,11 +41,13 @@ impl Group {
 }
 
 /// `count` ones from bit `from` on.
+#[inline]
 fn mask(from: u64, count: u64) -> u64 {
     (if count >= 64 { u64::MAX } else { (1 << count) - 1 }) << from
 }
 
 /// The parts of an extent that lie in one leaf each: leaf, first bit, number of bits.
+#[inline]
 fn parts(extent: Extent) -> impl Iterator<Item = (u64, u64, u64)> {
     let (mut page, end) = (extent.start.get(), extent.end().get());
     std::iter::from_fn(move || {
@@ -92,6 +94,7 @@ impl PageStates {
     }
 
     /// Pages enter the cache: on their way, not referenced, in this entry of a list.
+    #[inline]
     pub(super) fn enter(&mut self, extent: Extent, entry: EntryId) {
         for (index, bit, count) in parts(extent) {
             let place = (index >> GROUP) as usize;
@@ -142,6 +145,7 @@ impl PageStates {
     }
 
     /// Pages have arrived.
+    #[inline]
     pub(super) fn arrive(&mut self, extent: Extent) {
         for (index, bit, count) in parts(extent) {
             if let Some(leaf) = self.leaf_mut(index) {
@@ -151,7 +155,11 @@ impl PageStates {
     }
 
     /// The first page of `extent` that is on its way.
+    #[inline]
     pub(super) fn first_pending(&self, extent: Extent) -> Option<Page> {
+        if extent.pages.get() == 1 {
+            return self.is_pending(extent.start).then_some(extent.start);
+        }
         parts(extent).find_map(|(index, bit, count)| {
             let pending = self.leaf(index)?.pending & mask(bit, count);
             (pending != 0)
@@ -168,6 +176,7 @@ impl PageStates {
 
     /// Notes that the pages of `extent` are referenced; calls back with runs of those that were
     /// before, and says how many were not.
+    #[inline]
     pub(super) fn reference(&mut self, extent: Extent, again: &mut Vec<Page>) -> u64 {
         let mut first = 0;
         for (index, bit, count) in parts(extent) {

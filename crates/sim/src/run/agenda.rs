@@ -46,14 +46,11 @@ impl Agenda {
 
     #[inline]
     pub(super) fn pop(&mut self) -> Option<(Nanos, u32)> {
-        let (at, _, reader) = self.first;
+        let (at, reader) = (self.first.0, self.first.2);
         if at == Nanos::MAX {
             return None;
         }
-        self.first = match self.rest.is_empty() {
-            true => NEVER,
-            false => self.rest.pop().map_or(NEVER, |Reverse(turn)| turn),
-        };
+        self.first = self.rest.pop().map_or(NEVER, |Reverse(turn)| turn);
         Some((at, reader))
     }
 }

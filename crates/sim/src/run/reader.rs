@@ -166,8 +166,9 @@ impl<I: Steps> Simulation<I> {
         }
         loop {
             let this = &self.readers[reader as usize];
-            let (call, clock) = (this.call, this.clock);
-            if call.page >= call.stop {
+            let (call, clock) = (&this.call, this.clock);
+            let (open, page) = (call.open as usize, call.page);
+            if page >= call.stop {
                 return self.finish(reader);
             }
             if clock > horizon {
@@ -178,7 +179,7 @@ impl<I: Steps> Simulation<I> {
                 if clock.nanos() > others && run.is_zero() {
                     return Flow::Yield;
                 }
-                if self.opens[call.open as usize].mapping.is_some() {
+                if self.opens[open].mapping.is_some() {
                     self.fault(reader);
                 } else {
                     self.meet(reader);
@@ -186,9 +187,9 @@ impl<I: Steps> Simulation<I> {
                 return Flow::Go;
             }
             let run = self.within(reader, run, horizon);
-            let file = self.opens[call.open as usize].file;
-            self.cache.set_used(file, Extent::new(call.page, run));
-            self.take(reader, call.page.plus(run));
+            let file = self.opens[open].file;
+            self.cache.set_used(file, Extent::new(page, run));
+            self.take(reader, page.plus(run));
         }
     }
 
@@ -248,13 +249,13 @@ impl<I: Steps> Simulation<I> {
     /// Meets a page that its policy is to hear of, or that is not there.
     fn meet(&mut self, reader: u32) {
         let this = &self.readers[reader as usize];
-        let (call, now) = (this.call, this.clock.nanos());
-        let page = call.page;
-        let (policy, mut view) = self.view(call.open, now, Some(reader));
-        let request = call.beyond.since(page);
-        let touch = Touch { stream: StreamId(call.open), page, request, method: Method::Read };
-        let (outcome, extent) = meet(policy, &mut view, touch, call.stop);
-        let stop = extent.end().min(call.stop);
+        let ReadCall { open, page, stop, beyond, .. } = this.call;
+        let now = this.clock.nanos();
+        let (policy, mut view) = self.view(open, now, Some(reader));
+        let request = beyond.since(page);
+        let touch = Touch { stream: StreamId(open), page, request, method: Method::Read };
+        let (outcome, extent) = meet(policy, &mut view, touch, stop);
+        let stop = extent.end().min(stop);
         self.note(reader, outcome, stop.since(page));
         let this = &mut self.readers[reader as usize];
         this.awaited = Some(Awaited { extent, stop, fault: false });
@@ -490,16 +491,19 @@ pub(super) fn meet(
     stop: Page,
 ) -> (Outcome, Extent) {
     let mut outcome = Outcome::Hit;
-    if view.folio(touch.page).is_none() {
+    let mut folio = view.folio(touch.page);
+    if folio.is_none() {
         outcome = Outcome::Missed;
         policy.miss(view, touch);
-        if view.folio(touch.page).is_none() {
+        folio = view.folio(touch.page);
+        if folio.is_none() {
             view.demand(touch.page);
+            folio = view.folio(touch.page);
         }
     } else if !view.is_ready(touch.page) {
         outcome = Outcome::Waited;
     }
-    let Some(folio) = view.folio(touch.page) else {
+    let Some(folio) = folio else {
         // Beyond what a file can have: nothing to wait for.
         return (outcome, Extent::new(touch.page, Pages::new(1)));
     };
