@@ -12,6 +12,7 @@ mod exact;
 mod limits;
 mod opens;
 mod outcome;
+mod own;
 mod prefetcher;
 mod reach;
 
@@ -21,4 +22,5 @@ pub use exact::{Exact, Mended};
 pub use limits::{Limits, ParseRuleError, Rule};
 pub use opens::Opens;
 pub use outcome::{ActuateError, Missed, Outcome};
+pub use own::OwnFiles;
 pub use prefetcher::{Prefetched, Prefetcher};

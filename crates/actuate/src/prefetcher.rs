@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use observe::OpenFile;
 use units::Bytes;
 
-use crate::{ActuateError, Actuator, Directory, Missed};
+use crate::{ActuateError, Actuator, Directory, Missed, OwnFiles};
 
 /// Orders that wait at most. What comes on top pushes out the oldest: its reader has been there.
 const QUEUE: usize = 256;
@@ -74,6 +74,28 @@ impl Shared {
     }
 }
 
+/// What reaches open files.
+#[derive(Debug)]
+enum Hand {
+    Any(Actuator),
+    Own(OwnFiles),
+}
+
+impl Hand {
+    fn follow(&self, order: &Order) -> Result<Result<Bytes, Missed>, ActuateError> {
+        match (self, order) {
+            (Self::Any(actuator), Order::Places(file, wanted)) => {
+                actuator.prefetch_all(file, wanted)
+            }
+            (Self::Any(actuator), Order::Files(directory, wanted)) => {
+                actuator.prefetch_files(directory, wanted)
+            }
+            (Self::Own(files), Order::Places(file, wanted)) => Ok(files.prefetch(file, wanted)),
+            (Self::Own(_), Order::Files(..)) => Ok(Ok(Bytes::ZERO)),
+        }
+    }
+}
+
 /// Has open files read ahead, and does not let its owner wait. Dropped, it ends with the order that
 /// it is at.
 #[derive(Debug)]
@@ -85,14 +107,20 @@ pub struct Prefetcher {
 impl Prefetcher {
     /// Starts the thread, which acts by `actuator`.
     pub fn begin(actuator: Actuator) -> io::Result<Self> {
+        Self::begin_with(Hand::Any(actuator))
+    }
+
+    /// The same on open files of one's own processes. Files of a directory it leaves alone.
+    pub fn begin_own(files: OwnFiles) -> io::Result<Self> {
+        Self::begin_with(Hand::Own(files))
+    }
+
+    fn begin_with(hand: Hand) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let own = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("prefetch".to_owned()).spawn(move || {
             while let Some(order) = own.next() {
-                let result = match &order {
-                    Order::Places(file, wanted) => actuator.prefetch_all(file, wanted),
-                    Order::Files(directory, wanted) => actuator.prefetch_files(directory, wanted),
-                };
+                let result = hand.follow(&order);
                 let mut state = own.lock();
                 match result {
                     Ok(Ok(asked)) => state.done.asked += asked,

@@ -104,7 +104,7 @@ pub(crate) struct Process<'a> {
 }
 
 impl<'a> Process<'a> {
-    fn of(holder: &'a Holder) -> Result<Self, Missed> {
+    pub(crate) fn of(holder: &'a Holder) -> Result<Self, Missed> {
         let pid = i32::try_from(holder.pid).ok().and_then(Pid::from_raw).ok_or(Missed::Gone)?;
         match pidfd_open(pid, PidfdFlags::empty()) {
             Ok(pidfd) => Ok(Self { holder, pidfd }),
@@ -120,7 +120,7 @@ impl<'a> Process<'a> {
         poll(&mut ended, Some(&Timespec::default())) == Ok(0)
     }
 
-    fn duplicate(&self) -> Result<Grip, Missed> {
+    pub(crate) fn duplicate(&self) -> Result<Grip, Missed> {
         let pid = self.holder.pid;
         let number = i32::try_from(self.holder.fd).map_err(|_| Missed::Gone)?;
         let descriptor = pidfd_getfd(&self.pidfd, number, PidfdGetfdFlags::empty())

@@ -5,6 +5,7 @@
 
 mod memory;
 mod pilot;
+mod positions;
 mod record;
 mod service;
 mod source;
@@ -16,6 +17,7 @@ mod trial;
 pub use memory::MemoryState;
 pub use pilot::{Decision, Pilot, bytes_of};
 pub use policy::control::{Act, Bounds, Pattern};
+pub use positions::Positions;
 pub use record::{Begin, Record, Snapshot, read_records, write_record};
 
 pub use service::{ServiceManager, unit, watchdog};

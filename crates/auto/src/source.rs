@@ -161,7 +161,7 @@ fn path_of(root: &Root, file: &OpenFile) -> Option<String> {
     (is_it || name.ends_with(" (deleted)")).then_some(name)
 }
 
-fn now() -> Nanos {
+pub(crate) fn now() -> Nanos {
     let now = clock_gettime(ClockId::Monotonic);
     let nanos = now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs();
     Nanos::new(nanos)

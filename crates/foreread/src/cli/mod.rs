@@ -35,6 +35,7 @@ mod sweep;
 mod told;
 mod trace;
 mod tune;
+mod unprivileged;
 mod vdisk;
 mod verify;
 mod watch;

@@ -14,14 +14,22 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::Context;
 use super::auto::Control;
 use super::flight::Flight;
+use super::unprivileged::Unprivileged;
 use crate::exit::{Exit, Usage};
 use crate::signals::Signals;
+
+/// How often to look where only what readers wait for can be seen.
+const LOOKS: Duration = Duration::from_millis(10);
 
 /// Run a command with the windows that it needs
 ///
 /// The same as `foreread auto`, for one command and all that it starts, on whatever storage they
 /// read from, and for as long as it runs. Its exit code is that of the command. A signal is passed
 /// on to the command.
+///
+/// Without the right to look into the kernel (root's, or CAP_BPF and CAP_PERFMON) the command is
+/// followed by /proc: steps and backward reads are read ahead as ever, but no window goes above
+/// twice the device's own, and mapped reads are not seen.
 ///
 ///   foreread run -- pg_dump -f /backup/all.sql all
 ///   foreread run --advise -- tar cf - /srv/data
@@ -42,13 +50,19 @@ impl Run {
             return Err(Usage("say what to run".to_owned()).into());
         };
         let signals = Signals::listen().context("cannot listen for signals")?;
-        let mut flight = Flight::begin(context, orders)?;
+        let (mut control, interval) = match may_look() {
+            true => (Controlled::Fully(Box::new(Flight::begin(context, orders)?)), interval),
+            false => {
+                let control = Unprivileged::begin(context, orders)?;
+                (Controlled::Unprivileged(Box::new(control)), interval.min(LOOKS))
+            }
+        };
         let mut child = Command::new(program)
             .args(words)
             .spawn()
             .with_context(|| format!("cannot run {program:?}"))?;
-        let result = follow(context, &mut flight, &mut child, interval, &signals);
-        let ended = flight.end();
+        let result = follow(context, &mut control, &mut child, interval, &signals);
+        let ended = control.end();
         // Whatever became of the control, the command is not left alone.
         let status = child.wait().with_context(|| format!("waiting for {program:?}"))?;
         result?;
@@ -61,9 +75,40 @@ impl Run {
     }
 }
 
+/// How the command is controlled.
+enum Controlled<'a> {
+    Fully(Box<Flight<'a>>),
+    Unprivileged(Box<Unprivileged<'a>>),
+}
+
+impl Controlled<'_> {
+    fn step(&mut self, pids: &BTreeSet<u32>) -> anyhow::Result<()> {
+        match self {
+            Self::Fully(flight) => flight.step(Some(pids)),
+            Self::Unprivileged(control) => control.step(pids),
+        }
+    }
+
+    fn end(self) -> anyhow::Result<()> {
+        match self {
+            Self::Fully(flight) => flight.end().map(drop),
+            Self::Unprivileged(control) => {
+                control.end();
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Whether the kernel may be looked into. Other reasons that it cannot be are errors later.
+fn may_look() -> bool {
+    let refused = |error| matches!(error, observe::ObserveError::NotPermitted { .. });
+    !observe::Census::begin().is_err_and(refused)
+}
+
 fn follow(
     context: &Context,
-    flight: &mut Flight<'_>,
+    control: &mut Controlled<'_>,
     child: &mut Child,
     interval: Duration,
     signals: &Signals,
@@ -80,7 +125,7 @@ fn follow(
             // One that has ended meanwhile needs none.
             let _ = kill_process(Pid::from_child(child), signal);
         }
-        flight.step(Some(&family(&context.root, child.id())))?;
+        control.step(&family(&context.root, child.id()))?;
         std::thread::sleep(interval);
     }
     Ok(())

@@ -2,6 +2,7 @@
 //! that takes its time: where nobody waits, nothing is done.
 
 mod hostile;
+mod unprivileged;
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};

@@ -1,0 +1,76 @@
+//! `foreread run` as an ordinary user.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+
+use crate::{foreread_in, text};
+
+use super::{Stage, evict};
+
+/// Each of these reads takes some milliseconds: many times as long as it takes to look.
+const SLOW: &str = "hdd-2008,fs=ext4,size=1G,dilation=1";
+/// Reads a file backward, 4 KiB at a time.
+const BACKWARD: &str = "open(F, '<', $ARGV[0]) or die; my $n = (-s F) / 4096; \
+                        for (my $i = $n - 1; $i >= 0; $i--) { \
+                        sysseek(F, $i * 4096, 0); sysread(F, $b, 4096) == 4096 or die }";
+const MIB: u64 = 8;
+
+#[test]
+fn host_run_as_an_ordinary_user_reads_ahead_for_a_backward_reader() {
+    let name = "host_run_as_an_ordinary_user_reads_ahead_for_a_backward_reader";
+    if Command::new("perl").arg("-e1").status().is_err() {
+        println!("SKIP {name}: there is no perl");
+        return;
+    }
+    let Some(stage) = Stage::of(name, SLOW) else { return };
+    let path = stage.data("read", MIB, 7);
+    let open = |mode| {
+        move |path: &std::path::Path| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        }
+    };
+    open(0o644)(&path);
+    path.ancestors()
+        .skip(1)
+        .take_while(|dir| dir.starts_with(stage.dir.path()))
+        .for_each(open(0o755));
+    let program = foreread_in(stage.dir.path()).get_program().to_owned();
+    let own = tempfile::tempdir().unwrap();
+    open(0o777)(own.path());
+    let run = |words: &[&str]| {
+        evict(&fs::File::open(&path).unwrap());
+        let before = stage.reads();
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]);
+        command.arg(&program).args(["run"]).args(words);
+        command.args(["--", "perl", "-e", BACKWARD]).arg(&path).current_dir("/");
+        command.env("FOREREAD_STATE_DIR", own.path().join("state")).stdin(Stdio::null());
+        command.env("FOREREAD_RUNTIME_DIR", own.path().join("runtime"));
+        let output = command.output().unwrap();
+        (stage.reads() - before, output)
+    };
+    let (without, output) = run(&["--no-prefetch"]);
+    let said = text(&output.stderr);
+    if !said.contains("followed by /proc") {
+        println!("SKIP {name}: nobody cannot start it, or may look into the kernel: {said}");
+        return;
+    }
+    assert!(output.status.success(), "{said}");
+    let pages = MIB << 8;
+    assert!(without >= pages, "the kernel foresees nothing: {without} reads of {pages} pages");
+    let (with, output) = run(&[]);
+    let (lines, said) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{said}");
+    assert!(lines.contains("read backward"), "{lines} {said}");
+    assert!(with < without / 2, "{with} reads instead of {without}: {lines} {said}");
+}
+
+impl Stage {
+    /// Reads that the disk has served.
+    fn reads(&self) -> u64 {
+        let bdi = self.bdi();
+        let stat = fs::read_to_string(format!("/sys/dev/block/{bdi}/stat")).unwrap();
+        stat.split_whitespace().next().unwrap().parse().unwrap()
+    }
+}
