@@ -55,6 +55,9 @@ fn a_calibrated_model_predicts_the_curve() {
         ("ssd-sata", 10.0),
         ("cloud-ssd", 10.0),
         ("raid5-2012,level=raid0,chunk=256K", 10.0),
+        ("raid5-2012,level=raid0,chunk=64K,members=6", 10.0),
+        ("raid5-2012,level=raid0,chunk=128K,members=2", 15.0),
+        ("raid5-2012,level=raid0,chunk=512K,members=8", 15.0),
     ] {
         let curve = curve(words);
         let error = mean_error(&curve);

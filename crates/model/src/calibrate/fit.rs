@@ -133,24 +133,32 @@ impl<'a> View<'a> {
         self.random_ms > LOCAL_MS && busy < VOLUME_IOPS_MOST
     }
 
-    /// What crossing a multiple of each chunk costs, in milliseconds.
-    fn crossings(&self) -> Vec<f64> {
+    /// What crossing a multiple of each chunk costs, and the error of that, in milliseconds.
+    fn crossings(&self) -> Vec<(f64, f64)> {
         let cost = |kib: u32| {
-            let across = self.measured.mean_ms(Purpose::Across(kib))?;
-            Some(across - self.measured.mean_ms(Purpose::Beside(kib))?)
+            let across = self.measured.of(Purpose::Across(kib))?;
+            let beside = self.measured.of(Purpose::Beside(kib))?;
+            let error = across.error_ms().hypot(beside.error_ms());
+            Some((across.mean_ms() - beside.mean_ms(), error))
         };
-        CHUNKS_KIB.iter().map(|&kib| cost(kib).unwrap_or(0.0)).collect()
+        CHUNKS_KIB.iter().map(|&kib| cost(kib).unwrap_or((0.0, 1.0))).collect()
     }
 
-    /// The chunk from which on every crossing costs something, if one is there: what fits best
-    /// to nothing before it and, from there on, to the sixth of a turn that two drives take longer
-    /// than one when they turn independently.
+    /// The chunk from which on every crossing costs something, if one is there: what is most likely
+    /// if crossings before it cost nothing and those from there on what two drives take longer than
+    /// one. That is d (1 - d) turns where one is the part d of a turn behind the other: a sixth of
+    /// a turn if nothing is known of d, and anything from nothing to a quarter.
     fn chunk(&self) -> Option<Bytes> {
         let costs = self.crossings();
         let full = self.turn_ms / 6.0;
         let misfit = |at: &usize| -> f64 {
-            let expected = |place| if place < *at { 0.0 } else { full };
-            costs.iter().enumerate().map(|(place, cost)| (cost - expected(place)).powi(2)).sum()
+            let one = |(place, &(cost, error)): (usize, &(f64, f64))| {
+                let error = error.max(1e-3);
+                let (expected, spread) =
+                    if place < *at { (0.0, error) } else { (full, error.hypot(full / 2.0)) };
+                ((cost - expected) / spread).powi(2) + 2.0 * spread.ln()
+            };
+            costs.iter().enumerate().map(one).sum()
         };
         let at = (0..=costs.len()).min_by(|a, b| misfit(a).total_cmp(&misfit(b)))?;
         CHUNKS_KIB.get(at).map(|&kib| Bytes::from_kib(u64::from(kib)))

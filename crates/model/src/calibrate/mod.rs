@@ -136,6 +136,11 @@ impl Timing {
         let sum: f64 = self.latencies.iter().map(square).sum();
         (sum / self.latencies.len().max(1) as f64).sqrt()
     }
+
+    /// The standard error of their mean in milliseconds.
+    fn error_ms(&self) -> f64 {
+        self.deviation_ms() / (self.latencies.len().max(1) as f64).sqrt()
+    }
 }
 
 #[cfg(test)]
