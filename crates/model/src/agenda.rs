@@ -65,8 +65,10 @@ impl<T: Copy> Agenda<T> {
         }
     }
 
-    /// Puts something down for `at`. (Where it is called, what is put down is at hand in
-    /// registers; written for a call and read again by it, it is waited for.)
+    /// Puts something down for `at`.
+    ///
+    /// Inlined always: what is stored in parts for a call, and loaded whole by it, waits until the
+    /// stores have left the processor's store buffer, which took longer than all of this.
     #[inline(always)]
     pub(crate) fn push(&mut self, at: Nanos, what: T) {
         let (at, order) = (at.get(), self.entered);
@@ -76,7 +78,7 @@ impl<T: Copy> Agenda<T> {
             self.entries.push(Entry { at, order, following: NONE, what });
             self.entries.len() as u32 - 1
         } else {
-            // Field by field: an entry that is built elsewhere and copied is waited for.
+            // Field by field, for the same reason.
             let entry = &mut self.entries[place as usize];
             self.free = entry.following;
             (entry.at, entry.order, entry.following) = (at, order, NONE);

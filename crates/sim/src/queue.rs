@@ -149,7 +149,10 @@ impl BlockQueue {
         }
     }
 
-    /// Takes a request. (Written for a call and read again by it, the item is waited for.)
+    /// Takes a request.
+    ///
+    /// Inlined always, as [`Self::send`] is: an item that is stored in parts for a call, and loaded
+    /// whole by it, waits until the stores have left the processor's store buffer.
     #[inline(always)]
     pub(crate) fn submit(&mut self, now: Nanos, reader: u32, item: Item) {
         let part = Part { reader, purpose: item.purpose, length: item.length };

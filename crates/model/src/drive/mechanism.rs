@@ -199,3 +199,38 @@ impl Drive {
         self.writes.remove(start, end, done);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use units::Bytes;
+
+    use super::*;
+    use crate::drive::DriveSpec;
+
+    proptest! {
+        /// The bound by which commands are passed over unlooked at is one.
+        #[test]
+        fn positioning_never_takes_less_than_the_least(
+            head in 0u64..1 << 38, ahead in prop_oneof![0u64..1 << 22, 0u64..1 << 38],
+            clock in 0u64..1 << 40, settle_ms in prop::sample::select(vec![0.0, 0.5, 2.0]),
+            track_ms in 0.1f64..8.0,
+        ) {
+            let mut spec =
+                DriveSpec::new(Bytes::new(1 << 39), 7200.0, [track_ms, 8.5], [107.0, 52.0]);
+            spec.settle_ms = settle_ms;
+            let mut drive = Drive::new(&spec, 1).expect("a drive");
+            (drive.head, drive.clock) = (drive.platter.turns(head), clock);
+            let within = drive.platter.within_turn(clock);
+            for byte in [head + ahead, head.saturating_sub(ahead)] {
+                let place = drive.platter.turns(byte);
+                let least = drive.least_positioning(place, drive.platter.angle(within));
+                let takes = drive.positioning(place, false, within);
+                // What has just passed counts as there.
+                let passed = drive.platter.comes_round(place, drive.platter.angle(within))
+                    > drive.platter.turn() - ROUND_MARGIN;
+                prop_assert!(passed || least <= takes, "{least} {takes}");
+            }
+        }
+    }
+}

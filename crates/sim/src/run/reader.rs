@@ -328,8 +328,8 @@ impl<I: Steps> Simulation<I> {
     }
 
     /// Issues the one request that the policy wants, if it is one and it is the reader's turn:
-    /// what [`Self::plan`] and [`Self::issue`] would do, without a list that is written to be read
-    /// at once.
+    /// what [`Self::plan`] and [`Self::issue`] would do one after the other, without a list between
+    /// them. Nothing else can happen meanwhile, as nobody is due before this reader.
     #[inline]
     fn issue_single(&mut self, reader: u32) -> bool {
         let this = &self.readers[reader as usize];
