@@ -183,9 +183,11 @@ impl Classifier {
         if self.same >= SURE && self.len > 0 {
             return Some(Steps { last: run.last, step: self.stride, len: self.len, filled: false });
         }
-        let step = (self.gap.0 + self.gap.1).cast_signed();
-        let steps = Steps { last: run.last, step, len: self.gap.1, filled: true };
-        (self.gaps >= SURE).then_some(steps)
+        (self.gaps >= SURE).then(|| {
+            // As often as that a gap was small; one backward is a number near the largest.
+            let step = (self.gap.0 + self.gap.1).cast_signed();
+            Steps { last: run.last, step, len: self.gap.1, filled: true }
+        })
     }
 
     /// Steps without gaps from where a reader is that comes through pages which are cached here and
@@ -299,6 +301,13 @@ mod tests {
             classifier.reader_at(n * n * 7919 % 100_003, 1);
         }
         assert_eq!(classifier.pattern(0.5), Pattern::RandomDense);
+    }
+
+    #[test]
+    fn a_step_back_leaves_nothing_out() {
+        let mut classifier = Classifier::default();
+        classifier.reader_from(9, 1, Some(10));
+        assert_eq!(classifier.steps(), None);
     }
 
     #[test]
