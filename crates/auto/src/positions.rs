@@ -21,6 +21,9 @@ use crate::source::now;
 
 /// The calls `read` and `pread64`.
 const CALLS: (u64, u64) = if cfg!(target_arch = "x86_64") { (0, 17) } else { (63, 67) };
+/// The most that one call reads (`MAX_RW_COUNT`), and an offset that no file reaches.
+const MOST: u64 = 0x7fff_f000;
+const FAR: u64 = 1 << 62;
 /// Steps between two looks that are filled in at most.
 const FILLED: u64 = 64;
 
@@ -247,8 +250,10 @@ fn call(text: &str) -> Option<Call> {
     let (fd, _, length, offset) = (word()?, word()?, word()?, word()?);
     let explicit = number == CALLS.1;
     let reads = explicit || number == CALLS.0;
-    let fd = u32::try_from(fd).ok().filter(|_| reads && length > 0)?;
-    Some(Call { fd, length, offset: explicit.then_some(offset) })
+    // Of `read` the word is whatever was in that register.
+    let offset = if explicit { offset } else { 0 };
+    let fd = u32::try_from(fd).ok().filter(|_| reads && length > 0 && offset < FAR)?;
+    Some(Call { fd, length: length.min(MOST), offset: explicit.then_some(offset) })
 }
 
 fn position(root: &Root, pid: u32, fd: u32) -> Option<u64> {
@@ -270,6 +275,8 @@ mod tests {
         let pread = format!("{} 0x4 0x7f00 0x2000 0x10000 0x0 0x0 0x7ffd 0x7f11", CALLS.1);
         let there = Call { fd: 4, length: 8192, offset: Some(65_536) };
         assert_eq!(call(&pread), Some(there));
+        let all = format!("{} 0x3 0x7f 0xffffffffffffffff 0x0 0x0 0x0 0x1 0x2", CALLS.0);
+        assert_eq!(call(&all).map(|call| call.length), Some(MOST));
         for text in ["running", "-1 0x7ffd 0x7f11", "", "232 0x3 0x7f 0x10 0x0 0x0 0x0 0x1 0x2"] {
             assert_eq!(call(text), None, "{text}");
         }

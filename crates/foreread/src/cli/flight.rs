@@ -363,15 +363,46 @@ impl<'a> Flight<'a> {
             given += back;
         }
         if !self.orders.advise {
-            self.context.note(&format!(
-                "{changed} open files were changed, {given} of them have their window back now \
-                 (the others are closed{}); {} that were opened in an instant of change were \
-                 mended; {} read ahead",
-                if self.orders.leave { " or left as they are" } else { "" },
-                self.status.mended,
-                Bytes::new(self.status.prefetched_bytes)
-            ));
+            let (leave, mended) = (self.orders.leave, self.status.mended);
+            let read = Bytes::new(self.status.prefetched_bytes);
+            self.context.note(&ended(changed, given, leave, mended, read));
         }
         Ok(self.status)
+    }
+}
+
+/// What was done in all, and what became of it. Of nothing there is nothing to be said.
+pub(super) fn ended(changed: usize, given: usize, leave: bool, mended: u64, read: Bytes) -> String {
+    let mut said = Vec::new();
+    if changed > 0 {
+        let back = match (leave, given) {
+            (true, _) => "left as they are".to_owned(),
+            (false, all) if all == changed => "back as they were".to_owned(),
+            (false, 0) => "closed by now".to_owned(),
+            (false, some) => format!("{some} back as they were, the others closed by now"),
+        };
+        said.push(format!("windows of open files changed: {changed} ({back})"));
+    }
+    if mended > 0 {
+        said.push(format!("opened in an instant of change, and mended: {mended}"));
+    }
+    if read > Bytes::ZERO {
+        said.push(format!("read ahead: {read}"));
+    }
+    if said.is_empty() { "there was nothing to do".to_owned() } else { said.join("; ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_tells_what_was_done() {
+        let none = Bytes::ZERO;
+        assert_eq!(ended(0, 0, false, 0, none), "there was nothing to do");
+        let closed = "windows of open files changed: 1 (closed by now)";
+        assert_eq!(ended(1, 0, false, 0, none), closed);
+        let some = ended(3, 2, false, 1, Bytes::from_mib(2));
+        assert!(some.contains("2 back as they were") && some.ends_with("read ahead: 2 MiB"));
     }
 }

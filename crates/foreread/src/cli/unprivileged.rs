@@ -13,7 +13,7 @@ use observe::{OpenFile, OpenFileId};
 use units::Bytes;
 
 use super::Context;
-use super::flight::Orders;
+use super::flight::{Orders, ended};
 use super::told::Manner;
 
 /// What `POSIX_FADV_SEQUENTIAL` makes of a window.
@@ -160,18 +160,12 @@ impl<'a> Unprivileged<'a> {
     pub fn end(mut self) {
         self.prefetcher.clear();
         self.look_after();
-        if !self.orders.leave {
-            for file in self.told.values() {
-                // What is closed meanwhile needs none.
-                let _ = self.files.advise(file, Advice::Normal);
-            }
-        }
+        let again = |file: &&OpenFile| self.files.advise(file, Advice::Normal).is_ok();
+        let back = if self.orders.leave { 0 } else { self.told.values().filter(again).count() };
         if !self.orders.advise {
-            self.context.note(&format!(
-                "{} open files were given another window; {} read ahead",
-                self.told.len(),
-                Bytes::new(self.status.prefetched_bytes)
-            ));
+            let read = Bytes::new(self.status.prefetched_bytes);
+            let (all, leave) = (self.told.len(), self.orders.leave);
+            self.context.note(&ended(all, back, leave, 0, read));
         }
     }
 }
