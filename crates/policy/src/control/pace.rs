@@ -12,6 +12,8 @@
 
 use units::{Bytes, Nanos};
 
+use super::FileKey;
+
 /// How much of what readers get may be lost.
 const LOSS: f64 = 0.06;
 /// The most that priming takes of a device's time: no wait grows by more than ten times.
@@ -71,6 +73,7 @@ pub(super) struct Pace {
     owed: f64,
     queued: f64,
     begun: bool,
+    file: Option<FileKey>,
     /// Whether even the least rate, or the dearest page, seems too much, for how many stretches,
     /// and stretches for which it rests.
     too_much: bool,
@@ -144,6 +147,22 @@ impl Pace {
         self.changed = true;
     }
 
+    /// This file is primed now, whose readers waited so long, in seconds, before anything was:
+    /// reads of another take another time.
+    pub fn primes(&mut self, file: FileKey, alone: Option<f64>) {
+        let before = self.file.replace(file);
+        if before != Some(file)
+            && let Some(alone) = alone
+        {
+            (self.alone, self.now) = (alone, Stretch::default());
+        }
+    }
+
+    /// The file whose readers' waits count; those of all count while none is primed.
+    pub fn file(&self) -> Option<FileKey> {
+        self.file
+    }
+
     /// So many pages are being read.
     pub fn took(&mut self, pages: u64) {
         self.now.pages += pages;
@@ -152,7 +171,7 @@ impl Pace {
 
     /// Nothing is being primed.
     pub fn is_over(&mut self) {
-        self.begun = false;
+        (self.begun, self.file) = (false, None);
     }
 
     /// What a page costs of the device's time, in seconds; `pass`: in a pass in order.

@@ -31,6 +31,8 @@ pub(super) struct Priming {
     stalls: u64,
     /// How long they wait of late, before anything is primed, in seconds for each second.
     waits: f64,
+    /// Waits while nothing was primed, and how long they took in all.
+    alone: (u64, f64),
     /// The next page, while it is at work.
     at: Option<u64>,
     /// How often it was read to its end.
@@ -63,6 +65,17 @@ impl Priming {
         self.quiet = if stalls == 0 { self.quiet + elapsed } else { Nanos::ZERO };
         self.stalls += stalls;
         self.stalled += stalled.as_secs_f64();
+    }
+
+    /// Readers waited so often and so long over an interval, and nothing is primed.
+    pub fn waited_alone(&mut self, stalls: u64, stalled: Nanos) {
+        self.alone = (self.alone.0 + stalls, self.alone.1 + stalled.as_secs_f64());
+    }
+
+    /// How long one wait for it takes while nothing is primed, in seconds, if enough of them were
+    /// seen.
+    pub fn alone(&self) -> Option<f64> {
+        (self.alone.0 >= KNOWN).then(|| self.alone.1 / self.alone.0 as f64)
     }
 
     /// How long readers waited for it before it was primed, in seconds for each second, and the

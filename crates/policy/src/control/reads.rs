@@ -77,6 +77,9 @@ impl Controller {
             let random = waits.random.get(file).copied().unwrap_or_default();
             let Some(priming) = self.primings.get_mut(file) else { continue };
             priming.waited(random.stalls, Nanos::new(random.stalled), elapsed);
+            if !waits.primed {
+                priming.waited_alone(random.stalls, Nanos::new(random.stalled));
+            }
             if priming.is_at_work() || random.stalls == 0 || situation.tight {
                 continue;
             }
@@ -100,7 +103,11 @@ impl Controller {
             .collect();
         // First where a page saves most.
         work.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let Some((.., first)) = work.first().filter(|_| !situation.tight) else { return orders };
+        let Some((_, file, _, first)) = work.first().filter(|_| !situation.tight) else {
+            return orders;
+        };
+        let alone = self.primings.get(file).and_then(Priming::alone);
+        self.pace.primes(*file, alone);
         let missing = self.missing(&files);
         self.pace.completed(self.device.now(), first.page);
         let owed = self.pace.allows(missing, self.device.rate(), first.page, elapsed);
@@ -161,10 +168,13 @@ impl Controller {
             self.pace.is_over();
         }
         // Streams wait otherwise, and their windows change meanwhile.
-        let (stalls, stalled) = waits.random.values().fold((0, 0), |(stalls, stalled), one| {
+        let counts = |file: &FileKey| self.pace.file().is_none_or(|primed| primed == *file);
+        let counted = waits.random.iter().filter(|(file, _)| counts(file));
+        let (stalls, stalled) = counted.fold((0, 0), |(stalls, stalled), (_, one)| {
             (stalls + one.stalls, one.stalled.saturating_add(stalled))
         });
         self.pace.waited(stalls, Nanos::new(stalled), elapsed);
+        waits.primed = works;
         waits
     }
 }
@@ -188,4 +198,6 @@ impl Sum {
 struct Waits {
     random: BTreeMap<FileKey, Sum>,
     pages: u64,
+    /// Whether anything is being primed.
+    primed: bool,
 }
