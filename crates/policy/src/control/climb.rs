@@ -45,6 +45,9 @@ const HOLDS: Nanos = Nanos::from_secs(20);
 const HOLDS_DOUBLED: u32 = 5;
 /// Places elsewhere for each page, above what there were before: then it is other work.
 const ELSEWHERE: f64 = 1.0 / 64.0;
+/// Reads a second beside the streams, of which some would have been seen during a trial if they had
+/// not ended.
+const GONE: f64 = 20.0;
 /// Share of places to which a stream came from another, from which on streams compete.
 const SWITCHES: f64 = 0.2;
 
@@ -99,6 +102,9 @@ pub(super) struct Streams {
     pub in_flight: Pages,
     /// Whether others read beside them.
     pub beside: bool,
+    /// Whether several of them are of one file: where each of them goes on then depends on how far
+    /// the others have read ahead.
+    pub shared: bool,
 }
 
 /// What became of the window at a tick.
@@ -185,7 +191,8 @@ impl Climb {
             if seconds > 0.0 {
                 let weight = (seconds / 0.3).min(1.0);
                 let rates = Rates::over(before, counts, seconds);
-                let known = self.rates.unwrap_or(rates);
+                // Before streams were known as such there was nothing to see of them.
+                let known = self.rates.filter(|known| known.progress > 0.0).unwrap_or(rates);
                 self.rates = Some(known.towards(&rates, weight));
             }
         }
@@ -283,7 +290,7 @@ impl Climb {
         let rates = Rates::over(before, streams.counts, seconds);
         self.trial = None;
         self.calm = Some((now, streams.counts));
-        if rates.are_of_other_work(&trial.rates) {
+        if !streams.shared && rates.are_of_other_work(&trial.rates) {
             // It says nothing of the window; what was done before is known no more.
             self.rates = None;
             return News::None;
@@ -367,7 +374,9 @@ impl Rates {
     fn are_of_other_work(&self, before: &Self) -> bool {
         let apart = |rates: &Self| rates.elsewhere / rates.progress.max(1e-3);
         let switched = self.forward > 0.0 && (self.switches() - before.switches()).abs() > 0.4;
-        switched || apart(self) > 3.0 * apart(before) + ELSEWHERE
+        // Who is only slowed down still reads now and then.
+        let ended = self.beside == 0.0 && before.beside > GONE;
+        switched || ended || apart(self) > 3.0 * apart(before) + ELSEWHERE
     }
 
     /// Whether readers beside the streams got less than before, by more than chance explains.
@@ -390,6 +399,7 @@ mod tests {
             most: Pages::new(2048),
             in_flight: Pages::new(30),
             beside: counts.beside > 0,
+            shared: false,
         }
     }
 
@@ -439,6 +449,14 @@ mod tests {
     fn nobody_beside_the_streams_is_starved() {
         let windows = climb(1, |window| (window as f64 * 300.0, 3000.0 / window as f64));
         assert_eq!(windows.last(), Some(&32), "{windows:?}");
+    }
+
+    #[test]
+    fn readers_beside_who_have_ended_are_not_starved() {
+        // As long as the window is as at first, somebody else reads as well.
+        let rate = |window| (10_000.0 + window as f64, if window > 32 { 0.0 } else { 500.0 });
+        let windows = climb(2, rate);
+        assert!(windows.last() > Some(&32), "{windows:?}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use units::{Nanos, Pages};
+use units::{Bytes, Nanos, Pages};
 
 use super::climb::{Climb, Counts};
 use super::device::Device;
@@ -194,9 +194,18 @@ impl Controller {
         let files = self.sequences.interval(now) * self.sequences.typical().get();
         self.counts.progress += files;
         self.gone += files;
+        // What one reader of a file has read ahead others come by, so who did cannot be told: there
+        // the disk tells how much it was.
+        let shared = self.shared();
+        let (mut alone, mut together, mut page) = (0_u64, 0, Bytes::from_kib(4));
         for stream in self.streams.values() {
             let Some(facts) = stream.facts else { continue };
-            let counts = stream.counts();
+            let mut counts = stream.counts();
+            if shared.contains(&stream.file) {
+                together += std::mem::take(&mut counts.progress);
+                page = facts.page;
+            }
+            alone += counts.progress;
             self.counts.add(&counts);
             let domain = self.domains.entry(facts.domain).or_default();
             domain.thrashed += stream.thrashed;
@@ -204,6 +213,10 @@ impl Controller {
             domain.places += counts.forward + counts.elsewhere;
             let active = now.saturating_sub(stream.seen) <= RESTS && !stream.is_done();
             domain.active += u64::from(active && stream.reading() == Reading::Forward);
+        }
+        let read = self.device.now().get() / page.get().max(1);
+        if together > 0 {
+            self.counts.progress += read.saturating_sub(alone);
         }
         self.domains.values_mut().for_each(|domain| domain.interval(now, elapsed));
     }

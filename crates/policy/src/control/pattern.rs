@@ -70,6 +70,9 @@ pub(super) struct Steps {
 /// Steps in a row from which on the next one is foreseen.
 const SURE: u32 = 4;
 
+/// The same for what is left out: a read that begins with cached pages looks alike.
+const SURE_LEFT_OUT: u32 = 16;
+
 /// The most pages between two reads that may be of one run.
 const MOST_LEFT_OUT: u64 = 64;
 
@@ -183,7 +186,7 @@ impl Classifier {
         if self.same >= SURE && self.len > 0 {
             return Some(Steps { last: run.last, step: self.stride, len: self.len, filled: false });
         }
-        (self.gaps >= SURE).then(|| {
+        (self.gaps >= SURE_LEFT_OUT).then(|| {
             // As often as that a gap was small; one backward is a number near the largest.
             let step = (self.gap.0 + self.gap.1).cast_signed();
             Steps { last: run.last, step, len: self.gap.1, filled: true }
@@ -314,16 +317,16 @@ mod tests {
     fn what_a_reader_leaves_out_of_a_run_is_seen() {
         let mut classifier = Classifier::default();
         // Every other page; the kernel reads four at a time, so each other read finds its page.
-        for n in 0..10 {
+        for n in 0..20 {
             classifier.reader_from(4 * n, 1, (4 * n).checked_sub(1));
             classifier.window_to(4 * n + 4);
         }
-        let steps = Steps { last: 36, step: 2, len: 1, filled: true };
+        let steps = Steps { last: 76, step: 2, len: 1, filled: true };
         assert_eq!(
             (classifier.pattern(0.0), classifier.steps()),
             (Pattern::Sequential, Some(steps))
         );
-        classifier.reader_from(40, 1, Some(40));
+        classifier.reader_from(80, 1, Some(80));
         assert_eq!(classifier.steps(), None, "it leaves out nothing any more");
     }
 }

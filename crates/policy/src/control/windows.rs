@@ -68,7 +68,7 @@ impl Controller {
     }
 
     /// Files that are read through several open files.
-    fn shared(&self) -> BTreeSet<FileKey> {
+    pub(super) fn shared(&self) -> BTreeSet<FileKey> {
         let (mut once, mut twice) = (BTreeSet::new(), BTreeSet::new());
         for stream in self.streams.values() {
             if !once.insert(stream.file) {
@@ -81,7 +81,8 @@ impl Controller {
     fn climb_on(&mut self, situation: &Situation, elapsed: Nanos) -> (Option<Pages>, News) {
         let now = situation.now;
         let (mut windows, mut active, mut unknown) = (Vec::new(), 0_u64, 0_u64);
-        let (mut mapped, mut beside) = (false, false);
+        let (mut mapped, mut beside, mut several) = (false, false, false);
+        let shared = self.shared();
         let (mut stalled, mut waiting, mut most, mut page) = (0.0, false, 0, 4096);
         for stream in self.streams.values() {
             let Some(facts) = stream.facts else { continue };
@@ -99,6 +100,7 @@ impl Controller {
             if stream.trim.limit().is_some() {
                 continue;
             }
+            several |= shared.contains(&stream.file);
             stalled += stream.stalled as f64;
             windows.push(facts.window);
             most = most.max(self.share(situation, &facts).most.get());
@@ -126,6 +128,7 @@ impl Controller {
                 most: Pages::new(most),
                 in_flight: Pages::new(self.device.in_flight().get() / page),
                 beside,
+                shared: several,
             },
         );
         // A mapping that is read at random would suffer until it is known as such.
