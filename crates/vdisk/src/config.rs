@@ -332,7 +332,7 @@ mod tests {
             ("hdd-2008,fs=raw,size=900T", "the modelled device has"),
             ("hdd-2008,dilation=0.05", "from 0.1 to 10000"),
             ("hdd-2008,dilation=nan", "from 0.1 to 10000"),
-            ("hdd-2008,dilation=fast", "from 1 to 10000"),
+            ("hdd-2008,dilation=fast", "from 0.1 to 10000"),
             ("hdd-2008,seed=-1", "whole number"),
             ("hdd-2008,filesystem=ext4", "\"filesystem\"; the disk's own keys are fs, size"),
             ("/no/such/model.toml", "/no/such/model.toml"),
