@@ -1,24 +1,31 @@
 //! Files that nobody has open yet, found beside one that somebody has.
 //!
-//! Nothing here trusts a path: the directory counts only if the open file is found in it under its
-//! name, and a file of it only if it is the one that was listed.
+//! Nothing here trusts a path: its holder may have another put in place at any moment. No link is
+//! followed, the directory counts only if the open file is found in it under its name, and a file
+//! of it only if it is the one that was listed.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
-use host::Root;
-use observe::OpenFile;
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fstat, openat, statat};
+use host::{DevNo, Root};
+use observe::{Holder, OpenFile};
+use rustix::fs::{
+    AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2, statat,
+};
 use units::Bytes;
 
 use crate::actuator::{Actuator, SMALLEST_PIECE, largest_request, read_ahead};
 use crate::reach::holders;
-use crate::{ActuateError, Missed};
+use crate::{ActuateError, Limits, Missed};
 
-/// More files are not looked at: to go through them would take too long.
+/// Of larger directories nothing is read: to go through them would take too long.
 const MOST: usize = 1 << 16;
+/// What is read of one file at most. One among small ones may be of any size, and sparse, and a
+/// window does for the rest of it.
+const LARGEST: Bytes = Bytes::from_mib(1);
 
 /// The directory of an open file, and the regular files in it.
 #[derive(Debug)]
@@ -30,34 +37,36 @@ pub struct Directory {
     owner: (u32, u64),
     /// Inodes and names, as listed.
     entries: Vec<(u64, OsString)>,
+    /// Which entry an inode is.
+    places: BTreeMap<u64, usize>,
 }
 
 impl Directory {
     /// The directory of an open file, of which `path` is the path as its holder has it; `None` if
-    /// it is not there any more, or too large.
-    pub fn of(root: &Root, file: &OpenFile, path: &str) -> Option<Self> {
-        let holder = file.holders.first()?;
+    /// it is not there any more, or the limits forbid to touch what is open there. One that is too
+    /// large has no files.
+    pub fn of(root: &Root, limits: &Limits, file: &OpenFile, path: &str) -> Option<Self> {
+        let allowed = holders(root, limits, file).ok()?;
+        Self::held(root, allowed.first()?.holder, file, path)
+    }
+
+    fn held(root: &Root, holder: &Holder, file: &OpenFile, path: &str) -> Option<Self> {
         let (parent, name) = (Path::new(path).parent()?, Path::new(path).file_name()?);
-        let parent = root.path(format!("/proc/{}/root{}", holder.pid, parent.to_str()?));
-        let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let descriptor = rustix::fs::open(&parent, flags, Mode::empty()).ok()?;
+        let top = root.path(format!("/proc/{}/root", holder.pid));
+        let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let top = rustix::fs::open(&top, flags | OFlags::PATH, Mode::empty()).ok()?;
+        // A link could lead out of that root, to wherever a call may wait for somebody.
+        let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_SYMLINKS;
+        let flags = flags | OFlags::NONBLOCK;
+        let descriptor = openat2(&top, parent, flags, Mode::empty(), within).ok()?;
         let stat = statat(&descriptor, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        if stat.st_ino != file.inode || !is_regular(&stat) {
+        if !is_it(root, holder, file, &stat) {
             return None;
         }
-        let mut entries = Vec::new();
-        for entry in Dir::read_from(&descriptor).ok()? {
-            let entry = entry.ok()?;
-            if matches!(entry.file_type(), FileType::RegularFile | FileType::Unknown) {
-                let name = OsString::from_vec(entry.file_name().to_bytes().to_vec());
-                entries.push((entry.ino(), name));
-            }
-            if entries.len() > MOST {
-                return None;
-            }
-        }
+        let entries = list(&descriptor)?;
+        let places = entries.iter().zip(0..).map(|((inode, _), place)| (*inode, place)).collect();
         let owner = (stat.st_uid, stat.st_dev);
-        Some(Self { file: file.clone(), descriptor, owner, entries })
+        Some(Self { file: file.clone(), descriptor, owner, entries, places })
     }
 
     /// The open file by which it was found.
@@ -80,7 +89,7 @@ impl Directory {
     /// Opens the file with this inode, if it still is what was listed, and the owner of the one by
     /// which the directory was found might read it.
     fn open(&self, inode: u64) -> Option<(OwnedFd, Bytes)> {
-        let (_, name) = self.entries.iter().find(|(number, _)| *number == inode)?;
+        let (_, name) = self.entries.get(*self.places.get(&inode)?)?;
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = openat(&self.descriptor, name.as_os_str(), flags, Mode::empty()).ok()?;
         let stat = fstat(&file).ok()?;
@@ -89,6 +98,36 @@ impl Directory {
         let size = Bytes::new(stat.st_size.max(0).unsigned_abs());
         (same && readable).then_some((file, size))
     }
+}
+
+/// The regular files of a directory, with their inodes; none if there is too much in it.
+fn list(descriptor: &OwnedFd) -> Option<Vec<(u64, OsString)>> {
+    let mut entries = Vec::new();
+    for (entry, count) in Dir::read_from(descriptor).ok()?.zip(0..) {
+        let entry = entry.ok()?;
+        if count >= MOST {
+            return Some(Vec::new());
+        }
+        if matches!(entry.file_type(), FileType::RegularFile | FileType::Unknown) {
+            let name = OsString::from_vec(entry.file_name().to_bytes().to_vec());
+            entries.push((entry.ino(), name));
+        }
+    }
+    Some(entries)
+}
+
+/// Whether what was found by its name is this open file. An inode alone says little: a holder could
+/// have one of the same number put there, of a file system that is none of our business.
+fn is_it(root: &Root, holder: &Holder, file: &OpenFile, stat: &Stat) -> bool {
+    if stat.st_ino != file.inode || !is_regular(stat) {
+        return false;
+    }
+    let device = DevNo::from_raw(stat.st_dev);
+    // btrfs tells stat(2) of another device for each subvolume: then the descriptor must agree.
+    let link = || root.path(format!("/proc/{}/fd/{}", holder.pid, holder.fd));
+    let agrees = |open: Stat| (open.st_dev, open.st_ino) == (stat.st_dev, stat.st_ino);
+    let is_unnamed = device.major == 0 && file.device.major == 0;
+    device == file.device || is_unnamed && rustix::fs::stat(link()).is_ok_and(agrees)
 }
 
 fn is_regular(stat: &Stat) -> bool {
@@ -110,7 +149,7 @@ impl Actuator {
         let mut asked = Bytes::ZERO;
         for (inode, from) in wanted {
             let Some((file, size)) = directory.open(*inode) else { continue };
-            match read_ahead(file.as_fd(), (*from, size), piece) {
+            match read_ahead(file.as_fd(), (*from, size.min(LARGEST)), piece) {
                 Ok(bytes) => asked += bytes,
                 Err(missed) => return Ok(Err(missed)),
             }
@@ -125,13 +164,21 @@ mod tests {
     use observe::{FileKind, Holder, OpenFileId};
     use std::fs;
     use std::os::unix::fs::MetadataExt;
+    use std::path::PathBuf;
+
+    /// An empty one, and its path without links.
+    fn directory() -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let home = dir.path().canonicalize().expect("a path");
+        (dir, home)
+    }
 
     fn open_file(path: &Path) -> OpenFile {
         let stat = fs::metadata(path).expect("a file");
         OpenFile {
             id: OpenFileId::numbered(1),
             kind: FileKind::Regular,
-            device: "8:1".parse().expect("a number"),
+            device: DevNo::from_raw(stat.dev()),
             inode: stat.ino(),
             bdi: None,
             size: Bytes::new(stat.len()),
@@ -154,18 +201,23 @@ mod tests {
     }
 
     fn of(path: &Path) -> Option<Directory> {
-        Directory::of(&Root::system(), &open_file(path), path.to_str().expect("a name"))
+        let file = open_file(path);
+        found_by(&file, path)
+    }
+
+    fn found_by(file: &OpenFile, path: &Path) -> Option<Directory> {
+        Directory::held(&Root::system(), &file.holders[0], file, path.to_str().expect("a name"))
     }
 
     #[test]
     fn the_files_beside_one_are_listed_by_name_too() {
-        let dir = tempfile::tempdir().expect("a directory");
+        let (_dir, home) = directory();
         for name in ["b", "a", "c"] {
-            fs::write(dir.path().join(name), name).expect("a file");
+            fs::write(home.join(name), name).expect("a file");
         }
-        fs::create_dir(dir.path().join("d")).expect("a directory");
-        let found = of(&dir.path().join("a")).expect("it is there");
-        let inode = |name: &str| fs::metadata(dir.path().join(name)).expect("a file").ino();
+        fs::create_dir(home.join("d")).expect("a directory");
+        let found = of(&home.join("a")).expect("it is there");
+        let inode = |name: &str| fs::metadata(home.join(name)).expect("a file").ino();
         let orders = found.orders();
         assert_eq!(orders[1], ["a", "b", "c"].map(inode), "by name, and no directories");
         assert!(orders.iter().all(|order| order.len() == 3));
@@ -174,8 +226,8 @@ mod tests {
 
     #[test]
     fn what_is_not_what_was_listed_is_not_opened() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let path = |name: &str| dir.path().join(name);
+        let (_dir, home) = directory();
+        let path = |name: &str| home.join(name);
         for name in ["a", "b", "c"] {
             fs::write(path(name), name).expect("a file");
         }
@@ -188,5 +240,30 @@ mod tests {
         std::os::unix::fs::symlink(path("real"), path("c")).expect("a link");
         assert!(found.open(c).is_none(), "no link is followed");
         assert!(of(&path("c")).is_none(), "a link is not the open file");
+    }
+
+    #[test]
+    fn a_directory_elsewhere_is_not_taken_for_it() {
+        let (_dir, home) = directory();
+        let path = |name: &str| home.join(name);
+        fs::create_dir(path("real")).expect("a directory");
+        fs::write(path("real/a"), "a").expect("a file");
+        assert!(of(&path("real/a")).is_some());
+        let elsewhere =
+            OpenFile { device: "8:1000".parse().expect("a number"), ..open_file(&path("real/a")) };
+        assert!(found_by(&elsewhere, &path("real/a")).is_none(), "of another file system");
+        std::os::unix::fs::symlink(path("real"), path("link")).expect("a link");
+        assert!(of(&path("link/a")).is_none(), "no link is followed on the way");
+    }
+
+    #[test]
+    fn who_may_not_be_touched_has_no_directory() {
+        let (_dir, home) = directory();
+        let path = home.join("a");
+        fs::write(&path, "a").expect("a file");
+        let rule = format!("pid:{}", std::process::id()).parse().expect("a rule");
+        let limits = Limits { deny: vec![rule], ..Limits::default() };
+        let text = path.to_str().expect("a name");
+        assert!(Directory::of(&Root::system(), &limits, &open_file(&path), text).is_none());
     }
 }

@@ -99,7 +99,7 @@ pub(crate) fn confirm(
 /// A process that cannot be taken for another: a pidfd stays with the one it was opened for.
 #[derive(Debug)]
 pub(crate) struct Process<'a> {
-    holder: &'a Holder,
+    pub holder: &'a Holder,
     pidfd: OwnedFd,
 }
 

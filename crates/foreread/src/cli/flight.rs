@@ -9,7 +9,7 @@ use ::auto::{
     Status,
 };
 use actuate::{Directory, Limits};
-use host::{BdiId, DevNo, Storage, page_size};
+use host::{BdiId, DevNo, Root, Storage, page_size};
 use observe::{Event, OpenFile, OpenFileFilter, OpenFileId};
 use report::clean::plain;
 use units::{Bytes, Nanos};
@@ -49,6 +49,32 @@ struct Craft {
     storage: Storage,
     pilot: Pilot,
     hands: Option<Hands>,
+}
+
+impl Craft {
+    /// Finds the directory whose files are read one after another, and what to read of it at once.
+    fn look_beside(
+        &mut self,
+        root: &Root,
+        limits: &Limits,
+        snapshot: &Snapshot,
+        memory: &MemoryState,
+    ) -> Option<Decision> {
+        if !self.pilot.controller().follows_files()
+            && let Some(hands) = &mut self.hands
+        {
+            hands.look_beside(None);
+        }
+        let (file, path) = self.pilot.wants_directory(snapshot)?;
+        let directory = Directory::of(root, limits, file, path)?;
+        let decision = self.pilot.directory(file, directory.orders(), snapshot, memory);
+        if self.pilot.controller().follows_files()
+            && let Some(hands) = &mut self.hands
+        {
+            hands.look_beside(Some(directory));
+        }
+        decision
+    }
 }
 
 /// All that is under control.
@@ -220,14 +246,8 @@ impl<'a> Flight<'a> {
         let rests = self.rests();
         let Some(craft) = self.crafts.get_mut(bdi) else { return Ok(()) };
         let mut decisions = craft.pilot.decide(snapshot, memory);
-        if let Some((file, path)) = craft.pilot.wants_directory(snapshot)
-            && let Some(directory) = Directory::of(&self.context.root, file, path)
-        {
-            decisions.extend(craft.pilot.directory(file, directory.orders(), snapshot, memory));
-            if let Some(hands) = &mut craft.hands {
-                hands.look_beside(directory);
-            }
-        }
+        let (root, limits) = (&self.context.root, &self.orders.limits);
+        decisions.extend(craft.look_beside(root, limits, snapshot, memory));
         let device = craft.pilot.controller().device();
         let known = DeviceStatus {
             latency_ms: device.latency().as_millis_f64(),

@@ -239,9 +239,10 @@ impl Hands {
         Ok(())
     }
 
-    /// The directory of an open file: its files may be read one after another.
-    pub fn look_beside(&mut self, directory: Directory) {
-        self.directory = Some(Arc::new(directory));
+    /// Takes the directory whose files are read one after another, or lets go of it: as long as it
+    /// is held, its file system cannot be unmounted.
+    pub fn look_beside(&mut self, directory: Option<Directory>) {
+        self.directory = directory.map(Arc::new);
     }
 
     /// What was closed meanwhile is no news, and the rest is news once.

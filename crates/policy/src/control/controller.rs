@@ -119,6 +119,11 @@ impl Controller {
         self.bounds.prefetch.then(|| self.sequences.wants(now)).flatten()
     }
 
+    /// Whether it follows readers through the files of a directory.
+    pub fn follows_files(&self) -> bool {
+        self.sequences.is_at_work()
+    }
+
     /// Takes in the files of the directory of an open file, in the orders in which they may be
     /// read; and what to read of them at once.
     pub fn directory(
