@@ -31,6 +31,8 @@ pub(super) struct Hands {
     opens_set: Option<Instant>,
     /// Open files that were changed: as they were before, and the window that they got.
     changed: BTreeMap<OpenFileId, (OpenFile, Bytes)>,
+    /// How many were changed that are closed by now.
+    closed: usize,
     /// Open files that somebody else gives advice on, and their inodes.
     yielded: BTreeMap<OpenFileId, u64>,
     /// Open files of which it was said that they cannot be changed.
@@ -65,6 +67,7 @@ impl Hands {
             opens: Opens::with(own),
             opens_set: None,
             changed: BTreeMap::new(),
+            closed: 0,
             yielded: BTreeMap::new(),
             said: BTreeSet::new(),
             read: BTreeMap::new(),
@@ -161,7 +164,9 @@ impl Hands {
         let open = self.actuator.open_files(&filter)?;
         let open: BTreeSet<(OpenFileId, u64)> =
             open.iter().map(|file| (file.id, file.inode)).collect();
+        let before = self.changed.len();
         self.changed.retain(|id, (was, _)| open.contains(&(*id, was.inode)));
+        self.closed += before - self.changed.len();
         self.yielded.retain(|id, inode| open.contains(&(*id, *inode)));
         self.read.retain(|id, one| open.contains(&(*id, one.file.inode)));
         let ids: BTreeSet<OpenFileId> = open.into_iter().map(|(id, _)| id).collect();
@@ -309,7 +314,7 @@ impl Hands {
     /// Ends: gives everything back unless it is to be left, and the bdi its peace.
     pub fn end(mut self, leave: bool) -> anyhow::Result<(usize, usize)> {
         let given = if leave { 0 } else { self.give_back()? };
-        let changed = self.changed.len();
+        let changed = self.changed.len() + self.closed;
         self.tenure.restore()?;
         Ok((changed, given))
     }

@@ -34,6 +34,8 @@ pub(super) struct Unprivileged<'a> {
     prefetcher: Prefetcher,
     /// Open files that were told to expect a sequence, as they were before.
     told: BTreeMap<OpenFileId, OpenFile>,
+    /// How many were told that are closed by now.
+    closed: usize,
     said: BTreeSet<OpenFileId>,
     status: Status,
 }
@@ -51,6 +53,7 @@ impl<'a> Unprivileged<'a> {
             files,
             prefetcher: prefetcher.context("cannot start a thread to read ahead")?,
             told: BTreeMap::new(),
+            closed: 0,
             said: BTreeSet::new(),
             status: Status::new(std::process::id(), 0, "acting"),
         })
@@ -59,6 +62,7 @@ impl<'a> Unprivileged<'a> {
     /// One interval.
     pub fn step(&mut self, pids: &BTreeSet<u32>) -> anyhow::Result<()> {
         let (events, snapshot) = self.positions.look(pids);
+        self.forget(&snapshot);
         for storage in self.positions.storages() {
             if !self.pilots.contains_key(&storage.bdi) {
                 let pilot = Pilot::new(
@@ -80,6 +84,15 @@ impl<'a> Unprivileged<'a> {
         decisions.into_iter().try_for_each(|decision| self.act(decision))?;
         self.look_after();
         Ok(())
+    }
+
+    /// Forgets open files that are closed.
+    fn forget(&mut self, snapshot: &Snapshot) {
+        let open: BTreeSet<OpenFileId> = snapshot.files.iter().map(|file| file.id).collect();
+        let before = self.told.len();
+        self.told.retain(|id, _| open.contains(id));
+        self.closed += before - self.told.len();
+        self.said.retain(|id| open.contains(id));
     }
 
     /// No more than advice can give.
@@ -164,7 +177,7 @@ impl<'a> Unprivileged<'a> {
         let back = if self.orders.leave { 0 } else { self.told.values().filter(again).count() };
         if !self.orders.advise {
             let read = Bytes::new(self.status.prefetched_bytes);
-            let (all, leave) = (self.told.len(), self.orders.leave);
+            let (all, leave) = (self.told.len() + self.closed, self.orders.leave);
             self.context.note(&ended(all, back, leave, 0, read));
         }
     }
