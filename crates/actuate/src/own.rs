@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 
 use host::{DevNo, Root};
 use observe::OpenFile;
-use rustix::fs::{fstat, major, minor};
+use rustix::fs::fstat;
 use units::Bytes;
 
 use crate::actuator::{SMALLEST_PIECE, largest_request, read_ahead, tell};
@@ -59,7 +59,7 @@ fn take(file: &OpenFile) -> Result<(Grip, Bytes), Missed> {
             }
         };
         let now = fstat(grip.as_fd()).map_err(|errno| Missed::of("fstat", holder.pid, errno))?;
-        let device = DevNo { major: major(now.st_dev), minor: minor(now.st_dev) };
+        let device = DevNo::from_raw(now.st_dev);
         if (device, now.st_ino) == (file.device, file.inode) {
             return Ok((grip, Bytes::new(u64::try_from(now.st_size).unwrap_or(0))));
         }

@@ -13,7 +13,6 @@ use std::path::Path;
 
 use host::{DevNo, Root, Storage, block_stat, page_size};
 use observe::{Event, EventKind, FileKind, Holder, OpenFile, OpenFileId, Window};
-use rustix::fs::{major, minor};
 use units::{Bytes, Kib, Nanos, Pages};
 
 use crate::Snapshot;
@@ -139,7 +138,8 @@ impl Positions {
     fn meet(&mut self, pid: u32, fd: u32) -> Option<&mut Known> {
         let link = self.root.path(format!("/proc/{pid}/fd/{fd}"));
         let file = fs::metadata(&link).ok().filter(fs::Metadata::is_file)?;
-        let stays = |known: &Known| known.file.inode == file.ino();
+        let device = DevNo::from_raw(file.dev());
+        let stays = |known: &Known| (known.file.device, known.file.inode) == (device, file.ino());
         if !self.files.get(&(pid, fd)).is_some_and(stays) {
             let path = fs::read_link(&link).ok()?.to_string_lossy().into_owned();
             let storage = host::resolve(&self.root, Path::new(&path)).ok()?;
@@ -150,7 +150,7 @@ impl Positions {
             let file = OpenFile {
                 id: OpenFileId::numbered(self.met),
                 kind: FileKind::Regular,
-                device: DevNo { major: major(file.dev()), minor: minor(file.dev()) },
+                device,
                 inode: file.ino(),
                 bdi: Some(storage.bdi.clone()),
                 size: Bytes::new(file.len()),
@@ -187,6 +187,9 @@ impl Positions {
             snapshot.files.push(known.file.clone());
             snapshot.paths.insert(known.file.id, known.path.clone());
             for device in &known.storage.devices {
+                if snapshot.devices.contains_key(device) {
+                    continue; // as of another file on it
+                }
                 if let Ok(stat) = block_stat(&self.root, *device) {
                     snapshot.devices.insert(*device, stat);
                 }
