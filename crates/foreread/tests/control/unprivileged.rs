@@ -19,8 +19,8 @@ const MIB: u64 = 8;
 #[test]
 fn host_run_as_an_ordinary_user_reads_ahead_for_a_backward_reader() {
     let name = "host_run_as_an_ordinary_user_reads_ahead_for_a_backward_reader";
-    if Command::new("perl").arg("-e1").status().is_err() {
-        println!("SKIP {name}: there is no perl");
+    if let Some(lack) = lacks() {
+        println!("SKIP {name}: {lack}");
         return;
     }
     let Some(stage) = Stage::of(name, SLOW) else { return };
@@ -64,6 +64,18 @@ fn host_run_as_an_ordinary_user_reads_ahead_for_a_backward_reader() {
     assert!(output.status.success(), "{said}");
     assert!(lines.contains("read backward"), "{lines} {said}");
     assert!(with < without / 2, "{with} reads instead of {without}: {lines} {said}");
+}
+
+/// What this machine lacks for that, if anything.
+fn lacks() -> Option<String> {
+    for words in [["perl", "-e1"], ["setpriv", "--version"]] {
+        if Command::new(words[0]).arg(words[1]).stdout(Stdio::null()).status().is_err() {
+            return Some(format!("there is no {}", words[0]));
+        }
+    }
+    let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
+    let nobody = scope.trim().parse().is_ok_and(|scope: u32| scope > 1);
+    nobody.then(|| format!("users may not trace even what they start: {}", scope.trim()))
 }
 
 impl Stage {
