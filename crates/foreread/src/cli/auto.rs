@@ -23,9 +23,9 @@ use crate::signals::Signals;
 /// Watches who reads and how, as `foreread watch` does, and sets the window of each open file by
 /// itself: more where readers wait and more wins, less where what was read ahead is evicted unused
 /// or a mapping is read at random. What the kernel does not foresee (steps, backward reads, the
-/// rest of a file that random reads will cover) it has read ahead. Files that are open already are
-/// reached, too. Each act is one line: what, and why. When it ends, every open file has the window
-/// back that it had.
+/// next of many small files, the rest of a file that random reads will cover) it has read ahead.
+/// Files that are open already are reached, too. Each act is one line: what, and why. When it ends,
+/// every open file has the window back that it had.
 ///
 ///   foreread auto /srv/data --advise      says what it would do, and does nothing
 ///   foreread auto /srv/data --only user:postgres --max 4M
