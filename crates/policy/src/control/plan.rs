@@ -110,9 +110,14 @@ impl Plan {
     /// Pieces that may be read ahead: as many as the reader comes by until the interval after the
     /// next, also if that is more than fits into the largest window.
     fn room(&self, share: &Share) -> u64 {
-        let fits = |pages: Pages| pages.get() / self.steps.len.max(1);
+        let fits = |pages: Pages| pages.get() / self.piece().max(1);
         let paced = (INTERVALS * self.pace).min(fits(share.memory));
         fits(share.most).min(LEAST_ROOM).max(paced).max(1)
+    }
+
+    /// The pages of a piece.
+    fn piece(&self) -> u64 {
+        if self.through { self.steps.step.unsigned_abs() } else { self.steps.len }
     }
 
     /// Whether the reader went elsewhere or rests.
@@ -130,9 +135,7 @@ impl Plan {
             if start >= file.get() {
                 break;
             }
-            let step = self.steps.step.unsigned_abs();
-            let pages = if self.through { step } else { self.steps.len };
-            let pages = pages.min(file.get() - start);
+            let pages = self.piece().min(file.get() - start);
             let piece = Extent::new(Page::new(start), Pages::new(pages));
             match due.last_mut() {
                 Some(last) if joined(*last, piece).is_some() => {
@@ -256,5 +259,12 @@ mod tests {
     fn what_is_left_out_is_read_only_where_single_pieces_are_slower() {
         assert_eq!(filled(10), (162, 1));
         assert_eq!(filled(3), (50, 20), "ten pieces in one");
+    }
+
+    #[test]
+    fn what_is_left_out_fills_memory_like_all_else() {
+        let steps = Steps { last: 0, step: 50, len: 1, filled: true };
+        let plan = Plan { through: true, pace: 100, ..Plan::new(steps, Nanos::ZERO, Pages::ZERO) };
+        assert_eq!(plan.room(&Share { memory: Pages::new(2000), ..share(100) }), 40);
     }
 }
