@@ -34,8 +34,8 @@ enum Action {
     /// Make a virtual disk and mount it
     Create {
         /// The model (`foreread models` lists them) and what is to be different: fs=xfs, ext4,
-        /// ext3, btrfs or raw; size=8G; dilation=4 (times slower than the model) or auto; seed=1;
-        /// any key of the model
+        /// ext3, btrfs or raw; size=8G; dilation=4 (times slower than the model; 0.5 is twice as
+        /// fast) or auto; seed=1; any key of the model
         #[arg(value_name = "MODEL[,KEY=VALUE…]")]
         words: String,
         /// What to call it; default: the model's name with a number
