@@ -220,7 +220,9 @@ pub(crate) fn remove_left_over(home: &Path) -> Result<(), PostgresError> {
     }
     let mark = home.join(MARK);
     if !mark.is_file() {
-        return Err(PostgresError::Foreign { path: home.to_owned() });
+        // An empty one is nobody's: ours, if a removal was cut short after the mark.
+        return fs::remove_dir(home)
+            .map_err(|_| PostgresError::Foreign { path: home.to_owned() });
     }
     let lock = Lock::try_take(&mark).map_err(PostgresError::io("lock", &mark))?;
     if lock.is_none() {
@@ -272,7 +274,12 @@ mod tests {
         let home = dir.path().join(NAME);
         remove_left_over(&home).unwrap();
         fs::create_dir(&home).unwrap();
+        fs::write(home.join("somebody's"), "text").unwrap();
         assert!(matches!(remove_left_over(&home), Err(PostgresError::Foreign { .. })));
+        fs::remove_file(home.join("somebody's")).unwrap();
+        remove_left_over(&home).unwrap();
+        assert!(!home.exists(), "an empty one is nobody's");
+        fs::create_dir(&home).unwrap();
         let held = mark(&home).unwrap();
         assert!(matches!(remove_left_over(&home), Err(PostgresError::Busy { .. })));
         held.release().unwrap();
