@@ -221,8 +221,7 @@ pub(crate) fn remove_left_over(home: &Path) -> Result<(), PostgresError> {
     let mark = home.join(MARK);
     if !mark.is_file() {
         // An empty one is nobody's: ours, if a removal was cut short after the mark.
-        return fs::remove_dir(home)
-            .map_err(|_| PostgresError::Foreign { path: home.to_owned() });
+        return fs::remove_dir(home).map_err(|_| PostgresError::Foreign { path: home.to_owned() });
     }
     let lock = Lock::try_take(&mark).map_err(PostgresError::io("lock", &mark))?;
     if lock.is_none() {

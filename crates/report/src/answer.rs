@@ -40,6 +40,11 @@ pub fn answer(answer: &Answer, look: Look) -> String {
 fn head(answer: &Answer, clean: impl Fn(&str) -> String) -> String {
     let pace = if answer.dilation > 1.0 {
         format!("; it ran {} times slower than its model, which is taken out", answer.dilation)
+    } else if answer.dilation < 1.0 {
+        format!(
+            "; it ran {} times faster than its model, which is taken out",
+            1.0 / answer.dilation
+        )
     } else {
         String::new()
     };

@@ -1,5 +1,7 @@
 //! The verdict as a person would say it.
 
+use std::collections::BTreeSet;
+
 use study::{
     Difference, Estimate, Gain, LatencyChange, Price, Role, RunStatus, Target, VerdictKind,
     WorkloadVerdict,
@@ -44,15 +46,8 @@ pub fn verdict(findings: &Findings<'_>, clean: Clean) -> Vec<Line> {
     let kept = findings.kept();
     // What is kept costs nothing that it did not cost before.
     let asked = prices.filter(|price| kept.is_none_or(|kept| price.read_ahead_kib < kept));
-    sentences.extend(asked.filter_map(|p| price(p, clean)));
-    if findings.analysis.dilation > 1.0
-        && let Some(dilation) = short(findings.analysis.dilation)
-    {
-        sentences.push(format!(
-            "The virtual disk ran {dilation} times slower than its model, so that this machine \
-             could keep up; all figures are in the model's own time."
-        ));
-    }
+    sentences.extend(asked.filter_map(|p| price(findings, p, clean)));
+    sentences.extend(dilated(findings.analysis.dilation));
     sentences.extend(findings.analysis.notes.iter().map(|note| format!("Note: {}.", clean(note))));
     let mut lines: Vec<Line> = sentences.into_iter().map(Line::Sentence).collect();
     lines.extend(how_to_apply(findings));
@@ -211,8 +206,23 @@ fn each_goal(findings: &Findings<'_>, clean: Clean) -> Vec<String> {
     verdict.per_workload.iter().map(line).collect()
 }
 
+/// How a virtual disk's time went by.
+fn dilated(dilation: f64) -> Option<String> {
+    let how = if dilation > 1.0 {
+        format!(
+            "{} times slower than its model, so that this machine could keep up",
+            short(dilation)?
+        )
+    } else if dilation < 1.0 {
+        format!("{} times faster than its model", short(1.0 / dilation)?)
+    } else {
+        return None;
+    };
+    Some(format!("The virtual disk ran {how}; all figures are in the model's own time."))
+}
+
 /// What a setting costs.
-fn price(price: &Price, clean: Clean) -> Option<String> {
+fn price(findings: &Findings<'_>, price: &Price, clean: Clean) -> Option<String> {
     let memory = short(price.memory_mib)?;
     let streams = match price.streams {
         1 => "one stream".to_owned(),
@@ -223,7 +233,18 @@ fn price(price: &Price, clean: Clean) -> Option<String> {
         parts.push(format!("the device reads {amplification} times what is asked for"));
     }
     parts.extend(price.random.iter().filter_map(|change| random_price(change, clean)));
+    parts.extend(not_priced(findings, price, clean));
     Some(format!("The price of {}: {}.", price.read_ahead_kib, parts.join("; ")))
+}
+
+/// Random reads that were measured, but not under this setting.
+fn not_priced(findings: &Findings<'_>, price: &Price, clean: Clean) -> Option<String> {
+    let priced = |name: &str| price.random.iter().any(|change| change.workload == name);
+    let random = findings.analysis.cells.iter().filter(|cell| cell.random_latency_us.is_some());
+    let names: BTreeSet<String> =
+        random.filter(|cell| !priced(&cell.workload)).map(|cell| clean(&cell.workload)).collect();
+    let names = Vec::from_iter(names).join(" and ");
+    (!names.is_empty()).then(|| format!("what {names} pay was not measured at this value"))
 }
 
 /// What random reads pay, or that they pay nothing.

@@ -137,6 +137,18 @@ fn a_virtual_disk_has_a_dilation_and_nothing_to_set() {
     let text = said(&sample);
     assert_says(&text, &["4.00 times slower than its model"]);
     assert!(!text.contains("foreread apply"), "{text}");
+    sample.analysis.dilation = 0.25;
+    assert_says(&said(&sample), &["4.00 times faster than its model"]);
+}
+
+#[test]
+fn a_price_that_was_not_measured_is_no_price_of_nothing() {
+    let mut sample = sample();
+    assert!(!said(&sample).contains("was not measured at this value"));
+    for price in &mut sample.analysis.verdict.price {
+        price.random.clear();
+    }
+    assert_says(&said(&sample), &["what rand-mmap", "pay was not measured at this value"]);
 }
 
 #[test]
