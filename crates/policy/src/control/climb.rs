@@ -302,6 +302,10 @@ impl Climb {
         }
         if gain >= GAIN {
             self.vain = 0;
+            if rates.next_may_hurt_beside(&trial.rates) {
+                self.settle(now, streams, rates.progress);
+                return News::None;
+            }
             return self.try_more(now, streams);
         }
         if streams.waiting {
@@ -326,8 +330,8 @@ impl Climb {
         let tried = tried.unwrap_or_default();
         let before = trial.before.unwrap_or(trial.typical);
         let room = tried.get() / GROWTH >= before.get().saturating_mul(LITTLE);
-        if (hurt || gain < HARM) && room {
-            // Perhaps there is a good one between.
+        if room {
+            // Perhaps there is a good one between: one too large may win as little as none.
             self.bad = Some(self.bad.map_or(tried, |bad| bad.min(tried)));
         } else {
             self.settle(now, streams, trial.rates.progress);
@@ -383,6 +387,14 @@ impl Rates {
     fn hurts_beside(&self, before: &Self, seconds: f64) -> bool {
         let (expected, got) = (before.beside * seconds, self.beside * seconds);
         expected >= 4.0 && got < HARM_BESIDE * expected - 0.7 * expected.sqrt()
+    }
+
+    /// Whether they may get too little with twice the window: each of their reads waits for what is
+    /// being read ahead, so that takes as much from them again. Chance is no excuse here, as to try
+    /// it would do it for good: a running stream keeps the largest window that it ever had.
+    fn next_may_hurt_beside(&self, before: &Self) -> bool {
+        let lost = 1.0 - self.beside / before.beside.max(f64::MIN_POSITIVE);
+        before.beside > 0.0 && lost > 0.5 * (1.0 - HARM_BESIDE)
     }
 }
 
@@ -443,6 +455,20 @@ mod tests {
     fn what_does_harm_is_taken_back_and_less_is_tried() {
         let rate = |window| if window > 600 { 5_000.0 } else { 10_000.0 + window as f64 * 10.0 };
         assert_eq!(climb(8, |window| (rate(window), 0.0)), [32, 2048, 32, 512]);
+    }
+
+    #[test]
+    fn what_wins_nothing_may_have_been_too_much() {
+        let rate = |window| if window == 128 { 12_000.0 } else { 10_000.0 };
+        assert_eq!(climb(8, |window| (rate(window), 0.0)), [32, 2048, 32, 512, 32, 128]);
+    }
+
+    #[test]
+    fn what_the_next_step_would_take_from_others_is_not_tried() {
+        // Twice the window takes 7 % of what others read, and the next would take 14 %.
+        let beside = |window: u64| 1000.0 * 0.93_f64.powf(window as f64 / 32.0 - 1.0);
+        let windows = climb(2, |window| (window as f64 * 300.0, beside(window)));
+        assert_eq!(windows, [32, 64]);
     }
 
     #[test]
