@@ -13,7 +13,7 @@ use crate::{ActuateError, Limits, Missed, Outcome};
 
 /// The largest piece that is asked for at once where nothing says more: what the kernel gives any
 /// device at least.
-pub(crate) const SMALLEST_PIECE: Bytes = Bytes::from_kib(128);
+const SMALLEST_PIECE: Bytes = Bytes::from_kib(128);
 
 /// What an open file can be told by `posix_fadvise(2)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,16 +122,8 @@ impl Actuator {
             Ok(taken) => taken,
             Err(missed) => return Ok(Err(missed)),
         };
-        let piece = now.window.max(largest_request(&self.root, now.device)).max(SMALLEST_PIECE);
-        let mut asked = Bytes::ZERO;
-        for (offset, length) in wanted {
-            let end = Bytes::new(offset.get().saturating_add(length.get()).min(now.size.get()));
-            match read_ahead(grip.as_fd(), (*offset, end), piece) {
-                Ok(bytes) => asked += bytes,
-                Err(missed) => return Ok(Err(missed)),
-            }
-        }
-        Ok(Ok(asked))
+        let piece = largest_piece(&self.root, now.device, now.window);
+        Ok(read_places(grip.as_fd(), wanted, now.size, piece))
     }
 
     /// A duplicate of the very open file that is meant, and what that is now.
@@ -151,6 +143,21 @@ pub(crate) fn tell(grip: &Grip, advice: Advice) -> Result<(), Missed> {
         .map_err(|errno| Missed::of("posix_fadvise", grip.pid, errno))
 }
 
+/// Has the kernel read these places and lengths of a file of this size, in pieces; how much that is.
+pub(crate) fn read_places(
+    file: BorrowedFd<'_>,
+    wanted: &[(Bytes, Bytes)],
+    size: Bytes,
+    piece: Bytes,
+) -> Result<Bytes, Missed> {
+    let mut asked = Bytes::ZERO;
+    for (offset, length) in wanted {
+        let end = Bytes::new(offset.get().saturating_add(length.get()).min(size.get()));
+        asked += read_ahead(file, (*offset, end), piece)?;
+    }
+    Ok(asked)
+}
+
 /// Has the kernel read from one offset to another, in pieces; how much that is.
 pub(crate) fn read_ahead(
     file: BorrowedFd<'_>,
@@ -167,8 +174,13 @@ pub(crate) fn read_ahead(
     Ok(at.saturating_sub(from))
 }
 
+/// The most that one call reads on this device of a file with this window.
+pub(crate) fn largest_piece(root: &Root, device: DevNo, window: Bytes) -> Bytes {
+    window.max(largest_request(root, device)).max(SMALLEST_PIECE)
+}
+
 /// The largest request of the disk that a device is or is on; nothing where there is none.
-pub(crate) fn largest_request(root: &Root, device: DevNo) -> Bytes {
+fn largest_request(root: &Root, device: DevNo) -> Bytes {
     let facts = device_facts(root, device).ok();
     facts.and_then(|facts| facts.max_sectors).unwrap_or(Bytes::ZERO)
 }

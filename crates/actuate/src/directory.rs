@@ -17,7 +17,7 @@ use rustix::fs::{
 };
 use units::Bytes;
 
-use crate::actuator::{Actuator, SMALLEST_PIECE, largest_request, read_ahead};
+use crate::actuator::{Actuator, largest_piece, read_ahead};
 use crate::reach::holders;
 use crate::{ActuateError, Limits, Missed};
 
@@ -145,7 +145,7 @@ impl Actuator {
         if let Err(missed) = holders(&self.root, &self.limits, &directory.file) {
             return Ok(Err(missed));
         }
-        let piece = largest_request(&self.root, directory.file.device).max(SMALLEST_PIECE);
+        let piece = largest_piece(&self.root, directory.file.device, Bytes::ZERO);
         let mut asked = Bytes::ZERO;
         for (inode, from) in wanted {
             let Some((file, size)) = directory.open(*inode) else { continue };

@@ -11,7 +11,7 @@ use observe::OpenFile;
 use rustix::fs::fstat;
 use units::Bytes;
 
-use crate::actuator::{SMALLEST_PIECE, largest_request, read_ahead, tell};
+use crate::actuator::{largest_piece, read_places, tell};
 use crate::reach::{Grip, Process};
 use crate::{Advice, Missed};
 
@@ -30,14 +30,8 @@ impl OwnFiles {
     /// Has these places and lengths of a file read; how much of that the kernel was asked for.
     pub fn prefetch(&self, file: &OpenFile, wanted: &[(Bytes, Bytes)]) -> Result<Bytes, Missed> {
         let (grip, size) = take(file)?;
-        let request = largest_request(&self.root, file.device);
-        let piece = file.window.max(request).max(SMALLEST_PIECE);
-        let mut asked = Bytes::ZERO;
-        for (offset, length) in wanted {
-            let end = Bytes::new(offset.get().saturating_add(length.get()).min(size.get()));
-            asked += read_ahead(grip.as_fd(), (*offset, end), piece)?;
-        }
-        Ok(asked)
+        let piece = largest_piece(&self.root, file.device, file.window);
+        read_places(grip.as_fd(), wanted, size, piece)
     }
 
     /// Gives advice on an open file as if its process did.
