@@ -45,6 +45,13 @@ struct Known {
     explicit: bool,
 }
 
+impl Known {
+    /// Whether a descriptor is still of this file.
+    fn is(&self, file: &fs::Metadata) -> bool {
+        (self.file.device, self.file.inode) == (DevNo::from_raw(file.dev()), file.ino())
+    }
+}
+
 /// Follows processes by `/proc`.
 #[derive(Debug)]
 pub struct Positions {
@@ -138,9 +145,7 @@ impl Positions {
     fn meet(&mut self, pid: u32, fd: u32) -> Option<&mut Known> {
         let link = self.root.path(format!("/proc/{pid}/fd/{fd}"));
         let file = fs::metadata(&link).ok().filter(fs::Metadata::is_file)?;
-        let device = DevNo::from_raw(file.dev());
-        let stays = |known: &Known| (known.file.device, known.file.inode) == (device, file.ino());
-        if !self.files.get(&(pid, fd)).is_some_and(stays) {
+        if !self.files.get(&(pid, fd)).is_some_and(|known| known.is(&file)) {
             let path = fs::read_link(&link).ok()?.to_string_lossy().into_owned();
             let storage = host::resolve(&self.root, Path::new(&path)).ok()?;
             self.met += 1;
@@ -150,7 +155,7 @@ impl Positions {
             let file = OpenFile {
                 id: OpenFileId::numbered(self.met),
                 kind: FileKind::Regular,
-                device,
+                device: DevNo::from_raw(file.dev()),
                 inode: file.ino(),
                 bdi: Some(storage.bdi.clone()),
                 size: Bytes::new(file.len()),
@@ -174,7 +179,7 @@ impl Positions {
         let root = &self.root;
         self.files.retain(|(pid, fd), known| {
             let now = fs::metadata(root.path(format!("/proc/{pid}/fd/{fd}")));
-            let Some(now) = now.ok().filter(|now| now.ino() == known.file.inode) else {
+            let Some(now) = now.ok().filter(|now| known.is(now)) else {
                 return false;
             };
             known.file.size = Bytes::new(now.len());
