@@ -2,7 +2,8 @@
 //!
 //! Who reads the files of a directory one after another waits for the disk at each of them, and no
 //! window helps where a file is as small as one. Where files are begun in an order of their
-//! directory (that in which it lists them, or that of their names), the next ones are read ahead.
+//! directory (that in which it lists them, of their names, or of their inodes), the next ones are
+//! read ahead.
 //!
 //! A read that finds its page in the cache passes no probe, so of one file in some the first page
 //! is left out: that its reader misses it tells how far it has come.
