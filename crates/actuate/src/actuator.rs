@@ -143,7 +143,7 @@ pub(crate) fn tell(grip: &Grip, advice: Advice) -> Result<(), Missed> {
         .map_err(|errno| Missed::of("posix_fadvise", grip.pid, errno))
 }
 
-/// Has the kernel read these places and lengths of a file of this size, in pieces; how much that is.
+/// Has the kernel read these places and lengths of a file of this size; how much that is.
 pub(crate) fn read_places(
     file: BorrowedFd<'_>,
     wanted: &[(Bytes, Bytes)],
