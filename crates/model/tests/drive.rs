@@ -187,17 +187,28 @@ fn a_specification_survives_toml_and_bad_ones_are_named() {
     let error = Drive::new(&bad, 0).unwrap_err();
     assert!(matches!(error, DriveError::OutOfRange { field: "rpm", .. }), "{error}");
     assert!(toml::from_str::<DriveSpec>("rpm = 7200").is_err());
+    let average = disk().seek_average_ms;
+    for (bad, field) in [
+        (DriveSpec { seek_track_ms: average + 0.1, ..disk() }, "seek_average_ms"),
+        (DriveSpec { seek_full_ms: Some(average - 0.1), ..disk() }, "seek_full_ms"),
+    ] {
+        let error = Drive::new(&bad, 0).unwrap_err();
+        assert!(matches!(error, DriveError::Shorter { field: f, .. } if f == field), "{error}");
+        // Measured seeks count instead.
+        assert_eq!(DriveSpec { seek_curve: vec![[1.0, 2.0]], ..bad }.validate(), Ok(()));
+    }
     assert!(toml::from_str::<DriveSpec>(&text.replace("rpm", "rpn")).is_err());
 }
 
 /// A drive small enough that requests meet each other often.
 fn small_disk() -> impl Strategy<Value = DriveSpec> {
     (
-        (1_000_000u64..50_000_000, 60.0..100_000.0, 0.0..5.0, 0.0..10.0, 1.0..200.0, 0.1..1.0),
+        (1_000_000u64..50_000_000, 60.0..100_000.0, 0.0..5.0, 0.0..5.0, 1.0..200.0, 0.1..1.0),
         (0u64..100_000, 1usize..5, 0u64..200_000, 1usize..6, any::<[bool; 6]>(), 0.0..2.0),
     )
-        .prop_map(|((size, rpm, track, average, outer, part), more)| {
+        .prop_map(|((size, rpm, track, further, outer, part), more)| {
             let (ahead, segments, cache, depth, flags, jitter) = more;
+            let average = track + further;
             let edges = [outer, outer * part];
             let mut spec = DriveSpec::new(Bytes::new(size), rpm, [track, average], edges);
             spec.read_ahead = Bytes::new(ahead);

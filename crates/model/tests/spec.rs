@@ -91,6 +91,11 @@ fn errors_name_the_key_the_value_and_what_would_do() {
     assert!(word.contains("random") && word.contains("gmirror-load"), "{word}");
     let number = message("hdd-2008,rpm=fast");
     assert!(number.contains("device.rpm = \"fast\""), "{number}");
+    let slow = message("raid10-2008,disk.seek_track_ms=9");
+    assert!(
+        slow.contains("seek_average_ms = ") && slow.contains("9 or more, which seek_track_ms"),
+        "{slow}"
+    );
 }
 
 #[test]

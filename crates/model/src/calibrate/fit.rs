@@ -277,6 +277,7 @@ fn drive(view: &View<'_>, rpm: f64, structure: Structure) -> DriveSpec {
     let far = 5.0 * NEAR_ROOT * (average - full / 3.0);
     let track = ((floor - overhead - far) / (1.0 - 5.0 * NEAR_ROOT * 2.0 / 3.0)).max(0.05);
     let average = average.max(track);
+    let full = full.max(average);
     let [outer, _, inner] = view.rates.map(|rate| (rate / columns).max(0.1));
     let capacity = (view.capacity.get() as f64 / columns) as u64 / 4096 * 4096;
     DriveSpec {

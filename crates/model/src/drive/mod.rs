@@ -52,6 +52,18 @@ pub enum DriveError {
         /// The most that is allowed.
         high: f64,
     },
+    /// A seek that is shorter than one over less of the disk.
+    #[error("{field} = {value} is below {shorter} = {least}: give {least} or more, or less there")]
+    Shorter {
+        /// The key in [`DriveSpec`] of the longer way.
+        field: &'static str,
+        /// What it was given.
+        value: f64,
+        /// The key of the shorter way.
+        shorter: &'static str,
+        /// What that takes.
+        least: f64,
+    },
 }
 
 /// Two places closer than this are one: the last bits of a float.

@@ -260,6 +260,20 @@ impl DriveSpec {
                 }
             }
         }
+        self.validate_seeks()
+    }
+
+    /// Of a track, the average and the full stroke none takes less than the one before; a measured
+    /// curve counts instead of them.
+    fn validate_seeks(&self) -> Result<(), DriveError> {
+        let track = ("seek_track_ms", self.seek_track_ms);
+        let average = ("seek_average_ms", self.seek_average_ms);
+        let full = ("seek_full_ms", self.seek_full());
+        for ((shorter, least), (field, value)) in [(track, average), (average, full)] {
+            if self.seek_curve.is_empty() && value < least {
+                return Err(DriveError::Shorter { field, value, shorter, least });
+            }
+        }
         Ok(())
     }
 

@@ -110,6 +110,10 @@ impl From<DriveError> for SpecError {
             DriveError::OutOfRange { field, value, low, high } => {
                 Self::impossible(field, value.to_string(), format!("{low} to {high}"))
             }
+            DriveError::Shorter { field, value, shorter, least } => {
+                let allowed = format!("{least} or more, which {shorter} takes");
+                Self::impossible(field, value.to_string(), allowed)
+            }
         }
     }
 }
