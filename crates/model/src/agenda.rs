@@ -2,10 +2,11 @@
 //!
 //! A drive with many dies has hundreds of things to do in the next millisecond, and a binary heap
 //! of them costs more than the things. So those of the near future lie in slots of two
-//! microseconds, found by bitmaps, and a heap holds the others until they are near.
+//! microseconds, found by bitmaps, and a heap holds the others until they are near. Things that
+//! come in order of time anyway, as the answers of a link do, wait in lines beside the slots.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 use units::Nanos;
 
@@ -33,9 +34,40 @@ pub(crate) struct Agenda<T> {
     base: u64,
     /// What is due later.
     late: BinaryHeap<Reverse<(u64, u64, u32)>>,
-    /// When the next thing is due, if there is one, and in which slot it is.
+    /// When the next thing in a slot is due, if there is one, and in which slot it is.
     next: (u64, u64),
+    lines: [Line<T>; 2],
     entered: u64,
+}
+
+/// Things that were put down in the order in which they are due, each with its number.
+#[derive(Debug)]
+struct Line<T> {
+    things: VecDeque<(u64, u64, T)>,
+    /// When the first is due; [`u64::MAX`] if there is none.
+    next: u64,
+}
+
+impl<T: Copy> Line<T> {
+    fn new() -> Self {
+        Self { things: VecDeque::new(), next: u64::MAX }
+    }
+
+    /// The number of the first if that is due just at `at`; else one that no thing has.
+    #[inline]
+    fn number_at(&self, at: u64) -> u64 {
+        match self.things.front() {
+            Some(first) if self.next == at => first.1,
+            _ => u64::MAX,
+        }
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<(Nanos, T)> {
+        let (at, _, what) = self.things.pop_front()?;
+        self.next = self.things.front().map_or(u64::MAX, |first| first.0);
+        Some((Nanos::new(at), what))
+    }
 }
 
 #[derive(Debug)]
@@ -61,8 +93,24 @@ impl<T: Copy> Agenda<T> {
             base: 0,
             late: BinaryHeap::new(),
             next: NEVER,
+            lines: [Line::new(), Line::new()],
             entered: 0,
         }
+    }
+
+    /// Puts something down for `at` in one of the two lines: for what is rarely due earlier than
+    /// what was put down there before.
+    #[inline]
+    pub(crate) fn push_in_line(&mut self, line: usize, at: Nanos, what: T) {
+        let time = at.get();
+        let things = &self.lines[line].things;
+        if time == u64::MAX || things.back().is_some_and(|last| time < last.0) {
+            return self.push(at, what);
+        }
+        let line = &mut self.lines[line];
+        line.next = line.next.min(time);
+        line.things.push_back((time, self.entered, what));
+        self.entered += 1;
     }
 
     /// Puts something down for `at`.
@@ -98,15 +146,56 @@ impl<T: Copy> Agenda<T> {
     /// When the next thing is due.
     #[inline]
     pub(crate) fn next_at(&self) -> Option<Nanos> {
-        (self.words != 0).then_some(Nanos::new(self.next.0))
+        let at = self.first_at();
+        (self.words != 0 || at != u64::MAX).then_some(Nanos::new(at))
+    }
+
+    /// When the next thing is due, the end of time if there is none.
+    #[inline]
+    fn first_at(&self) -> u64 {
+        self.next.0.min(self.lines[0].next).min(self.lines[1].next)
     }
 
     /// Takes the next thing off if it is due by `now`.
     #[inline]
     pub(crate) fn pop_due(&mut self, now: Nanos) -> Option<(Nanos, T)> {
-        if self.words == 0 || self.next.0 > now.get() {
+        let (slots, [one, other]) = (self.next.0, [self.lines[0].next, self.lines[1].next]);
+        if slots.min(one).min(other) > now.get() {
             return None;
         }
+        if slots < one && slots < other {
+            Some(self.take_first())
+        } else if one < slots && one < other {
+            self.lines[0].pop()
+        } else if other < slots && other < one {
+            self.lines[1].pop()
+        } else {
+            self.pop_of_equals(slots.min(one).min(other))
+        }
+    }
+
+    /// Takes what was put down first of what is due just at `at`.
+    #[cold]
+    fn pop_of_equals(&mut self, at: u64) -> Option<(Nanos, T)> {
+        let in_slot =
+            if self.words != 0 && self.next.0 == at { self.first_in_slot() } else { NONE };
+        let number = self.entries.get(in_slot as usize).map_or(u64::MAX, |entry| entry.order);
+        let [one, other] = [self.lines[0].number_at(at), self.lines[1].number_at(at)];
+        if one.min(other) < number {
+            return self.lines[usize::from(other < one)].pop();
+        }
+        (in_slot != NONE).then(|| self.take_first())
+    }
+
+    /// The first entry of the slot that is next.
+    #[inline]
+    fn first_in_slot(&self) -> u32 {
+        self.slots[(self.next.1 % SLOTS) as usize].0
+    }
+
+    /// Takes the first entry of the slot that is next.
+    #[inline]
+    fn take_first(&mut self) -> (Nanos, T) {
         let slot = self.next.1 % SLOTS;
         let place = self.slots[slot as usize].0;
         let entry = &mut self.entries[place as usize];
@@ -120,7 +209,7 @@ impl<T: Copy> Agenda<T> {
         } else {
             self.leave(slot);
         }
-        Some((Nanos::new(at), what))
+        (Nanos::new(at), what)
     }
 
     /// Puts an entry of the near future into its slot. What is due before the near future goes
@@ -240,13 +329,19 @@ mod tests {
         /// Whatever is put down and taken off, and however far apart, it comes as from a heap.
         #[test]
         fn it_is_a_heap(
-            steps in prop::collection::vec((0u64..40, 0u32..50, any::<bool>()), 1..400),
+            steps in prop::collection::vec(
+                (0u64..40, 0u32..50, any::<bool>(), 0usize..4), 1..400,
+            ),
         ) {
             let (mut agenda, mut heap) = (Agenda::new(), BinaryHeap::new());
             let mut now = 0;
-            for (number, (mantissa, shift, takes)) in (0u64..).zip(steps) {
+            for (number, (mantissa, shift, takes, line)) in (0u64..).zip(steps) {
                 let at = now + (mantissa << (shift % 34));
-                agenda.push(Nanos::new(at), number);
+                if line < 2 {
+                    agenda.push_in_line(line, Nanos::new(at), number);
+                } else {
+                    agenda.push(Nanos::new(at), number);
+                }
                 heap.push(Reverse((at, number)));
                 if takes {
                     now += mantissa << (shift % 20);

@@ -41,10 +41,16 @@ pub(crate) trait Fronted: Send {
     fn size(&self) -> Bytes;
     /// Begins to work on a request.
     fn start(&mut self, at: Nanos, request: Request);
-    /// Does everything that is due by `now`.
-    fn run(&mut self, now: Nanos);
+    /// Does the next thing if it is due by `until`, and says when it was.
+    fn step(&mut self, until: Nanos) -> Option<Nanos>;
     /// When something is due.
     fn next_event(&self) -> Option<Nanos>;
+
+    /// Does everything that is due by `now`.
+    #[inline]
+    fn run(&mut self, now: Nanos) {
+        while self.step(now).is_some() {}
+    }
 
     /// To be called when a request is done: another one gets its place.
     fn finish(&mut self, at: Nanos, id: Option<RequestId>) {
@@ -97,12 +103,14 @@ impl<T: Fronted> Device for T {
         if first.is_some_and(|first| first > until) {
             return None;
         }
-        while first.is_none() {
-            let at = self.next_event().filter(|&at| at <= until)?;
-            self.run(at);
-            first = (!self.front().finished.is_empty()).then_some(at);
+        // With the first of them come all others of the same time.
+        let mut until = first.unwrap_or(until);
+        while let Some(at) = self.step(until) {
+            if first.is_none() && !self.front().finished.is_empty() {
+                first = Some(at);
+                until = at;
+            }
         }
-        self.run(first?);
         hand_out(&mut self.front_mut().finished, done);
         first
     }

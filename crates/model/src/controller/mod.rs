@@ -317,7 +317,7 @@ impl Device for Controller {
         let slot = self.calls.insert(call);
         let span = Nanos::new(self.times.overhead);
         self.processor_free = after(self.processor_free.max(now), span);
-        self.agenda.push(self.processor_free, Event::Decoded(slot));
+        self.agenda.push_in_line(0, self.processor_free, Event::Decoded(slot));
     }
 
     fn next_wake(&self) -> Option<Nanos> {

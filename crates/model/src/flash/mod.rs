@@ -31,6 +31,10 @@ struct Times {
     link: f64,
 }
 
+/// The lines of the agenda: commands come off the firmware, and data off the link, in order.
+const DECODED: usize = 0;
+const SENT: usize = 1;
+
 #[derive(Clone, Copy, Debug)]
 enum Event {
     /// The firmware knows what to do for this command.
@@ -108,7 +112,7 @@ impl Flash {
         }
     }
 
-    fn step(&mut self, at: Nanos, event: Event) {
+    fn take(&mut self, at: Nanos, event: Event) {
         match event {
             Event::Decoded(slot) => self.decoded(at, slot),
             Event::PageRead(slot, bytes) => {
@@ -116,7 +120,7 @@ impl Flash {
                 if let Some(command) = self.commands.get_mut(slot) {
                     command.pages_left -= 1;
                     if command.pages_left == 0 {
-                        self.agenda.push(end, Event::Done(slot));
+                        self.agenda.push_in_line(SENT, end, Event::Done(slot));
                     }
                 }
             }
@@ -297,13 +301,14 @@ impl Fronted for Flash {
         let slot = self.commands.insert(Command { request, offset, length, pages_left: 0 });
         self.link_free = after(self.link_free.max(at), Nanos::new(self.times.command));
         let decoded = after(self.link_free, Nanos::new(self.times.firmware));
-        self.agenda.push(decoded, Event::Decoded(slot));
+        self.agenda.push_in_line(DECODED, decoded, Event::Decoded(slot));
     }
 
-    fn run(&mut self, now: Nanos) {
-        while let Some((at, event)) = self.agenda.pop_due(now) {
-            self.step(at, event);
-        }
+    #[inline]
+    fn step(&mut self, until: Nanos) -> Option<Nanos> {
+        let (at, event) = self.agenda.pop_due(until)?;
+        self.take(at, event);
+        Some(at)
     }
 
     fn next_event(&self) -> Option<Nanos> {

@@ -155,22 +155,22 @@ impl Fronted for Volume {
         self.agenda.push(admitted, Event::Admitted(slot));
     }
 
-    fn run(&mut self, now: Nanos) {
-        while let Some((at, event)) = self.agenda.pop_due(now) {
-            match event {
-                Event::Admitted(slot) => self.serve(at, slot),
-                Event::Ready(slot) => {
-                    let length = self.calls.get_mut(slot).map_or(0, |call| call.length);
-                    let span = Nanos::new((length as f64 * self.link).ceil() as u64);
-                    self.link_free = after(self.link_free.max(at), span);
-                    self.agenda.push(self.link_free, Event::Done(slot));
-                }
-                Event::Done(slot) => {
-                    let id = self.calls.remove(slot).map(|call| call.id);
-                    self.finish(at, id);
-                }
+    fn step(&mut self, until: Nanos) -> Option<Nanos> {
+        let (at, event) = self.agenda.pop_due(until)?;
+        match event {
+            Event::Admitted(slot) => self.serve(at, slot),
+            Event::Ready(slot) => {
+                let length = self.calls.get_mut(slot).map_or(0, |call| call.length);
+                let span = Nanos::new((length as f64 * self.link).ceil() as u64);
+                self.link_free = after(self.link_free.max(at), span);
+                self.agenda.push_in_line(0, self.link_free, Event::Done(slot));
+            }
+            Event::Done(slot) => {
+                let id = self.calls.remove(slot).map(|call| call.id);
+                self.finish(at, id);
             }
         }
+        Some(at)
     }
 
     fn next_event(&self) -> Option<Nanos> {
