@@ -216,6 +216,21 @@ impl PageTree {
         }
     }
 
+    /// Puts in one page, unmarked, unless it is cached or beyond [`MAX_FILE`]: most that is read at
+    /// random is not more.
+    #[inline]
+    pub fn insert_single(&mut self, page: Page) -> bool {
+        let (index, bit) = place(page.get());
+        if page.get() >= MAX_FILE.get() || self.contains(page) {
+            return false;
+        }
+        let leaf = self.leaf_mut(index);
+        leaf.present |= 1 << bit;
+        leaf.heads |= 1 << bit;
+        self.cached += 1;
+        true
+    }
+
     /// Takes out the folio that holds `page`, for the cache's owner: policies cannot.
     pub fn remove(&mut self, page: Page) -> Option<Folio> {
         let folio = self.folio(page)?;
@@ -357,8 +372,7 @@ impl PageTree {
         while page < end {
             let (index, bit) = place(page);
             let count = (64 - bit).min(end - page);
-            if let Some(Some(group)) = self.groups.get_mut((index >> SHIFT) as usize) {
-                let leaf = &mut group.leaves[(index & 63) as usize];
+            if let Some(leaf) = self.known_mut(index) {
                 leaf.used |= mask(bit, count) & leaf.present;
             }
             page += count;
@@ -384,6 +398,13 @@ impl PageTree {
     #[inline]
     pub(super) fn leaf(&self, index: u64) -> Option<&Leaf> {
         self.group(index >> SHIFT).map(|group| &group.leaves[(index & 63) as usize])
+    }
+
+    /// A leaf to change, if there is its group.
+    #[inline]
+    fn known_mut(&mut self, index: u64) -> Option<&mut Leaf> {
+        let group = self.groups.get_mut((index >> SHIFT) as usize)?.as_deref_mut()?;
+        Some(&mut group.leaves[(index & 63) as usize])
     }
 
     /// Whether any page of the groups `[first, first + count)` is cached.

@@ -118,6 +118,9 @@ impl PageCache {
         window: &Submission,
         batches: &mut Vec<Extent>,
     ) -> Pages {
+        if window.pages.get() == 1 && window.lookahead.is_zero() {
+            return self.submit_single(file, window.start, batches);
+        }
         let this = &mut self.files[file as usize];
         let end = Page::FIRST.plus(this.pages);
         let first = batches.len();
@@ -139,7 +142,25 @@ impl PageCache {
         filled
     }
 
+    /// The same of one page without a mark, which however it is to enter the cache enters it so.
+    fn submit_single(&mut self, file: u32, page: Page, batches: &mut Vec<Extent>) -> Pages {
+        let this = &mut self.files[file as usize];
+        if page.get() >= this.pages.get() || !this.tree.insert_single(page) {
+            return Pages::ZERO;
+        }
+        let entry = self.lists.push(List::Inactive, file, page.get(), 1);
+        this.states.enter_single(page, entry);
+        let one = Pages::new(1);
+        batches.push(Extent::new(page, one));
+        self.counts.windows += 1;
+        self.counts.read += one;
+        self.cached += 1;
+        self.pending += 1;
+        one
+    }
+
     /// Pages have arrived.
+    #[inline]
     pub(crate) fn arrive(&mut self, file: u32, extent: Extent) {
         let this = &mut self.files[file as usize];
         this.states.arrive(extent);
@@ -159,17 +180,43 @@ impl PageCache {
     pub(crate) fn quiet_run(&self, file: u32, page: Page, max: Pages) -> Pages {
         let this = &self.files[file as usize];
         let run = this.tree.quiet_run(page, max);
+        if run.is_zero() {
+            return run;
+        }
         match this.states.first_pending(Extent::new(page, run)) {
             Some(pending) => pending.since(page),
             None => run,
         }
     }
 
-    /// A reader uses pages for the first time in its visit to their folios.
-    pub(crate) fn touch(&mut self, file: u32, extent: Extent) {
-        if self.replacement == Replacement::Lru {
-            return self.touch_lru(file, extent);
+    /// A reader uses pages for the first time in its visit to their folios. Returns where the last
+    /// of these folios begins and ends: to go on within it is no further visit.
+    pub(crate) fn touch(&mut self, file: u32, extent: Extent) -> (Page, Page) {
+        let last = extent.end().minus(Pages::new(1));
+        let this = &self.files[file as usize];
+        let folio = this.folio_limit.and_then(|_| this.tree.folio(last));
+        match (self.replacement, folio) {
+            (Replacement::Lru, _) => self.touch_lru(file, extent),
+            (Replacement::TwoLists, Some(folio)) if folio.head <= extent.start => {
+                self.touch_folio(file, folio);
+            }
+            (Replacement::TwoLists, _) => self.touch_run(file, extent),
         }
+        folio.map_or((last, extent.end()), |folio| (folio.head, folio.end()))
+    }
+
+    /// A reader uses one folio.
+    #[inline]
+    fn touch_folio(&mut self, file: u32, folio: Folio) {
+        match self.files[file as usize].states.reference_single(folio.head) {
+            Some(true) => self.activate(file, folio.head),
+            Some(false) => self.aged += folio.pages().get(),
+            None => {}
+        }
+    }
+
+    /// A reader uses a run of folios.
+    fn touch_run(&mut self, file: u32, extent: Extent) {
         let this = &mut self.files[file as usize];
         let mut again = std::mem::take(&mut self.again);
         if this.folio_limit.is_none() {

@@ -84,6 +84,15 @@ impl PageStates {
     }
 
     #[inline]
+    fn group_or_new(&mut self, leaf: u64) -> &mut Group {
+        let place = (leaf >> GROUP) as usize;
+        if self.groups.len() <= place {
+            self.groups.resize_with(place + 1, || None);
+        }
+        self.groups[place].get_or_insert_with(Group::empty)
+    }
+
+    #[inline]
     fn leaf(&self, index: u64) -> Option<&Leaf> {
         self.group(index).map(|group| &group.leaves[slot(index)])
     }
@@ -97,17 +106,25 @@ impl PageStates {
     #[inline]
     pub(super) fn enter(&mut self, extent: Extent, entry: EntryId) {
         for (index, bit, count) in parts(extent) {
-            let place = (index >> GROUP) as usize;
-            if self.groups.len() <= place {
-                self.groups.resize_with(place + 1, || None);
-            }
-            let group = self.groups[place].get_or_insert_with(Group::empty);
+            let group = self.group_or_new(index);
             group.cached += count;
             let leaf = &mut group.leaves[slot(index)];
             leaf.pending |= mask(bit, count);
             leaf.referenced &= !mask(bit, count);
             group.entries[places(index, bit, count)].fill(entry.word());
         }
+    }
+
+    /// The same of one page.
+    #[inline]
+    pub(super) fn enter_single(&mut self, page: Page, entry: EntryId) {
+        let (index, bit) = (page.get() >> SHIFT, page.get() & 63);
+        let group = self.group_or_new(index);
+        group.cached += 1;
+        let leaf = &mut group.leaves[slot(index)];
+        leaf.pending |= 1 << bit;
+        leaf.referenced &= !(1 << bit);
+        group.entries[places(index, bit, 1).start] = entry.word();
     }
 
     /// Cached pages leave.
@@ -191,6 +208,16 @@ impl PageStates {
             }
         }
         first
+    }
+
+    /// Notes that a page is referenced; whether it was before, if it is known.
+    #[inline]
+    pub(super) fn reference_single(&mut self, page: Page) -> Option<bool> {
+        let leaf = self.leaf_mut(page.get() >> SHIFT)?;
+        let bit = 1 << (page.get() & 63);
+        let before = leaf.referenced & bit != 0;
+        leaf.referenced |= bit;
+        Some(before)
     }
 
     /// Takes back that a page is referenced.

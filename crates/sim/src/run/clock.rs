@@ -34,6 +34,6 @@ impl Picos {
 
     /// In nanoseconds, the next whole one.
     pub(super) fn nanos(self) -> Nanos {
-        Nanos::new(self.0.div_ceil(1000))
+        Nanos::new(self.0.saturating_add(999) / 1000)
     }
 }

@@ -476,10 +476,7 @@ pub(super) fn visit(cache: &mut PageCache, open: &mut Open, first: Page, stop: P
     if from >= stop {
         return;
     }
-    cache.touch(open.file, Extent::new(from, stop.since(from)));
-    let last = stop.minus(Pages::new(1));
-    let folio = cache.folio_limit(open.file).and_then(|_| cache.tree(open.file).folio(last));
-    open.visited = folio.map_or((last, stop), |folio| (folio.head, folio.end()));
+    open.visited = cache.touch(open.file, Extent::new(from, stop.since(from)));
 }
 
 /// What `policy::read` does with one page, up to where it has arrived: the policy hears of it, and
