@@ -31,7 +31,7 @@ pub use kernel_default::{
     KernelDefault, KernelRule, is_fuse, kernel_default, option_number, other_defaults,
 };
 pub use machine::{KernelRelease, Machine, page_size, page_size_of};
-pub use memory::{Pressure, PressureLine, VmStat, parse_meminfo};
+pub use memory::{Pressure, PressureLine, VmStat, idle_reclaim, parse_meminfo};
 pub use mount::{Mount, MountInfo, mount_source, parse_mountinfo};
 pub use probe::{Probe, ProbeKind};
 pub use processes::{

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Sub;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos};
@@ -155,6 +156,27 @@ pub fn parse_meminfo(text: &str) -> BTreeMap<String, Bytes> {
         .collect()
 }
 
+/// Who reclaims cache that rests although memory is plenty, if anybody does: DAMON with the action
+/// `pageout`, told to by its sysfs or by its own module. What was read may then be gone after a
+/// while, and must be read again.
+pub fn idle_reclaim(root: &Root) -> Option<PathBuf> {
+    const MODULE: &str = "/sys/module/damon_reclaim/parameters/enabled";
+    const ADMIN: &str = "/sys/kernel/mm/damon/admin/kdamonds";
+    let says = |path: &Path, word: &str| root.read(path).is_ok_and(|text| text == word);
+    if says(Path::new(MODULE), "Y") {
+        return Some(MODULE.into());
+    }
+    let below = |dir: &Path, what: &str| {
+        let dir = dir.join(what);
+        root.names(&dir).into_iter().map(move |name| dir.join(name)).collect::<Vec<_>>()
+    };
+    let at_work = root.names(ADMIN).into_iter().map(|name| Path::new(ADMIN).join(name));
+    let at_work = at_work.filter(|kdamond| says(&kdamond.join("state"), "on"));
+    let contexts = at_work.flat_map(|kdamond| below(&kdamond, "contexts"));
+    let mut schemes = contexts.flat_map(|context| below(&context, "schemes"));
+    schemes.find(|scheme| says(&scheme.join("action"), "pageout"))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -206,5 +228,27 @@ mod tests {
         ) {
             Pressure::parse(&text);
         }
+    }
+
+    #[test]
+    fn who_reclaims_cache_that_rests_is_found() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let root = Root::at(dir.path());
+        let put = |path: &str, text: &str| {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
+            std::fs::write(path, text).expect("a file");
+        };
+        assert_eq!(idle_reclaim(&root), None);
+        let kdamond = "sys/kernel/mm/damon/admin/kdamonds/0";
+        put(&format!("{kdamond}/state"), "on\n");
+        put(&format!("{kdamond}/contexts/0/schemes/nr_schemes"), "2\n");
+        put(&format!("{kdamond}/contexts/0/schemes/0/action"), "stat\n");
+        assert_eq!(idle_reclaim(&root), None, "it only looks");
+        let scheme = format!("{kdamond}/contexts/0/schemes/1");
+        put(&format!("{scheme}/action"), "pageout\n");
+        assert_eq!(idle_reclaim(&root), Some(Path::new("/").join(&scheme)));
+        put(&format!("{kdamond}/state"), "off\n");
+        assert_eq!(idle_reclaim(&root), None, "it rests");
     }
 }

@@ -4,6 +4,7 @@
 
 pub mod cachestat;
 pub mod extents;
+pub mod hold;
 pub mod lock;
 pub mod loopdev;
 pub mod mapping;

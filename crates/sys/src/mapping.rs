@@ -1,6 +1,7 @@
 //! Files mapped for reading, whose missing pages are an error and not the end of the process.
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::ptr;
 
@@ -99,6 +100,12 @@ impl FileMapping {
 
     /// How many of its pages are in the page cache.
     pub fn resident(&self) -> io::Result<Pages> {
+        let present = self.residency()?;
+        Ok(Pages::new(present.iter().filter(|present| **present).count() as u64))
+    }
+
+    /// Which of its pages are in the page cache.
+    pub(crate) fn residency(&self) -> io::Result<Vec<bool>> {
         let pages = self.length().to_pages_ceil(page_size()).get() as usize;
         let mut present = vec![0u8; pages];
         // SAFETY: the range is the mapping's own, and the vector has a byte for each page of it.
@@ -107,7 +114,26 @@ impl FileMapping {
         if result != 0 {
             return Err(io::Error::last_os_error());
         }
-        Ok(Pages::new(present.iter().filter(|page| **page & 1 == 1).count() as u64))
+        Ok(present.iter().map(|page| page & 1 == 1).collect())
+    }
+
+    /// Maps these pages, counted from its start, which are read first if they are not cached.
+    /// `EINVAL` before Linux 5.14.
+    pub(crate) fn populate(&self, pages: Range<usize>) -> io::Result<()> {
+        let page = page_size().bytes().get() as usize;
+        let end = (pages.end * page).min(self.length);
+        let start = pages.start * page;
+        assert!(start <= end, "pages outside of the mapping");
+        // SAFETY: the range lies inside the mapping (asserted above); the advice changes nothing
+        // that is in it.
+        let result = unsafe {
+            rustix::mm::madvise(
+                self.address.add(start).cast(),
+                end - start,
+                Advice::LinuxPopulateRead,
+            )
+        };
+        Ok(result?)
     }
 }
 

@@ -3,6 +3,7 @@
 use ::postgres::PostgresError;
 use tunables::{Setting, Vary};
 
+use super::WithAuto;
 use crate::ExperimentError;
 
 /// More combinations than that are a slip of the pen.
@@ -77,15 +78,18 @@ pub(super) fn of(vary: &[String], major: u32) -> Result<Vec<Arm>, ExperimentErro
     Ok(arms)
 }
 
-/// Each of these without and with `foreread auto`.
-pub(super) fn with_auto(arms: &[Arm]) -> Result<Vec<Arm>, ExperimentError> {
+/// Each of these with `foreread auto`, or without and with it.
+pub(super) fn with_auto(arms: &[Arm], auto: WithAuto) -> Result<Vec<Arm>, ExperimentError> {
     if arms.iter().any(|arm| !arm.tunables.is_empty()) {
         let text = "with --auto the storage's settings are auto's business: vary settings of the \
                     server only";
         return Err(ExperimentError::Usage(text.to_owned()));
     }
-    let both = |arm: &Arm| [false, true].map(|auto| Arm { auto: Some(auto), ..arm.clone() });
-    Ok(arms.iter().flat_map(both).collect())
+    let ways: &[bool] = if auto == WithAuto::Both { &[false, true] } else { &[true] };
+    let all = arms
+        .iter()
+        .flat_map(|arm| ways.iter().map(|auto| Arm { auto: Some(*auto), ..arm.clone() }));
+    Ok(all.collect())
 }
 
 fn with_tunable(arms: &[Arm], words: &str) -> Result<Vec<Arm>, ExperimentError> {
@@ -145,10 +149,12 @@ mod tests {
         assert_eq!(found.len(), 4);
         assert_eq!(found[1], "read_ahead=128K effective_io_concurrency=16");
         assert_eq!(labels(&["io_method=sync,worker"], 18).unwrap()[1], "io_method=worker");
-        let both = with_auto(&of(&["work_mem=1MB".to_owned()], 15).unwrap()).unwrap();
-        let both: Vec<String> = both.iter().map(Arm::label).collect();
-        assert_eq!(both, ["work_mem=1MB auto=off", "work_mem=1MB auto=on"]);
-        assert!(with_auto(&of(&["read_ahead=1M".to_owned()], 15).unwrap()).is_err());
+        let both = |auto| with_auto(&of(&["work_mem=1MB".to_owned()], 15).unwrap(), auto).unwrap();
+        let labels = |auto| both(auto).iter().map(Arm::label).collect::<Vec<_>>();
+        assert_eq!(labels(WithAuto::Both), ["work_mem=1MB auto=off", "work_mem=1MB auto=on"]);
+        assert_eq!(labels(WithAuto::Always), ["work_mem=1MB auto=on"]);
+        let windows = of(&["read_ahead=1M".to_owned()], 15).unwrap();
+        assert!(with_auto(&windows, WithAuto::Both).is_err());
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! `foreread auto` on the storage of the server, as another process, while a trial runs.
 
-use std::io::{ErrorKind, Read};
+use std::io::{BufRead, BufReader, ErrorKind};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -13,11 +14,15 @@ use crate::ExperimentError;
 
 /// How long it may take to begin, and to end.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// What is kept of what it says.
+const LINES: usize = 100;
 
 /// `foreread auto` at work. It ends when this is dropped, and of itself after a while if nobody is
 /// left to do that.
 pub(super) struct Control {
     child: Child,
+    /// What it says.
+    said: Receiver<String>,
 }
 
 impl Control {
@@ -43,8 +48,9 @@ impl Control {
         command.args(["auto", "-q", "--for", &format!("{seconds}s")]).arg(storage);
         command.env("NOTIFY_SOCKET", format!("@{name}")).env_remove("WATCHDOG_USEC");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let child = command.spawn().map_err(fail("start"))?;
-        let mut control = Self { child };
+        let mut child = command.spawn().map_err(fail("start"))?;
+        let said = hear(child.stderr.take());
+        let mut control = Self { child, said };
         control.wait_until_ready(&heard)?;
         Ok(control)
     }
@@ -63,17 +69,33 @@ impl Control {
             }
             let ended = self.child.try_wait().is_ok_and(|status| status.is_some());
             if ended || begun.elapsed() > PATIENCE {
-                let mut said = String::new();
-                if let Some(mut stderr) = self.child.stderr.take().filter(|_| ended) {
-                    // What it said is a help, and no more.
-                    let _ = stderr.read_to_string(&mut said);
-                }
-                let said = said.trim();
+                // If it has ended, all of it comes; what it said is a help, and no more.
+                let wait = if ended { PATIENCE } else { Duration::ZERO };
+                let lines = std::iter::from_fn(|| self.said.recv_timeout(wait).ok());
+                let said = lines.collect::<Vec<_>>().join("; ");
                 let problem = format!("foreread auto did not begin: {said}");
                 return Err(ExperimentError::NotPossible(problem));
             }
         }
     }
+}
+
+/// Takes in what it says, line by line, so that it never has to wait to say it. Who wants a log has
+/// its lines, too.
+fn hear(stderr: Option<ChildStderr>) -> Receiver<String> {
+    let logs = std::env::var_os("FOREREAD_LOG").is_some();
+    let (say, said) = mpsc::sync_channel(LINES);
+    std::thread::spawn(move || {
+        for line in stderr.into_iter().flat_map(|it| BufReader::new(it).lines()) {
+            let Ok(line) = line else { return };
+            if logs {
+                eprintln!("auto: {line}");
+            }
+            // What comes after so many lines does not say why it did not begin.
+            let _ = say.try_send(line);
+        }
+    });
+    said
 }
 
 impl Drop for Control {

@@ -67,6 +67,18 @@ impl Test {
     }
 }
 
+/// Whether `foreread auto` is at work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WithAuto {
+    /// It is not.
+    #[default]
+    Never,
+    /// It is.
+    Always,
+    /// Everything is done twice, without and with it.
+    Both,
+}
+
 /// How the server is tested.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PostgresPlan {
@@ -76,8 +88,8 @@ pub struct PostgresPlan {
     pub tests: Vec<Test>,
     /// What is varied: `NAME=VALUE[,VALUE…]`, tunables and settings of the server.
     pub vary: Vec<String>,
-    /// Whether everything is done twice, without and with `foreread auto` at work.
-    pub auto: bool,
+    /// Whether `foreread auto` is at work.
+    pub auto: WithAuto,
     /// The size of the table.
     pub size: Bytes,
     /// The server's own cache.
@@ -126,8 +138,8 @@ pub fn run(
     arms::of(&plan.vary, u32::MAX)?;
     let tools = Tools::find()?;
     let mut arms = arms::of(&plan.vary, tools.major())?;
-    if plan.auto {
-        arms = arms::with_auto(&arms)?;
+    if plan.auto != WithAuto::Never {
+        arms = arms::with_auto(&arms, plan.auto)?;
     }
     let mut place = Place::open(&plan.target, Wants::default(), environment, progress)?;
     let seed = plan.seed.unwrap_or_else(drawn_seed);
@@ -145,6 +157,13 @@ pub fn run(
     let mut answer = Answer::new(NAME, QUESTION, plan.target.to_string());
     (answer.seed, answer.dilation, answer.run) = (seed, place.dilation, Some(keeper.run()));
     answer.notes.push(format!("PostgreSQL {}", tools.version));
+    if let Some(who) = host::idle_reclaim(&environment.root).filter(|_| plan.primes()) {
+        answer.notes.push(format!(
+            "this host reclaims cache that rests ({}): while priming is measured, table and index \
+             are mapped, so that what was read stays",
+            who.display()
+        ));
+    }
     let job = Job { plan, arms: &arms, tools: &tools, seed, environment };
     let measured = job.measure(&mut keeper, &mut place, progress);
     let after = Aftermath::of(&place);
@@ -172,6 +191,10 @@ impl Aftermath {
 }
 
 impl PostgresPlan {
+    fn primes(&self) -> bool {
+        self.tests.contains(&Test::Prime)
+    }
+
     /// What a reader of the run should know.
     fn facts(&self, tools: &Tools, seed: u64) -> Json {
         json!({
@@ -192,7 +215,11 @@ impl PostgresPlan {
         let mut words = vec!["pg".to_owned(), self.target.to_string()];
         words.extend(["--test".to_owned(), tests.join(",")]);
         words.extend(self.vary.iter().flat_map(|vary| ["--vary".to_owned(), vary.clone()]));
-        words.extend(self.auto.then(|| "--auto".to_owned()));
+        words.extend(match self.auto {
+            WithAuto::Never => None,
+            WithAuto::Always => Some("--auto=only".to_owned()),
+            WithAuto::Both => Some("--auto".to_owned()),
+        });
         let kib = |bytes: Bytes| format!("{}K", bytes.get() / 1024);
         for (option, value) in [
             ("--size", kib(self.size)),
@@ -341,7 +368,7 @@ mod tests {
             target: Target::Path("/data".into()),
             tests: vec![Test::Seq],
             vary: Vec::new(),
-            auto: false,
+            auto: WithAuto::Never,
             size: Bytes::from_mib(64),
             shared_buffers: Bytes::from_mib(16),
             clients: 8,

@@ -2,7 +2,9 @@
 
 use ::postgres::{Load, Moment, Pgbench};
 use bench::Series;
+use host::idle_reclaim;
 use study::Environment;
+use sys::hold::Hold;
 use units::{Bytes, Nanos};
 
 use super::session::{Session, rows};
@@ -14,6 +16,8 @@ use crate::{ExperimentError, Place};
 const SELECT: &str = "\\set id random(1, :rows)\nselect pad from foreread where id = :id;\n";
 /// What a program gets beside the time that it works: to start, to end.
 const SPARE: u64 = 60;
+/// How often what is cached is held anew, in seconds: who reclaims it waits for longer.
+const RENEWED: f64 = 1.0;
 
 /// Selects rows by random keys until table and index are cached, or time is up.
 pub(super) fn prime(
@@ -28,12 +32,13 @@ pub(super) fn prime(
         variables: vec![("rows".to_owned(), rows(plan).to_string())],
         ..load(plan, seed)
     };
+    let mut held = Held::begin(session, environment)?;
     let mut primed = None;
     let mut problem = None;
     let mut reached = 0.0;
     let mut course = Course::of(vec![Series::level("cached of table and index", "%")]);
     let mut enough = |seconds: f64| {
-        match session.cached() {
+        match held.renew(seconds).and_then(|()| session.cached()) {
             Ok(share) => {
                 reached = share;
                 let at = Nanos::from_secs_f64(seconds);
@@ -59,6 +64,35 @@ pub(super) fn prime(
     let watched = course.series();
     let trial = trial(Test::Prime, ran, place.dilation);
     Ok(Trial { seconds, complete, device, useful, watched, ..trial })
+}
+
+/// What is cached already, held against a host that reclaims cache which rests: what is to be
+/// measured is how long it takes until all has been read once.
+struct Held {
+    files: Vec<Hold>,
+    renewed: f64,
+}
+
+impl Held {
+    fn begin(session: &Session, environment: &Environment) -> Result<Self, ExperimentError> {
+        let is_reclaimed = idle_reclaim(&environment.root).is_some();
+        let files = if is_reclaimed { session.hold()? } else { Vec::new() };
+        Ok(Self { files, renewed: 0.0 })
+    }
+
+    /// Takes in what has come meanwhile, so many seconds after the start.
+    fn renew(&mut self, seconds: f64) -> Result<(), ExperimentError> {
+        if seconds - self.renewed < RENEWED {
+            return Ok(());
+        }
+        self.renewed = seconds;
+        let renewed = self.files.iter_mut().try_for_each(|file| file.renew().map(drop));
+        renewed.map_err(|error| {
+            ExperimentError::NotPossible(format!(
+                "cannot hold what is cached, of which this host takes what rests: {error}"
+            ))
+        })
+    }
 }
 
 /// pgbench's own transactions for as long as the plan says.

@@ -9,6 +9,7 @@ use host::StorageKind;
 use rustix::fs::{Advice, fadvise, syncfs};
 use study::Environment;
 use sys::cachestat::{cachestat, page_size};
+use sys::hold::Hold;
 use units::{Bytes, Pages};
 
 use super::{Arm, PostgresPlan, Test, limit_of};
@@ -139,6 +140,18 @@ impl Session {
         }
         let all = self.watched_size()?.get() as f64;
         Ok(cached.to_bytes(page_size()).get() as f64 / all.max(1.0))
+    }
+
+    /// Holds of table and index what comes into the cache, for who reclaims cache that rests. To be
+    /// dropped before the next trial, as nothing of it can be evicted before.
+    pub(super) fn hold(&self) -> Result<Vec<Hold>, ExperimentError> {
+        let hold = |path: &PathBuf| {
+            let fail = |what| ExperimentError::io(what, path.clone());
+            let file = File::open(path).map_err(fail("open"))?;
+            let length = file.metadata().map_err(fail("look at"))?.len();
+            Hold::of(file.as_fd(), Bytes::new(length)).map_err(fail("map"))
+        };
+        self.watched.iter().map(hold).collect()
     }
 
     /// Stops the server and removes its files.

@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use experiment::postgres::given::{self, GivenPlan};
-use experiment::postgres::{self, PostgresPlan, Test};
+use experiment::postgres::{self, PostgresPlan, Test, WithAuto};
 use study::{Store, Target};
 use units::{Bytes, Nanos};
 
@@ -40,9 +40,10 @@ pub struct Pg {
     /// server, as in effective_io_concurrency=0,16; once for each
     #[arg(long, value_name = "NAME=VALUE[,VALUE…]")]
     vary: Vec<String>,
-    /// Do everything twice, without and with `foreread auto` at work
-    #[arg(long, conflicts_with = "connect")]
-    auto: bool,
+    /// Do everything twice, without and with `foreread auto` at work; with it alone if `=only`
+    #[arg(long, value_enum, value_name = "WHEN", conflicts_with = "connect")]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "both")]
+    auto: Option<AutoWord>,
     /// The size of the table; its indexes and the log of changes come on top
     #[arg(long, value_name = "SIZE", default_value = "256M")]
     size: Bytes,
@@ -93,6 +94,24 @@ enum TestWord {
     Pgbench,
 }
 
+/// When `foreread auto` is at work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum AutoWord {
+    /// Without it and with it
+    Both,
+    /// With it, and never without
+    Only,
+}
+
+impl From<AutoWord> for WithAuto {
+    fn from(word: AutoWord) -> Self {
+        match word {
+            AutoWord::Both => Self::Both,
+            AutoWord::Only => Self::Always,
+        }
+    }
+}
+
 impl From<TestWord> for Test {
     fn from(word: TestWord) -> Self {
         match word {
@@ -137,7 +156,7 @@ impl Pg {
             target,
             tests,
             vary: self.vary,
-            auto: self.auto,
+            auto: self.auto.map(WithAuto::from).unwrap_or_default(),
             size: self.size,
             shared_buffers: self.shared_buffers,
             clients: self.clients,
