@@ -9,6 +9,8 @@ use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use host::{DevNo, Root};
 use observe::{Holder, OpenFile};
@@ -26,6 +28,9 @@ const MOST: usize = 1 << 16;
 /// What is read of one file at most. One among small ones may be of any size, and sparse, and a
 /// window does for the rest of it.
 const LARGEST: Bytes = Bytes::from_mib(1);
+/// Each file may have a process of its own, which is gone when the next one is to be read. What the
+/// limits said of the last one that could be asked about holds for so long.
+const GRANTED: Duration = Duration::from_secs(2);
 
 /// The directory of an open file, and the regular files in it.
 #[derive(Debug)]
@@ -39,6 +44,16 @@ pub struct Directory {
     entries: Vec<(u64, OsString)>,
     /// Which entry an inode is.
     places: BTreeMap<u64, usize>,
+    readers: Mutex<Readers>,
+}
+
+/// Who reads the files of a directory.
+#[derive(Debug)]
+struct Readers {
+    /// The file in it that was seen open last.
+    last: OpenFile,
+    /// When somebody who had one open was last found to be within the limits.
+    granted: Instant,
 }
 
 impl Directory {
@@ -66,7 +81,36 @@ impl Directory {
         let entries = list(&descriptor)?;
         let places = entries.iter().zip(0..).map(|((inode, _), place)| (*inode, place)).collect();
         let owner = (stat.st_uid, stat.st_dev);
-        Some(Self { file: file.clone(), descriptor, owner, entries, places })
+        let readers = Readers { last: file.clone(), granted: Instant::now() };
+        let (file, readers) = (file.clone(), Mutex::new(readers));
+        Some(Self { file, descriptor, owner, entries, places, readers })
+    }
+
+    /// Of these open files, the last one that is in it is by whoever reads it now.
+    pub fn seen<'a>(&self, files: impl IntoIterator<Item = &'a OpenFile>) {
+        let is_here = |file: &&OpenFile| {
+            file.device == self.file.device && self.places.contains_key(&file.inode)
+        };
+        if let Some(file) = files.into_iter().filter(is_here).last() {
+            self.readers.lock().unwrap_or_else(PoisonError::into_inner).last = file.clone();
+        }
+    }
+
+    /// Whether its files may be read for whoever goes through them. Where the limits are about
+    /// processes, and the one that was seen last has ended, they are asked in vain: then it may for
+    /// a little while.
+    fn check(&self, root: &Root, limits: &Limits) -> Result<(), Missed> {
+        limits.check_mount(root, self.file.device)?;
+        if !limits.are_about_holders() {
+            return Ok(());
+        }
+        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        match holders(root, limits, &readers.last).map(drop) {
+            Ok(()) => readers.granted = Instant::now(),
+            Err(Missed::Gone) if readers.granted.elapsed() < GRANTED => {}
+            Err(missed) => return Err(missed),
+        }
+        Ok(())
     }
 
     /// The open file by which it was found.
@@ -142,7 +186,7 @@ impl Actuator {
         directory: &Directory,
         wanted: &[(u64, Bytes)],
     ) -> Result<Result<Bytes, Missed>, ActuateError> {
-        if let Err(missed) = holders(&self.root, &self.limits, &directory.file) {
+        if let Err(missed) = directory.check(&self.root, &self.limits) {
             return Ok(Err(missed));
         }
         let piece = largest_piece(&self.root, directory.file.device, Bytes::ZERO);
@@ -265,5 +309,37 @@ mod tests {
         let limits = Limits { deny: vec![rule], ..Limits::default() };
         let text = path.to_str().expect("a name");
         assert!(Directory::of(&Root::system(), &limits, &open_file(&path), text).is_none());
+    }
+
+    #[test]
+    fn the_limits_are_asked_about_who_was_seen_last() {
+        let (_dir, home) = directory();
+        for name in ["a", "b"] {
+            fs::write(home.join(name), name).expect("a file");
+        }
+        let found = of(&home.join("a")).expect("it is there");
+        let own = format!("pid:{}", std::process::id()).parse().expect("a rule");
+        let limits = Limits { allow: vec![own], ..Limits::default() };
+        let check = || found.check(&Root::system(), &limits);
+        assert_eq!(check(), Ok(()));
+        let by = |pid: u32| {
+            let mut file = open_file(&home.join("b"));
+            file.holders[0].pid = pid;
+            file
+        };
+        // There is no such process, but a moment ago it was one of ours.
+        let gone = by(i32::MAX.unsigned_abs());
+        found.seen([&gone]);
+        assert_eq!(check(), Ok(()));
+        found.readers.lock().expect("a lock").granted -= GRANTED;
+        assert_eq!(check(), Err(Missed::Gone));
+        assert_eq!(found.check(&Root::system(), &Limits::default()), Ok(()), "no rules");
+        found.seen([&by(1)]);
+        assert_eq!(check(), Err(Missed::NotAllowed), "a stranger goes on with it");
+        let elsewhere = OpenFile { inode: 1, ..by(std::process::id()) };
+        found.seen([&elsewhere]);
+        assert_eq!(check(), Err(Missed::NotAllowed), "that file is not in it");
+        found.seen([&by(std::process::id())]);
+        assert_eq!(check(), Ok(()));
     }
 }

@@ -9,6 +9,7 @@
 mod actuator;
 mod directory;
 mod exact;
+mod finder;
 mod limits;
 mod opens;
 mod outcome;
@@ -19,6 +20,7 @@ mod reach;
 pub use actuator::{Actuator, Advice};
 pub use directory::Directory;
 pub use exact::{Exact, Mended};
+pub use finder::Finder;
 pub use limits::{Limits, ParseRuleError, Rule};
 pub use opens::Opens;
 pub use outcome::{ActuateError, Missed, Outcome};

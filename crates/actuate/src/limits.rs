@@ -128,6 +128,12 @@ impl Limits {
         if chosen && !by_name { Err(Missed::NotAllowed) } else { Ok(()) }
     }
 
+    /// Whether it matters who holds a file.
+    pub(crate) fn are_about_holders(&self) -> bool {
+        let mut rules = self.allow.iter().chain(&self.deny);
+        rules.any(|rule| !matches!(rule, Rule::Mount(_)))
+    }
+
     /// Whether a rule speaks against this holder.
     pub(crate) fn denies(&self, root: &Root, holder: &Holder) -> Option<Rule> {
         self.deny.iter().find(|rule| rule.fits(root, holder, true)).cloned()

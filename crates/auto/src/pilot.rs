@@ -68,6 +68,11 @@ impl Pilot {
         self.controller.for_new().map(|pages| pages.to_bytes(self.page))
     }
 
+    /// Has it look on without deciding anything, or go on.
+    pub fn rest(&mut self, rests: bool) {
+        self.controller.rest(rests);
+    }
+
     /// Takes in something that happened.
     pub fn see(&mut self, event: &Event) {
         let Some(id) = event.file.filter(|_| self.on_it.contains(&event.device)) else { return };
@@ -79,9 +84,11 @@ impl Pilot {
 
     /// An open file of which it wants to know the directory, if any, and its path.
     pub fn wants_directory<'a>(&mut self, now: &'a Snapshot) -> Option<(&'a OpenFile, &'a str)> {
-        let key = self.controller.wants_directory(now.at)?;
-        let file = now.files.iter().find(|file| file.id.number() == key.0)?;
-        Some((file, now.paths.get(&file.id)?))
+        // Of files that are as quickly closed as opened, one is perhaps open at the moment.
+        self.controller.wants_directory(now.at).into_iter().find_map(|key| {
+            let file = now.files.iter().find(|file| file.id.number() == key.0)?;
+            Some((file, now.paths.get(&file.id)?.as_str()))
+        })
     }
 
     /// Takes in the inodes of that directory, in the orders in which its files may be read.

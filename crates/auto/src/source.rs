@@ -1,7 +1,6 @@
 //! Live records: the probes, the census of open files and the counters of block devices.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use host::{DevNo, HostError, Root, block_stat, page_size};
@@ -9,6 +8,7 @@ use observe::{
     Census, Event, KernelTypes, ObserveError, OpenFile, OpenFileFilter, OpenFileId, Probes,
     SelfTest, self_test,
 };
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use rustix::time::{ClockId, clock_gettime};
 use thiserror::Error;
 use units::Nanos;
@@ -151,14 +151,17 @@ fn open_eyes(dir: &Path) -> Result<((Probes, Census), Option<String>), ObserveEr
 }
 
 /// The path of an open file, as its holder has it: of that file, whatever its descriptor is used
-/// for by now.
+/// for by now. No path is walked and no server is asked, as one might not answer.
 fn path_of(root: &Root, file: &OpenFile) -> Option<String> {
     let holder = file.holders.first()?;
     let link = root.path(format!("/proc/{}/fd/{}", holder.pid, holder.fd));
-    let name = std::fs::read_link(link).ok()?.to_string_lossy().into_owned();
-    let there = std::fs::metadata(root.path(format!("/proc/{}/root{name}", holder.pid)));
-    let is_it = there.is_ok_and(|there| there.ino() == file.inode);
-    (is_it || name.ends_with(" (deleted)")).then_some(name)
+    let is_it = || {
+        let asked = statx(CWD, &link, AtFlags::STATX_DONT_SYNC, StatxFlags::INO);
+        asked.is_ok_and(|open| open.stx_ino == file.inode)
+    };
+    // Between two looks it was that file all the time.
+    let name = is_it().then(|| std::fs::read_link(&link).ok()).flatten()?;
+    is_it().then(|| name.to_string_lossy().into_owned())
 }
 
 pub(crate) fn now() -> Nanos {

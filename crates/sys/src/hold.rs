@@ -7,8 +7,8 @@ use units::{Bytes, Pages};
 
 use crate::mapping::{FileMapping, MappingAdvice};
 
-/// Keeps what is cached of a file mapped: who reclaims cache that rests, with memory to spare, takes
-/// pages that nobody has mapped (DAMON's filter `unmapped`). It reads nothing.
+/// Keeps what is cached of a file mapped: who reclaims cache that rests, with memory to spare,
+/// takes pages that nobody has mapped (DAMON's filter `unmapped`). It reads nothing.
 #[derive(Debug)]
 pub struct Hold {
     mapping: FileMapping,

@@ -8,8 +8,9 @@ use ::auto::{
     Became, Bounds, Decision, DeviceStatus, Effect, MemoryState, Pilot, Slots, Snapshot, Source,
     Status,
 };
-use actuate::{Directory, Limits};
-use host::{BdiId, DevNo, Root, Storage, page_size};
+use actuate::{Finder, Limits};
+use anyhow::Context as _;
+use host::{BdiId, DevNo, Storage, page_size};
 use observe::{Event, OpenFile, OpenFileFilter, OpenFileId};
 use report::clean::plain;
 use units::{Bytes, Nanos};
@@ -49,25 +50,26 @@ struct Craft {
     storage: Storage,
     pilot: Pilot,
     hands: Option<Hands>,
+    finder: Finder,
 }
 
 impl Craft {
-    /// Finds the directory whose files are read one after another, and what to read of it at once.
-    fn look_beside(
-        &mut self,
-        root: &Root,
-        limits: &Limits,
-        snapshot: &Snapshot,
-        memory: &MemoryState,
-    ) -> Option<Decision> {
-        if !self.pilot.controller().follows_files()
-            && let Some(hands) = &mut self.hands
-        {
-            hands.look_beside(None);
+    /// Looks for the directory whose files are read one after another, and tells what to read of it
+    /// as soon as it is found.
+    fn look_beside(&mut self, snapshot: &Snapshot, memory: &MemoryState) -> Option<Decision> {
+        if let Some(hands) = &mut self.hands {
+            if self.pilot.controller().follows_files() {
+                hands.beside(&snapshot.files);
+            } else {
+                hands.look_beside(None);
+            }
         }
-        let (file, path) = self.pilot.wants_directory(snapshot)?;
-        let directory = Directory::of(root, limits, file, path)?;
-        let decision = self.pilot.directory(file, directory.orders(), snapshot, memory);
+        if let Some((file, path)) = self.pilot.wants_directory(snapshot) {
+            self.finder.ask(file, path);
+        }
+        let directory = self.finder.found()?;
+        let file = directory.file().clone();
+        let decision = self.pilot.directory(&file, directory.orders(), snapshot, memory);
         if self.pilot.controller().follows_files()
             && let Some(hands) = &mut self.hands
         {
@@ -139,11 +141,13 @@ impl<'a> Flight<'a> {
         };
         let pilot = Pilot::new(storage.bdi.clone(), storage.devices.clone(), bounds, page);
         let limits = self.orders.limits.clone();
+        let finder = Finder::begin(&self.context.root, &limits)
+            .context("cannot start a thread to look for directories")?;
         let acting = !self.orders.advise;
         let manner = self.manner();
         let begin = || Hands::begin(self.context, &storage, limits, census, manner);
         let hands = acting.then(begin).transpose()?;
-        self.crafts.insert(storage.bdi.clone(), Craft { storage, pilot, hands });
+        self.crafts.insert(storage.bdi.clone(), Craft { storage, pilot, hands, finder });
         Ok(())
     }
 
@@ -244,10 +248,11 @@ impl<'a> Flight<'a> {
         memory: &MemoryState,
     ) -> anyhow::Result<()> {
         let rests = self.rests();
+        let acts = self.status.state == "acting" && self.treated;
         let Some(craft) = self.crafts.get_mut(bdi) else { return Ok(()) };
+        craft.pilot.rest(!acts && !self.orders.advise);
         let mut decisions = craft.pilot.decide(snapshot, memory);
-        let (root, limits) = (&self.context.root, &self.orders.limits);
-        decisions.extend(craft.look_beside(root, limits, snapshot, memory));
+        decisions.extend(craft.look_beside(snapshot, memory));
         let device = craft.pilot.controller().device();
         let known = DeviceStatus {
             latency_ms: device.latency().as_millis_f64(),
@@ -256,9 +261,12 @@ impl<'a> Flight<'a> {
             followed: craft.pilot.controller().followed(),
         };
         self.status.devices.insert(bdi.to_string(), known);
+        if let Some(priming) = craft.pilot.controller().priming() {
+            tracing::debug!("{bdi}, {:.1} s: {priming:?}", snapshot.at.as_secs_f64());
+        }
         let Some(hands) = &mut craft.hands else { return self.advise(&decisions) };
         hands.look_after(&mut self.status)?;
-        if self.status.state != "acting" || !self.treated {
+        if !acts {
             return Ok(());
         }
         let mut off = hands.are_to_be_off()?;

@@ -250,6 +250,13 @@ impl Hands {
         self.directory = directory.map(Arc::new);
     }
 
+    /// Takes in who has open files of that directory.
+    pub fn beside(&self, files: &[OpenFile]) {
+        if let Some(directory) = &self.directory {
+            directory.seen(files);
+        }
+    }
+
     /// What was closed meanwhile is no news, and the rest is news once.
     fn missed(
         &mut self,

@@ -94,11 +94,12 @@ fn host_a_hostile_process_cannot_lead_auto_to_files_outside_its_lists() {
             assert!(here || file.window == file.bdi_window && !file.random, "{file:?}");
         }
     }
+    let set = auto.windows_set();
     drop(busy);
     drop(stranger);
     let lines = auto.lines.lock().unwrap().join("\n");
     assert!(!lines.contains("/beyond: set window"), "{lines}");
     assert!(!lines.contains("/others: set window"), "{lines}");
-    println!("{}", auto.end().trim());
+    println!("{set} windows set; {}", auto.end().trim());
     assert_eq!(stage.value(), stage.original);
 }

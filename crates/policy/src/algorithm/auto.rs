@@ -263,7 +263,7 @@ impl Policy for Auto {
             around.with(stream, &mut |cache| pages = Some(cache.file_pages()));
             Self::facts(kernel, key, pages?)
         });
-        if let Some(key) = self.controller.wants_directory(situation.now) {
+        if let Some(key) = self.controller.wants_directory(situation.now).first().copied() {
             // All files are of one directory, and listed as they were made.
             let files = self.by_file.keys().map(|file| FileKey(0, u64::from(file.0))).collect();
             orders.extend(self.controller.directory(key, vec![files], &situation));

@@ -47,6 +47,8 @@ pub struct Controller {
     /// The window for files that will be opened.
     pub(super) opens: Option<Pages>,
     pub(super) sequences: Sequences,
+    /// Whether nothing is to be done at the moment.
+    rests: bool,
 }
 
 impl Controller {
@@ -58,6 +60,11 @@ impl Controller {
     /// What it has learnt of the device.
     pub fn device(&self) -> &Device {
         &self.device
+    }
+
+    /// How priming goes, while something is primed.
+    pub fn priming(&self) -> Option<super::PrimingPace> {
+        self.pace.told()
     }
 
     /// Pages from the disk that readers came by so far, as far as is known.
@@ -79,6 +86,20 @@ impl Controller {
     /// there is one. Files that are read to their end within an interval can be helped only so.
     pub fn for_new(&self) -> Option<Pages> {
         self.opens
+    }
+
+    /// Has it look on without ordering anything, or go on: what it ordered meanwhile would not be
+    /// done, and it would take that for read.
+    pub fn rest(&mut self, rests: bool) {
+        if rests == self.rests {
+            return;
+        }
+        self.rests = rests;
+        // What was ordered and not begun is forgotten, and what readers get now is another matter.
+        self.streams.values_mut().for_each(|stream| stream.plan = None);
+        self.sequences.stop();
+        self.pace.is_over();
+        self.climb.interrupt();
     }
 
     /// Takes in one thing seen of an open file.
@@ -113,10 +134,11 @@ impl Controller {
         }
     }
 
-    /// An open file of which it wants to know the directory, if any: the files of that may be read
-    /// one after another.
-    pub fn wants_directory(&mut self, now: Nanos) -> Option<OpenKey> {
-        self.bounds.prefetch.then(|| self.sequences.wants(now)).flatten()
+    /// Open files of one of which it wants to know the directory, if there are any: the files of
+    /// that may be read one after another. The one that was begun last comes first.
+    pub fn wants_directory(&self, now: Nanos) -> Vec<OpenKey> {
+        let wanted = self.bounds.prefetch && !self.rests;
+        if wanted { self.sequences.wants(now) } else { Vec::new() }
     }
 
     /// Whether it follows readers through the files of a directory.
@@ -132,6 +154,9 @@ impl Controller {
         orders: Vec<Vec<FileKey>>,
         situation: &Situation,
     ) -> Option<Order> {
+        if self.rests {
+            return None;
+        }
         self.sequences.list(key, orders, situation.now);
         if !self.sequences.is_at_work() {
             return None;
@@ -168,7 +193,7 @@ impl Controller {
                 match facts(*key) {
                     Some(facts) => {
                         if stream.facts.is_none() {
-                            self.sequences.size(facts.file_pages);
+                            self.sequences.met(*key, facts);
                         }
                         stream.look(facts, now, elapsed);
                     }
@@ -178,6 +203,10 @@ impl Controller {
         }
         closed.into_iter().for_each(|key| self.forget(key));
         self.count(now, elapsed);
+        if self.rests {
+            self.streams.values_mut().for_each(Stream::begin);
+            return Vec::new();
+        }
         let mut orders = self.windows(situation, elapsed);
         if !orders.is_empty() {
             self.pace.windows_changed();
@@ -227,11 +256,12 @@ impl Controller {
     }
 }
 
-/// The pages that were asked for.
+/// The pages that were asked for, or that the kernel reads with those.
 fn asked(seen: Seen) -> Option<(u64, u64)> {
     match seen {
         Seen::Miss { index, pages, .. } => Some((index.get(), pages.get())),
-        Seen::Window { window, mapped: true, .. } => Some((window.start.get(), window.pages.get())),
+        // Where neighbours are cached it takes random reads for a stream now and then.
+        Seen::Window { window, .. } => Some((window.start.get(), window.pages.get())),
         _ => None,
     }
 }

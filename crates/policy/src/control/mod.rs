@@ -39,6 +39,7 @@ use crate::page::{Extent, Page};
 pub use controller::Controller;
 pub use device::{Completions, Device};
 pub use outstanding::Outstanding;
+pub use pace::PrimingPace;
 pub use pattern::{Classifier, Pattern};
 
 /// An open file, by any number that stays with it.

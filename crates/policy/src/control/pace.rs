@@ -10,7 +10,7 @@
 //! once, but learnt from how much longer its readers wait: the sum of 1 - (wait alone ÷ wait now)
 //! over time, for each page primed.
 
-use units::{Bytes, Nanos};
+use units::{Bytes, Nanos, Pages};
 
 use super::FileKey;
 
@@ -27,6 +27,8 @@ const SEEKS: f64 = 1.3;
 const BURST: f64 = 2048.0;
 /// What may wait for the device, in seconds of a pass in order: it does not get slower by that.
 const QUEUED: f64 = 0.1;
+/// Half of what was ordered and did not come within so long was there already, or will not come.
+const LOST: f64 = 0.5;
 /// The least rate, in pages a second.
 const LEAST: f64 = 256.0;
 /// What a page costs is within so many times of what it costs in a pass, and so much less where
@@ -61,6 +63,24 @@ impl Stretch {
     }
 }
 
+/// How the priming on a device goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PrimingPace {
+    /// Of the time for which readers waited before anything was primed, the share for which they
+    /// still wait.
+    pub missing: f64,
+    /// The share of the device's time that it may take.
+    pub share: f64,
+    /// How much may be read in a second; nothing while it looks how long waits take without.
+    pub pages_per_second: f64,
+    /// What a page is taken to cost of the device's time.
+    pub page_cost: Nanos,
+    /// How long one wait takes without priming, as far as is known.
+    pub wait: Nanos,
+    /// What was ordered, and the device has not read yet as far as is known.
+    pub queued: Pages,
+}
+
 /// The pace of all priming on one device.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pace {
@@ -83,9 +103,16 @@ pub(super) struct Pace {
     /// stretches ago that was.
     changed: bool,
     age: u32,
+    /// What was allowed last.
+    told: Option<PrimingPace>,
 }
 
 impl Pace {
+    /// How it goes, while something is primed.
+    pub fn told(&self) -> Option<PrimingPace> {
+        self.told
+    }
+
     /// Readers waited so often and so long over an interval.
     pub fn waited(&mut self, stalls: u64, stalled: Nanos, elapsed: Nanos) {
         self.now.stalls += stalls;
@@ -112,9 +139,10 @@ impl Pace {
         }
     }
 
-    /// The device has read so much more.
-    pub fn completed(&mut self, read: Bytes, page: Bytes) {
-        self.queued = (self.queued - read.get() as f64 / page.get().max(1) as f64).max(0.0);
+    /// The device has read so much more over an interval.
+    pub fn completed(&mut self, read: Bytes, page: Bytes, elapsed: Nanos) {
+        let kept = self.queued * 0.5_f64.powf(elapsed.as_secs_f64() / LOST);
+        self.queued = (kept - read.get() as f64 / page.get().max(1) as f64).max(0.0);
     }
 
     /// How many pages may be read over an interval. `missing`: the share of what is waited for that
@@ -129,13 +157,23 @@ impl Pace {
             }
         }
         let pass = page.get() as f64 / (rate.get() as f64).max(LEAST_RATE);
-        if self.rests > 0 || self.queued * pass > QUEUED {
-            self.owed = 0.0;
-            return &mut self.owed;
-        }
         let share = (1.0 - (1.0 - LOSS) * missing.clamp(0.0, 1.0)).min(MOST);
         let cost = self.cost(pass);
         let wanted = share / cost;
+        let mut told = PrimingPace {
+            missing,
+            share,
+            pages_per_second: 0.0,
+            page_cost: Nanos::from_secs_f64(cost),
+            wait: Nanos::from_secs_f64(self.alone),
+            queued: Pages::new(self.queued as u64),
+        };
+        if self.rests > 0 || self.queued * pass > QUEUED {
+            (self.owed, self.told) = (0.0, Some(told));
+            return &mut self.owed;
+        }
+        told.pages_per_second = wanted.max(LEAST);
+        self.told = Some(told);
         let pages = wanted.max(LEAST) * elapsed.as_secs_f64();
         self.owed = (self.owed + pages).min(pages.max(BURST));
         self.too_much = wanted <= LEAST || cost >= COSTS.1 * pass;
@@ -171,7 +209,7 @@ impl Pace {
 
     /// Nothing is being primed.
     pub fn is_over(&mut self) {
-        (self.begun, self.file) = (false, None);
+        (self.begun, self.file, self.told) = (false, None, None);
     }
 
     /// What a page costs of the device's time, in seconds; `pass`: in a pass in order.
@@ -241,7 +279,7 @@ mod tests {
                 let now = backlog.min(0.99 * TICK.as_secs_f64());
                 (backlog, f) = (backlog - now, now / TICK.as_secs_f64());
                 let read = now / self.page + (1.0 - f) * TICK.as_secs_f64() / self.read;
-                pace.completed(Bytes::new((read * 4096.0) as u64), PAGE);
+                pace.completed(Bytes::new((read * 4096.0) as u64), PAGE, TICK);
             }
             let slots =
                 got.chunks_exact(50).map(|slot| slot.iter().sum::<f64>() / slot.len() as f64);
@@ -266,6 +304,21 @@ mod tests {
     }
 
     #[test]
+    fn what_was_there_already_does_not_block_the_queue() {
+        let mut pace = Pace::default();
+        pace.waited(KNOWN, Nanos::from_millis(10 * KNOWN), STRETCH);
+        pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK);
+        // As much again as the device may be behind with, and it reads nothing.
+        pace.took(10_000);
+        let mut ticks = 0;
+        while *pace.allows(0.5, Bytes::from_mib(90), PAGE, TICK) == 0.0 {
+            pace.completed(Bytes::ZERO, PAGE, TICK);
+            ticks += 1;
+        }
+        assert!((5..=15).contains(&ticks), "{ticks}");
+    }
+
+    #[test]
     fn waits_that_others_make_longer_are_looked_at_again() {
         let mut pace = Pace::default();
         let mut tick = |wait: u64, primes: bool| {
@@ -274,7 +327,7 @@ mod tests {
                 let owed = pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK);
                 let pages = std::mem::take(owed);
                 pace.took(pages as u64);
-                pace.completed(Bytes::from_mib(9), PAGE);
+                pace.completed(Bytes::from_mib(9), PAGE, TICK);
             }
             pace.alone
         };

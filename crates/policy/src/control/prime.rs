@@ -1,10 +1,13 @@
 //! Finishing what random reads have begun: where they will read all of a file that fits into
 //! memory, it is read once, in order.
 //!
-//! The rule is that of renting or buying: once readers have waited as long for a file as it would
-//! take to read the rest of it in order, it is read. That costs at most twice what the best
-//! decision would have, whatever they read next. And the readers must not suffer: their waits may
-//! grow only as far as there are fewer of them, because part of the file is there already.
+//! The rule is that of renting or buying: who buys once the rent has cost as much pays at most
+//! twice what the best decision would have cost, whatever comes. Here the rent is what readers wait
+//! for a file, and the price what it takes to read the rest of it in order. But it is not bought at
+//! once: the readers must not suffer, so their waits may grow only as far as there are fewer of
+//! them, because part of the file is there already (`Pace`). After as long as one pass takes only a
+//! tenth is read, after two a third. So it begins when a quarter of the price has been waited for:
+//! who stops reading when it has cost all of it has let a twentieth be read in vain.
 
 use units::{Bytes, Nanos, Pages};
 
@@ -17,6 +20,11 @@ const MOST_PAGES: u64 = 1 << 22;
 const PIECE: u64 = 1024;
 /// Waits that tell that it is read at random for good.
 const KNOWN: u64 = 8;
+/// It begins when readers have waited for this part of what it takes to read the rest in order.
+const EARLY: f64 = 0.25;
+/// In so many seconds half of what was won by priming a file counts no more: by and by its readers
+/// would have read it themselves.
+const WON: f64 = 20.0;
 /// Whoever has asked for nothing for so long may not want the rest.
 const RESTS: Nanos = Nanos::from_secs(2);
 
@@ -57,10 +65,16 @@ impl Priming {
         }
     }
 
-    /// Readers waited so often and so long over an interval, and this is primed or not.
-    pub fn waited(&mut self, stalls: u64, stalled: Nanos, elapsed: Nanos) {
+    /// Readers waited so often and so long over an interval, in which this or another file was
+    /// primed, or none.
+    pub fn waited(&mut self, stalls: u64, stalled: Nanos, elapsed: Nanos, primed: bool) {
         if self.at.is_none() {
-            self.waits = lately(self.waits, stalled, elapsed);
+            self.waits = if primed && self.times > 0 {
+                // What they do not wait for any more is won, while another file is primed.
+                self.waits * 0.5_f64.powf(elapsed.as_secs_f64() / WON)
+            } else {
+                lately(self.waits, stalled, elapsed)
+            };
         }
         self.quiet = if stalls == 0 { self.quiet + elapsed } else { Nanos::ZERO };
         self.stalls += stalls;
@@ -108,7 +122,8 @@ impl Priming {
         let missing = if again { file.get() } else { file.get().saturating_sub(self.count) };
         let fits = file.get() <= MOST_PAGES && missing <= room.get();
         let cost = (missing * page.get()) as f64 / (rate.get() as f64).max(LEAST_RATE);
-        if !fits || missing == 0 || self.stalled < cost * 2_f64.powi(self.times) {
+        let enough = if again { cost * 2_f64.powi(self.times) } else { EARLY * cost };
+        if !fits || missing == 0 || self.stalled < enough {
             return None;
         }
         if again {
@@ -168,14 +183,14 @@ mod tests {
         let mut priming = Priming::default();
         for page in 0..seconds * 100 {
             priming.touch(page * 7 % 10_000, 1);
-            priming.waited(1, Nanos::from_millis(10), Nanos::from_millis(10));
+            priming.waited(1, Nanos::from_millis(10), Nanos::from_millis(10), false);
         }
         priming
     }
 
     #[test]
-    fn it_begins_when_waiting_has_cost_as_much() {
-        let file = Pages::new(25_600); // 100 MiB: 2.5 s
+    fn it_begins_when_waiting_has_cost_a_part_of_it() {
+        let file = Pages::new(102_400); // 400 MiB: 10.5 s
         let begin = |seconds, room| {
             waited(seconds).begin(file, PAGE, Bytes::from_mib(1), Pages::new(room)).is_some()
         };
@@ -204,10 +219,30 @@ mod tests {
         assert!(!again(&mut priming), "once");
         // All of it comes in 1.02 s.
         for _ in 0..2 {
-            priming.waited(100, Nanos::from_secs(1), Nanos::from_secs(1));
+            priming.waited(100, Nanos::from_secs(1), Nanos::from_secs(1), false);
         }
         assert!(!again(&mut priming));
-        priming.waited(100, Nanos::from_secs(1), Nanos::from_secs(1));
+        priming.waited(100, Nanos::from_secs(1), Nanos::from_secs(1), false);
         assert!(again(&mut priming), "it was evicted");
+    }
+
+    #[test]
+    fn what_was_won_counts_while_another_file_is_primed() {
+        let file = Pages::new(10_000);
+        let mut priming = waited(9);
+        priming.begin(file, PAGE, Bytes::from_mib(100), Pages::new(1 << 20)).expect("a beginning");
+        while priming.is_at_work() {
+            priming.due(file, &mut 2500.0);
+        }
+        let waits = |priming: &Priming| (100.0 * priming.waits(file).0).round();
+        for _ in 0..20 {
+            assert!(waits(&priming) > 49.0);
+            priming.waited(0, Nanos::ZERO, Nanos::from_secs(1), true);
+        }
+        assert_eq!(waits(&priming), 50.0);
+        for _ in 0..5 {
+            priming.waited(0, Nanos::ZERO, Nanos::from_secs(1), false);
+        }
+        assert_eq!(waits(&priming), 0.0, "nothing is primed, and nobody waits");
     }
 }

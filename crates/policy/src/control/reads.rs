@@ -57,7 +57,7 @@ impl Controller {
 
     /// The next ones of many files.
     pub(super) fn next_files(&mut self, situation: &Situation) -> Option<Order> {
-        let facts = self.streams.values().filter_map(|stream| stream.facts).next_back()?;
+        let facts = self.sequences.facts()?;
         let share = self.share(situation, &facts);
         let (key, due, why) = self.sequences.due(&share)?;
         Some(Order { key, act: Act::Files(due), why, primes: false })
@@ -76,9 +76,10 @@ impl Controller {
         for (file, (key, facts)) in &files {
             let random = waits.random.get(file).copied().unwrap_or_default();
             let Some(priming) = self.primings.get_mut(file) else { continue };
-            priming.waited(random.stalls, Nanos::new(random.stalled), elapsed);
+            let stalled = Nanos::new(random.stalled);
+            priming.waited(random.stalls, stalled, elapsed, waits.primed);
             if !waits.primed {
-                priming.waited_alone(random.stalls, Nanos::new(random.stalled));
+                priming.waited_alone(random.stalls, stalled);
             }
             if priming.is_at_work() || random.stalls == 0 || situation.tight {
                 continue;
@@ -109,7 +110,7 @@ impl Controller {
         let alone = self.primings.get(file).and_then(Priming::alone);
         self.pace.primes(*file, alone);
         let missing = self.missing(&files);
-        self.pace.completed(self.device.now(), first.page);
+        self.pace.completed(self.device.now(), first.page, elapsed);
         let owed = self.pace.allows(missing, self.device.rate(), first.page, elapsed);
         let before = *owed;
         for (_, file, key, facts) in work {

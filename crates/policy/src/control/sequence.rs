@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 use units::{Nanos, Pages};
 
 use super::memory::Share;
-use super::{FileKey, NextFile, OpenKey};
+use super::{Facts, FileKey, NextFile, OpenKey};
 
 /// Files begun lately that are remembered, and so many of them show an order.
 const REMEMBERED: usize = 64;
@@ -97,6 +97,8 @@ pub(super) struct Sequences {
     vain: u32,
     /// The size of files that are begun, of late.
     typical: f64,
+    /// What is known of the one that was looked at last.
+    facts: Option<Facts>,
 }
 
 impl Sequences {
@@ -116,23 +118,39 @@ impl Sequences {
         }
     }
 
-    /// A file of this size was seen.
-    pub fn size(&mut self, pages: Pages) {
-        let pages = pages.get() as f64;
-        let known = if self.typical == 0.0 { pages } else { self.typical };
-        self.typical = known + 0.1 * (pages - known);
+    /// Nobody is followed any more.
+    pub fn stop(&mut self) {
+        self.current = None;
     }
 
-    /// An open file of which the directory should be listed.
-    pub fn wants(&mut self, now: Nanos) -> Option<OpenKey> {
+    /// An open file was looked at first. One of which its program says that it knows better is none
+    /// of a sequence.
+    pub fn met(&mut self, key: OpenKey, facts: Facts) {
+        if facts.hands_off {
+            self.begun.retain(|one| one.key != key);
+            return;
+        }
+        let pages = facts.file_pages.get() as f64;
+        let known = if self.typical == 0.0 { pages } else { self.typical };
+        self.typical = known + 0.1 * (pages - known);
+        self.facts = Some(facts);
+    }
+
+    /// What is known of the file that was looked at last: whose memory is filled.
+    pub fn facts(&self) -> Option<Facts> {
+        self.facts
+    }
+
+    /// Open files of one of which the directory should be listed, the one begun last first.
+    pub fn wants(&self, now: Nanos) -> Vec<OpenKey> {
         let lately = self.begun.iter().filter(|one| now.saturating_sub(one.at) < LATELY).count();
         let again = self.asked.is_some_and(|at| now.saturating_sub(at) < AGAIN);
         let rests = again || now < self.rests;
         let small = 0.0 < self.typical && self.typical <= SMALL;
         if self.current.is_some() || rests || !small || lately < EVIDENCE {
-            return None;
+            return Vec::new();
         }
-        self.begun.back().map(|one| one.key)
+        self.begun.iter().rev().take(EVIDENCE).map(|one| one.key).collect()
     }
 
     /// The files of the directory of an open file, in the orders in which they may be read.
@@ -296,10 +314,21 @@ mod tests {
         FileKey(1, number)
     }
 
+    fn facts(pages: u64, hands_off: bool) -> Facts {
+        Facts {
+            file_pages: Pages::new(pages),
+            window: Pages::new(32),
+            position: None,
+            hands_off,
+            domain: 0,
+            page: units::Bytes::from_kib(4),
+        }
+    }
+
     /// Files that are begun one each ten milliseconds.
     fn begun(numbers: impl IntoIterator<Item = u64>) -> Sequences {
         let mut sequences = Sequences::default();
-        sequences.size(Pages::new(4));
+        sequences.met(OpenKey(0), facts(4, false));
         for (count, number) in numbers.into_iter().enumerate() {
             let at = Nanos::from_millis(10 * count as u64);
             sequences.begun(key(number), OpenKey(number), at);
@@ -319,22 +348,25 @@ mod tests {
     #[test]
     fn the_next_files_of_the_order_that_fits_are_read() {
         let mut sequences = begun([50, 40, 30, 20, 10, 9, 8, 7]);
-        assert_eq!(sequences.wants(TICK), Some(OpenKey(7)));
+        assert_eq!(sequences.wants(TICK).first(), Some(&OpenKey(7)));
         let (up, down) = (files(0..=50), files([50, 40, 30, 20, 10, 9, 8, 7, 5, 3]));
         sequences.list(OpenKey(7), vec![up, down], TICK);
         assert_eq!((due(&mut sequences), due(&mut sequences)), (vec![5, 3], vec![]));
-        assert_eq!(sequences.wants(TICK), None, "it is followed already");
+        assert_eq!(sequences.wants(TICK), [], "it is followed already");
     }
 
     #[test]
     fn files_at_random_are_left_alone_and_so_are_large_ones() {
         let mut sequences = begun((0..16).map(|n| n * 7 % 100));
         sequences.list(OpenKey(0), vec![files(0..100)], TICK);
-        assert!(!sequences.is_at_work() && sequences.wants(TICK * 2).is_none());
+        assert!(!sequences.is_at_work() && sequences.wants(TICK * 2).is_empty());
         let mut sequences = begun(0..16);
-        (0..100).for_each(|_| sequences.size(Pages::new(100_000)));
-        assert_eq!(sequences.wants(TICK), None);
-        assert_eq!(begun(0..7).wants(TICK), None, "too few to tell");
+        (0..100).for_each(|_| sequences.met(OpenKey(99), facts(100_000, false)));
+        assert_eq!(sequences.wants(TICK), []);
+        assert_eq!(begun(0..7).wants(TICK), [], "too few to tell");
+        let mut sequences = begun(0..8);
+        sequences.met(OpenKey(3), facts(4, true));
+        assert_eq!(sequences.wants(TICK), [], "one is read by who knows better");
     }
 
     #[test]

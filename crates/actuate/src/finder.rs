@@ -1,0 +1,55 @@
+//! Finding directories on a thread of its own.
+//!
+//! On the way to a directory there may be a file system whose server does not answer, so that a
+//! call waits for ever. Whoever decides must not wait with it.
+
+use std::io;
+use std::sync::mpsc::{self, Receiver, SyncSender};
+
+use host::Root;
+use observe::OpenFile;
+
+use crate::{Directory, Limits};
+
+/// Finds directories, one at a time.
+#[derive(Debug)]
+pub struct Finder {
+    ask: SyncSender<(OpenFile, String)>,
+    answers: Receiver<Option<Directory>>,
+    /// Whether it has not answered yet.
+    asked: bool,
+}
+
+impl Finder {
+    /// Starts the thread, which keeps to these limits. Nobody waits for its end: it may be that it
+    /// waits for ever.
+    pub fn begin(root: &Root, limits: &Limits) -> io::Result<Self> {
+        let (root, limits) = (root.clone(), limits.clone());
+        let (ask, questions) = mpsc::sync_channel::<(OpenFile, String)>(1);
+        let (answer, answers) = mpsc::channel();
+        std::thread::Builder::new().name("directories".to_owned()).spawn(move || {
+            for (file, path) in questions {
+                if answer.send(Directory::of(&root, &limits, &file, &path)).is_err() {
+                    return;
+                }
+            }
+        })?;
+        Ok(Self { ask, answers, asked: false })
+    }
+
+    /// Asks for the directory of an open file, of which `path` is the path as its holder has it;
+    /// not while it has not answered.
+    pub fn ask(&mut self, file: &OpenFile, path: &str) {
+        if !self.asked {
+            // A thread that has ended does not answer: then there is none.
+            self.asked = self.ask.try_send((file.clone(), path.to_owned())).is_ok();
+        }
+    }
+
+    /// The directory that was asked for, if it was found by now.
+    pub fn found(&mut self) -> Option<Directory> {
+        let answer = self.answers.try_recv().ok()?;
+        self.asked = false;
+        answer
+    }
+}
