@@ -15,6 +15,7 @@ pub mod flash;
 mod front;
 mod jitter;
 pub mod layout;
+mod order;
 mod presets;
 pub mod score;
 mod slots;

@@ -14,6 +14,7 @@ impl<T> Slots<T> {
     }
 
     /// Puts something in and names its place.
+    #[inline]
     pub(crate) fn insert(&mut self, thing: T) -> usize {
         match self.free.pop() {
             Some(slot) => {
@@ -28,11 +29,13 @@ impl<T> Slots<T> {
     }
 
     /// What is in a place.
+    #[inline]
     pub(crate) fn get_mut(&mut self, slot: usize) -> Option<&mut T> {
         self.places.get_mut(slot)?.as_mut()
     }
 
     /// Takes it out; its place may be used again.
+    #[inline]
     pub(crate) fn remove(&mut self, slot: usize) -> Option<T> {
         let thing = self.places.get_mut(slot)?.take()?;
         self.free.push(slot);

@@ -321,9 +321,12 @@ impl Device for Controller {
     }
 
     fn next_wake(&self) -> Option<Nanos> {
-        let first_done = self.finished.front().map(|completion| completion.at);
-        let pending = [self.agenda.next_at(), self.behind.next_wake()];
-        first_done.or_else(|| pending.into_iter().flatten().min())
+        if let Some(done) = self.finished.front() {
+            return Some(done.at);
+        }
+        let own = self.agenda.next_at().unwrap_or(Nanos::MAX);
+        let behind = self.behind.next_wake().unwrap_or(Nanos::MAX);
+        Some(own.min(behind)).filter(|&wake| wake < Nanos::MAX)
     }
 
     fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {

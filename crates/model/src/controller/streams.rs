@@ -1,49 +1,34 @@
 //! Runs of requests, each of which begins where the one before it ended.
 
+use crate::order::Order;
+
+/// Where no run ends.
+const NOWHERE: u64 = u64::MAX;
+
 /// The runs seen last.
 #[derive(Debug)]
 pub(super) struct Streams {
-    /// Where each of them ends, and when it was last gone on with: apart, so that the ends, which
-    /// all requests are compared with, are compared several at once.
+    /// Where each of them ends: apart, so that several at once are compared with a request.
     ends: Vec<u64>,
-    used: Vec<u64>,
-    limit: usize,
-    clock: u64,
+    /// Which was gone on with last.
+    order: Order,
 }
 
 impl Streams {
-    /// A table of this many runs.
+    /// A table of this many runs, at least one.
     pub(super) fn new(limit: usize) -> Self {
-        let (ends, used) = (Vec::with_capacity(limit), Vec::with_capacity(limit));
-        Self { ends, used, limit, clock: 0 }
+        Self { ends: vec![NOWHERE; limit.max(1)], order: Order::new(limit) }
     }
 
     /// Whether a request goes on with a run that is known; it is from now on, if it was not.
     pub(super) fn follow(&mut self, offset: u64, end: u64) -> bool {
-        self.clock += 1;
         // Without a branch for each: most requests are of no run.
         let known = self.ends.iter().fold(false, |known, &run| known | (run == offset));
         let run = if known { self.ends.iter().position(|&run| run == offset) } else { None };
-        let place = match run {
-            Some(place) => place,
-            None if self.ends.len() < self.limit => {
-                self.ends.push(end);
-                self.used.push(self.clock);
-                return false;
-            }
-            None => self.oldest(),
-        };
-        (self.ends[place], self.used[place]) = (end, self.clock);
+        let place = run.unwrap_or_else(|| self.order.oldest());
+        self.ends[place] = end;
+        self.order.use_again(place);
         known
-    }
-
-    /// The run that nothing has gone on with for longest; no two were at the same time.
-    fn oldest(&self) -> usize {
-        let mut oldest = (0, u64::MAX);
-        for (place, &used) in self.used.iter().enumerate() {
-            oldest = if used < oldest.1 { (place, used) } else { oldest };
-        }
-        oldest.0
     }
 }
 

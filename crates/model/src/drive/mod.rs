@@ -11,7 +11,6 @@
 //! a request arrives are taken before it is looked at.
 
 mod mechanism;
-mod order;
 mod queue;
 mod rotation;
 mod roughly;

@@ -3,9 +3,9 @@
 //! Reading ahead takes no events: a segment that is being read stores where and when that began
 //! and where it will stop, and its end is worked out when somebody asks.
 
-use super::order::Order;
 use super::rotation::{Platter, Turns};
 use super::roughly::Roughly;
+use crate::order::Order;
 
 /// A run of bytes in the cache.
 #[derive(Clone, Copy, Debug, Default)]

@@ -5,7 +5,7 @@ const NONE: u32 = u32::MAX;
 
 /// Things by their last use; those that were never used come first, by number.
 #[derive(Clone, Debug)]
-pub(super) struct Order {
+pub(crate) struct Order {
     /// For each the one used before and the one used after it.
     links: Vec<(u32, u32)>,
     oldest: u32,
@@ -14,7 +14,7 @@ pub(super) struct Order {
 
 impl Order {
     /// So many things, none of them used; at least one.
-    pub(super) fn new(count: usize) -> Self {
+    pub(crate) fn new(count: usize) -> Self {
         let last = count.max(1) as u32 - 1;
         let before = |number: u32| number.checked_sub(1).unwrap_or(NONE);
         let after = |number| if number == last { NONE } else { number + 1 };
@@ -23,12 +23,12 @@ impl Order {
     }
 
     /// What has not been used for longest.
-    pub(super) fn oldest(&self) -> usize {
+    pub(crate) fn oldest(&self) -> usize {
         self.oldest as usize
     }
 
     /// Notes a use.
-    pub(super) fn use_again(&mut self, index: usize) {
+    pub(crate) fn use_again(&mut self, index: usize) {
         let this = index as u32;
         if this == self.newest {
             return;
