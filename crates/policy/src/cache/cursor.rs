@@ -10,7 +10,8 @@
 
 use units::Pages;
 
-use super::tree::{PageTree, SHIFT};
+use super::leaves::SHIFT;
+use super::tree::PageTree;
 use crate::page::Page;
 
 const LAST: u64 = 63;
@@ -26,8 +27,8 @@ enum Slot {
 }
 
 /// A cursor: an index, and a slot that is not always the one of that index.
-struct Cursor<'a> {
-    tree: &'a PageTree,
+struct Cursor<'a, S> {
+    tree: &'a PageTree<S>,
     index: u64,
     /// A slot of this level covers 64^level pages.
     level: u32,
@@ -37,9 +38,9 @@ struct Cursor<'a> {
     slot: u64,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a, S: Copy + Default> Cursor<'a, S> {
     /// Stands on the slot that holds the folio of `index`, if there is one.
-    fn load(tree: &'a PageTree, index: u64) -> Option<Self> {
+    fn load(tree: &'a PageTree<S>, index: u64) -> Option<Self> {
         let folio = tree.folio(Page::new(index))?;
         let level = u32::from(folio.order) / SHIFT;
         let slot = folio.head.get() >> (level * SHIFT);
@@ -54,11 +55,11 @@ impl<'a> Cursor<'a> {
     fn look(&self) -> Slot {
         let place = self.node << SHIFT | self.slot;
         match self.level {
-            0 => match self.tree.leaf(self.node) {
+            0 => match self.tree.leaves.get(self.node) {
                 Some(leaf) if leaf.present >> self.slot & 1 == 1 => Slot::Folio,
                 _ => Slot::Empty,
             },
-            1 => match self.tree.leaf(place) {
+            1 => match self.tree.leaves.get(place) {
                 Some(leaf) if leaf.big > 0 => Slot::Folio,
                 Some(leaf) if leaf.present != 0 => Slot::Node,
                 _ => Slot::Empty,
@@ -67,7 +68,7 @@ impl<'a> Cursor<'a> {
                 let groups = (self.level - 2) * SHIFT;
                 let first = place.checked_shl(groups).unwrap_or(u64::MAX);
                 let count = 1u64.checked_shl(groups).unwrap_or(u64::MAX);
-                if self.tree.any_group(first, count) { Slot::Node } else { Slot::Empty }
+                if self.tree.leaves.any_group(first, count) { Slot::Node } else { Slot::Empty }
             }
         }
     }
@@ -137,7 +138,7 @@ impl<'a> Cursor<'a> {
     /// how many it took.
     fn glide_on(&mut self, steps: u64) -> u64 {
         let safe = match self.level {
-            0 => self.tree.leaf(self.node).map_or(0, |leaf| {
+            0 => self.tree.leaves.get(self.node).map_or(0, |leaf| {
                 u64::from((leaf.present >> self.slot).trailing_ones()).saturating_sub(1)
             }),
             1 if self.slot == self.own_slot() => LAST - (self.index & LAST),
@@ -152,7 +153,7 @@ impl<'a> Cursor<'a> {
     /// The same towards the start of the file.
     fn glide_back(&mut self, steps: u64) -> u64 {
         let safe = match self.level {
-            0 => self.tree.leaf(self.node).map_or(0, |leaf| {
+            0 => self.tree.leaves.get(self.node).map_or(0, |leaf| {
                 let below = leaf.present << (LAST - self.slot);
                 u64::from(below.leading_ones()).saturating_sub(1).min(self.index)
             }),
@@ -166,7 +167,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-impl PageTree {
+impl<S: Copy + Default> PageTree<S> {
     /// The kernel's `page_cache_next_miss`: see [`super::Cache::next_miss`].
     pub fn next_miss(&self, from: Page, max: Pages) -> Option<Page> {
         let end = Page::new(from.get().wrapping_add(max.get()));

@@ -33,15 +33,20 @@ pub fn folio_order(wished: u8, window: Pages, limit: Option<u8>) -> Option<u8> {
 }
 
 /// Puts the window into `tree`, as far as it lies before `end` and is not cached yet.
-pub fn fill(tree: &mut PageTree, window: &Submission, end: Page, limit: Option<u8>) -> Filled {
+pub fn fill<S: Copy + Default>(
+    tree: &mut PageTree<S>,
+    window: &Submission,
+    end: Page,
+    limit: Option<u8>,
+) -> Filled {
     let mut filled = Filled::default();
     filled.plain = fill_into(tree, window, end, limit, &mut filled.batches);
     filled
 }
 
 /// The same, where the caller has a place for the batches; gives back the read of single pages.
-pub fn fill_into(
-    tree: &mut PageTree,
+pub fn fill_into<S: Copy + Default>(
+    tree: &mut PageTree<S>,
     window: &Submission,
     end: Page,
     limit: Option<u8>,
@@ -76,8 +81,8 @@ fn batch(start: Page, end: Page) -> Option<Extent> {
 
 /// Puts in folios from the start of the window on, and returns what is to be read; or the head of
 /// the first folio that would cover a cached page.
-fn walk_folios(
-    tree: &mut PageTree,
+fn walk_folios<S: Copy + Default>(
+    tree: &mut PageTree<S>,
     window: &Submission,
     end: Page,
     order: u8,
@@ -107,7 +112,12 @@ fn fitting(at: Page, stop: Page, order: u8) -> u8 {
 
 /// Reads the pages of `window` that are not cached, one batch for each gap. The mark goes to the
 /// page that begins the last `lookahead` pages, if that is one of the new ones.
-fn fill_plain(tree: &mut PageTree, window: Extent, lookahead: Pages, batches: &mut Vec<Extent>) {
+fn fill_plain<S: Copy + Default>(
+    tree: &mut PageTree<S>,
+    window: Extent,
+    lookahead: Pages,
+    batches: &mut Vec<Extent>,
+) {
     let mut at = window.start;
     loop {
         at = at.plus(tree.present_run(at, window.end().since(at)));

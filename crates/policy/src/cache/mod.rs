@@ -3,6 +3,7 @@
 mod cursor;
 mod file;
 mod fill;
+mod leaves;
 mod tree;
 #[cfg(test)]
 mod xarray;

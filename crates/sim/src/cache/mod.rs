@@ -4,13 +4,13 @@ mod lists;
 mod states;
 
 use policy::cache::{MAX_ORDER, fill_into};
-use policy::{Eviction, Extent, FileId, Folio, Page, PageTree, Policy, Submission};
+use policy::{Eviction, Extent, FileId, Folio, Page, Policy, Submission};
 use units::Pages;
 
 use crate::machine::Replacement;
 use crate::outcome::CacheUse;
 use lists::{EntryId, List, Lists};
-use states::PageStates;
+pub(crate) use states::Tree;
 
 /// Pages that reclaim takes at once at least (SWAP_CLUSTER_MAX).
 const BATCH: u64 = 32;
@@ -18,8 +18,7 @@ const BATCH: u64 = 32;
 /// A file's pages.
 #[derive(Default)]
 struct CachedFile {
-    tree: PageTree,
-    states: PageStates,
+    tree: Tree,
     pages: Pages,
     folio_limit: Option<u8>,
     /// Grows with each change that may end a run of pages which are there and unmarked. Pages that
@@ -66,7 +65,7 @@ impl PageCache {
         self.files.push(CachedFile { pages, folio_limit, mapped, ..CachedFile::default() });
     }
 
-    pub(crate) fn tree(&self, file: u32) -> &PageTree {
+    pub(crate) fn tree(&self, file: u32) -> &Tree {
         &self.files[file as usize].tree
     }
 
@@ -133,7 +132,7 @@ impl PageCache {
         for batch in &batches[first..] {
             let pages = batch.pages.get();
             let entry = self.lists.push(List::Inactive, file, batch.start.get(), pages);
-            this.states.enter(*batch, entry);
+            states::enter(&mut this.tree, *batch, entry);
             filled += batch.pages;
         }
         self.cached += filled.get();
@@ -145,11 +144,11 @@ impl PageCache {
     /// The same of one page without a mark, which however it is to enter the cache enters it so.
     fn submit_single(&mut self, file: u32, page: Page, batches: &mut Vec<Extent>) -> Pages {
         let this = &mut self.files[file as usize];
-        if page.get() >= this.pages.get() || !this.tree.insert_single(page) {
+        if page.get() >= this.pages.get() {
             return Pages::ZERO;
         }
-        let entry = self.lists.push(List::Inactive, file, page.get(), 1);
-        this.states.enter_single(page, entry);
+        let Some(states) = this.tree.insert_single(page) else { return Pages::ZERO };
+        states.enter(page, self.lists.push(List::Inactive, file, page.get(), 1));
         let one = Pages::new(1);
         batches.push(Extent::new(page, one));
         self.counts.windows += 1;
@@ -163,30 +162,23 @@ impl PageCache {
     #[inline]
     pub(crate) fn arrive(&mut self, file: u32, extent: Extent) {
         let this = &mut self.files[file as usize];
-        this.states.arrive(extent);
+        states::arrive(&mut this.tree, extent);
         self.pending -= extent.pages.get();
     }
 
     pub(crate) fn is_pending(&self, file: u32, page: Page) -> bool {
-        self.files[file as usize].states.is_pending(page)
+        states::is_pending(&self.files[file as usize].tree, page)
     }
 
     pub(crate) fn first_pending(&self, file: u32, extent: Extent) -> Option<Page> {
-        self.files[file as usize].states.first_pending(extent)
+        states::first_pending(&self.files[file as usize].tree, extent)
     }
 
     /// How many pages from `page` on, `max` at most, a reader passes without waiting and without
     /// its policy hearing of it.
     pub(crate) fn quiet_run(&self, file: u32, page: Page, max: Pages) -> Pages {
         let this = &self.files[file as usize];
-        let run = this.tree.quiet_run(page, max);
-        if run.is_zero() {
-            return run;
-        }
-        match this.states.first_pending(Extent::new(page, run)) {
-            Some(pending) => pending.since(page),
-            None => run,
-        }
+        this.tree.quiet_run_but(page, max, |states| states.pending)
     }
 
     /// A reader uses pages for the first time in its visit to their folios. Returns where the last
@@ -208,7 +200,7 @@ impl PageCache {
     /// A reader uses one folio.
     #[inline]
     fn touch_folio(&mut self, file: u32, folio: Folio) {
-        match self.files[file as usize].states.reference_single(folio.head) {
+        match states::reference_single(&mut self.files[file as usize].tree, folio.head) {
             Some(true) => self.activate(file, folio.head),
             Some(false) => self.aged += folio.pages().get(),
             None => {}
@@ -220,12 +212,13 @@ impl PageCache {
         let this = &mut self.files[file as usize];
         let mut again = std::mem::take(&mut self.again);
         if this.folio_limit.is_none() {
-            self.aged += this.states.reference(extent, &mut again);
+            self.aged += states::reference(&mut this.tree, extent, &mut again);
         } else {
             let mut at = extent.start;
             while at < extent.end() {
                 let singles = this.tree.single_run(at, extent.end().since(at));
-                self.aged += this.states.reference(Extent::new(at, singles), &mut again);
+                self.aged +=
+                    states::reference(&mut this.tree, Extent::new(at, singles), &mut again);
                 at = at.plus(singles);
                 if at >= extent.end() {
                     break;
@@ -233,7 +226,8 @@ impl PageCache {
                 let rest = Extent::new(at, extent.end().since(at));
                 let Some(folio) = this.tree.folios(rest).next() else { break };
                 let head = Extent::new(folio.head, Pages::new(1));
-                self.aged += this.states.reference(head, &mut again) * folio.pages().get();
+                self.aged +=
+                    states::reference(&mut this.tree, head, &mut again) * folio.pages().get();
                 at = folio.end();
             }
         }
@@ -259,7 +253,7 @@ impl PageCache {
                 page = page.plus(Pages::new(1));
                 continue;
             }
-            let entry = this.states.entry(start);
+            let entry = states::entry(&this.tree, start);
             let end = start.get() + pages;
             if !self.lists.is_youngest(List::Inactive, entry, end - 1) {
                 self.move_to(List::Inactive, file, start, pages);
@@ -271,12 +265,12 @@ impl PageCache {
     /// A referenced page is referenced again.
     fn activate(&mut self, file: u32, page: Page) {
         let this = &mut self.files[file as usize];
-        let entry = this.states.entry(page);
+        let entry = states::entry(&this.tree, page);
         if entry == EntryId::NONE || self.lists.get(entry).list == List::Active {
             return;
         }
         let Some(folio) = this.tree.folio(page) else { return };
-        this.states.forget_reference(folio.head);
+        states::forget_reference(&mut this.tree, folio.head);
         self.counts.activated += folio.pages();
         self.move_to(List::Active, file, folio.head, folio.pages().get());
     }
@@ -284,20 +278,20 @@ impl PageCache {
     /// Moves pages that are in one entry to the young end of a list.
     fn move_to(&mut self, list: List, file: u32, start: Page, pages: u64) {
         let this = &mut self.files[file as usize];
-        let from = this.states.entry(start);
+        let from = states::entry(&this.tree, start);
         if from == EntryId::NONE {
             return;
         }
         self.lists.take(from, pages);
         let to = self.lists.push(list, file, start.get(), pages);
-        this.states.relabel(Extent::new(start, Pages::new(pages)), to);
+        states::relabel(&mut this.tree, Extent::new(start, Pages::new(pages)), to);
     }
 
     /// Moves cached pages out of danger: to the young end of the inactive list.
     pub(crate) fn rescue(&mut self, file: u32, extent: Extent) {
         let folios: Vec<Folio> = self.files[file as usize].tree.folios(extent).collect();
         for folio in folios {
-            let entry = self.files[file as usize].states.entry(folio.head);
+            let entry = states::entry(&self.files[file as usize].tree, folio.head);
             if entry != EntryId::NONE && self.lists.get(entry).list == List::Inactive {
                 self.move_to(List::Inactive, file, folio.head, folio.pages().get());
             }
@@ -341,7 +335,7 @@ impl PageCache {
             let mut moved = 0;
             while moved < BATCH && at.get() < entry.end {
                 let this = &self.files[file as usize];
-                let folio = this.tree.folio(at).filter(|_| this.states.entry(at) == id);
+                let folio = this.tree.folio(at).filter(|_| states::entry(&this.tree, at) == id);
                 let Some(folio) = folio else {
                     at = at.plus(Pages::new(1));
                     continue;
@@ -359,8 +353,9 @@ impl PageCache {
         if self.lists.is_whole(id) {
             return Some((entry.file, Page::new(entry.start)));
         }
-        let states = &self.files[entry.file as usize].states;
-        let page = (entry.start..entry.end).find(|&page| states.entry(Page::new(page)) == id)?;
+        let tree = &self.files[entry.file as usize].tree;
+        let is_in = |&page: &u64| states::entry(tree, Page::new(page)) == id;
+        let page = (entry.start..entry.end).find(is_in)?;
         self.lists.begin_at(id, page);
         Some((entry.file, Page::new(page)))
     }
@@ -371,7 +366,7 @@ impl PageCache {
         let this = &self.files[file as usize];
         let left = self.lists.get(id).end - page.get();
         let run = match this.folio_limit {
-            None => this.states.settled_run(page, wanted.min(left), id),
+            None => states::settled_run(&this.tree, page, wanted.min(left), id),
             Some(_) => self.settled_folios(file, page, wanted, id),
         };
         if run == 0 {
@@ -400,12 +395,12 @@ impl PageCache {
         let most = if self.guarded || !self.stays_balanced(id, wanted) { one } else { wanted };
         let most = most.clamp(one, left.max(one));
         if most == one {
-            return if this.states.settled_run(page, one, id) == one { one } else { 0 };
+            return if states::settled_run(&this.tree, page, one, id) == one { one } else { 0 };
         }
         // The last one may reach beyond what is wanted.
         let last = this.tree.folio(page.plus(Pages::new(most - 1)));
         let end = last.map_or(most, |last| last.end().since(page).get());
-        let run = this.states.settled_run(page, end, id);
+        let run = states::settled_run(&this.tree, page, end, id);
         if run == end || run == 0 {
             return run;
         }
@@ -432,13 +427,13 @@ impl PageCache {
         self.counts.evicted += extent.pages;
         self.aged += extent.pages.get();
         self.cached -= extent.pages.get();
+        states::leave(&mut this.tree, extent);
         if this.folio_limit.is_none() && extent.pages.get() == 1 {
             let used = this.tree.remove_single(extent.start).unwrap_or(true);
             self.counts.thrashed += Pages::new(u64::from(!used));
         } else {
             self.counts.thrashed += this.tree.remove_folios(extent).1;
         }
-        this.states.leave(extent);
         this.epoch += 1;
         self.lists.begin_at(id, extent.end().get());
         self.lists.take(id, extent.pages.get());

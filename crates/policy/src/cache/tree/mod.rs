@@ -1,0 +1,368 @@
+//! A file's cached pages in the shape of the kernel's XArray: leaves of 64 pages, groups of 64
+//! leaves. A leaf is a few bitmaps, so that runs of pages are found and filled by words.
+
+use units::Pages;
+
+use super::leaves::{Leaf, Leaves, SHIFT};
+use crate::page::{Extent, Folio, Page};
+
+/// The largest order that a folio may have: one PMD of 4 KiB pages.
+pub const MAX_ORDER: u8 = 9;
+
+/// The pages of the largest file that a tree takes: 256 TiB. The directory of its groups is a
+/// plain array, so that finding a page costs two steps.
+pub const MAX_FILE: Pages = Pages::new(1 << 36);
+
+/// The smallest order that takes whole leaves.
+const LEAF_ORDER: u8 = SHIFT as u8;
+
+/// The cached pages of one file. The owner of the cache may keep a state of its own with each 64
+/// pages, `S`, which is found with the pages themselves; the tree does nothing with it.
+#[derive(Clone, Debug)]
+pub struct PageTree<S = ()> {
+    pub(super) leaves: Leaves<S>,
+    cached: u64,
+}
+
+impl<S> Default for PageTree<S> {
+    fn default() -> Self {
+        Self { leaves: Leaves::default(), cached: 0 }
+    }
+}
+
+/// `count` ones from bit `from` on.
+#[inline]
+fn mask(from: u64, count: u64) -> u64 {
+    (if count >= 64 { u64::MAX } else { (1 << count) - 1 }) << from
+}
+
+/// The index of the leaf of a page, and the page's bit in it.
+#[inline]
+fn place(page: u64) -> (u64, u64) {
+    (page >> SHIFT, page & 63)
+}
+
+impl PageTree {
+    /// A file of which nothing is cached.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl<S: Copy + Default> PageTree<S> {
+    /// What its owner knows of the 64 pages around `page`, if it ever put anything down for them.
+    #[inline]
+    pub fn state(&self, page: Page) -> Option<&S> {
+        self.leaves.get(page.get() >> SHIFT).map(|leaf| &leaf.state)
+    }
+
+    /// The same, to change. What is put down of pages that are not cached may be forgotten.
+    #[inline]
+    pub fn state_mut(&mut self, page: Page) -> Option<&mut S> {
+        self.leaves.get_mut(page.get() >> SHIFT).map(|leaf| &mut leaf.state)
+    }
+
+    /// How many pages are cached.
+    pub fn cached(&self) -> Pages {
+        Pages::new(self.cached)
+    }
+
+    /// Whether `page` is cached.
+    #[inline]
+    pub fn contains(&self, page: Page) -> bool {
+        let (leaf, bit) = place(page.get());
+        self.leaves.get(leaf).is_some_and(|leaf| leaf.present >> bit & 1 == 1)
+    }
+
+    /// The folio that holds `page`.
+    #[inline]
+    pub fn folio(&self, page: Page) -> Option<Folio> {
+        let (index, bit) = place(page.get());
+        let leaf = self.leaves.get(index).filter(|leaf| leaf.present >> bit & 1 == 1)?;
+        if leaf.big > 0 {
+            let head = index >> (leaf.big - LEAF_ORDER) << (leaf.big - LEAF_ORDER);
+            let marked = self.leaves.get(head).is_some_and(|leaf| leaf.marks & 1 == 1);
+            return Some(Folio { head: Page::new(head << SHIFT), order: leaf.big, marked });
+        }
+        // A present page of a small folio has a head at or below it.
+        let head = 63 - u64::from((leaf.heads & mask(0, bit + 1)).leading_zeros());
+        let tail = (leaf.present & !leaf.heads) >> head >> 1;
+        let order = (tail.trailing_ones() + 1).ilog2() as u8;
+        let marked = leaf.marks >> head & 1 == 1;
+        Some(Folio { head: Page::new((index << SHIFT) | head), order, marked })
+    }
+
+    /// Whether any page of `extent` is cached.
+    pub fn overlaps(&self, extent: Extent) -> bool {
+        self.absent_run(extent.start, extent.pages) < extent.pages
+    }
+
+    /// How many pages from `from` on are not cached, looking at `max` at most.
+    #[inline]
+    pub fn absent_run(&self, from: Page, max: Pages) -> Pages {
+        self.run(from, max, |leaf| leaf.map_or(0, |leaf| leaf.present))
+    }
+
+    /// How many pages from `from` on are cached, looking at `max` at most.
+    #[inline]
+    pub fn present_run(&self, from: Page, max: Pages) -> Pages {
+        self.run(from, max, |leaf| leaf.map_or(u64::MAX, |leaf| !leaf.present))
+    }
+
+    /// Whether `page` is cached and its folio not marked.
+    #[inline]
+    pub fn is_quiet(&self, page: Page) -> bool {
+        let (index, bit) = place(page.get());
+        let Some(leaf) = self.leaves.get(index).filter(|leaf| leaf.present >> bit & 1 == 1) else {
+            return false;
+        };
+        if leaf.big == 0 && leaf.marks == 0 {
+            return true;
+        }
+        self.folio(page).is_some_and(|folio| !folio.marked)
+    }
+
+    /// How many pages from `from` on are cached and not marked, looking at `max` at most: what a
+    /// reader passes without calling its policy.
+    #[inline]
+    pub fn quiet_run(&self, from: Page, max: Pages) -> Pages {
+        self.quiet_run_but(from, max, |_| 0)
+    }
+
+    /// The same up to the first page whose bit the state of its 64 pages gives.
+    #[inline]
+    pub fn quiet_run_but(&self, from: Page, max: Pages, stops: impl Fn(&S) -> u64) -> Pages {
+        if !self.is_quiet(from) {
+            return Pages::ZERO;
+        }
+        let stops = |leaf: &Leaf<S>| !leaf.present | leaf.marks | stops(&leaf.state);
+        self.run(from, max, |leaf| leaf.map_or(u64::MAX, &stops))
+    }
+
+    /// The distance from `from` to the first bit that `stops` sets.
+    #[inline]
+    fn run(&self, from: Page, max: Pages, stops: impl Fn(Option<&Leaf<S>>) -> u64) -> Pages {
+        let (start, max) = (from.get(), max.get());
+        let mut done = 0;
+        while done < max {
+            let Some(page) = start.checked_add(done) else { break };
+            let (leaf, bit) = place(page);
+            let stop = stops(self.leaves.get(leaf)) >> bit;
+            if stop != 0 {
+                return Pages::new(max.min(done + u64::from(stop.trailing_zeros())));
+            }
+            done = done.saturating_add(self.leaves.free_step(page, bit));
+        }
+        Pages::new(max)
+    }
+
+    /// Puts in a folio, unless any of its pages is cached or beyond [`MAX_FILE`], or it is not
+    /// aligned: then nothing.
+    pub fn insert(&mut self, folio: Folio) -> bool {
+        if folio.order > MAX_ORDER {
+            return false;
+        }
+        let extent = Extent::new(folio.head, folio.pages());
+        let aligned = folio.head.get() & (folio.pages().get() - 1) == 0;
+        if folio.head.get() >= MAX_FILE.get() || !aligned || self.overlaps(extent) {
+            return false;
+        }
+        let (first, bit) = place(folio.head.get());
+        if folio.order < LEAF_ORDER {
+            let leaf = self.leaves.occupy(first);
+            leaf.present |= mask(bit, folio.pages().get());
+            leaf.heads |= 1 << bit;
+            leaf.marks |= u64::from(folio.marked) << bit;
+        } else {
+            for index in first..first + (1 << (folio.order - LEAF_ORDER)) {
+                let leaf = self.leaves.occupy(index);
+                leaf.present = u64::MAX;
+                leaf.big = folio.order;
+                leaf.heads = u64::from(index == first);
+                leaf.marks = u64::from(index == first && folio.marked);
+            }
+        }
+        self.cached += folio.pages().get();
+        true
+    }
+
+    /// Puts in single pages, all of them unmarked; the caller knows that none is cached.
+    #[inline]
+    pub(super) fn insert_run(&mut self, extent: Extent) {
+        let (mut page, end) = (extent.start.get(), extent.end().get().min(MAX_FILE.get()));
+        while page < end {
+            let (leaf, bit) = place(page);
+            let count = (64 - bit).min(end - page);
+            let leaf = self.leaves.occupy(leaf);
+            leaf.present |= mask(bit, count);
+            leaf.heads |= mask(bit, count);
+            page += count;
+            self.cached += count;
+        }
+    }
+
+    /// Puts in one page, unmarked, unless it is cached or beyond [`MAX_FILE`]: most that is read at
+    /// random is not more. Gives the state that goes with it if it is new.
+    #[inline]
+    pub fn insert_single(&mut self, page: Page) -> Option<&mut S> {
+        let (index, bit) = place(page.get());
+        if page.get() >= MAX_FILE.get() || self.contains(page) {
+            return None;
+        }
+        let leaf = self.leaves.occupy(index);
+        leaf.present |= 1 << bit;
+        leaf.heads |= 1 << bit;
+        self.cached += 1;
+        Some(&mut leaf.state)
+    }
+
+    /// Takes out the folio that holds `page`, for the cache's owner: policies cannot.
+    pub fn remove(&mut self, page: Page) -> Option<Folio> {
+        let folio = self.folio(page)?;
+        let (first, bit) = place(folio.head.get());
+        let leaves = 1 << folio.order.saturating_sub(LEAF_ORDER);
+        for index in first..first + leaves {
+            self.take(index, mask(bit, folio.pages().get()));
+        }
+        self.cached -= folio.pages().get();
+        Some(folio)
+    }
+
+    /// Takes out a page, where all folios of the file are single pages, and says whether a reader
+    /// had used it; `None` if it is not cached.
+    pub fn remove_single(&mut self, page: Page) -> Option<bool> {
+        let (index, bit) = place(page.get());
+        let leaf = self.leaves.get(index).filter(|leaf| leaf.present >> bit & 1 == 1)?;
+        let used = leaf.used >> bit & 1 == 1;
+        self.take(index, 1 << bit);
+        self.cached -= 1;
+        Some(used)
+    }
+
+    /// Takes out the pages of `extent` that are cached, which must be whole folios, and says how
+    /// many there were, and how many of those no reader had used.
+    pub fn remove_folios(&mut self, extent: Extent) -> (Pages, Pages) {
+        let (mut page, end) = (extent.start.get(), extent.end().get().min(MAX_FILE.get()));
+        let (before, mut unused) = (self.cached, 0);
+        while page < end {
+            let (index, bit) = place(page);
+            let count = (64 - bit).min(end - page);
+            page += count;
+            let out = mask(bit, count);
+            let Some(leaf) = self.leaves.get(index).filter(|leaf| leaf.present & out != 0) else {
+                continue;
+            };
+            let removed = leaf.present & out;
+            unused += u64::from((removed & !leaf.used).count_ones());
+            self.take(index, out);
+            self.cached -= u64::from(removed.count_ones());
+        }
+        (Pages::new(before - self.cached), Pages::new(unused))
+    }
+
+    /// Takes whole folios, at least one page, out of a leaf.
+    #[inline]
+    fn take(&mut self, index: u64, out: u64) {
+        let Some(leaf) = self.leaves.get_mut(index) else { return };
+        leaf.present &= !out;
+        leaf.heads &= !out;
+        leaf.marks &= !out;
+        leaf.used &= !out;
+        leaf.big = 0;
+        if leaf.present == 0 {
+            self.leaves.vacate(index);
+        }
+    }
+
+    /// How many pages from `from` on are cached as folios of one page, looking at `max` at most.
+    #[inline]
+    pub fn single_run(&self, from: Page, max: Pages) -> Pages {
+        let single = |leaf: &Leaf<S>| leaf.heads & !((leaf.present & !leaf.heads) >> 1);
+        self.run(from, max, |leaf| leaf.map_or(u64::MAX, |leaf| !single(leaf)))
+    }
+
+    /// Notes that a reader has used `page` if it is cached and its folio not marked; whether it
+    /// is.
+    #[inline]
+    pub fn use_quiet(&mut self, page: Page) -> bool {
+        let (index, bit) = place(page.get());
+        let Some(leaf) = self.leaves.get_mut(index) else { return false };
+        if leaf.present >> bit & 1 == 0 {
+            return false;
+        }
+        if leaf.big == 0 && leaf.marks == 0 {
+            leaf.used |= 1 << bit;
+            return true;
+        }
+        let quiet = self.is_quiet(page);
+        if quiet {
+            self.set_used(Extent::new(page, Pages::new(1)));
+        }
+        quiet
+    }
+
+    /// Sets or clears the mark of the folio that holds `page`.
+    pub fn set_mark(&mut self, page: Page, marked: bool) {
+        if let Some(folio) = self.folio(page) {
+            let (leaf, bit) = place(folio.head.get());
+            if let Some(leaf) = self.leaves.get_mut(leaf) {
+                leaf.marks = leaf.marks & !(1 << bit) | u64::from(marked) << bit;
+            }
+        }
+    }
+
+    /// Whether a reader has used `page` since it was cached.
+    pub fn is_used(&self, page: Page) -> bool {
+        let (leaf, bit) = place(page.get());
+        self.leaves.get(leaf).is_some_and(|leaf| leaf.used >> bit & 1 == 1)
+    }
+
+    /// How many pages of `extent` are cached, and how many of those no reader has used.
+    pub fn unused(&self, extent: Extent) -> (Pages, Pages) {
+        let (mut page, end) = (extent.start.get(), extent.end().get().min(MAX_FILE.get()));
+        let (mut cached, mut unused) = (0, 0);
+        while page < end {
+            let (index, bit) = place(page);
+            if bit == 0 && self.leaves.get(index).is_none() {
+                page = page.saturating_add(self.leaves.free_step(page, bit));
+                continue;
+            }
+            let count = (64 - bit).min(end - page);
+            if let Some(leaf) = self.leaves.get(index) {
+                let there = leaf.present & mask(bit, count);
+                cached += u64::from(there.count_ones());
+                unused += u64::from((there & !leaf.used).count_ones());
+            }
+            page += count;
+        }
+        (Pages::new(cached), Pages::new(unused))
+    }
+
+    /// Notes that a reader has used the cached pages of `extent`.
+    #[inline]
+    pub fn set_used(&mut self, extent: Extent) {
+        let (mut page, end) = (extent.start.get(), extent.end().get().min(MAX_FILE.get()));
+        while page < end {
+            let (index, bit) = place(page);
+            let count = (64 - bit).min(end - page);
+            if let Some(leaf) = self.leaves.get_mut(index) {
+                leaf.used |= mask(bit, count) & leaf.present;
+            }
+            page += count;
+        }
+    }
+
+    /// Every folio that touches `extent`, in order.
+    pub fn folios(&self, extent: Extent) -> impl Iterator<Item = Folio> {
+        let mut at = extent.start;
+        std::iter::from_fn(move || {
+            at = at.plus(self.absent_run(at, extent.end().since(at)));
+            let folio = if at < extent.end() { self.folio(at) } else { None }?;
+            at = folio.end();
+            Some(folio)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
