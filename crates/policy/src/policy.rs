@@ -157,7 +157,8 @@ pub trait Policy: Send {
     /// A reader of the stream has waited for the device.
     fn stalled(&mut self, _now: Nanos, _stream: StreamId, _wait: Nanos) {}
 
-    /// How often [`Policy::tick`] is to be called; never unless it says so.
+    /// After how long [`Policy::tick`] is to be called, asked at the beginning and after each call;
+    /// never unless it says so at the beginning.
     fn interval(&self) -> Option<Nanos> {
         None
     }

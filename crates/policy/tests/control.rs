@@ -103,6 +103,7 @@ proptest! {
     ) {
         let bounds = Bounds { most: Pages::new(most), ..Bounds::default() };
         let mut stage = Stage::new(bounds);
+        let mut without = [0; OPENS as usize];
         for (number, (seen, tight)) in ticks.into_iter().enumerate() {
             for (open, seen) in seen {
                 stage.see(open, seen);
@@ -119,13 +120,19 @@ proptest! {
                         let before = own[order.key.0 as usize];
                         prop_assert!(*window <= Pages::new(most).max(before).max(Pages::new(32)));
                         prop_assert!(met.insert(order.key), "two windows at once: {orders:?}");
-                        prop_assert!(!order.why.is_empty() && !order.primes);
+                        let on_its_way = window.is_zero();
+                        prop_assert!(order.why.is_empty() == on_its_way && !order.primes);
                     }
                     Act::Files(_) => prop_assert!(false, "no directory was given: {order:?}"),
                     Act::Prefetch(extents) => prop_assert!(
                         extents.len() <= 16_384 && extents.iter().all(|it| it.end().get() <= FILE)
                     ),
                 }
+            }
+            for (open, window) in stage.windows.iter().enumerate() {
+                let gone = closed && open as u64 == CLOSES;
+                without[open] = if window.is_zero() && !gone { without[open] + 1 } else { 0 };
+                prop_assert!(without[open] <= 6, "{open} stays without a window");
             }
             prop_assert!(stage.controller.for_new().is_none_or(|window| window.get() <= most));
         }

@@ -191,7 +191,7 @@ impl Auto {
         flight.ready();
         while !signals.cancelled() && end.is_none_or(|end| Instant::now() < end) {
             flight.step(None)?;
-            std::thread::sleep(interval);
+            std::thread::sleep(flight.nap(interval));
         }
         Ok(())
     }

@@ -27,6 +27,8 @@ const TIGHT: Duration = Duration::from_secs(10);
 const RESTS: Duration = Duration::from_secs(4);
 /// How often to look at all then.
 const SELDOM: Duration = Duration::from_secs(1);
+/// A look is followed by a rest of so many times what it took.
+const RARELY: u32 = 30;
 
 /// How to fly.
 #[derive(Clone, Debug)]
@@ -94,6 +96,8 @@ pub(super) struct Flight<'a> {
     /// When something was last read from a disk, and when all was last looked at.
     active: Instant,
     looked: Instant,
+    /// How long the last step took.
+    took: Duration,
     /// File systems that are none of its business, where it does not follow a command.
     elsewhere: BTreeSet<DevNo>,
 }
@@ -123,6 +127,7 @@ impl<'a> Flight<'a> {
             bulletin: Bulletin::begin(status_path(context)),
             active: Instant::now(),
             looked: Instant::now(),
+            took: Duration::ZERO,
             elsewhere: BTreeSet::new(),
         })
     }
@@ -156,8 +161,24 @@ impl<'a> Flight<'a> {
         self.bulletin.ready();
     }
 
+    /// How long to rest after a step, where that is usually this: less while readers begin, as long
+    /// as looking then takes next to no processor time.
+    pub fn nap(&self, interval: Duration) -> Duration {
+        let usual = Nanos::from(interval);
+        let wanted = self.crafts.values().map(|craft| craft.pilot.controller().patience(usual));
+        let wanted = wanted.min().unwrap_or(usual);
+        Duration::from_nanos(wanted.get()).max(self.took * RARELY).min(interval)
+    }
+
     /// One interval. Only readers among `pids` count, if it is given.
     pub fn step(&mut self, pids: Option<&BTreeSet<u32>>) -> anyhow::Result<()> {
+        let begun = Instant::now();
+        let result = self.look_and_act(pids);
+        self.took = begun.elapsed();
+        result
+    }
+
+    fn look_and_act(&mut self, pids: Option<&BTreeSet<u32>>) -> anyhow::Result<()> {
         let mut events = Vec::new();
         let elsewhere = &self.elsewhere;
         self.source.events(|event| {

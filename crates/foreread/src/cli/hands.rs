@@ -199,7 +199,10 @@ impl Hands {
             let back = was.window;
             self.changed.insert(file.id, (was, window));
             status.windows_set += 1;
-            self.manner.tell(decision, Became::Set { back }, status)?;
+            // What is only on the way to another window is no news.
+            if !decision.why.is_empty() {
+                self.manner.tell(decision, Became::Set { back }, status)?;
+            }
         }
         Ok(())
     }
@@ -305,7 +308,9 @@ impl Hands {
             .filter_map(|file| {
                 let (was, set) = self.changed.get(&file.id)?;
                 let (from, to) = way(was.window, *set);
-                (was.inode == file.inode && file.window == from).then_some((file, to))
+                let ours = was.inode == file.inode && file.window == from;
+                // Without a window it was only on its way to another.
+                (ours && !to.is_zero()).then_some((file, to))
             })
             .collect();
         match self.actuator.set_windows(&mut self.tenure, &wanted) {
@@ -318,9 +323,24 @@ impl Hands {
         }
     }
 
+    /// No open file stays without a window, on its way to another, whoever has the bdi now.
+    fn finish(&self) -> anyhow::Result<()> {
+        let midway = self.changed.iter().filter(|(_, (_, set))| set.is_zero());
+        let ids: BTreeSet<OpenFileId> = midway.map(|(id, _)| *id).collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let filter = OpenFileFilter { ids: Some(ids), ..Default::default() };
+        for file in self.actuator.open_files(&filter)?.iter().filter(|it| it.window.is_zero()) {
+            self.actuator.refresh(file)?;
+        }
+        Ok(())
+    }
+
     /// Ends: gives everything back unless it is to be left, and the bdi its peace.
     pub fn end(mut self, leave: bool) -> anyhow::Result<(usize, usize)> {
         let given = if leave { 0 } else { self.give_back()? };
+        self.finish()?;
         let changed = self.changed.len() + self.closed;
         self.tenure.restore()?;
         Ok((changed, given))

@@ -89,6 +89,13 @@ impl Controlled<'_> {
         }
     }
 
+    fn nap(&self, interval: Duration) -> Duration {
+        match self {
+            Self::Fully(flight) => flight.nap(interval),
+            Self::Unprivileged(_) => interval,
+        }
+    }
+
     fn end(self) -> anyhow::Result<()> {
         match self {
             Self::Fully(flight) => flight.end().map(drop),
@@ -126,7 +133,7 @@ fn follow(
             let _ = kill_process(Pid::from_child(child), signal);
         }
         control.step(&family(&context.root, child.id()))?;
-        std::thread::sleep(interval);
+        std::thread::sleep(control.nap(interval));
     }
     Ok(())
 }

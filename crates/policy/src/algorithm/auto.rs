@@ -243,7 +243,7 @@ impl Policy for Auto {
     }
 
     fn interval(&self) -> Option<Nanos> {
-        Some(self.interval)
+        Some(self.controller.patience(self.interval))
     }
 
     fn tick(&mut self, around: &mut dyn Surroundings) {

@@ -8,6 +8,7 @@
 
 use units::{Nanos, Pages};
 
+use super::rates::{Counts, GONE, Rates};
 use super::sizes;
 
 /// A window that holds this many times what flows during one read: a seek before it then takes a
@@ -17,6 +18,11 @@ const AMORTISED: u64 = 8;
 const GROWTH: u64 = 4;
 /// Growth that is not worth a step.
 const LITTLE: u64 = 2;
+/// The most growth at once where others read beside the streams, unless those are faults of
+/// mappings, which wait for each page.
+const BOLD: u64 = 16;
+/// The fewest pages of a window that is tried after a larger one has won.
+const FEWEST: u64 = 64;
 /// How long it may take until each stream has used up its window, at the rate before it got it.
 const ROUND: f64 = 2.0;
 /// So many streams leap that far. More fill the memory with what they have not used, so they come
@@ -24,15 +30,20 @@ const ROUND: f64 = 2.0;
 const LEAPERS: u64 = 16;
 const CROWDED: f64 = 0.4;
 /// What a larger window must win to be worth another step; and what makes it worth keeping.
-const GAIN: f64 = 1.05;
+const GAIN: (f64, f64) = (1.02, 1.05);
 /// Below this a step did harm.
 const HARM: f64 = 0.95;
-/// The same for those who read beside the streams: there are fewer of their reads to count.
-const HARM_BESIDE: f64 = 0.9;
 /// How often each stream is to use up its window before a step is judged.
 const ROUNDS: f64 = 3.0;
 /// The shortest and the longest trial.
 const TRIAL: (Nanos, Nanos) = (Nanos::from_millis(200), Nanos::from_millis(1500));
+/// The shortest where several read one file: what was read ahead for one of them is used up first.
+const SHARED: Nanos = Nanos::from_millis(600);
+/// Nothing is tried before readers were seen for so long and so often, or one reader this often, as
+/// chance is too much of what is seen before; but they are not waited for longer than this.
+const FIRST: (Nanos, Nanos) = (Nanos::from_millis(100), Nanos::from_millis(500));
+const SOME: u64 = 32;
+const OFTEN: u64 = 64;
 /// Where others read beside the streams, nothing is tried before so many of their reads were seen
 /// with nothing else changed, for so long; but not longer than this.
 const BESIDE: u64 = 40;
@@ -43,48 +54,10 @@ const SLOWER: f64 = 0.7;
 /// How long what was found holds: twice as long each time that nothing else is found.
 const HOLDS: Nanos = Nanos::from_secs(20);
 const HOLDS_DOUBLED: u32 = 5;
-/// Places elsewhere for each page, above what there were before: then it is other work.
-const ELSEWHERE: f64 = 1.0 / 64.0;
-/// Reads a second beside the streams, of which some would have been seen during a trial if they had
-/// not ended.
-const GONE: f64 = 20.0;
+/// They have ended when nothing was seen of them for as long as so many of their reads took.
+const ENDED: f64 = 8.0;
 /// Share of places to which a stream came from another, from which on streams compete.
 const SWITCHES: f64 = 0.2;
-
-/// What was counted so far; it only grows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts {
-    /// Pages that readers of streams came by.
-    pub progress: u64,
-    /// Places where a stream went on, and of those where another one was before.
-    pub forward: u64,
-    pub switched: u64,
-    /// Places of the same open files that no stream led to.
-    pub elsewhere: u64,
-    /// Reads of open files that are read in other ways.
-    pub beside: u64,
-}
-
-impl Counts {
-    /// Takes in those of an interval.
-    pub fn add(&mut self, more: &Self) {
-        self.progress += more.progress;
-        self.forward += more.forward;
-        self.switched += more.switched;
-        self.elsewhere += more.elsewhere;
-        self.beside += more.beside;
-    }
-}
-
-/// The same for each second.
-#[derive(Clone, Copy, Debug, Default)]
-struct Rates {
-    progress: f64,
-    forward: f64,
-    switched: f64,
-    elsewhere: f64,
-    beside: f64,
-}
 
 /// All streams of a device together, at a tick.
 #[derive(Clone, Copy, Debug)]
@@ -100,8 +73,11 @@ pub(super) struct Streams {
     pub most: Pages,
     /// What flows during one read.
     pub in_flight: Pages,
-    /// Whether others read beside them.
+    /// Whether others read beside them, and when that was last seen.
     pub beside: bool,
+    pub beside_seen: Nanos,
+    /// Whether mappings that are read at random are among them.
+    pub mapped: bool,
     /// Whether several of them are of one file: where each of them goes on then depends on how far
     /// the others have read ahead.
     pub shared: bool,
@@ -150,6 +126,9 @@ pub(super) struct Climb {
     /// A window that did harm.
     bad: Option<Pages>,
     last: Option<(Nanos, Counts)>,
+    begun: Option<Nanos>,
+    /// How often rates were measured.
+    measured: u32,
     /// Of late, once that is known.
     rates: Option<Rates>,
     /// Since when nothing else was changed.
@@ -160,6 +139,7 @@ impl Climb {
     /// Somebody begins to read.
     pub fn begin(&mut self, at: Nanos) {
         self.last.get_or_insert((at, Counts::default()));
+        self.begun.get_or_insert(at);
     }
 
     /// Something else was changed: what is measured now is not what was before.
@@ -189,7 +169,8 @@ impl Climb {
         if let Some((then, before)) = self.last.replace((now, counts)) {
             let seconds = now.saturating_sub(then).as_secs_f64();
             if seconds > 0.0 {
-                let weight = (seconds / 0.3).min(1.0);
+                self.measured += 1;
+                let weight = (seconds / 0.3).max(1.0 / f64::from(self.measured)).min(1.0);
                 let rates = Rates::over(before, counts, seconds);
                 // Before streams were known as such there was nothing to see of them.
                 let known = self.rates.filter(|known| known.progress > 0.0).unwrap_or(rates);
@@ -205,9 +186,10 @@ impl Climb {
         let round = (rates.progress * round) as u64 / streams.active.max(1);
         let step = before.get().saturating_mul(GROWTH);
         let mut most = round.max(step).min(streams.most.get());
-        if streams.beside {
-            // A running stream keeps the largest window that it ever had: no leaps.
-            most = most.min(before.get().saturating_mul(LITTLE));
+        if streams.beside || rates.is_scattered() {
+            // What those reads lose while it is tried is lost.
+            let growth = if streams.mapped { LITTLE } else { BOLD };
+            most = most.min(before.get().saturating_mul(growth));
         }
         if let Some(bad) = self.bad {
             most = most.min(bad.get() / GROWTH);
@@ -217,6 +199,12 @@ impl Climb {
 
     fn try_more(&mut self, now: Nanos, streams: &Streams) -> News {
         let Some(mut rates) = self.rates else { return News::None };
+        let seen = now.saturating_sub(self.begun.unwrap_or(now));
+        let (places, alone) = (streams.counts.forward, streams.active == 1);
+        let enough = if seen < FIRST.0 { alone && places >= OFTEN } else { places >= SOME };
+        if !enough && seen < FIRST.1 {
+            return News::None;
+        }
         if let Some(enough) = self.enough {
             // Other streams, or the same in another phase of their work.
             let slower = rates.progress < SLOWER * enough.rate;
@@ -247,7 +235,9 @@ impl Climb {
             return News::None;
         }
         let ceiling = self.ceiling(streams, &rates, before);
-        let window = if streams.active > 1 || rates.switches() > SWITCHES {
+        let window = if streams.active > LEAPERS {
+            sizes::even_at_most(ceiling)
+        } else if streams.active > 1 || rates.switches() > SWITCHES {
             sizes::at_most(ceiling)
         } else {
             let guess = streams.in_flight.get().saturating_mul(AMORTISED);
@@ -258,9 +248,26 @@ impl Climb {
             self.settle(now, streams, rates.progress);
             return News::None;
         }
+        self.attempt(now, streams, rates, window)
+    }
+
+    /// Where several read one file, what is read ahead for one is in the way of the others as soon
+    /// as it is more than they come by: half of what has won may win more.
+    fn try_less(&mut self, now: Nanos, streams: &Streams, rates: Rates) -> News {
+        match self.window {
+            Some(window) if streams.shared && window.get() > LITTLE * FEWEST => {
+                let half = sizes::even_at_most(Pages::new(window.get() / LITTLE));
+                self.attempt(now, streams, rates, half)
+            }
+            _ => News::None,
+        }
+    }
+
+    fn attempt(&mut self, now: Nanos, streams: &Streams, rates: Rates, window: Pages) -> News {
         let pages = streams.active.saturating_mul(window.get()) as f64;
         let span = Nanos::from_secs_f64(ROUNDS * pages / rates.progress.max(1.0));
-        let mut span = span.max(TRIAL.0).min(TRIAL.1);
+        let least = if streams.shared { SHARED } else { TRIAL.0 };
+        let mut span = span.max(least).min(TRIAL.1);
         if streams.beside {
             let seen = Nanos::from_secs_f64(1.5 * BESIDE as f64 / rates.beside.max(1.0));
             span = span.max(seen.min(LONGEST));
@@ -283,30 +290,38 @@ impl Climb {
         }
         self.trial = Some(trial);
         let Some((begun, before)) = trial.begun else { return News::None };
-        if now < trial.ends || now <= begun {
+        let seconds = now.saturating_sub(begun).as_secs_f64();
+        let rates = Rates::over(before, streams.counts, seconds.max(1e-6));
+        let plain = rates.plainly_hurts_beside(&trial.rates, seconds);
+        if now <= begun || (now < trial.ends && !plain) {
             return News::None;
         }
-        let seconds = now.saturating_sub(begun).as_secs_f64();
-        let rates = Rates::over(before, streams.counts, seconds);
         self.trial = None;
         self.calm = Some((now, streams.counts));
-        if !streams.shared && rates.are_of_other_work(&trial.rates) {
+        let gap = Nanos::from_secs_f64(ENDED / trial.rates.beside.max(1e-3)).max(FIRST.0);
+        let ended = trial.rates.beside > GONE && now.saturating_sub(streams.beside_seen) > gap;
+        if ended || (!streams.shared && rates.are_of_other_work(&trial.rates)) {
             // It says nothing of the window; what was done before is known no more.
             self.rates = None;
             return News::None;
         }
         let gain = rates.progress / trial.rates.progress.max(1.0);
         let hurt = rates.hurts_beside(&trial.rates, seconds);
-        if hurt || (gain < HARM && streams.waiting) {
+        let gone = rates.progress == 0.0;
+        if hurt || (gain < HARM && (streams.waiting || gone)) {
             return self.take_back(now, streams, &trial, gain, hurt);
         }
-        if gain >= GAIN {
+        if gain >= rates.winning(seconds, GAIN) {
             self.vain = 0;
+            // What is tried next must win over this, not over what was before.
+            self.rates = Some(rates);
             if rates.next_may_hurt_beside(&trial.rates) {
                 self.settle(now, streams, rates.progress);
                 return News::None;
             }
-            return self.try_more(now, streams);
+            let smaller = self.window < trial.before;
+            let news = if smaller { News::None } else { self.try_more(now, streams) };
+            return if news == News::None { self.try_less(now, streams, rates) } else { news };
         }
         if streams.waiting {
             return self.take_back(now, streams, &trial, gain, false);
@@ -330,7 +345,7 @@ impl Climb {
         let tried = tried.unwrap_or_default();
         let before = trial.before.unwrap_or(trial.typical);
         let room = tried.get() / GROWTH >= before.get().saturating_mul(LITTLE);
-        if room {
+        if room && !hurt {
             // Perhaps there is a good one between: one too large may win as little as none.
             self.bad = Some(self.bad.map_or(tried, |bad| bad.min(tried)));
         } else {
@@ -342,59 +357,6 @@ impl Climb {
         } else {
             format!("with {tried} pages it was read {gain:.2} times as fast")
         })
-    }
-}
-
-impl Rates {
-    fn over(before: Counts, after: Counts, seconds: f64) -> Self {
-        let rate = |before: u64, after: u64| after.saturating_sub(before) as f64 / seconds;
-        Self {
-            progress: rate(before.progress, after.progress),
-            forward: rate(before.forward, after.forward),
-            switched: rate(before.switched, after.switched),
-            elsewhere: rate(before.elsewhere, after.elsewhere),
-            beside: rate(before.beside, after.beside),
-        }
-    }
-
-    fn towards(&self, to: &Self, weight: f64) -> Self {
-        let go = |from: f64, to: f64| from + weight * (to - from);
-        Self {
-            progress: go(self.progress, to.progress),
-            forward: go(self.forward, to.forward),
-            switched: go(self.switched, to.switched),
-            elsewhere: go(self.elsewhere, to.elsewhere),
-            beside: go(self.beside, to.beside),
-        }
-    }
-
-    /// The share of places to which a stream came from another.
-    fn switches(&self) -> f64 {
-        self.switched / self.forward.max(1e-9)
-    }
-
-    /// Whether the readers do something else than before: they went from one stream to several or
-    /// back, or read elsewhere.
-    fn are_of_other_work(&self, before: &Self) -> bool {
-        let apart = |rates: &Self| rates.elsewhere / rates.progress.max(1e-3);
-        let switched = self.forward > 0.0 && (self.switches() - before.switches()).abs() > 0.4;
-        // Who is only slowed down still reads now and then.
-        let ended = self.beside == 0.0 && before.beside > GONE;
-        switched || ended || apart(self) > 3.0 * apart(before) + ELSEWHERE
-    }
-
-    /// Whether readers beside the streams got less than before, by more than chance explains.
-    fn hurts_beside(&self, before: &Self, seconds: f64) -> bool {
-        let (expected, got) = (before.beside * seconds, self.beside * seconds);
-        expected >= 4.0 && got < HARM_BESIDE * expected - 0.7 * expected.sqrt()
-    }
-
-    /// Whether they may get too little with twice the window: each of their reads waits for what is
-    /// being read ahead, so that takes as much from them again. Chance is no excuse here, as to try
-    /// it would do it for good: a running stream keeps the largest window that it ever had.
-    fn next_may_hurt_beside(&self, before: &Self) -> bool {
-        let lost = 1.0 - self.beside / before.beside.max(f64::MIN_POSITIVE);
-        before.beside > 0.0 && lost > 0.5 * (1.0 - HARM_BESIDE)
     }
 }
 
@@ -411,6 +373,8 @@ mod tests {
             most: Pages::new(2048),
             in_flight: Pages::new(30),
             beside: counts.beside > 0,
+            beside_seen: Nanos::MAX,
+            mapped: false,
             shared: false,
         }
     }
@@ -464,11 +428,11 @@ mod tests {
     }
 
     #[test]
-    fn what_the_next_step_would_take_from_others_is_not_tried() {
-        // Twice the window takes 7 % of what others read, and the next would take 14 %.
+    fn what_is_taken_from_others_is_given_back() {
+        // Twice the window takes 7 % of what others read, four times takes 20 %.
         let beside = |window: u64| 1000.0 * 0.93_f64.powf(window as f64 / 32.0 - 1.0);
         let windows = climb(2, |window| (window as f64 * 300.0, beside(window)));
-        assert_eq!(windows, [32, 64]);
+        assert_eq!(windows, [32, 512, 32]);
     }
 
     #[test]

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use units::{Bytes, Nanos, Pages};
 
-use super::climb::{Climb, Counts};
+use super::climb::Climb;
 use super::device::Device;
 use super::memory::Domains;
 use super::pace::Pace;
 use super::prime::Priming;
+use super::rates::Counts;
 use super::sequence::Sequences;
 use super::stream::{Reading, Stream};
 use super::{Bounds, Facts, FileKey, OpenKey, Order, Seen, Situation};
@@ -22,6 +23,10 @@ pub(super) const RESTS: Nanos = Nanos::from_secs(3);
 const FOLLOWED: usize = 16_384;
 /// Files whose priming is considered at once.
 const PRIMED: usize = 256;
+/// So long after readers begin, it wants to look more often: much of what can be won is won first.
+const EAGER: Nanos = Nanos::from_secs(1);
+/// After which part of the usual interval.
+const OFTEN: f64 = 0.25;
 /// What rested for so long is forgotten.
 const FORGOTTEN: Nanos = Nanos::from_secs(60);
 
@@ -42,6 +47,8 @@ pub struct Controller {
     /// When the first thing was seen, and when it last decided.
     pub(super) begun: Option<Nanos>,
     last: Option<Nanos>,
+    /// When readers began after a rest, and when something was last seen of them.
+    awake: Option<(Nanos, Nanos)>,
     /// What was counted of all open files.
     pub(super) counts: Counts,
     /// The window for files that will be opened.
@@ -96,14 +103,30 @@ impl Controller {
         }
         self.rests = rests;
         // What was ordered and not begun is forgotten, and what readers get now is another matter.
-        self.streams.values_mut().for_each(|stream| stream.plan = None);
+        for stream in self.streams.values_mut() {
+            (stream.plan, stream.shrink) = (None, None);
+        }
         self.sequences.stop();
         self.pace.is_over();
         self.climb.interrupt();
     }
 
+    /// After how long it wants to decide again, where that is usually after this.
+    pub fn patience(&self, interval: Nanos) -> Nanos {
+        let now = self.last.unwrap_or_default();
+        let at_work = |(since, last): (Nanos, Nanos)| {
+            now.saturating_sub(last) <= RESTS && now.saturating_sub(since) >= EAGER
+        };
+        let shrinks = self.streams.values().any(|stream| stream.shrink.is_some());
+        let calm = self.awake.is_some_and(at_work) && !shrinks;
+        if calm { interval } else { interval.scaled(OFTEN) }
+    }
+
     /// Takes in one thing seen of an open file.
     pub fn see(&mut self, key: OpenKey, file: FileKey, at: Nanos, seen: Seen) {
+        let rested = |(_, last): &(Nanos, Nanos)| at.saturating_sub(*last) > RESTS;
+        let since = self.awake.filter(|awake| !rested(awake)).map_or(at, |(since, _)| since);
+        self.awake = Some((since, at));
         if self.begun.is_none() {
             self.begun = Some(at);
             self.climb.begin(at);

@@ -15,7 +15,7 @@ const SHARE: u64 = 4;
 /// large again.
 const RECOVERY: f64 = 10.0;
 /// One of so many places missed what had been read ahead for it: that is too much.
-const MUCH: u64 = 4;
+const MUCH: u64 = 8;
 /// How long smaller windows are tried.
 const TRIAL: Nanos = Nanos::from_secs(1);
 /// Below this part of what readers got, smaller windows did more harm than eviction.
@@ -44,7 +44,8 @@ pub(super) struct Domain {
     pub places: u64,
     /// Pages that readers came by so far, and how many a second of late.
     pub progress: u64,
-    rate: Option<f64>,
+    rate: f64,
+    intervals: u32,
     before: u64,
     trial: Option<Trial>,
     /// When somebody first read, and not squeezed before this.
@@ -60,7 +61,8 @@ impl Default for Domain {
             thrashed: 0,
             places: 0,
             progress: 0,
-            rate: None,
+            rate: 0.0,
+            intervals: 0,
             before: 0,
             trial: None,
             since: None,
@@ -87,14 +89,16 @@ impl Domain {
             if rate < HARM * trial.rate {
                 (self.squeeze, self.rests) = (trial.squeeze, now + HOLDS);
             }
-            self.rate = Some(rate);
+            self.rate = rate;
             return;
         }
         let known = self.rate;
-        let weight = seconds.min(1.0);
-        self.rate = Some(known.map_or(rate, |known| known + weight * (rate - known)));
+        self.intervals = self.intervals.saturating_add(1);
+        // A mean of all at first, and of about a second later.
+        let weight = seconds.max(1.0 / f64::from(self.intervals)).min(1.0);
+        self.rate += weight * (rate - known);
         if self.thrashed > self.places / MUCH && now >= self.rests.max(since + TRIAL) {
-            let (squeeze, rate) = (self.squeeze, known.unwrap_or(rate));
+            let (squeeze, rate) = (self.squeeze, known);
             self.trial = Some(Trial { squeeze, rate, begun: (now, self.progress) });
             self.squeeze = (self.squeeze * 0.5).max(1.0 / 64.0);
         } else {

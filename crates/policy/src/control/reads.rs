@@ -18,6 +18,7 @@ impl Controller {
         let now = situation.now;
         let mut orders = Vec::new();
         let keys: Vec<OpenKey> = self.streams.keys().copied().collect();
+        let shared = self.shared();
         for key in keys {
             let Some(facts) = self.streams.get(&key).and_then(|stream| stream.facts) else {
                 continue;
@@ -28,6 +29,9 @@ impl Controller {
             let share = self.share(situation, &facts);
             let Some(stream) = self.streams.get_mut(&key) else { continue };
             let steps = stream.classifier.steps().or_else(|| stream.classifier.through_holes());
+            // Readers that share a file out among them seem to leave out what others read.
+            let deals = shared.contains(&stream.file);
+            let steps = steps.filter(|steps| !deals || steps.step < 0);
             let mut why = String::new();
             if let Some(plan) = &mut stream.plan {
                 plan.interval();

@@ -2,10 +2,11 @@
 
 use units::{Bytes, Nanos, Pages};
 
-use super::climb::Counts;
 use super::outstanding::Outstanding;
 use super::pattern::{Classifier, Places};
 use super::plan::Plan;
+use super::rates::Counts;
+use super::shrink::Shrink;
 use super::trim::{Tally, Trim};
 use super::{Facts, FileKey, Pattern, Seen};
 
@@ -47,6 +48,7 @@ pub(super) struct Stream {
     pub seen: Nanos,
     pub plan: Option<Plan>,
     pub trim: Trim,
+    pub shrink: Option<Shrink>,
     /// The window that it had when it was first looked at.
     pub own: Option<Pages>,
     /// The window that was ordered last, and when.
@@ -85,6 +87,9 @@ impl Stream {
                 self.ahead.reader_at(index);
                 self.classifier.reader_from(index, pages, previous.map(crate::Page::get));
                 self.foreseen(index, at);
+                if let Some(shrink) = &mut self.shrink {
+                    shrink.missed();
+                }
                 self.pending = Some((index, pages));
                 self.mapped = false;
             }

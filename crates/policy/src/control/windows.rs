@@ -6,6 +6,7 @@ use units::{Nanos, Pages};
 
 use super::climb::{News, Streams};
 use super::controller::{Controller, RESTS, WAITS};
+use super::shrink::Shrink;
 use super::stream::{Reading, Stream};
 use super::{Act, Facts, FileKey, OpenKey, Order, Situation, sizes};
 
@@ -25,6 +26,15 @@ impl Controller {
         let keys: Vec<OpenKey> = self.streams.keys().copied().collect();
         for key in keys {
             self.trim(key, now, &shared);
+            let Some(stream) = self.streams.get_mut(&key) else { continue };
+            // Also if its program has given advice meanwhile: it must not stay without a window.
+            if let Some(shrink) = &stream.shrink {
+                if let Some((window, why)) = shrink.over(now) {
+                    stream.shrink = None;
+                    orders.push(Order { key, act: Act::Window(window), why, primes: false });
+                }
+                continue;
+            }
             let Some(stream) = self.streams.get(&key) else { continue };
             let Some(facts) = stream.facts.filter(|facts| !facts.hands_off) else { continue };
             if now.saturating_sub(stream.seen) > RESTS || stream.is_done() {
@@ -39,7 +49,7 @@ impl Controller {
                 }
                 _ if stream.trim.limit().is_some() => short_runs(stream, &facts),
                 Reading::Forward => self.forward(situation, stream, &facts, wanted, &news),
-                Reading::Other => None,
+                Reading::Other => taken_back(stream, &facts, wanted, &news),
             };
             let Some((window, why)) = decision else { continue };
             let given = stream.ordered;
@@ -47,7 +57,16 @@ impl Controller {
                 .is_some_and(|(ordered, at)| ordered == window && now.saturating_sub(at) < AGAIN);
             if !again && let Some(stream) = self.streams.get_mut(&key) {
                 stream.ordered = Some((window, now));
-                others_changed |= !matches!(stream.reading(), Reading::Forward);
+                let runs = matches!(stream.reading(), Reading::Forward);
+                others_changed |= !runs;
+                // In short runs it begins anew soon enough.
+                let smaller = runs && window < facts.window && stream.trim.limit().is_none();
+                let (window, why) = if smaller {
+                    stream.shrink = Some(Shrink::begin(window, why, now));
+                    (Pages::ZERO, String::new())
+                } else {
+                    (window, why)
+                };
                 orders.push(Order { key, act: Act::Window(window), why, primes: false });
             }
         }
@@ -82,6 +101,7 @@ impl Controller {
         let now = situation.now;
         let (mut windows, mut active, mut unknown) = (Vec::new(), 0_u64, 0_u64);
         let (mut mapped, mut beside, mut several) = (false, false, false);
+        let mut beside_seen = Nanos::ZERO;
         let shared = self.shared();
         let (mut stalled, mut waiting, mut most, mut page) = (0.0, false, 0, 4096);
         for stream in self.streams.values() {
@@ -94,7 +114,9 @@ impl Controller {
             unknown += u64::from(!stream.is_known());
             mapped |= matches!(reading, Reading::MappedRandom { .. });
             if reading != Reading::Forward {
-                beside |= stream.classifier.places().elsewhere > 1 && stream.plan.is_none();
+                if stream.classifier.places().elsewhere > 1 && stream.plan.is_none() {
+                    (beside, beside_seen) = (true, beside_seen.max(stream.seen));
+                }
                 continue;
             }
             if stream.trim.limit().is_some() {
@@ -102,7 +124,9 @@ impl Controller {
             }
             several |= shared.contains(&stream.file);
             stalled += stream.stalled as f64;
-            windows.push(facts.window);
+            if stream.shrink.is_none() {
+                windows.push(facts.window);
+            }
             most = most.max(self.share(situation, &facts).most.get());
             page = facts.page.get().max(1);
             if !stream.is_done() {
@@ -128,6 +152,8 @@ impl Controller {
                 most: Pages::new(most),
                 in_flight: Pages::new(self.device.in_flight().get() / page),
                 beside,
+                beside_seen,
+                mapped,
                 shared: several,
             },
         );
@@ -156,9 +182,12 @@ impl Controller {
         if stream.trim.limit().is_some() {
             return None;
         }
-        if let (News::TakenBack(why), true) = (news, stream.ordered.is_some()) {
-            let before = wanted.or(stream.own)?;
-            return (before < facts.window).then(|| (before, why.clone()));
+        if matches!(news, News::TakenBack(_)) && stream.ordered.is_some() {
+            return taken_back(stream, facts, wanted, news);
+        }
+        if *news == News::Tried && wanted.is_some_and(|wanted| wanted < facts.window) {
+            let why = "half of it may be as good for those who read the file together";
+            return wanted.map(|wanted| (wanted, why.to_owned()));
         }
         let file = sizes::at_least(facts.file_pages.max(self.bounds.least));
         // What was taken for want of memory comes back.
@@ -178,6 +207,18 @@ impl Controller {
         }
         Some((wanted, why))
     }
+}
+
+/// The window that an open file had before a trial that is over, if it took part in it.
+fn taken_back(
+    stream: &Stream,
+    facts: &Facts,
+    wanted: Option<Pages>,
+    news: &News,
+) -> Option<(Pages, String)> {
+    let News::TakenBack(why) = news else { return None };
+    let before = wanted.or(stream.own).filter(|before| *before < facts.window)?;
+    stream.ordered.map(|_| (before, why.clone()))
 }
 
 /// The window of an open file that is read in short runs.

@@ -90,9 +90,8 @@ struct Simulation<I> {
     agenda: Agenda,
     /// When the device has something to say.
     device_wakes: Nanos,
-    /// When the policy wants to be called without a reader, and how often.
+    /// When the policy wants to be called without a reader.
     next_tick: Nanos,
-    interval: Nanos,
     /// Readers that wait for a page, by file.
     waiters: Vec<Vec<(u32, Page)>>,
     /// No step begins at or after this.

@@ -56,7 +56,6 @@ impl<I: Steps> Simulation<I> {
             agenda: Agenda::new(),
             device_wakes: Nanos::MAX,
             next_tick: interval.unwrap_or(Nanos::MAX),
-            interval: interval.unwrap_or(Nanos::MAX),
             waiters: vec![Vec::new(); scenario.files.len()],
             end: Picos::of(scenario.limits.time),
             ends_with_first: scenario.limits.ends_with_first,

@@ -68,7 +68,6 @@ impl<I: Steps> Simulation<I> {
     /// Calls the policy without a reader, and has read what it wants.
     pub(super) fn tick(&mut self) {
         let now = self.next_tick;
-        self.next_tick += self.interval;
         let files = self.opens.iter().map(|open| open.file).collect();
         let mut around = Around {
             now,
@@ -81,6 +80,8 @@ impl<I: Steps> Simulation<I> {
             wanted: Vec::new(),
         };
         self.policy.tick(&mut around);
+        // A policy that ticks goes on with it.
+        self.next_tick += self.policy.interval().unwrap_or(Nanos::MAX);
         let wanted = around.wanted;
         let mut items = VecDeque::new();
         for (file, extent) in wanted {
