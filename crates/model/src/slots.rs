@@ -1,10 +1,13 @@
 //! Places for things under way, named by small numbers that are used again.
 
+/// The place of a thing in its table; of so many things under way no table ever holds.
+pub(crate) type Slot = u32;
+
 /// A table of things under way.
 #[derive(Debug)]
 pub(crate) struct Slots<T> {
     places: Vec<Option<T>>,
-    free: Vec<usize>,
+    free: Vec<Slot>,
 }
 
 impl<T> Slots<T> {
@@ -15,29 +18,29 @@ impl<T> Slots<T> {
 
     /// Puts something in and names its place.
     #[inline]
-    pub(crate) fn insert(&mut self, thing: T) -> usize {
+    pub(crate) fn insert(&mut self, thing: T) -> Slot {
         match self.free.pop() {
             Some(slot) => {
-                self.places[slot] = Some(thing);
+                self.places[slot as usize] = Some(thing);
                 slot
             }
             None => {
                 self.places.push(Some(thing));
-                self.places.len() - 1
+                (self.places.len() - 1) as Slot
             }
         }
     }
 
     /// What is in a place.
     #[inline]
-    pub(crate) fn get_mut(&mut self, slot: usize) -> Option<&mut T> {
-        self.places.get_mut(slot)?.as_mut()
+    pub(crate) fn get_mut(&mut self, slot: Slot) -> Option<&mut T> {
+        self.places.get_mut(slot as usize)?.as_mut()
     }
 
     /// Takes it out; its place may be used again.
     #[inline]
-    pub(crate) fn remove(&mut self, slot: usize) -> Option<T> {
-        let thing = self.places.get_mut(slot)?.take()?;
+    pub(crate) fn remove(&mut self, slot: Slot) -> Option<T> {
+        let thing = self.places.get_mut(slot as usize)?.take()?;
         self.free.push(slot);
         Some(thing)
     }

@@ -189,14 +189,18 @@ impl Mixed {
     /// most.
     #[inline]
     fn streams_on(&mut self, most: u64) -> u64 {
+        // What comes after an access to the stream is not known yet. A copy of the source of chance
+        // stays in the processor's registers.
+        let mut rng = self.rng.clone();
         let mut times = 1;
         while times < most {
-            if self.is_random() {
+            if rng.next_u64() >> 11 < self.share {
                 self.random_next = true;
                 break;
             }
             times += 1;
         }
+        self.rng = rng;
         times
     }
 

@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 use units::{Bytes, Nanos};
 
 use crate::front::hand_out;
-use crate::slots::Slots;
+use crate::slots::{Slot, Slots};
 use crate::{Completion, Counters, Device, Request, RequestId, RequestKind};
 use geometry::{Geometry, Piece, Row};
 use policy::Arm;
@@ -39,7 +39,7 @@ struct Call {
 /// A request to a member.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
-    call: usize,
+    call: Slot,
     member: usize,
 }
 
@@ -143,7 +143,7 @@ impl Array {
     }
 
     fn piece_done(&mut self, completion: Completion) {
-        let Some(sent) = self.sent.remove(completion.id.0 as usize) else { return };
+        let Some(sent) = self.sent.remove(completion.id.0 as Slot) else { return };
         self.arms[sent.member].pending -= 1;
         let Some(call) = self.calls.get_mut(sent.call) else { return };
         call.left -= 1;
@@ -158,14 +158,14 @@ impl Array {
         }
     }
 
-    fn finish(&mut self, at: Nanos, call: usize) {
+    fn finish(&mut self, at: Nanos, call: Slot) {
         if let Some(call) = self.calls.remove(call) {
             self.open -= 1;
             self.finished.push_back(Completion { id: call.id, at });
         }
     }
 
-    fn send(&mut self, at: Nanos, call: usize, kind: RequestKind, pieces: &[Piece]) {
+    fn send(&mut self, at: Nanos, call: Slot, kind: RequestKind, pieces: &[Piece]) {
         if let Some(call) = self.calls.get_mut(call) {
             call.left += pieces.len();
         }
@@ -247,7 +247,7 @@ impl Array {
         }
     }
 
-    fn read(&mut self, now: Nanos, call: usize, offset: u64, length: u64) {
+    fn read(&mut self, now: Nanos, call: Slot, offset: u64, length: u64) {
         for piece in self.geometry.pieces(offset, length) {
             self.add_read(piece);
         }
@@ -258,7 +258,7 @@ impl Array {
         self.pieces = pieces;
     }
 
-    fn write(&mut self, now: Nanos, call: usize, offset: u64, length: u64) {
+    fn write(&mut self, now: Nanos, call: Slot, offset: u64, length: u64) {
         if self.geometry.parity > 0 {
             return self.write_rows(now, call, offset, length);
         }
@@ -272,7 +272,7 @@ impl Array {
         self.send(now, call, RequestKind::Write, &pieces);
     }
 
-    fn write_rows(&mut self, now: Nanos, call: usize, offset: u64, length: u64) {
+    fn write_rows(&mut self, now: Nanos, call: Slot, offset: u64, length: u64) {
         let (whole, partial): (Vec<Row>, Vec<Row>) =
             self.geometry.rows(offset, length).partition(|row| self.geometry.is_whole(*row));
         for &row in &whole {
@@ -329,7 +329,7 @@ impl Array {
         }
     }
 
-    fn flush(&mut self, now: Nanos, call: usize) {
+    fn flush(&mut self, now: Nanos, call: Slot) {
         let pieces: Vec<Piece> =
             (0..self.members.len()).map(|column| Piece { column, offset: 0, length: 0 }).collect();
         self.send(now, call, RequestKind::Flush, &pieces);

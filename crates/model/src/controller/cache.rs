@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use crate::slots::Slot;
+
 /// The end of the order of use.
 const NONE: u32 = u32::MAX;
 
@@ -14,7 +16,7 @@ struct Line {
     /// The lines that were used right before and right after this one.
     older: u32,
     newer: u32,
-    waiters: Vec<usize>,
+    waiters: Vec<Slot>,
 }
 
 /// Lines by number, the least recently used of which goes first.
@@ -75,7 +77,7 @@ impl Cache {
     }
 
     /// Looks for a line that `reader` needs; if it is on its way, the reader will be told.
-    pub(super) fn read(&mut self, number: u64, reader: usize) -> Found {
+    pub(super) fn read(&mut self, number: u64, reader: Slot) -> Found {
         let Some(&place) = self.places.get(&number) else { return Found::Missing };
         if self.newest != place {
             self.unlink(place);
@@ -142,7 +144,7 @@ impl Cache {
     }
 
     /// Notes that a line is there; gives back who waits for it.
-    pub(super) fn arrived(&mut self, number: u64) -> Vec<usize> {
+    pub(super) fn arrived(&mut self, number: u64) -> Vec<Slot> {
         let Some(&place) = self.places.get(&number) else { return Vec::new() };
         let line = &mut self.lines[place as usize];
         line.ready = true;

@@ -18,7 +18,7 @@ use crate::agenda::Agenda;
 use crate::device::after;
 use crate::front::hand_out;
 use crate::jitter::Jitter;
-use crate::slots::Slots;
+use crate::slots::{Slot, Slots};
 use crate::{Completion, Counters, Device, Request, RequestId, RequestKind};
 use cache::{Cache, Found};
 pub use spec::ControllerSpec;
@@ -38,18 +38,18 @@ struct Call {
 #[derive(Clone, Copy, Debug)]
 enum Event {
     /// The processor has looked at the command.
-    Decoded(usize),
+    Decoded(Slot),
     /// A write's data is in.
-    Received(usize),
+    Received(Slot),
     /// The host has its answer.
-    Done(usize),
+    Done(Slot),
 }
 
 /// A request to the device behind.
 #[derive(Clone, Copy, Debug)]
 enum Fetch {
     /// For this host request.
-    Call(usize),
+    Call(Slot),
     /// Read ahead: from this line, the last one excluded.
     Lines(u64, u64),
     /// From the write cache: so many bytes.
@@ -72,6 +72,8 @@ pub struct Controller {
     times: Times,
     jitter: Jitter,
     behind: Box<dyn Device>,
+    /// When the device behind has something to do; the end of time if it has not.
+    behind_wakes: Nanos,
     agenda: Agenda<Event>,
     calls: Slots<Call>,
     open: usize,
@@ -100,6 +102,7 @@ impl Controller {
             },
             jitter: Jitter::new(seed),
             behind,
+            behind_wakes: Nanos::MAX,
             agenda: Agenda::new(),
             calls: Slots::new(),
             open: 0,
@@ -133,14 +136,23 @@ impl Controller {
     }
 
     /// Lets the device behind go on to its first completion by `until`.
+    #[inline]
     fn run_behind(&mut self, until: Nanos) -> Option<Nanos> {
+        if self.behind_wakes > until || self.behind_wakes == Nanos::MAX {
+            return None;
+        }
         let mut arrived = std::mem::take(&mut self.arrived);
         let at = self.behind.advance_to_completion(until, &mut arrived);
         for completion in arrived.drain(..) {
             self.fetched(completion);
         }
         self.arrived = arrived;
+        self.look_behind();
         at
+    }
+
+    fn look_behind(&mut self) {
+        self.behind_wakes = self.behind.next_wake().unwrap_or(Nanos::MAX);
     }
 
     fn step(&mut self, at: Nanos, event: Event) {
@@ -156,7 +168,7 @@ impl Controller {
         }
     }
 
-    fn decoded(&mut self, at: Nanos, slot: usize) {
+    fn decoded(&mut self, at: Nanos, slot: Slot) {
         let Some(call) = self.calls.get_mut(slot) else { return };
         let (kind, offset, length) = (call.kind, call.offset, call.length);
         match kind {
@@ -173,7 +185,7 @@ impl Controller {
         }
     }
 
-    fn read(&mut self, at: Nanos, slot: usize, offset: u64, length: u64) {
+    fn read(&mut self, at: Nanos, slot: Slot, offset: u64, length: u64) {
         let end = offset + length;
         let following = self.streams.follow(offset, end);
         if self.spec.prefetch.is_zero() {
@@ -231,13 +243,13 @@ impl Controller {
         self.send(at, Fetch::Lines(first, end), RequestKind::Read, offset, length);
     }
 
-    fn wait(&mut self, slot: usize) {
+    fn wait(&mut self, slot: Slot) {
         if let Some(call) = self.calls.get_mut(slot) {
             call.left += 1;
         }
     }
 
-    fn fetch(&mut self, at: Nanos, slot: usize, kind: RequestKind, offset: u64, length: u64) {
+    fn fetch(&mut self, at: Nanos, slot: Slot, kind: RequestKind, offset: u64, length: u64) {
         self.wait(slot);
         self.send(at, Fetch::Call(slot), kind, offset, length);
     }
@@ -246,10 +258,11 @@ impl Controller {
         let id = RequestId(self.fetches.insert(fetch) as u64);
         let (offset, length) = (Bytes::new(offset), Bytes::new(length));
         self.behind.submit(at, Request { id, kind, offset, length });
+        self.look_behind();
     }
 
     fn fetched(&mut self, completion: Completion) {
-        match self.fetches.remove(completion.id.0 as usize) {
+        match self.fetches.remove(completion.id.0 as Slot) {
             Some(Fetch::Call(slot)) => self.part_done(completion.at, slot),
             Some(Fetch::Lines(first, end)) => {
                 for number in first..end {
@@ -263,7 +276,7 @@ impl Controller {
         }
     }
 
-    fn part_done(&mut self, at: Nanos, slot: usize) {
+    fn part_done(&mut self, at: Nanos, slot: Slot) {
         let Some(call) = self.calls.get_mut(slot) else { return };
         call.left -= 1;
         if call.left > 0 {
@@ -277,13 +290,13 @@ impl Controller {
     }
 
     /// Sends a read's data to the host.
-    fn ready(&mut self, at: Nanos, slot: usize) {
+    fn ready(&mut self, at: Nanos, slot: Slot) {
         let length = self.calls.get_mut(slot).map_or(0, |call| call.length);
         let end = self.transfer(at, length);
         self.answer(end, slot);
     }
 
-    fn received(&mut self, at: Nanos, slot: usize) {
+    fn received(&mut self, at: Nanos, slot: Slot) {
         let Some(call) = self.calls.get_mut(slot) else { return };
         let (offset, length) = (call.offset, call.length);
         if self.dirty + length <= self.spec.write_cache.get() {
@@ -301,7 +314,7 @@ impl Controller {
         self.link_free
     }
 
-    fn answer(&mut self, at: Nanos, slot: usize) {
+    fn answer(&mut self, at: Nanos, slot: Slot) {
         let jitter = (self.times.jitter * self.jitter.uniform()) as u64;
         self.agenda.push(after(at, Nanos::new(self.times.latency + jitter)), Event::Done(slot));
     }
@@ -325,8 +338,7 @@ impl Device for Controller {
             return Some(done.at);
         }
         let own = self.agenda.next_at().unwrap_or(Nanos::MAX);
-        let behind = self.behind.next_wake().unwrap_or(Nanos::MAX);
-        Some(own.min(behind)).filter(|&wake| wake < Nanos::MAX)
+        Some(own.min(self.behind_wakes)).filter(|&wake| wake < Nanos::MAX)
     }
 
     fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {

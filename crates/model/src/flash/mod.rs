@@ -16,7 +16,7 @@ use crate::agenda::Agenda;
 use crate::device::after;
 use crate::front::{Front, Fronted};
 use crate::jitter::Jitter;
-use crate::slots::Slots;
+use crate::slots::{Slot, Slots};
 use crate::{Request, RequestKind};
 pub use spec::FlashSpec;
 
@@ -38,13 +38,13 @@ const SENT: usize = 1;
 #[derive(Clone, Copy, Debug)]
 enum Event {
     /// The firmware knows what to do for this command.
-    Decoded(usize),
-    /// A die has this many bytes of a read ready.
-    PageRead(usize, u64),
+    Decoded(Slot),
+    /// A die has this many bytes of a read ready; a request has no more than 2^30.
+    PageRead(Slot, u32),
     /// A write's data is in.
-    Received(usize),
+    Received(Slot),
     /// The command is done.
-    Done(usize),
+    Done(Slot),
     /// This many bytes of the write buffer are on a die.
     Programmed(u64),
 }
@@ -81,12 +81,12 @@ struct WriteBuffer {
     programs: usize,
     next_die: usize,
     /// Writes for which there is no room.
-    stalled: VecDeque<usize>,
+    stalled: VecDeque<Slot>,
     /// Bytes that ever came in, and that ever reached a die.
     taken: u64,
     settled: u64,
     /// Flushes, and what must have reached a die for each.
-    flushes: Vec<(usize, u64)>,
+    flushes: Vec<(Slot, u64)>,
 }
 
 impl Flash {
@@ -116,7 +116,7 @@ impl Flash {
         match event {
             Event::Decoded(slot) => self.decoded(at, slot),
             Event::PageRead(slot, bytes) => {
-                let end = self.transfer(at, bytes);
+                let end = self.transfer(at, u64::from(bytes));
                 if let Some(command) = self.commands.get_mut(slot) {
                     command.pages_left -= 1;
                     if command.pages_left == 0 {
@@ -142,7 +142,7 @@ impl Flash {
         }
     }
 
-    fn decoded(&mut self, at: Nanos, slot: usize) {
+    fn decoded(&mut self, at: Nanos, slot: Slot) {
         let Some(command) = self.commands.get_mut(slot) else { return };
         let length = command.length;
         match command.request.kind {
@@ -160,7 +160,7 @@ impl Flash {
         }
     }
 
-    fn read_pages(&mut self, at: Nanos, slot: usize) {
+    fn read_pages(&mut self, at: Nanos, slot: Slot) {
         let Some(command) = self.commands.get_mut(slot) else { return };
         let page = self.spec.page.get();
         let (mut offset, end) = (command.offset, command.offset + command.length);
@@ -175,7 +175,7 @@ impl Flash {
             place.go_on();
             let spread = self.spec.read_spread * (2.0 * self.jitter.uniform() - 1.0);
             let ready = self.occupy(die, at, (self.times.read * (1.0 + spread)) as i64 as u64);
-            self.agenda.push(ready, Event::PageRead(slot, next - offset));
+            self.agenda.push(ready, Event::PageRead(slot, (next - offset) as u32));
             offset = next;
             pages += 1;
         }

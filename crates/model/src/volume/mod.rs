@@ -14,7 +14,7 @@ use crate::agenda::Agenda;
 use crate::device::after;
 use crate::front::{Front, Fronted};
 use crate::jitter::Jitter;
-use crate::slots::Slots;
+use crate::slots::{Slot, Slots};
 use crate::{Request, RequestId, RequestKind};
 use bucket::Bucket;
 pub use spec::VolumeSpec;
@@ -25,11 +25,11 @@ const STREAMS: usize = 64;
 #[derive(Clone, Copy, Debug)]
 enum Event {
     /// The request has paid; its service begins.
-    Admitted(usize),
+    Admitted(Slot),
     /// The far end is ready with it.
-    Ready(usize),
+    Ready(Slot),
     /// It is done.
-    Done(usize),
+    Done(Slot),
 }
 
 #[derive(Debug)]
@@ -86,7 +86,7 @@ impl Volume {
         }
     }
 
-    fn serve(&mut self, at: Nanos, slot: usize) {
+    fn serve(&mut self, at: Nanos, slot: Slot) {
         let factor = (self.spec.latency_spread * self.jitter.normal()).exp();
         let Some(call) = self.calls.get_mut(slot) else { return };
         let span = Nanos::new((call.latency * factor + call.length as f64 * self.alone) as u64);
