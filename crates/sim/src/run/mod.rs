@@ -7,6 +7,7 @@
 
 mod agenda;
 mod clock;
+mod issue;
 mod page_lru;
 mod reader;
 mod replay;
@@ -70,7 +71,15 @@ struct Picocosts {
     fault: Picos,
 }
 
+/// The readers, each with what it is to read, and the world in which they read: apart, so that what
+/// one of them does takes that one and the world.
 struct Simulation<I> {
+    readers: Vec<(Running, I)>,
+    world: World,
+}
+
+/// All but the readers: a machine with its files, and what is under way.
+struct World {
     costs: Picocosts,
     limits: DeviceLimits,
     /// The windows of single files.
@@ -86,7 +95,6 @@ struct Simulation<I> {
     placed: Vec<Placed>,
     under_way: Windows,
     opens: Vec<Open>,
-    readers: Vec<Running<I>>,
     agenda: Agenda,
     /// When the device has something to say.
     device_wakes: Nanos,
@@ -94,6 +102,8 @@ struct Simulation<I> {
     next_tick: Nanos,
     /// Readers that wait for a page, by file.
     waiters: Vec<Vec<(u32, Page)>>,
+    /// How many readers there are.
+    readers: u32,
     /// No step begins at or after this.
     end: Picos,
     ends_with_first: bool,
@@ -108,30 +118,74 @@ struct Simulation<I> {
 impl<I: Steps> Simulation<I> {
     fn run(&mut self) {
         let (mut parts, mut freed) = (Vec::new(), Vec::new());
+        let Self { readers, world } = self;
         loop {
-            let own = self.agenda.next_at();
-            if own == Nanos::MAX && self.device_wakes == Nanos::MAX {
+            let own = world.agenda.next_at();
+            if own == Nanos::MAX && world.device_wakes == Nanos::MAX {
                 break;
             }
-            if self.next_tick < own.min(self.device_wakes) {
-                self.tick();
-            } else if self.device_wakes <= own {
-                if let Some(now) = self.queue.advance(own.min(self.next_tick), &mut parts) {
+            if world.next_tick < own.min(world.device_wakes) {
+                world.tick();
+            } else if world.device_wakes <= own {
+                if let Some(now) = world.queue.advance(own.min(world.next_tick), &mut parts) {
                     for part in parts.drain(..) {
-                        self.complete(now, part);
+                        world.complete(now, part);
                     }
-                    self.queue.dispatch(now, &mut freed);
+                    world.queue.dispatch(now, &mut freed);
                     for reader in freed.drain(..) {
-                        self.wake_dispatched(now, reader);
+                        let waits = readers.get_mut(reader as usize);
+                        if waits.is_some_and(|(it, _)| std::mem::take(&mut it.waits_dispatch)) {
+                            world.agenda.push(now, reader);
+                        }
                     }
                 }
-                self.device_wakes = self.queue.next_wake();
-            } else if let Some((at, reader)) = self.agenda.pop() {
-                self.resume(at, reader);
+                world.device_wakes = world.queue.next_wake();
+            } else if let Some((at, reader)) = world.agenda.pop()
+                && let Some((reader, steps)) = readers.get_mut(reader as usize)
+            {
+                world.resume(at, steps, reader);
             }
         }
     }
 
+    fn outcome(self) -> Outcome {
+        let Self { readers, mut world } = self;
+        let readers: Vec<Running> = readers.into_iter().map(|(reader, _)| reader).collect();
+        for reader in &readers {
+            world.flush_latencies(reader);
+        }
+        let last = readers.iter().map(|reader| reader.outcome.elapsed).max();
+        let elapsed = last.unwrap_or_default().min(world.end.nanos());
+        let ahead = |open: &Open| {
+            let page = Page::FIRST.plus(open.position.to_pages_ceil(policy::cache::PAGE));
+            world.cache.ahead(open.file, page).to_bytes(policy::cache::PAGE)
+        };
+        let mut cache = world.cache.counts();
+        cache.used = cache.read.saturating_sub(cache.thrashed + world.cache.unused());
+        for reader in &readers {
+            cache.references += reader.references;
+            cache.late += reader.late;
+            cache.misses += reader.misses;
+        }
+        cache.hits = cache.references.saturating_sub(cache.late + cache.misses);
+        Outcome {
+            elapsed,
+            settled: world.settled.max(elapsed),
+            exhausted: world.exhausted,
+            ahead: world.opens.iter().map(ahead).collect(),
+            readers: readers.iter().map(|reader| reader.outcome).collect(),
+            stream: std::mem::take(&mut world.stream),
+            random: std::mem::take(&mut world.random),
+            processor: world.processor.nanos(),
+            device: world.queue.counts(),
+            course: world.queue.take_course(),
+            account: world.policy.account(),
+            cache,
+        }
+    }
+}
+
+impl World {
     /// When anybody else has something to do.
     #[inline]
     fn others(&self) -> Nanos {
@@ -142,7 +196,7 @@ impl<I: Steps> Simulation<I> {
         self.settled = self.settled.max(now);
         let Purpose::Data { file, extent } = part.purpose else {
             // Nobody waits for what was read at a tick.
-            if (part.reader as usize) < self.readers.len() {
+            if part.reader < self.readers {
                 self.agenda.push(now, part.reader);
             }
             return;
@@ -160,20 +214,12 @@ impl<I: Steps> Simulation<I> {
         }
     }
 
-    fn wake_dispatched(&mut self, now: Nanos, reader: u32) {
-        let Some(reader_at_work) = self.readers.get_mut(reader as usize) else { return };
-        if std::mem::take(&mut reader_at_work.waits_dispatch) {
-            self.agenda.push(now, reader);
-        }
-    }
-
     /// Lets a reader go on until it must wait.
-    fn resume(&mut self, at: Nanos, reader: u32) {
-        let this = &mut self.readers[reader as usize];
-        this.clock = this.clock.max(Picos::of(at));
+    fn resume(&mut self, at: Nanos, steps: &mut impl Steps, reader: &mut Running) {
+        reader.clock = reader.clock.max(Picos::of(at));
         loop {
-            let flow = match self.readers[reader as usize].phase {
-                Phase::Between => self.begin(reader),
+            let flow = match reader.phase {
+                Phase::Between => self.begin(steps, reader),
                 Phase::Walk => self.walk(reader),
                 Phase::Issue => self.issue(reader),
                 Phase::Arrive => self.arrive(reader),
@@ -182,45 +228,10 @@ impl<I: Steps> Simulation<I> {
             match flow {
                 Flow::Go => {}
                 Flow::Yield => {
-                    let at = self.readers[reader as usize].clock.nanos();
-                    return self.agenda.push(at, reader);
+                    return self.agenda.push(reader.clock.nanos(), reader.number);
                 }
                 Flow::Wait => return,
             }
-        }
-    }
-
-    fn outcome(mut self) -> Outcome {
-        for reader in 0..self.readers.len() {
-            self.flush_latencies(reader as u32);
-        }
-        let last = self.readers.iter().map(|reader| reader.outcome.elapsed).max();
-        let elapsed = last.unwrap_or_default().min(self.end.nanos());
-        let ahead = |open: &Open| {
-            let page = Page::FIRST.plus(open.position.to_pages_ceil(policy::cache::PAGE));
-            self.cache.ahead(open.file, page).to_bytes(policy::cache::PAGE)
-        };
-        let mut cache = self.cache.counts();
-        cache.used = cache.read.saturating_sub(cache.thrashed + self.cache.unused());
-        for reader in &self.readers {
-            cache.references += reader.references;
-            cache.late += reader.late;
-            cache.misses += reader.misses;
-        }
-        cache.hits = cache.references.saturating_sub(cache.late + cache.misses);
-        Outcome {
-            elapsed,
-            settled: self.settled.max(elapsed),
-            exhausted: self.exhausted,
-            ahead: self.opens.iter().map(ahead).collect(),
-            readers: self.readers.iter().map(|reader| reader.outcome).collect(),
-            stream: std::mem::take(&mut self.stream),
-            random: std::mem::take(&mut self.random),
-            processor: self.processor.nanos(),
-            device: self.queue.counts(),
-            course: self.queue.take_course(),
-            account: self.policy.account(),
-            cache,
         }
     }
 

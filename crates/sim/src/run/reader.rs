@@ -10,11 +10,11 @@ use workload::AccessClass;
 use super::clock::Picos;
 use super::setup::NOTHING;
 use super::view::View;
-use super::{Flow, HEADSTART, Open, Simulation};
+use super::{Flow, HEADSTART, Open, World};
 use crate::cache::PageCache;
 use crate::outcome::ReaderOutcome;
-use crate::queue::{Item, Purpose};
-use crate::scenario::{Step, Steps};
+use crate::queue::Item;
+use crate::scenario::Step;
 
 /// Pages that are looked at ahead of a reader: more would be forgotten before it comes there.
 const LOOK: Pages = Pages::new(256);
@@ -59,15 +59,16 @@ pub(super) struct ReadCall {
 
 /// Pages that are waited for, and then taken up to `stop`.
 #[derive(Clone, Copy, Debug)]
-struct Awaited {
+pub(super) struct Awaited {
     extent: Extent,
     stop: Page,
     fault: bool,
 }
 
 /// A reader at work.
-pub(super) struct Running<I> {
-    pub(super) steps: I,
+pub(super) struct Running {
+    /// Its place among the readers.
+    pub(super) number: u32,
     /// What is left of the run of steps at hand: the next one, and how many there are.
     pub(super) run: Option<(Step, u64)>,
     pub(super) coming: VecDeque<Step>,
@@ -76,8 +77,8 @@ pub(super) struct Running<I> {
     pub(super) phase: Phase,
     pub(super) clock: Picos,
     pub(super) call: ReadCall,
-    awaited: Option<Awaited>,
-    to_issue: VecDeque<Item>,
+    pub(super) awaited: Option<Awaited>,
+    pub(super) to_issue: VecDeque<Item>,
     pub(super) waits_dispatch: bool,
     /// Since when it waits.
     waits_since: Option<Picos>,
@@ -89,8 +90,8 @@ pub(super) struct Running<I> {
     pub(super) latencies: [(Nanos, u64); 2],
 }
 
-impl<I> Running<I> {
-    pub(super) fn new(steps: I) -> Self {
+impl Running {
+    pub(super) fn new(number: u32) -> Self {
         let call = ReadCall {
             open: 0,
             class: AccessClass::Stream,
@@ -106,7 +107,7 @@ impl<I> Running<I> {
             missed: false,
         };
         Self {
-            steps,
+            number,
             run: None,
             coming: VecDeque::new(),
             ended: false,
@@ -127,16 +128,15 @@ impl<I> Running<I> {
     }
 }
 
-impl<I: Steps> Simulation<I> {
+impl World {
     /// A policy with what it sees when `open` is read at `now`.
-    pub(super) fn view(
-        &mut self,
+    pub(super) fn view<'a>(
+        &'a mut self,
         open: u32,
         now: Nanos,
-        reader: Option<u32>,
-    ) -> (&mut dyn Policy, View<'_>) {
+        reader: Option<&'a Running>,
+    ) -> (&'a mut dyn Policy, View<'a>) {
         let file = self.opens[open as usize].file;
-        let reader = reader.map(|reader| &self.readers[reader as usize]);
         let own = self.windows.get(file as usize).copied();
         let read_ahead = own.unwrap_or(self.limits.read_ahead);
         let view = View {
@@ -155,18 +155,17 @@ impl<I: Steps> Simulation<I> {
     }
 
     /// Goes through the pages of the call.
-    pub(super) fn walk(&mut self, reader: u32) -> Flow {
+    pub(super) fn walk(&mut self, reader: &mut Running) -> Flow {
         let others = self.others();
         let horizon = Picos::of(others).plus(Picos::of(HEADSTART));
-        if self.readers[reader as usize].clock > horizon {
+        if reader.clock > horizon {
             return Flow::Yield;
         }
-        if self.readers[reader as usize].call.fresh && self.tell_begin(reader) {
+        if reader.call.fresh && self.tell_begin(reader) {
             return Flow::Go;
         }
         loop {
-            let this = &self.readers[reader as usize];
-            let (call, clock) = (&this.call, this.clock);
+            let (call, clock) = (&reader.call, reader.clock);
             let (open, page) = (call.open as usize, call.page);
             if page >= call.stop {
                 return self.finish(reader);
@@ -195,13 +194,12 @@ impl<I: Steps> Simulation<I> {
 
     /// Tells the policy of the call; whether it wants anything read.
     #[inline]
-    fn tell_begin(&mut self, reader: u32) -> bool {
-        let this = &mut self.readers[reader as usize];
-        this.call.fresh = false;
+    fn tell_begin(&mut self, reader: &mut Running) -> bool {
+        reader.call.fresh = false;
         if !self.hears_calls {
             return false;
         }
-        let (call, now) = (this.call, this.clock.nanos());
+        let (call, now) = (reader.call, reader.clock.nanos());
         let (policy, mut view) = self.view(call.open, now, Some(reader));
         let ReadCall { offset, length, open, .. } = call;
         policy.begin(&mut view, StreamId(open), Call { offset, length });
@@ -212,8 +210,8 @@ impl<I: Steps> Simulation<I> {
 
     /// How many pages the reader passes without waiting and without its policy hearing of it.
     #[inline]
-    fn quiet_run(&mut self, reader: u32) -> Pages {
-        let call = &self.readers[reader as usize].call;
+    fn quiet_run(&mut self, reader: &mut Running) -> Pages {
+        let call = &reader.call;
         let open = &mut self.opens[call.open as usize];
         let left = call.stop.since(call.page);
         if let Some(mapping) = &open.mapping {
@@ -235,51 +233,46 @@ impl<I: Steps> Simulation<I> {
 
     /// Of a run of pages, those that the reader begins to copy by `horizon`.
     #[inline]
-    fn within(&self, reader: u32, run: Pages, horizon: Picos) -> Pages {
-        let this = &self.readers[reader as usize];
+    fn within(&self, reader: &Running, run: Pages, horizon: Picos) -> Pages {
         let byte = self.costs.byte.get();
         if run.get() == 1 || byte == 0 {
             return run;
         }
-        let bytes = horizon.since(this.clock).get() / byte;
-        let last = (this.call.position.saturating_add(bytes)) / PAGE_BYTES;
-        run.min(Pages::new(last.saturating_sub(this.call.page.get()) + 1))
+        let bytes = horizon.since(reader.clock).get() / byte;
+        let last = (reader.call.position.saturating_add(bytes)) / PAGE_BYTES;
+        run.min(Pages::new(last.saturating_sub(reader.call.page.get()) + 1))
     }
 
     /// Meets a page that its policy is to hear of, or that is not there.
-    fn meet(&mut self, reader: u32) {
-        let this = &self.readers[reader as usize];
-        let ReadCall { open, page, stop, beyond, .. } = this.call;
-        let now = this.clock.nanos();
+    fn meet(&mut self, reader: &mut Running) {
+        let ReadCall { open, page, stop, beyond, .. } = reader.call;
+        let now = reader.clock.nanos();
         let (policy, mut view) = self.view(open, now, Some(reader));
         let request = beyond.since(page);
         let touch = Touch { stream: StreamId(open), page, request, method: Method::Read };
         let (outcome, extent) = meet(policy, &mut view, touch, stop);
         let stop = extent.end().min(stop);
         self.note(reader, outcome, stop.since(page));
-        let this = &mut self.readers[reader as usize];
-        this.awaited = Some(Awaited { extent, stop, fault: false });
+        reader.awaited = Some(Awaited { extent, stop, fault: false });
         self.collect(reader);
     }
 
     /// Counts pages by what the reader met.
-    fn note(&mut self, reader: u32, outcome: Outcome, pages: Pages) {
-        let this = &mut self.readers[reader as usize];
+    fn note(&mut self, reader: &mut Running, outcome: Outcome, pages: Pages) {
         match outcome {
             Outcome::Hit => {}
-            Outcome::Waited if this.call.missed => this.misses += pages,
-            Outcome::Waited => this.late += pages,
+            Outcome::Waited if reader.call.missed => reader.misses += pages,
+            Outcome::Waited => reader.late += pages,
             Outcome::Missed => {
-                this.call.missed = true;
-                this.misses += pages;
+                reader.call.missed = true;
+                reader.misses += pages;
             }
         }
     }
 
     /// Touches a mapped page that is not mapped yet, or not there.
-    fn fault(&mut self, reader: u32) {
-        let this = &self.readers[reader as usize];
-        let (call, now) = (this.call, this.clock.nanos());
+    fn fault(&mut self, reader: &mut Running) {
+        let (call, now) = (reader.call, reader.clock.nanos());
         let page = call.page;
         let Some(mut mapping) = self.opens[call.open as usize].mapping.take() else { return };
         let (policy, mut view) = self.view(call.open, now, Some(reader));
@@ -294,135 +287,35 @@ impl<I: Steps> Simulation<I> {
         self.note(reader, if waits { Outcome::Waited } else { outcome }, one);
         self.cache.set_used(file, Extent::new(page, one));
         self.processor = self.processor.plus(self.costs.fault);
-        let this = &mut self.readers[reader as usize];
-        this.clock = this.clock.plus(self.costs.fault);
-        this.awaited = Some(Awaited { extent, stop: page.plus(one), fault: true });
+        reader.clock = reader.clock.plus(self.costs.fault);
+        reader.awaited = Some(Awaited { extent, stop: page.plus(one), fault: true });
         self.collect(reader);
     }
 
-    /// After a policy was asked: has the cache make room, and plans what the reader has to issue,
-    /// or has it issue that.
-    fn collect(&mut self, reader: u32) {
-        if !self.batches.is_empty() && !self.issue_single(reader) {
-            self.plan(reader);
-        }
-        let this = &self.readers[reader as usize];
-        let issues = !this.to_issue.is_empty() || self.queue.undispatched(reader) > 0;
-        let next = if this.awaited.is_some() { Phase::Arrive } else { Phase::Walk };
-        self.readers[reader as usize].phase = if issues { Phase::Issue } else { next };
-    }
-
-    /// Plans what the policy wants read.
-    fn plan(&mut self, reader: u32) {
-        let this = &mut self.readers[reader as usize];
-        let file = self.opens[this.call.open as usize].file;
-        let now = this.clock.nanos();
-        for batch in self.batches.drain(..) {
-            self.queue.course().window(now, batch.pages);
-            let first = this.to_issue.len();
-            self.placed[file as usize].plan(batch, &mut this.to_issue);
-            let single = self.cache.folio_limit(file).is_none();
-            self.under_way.note(this.to_issue.range(first..), single);
-        }
-        self.make_room();
-    }
-
-    /// Issues the one request that the policy wants, if it is one and it is the reader's turn:
-    /// what [`Self::plan`] and [`Self::issue`] would do one after the other, without a list between
-    /// them. Nothing else can happen meanwhile, as nobody is due before this reader.
-    #[inline]
-    fn issue_single(&mut self, reader: u32) -> bool {
-        let this = &self.readers[reader as usize];
-        let now = this.clock.nanos();
-        let file = self.opens[this.call.open as usize].file;
-        let [batch] = self.batches[..] else { return false };
-        let Some(item) = self.placed[file as usize].single(batch) else { return false };
-        if !this.to_issue.is_empty() || now > self.others() {
-            return false;
-        }
-        self.batches.clear();
-        self.queue.course().window(now, batch.pages);
-        let single = self.cache.folio_limit(file).is_none();
-        self.under_way.note(std::iter::once(&item), single);
-        self.make_room();
-        self.hand_over(reader, now, item);
-        true
-    }
-
-    /// Lets pages go while there are too many, from mappings, too.
-    pub(super) fn make_room(&mut self) {
-        self.cache.reclaim(self.policy.as_mut());
-        for (file, extent) in self.cache.take_unmapped() {
-            for open in self.opens.iter_mut().filter(|open| open.file == file) {
-                if let Some(mapping) = &mut open.mapping {
-                    mapping.unmap(extent);
-                }
-            }
-        }
-    }
-
-    /// Hands over what is to be read, piece by piece.
-    pub(super) fn issue(&mut self, reader: u32) -> Flow {
-        loop {
-            let this = &mut self.readers[reader as usize];
-            if this.to_issue.is_empty() {
-                if self.queue.undispatched(reader) > 0 {
-                    this.waits_dispatch = true;
-                    return Flow::Wait;
-                }
-                this.phase = if this.awaited.is_some() { Phase::Arrive } else { Phase::Walk };
-                return Flow::Go;
-            }
-            let now = this.clock.nanos();
-            if now > self.others() {
-                return Flow::Yield;
-            }
-            let this = &mut self.readers[reader as usize];
-            let Some(item) = this.to_issue.pop_front() else { return Flow::Go };
-            self.hand_over(reader, now, item);
-            if item.purpose == Purpose::Metadata {
-                return Flow::Wait;
-            }
-        }
-    }
-
-    /// Hands over one request.
-    #[inline]
-    fn hand_over(&mut self, reader: u32, now: Nanos, item: Item) {
-        let this = &mut self.readers[reader as usize];
-        let cost = self.costs.submitted_byte.times(item.length);
-        this.clock = this.clock.plus(cost);
-        self.processor = self.processor.plus(cost);
-        self.queue.submit(now, reader, item);
-        self.device_wakes = self.queue.next_wake();
-    }
-
     /// Waits for the pages that are to be there, and takes them.
-    pub(super) fn arrive(&mut self, reader: u32) -> Flow {
-        let this = &mut self.readers[reader as usize];
-        let Some(awaited) = this.awaited else {
-            this.phase = Phase::Walk;
+    pub(super) fn arrive(&mut self, reader: &mut Running) -> Flow {
+        let Some(awaited) = reader.awaited else {
+            reader.phase = Phase::Walk;
             return Flow::Go;
         };
-        let file = self.opens[this.call.open as usize].file;
+        let file = self.opens[reader.call.open as usize].file;
         if let Some(page) = self.cache.first_pending(file, awaited.extent) {
-            if this.waits_since.is_none() {
-                this.waits_since = Some(this.clock);
-                this.outcome.stalls += 1;
+            if reader.waits_since.is_none() {
+                reader.waits_since = Some(reader.clock);
+                reader.outcome.stalls += 1;
             }
-            self.waiters[file as usize].push((reader, page));
+            self.waiters[file as usize].push((reader.number, page));
             return Flow::Wait;
         }
-        if let Some(since) = this.waits_since.take() {
-            let wait = this.clock.since(since).nanos();
-            this.outcome.stalled += wait;
-            let (stream, now) = (StreamId(this.call.open), this.clock.nanos());
+        if let Some(since) = reader.waits_since.take() {
+            let wait = reader.clock.since(since).nanos();
+            reader.outcome.stalled += wait;
+            let (stream, now) = (StreamId(reader.call.open), reader.clock.nanos());
             self.policy.stalled(now, stream, wait);
         }
-        let this = &mut self.readers[reader as usize];
-        this.awaited = None;
-        this.phase = Phase::Walk;
-        let (call, now) = (this.call, this.clock.nanos());
+        reader.awaited = None;
+        reader.phase = Phase::Walk;
+        let (call, now) = (reader.call, reader.clock.nanos());
         if awaited.fault
             && let Some(mut mapping) = self.opens[call.open as usize].mapping.take()
         {
@@ -436,15 +329,14 @@ impl<I: Steps> Simulation<I> {
 
     /// Copies what is there up to `stop`, and notes the visit.
     #[inline]
-    fn take(&mut self, reader: u32, stop: Page) {
-        let this = &mut self.readers[reader as usize];
-        let call = &mut this.call;
+    fn take(&mut self, reader: &mut Running, stop: Page) {
+        let call = &mut reader.call;
         let open = &mut self.opens[call.open as usize];
         let end = (stop.get() * PAGE_BYTES).min(call.end);
         let cost = self.costs.byte.times(end.saturating_sub(call.position));
-        this.clock = this.clock.plus(cost);
+        reader.clock = reader.clock.plus(cost);
         self.processor = self.processor.plus(cost);
-        this.references += stop.since(call.page);
+        reader.references += stop.since(call.page);
         let first = call.page;
         call.position = end.max(call.position);
         call.page = stop;
@@ -452,9 +344,8 @@ impl<I: Steps> Simulation<I> {
     }
 
     /// Ends the call.
-    fn finish(&mut self, reader: u32) -> Flow {
-        let this = &mut self.readers[reader as usize];
-        let call = this.call;
+    fn finish(&mut self, reader: &mut Running) -> Flow {
+        let call = reader.call;
         let open = &mut self.opens[call.open as usize];
         let got =
             Bytes::new(call.position.min(call.end)) - call.offset.min(Bytes::new(call.position));
@@ -462,7 +353,7 @@ impl<I: Steps> Simulation<I> {
             open.position = Bytes::new(call.end);
             self.policy.end(StreamId(call.open), open.position);
         }
-        this.phase = Phase::Between;
+        reader.phase = Phase::Between;
         self.tell_end(reader, &call, got, 1);
         Flow::Go
     }

@@ -11,7 +11,7 @@ use super::agenda::Agenda;
 use super::clock::Picos;
 use super::reader::Running;
 use super::windows::Windows;
-use super::{Open, Picocosts, Simulation};
+use super::{Open, Picocosts, Simulation, World};
 use crate::cache::PageCache;
 use crate::disk_layout::Placed;
 use crate::error::SimError;
@@ -37,7 +37,7 @@ impl<I: Steps> Simulation<I> {
         let together = policy.completes_together().then_some(Arrival::Windows);
         let arrival = machine.arrival.or(together).unwrap_or(Arrival::Requests);
         let kernel = machine.policy.split(',').next().unwrap_or_default();
-        let mut this = Self {
+        let mut world = World {
             costs: Picocosts::of(&machine.costs),
             limits,
             windows: windows(machine),
@@ -52,7 +52,7 @@ impl<I: Steps> Simulation<I> {
             placed: Vec::new(),
             under_way: Windows::new(arrival),
             opens: Vec::new(),
-            readers: Vec::new(),
+            readers: scenario.readers.len() as u32,
             agenda: Agenda::new(),
             device_wakes: Nanos::MAX,
             next_tick: interval.unwrap_or(Nanos::MAX),
@@ -66,18 +66,21 @@ impl<I: Steps> Simulation<I> {
             random: ClassOutcome::default(),
             processor: Picos::default(),
         };
-        this.place(machine, &scenario, max_request)?;
-        this.open(&scenario)?;
-        for (index, reader) in (0..).zip(scenario.readers) {
-            this.readers.push(Running::new(reader.steps));
+        world.place(machine, &scenario, max_request)?;
+        world.open(&scenario)?;
+        let mut readers = Vec::new();
+        for (number, reader) in (0..).zip(scenario.readers) {
+            readers.push((Running::new(number), reader.steps));
             // Programs do not begin in the same nanosecond.
-            let late = 137 * u64::from(index) + 31 * (machine.seed % 1024);
-            this.agenda.push(Nanos::new(late), index);
+            let late = 137 * u64::from(number) + 31 * (machine.seed % 1024);
+            world.agenda.push(Nanos::new(late), number);
         }
-        Ok(this)
+        Ok(Self { readers, world })
     }
+}
 
-    fn place(
+impl World {
+    fn place<I>(
         &mut self,
         machine: &Machine,
         scenario: &Scenario<I>,
@@ -99,7 +102,7 @@ impl<I: Steps> Simulation<I> {
         Ok(())
     }
 
-    fn open(&mut self, scenario: &Scenario<I>) -> Result<(), SimError> {
+    fn open<I>(&mut self, scenario: &Scenario<I>) -> Result<(), SimError> {
         let files = scenario.files.len();
         for (index, open) in (0..).zip(&scenario.opens) {
             let Some(file) = scenario.files.get(open.file as usize) else {

@@ -6,7 +6,7 @@ use workload::AccessClass;
 
 use super::clock::Picos;
 use super::reader::{PAGE_BYTES, Phase, ReadCall, Running, visit};
-use super::{Flow, HEADSTART, Simulation};
+use super::{Flow, HEADSTART, World};
 use crate::scenario::{Start, Step, Steps};
 
 /// Steps that are known ahead to policies which want to know.
@@ -29,12 +29,12 @@ impl Glide {
     }
 }
 
-impl<I: Steps> Running<I> {
+impl Running {
     #[inline]
-    fn single_step(&mut self) -> Option<Step> {
+    fn single_step(&mut self, steps: &mut impl Steps) -> Option<Step> {
         let (step, times) = match self.run.take() {
             Some(run) => run,
-            None => self.steps.next_run()?,
+            None => steps.next_run()?,
         };
         if times > 1 {
             self.run = Some((Step { offset: step.offset + step.length, ..step }, times - 1));
@@ -43,12 +43,12 @@ impl<I: Steps> Running<I> {
     }
 
     #[inline]
-    fn next_step(&mut self, foresees: bool) -> Option<Step> {
+    fn next_step(&mut self, steps: &mut impl Steps, foresees: bool) -> Option<Step> {
         if !foresees {
-            return self.single_step();
+            return self.single_step(steps);
         }
         while !self.ended && self.coming.len() <= FORESEEN {
-            match self.single_step() {
+            match self.single_step(steps) {
                 Some(step) => self.coming.push_back(step),
                 None => self.ended = true,
             }
@@ -57,20 +57,20 @@ impl<I: Steps> Running<I> {
     }
 }
 
-impl<I: Steps> Simulation<I> {
+impl World {
     /// Begins the next step, after as many as find all their pages ready.
-    pub(super) fn begin(&mut self, reader: u32) -> Flow {
+    pub(super) fn begin(&mut self, steps: &mut impl Steps, reader: &mut Running) -> Flow {
         let horizon = Picos::of(self.others()).plus(Picos::of(HEADSTART));
         let glides = !(self.watches || self.foresees || self.hears_calls || self.page_by_page);
         let mut glide = None;
-        while let Some(call) = self.next_call(reader) {
+        while let Some(call) = self.next_call(steps, reader) {
             let Some(call) = call else {
                 self.settle(glide);
                 return Flow::Wait;
             };
             if !glides || !self.glide(reader, &call, horizon, &mut glide) {
-                self.readers[reader as usize].call = call;
-                self.readers[reader as usize].phase = Phase::Walk;
+                reader.call = call;
+                reader.phase = Phase::Walk;
                 break;
             }
             self.glide_on(reader, horizon, &mut glide);
@@ -81,29 +81,34 @@ impl<I: Steps> Simulation<I> {
 
     /// The call of the next step: `None` if that means nothing, nothing in it if there is none.
     #[inline]
-    fn next_call(&mut self, reader: u32) -> Option<Option<ReadCall>> {
-        let this = &mut self.readers[reader as usize];
-        if this.clock >= self.end {
-            this.phase = Phase::Done;
+    fn next_call(
+        &mut self,
+        steps: &mut impl Steps,
+        reader: &mut Running,
+    ) -> Option<Option<ReadCall>> {
+        if reader.clock >= self.end {
+            reader.phase = Phase::Done;
             return Some(None);
         }
-        let Some(step) = this.next_step(self.foresees) else {
-            this.phase = Phase::Done;
+        let Some(step) = reader.next_step(steps, self.foresees) else {
+            reader.phase = Phase::Done;
             self.exhausted = true;
             if self.ends_with_first {
-                self.end = self.end.min(this.clock);
+                self.end = self.end.min(reader.clock);
             }
             return Some(None);
         };
         let open = self.opens.get(step.open as usize)?;
         match step.start {
-            Start::After(think) if this.begun => this.clock = this.clock.plus(Picos::of(think)),
+            Start::After(think) if reader.begun => {
+                reader.clock = reader.clock.plus(Picos::of(think))
+            }
             Start::After(_) => {}
-            Start::At(at) => this.clock = this.clock.max(Picos::of(at)),
+            Start::At(at) => reader.clock = reader.clock.max(Picos::of(at)),
         }
-        this.begun = true;
-        if this.clock >= self.end {
-            this.phase = Phase::Done;
+        reader.begun = true;
+        if reader.clock >= self.end {
+            reader.phase = Phase::Done;
             return Some(None);
         }
         let size = self.placed[open.file as usize].size();
@@ -114,7 +119,7 @@ impl<I: Steps> Simulation<I> {
         let call = ReadCall {
             open: step.open,
             class: step.class,
-            began: this.clock,
+            began: reader.clock,
             offset: step.offset,
             length: step.length,
             position: step.offset.get(),
@@ -125,7 +130,7 @@ impl<I: Steps> Simulation<I> {
             fresh,
             missed: false,
         };
-        this.clock = this.clock.plus(self.costs.call);
+        reader.clock = reader.clock.plus(self.costs.call);
         self.processor = self.processor.plus(self.costs.call);
         Some(Some(call))
     }
@@ -135,12 +140,11 @@ impl<I: Steps> Simulation<I> {
     #[inline]
     fn glide(
         &mut self,
-        reader: u32,
+        reader: &mut Running,
         call: &ReadCall,
         horizon: Picos,
         glide: &mut Option<Glide>,
     ) -> bool {
-        let this = &mut self.readers[reader as usize];
         let open = &self.opens[call.open as usize];
         let (since, from, until) = open.quiet;
         let bytes = call.end - call.position;
@@ -149,12 +153,12 @@ impl<I: Steps> Simulation<I> {
             && from <= call.page
             && call.stop <= until
             && since == self.cache.epoch(open.file);
-        if !ready || !call.fresh || this.clock.plus(cost) > horizon {
+        if !ready || !call.fresh || reader.clock.plus(cost) > horizon {
             return false;
         }
-        this.clock = this.clock.plus(cost);
+        reader.clock = reader.clock.plus(cost);
         self.processor = self.processor.plus(cost);
-        this.references += call.stop.since(call.page);
+        reader.references += call.stop.since(call.page);
         match glide {
             Some(glide) if glide.goes_on(call) => {
                 glide.stop = call.stop;
@@ -172,9 +176,8 @@ impl<I: Steps> Simulation<I> {
 
     /// After a call that glided: does as many of the run that it belongs to as would, all at once.
     #[inline]
-    fn glide_on(&mut self, reader: u32, horizon: Picos, glide: &mut Option<Glide>) {
-        let this = &mut self.readers[reader as usize];
-        let (Some((step, times)), Some(glide)) = (&mut this.run, glide) else { return };
+    fn glide_on(&mut self, reader: &mut Running, horizon: Picos, glide: &mut Option<Glide>) {
+        let (Some((step, times)), Some(glide)) = (&mut reader.run, glide) else { return };
         let Start::After(think) = step.start else { return };
         let (offset, length) = (step.offset.get(), step.length.get());
         let follows = step.open == glide.open && offset == glide.end;
@@ -188,30 +191,30 @@ impl<I: Steps> Simulation<I> {
         let cost = self.costs.call.plus(self.costs.byte.times(length));
         let each = think.plus(cost).get();
         // The last of them ends by the horizon, and none begins at the end of all.
-        let in_time = horizon.since(this.clock).get() / each;
-        let before_end = self.end.since(this.clock.plus(think)).get().div_ceil(each);
+        let in_time = horizon.since(reader.clock).get() / each;
+        let before_end = self.end.since(reader.clock.plus(think)).get().div_ceil(each);
         let fits = there.saturating_sub(offset) / length;
         let count = (*times).min(in_time).min(before_end).min(fits);
         if count == 0 {
             return;
         }
         let pages = Pages::new(count * length / PAGE_BYTES);
-        this.clock = this.clock.plus(think.plus(cost).times(count));
+        reader.clock = reader.clock.plus(think.plus(cost).times(count));
         self.processor = self.processor.plus(cost.times(count));
-        this.references += pages;
+        reader.references += pages;
         glide.stop = glide.stop.plus(pages);
         glide.end = offset + count * length;
         let call = ReadCall {
             open: step.open,
             class: step.class,
-            began: this.clock.since(cost),
-            ..this.call
+            began: reader.clock.since(cost),
+            ..reader.call
         };
         let got = Bytes::new(length);
         step.offset = Bytes::new(glide.end);
         *times -= count;
         if *times == 0 {
-            this.run = None;
+            reader.run = None;
         }
         self.tell_end(reader, &call, got, count);
     }
@@ -229,18 +232,23 @@ impl<I: Steps> Simulation<I> {
 
     /// Counts a call that is done, the last of so many that were the same.
     #[inline]
-    pub(super) fn tell_end(&mut self, reader: u32, call: &ReadCall, got: Bytes, times: u64) {
-        let this = &mut self.readers[reader as usize];
+    pub(super) fn tell_end(
+        &mut self,
+        reader: &mut Running,
+        call: &ReadCall,
+        got: Bytes,
+        times: u64,
+    ) {
         let got = got * times;
-        this.outcome.requests += times;
-        this.outcome.useful += got;
-        this.outcome.elapsed = this.clock.nanos();
+        reader.outcome.requests += times;
+        reader.outcome.useful += got;
+        reader.outcome.elapsed = reader.clock.nanos();
         match call.class {
             AccessClass::Stream => self.stream.useful += got,
             AccessClass::Random => self.random.useful += got,
         }
-        let latency = this.clock.since(call.began).nanos();
-        let (last, count) = &mut this.latencies[call.class as usize];
+        let latency = reader.clock.since(call.began).nanos();
+        let (last, count) = &mut reader.latencies[call.class as usize];
         if *last == latency {
             *count += times;
         } else {
@@ -258,8 +266,8 @@ impl<I: Steps> Simulation<I> {
     }
 
     /// Puts a reader's last latencies into their histograms.
-    pub(super) fn flush_latencies(&mut self, reader: u32) {
-        let latencies = self.readers[reader as usize].latencies;
+    pub(super) fn flush_latencies(&mut self, reader: &Running) {
+        let latencies = reader.latencies;
         for class in [AccessClass::Stream, AccessClass::Random] {
             let (latency, times) = latencies[class as usize];
             self.record(class, latency, times);

@@ -6,12 +6,11 @@ use policy::control::Completions;
 use policy::{Cache, Extent, Memory, StreamId, Surroundings};
 use units::Nanos;
 
-use super::Simulation;
+use super::World;
 use super::setup::NOTHING;
 use super::view::View;
 use crate::disk_layout::Placed;
 use crate::queue::BlockQueue;
-use crate::scenario::Steps;
 
 /// The machine as a policy sees it at a tick.
 struct Around<'a> {
@@ -64,7 +63,7 @@ impl Surroundings for Around<'_> {
     }
 }
 
-impl<I: Steps> Simulation<I> {
+impl World {
     /// Calls the policy without a reader, and has read what it wants.
     pub(super) fn tick(&mut self) {
         let now = self.next_tick;
@@ -87,7 +86,7 @@ impl<I: Steps> Simulation<I> {
         for (file, extent) in wanted {
             self.placed[file as usize].plan(extent, &mut items);
         }
-        let nobody = self.readers.len() as u32;
+        let nobody = self.readers;
         for item in items {
             self.queue.submit(now, nobody, item);
         }

@@ -1,0 +1,100 @@
+//! What a policy wants read, on its way to the device.
+
+use units::Nanos;
+
+use super::reader::{Phase, Running};
+use super::{Flow, World};
+use crate::queue::{Item, Purpose};
+
+impl World {
+    /// After a policy was asked: has the cache make room, and plans what the reader has to issue,
+    /// or has it issue that.
+    pub(super) fn collect(&mut self, reader: &mut Running) {
+        if !self.batches.is_empty() && !self.issue_single(reader) {
+            self.plan(reader);
+        }
+        let issues = !reader.to_issue.is_empty() || self.queue.undispatched(reader.number) > 0;
+        let next = if reader.awaited.is_some() { Phase::Arrive } else { Phase::Walk };
+        reader.phase = if issues { Phase::Issue } else { next };
+    }
+
+    /// Plans what the policy wants read.
+    fn plan(&mut self, reader: &mut Running) {
+        let file = self.opens[reader.call.open as usize].file;
+        let now = reader.clock.nanos();
+        for batch in self.batches.drain(..) {
+            self.queue.course().window(now, batch.pages);
+            let first = reader.to_issue.len();
+            self.placed[file as usize].plan(batch, &mut reader.to_issue);
+            let single = self.cache.folio_limit(file).is_none();
+            self.under_way.note(reader.to_issue.range(first..), single);
+        }
+        self.make_room();
+    }
+
+    /// Issues the one request that the policy wants, if it is one and it is the reader's turn:
+    /// what [`Self::plan`] and [`Self::issue`] would do one after the other, without a list between
+    /// them. Nothing else can happen meanwhile, as nobody is due before this reader.
+    #[inline]
+    fn issue_single(&mut self, reader: &mut Running) -> bool {
+        let now = reader.clock.nanos();
+        let file = self.opens[reader.call.open as usize].file;
+        let [batch] = self.batches[..] else { return false };
+        let Some(item) = self.placed[file as usize].single(batch) else { return false };
+        if !reader.to_issue.is_empty() || now > self.others() {
+            return false;
+        }
+        self.batches.clear();
+        self.queue.course().window(now, batch.pages);
+        let single = self.cache.folio_limit(file).is_none();
+        self.under_way.note(std::iter::once(&item), single);
+        self.make_room();
+        self.hand_over(reader, now, item);
+        true
+    }
+
+    /// Lets pages go while there are too many, from mappings, too.
+    pub(super) fn make_room(&mut self) {
+        self.cache.reclaim(self.policy.as_mut());
+        for (file, extent) in self.cache.take_unmapped() {
+            for open in self.opens.iter_mut().filter(|open| open.file == file) {
+                if let Some(mapping) = &mut open.mapping {
+                    mapping.unmap(extent);
+                }
+            }
+        }
+    }
+
+    /// Hands over what is to be read, piece by piece.
+    pub(super) fn issue(&mut self, reader: &mut Running) -> Flow {
+        loop {
+            if reader.to_issue.is_empty() {
+                if self.queue.undispatched(reader.number) > 0 {
+                    reader.waits_dispatch = true;
+                    return Flow::Wait;
+                }
+                reader.phase = if reader.awaited.is_some() { Phase::Arrive } else { Phase::Walk };
+                return Flow::Go;
+            }
+            let now = reader.clock.nanos();
+            if now > self.others() {
+                return Flow::Yield;
+            }
+            let Some(item) = reader.to_issue.pop_front() else { return Flow::Go };
+            self.hand_over(reader, now, item);
+            if item.purpose == Purpose::Metadata {
+                return Flow::Wait;
+            }
+        }
+    }
+
+    /// Hands over one request.
+    #[inline]
+    fn hand_over(&mut self, reader: &mut Running, now: Nanos, item: Item) {
+        let cost = self.costs.submitted_byte.times(item.length);
+        reader.clock = reader.clock.plus(cost);
+        self.processor = self.processor.plus(cost);
+        self.queue.submit(now, reader.number, item);
+        self.device_wakes = self.queue.next_wake();
+    }
+}
