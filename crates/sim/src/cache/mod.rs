@@ -1,19 +1,17 @@
 //! The page cache: files with their pages, two lists, and what leaves when it is full.
 
 mod lists;
+mod reclaim;
 mod states;
 
-use policy::cache::{MAX_ORDER, fill_into};
-use policy::{Eviction, Extent, FileId, Folio, Page, Policy, Submission};
+use policy::cache::fill_into;
+use policy::{Extent, Folio, Page, Submission};
 use units::Pages;
 
 use crate::machine::Replacement;
 use crate::outcome::CacheUse;
 use lists::{EntryId, List, Lists};
 pub(crate) use states::Tree;
-
-/// Pages that reclaim takes at once at least (SWAP_CLUSTER_MAX).
-const BATCH: u64 = 32;
 
 /// A file's pages.
 #[derive(Default)]
@@ -296,155 +294,6 @@ impl PageCache {
                 self.move_to(List::Inactive, file, folio.head, folio.pages().get());
             }
         }
-    }
-
-    /// Lets pages go while there are too many.
-    pub(crate) fn reclaim(&mut self, policy: &mut dyn Policy) {
-        if self.cached <= self.capacity {
-            return;
-        }
-        let goal = self.cached - (self.cached - self.capacity).max(BATCH).min(self.cached);
-        // Each entry is passed over once at most.
-        let mut chances = self.lists.count() + 1;
-        while self.cached > goal && chances > 0 {
-            self.balance();
-            let oldest = self.lists.oldest(List::Inactive);
-            let Some(id) = oldest.or_else(|| self.lists.oldest(List::Active)) else { return };
-            let wanted = self.cached - goal;
-            if !self.shrink(id, wanted, policy) {
-                chances -= 1;
-            }
-        }
-    }
-
-    /// Has the active list give to the inactive one while that is low: with less than a gibibyte
-    /// when it is the smaller, later when it is smaller by √(10 × gibibytes).
-    fn balance(&mut self) {
-        loop {
-            let (inactive, active) =
-                (self.lists.pages(List::Inactive), self.lists.pages(List::Active));
-            let gib = (inactive + active) >> 18;
-            let ratio = if gib > 0 { (10 * gib).isqrt() } else { 1 };
-            if active == 0 || inactive.saturating_mul(ratio) >= active {
-                return;
-            }
-            let Some(id) = self.lists.oldest(List::Active) else { return };
-            let Some((file, page)) = self.first_of(id) else { return };
-            let entry = self.lists.get(id);
-            let mut at = page;
-            let mut moved = 0;
-            while moved < BATCH && at.get() < entry.end {
-                let this = &self.files[file as usize];
-                let folio = this.tree.folio(at).filter(|_| states::entry(&this.tree, at) == id);
-                let Some(folio) = folio else {
-                    at = at.plus(Pages::new(1));
-                    continue;
-                };
-                moved += folio.pages().get();
-                at = folio.end();
-                self.move_to(List::Inactive, file, folio.head, folio.pages().get());
-            }
-        }
-    }
-
-    /// The first page that an entry still has.
-    fn first_of(&mut self, id: EntryId) -> Option<(u32, Page)> {
-        let entry = self.lists.get(id);
-        if self.lists.is_whole(id) {
-            return Some((entry.file, Page::new(entry.start)));
-        }
-        let tree = &self.files[entry.file as usize].tree;
-        let is_in = |&page: &u64| states::entry(tree, Page::new(page)) == id;
-        let page = (entry.start..entry.end).find(is_in)?;
-        self.lists.begin_at(id, page);
-        Some((entry.file, Page::new(page)))
-    }
-
-    /// Lets up to `wanted` pages of the entry go, or passes it over; whether any went.
-    fn shrink(&mut self, id: EntryId, wanted: u64, policy: &mut dyn Policy) -> bool {
-        let Some((file, page)) = self.first_of(id) else { return false };
-        let this = &self.files[file as usize];
-        let left = self.lists.get(id).end - page.get();
-        let run = match this.folio_limit {
-            None => states::settled_run(&this.tree, page, wanted.min(left), id),
-            Some(_) => self.settled_folios(file, page, wanted, id),
-        };
-        if run == 0 {
-            self.lists.renew(id);
-            return false;
-        }
-        if self.guarded && self.retained(file, page, policy) {
-            let folio = self.files[file as usize].tree.folio(page);
-            let (start, pages) = folio.map_or((page, 1), |folio| (folio.head, folio.pages().get()));
-            self.move_to(List::Inactive, file, start, pages);
-            return false;
-        }
-        let run =
-            if self.guarded && self.files[file as usize].folio_limit.is_none() { 1 } else { run };
-        self.evict(file, id, Extent::new(page, Pages::new(run)));
-        true
-    }
-
-    /// How many pages from the folio at `page` on make up whole folios that are in the entry and
-    /// not on their way, and would go one after another until `wanted` are gone.
-    fn settled_folios(&self, file: u32, page: Page, wanted: u64, id: EntryId) -> u64 {
-        let this = &self.files[file as usize];
-        let Some(first) = this.tree.folio(page) else { return 0 };
-        let one = first.pages().get();
-        let left = self.lists.get(id).end - page.get();
-        let most = if self.guarded || !self.stays_balanced(id, wanted) { one } else { wanted };
-        let most = most.clamp(one, left.max(one));
-        if most == one {
-            return if states::settled_run(&this.tree, page, one, id) == one { one } else { 0 };
-        }
-        // The last one may reach beyond what is wanted.
-        let last = this.tree.folio(page.plus(Pages::new(most - 1)));
-        let end = last.map_or(most, |last| last.end().since(page).get());
-        let run = states::settled_run(&this.tree, page, end, id);
-        if run == end || run == 0 {
-            return run;
-        }
-        // Of a folio that is not ready as a whole nothing goes.
-        let cut = this.tree.folio(page.plus(Pages::new(run)));
-        cut.map_or(run, |cut| cut.head.since(page).get().min(run))
-    }
-
-    /// Whether the active list would give nothing to the inactive one while pages of this entry
-    /// go, up to one folio more than `wanted`.
-    fn stays_balanced(&self, id: EntryId, wanted: u64) -> bool {
-        let (inactive, active) = (self.lists.pages(List::Inactive), self.lists.pages(List::Active));
-        let rest = inactive.saturating_sub(wanted + (1 << MAX_ORDER));
-        active == 0 || self.lists.get(id).list == List::Inactive && rest >= active
-    }
-
-    fn retained(&self, file: u32, page: Page, policy: &mut dyn Policy) -> bool {
-        let used = self.files[file as usize].tree.is_used(page);
-        policy.evict(FileId(file), page, used) == Eviction::Retain
-    }
-
-    fn evict(&mut self, file: u32, id: EntryId, extent: Extent) {
-        let this = &mut self.files[file as usize];
-        self.counts.evicted += extent.pages;
-        self.aged += extent.pages.get();
-        self.cached -= extent.pages.get();
-        states::leave(&mut this.tree, extent);
-        if this.folio_limit.is_none() && extent.pages.get() == 1 {
-            let used = this.tree.remove_single(extent.start).unwrap_or(true);
-            self.counts.thrashed += Pages::new(u64::from(!used));
-        } else {
-            self.counts.thrashed += this.tree.remove_folios(extent).1;
-        }
-        this.epoch += 1;
-        self.lists.begin_at(id, extent.end().get());
-        self.lists.take(id, extent.pages.get());
-        if this.mapped {
-            self.unmapped.push((file, extent));
-        }
-    }
-
-    /// Mapped files' pages that left the cache since this was last asked.
-    pub(crate) fn take_unmapped(&mut self) -> Vec<(u32, Extent)> {
-        if self.unmapped.is_empty() { Vec::new() } else { std::mem::take(&mut self.unmapped) }
     }
 
     /// How many pages of a file lie ready, or nearly, from `page` on.
