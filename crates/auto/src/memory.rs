@@ -20,6 +20,9 @@ pub struct MemoryState {
     /// What caches can hold: that of the machine (0), and those of cgroups with a limit, by the
     /// number of the cgroup.
     pub caches: BTreeMap<u64, Bytes>,
+    /// What the cache of this process's own cgroup can hold, if that has a limit: what a process
+    /// asks for by `readahead(2)` is charged to it, whoever reads it then.
+    pub own: Option<Bytes>,
     /// The cgroups with a limit.
     pub limited: BTreeSet<u64>,
     /// The memory cgroup of processes, where that is not the one that the kernel tells of them: on
@@ -45,6 +48,7 @@ impl MemoryState {
         let mut state = Self::default();
         state.caches.insert(0, available.unwrap_or_default());
         let hierarchy = Hierarchy::of(root);
+        state.own = hierarchy.cache(root, std::process::id());
         for holder in files.into_iter().filter_map(|file| file.holders.first()) {
             let domain = match hierarchy {
                 Hierarchy::Unified => holder.cgroup,

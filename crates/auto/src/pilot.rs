@@ -149,6 +149,7 @@ impl Pilot {
             now: snapshot.at,
             completions,
             memory: memory.caches.clone(),
+            asked: memory.own,
             limited: memory.limited.clone(),
             tight: memory.tight,
         }

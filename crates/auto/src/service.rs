@@ -31,6 +31,10 @@ AmbientCapabilities=CAP_BPF CAP_PERFMON CAP_SYS_PTRACE
 NoNewPrivileges=yes
 ProtectSystem=strict
 ProtectHome=read-only
+ProtectControlGroups=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
 PrivateNetwork=yes
 PrivateTmp=yes
 RestrictAddressFamilies=AF_UNIX
@@ -43,7 +47,8 @@ SystemCallArchitectures=native
 SystemCallFilter=@system-service bpf perf_event_open pidfd_open pidfd_getfd
 SystemCallFilter=~@mount @swap @reboot @module @raw-io @clock
 LimitMEMLOCK=infinity
-# Not MemoryMax: what it has the kernel read ahead counts as its own, so that would bound priming.
+# Not MemoryMax: what it has the kernel read ahead counts as its own. It keeps to such a limit, but
+# would then prime less.
 LimitDATA=512M
 CPUQuota=20%
 

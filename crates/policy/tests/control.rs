@@ -26,6 +26,7 @@ fn situation(now: Nanos, tight: bool) -> Situation {
             time: Nanos::from_millis(done),
         },
         memory: BTreeMap::from([(0, Bytes::from_mib(256))]),
+        asked: None,
         limited: BTreeSet::from([0]),
         tight,
     }

@@ -253,6 +253,7 @@ impl Policy for Auto {
             completions: around.completions(),
             // The simulated cache is all that there is for these readers.
             memory: BTreeMap::from([(0, memory)]),
+            asked: None,
             limited: BTreeSet::from([0]),
             tight: false,
         };

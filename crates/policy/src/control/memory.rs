@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use units::{Nanos, Pages};
+use units::{Bytes, Nanos, Pages};
 
 use super::controller::Controller;
 use super::{Facts, Situation, sizes};
@@ -111,7 +111,7 @@ impl Domain {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
     pub most: Pages,
-    /// The memory that all windows of the domain may fill.
+    /// The memory that what is read by request may fill.
     pub memory: Pages,
     /// Whether that is for want of memory.
     pub is_tight: bool,
@@ -138,9 +138,47 @@ impl Controller {
         };
         let known = of(facts.domain).or_else(|| of(0));
         let (each, memory, is_squeezed) = known.unwrap_or((u64::MAX, f64::MAX, false));
+        let asked = |asked: Bytes| (asked.get() / facts.page.get().max(1) / SHARE) as f64;
+        let memory = situation.asked.map_or(memory, |bytes| asked(bytes).min(memory));
         let each = each.max(self.bounds.least.get());
         let is_tight = each < self.bounds.most.get();
         let most = sizes::at_most(Pages::new(each).min(self.bounds.most));
         Share { most, memory: Pages::new(memory as u64), is_tight, is_squeezed }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use super::*;
+    use crate::control::Completions;
+
+    #[test]
+    fn what_is_asked_for_fills_the_memory_of_who_asks() {
+        let facts = Facts {
+            file_pages: Pages::new(1 << 20),
+            window: Pages::new(32),
+            position: None,
+            hands_off: false,
+            domain: 7,
+            page: Bytes::from_kib(4),
+        };
+        let share = |asked| {
+            let situation = Situation {
+                now: Nanos::ZERO,
+                completions: Completions::default(),
+                memory: BTreeMap::from([(0, Bytes::from_gib(1)), (7, Bytes::from_mib(64))]),
+                asked,
+                limited: BTreeSet::from([7]),
+                tight: false,
+            };
+            let share = Controller::default().share(&situation, &facts);
+            (share.memory.get(), share.most.get())
+        };
+        let (of_reader, window) = share(None);
+        assert_eq!(of_reader, 4096, "a quarter of what the reader's cache can hold");
+        assert_eq!(share(Some(Bytes::from_gib(1))), (of_reader, window));
+        assert_eq!(share(Some(Bytes::from_mib(16))), (1024, window), "windows are the reader's");
     }
 }

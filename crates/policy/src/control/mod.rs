@@ -119,6 +119,9 @@ pub struct Situation {
     pub completions: Completions,
     /// What the cache of each domain can hold: of the machine (0), and of cgroups with a limit.
     pub memory: BTreeMap<u64, Bytes>,
+    /// What may be cached of what is read by request, if that is limited on its own: it is charged
+    /// to who asks, not to who reads.
+    pub asked: Option<Bytes>,
     /// The domains that have a limit of their own.
     pub limited: BTreeSet<u64>,
     /// Whether tasks stand still for want of memory (PSI).

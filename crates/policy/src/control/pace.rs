@@ -36,6 +36,8 @@ const LEAST: f64 = 256.0;
 const COSTS: (f64, f64) = (0.2, 2.5);
 /// Waits that tell how long one takes.
 const KNOWN: u64 = 8;
+/// Waits that tell it well.
+const SURE: u64 = 64;
 /// How long waits are collected before they are compared with those without priming.
 const STRETCH: Nanos = Nanos::from_millis(500);
 /// What was learnt in one of these counts so much in the next.
@@ -185,14 +187,18 @@ impl Pace {
         self.changed = true;
     }
 
-    /// This file is primed now, whose readers waited so long, in seconds, before anything was:
-    /// reads of another take another time.
-    pub fn primes(&mut self, file: FileKey, alone: Option<f64>) {
+    /// This file is primed now, whose readers waited so often, and so long in seconds, before
+    /// anything was: reads of another take another time. If it is known of few it is looked at
+    /// first: with too short a wait in mind all priming seems dear.
+    pub fn primes(&mut self, file: FileKey, alone: Option<(u64, f64)>) {
         let before = self.file.replace(file);
         if before != Some(file)
-            && let Some(alone) = alone
+            && let Some((waits, alone)) = alone
         {
             (self.alone, self.now) = (alone, Stretch::default());
+            if waits < SURE {
+                self.rests = self.rests.max(1);
+            }
         }
     }
 
@@ -316,6 +322,22 @@ mod tests {
             ticks += 1;
         }
         assert!((5..=15).contains(&ticks), "{ticks}");
+    }
+
+    #[test]
+    fn few_waits_are_looked_at_again_before_much_is_read() {
+        let mut pace = Pace::default();
+        pace.primes(FileKey(1, 1), Some((SURE - 1, 0.005)));
+        let allowed = |pace: &mut Pace| {
+            pace.waited(10, Nanos::from_millis(80), TICK);
+            std::mem::take(pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK))
+        };
+        let rested = (0..20).take_while(|_| allowed(&mut pace) == 0.0).count();
+        assert!((4..=6).contains(&rested), "{rested} ticks");
+        assert!((0.0079..0.0081).contains(&pace.alone), "{}", pace.alone);
+        let mut pace = Pace::default();
+        pace.primes(FileKey(1, 1), Some((SURE, 0.005)));
+        assert!(allowed(&mut pace) > 0.0);
     }
 
     #[test]

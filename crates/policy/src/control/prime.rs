@@ -6,8 +6,8 @@
 //! for a file, and the price what it takes to read the rest of it in order. But it is not bought at
 //! once: the readers must not suffer, so their waits may grow only as far as there are fewer of
 //! them, because part of the file is there already (`Pace`). After as long as one pass takes only a
-//! tenth is read, after two a third. So it begins when a quarter of the price has been waited for:
-//! who stops reading when it has cost all of it has let a twentieth be read in vain.
+//! tenth is read, after two a third. So it begins when an eighth of the price has been waited for:
+//! who stops reading when it has cost all of it has let a twelfth be read in vain.
 
 use units::{Bytes, Nanos, Pages};
 
@@ -21,10 +21,10 @@ const PIECE: u64 = 1024;
 /// Waits that tell that it is read at random for good.
 const KNOWN: u64 = 8;
 /// It begins when readers have waited for this part of what it takes to read the rest in order.
-const EARLY: f64 = 0.25;
+const EARLY: f64 = 0.125;
 /// In so many seconds half of what was won by priming a file counts no more: by and by its readers
 /// would have read it themselves.
-const WON: f64 = 20.0;
+const WON: f64 = 10.0;
 /// Whoever has asked for nothing for so long may not want the rest.
 const RESTS: Nanos = Nanos::from_secs(2);
 
@@ -65,16 +65,13 @@ impl Priming {
         }
     }
 
-    /// Readers waited so often and so long over an interval, in which this or another file was
-    /// primed, or none.
-    pub fn waited(&mut self, stalls: u64, stalled: Nanos, elapsed: Nanos, primed: bool) {
+    /// Readers waited so often and so long over an interval.
+    pub fn waited(&mut self, stalls: u64, stalled: Nanos, elapsed: Nanos) {
         if self.at.is_none() {
-            self.waits = if primed && self.times > 0 {
-                // What they do not wait for any more is won, while another file is primed.
-                self.waits * 0.5_f64.powf(elapsed.as_secs_f64() / WON)
-            } else {
-                lately(self.waits, stalled, elapsed)
-            };
+            // What they do not wait for any more is won, for whatever else is primed.
+            let won = self.waits * 0.5_f64.powf(elapsed.as_secs_f64() / WON);
+            let won = if self.times > 0 { won } else { 0.0 };
+            self.waits = lately(self.waits, stalled, elapsed).max(won);
         }
         self.quiet = if stalls == 0 { self.quiet + elapsed } else { Nanos::ZERO };
         self.stalls += stalls;
@@ -86,10 +83,10 @@ impl Priming {
         self.alone = (self.alone.0 + stalls, self.alone.1 + stalled.as_secs_f64());
     }
 
-    /// How long one wait for it takes while nothing is primed, in seconds, if enough of them were
-    /// seen.
-    pub fn alone(&self) -> Option<f64> {
-        (self.alone.0 >= KNOWN).then(|| self.alone.1 / self.alone.0 as f64)
+    /// How many waits for it were seen while nothing was primed, and how long one took, in seconds,
+    /// if there were enough to tell.
+    pub fn alone(&self) -> Option<(u64, f64)> {
+        (self.alone.0 >= KNOWN).then(|| (self.alone.0, self.alone.1 / self.alone.0 as f64))
     }
 
     /// How long readers waited for it before it was primed, in seconds for each second, and the
@@ -183,14 +180,14 @@ mod tests {
         let mut priming = Priming::default();
         for page in 0..seconds * 100 {
             priming.touch(page * 7 % 10_000, 1);
-            priming.waited(1, Nanos::from_millis(10), Nanos::from_millis(10), false);
+            priming.waited(1, Nanos::from_millis(10), Nanos::from_millis(10));
         }
         priming
     }
 
     #[test]
     fn it_begins_when_waiting_has_cost_a_part_of_it() {
-        let file = Pages::new(102_400); // 400 MiB: 10.5 s
+        let file = Pages::new(204_800); // 800 MiB: 21 s
         let begin = |seconds, room| {
             waited(seconds).begin(file, PAGE, Bytes::from_mib(1), Pages::new(room)).is_some()
         };
@@ -219,15 +216,15 @@ mod tests {
         assert!(!again(&mut priming), "once");
         // All of it comes in 1.02 s.
         for _ in 0..2 {
-            priming.waited(100, Nanos::from_secs(1), Nanos::from_secs(1), false);
+            priming.waited(100, Nanos::from_secs(1), Nanos::from_secs(1));
         }
         assert!(!again(&mut priming));
-        priming.waited(100, Nanos::from_secs(1), Nanos::from_secs(1), false);
+        priming.waited(100, Nanos::from_secs(1), Nanos::from_secs(1));
         assert!(again(&mut priming), "it was evicted");
     }
 
     #[test]
-    fn what_was_won_counts_while_another_file_is_primed() {
+    fn what_was_won_counts_for_a_while() {
         let file = Pages::new(10_000);
         let mut priming = waited(9);
         priming.begin(file, PAGE, Bytes::from_mib(100), Pages::new(1 << 20)).expect("a beginning");
@@ -235,14 +232,10 @@ mod tests {
             priming.due(file, &mut 2500.0);
         }
         let waits = |priming: &Priming| (100.0 * priming.waits(file).0).round();
-        for _ in 0..20 {
+        for _ in 0..10 {
             assert!(waits(&priming) > 49.0);
-            priming.waited(0, Nanos::ZERO, Nanos::from_secs(1), true);
+            priming.waited(0, Nanos::ZERO, Nanos::from_secs(1));
         }
         assert_eq!(waits(&priming), 50.0);
-        for _ in 0..5 {
-            priming.waited(0, Nanos::ZERO, Nanos::from_secs(1), false);
-        }
-        assert_eq!(waits(&priming), 0.0, "nothing is primed, and nobody waits");
     }
 }

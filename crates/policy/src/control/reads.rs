@@ -81,7 +81,7 @@ impl Controller {
             let random = waits.random.get(file).copied().unwrap_or_default();
             let Some(priming) = self.primings.get_mut(file) else { continue };
             let stalled = Nanos::new(random.stalled);
-            priming.waited(random.stalls, stalled, elapsed, waits.primed);
+            priming.waited(random.stalls, stalled, elapsed);
             if !waits.primed {
                 priming.waited_alone(random.stalls, stalled);
             }
@@ -89,7 +89,8 @@ impl Controller {
                 continue;
             }
             let cache = situation.memory.get(&facts.domain).or(situation.memory.get(&0));
-            let cache = cache.copied().unwrap_or(Bytes::ZERO).get();
+            let cache = cache.copied().unwrap_or(Bytes::ZERO);
+            let cache = situation.asked.map_or(cache, |asked| asked.min(cache)).get();
             let room = cache / PRIME_SHARE / facts.page.get().max(1);
             // All that is read at random must fit, or one file pushes the other out.
             let others = waits.pages.saturating_sub(facts.file_pages.get());
