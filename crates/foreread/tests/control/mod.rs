@@ -2,6 +2,8 @@
 //! that takes its time: where nobody waits, nothing is done.
 
 mod hostile;
+mod next_files;
+mod sandbox;
 mod unprivileged;
 
 use std::collections::BTreeSet;

@@ -1,0 +1,156 @@
+//! The next of many small files, which `auto` opens itself: only those that it may, and not for
+//! longer than it takes.
+
+use std::collections::VecDeque;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::OFlags;
+use sys::cachestat::cachestat;
+use units::Bytes;
+
+use super::{Busy, evict, stage};
+
+const FILES: usize = 400;
+const SIZE: usize = 16 << 10;
+/// One in so many places of the directory is no file that may be read.
+const TRAPS: usize = 50;
+
+/// Files that nobody reads, and of which nothing is cached.
+#[derive(Default)]
+struct Untouched(Vec<PathBuf>);
+
+impl Untouched {
+    fn add(&mut self, path: PathBuf) {
+        let file = put(&path);
+        let begun = Instant::now();
+        while cached(&file) {
+            assert!(begun.elapsed() < Duration::from_secs(30), "{} stays cached", path.display());
+            file.sync_all().unwrap();
+            evict(&file);
+        }
+        self.0.push(path);
+    }
+
+    fn check(&self) {
+        for path in &self.0 {
+            assert!(!cached(&File::open(path).unwrap()), "{} was read", path.display());
+        }
+    }
+}
+
+fn put(path: &Path) -> File {
+    fs::write(path, vec![5; SIZE]).unwrap();
+    File::open(path).unwrap()
+}
+
+fn cached(file: &File) -> bool {
+    !cachestat(file.as_fd(), Bytes::ZERO, Bytes::ZERO).unwrap().cached.is_zero()
+}
+
+fn place(dir: &Path, number: usize) -> PathBuf {
+    dir.join(format!("{number:04}"))
+}
+
+/// Reads the files of a directory one after another, from the disk, again and again. Some stay open
+/// for a while, as one would have to be met by chance otherwise.
+fn reads_through(dir: PathBuf) -> impl FnMut() + Send + 'static {
+    let mut open = VecDeque::new();
+    move || {
+        for number in 0..FILES {
+            if let Ok(file) = File::open(place(&dir, number)).and_then(regular) {
+                evict(&file);
+            }
+        }
+        for number in 0..FILES {
+            // What a link leads to would be cached by its reader.
+            let mut options = OpenOptions::new();
+            options.read(true).custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+            let Ok(file) = options.open(place(&dir, number)).and_then(regular) else { continue };
+            if file.metadata().unwrap().permissions().mode() & 0o004 == 0 {
+                continue;
+            }
+            super::read_all(&file, 5);
+            open.push_back(file);
+            if open.len() > 8 {
+                open.pop_front();
+            }
+        }
+    }
+}
+
+fn regular(file: File) -> std::io::Result<File> {
+    if file.metadata()?.is_file() { Ok(file) } else { Err(std::io::ErrorKind::NotFound.into()) }
+}
+
+#[test]
+fn host_auto_reads_the_next_files_and_no_others() {
+    let Some(stage) = stage("host_auto_reads_the_next_files_and_no_others") else { return };
+    let begun = Instant::now();
+    let outside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (many, aside) = (stage.mount.join("many"), stage.mount.join("aside"));
+    fs::create_dir(&many).unwrap();
+    let mut untouched = Untouched::default();
+    for number in 0..FILES {
+        let path = place(&many, number);
+        match number % TRAPS {
+            // A file of somebody else, who lets nobody read it.
+            10 => {
+                untouched.add(path.clone());
+                fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+                chown(&path, Some(65_534), Some(65_534)).unwrap();
+            }
+            // A link out of the file system.
+            30 => {
+                let beyond = outside.path().join(format!("beyond{number}"));
+                untouched.add(beyond.clone());
+                symlink(&beyond, &path).unwrap();
+            }
+            _ => drop(put(&path)),
+        }
+    }
+    rustix::fs::syncfs(File::open(&many).unwrap()).unwrap();
+    let swapped = outside.path().join("swapped");
+    untouched.add(swapped.clone());
+    let own = format!("pid:{}", std::process::id());
+    let mut auto = stage.auto(&["--only", &own]);
+    let reader = Busy::new().with(reads_through(many.clone()));
+    let read = |auto: &super::Daemon| {
+        let lines = auto.lines.lock().unwrap();
+        lines.iter().any(|line| line.contains("/many/") && line.contains(": read ahead, as"))
+    };
+    let (made, begun) = (begun.elapsed(), Instant::now());
+    while !read(&auto) {
+        assert!(auto.child.try_wait().unwrap().is_none(), "{}", auto.said());
+        assert!(begun.elapsed() < Duration::from_secs(120), "no next files are read");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // While they are, the directory is another at moments, and files of it are links.
+    let found = begun.elapsed();
+    for turn in 0..100 {
+        fs::rename(&many, &aside).unwrap();
+        symlink(outside.path(), &many).unwrap();
+        fs::remove_file(&many).unwrap();
+        fs::rename(&aside, &many).unwrap();
+        let (path, kept) = (place(&many, 100 + turn), stage.mount.join("kept"));
+        if (100 + turn) % TRAPS != 10 && (100 + turn) % TRAPS != 30 {
+            fs::rename(&path, &kept).unwrap();
+            symlink(&swapped, &path).unwrap();
+            std::thread::sleep(Duration::from_millis(2));
+            fs::remove_file(&path).unwrap();
+            fs::rename(&kept, &path).unwrap();
+        }
+    }
+    untouched.check();
+    drop(reader);
+    // What it holds keeps the file system from being unmounted.
+    let mount = stage.mount.to_str().unwrap().to_owned();
+    let holds = || auto.descriptors().iter().any(|name| name.starts_with(&mount));
+    stage.wait(|| !holds(), "auto to let go of the directory");
+    untouched.check();
+    println!("made in {made:.1?}, read ahead after {found:.1?}; {}", auto.end().trim());
+    assert_eq!(stage.value(), stage.original);
+}
