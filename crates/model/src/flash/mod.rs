@@ -112,6 +112,7 @@ impl Flash {
         }
     }
 
+    #[inline]
     fn take(&mut self, at: Nanos, event: Event) {
         match event {
             Event::Decoded(slot) => self.decoded(at, slot),
