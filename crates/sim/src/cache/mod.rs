@@ -172,6 +172,13 @@ impl PageCache {
         states::first_pending(&self.files[file as usize].tree, extent)
     }
 
+    /// Has the processor fetch what is known of a page while it does other things: who reads at
+    /// random waits longest for that.
+    #[inline]
+    pub(crate) fn fetch(&self, file: u32, page: Page) {
+        states::fetch(&self.files[file as usize].tree, page);
+    }
+
     /// How many pages from `page` on, `max` at most, a reader passes without waiting and without
     /// its policy hearing of it.
     pub(crate) fn quiet_run(&self, file: u32, page: Page, max: Pages) -> Pages {

@@ -102,6 +102,14 @@ pub(super) fn relabel(tree: &mut Tree, extent: Extent, entry: EntryId) {
     }
 }
 
+/// Has the processor fetch the two lines of memory that are looked at, or written, for a page.
+#[inline]
+pub(super) fn fetch(tree: &Tree, page: Page) {
+    if let Some(states) = tree.state(page) {
+        std::hint::black_box((states.pending, states.entries[bit(page) as usize]));
+    }
+}
+
 /// The entry that a cached page is in.
 #[inline]
 pub(super) fn entry(tree: &Tree, page: Page) -> EntryId {

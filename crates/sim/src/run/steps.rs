@@ -116,6 +116,9 @@ impl World {
         let end = asked.min(size.get()).max(step.offset.get());
         let page = Page::new(step.offset.get() / PAGE_BYTES);
         let fresh = end > step.offset.get();
+        if step.class == AccessClass::Random {
+            self.cache.fetch(open.file, page);
+        }
         let call = ReadCall {
             open: step.open,
             class: step.class,
