@@ -24,7 +24,7 @@ const FOLLOWED: usize = 16_384;
 /// Files whose priming is considered at once.
 const PRIMED: usize = 256;
 /// So long after readers begin, it wants to look more often: much of what can be won is won first.
-const EAGER: Nanos = Nanos::from_secs(1);
+const EAGER: Nanos = Nanos::from_secs(2);
 /// After which part of the usual interval.
 const OFTEN: f64 = 0.25;
 /// What rested for so long is forgotten.

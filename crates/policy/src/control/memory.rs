@@ -16,6 +16,9 @@ const SHARE: u64 = 4;
 const RECOVERY: f64 = 10.0;
 /// One of so many places missed what had been read ahead for it: that is too much.
 const MUCH: u64 = 8;
+/// So many places tell, or those of so long.
+const KNOWN: u64 = 32;
+const LONG: Nanos = Nanos::from_secs(1);
 /// How long smaller windows are tried.
 const TRIAL: Nanos = Nanos::from_secs(1);
 /// Below this part of what readers got, smaller windows did more harm than eviction.
@@ -46,6 +49,9 @@ pub(super) struct Domain {
     pub progress: u64,
     rate: f64,
     intervals: u32,
+    /// Pages that were gone, and places, since that was last judged.
+    lately: (u64, u64),
+    judged: Nanos,
     before: u64,
     trial: Option<Trial>,
     /// When somebody first read, and not squeezed before this.
@@ -63,6 +69,8 @@ impl Default for Domain {
             progress: 0,
             rate: 0.0,
             intervals: 0,
+            lately: (0, 0),
+            judged: Nanos::ZERO,
             before: 0,
             trial: None,
             since: None,
@@ -97,13 +105,26 @@ impl Domain {
         // A mean of all at first, and of about a second later.
         let weight = seconds.max(1.0 / f64::from(self.intervals)).min(1.0);
         self.rate += weight * (rate - known);
-        if self.thrashed > self.places / MUCH && now >= self.rests.max(since + TRIAL) {
+        if self.thrashes(now) && now >= self.rests.max(since + TRIAL) {
             let (squeeze, rate) = (self.squeeze, known);
             self.trial = Some(Trial { squeeze, rate, begun: (now, self.progress) });
             self.squeeze = (self.squeeze * 0.5).max(1.0 / 64.0);
         } else {
             self.squeeze = (self.squeeze * 2_f64.powf(seconds / RECOVERY)).min(1.0);
         }
+    }
+}
+
+impl Domain {
+    /// Whether too much was gone of late, if enough was seen to tell.
+    fn thrashes(&mut self, now: Nanos) -> bool {
+        let (gone, places) = (self.lately.0 + self.thrashed, self.lately.1 + self.places);
+        self.lately = (gone, places);
+        if places < KNOWN && now.saturating_sub(self.judged) < LONG {
+            return false;
+        }
+        (self.lately, self.judged) = ((0, 0), now);
+        gone > places / MUCH
     }
 }
 
