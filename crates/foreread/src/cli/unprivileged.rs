@@ -10,7 +10,7 @@ use actuate::{Advice, Missed, OwnFiles, Prefetcher};
 use anyhow::Context as _;
 use host::{BdiId, page_size};
 use observe::{OpenFile, OpenFileId};
-use units::Bytes;
+use units::{Bytes, Pages};
 
 use super::Context;
 use super::flight::{Orders, ended};
@@ -123,6 +123,8 @@ impl<'a> Unprivileged<'a> {
             }
             // It is an order for a directory, which nobody here has open.
             Act::Files(_) => Ok(()),
+            // That takes the right to set the bdi.
+            Act::Window(Pages::ZERO) => Ok(()),
             Act::Window(pages) => {
                 let more = pages.to_bytes(page_size()) > decision.file.bdi_window;
                 self.set(&decision, if more { Advice::Sequential } else { Advice::Normal })

@@ -169,7 +169,7 @@ impl Climb {
         if let Some((then, before)) = self.last.replace((now, counts)) {
             let seconds = now.saturating_sub(then).as_secs_f64();
             if seconds > 0.0 {
-                self.measured += 1;
+                self.measured = self.measured.saturating_add(1);
                 let weight = (seconds / 0.3).max(1.0 / f64::from(self.measured)).min(1.0);
                 let rates = Rates::over(before, counts, seconds);
                 // Before streams were known as such there was nothing to see of them.

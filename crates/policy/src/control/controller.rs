@@ -132,7 +132,9 @@ impl Controller {
             self.climb.begin(at);
         }
         if self.streams.len() >= FOLLOWED && !self.streams.contains_key(&key) {
-            let oldest = self.streams.iter().min_by_key(|(_, stream)| stream.seen);
+            // What is on its way to a smaller window must not stay without one.
+            let others = self.streams.iter().filter(|(_, stream)| stream.shrink.is_none());
+            let oldest = others.min_by_key(|(_, stream)| stream.seen);
             if let Some(oldest) = oldest.map(|(key, _)| *key) {
                 self.forget(oldest);
             }

@@ -9,6 +9,7 @@
 //!
 //! - `Climb` finds one window for the streams of a device: a guess from latency and rate,
 //!   then trial; each stream that waits gets it, within its share of memory.
+//! - `Shrink` makes the window of a stream that runs smaller, which the kernel does not by itself.
 //! - `Trim` keeps an open file that is read in short runs from larger windows.
 //! - A mapping that is read at random gets a window of a page.
 //! - `Plan`s foresee steps and backward reads, and a `Priming` finishes the random reads of a file

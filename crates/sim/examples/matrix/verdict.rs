@@ -12,6 +12,8 @@ const CAPTURED: f64 = 0.8;
 const AMPLIFICATION: f64 = 1.3;
 /// What the best window must win for there to be headroom.
 const HEADROOM: f64 = 1.02;
+/// The same for headroom that counts for itself: of little, chance captures much or nothing.
+const MUCH: f64 = 1.1;
 
 /// What some rows show.
 #[derive(Debug)]
@@ -24,6 +26,10 @@ pub struct Verdict {
     captured: f64,
     /// Cells of which less than what is wanted of all was captured, and those with headroom.
     short: (Vec<String>, usize),
+    /// The same of cells with much headroom only, and how many there are.
+    captured_of_much: (f64, usize),
+    /// Cells that read more than is wanted of all, and how much; and with 128 KiB.
+    wasteful: Vec<String>,
     most_read: (f64, String),
     most_primed: (f64, String),
 }
@@ -42,6 +48,7 @@ impl Verdict {
         let (mut short, mut bounds) = (Vec::new(), (Vec::new(), Vec::new()));
         let (mut worst, mut most_read) = ((f64::MAX, String::new()), (0.0, String::new()));
         let mut most_primed = (0.0, String::new());
+        let (mut of_much, mut wasteful) = (Vec::new(), Vec::new());
         for (device, rows) in devices {
             let single = best_single(rows);
             for row in *rows {
@@ -57,19 +64,27 @@ impl Verdict {
                 if row.auto.amplification > most_read.0 {
                     most_read = (row.auto.amplification, name.clone());
                 }
+                if row.auto.amplification > AMPLIFICATION {
+                    let before = row.default().amplification;
+                    wasteful.push(format!("{name} ({before:.2} → {:.2})", row.auto.amplification));
+                }
                 if row.auto.primed > most_primed.0 {
                     most_primed = (row.auto.primed, name.clone());
                 }
                 if let Some(part) = captured_of(row) {
                     captured.push(part);
+                    if best > MUCH {
+                        of_much.push(part);
+                    }
                     if part < CAPTURED {
                         short.push(format!("{name} ({:.0} %)", 100.0 * part));
                     }
                 }
             }
         }
+        let mean_of = |parts: &[f64]| parts.iter().sum::<f64>() / parts.len().max(1) as f64;
         let count = captured.len();
-        let captured = captured.iter().sum::<f64>() / count.max(1) as f64;
+        let captured = mean_of(&captured);
         Self {
             over_default: mean(&gains),
             over_single: mean(&over_single),
@@ -77,6 +92,8 @@ impl Verdict {
             worst,
             captured: if count == 0 { 1.0 } else { captured },
             short: (short, count),
+            captured_of_much: (mean_of(&of_much), of_much.len()),
+            wasteful,
             most_read,
             most_primed,
         }
@@ -137,6 +154,22 @@ impl Verdict {
                 self.short.0.len(),
                 self.short.1,
                 self.short.0.join(", ")
+            );
+        }
+        if self.captured_of_much.1 > 0 {
+            println!(
+                "- For comparison: of cells where the best window gives more than {MUCH} times \
+                 128 KiB, {}, {:.0} % of what it saves is saved.",
+                self.captured_of_much.1,
+                100.0 * self.captured_of_much.0
+            );
+        }
+        if !self.wasteful.is_empty() {
+            println!(
+                "- {} cells read more than {AMPLIFICATION} times what is wanted (with 128 KiB → \
+                 with `auto`): {}.",
+                self.wasteful.len(),
+                self.wasteful.join(", ")
             );
         }
         if self.most_primed.0 > 0.0 {
