@@ -4,7 +4,7 @@ use serde::Serialize;
 use units::Bytes;
 
 use super::plan::{CHUNKS_KIB, PLACES};
-use super::{Measured, Purpose, probes, run};
+use super::{Measured, Purpose, Timing, probes, run};
 use crate::array::{ArraySpec, Level, ReadPolicy};
 use crate::drive::{DriveSpec, QueueOrder};
 use crate::flash::FlashSpec;
@@ -110,13 +110,13 @@ impl<'a> View<'a> {
             let purpose = Purpose::Stream(place);
             *rate = measured.of(purpose).ok_or_else(|| missing(purpose))?.steady_mb_s();
         }
-        let near = measured.of(Purpose::Near).ok_or_else(|| missing(Purpose::Near))?;
+        let near = measured.of(Purpose::Near).ok_or_else(|| missing(Purpose::Near))?.settled();
         let random = Purpose::Queue(1);
         let random_ms = measured.mean_ms(random).ok_or_else(|| missing(random))?;
         // Every read near one place waits for some part of a turn, each as likely.
         let beside = CHUNKS_KIB.iter().filter_map(|&kib| measured.of(Purpose::Beside(kib)));
-        let variances: Vec<f64> =
-            beside.chain([near]).map(|timing| timing.deviation_ms().powi(2)).collect();
+        let timings = beside.map(Timing::settled).chain([near.clone()]);
+        let variances: Vec<f64> = timings.map(|timing| timing.deviation_ms().powi(2)).collect();
         let variance = variances.iter().sum::<f64>() / variances.len() as f64;
         let turn_ms = (12.0 * variance).sqrt();
         Ok(Self { capacity, host, measured, rates, near_ms: near.mean_ms(), turn_ms, random_ms })
@@ -136,8 +136,8 @@ impl<'a> View<'a> {
     /// What crossing a multiple of each chunk costs, and the error of that, in milliseconds.
     fn crossings(&self) -> Vec<(f64, f64)> {
         let cost = |kib: u32| {
-            let across = self.measured.of(Purpose::Across(kib))?;
-            let beside = self.measured.of(Purpose::Beside(kib))?;
+            let across = self.measured.of(Purpose::Across(kib))?.settled();
+            let beside = self.measured.of(Purpose::Beside(kib))?.settled();
             let error = across.error_ms().hypot(beside.error_ms());
             Some((across.mean_ms() - beside.mean_ms(), error))
         };
@@ -260,7 +260,7 @@ fn drive(view: &View<'_>, rpm: f64, structure: Structure) -> DriveSpec {
     let transfer = 4096.0 / (view.rates[0] / columns).max(0.1) / 1e3;
     let fixed = 30_000.0 / rpm + transfer + JITTER_MS / 2.0;
     let floor = (view.near_ms - fixed).max(0.1);
-    let small = view.measured.of(Purpose::SmallStream).map_or(0.2, super::Timing::median_ms);
+    let small = view.measured.of(Purpose::SmallStream).map_or(0.2, Timing::median_ms);
     let hit = (small - 4096.0 / BUS_MB_S / 1e3 - JITTER_MS / 2.0).clamp(0.001, 2.0);
     // What a command takes that the cache has: others hardly take less, and what they take more
     // cannot be told from the shortest seek.
@@ -397,13 +397,13 @@ fn agreement(spec: &Spec, view: &View<'_>) -> Result<Vec<Agreement>, SpecError> 
         let Some(measured) = view.measured.of(probe.purpose) else { continue };
         let (timing, end) = run(model.as_mut(), &probe, now);
         now = end + Nanos::from_millis(100);
-        type Figure = fn(&super::Timing) -> f64;
+        type Figure = fn(&Timing) -> f64;
         let (unit, figure): (_, Figure) = match probe.purpose {
             Purpose::Stream(_) | Purpose::SmallStream | Purpose::Interleaved(_) => {
-                ("MB/s", super::Timing::steady_mb_s)
+                ("MB/s", Timing::steady_mb_s)
             }
-            Purpose::Queue(_) => ("requests/s", super::Timing::requests_s),
-            _ => ("ms", super::Timing::mean_ms),
+            Purpose::Queue(_) => ("requests/s", Timing::requests_s),
+            _ => ("ms", Timing::mean_ms),
         };
         let (purpose, measured, model) = (probe.purpose, figure(measured), figure(&timing));
         agreement.push(Agreement { purpose, unit, measured, model });

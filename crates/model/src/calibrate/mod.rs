@@ -101,7 +101,17 @@ impl Measured {
 /// Requests of which one is answered first.
 const FIRST: usize = 4;
 
+/// Reads near one place by which every arm has come there.
+const SETTLING: usize = 32;
+
 impl Timing {
+    /// The same of reads near one place, without the first of them, for which the arms had to go
+    /// there: of each drive in an array one.
+    fn settled(&self) -> Self {
+        let latencies = self.latencies[SETTLING.min(self.latencies.len() / 2)..].to_vec();
+        Self { latencies, ..*self }
+    }
+
     /// Decimal MB/s, without the first answer, for which the device had to go somewhere.
     pub fn steady_mb_s(&self) -> f64 {
         let count = self.latencies.len().max(1) as f64;

@@ -3,8 +3,13 @@ use crate::{DeviceSpec, Spec};
 
 /// Calibrates a model as if it were a device.
 fn calibrated(words: &str) -> (Spec, Calibration) {
+    calibrated_from(words, 99)
+}
+
+/// The same with a seed of the device, which says how its platters stand.
+fn calibrated_from(words: &str, seed: u64) -> (Spec, Calibration) {
     let truth = Spec::parse(words).unwrap();
-    let mut device = truth.build(99).unwrap();
+    let mut device = truth.build(seed).unwrap();
     let (mut measured, mut now) = (Measured::default(), Nanos::ZERO);
     for probe in probes(truth.capacity(), 7) {
         let (timing, end) = run(device.as_mut(), &probe, now);
@@ -52,12 +57,14 @@ fn disks_are_found_again() {
 
 #[test]
 fn arrays_are_found_again() {
-    for (words, chunk, members, mb_s) in [
-        ("raid5-2012,level=raid0,chunk=256K", 256, 4.0_f64, 600.0),
-        ("raid5-2012,level=raid0,chunk=64K,members=6", 64, 6.0, 900.0),
-        ("raid5-2012,level=raid0,chunk=512K,members=8", 512, 8.0, 1200.0),
+    for (words, seed, chunk, members, mb_s) in [
+        ("raid5-2012,level=raid0,chunk=256K", 99, 256, 4.0_f64, 600.0),
+        ("raid5-2012,level=raid0,chunk=64K,members=6", 99, 64, 6.0, 900.0),
+        ("raid5-2012,level=raid0,chunk=64K,members=6", 2, 64, 6.0, 900.0),
+        ("raid5-2012,level=raid0,chunk=512K,members=8", 99, 512, 8.0, 1200.0),
+        ("raid5-2012,level=raid0,chunk=512K,members=8", 4, 512, 8.0, 1200.0),
     ] {
-        let (_, found) = calibrated(words);
+        let (_, found) = calibrated_from(words, seed);
         let DeviceSpec::Array(array) = &found.spec.device else {
             panic!("{words}: {:?}\n{}", found.findings, lines(&found))
         };
