@@ -107,10 +107,11 @@ impl TraceBuilder {
         }
         let origin = *self.origin.get_or_insert(record.time);
         if record.time < self.last && !self.sort {
-            let (last, now) = (self.last.as_secs_f64(), record.time.as_secs_f64());
+            // Since when a recorder counts is its own affair; by how much is not.
+            let back = self.last.saturating_sub(record.time).as_secs_f64();
             return wrong(format!(
-                "time runs backward, from {last:.9} to {now:.9} s: `foreread trace import --sort` \
-                 puts records in order"
+                "time runs backward by {back:.9} s: `foreread trace import --sort` puts records in \
+                 order"
             ));
         }
         self.origin = Some(origin.min(record.time));

@@ -77,4 +77,17 @@ mod tests {
         let error = parse(b"1,usr,0,Seek,0,1,1\n", ImportOptions::default()).unwrap_err();
         assert_eq!(error.place, Place::Line(1));
     }
+
+    #[test]
+    fn time_that_runs_backward_is_told_by_how_much() {
+        let mut lines: Vec<&[u8]> = TEXT.split_inclusive(|byte| *byte == b'\n').collect();
+        lines.reverse();
+        let text = lines.concat();
+        let error = parse(&text, ImportOptions::default()).unwrap_err();
+        assert_eq!(error.place, Place::Line(2));
+        assert!(error.to_string().contains("backward by 1.332052600 s"), "{error}");
+        let sorted =
+            parse(&text, ImportOptions { sort: true, ..ImportOptions::default() }).unwrap();
+        assert_eq!(sorted.records()[1].time.get(), 1_332_052_600);
+    }
 }
