@@ -40,6 +40,8 @@ pub struct CacheStat {
     pub dirty: Pages,
     /// In the cache, being written.
     pub writeback: Pages,
+    /// No longer in the cache since the kernel reclaimed them; not those that somebody dropped.
+    pub evicted: Pages,
 }
 
 /// Counts the cached pages from `offset` on; a `length` of nothing reaches to the end.
@@ -59,6 +61,7 @@ pub fn cachestat(file: BorrowedFd<'_>, offset: Bytes, length: Bytes) -> io::Resu
         cached: Pages::new(counts.cached),
         dirty: Pages::new(counts.dirty),
         writeback: Pages::new(counts.writeback),
+        evicted: Pages::new(counts.evicted),
     })
 }
 

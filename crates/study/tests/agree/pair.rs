@@ -1,0 +1,130 @@
+//! One load under one setting, by the kernel and in simulation.
+
+use sim::{Machine, Outcome};
+use units::Kib;
+
+use super::kernel::{Bench, Done};
+use super::loads::{Distance, Load};
+
+/// By how much requests and bytes may differ.
+const COUNTS: f64 = 0.02;
+/// Reads that push everything else out of a disk's own cache: more than it has segments.
+const ELSEWHERE: u64 = 24;
+
+/// One load under one setting, both ways.
+pub(crate) struct Pair {
+    load: String,
+    kib: u64,
+    kernel: Vec<Done>,
+    simulated: Vec<Outcome>,
+}
+
+impl Pair {
+    pub(crate) fn run(
+        stage: &(Bench, Machine),
+        load: &Load,
+        kib: u64,
+        steps: Distance,
+        seeds: u64,
+    ) -> Self {
+        let (bench, machine) = stage;
+        let simulated = (machine.seed..machine.seed + seeds).map(|seed| {
+            let machine = Machine { read_ahead: Kib::new(kib), seed, ..machine.clone() };
+            sim::run(&machine, load.scenario(steps, &bench.starts)).expect("a run")
+        });
+        let simulated = simulated.collect();
+        let mut this = Self { load: load.name.clone(), kib, kernel: Vec::new(), simulated };
+        this.repeat(stage, load, steps);
+        this
+    }
+
+    /// Lets the kernel do it once more.
+    pub(crate) fn repeat(&mut self, stage: &(Bench, Machine), load: &Load, steps: Distance) {
+        let (bench, machine) = stage;
+        bench.set_read_ahead(Kib::new(self.kib));
+        let elsewhere = if machine.model.device.kind() == "hdd" { ELSEWHERE } else { 0 };
+        self.kernel.push(bench.run(load.scenario(steps, &bench.starts), elsewhere));
+    }
+
+    /// By how much the simulation is off in requests and bytes, by medians.
+    fn counts_off(&self) -> [f64; 2] {
+        let runs = &self.kernel;
+        let off =
+            |simulated: Vec<f64>, kernel: Vec<f64>| median(&simulated) / median(&kernel) - 1.0;
+        let device = || self.simulated.iter().map(|run| run.device);
+        let requests = sorted(runs.iter().map(|done| done.requests as f64));
+        let bytes = sorted(runs.iter().map(|done| done.bytes as f64));
+        [
+            off(sorted(device().map(|device| device.requests as f64)), requests),
+            off(sorted(device().map(|device| device.bytes.get() as f64)), bytes),
+        ]
+    }
+
+    pub(crate) fn counts_hold(&self) -> bool {
+        self.counts_off().iter().all(|off| off.abs() <= COUNTS)
+    }
+
+    /// MiB/s of every run of the kernel, least first.
+    fn measured(&self) -> Vec<f64> {
+        sorted(self.kernel.iter().map(|done| mib(done.useful) / done.seconds))
+    }
+
+    /// The same of the simulation, one for each seed.
+    fn predicted(&self) -> Vec<f64> {
+        let rate = |run: &Outcome| mib(run.useful().get()) / run.elapsed.as_secs_f64();
+        sorted(self.simulated.iter().map(rate))
+    }
+
+    /// By how much the median prediction is off the median run.
+    pub(crate) fn rate_off(&self) -> f64 {
+        median(&self.predicted()) / median(&self.measured()) - 1.0
+    }
+
+    /// Whether equal runs of the kernel differ by more than `tolerance`, and the prediction is one
+    /// of those that they could be.
+    pub(crate) fn is_open(&self, tolerance: f64) -> bool {
+        let (runs, predicted) = (self.measured(), median(&self.predicted()));
+        let (least, most) = (runs[0], runs[runs.len() - 1]);
+        most > (1.0 + tolerance) * least && (least..=most).contains(&predicted)
+    }
+
+    pub(crate) fn tell(&self) -> String {
+        let [requests, bytes] = self.counts_off().map(|off| 100.0 * off);
+        let (load, kib, done) = (&self.load, self.kib, &self.kernel[0]);
+        let (runs, predicted) = (self.measured(), self.predicted());
+        let requested: Vec<u64> = self.kernel.iter().map(|done| done.requests).collect();
+        let reclaimed: Vec<u64> = self.kernel.iter().map(|done| done.reclaimed).collect();
+        let note = match reclaimed.iter().sum::<u64>() {
+            0 => String::new(),
+            _ => format!("; pages reclaimed meanwhile: {reclaimed:?}"),
+        };
+        format!(
+            "{load:10} {kib:5} KiB: {requested:?} requests {requests:+.1} %, {:9} bytes \
+             {bytes:+.1} %, {:.2} MiB/s ({:.2} to {:.2}, {}) {:+.1} % ({:.2} to {:.2}, {}){note}",
+            done.bytes,
+            median(&runs),
+            runs[0],
+            runs[runs.len() - 1],
+            runs.len(),
+            100.0 * self.rate_off(),
+            predicted[0],
+            predicted[predicted.len() - 1],
+            predicted.len(),
+        )
+    }
+}
+
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
+fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_unstable_by(f64::total_cmp);
+    values
+}
+
+fn median(sorted: &[f64]) -> f64 {
+    let (low, high) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
+    f64::midpoint(low, high)
+}
