@@ -11,6 +11,8 @@ use super::{Facts, Situation, sizes};
 /// while the next one comes. A cache with a limit of its own they may fill, as its limit is there
 /// for that; if that is too much, thrashing tells.
 const SHARE: u64 = 4;
+/// Of what a cache can hold, the part that files may fill that are to stay in it.
+const KEPT: u64 = 2;
 /// How long it takes until a domain in which pages were evicted unused may have windows twice as
 /// large again.
 const RECOVERY: f64 = 10.0;
@@ -140,10 +142,27 @@ pub(super) struct Share {
     pub is_squeezed: bool,
 }
 
+/// What files may fill together that are to stay in memory.
+pub(super) fn room(situation: &Situation, facts: &Facts) -> Pages {
+    let cache = situation.memory.get(&facts.domain).or(situation.memory.get(&0));
+    cache.map_or(Pages::ZERO, |cache| kept(*cache, facts))
+}
+
+/// What files may fill together that are to stay in a cache of that size.
+pub(super) fn kept(cache: Bytes, facts: &Facts) -> Pages {
+    Pages::new(cache.get() / KEPT / facts.page.get().max(1))
+}
+
 /// All caches.
 pub(super) type Domains = BTreeMap<u64, Domain>;
 
 impl Controller {
+    /// Whether a file may stay in memory as a whole.
+    pub(super) fn fits(&self, situation: &Situation, facts: &Facts) -> bool {
+        let squeezed = self.share(situation, facts).is_squeezed;
+        !squeezed && facts.file_pages <= room(situation, facts)
+    }
+
     /// The most that a window may be in a domain.
     pub(super) fn share(&self, situation: &Situation, facts: &Facts) -> Share {
         let of = |number: u64| {

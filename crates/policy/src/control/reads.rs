@@ -2,16 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use units::{Bytes, Nanos, Pages};
+use units::{Nanos, Pages};
 
 use super::controller::{Controller, RESTS, WAITS};
+use super::memory::{kept, room};
 use super::plan::Plan;
 use super::prime::{Priming, lately};
 use super::stream::{Reading, Stream};
 use super::{Act, Facts, FileKey, OpenKey, Order, Situation};
-
-/// Of what a cache can hold, the part that a file may fill that is primed.
-const PRIME_SHARE: u64 = 2;
 
 impl Controller {
     pub(super) fn plans(&mut self, situation: &Situation) -> Vec<Order> {
@@ -88,13 +86,12 @@ impl Controller {
             if priming.is_at_work() || random.stalls == 0 || situation.tight {
                 continue;
             }
-            let cache = situation.memory.get(&facts.domain).or(situation.memory.get(&0));
-            let cache = cache.copied().unwrap_or(Bytes::ZERO);
-            let cache = situation.asked.map_or(cache, |asked| asked.min(cache)).get();
-            let room = cache / PRIME_SHARE / facts.page.get().max(1);
+            let room = room(situation, facts);
+            let asked = situation.asked.map(|asked| kept(asked, facts));
+            let room = asked.map_or(room, |asked| room.min(asked));
             // All that is read at random must fit, or one file pushes the other out.
             let others = waits.pages.saturating_sub(facts.file_pages.get());
-            let room = Pages::new(room.saturating_sub(others));
+            let room = Pages::new(room.get().saturating_sub(others));
             let rate = self.device.rate();
             if let Some(why) = priming.begin(facts.file_pages, facts.page, rate, room) {
                 let act = Act::Prefetch(Vec::new());

@@ -2,6 +2,7 @@
 
 use units::{Bytes, Nanos, Pages};
 
+use super::around::Around;
 use super::outstanding::Outstanding;
 use super::pattern::{Classifier, Places};
 use super::plan::Plan;
@@ -49,6 +50,7 @@ pub(super) struct Stream {
     pub plan: Option<Plan>,
     pub trim: Trim,
     pub shrink: Option<Shrink>,
+    pub around: Around,
     /// The window that it had when it was first looked at.
     pub own: Option<Pages>,
     /// The window that was ordered last, and when.
@@ -124,6 +126,9 @@ impl Stream {
             Seen::Stall { wait } => {
                 self.stalls += 1;
                 self.stalled = self.stalled.saturating_add(wait.get());
+                if self.mapped {
+                    self.around.waited(wait);
+                }
             }
         }
     }

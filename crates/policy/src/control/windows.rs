@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use units::{Nanos, Pages};
 
+use super::around::Verdict;
 use super::climb::{News, Streams};
 use super::controller::{Controller, RESTS, WAITS};
 use super::shrink::Shrink;
@@ -42,10 +43,9 @@ impl Controller {
             }
             let decision = match stream.reading() {
                 Reading::MappedRandom { paired } => {
-                    let window = if paired { MAPPED.1 } else { MAPPED.0 };
-                    let why = "its mapping is read at random, and each fault reads as much as \
-                               the window allows around itself";
-                    (facts.window > window).then(|| (window, why.to_owned()))
+                    let fits = self.fits(situation, &facts);
+                    let least = if paired { MAPPED.1 } else { MAPPED.0 };
+                    at_random(stream, &facts, least, fits)
                 }
                 _ if stream.trim.limit().is_some() => short_runs(stream, &facts),
                 Reading::Forward => self.forward(situation, stream, &facts, wanted, &news),
@@ -57,6 +57,7 @@ impl Controller {
                 .is_some_and(|(ordered, at)| ordered == window && now.saturating_sub(at) < AGAIN);
             if !again && let Some(stream) = self.streams.get_mut(&key) {
                 stream.ordered = Some((window, now));
+                stream.around.ordered(window, stream.own.unwrap_or(window));
                 let runs = matches!(stream.reading(), Reading::Forward);
                 others_changed |= !runs;
                 // In short runs it begins anew soon enough.
@@ -219,6 +220,27 @@ fn taken_back(
     let News::TakenBack(why) = news else { return None };
     let before = wanted.or(stream.own).filter(|before| *before < facts.window)?;
     stream.ordered.map(|_| (before, why.clone()))
+}
+
+/// The window of a mapping that is read at random; it needs no more than `least`.
+fn at_random(stream: &Stream, facts: &Facts, least: Pages, fits: bool) -> Option<(Pages, String)> {
+    match stream.around.verdict(fits) {
+        Verdict::Wait => None,
+        Verdict::Smaller => (facts.window > least).then(|| {
+            let why = "its mapping is read at random, and each fault reads as much as the window \
+                       allows around itself";
+            (least, why.to_owned())
+        }),
+        Verdict::Own { part } => {
+            let own = stream.own.filter(|own| facts.window < *own)?;
+            let why = format!(
+                "with less a fault still took {:.0} % of the time, and what is read around it \
+                 may stay in memory",
+                part * 100.0
+            );
+            Some((own, why))
+        }
+    }
 }
 
 /// The window of an open file that is read in short runs.
