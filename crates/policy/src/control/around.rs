@@ -13,7 +13,7 @@ use units::{Nanos, Pages};
 const BEFORE: (u64, Nanos) = (8, Nanos::from_millis(500));
 const AFTER: u64 = 32;
 /// A fault that still takes at least this part of what it took has won too little.
-const LITTLE: f64 = 0.75;
+const LITTLE: f64 = 0.7;
 
 /// Faults that were waited for.
 #[derive(Clone, Copy, Debug, Default)]

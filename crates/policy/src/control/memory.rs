@@ -153,16 +153,15 @@ pub(super) fn kept(cache: Bytes, facts: &Facts) -> Pages {
     Pages::new(cache.get() / KEPT / facts.page.get().max(1))
 }
 
+/// Whether a file may stay in memory as a whole.
+pub(super) fn fits(situation: &Situation, facts: &Facts) -> bool {
+    !situation.tight && facts.file_pages <= room(situation, facts)
+}
+
 /// All caches.
 pub(super) type Domains = BTreeMap<u64, Domain>;
 
 impl Controller {
-    /// Whether a file may stay in memory as a whole.
-    pub(super) fn fits(&self, situation: &Situation, facts: &Facts) -> bool {
-        let squeezed = self.share(situation, facts).is_squeezed;
-        !squeezed && facts.file_pages <= room(situation, facts)
-    }
-
     /// The most that a window may be in a domain.
     pub(super) fn share(&self, situation: &Situation, facts: &Facts) -> Share {
         let of = |number: u64| {

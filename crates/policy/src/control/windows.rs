@@ -7,6 +7,7 @@ use units::{Nanos, Pages};
 use super::around::Verdict;
 use super::climb::{News, Streams};
 use super::controller::{Controller, RESTS, WAITS};
+use super::memory::fits;
 use super::shrink::Shrink;
 use super::stream::{Reading, Stream};
 use super::{Act, Facts, FileKey, OpenKey, Order, Situation, sizes};
@@ -43,9 +44,9 @@ impl Controller {
             }
             let decision = match stream.reading() {
                 Reading::MappedRandom { paired } => {
-                    let fits = self.fits(situation, &facts);
+                    let stays = fits(situation, &facts);
                     let least = if paired { MAPPED.1 } else { MAPPED.0 };
-                    at_random(stream, &facts, least, fits)
+                    at_random(stream, &facts, least, stays)
                 }
                 _ if stream.trim.limit().is_some() => short_runs(stream, &facts),
                 Reading::Forward => self.forward(situation, stream, &facts, wanted, &news),
@@ -223,8 +224,8 @@ fn taken_back(
 }
 
 /// The window of a mapping that is read at random; it needs no more than `least`.
-fn at_random(stream: &Stream, facts: &Facts, least: Pages, fits: bool) -> Option<(Pages, String)> {
-    match stream.around.verdict(fits) {
+fn at_random(stream: &Stream, facts: &Facts, least: Pages, stays: bool) -> Option<(Pages, String)> {
+    match stream.around.verdict(stays) {
         Verdict::Wait => None,
         Verdict::Smaller => (facts.window > least).then(|| {
             let why = "its mapping is read at random, and each fault reads as much as the window \
