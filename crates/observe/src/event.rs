@@ -89,6 +89,19 @@ pub struct Event {
     pub cgroup: u64,
 }
 
+/// The page at which a fault asked for a window. The probe sees where the window begins; the kernel
+/// puts half of the largest one before the page, unless the file begins sooner (`mm/filemap.c`,
+/// `do_sync_mmap_readahead`). There it may have been any page up to the middle, and counts as the
+/// first.
+fn fault_page(record: &EventRecord) -> u64 {
+    let is_around = record.index == record.start && record.size == record.ra_pages;
+    if is_around && record.start > 0 {
+        record.start + u64::from(record.ra_pages / 2)
+    } else {
+        record.index
+    }
+}
+
 /// Reads a record; `None` if this foreread does not know its kind.
 pub(crate) fn event(record: &EventRecord) -> Option<Event> {
     let pages = |count: u32| Pages::new(u64::from(count));
@@ -97,10 +110,11 @@ pub(crate) fn event(record: &EventRecord) -> Option<Event> {
         size: pages(record.size),
         async_size: pages(record.async_size),
     };
+    let mapped = record.mapped != 0;
     let kind = match record.kind {
         1 => EventKind::Miss { before: window },
         2 => EventKind::Mark { before: window },
-        3 => EventKind::Window { window, mapped: record.mapped != 0 },
+        3 => EventKind::Window { window, mapped },
         4 => EventKind::Plain,
         5 => EventKind::Stall { wait: Nanos::new(record.count) },
         _ => return None,
@@ -118,7 +132,7 @@ pub(crate) fn event(record: &EventRecord) -> Option<Event> {
         file: (record.file != 0).then_some(OpenFileId(record.file)),
         device: device(record.device),
         inode: record.inode,
-        index: record.index,
+        index: if mapped { fault_page(record) } else { record.index },
         request,
         previous: previous.map(|at| Bytes::new(at.unsigned_abs())),
         limit: pages(record.ra_pages),

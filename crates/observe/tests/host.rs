@@ -4,7 +4,7 @@
 #![allow(clippy::print_stdout)]
 
 use std::fs::{self, File};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -16,6 +16,7 @@ use foreread_observe::{
 use host::DevNo;
 use rustix::fs::{Advice, fadvise};
 use sys::lock::Lock;
+use sys::mapping::FileMapping;
 use tempfile::TempDir;
 use units::Bytes;
 
@@ -268,6 +269,13 @@ fn cold(stage: &Stage, bytes: usize) -> (PathBuf, File) {
     (path, file)
 }
 
+/// Reads a byte of a page through a mapping.
+fn touch(file: &File, page: u64) {
+    let size = rustix::param::page_size() as u64;
+    let map = FileMapping::new(file.as_fd(), Bytes::new(page * size), Bytes::new(size));
+    map.expect("a mapping").copy_to(0, &mut [0]).expect("read");
+}
+
 fn of_file(probes: &mut Probes, seen: &OpenFile) -> Vec<Event> {
     let mut events = Vec::new();
     probes.drain(|event| {
@@ -308,6 +316,24 @@ fn host_probes_tell_misses_marks_windows_and_waits() {
     }
     assert_eq!(of_file(&mut probes, &seen), []);
     assert_eq!(probes.lost(), 0);
+}
+
+#[test]
+fn host_a_fault_is_told_with_its_page() {
+    let test = "host_a_fault_is_told_with_its_page";
+    let Some(stage) = Stage::set(test) else { return };
+    let Some(mut probes) = probes(&stage, test) else { return };
+    let (path, file) = cold(&stage, 4 << 20);
+    let seen = stage.one(&path);
+    let faults = [900, 300];
+    faults.iter().for_each(|page| touch(&file, *page));
+    let events = of_file(&mut probes, &seen);
+    let asked: Vec<u64> = events
+        .iter()
+        .filter(|event| matches!(event.kind, EventKind::Window { mapped: true, .. }))
+        .map(|event| event.index)
+        .collect();
+    assert_eq!(asked, faults, "{events:#?}");
 }
 
 #[test]
