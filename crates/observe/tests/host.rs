@@ -323,9 +323,10 @@ fn host_a_fault_is_told_with_its_page() {
     let test = "host_a_fault_is_told_with_its_page";
     let Some(stage) = Stage::set(test) else { return };
     let Some(mut probes) = probes(&stage, test) else { return };
-    let (path, file) = cold(&stage, 4 << 20);
+    // A window of at most 16 MiB, with what is on both sides of it.
+    let (path, file) = cold(&stage, 64 << 20);
     let seen = stage.one(&path);
-    let faults = [900, 300];
+    let faults = [12_000, 4_000];
     faults.iter().for_each(|page| touch(&file, *page));
     let events = of_file(&mut probes, &seen);
     let asked: Vec<u64> = events
