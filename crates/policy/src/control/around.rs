@@ -1,17 +1,15 @@
 //! Whether what the kernel reads around random faults of a mapping is worth its time.
 //!
-//! Each fault brings as much as the window allows around itself. Where that takes most of the
-//! fault's time, or is pushed out again before anybody wants it, a page is better. But on a disk
-//! that seeks, a small window comes nearly free, and of a file that fits into memory each page of
-//! it may save a seek later. So the smaller window is tried where the file fits, and the faults'
-//! own times decide.
+//! Each fault brings as much as the window allows around itself: in vain, mostly, so a mapping that
+//! is read at random gets a window of a page. But while the rest of its file is read anyway, what
+//! comes around a fault is the same work done in passing. On a disk that seeks it comes nearly
+//! free. So while its file is primed a mapping has its own window, unless the faults' own times say
+//! that a smaller one serves its reader sooner.
 
 use units::{Nanos, Pages};
 
-/// Faults that must have been waited for with the window that the open file had, or a time for
-/// which they were; and those with the smaller one.
-const BEFORE: (u64, Nanos) = (8, Nanos::from_millis(500));
-const AFTER: u64 = 32;
+/// Faults that must have been waited for with a window before it is judged.
+const KNOWN: u64 = 8;
 /// A fault that still takes at least this part of what it took has won too little.
 const LITTLE: f64 = 0.7;
 
@@ -23,83 +21,40 @@ struct Faults {
 }
 
 impl Faults {
-    fn add(&mut self, wait: Nanos) {
-        self.count += 1;
-        self.waited += wait;
-    }
-
-    fn mean(&self) -> f64 {
-        self.waited.as_secs_f64() / self.count.max(1) as f64
+    fn mean(&self) -> Option<f64> {
+        (self.count >= KNOWN).then(|| self.waited.as_secs_f64() / self.count as f64)
     }
 }
 
-/// How far the question is answered, for one mapping.
-#[derive(Clone, Copy, Debug)]
-enum State {
-    /// It has the window that it had when it was met.
-    Own,
-    /// It has a smaller one.
-    Smaller { faults: Faults },
-    /// A smaller one was tried: a fault took this part of the time.
-    Vain { part: f64 },
-}
-
-/// What is known of random faults of one mapping.
-#[derive(Clone, Copy, Debug)]
+/// What is known of random faults of one mapping: with the window that it had when it was met, and
+/// with a smaller one.
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Around {
     own: Faults,
-    state: State,
-}
-
-/// What a mapping that is read at random is to have.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Verdict {
-    /// What it has, until more of its faults were seen.
-    Wait,
-    /// The smallest window that serves its faults.
-    Smaller,
-    /// Its own window: a fault took this part of the time with a smaller one.
-    Own { part: f64 },
-}
-
-impl Default for Around {
-    fn default() -> Self {
-        Self { own: Faults::default(), state: State::Own }
-    }
+    smaller: Faults,
+    is_smaller: bool,
 }
 
 impl Around {
     /// A fault was waited for.
     pub fn waited(&mut self, wait: Nanos) {
-        match &mut self.state {
-            State::Own => self.own.add(wait),
-            State::Smaller { faults } => {
-                faults.add(wait);
-                let part = faults.mean() / self.own.mean().max(f64::MIN_POSITIVE);
-                if faults.count == AFTER && self.own.count > 0 && part >= LITTLE {
-                    self.state = State::Vain { part };
-                }
-            }
-            State::Vain { .. } => {}
-        }
+        let faults = if self.is_smaller { &mut self.smaller } else { &mut self.own };
+        faults.count += 1;
+        faults.waited += wait;
     }
 
-    /// It was given another window.
+    /// It was given this window, where its own is that one.
     pub fn ordered(&mut self, window: Pages, own: Pages) {
-        if window < own && matches!(self.state, State::Own) {
-            self.state = State::Smaller { faults: Faults::default() };
-        }
+        self.is_smaller = window < own;
     }
 
-    /// Which window it is to have; `fits` says whether the whole file may stay in memory.
-    pub fn verdict(&self, fits: bool) -> Verdict {
-        if !fits {
-            return Verdict::Smaller;
-        }
-        match self.state {
-            State::Own if self.own.count < BEFORE.0 && self.own.waited < BEFORE.1 => Verdict::Wait,
-            State::Own | State::Smaller { .. } => Verdict::Smaller,
-            State::Vain { part } => Verdict::Own { part },
+    /// Whether it is to have its own window while its file is primed. Where one of both windows was
+    /// not tried yet, that is tried.
+    pub fn wants_own(&self) -> bool {
+        match (self.own.mean(), self.smaller.mean()) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(own), Some(smaller)) => smaller >= LITTLE * own,
         }
     }
 }
@@ -108,45 +63,26 @@ impl Around {
 mod tests {
     use super::*;
 
-    const OWN: Pages = Pages::new(32);
-
-    /// Faults that take so long with the own window, then as many as suffice with one page.
-    fn tried(own: u64, smaller: u64) -> Around {
+    /// Faults that take so many microseconds with the own window, and with a page.
+    fn tried(own: u64, smaller: u64) -> bool {
         let mut around = Around::default();
-        (0..BEFORE.0).for_each(|_| around.waited(Nanos::from_micros(own)));
-        assert_eq!(around.verdict(true), Verdict::Smaller);
-        around.ordered(Pages::new(1), OWN);
-        for _ in 0..AFTER {
-            assert_eq!(around.verdict(true), Verdict::Smaller);
-            around.waited(Nanos::from_micros(smaller));
+        for (window, wait) in [(32, own), (1, smaller)] {
+            around.ordered(Pages::new(window), Pages::new(32));
+            assert_eq!(around.wants_own(), window == 32, "first its own window, then a page");
+            (0..KNOWN).for_each(|_| around.waited(Nanos::from_micros(wait)));
         }
-        around
+        around.wants_own()
     }
 
     #[test]
-    fn where_seeks_take_the_time_the_window_comes_back() {
-        let around = tried(9500, 8300);
-        assert!(
-            matches!(around.verdict(true), Verdict::Own { part } if (0.87..0.88).contains(&part))
-        );
-        assert_eq!(around.verdict(false), Verdict::Smaller, "not where memory is short");
-        assert!(matches!(around.verdict(true), Verdict::Own { .. }), "and again where it is not");
+    fn where_seeks_take_the_time_it_has_its_own_window() {
+        assert!(tried(9500, 8300));
     }
 
     #[test]
-    fn where_the_window_takes_the_time_it_stays_small() {
+    fn where_the_window_takes_the_time_it_has_a_page() {
         for (own, smaller) in [(88_000, 8300), (350, 100), (2100, 1000)] {
-            assert_eq!(tried(own, smaller).verdict(true), Verdict::Smaller);
+            assert!(!tried(own, smaller));
         }
-    }
-
-    #[test]
-    fn little_evidence_decides_nothing_unless_it_took_long() {
-        let mut around = Around::default();
-        around.waited(Nanos::from_millis(9));
-        assert_eq!(around.verdict(true), Verdict::Wait);
-        assert_eq!(around.verdict(false), Verdict::Smaller);
-        around.waited(Nanos::from_millis(600));
-        assert_eq!(around.verdict(true), Verdict::Smaller);
     }
 }

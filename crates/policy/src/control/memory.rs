@@ -153,11 +153,6 @@ pub(super) fn kept(cache: Bytes, facts: &Facts) -> Pages {
     Pages::new(cache.get() / KEPT / facts.page.get().max(1))
 }
 
-/// Whether a file may stay in memory as a whole.
-pub(super) fn fits(situation: &Situation, facts: &Facts) -> bool {
-    !situation.tight && facts.file_pages <= room(situation, facts)
-}
-
 /// All caches.
 pub(super) type Domains = BTreeMap<u64, Domain>;
 

@@ -11,8 +11,8 @@
 //!   then trial; each stream that waits gets it, within its share of memory.
 //! - `Shrink` makes the window of a stream that runs smaller, which the kernel does not by itself.
 //! - `Trim` keeps an open file that is read in short runs from larger windows.
-//! - A mapping that is read at random gets a window of a page, unless the file fits into memory
-//!   and its faults hardly get shorter by that: `Around`.
+//! - A mapping that is read at random gets a window of a page; while its file is primed it may have
+//!   its own: `Around`.
 //! - `Plan`s foresee steps and backward reads, and a `Priming` finishes the random reads of a file
 //!   that fits into memory. `Sequences` foresee the next ones of many small files.
 

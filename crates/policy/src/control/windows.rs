@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 
 use units::{Nanos, Pages};
 
-use super::around::Verdict;
 use super::climb::{News, Streams};
 use super::controller::{Controller, RESTS, WAITS};
-use super::memory::fits;
+use super::prime::Priming;
 use super::shrink::Shrink;
 use super::stream::{Reading, Stream};
 use super::{Act, Facts, FileKey, OpenKey, Order, Situation, sizes};
@@ -44,9 +43,10 @@ impl Controller {
             }
             let decision = match stream.reading() {
                 Reading::MappedRandom { paired } => {
-                    let stays = fits(situation, &facts);
+                    let priming = self.primings.get(&stream.file);
+                    let primed = priming.is_some_and(Priming::is_at_work) && !situation.tight;
                     let least = if paired { MAPPED.1 } else { MAPPED.0 };
-                    at_random(stream, &facts, least, stays)
+                    at_random(stream, &facts, least, primed)
                 }
                 _ if stream.trim.limit().is_some() => short_runs(stream, &facts),
                 Reading::Forward => self.forward(situation, stream, &facts, wanted, &news),
@@ -224,24 +224,20 @@ fn taken_back(
 }
 
 /// The window of a mapping that is read at random; it needs no more than `least`.
-fn at_random(stream: &Stream, facts: &Facts, least: Pages, stays: bool) -> Option<(Pages, String)> {
-    match stream.around.verdict(stays) {
-        Verdict::Wait => None,
-        Verdict::Smaller => (facts.window > least).then(|| {
-            let why = "its mapping is read at random, and each fault reads as much as the window \
-                       allows around itself";
-            (least, why.to_owned())
-        }),
-        Verdict::Own { part } => {
-            let own = stream.own.filter(|own| facts.window < *own)?;
-            let why = format!(
-                "with less a fault still took {:.0} % of the time, and what is read around it \
-                 may stay in memory",
-                part * 100.0
-            );
-            Some((own, why))
-        }
+fn at_random(
+    stream: &Stream,
+    facts: &Facts,
+    least: Pages,
+    primed: bool,
+) -> Option<(Pages, String)> {
+    if primed && stream.around.wants_own() {
+        let own = stream.own.filter(|own| facts.window < *own)?;
+        let why = "its file is read as a whole now, and what comes around a fault is part of that";
+        return Some((own, why.to_owned()));
     }
+    let why = "its mapping is read at random, and each fault reads as much as the window allows \
+               around itself";
+    (facts.window > least).then(|| (least, why.to_owned()))
 }
 
 /// The window of an open file that is read in short runs.
