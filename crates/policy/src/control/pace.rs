@@ -23,8 +23,10 @@ pub(super) const LEAST_RATE: f64 = 40e6;
 /// Of a pass in order, a page costs so much more in pieces that readers come between.
 const SEEKS: f64 = 1.3;
 /// What is read first, in pages, and tells how fast the device is: over soon enough to be nothing
-/// to what is read in some seconds.
+/// to what is read in some seconds. A device that has done with it within an interval is faster
+/// than that shows, and gets twice as much, up to the second.
 const BURST: f64 = 2048.0;
+const BURST_MOST: f64 = 16.0 * BURST;
 /// What may wait for the device, in seconds of a pass in order: it does not get slower by that.
 const QUEUED: f64 = 0.1;
 /// Half of what was ordered and did not come within so long was there already, or will not come.
@@ -95,8 +97,8 @@ pub(super) struct Pace {
     owed: f64,
     queued: f64,
     begun: bool,
-    /// Whether it is to begin with a burst, as soon as anything may be read.
-    burst: bool,
+    /// The next burst, in pages, until it is known how fast the device is.
+    burst: Option<f64>,
     file: Option<FileKey>,
     /// Whether even the least rate, or the dearest page, seems too much, for how many stretches,
     /// and stretches for which it rests.
@@ -153,7 +155,7 @@ impl Pace {
     /// is not cached; `rate`: the best that the device was seen to read in a second.
     pub fn allows(&mut self, missing: f64, rate: Bytes, page: Bytes, elapsed: Nanos) -> &mut f64 {
         if !self.begun {
-            (self.begun, self.burst) = (true, true);
+            (self.begun, self.burst) = (true, Some(BURST));
             // What is known of waits so far is without priming.
             let now = std::mem::take(&mut self.now);
             if self.alone == 0.0 && now.stalls > 0 {
@@ -176,15 +178,19 @@ impl Pace {
             (self.owed, self.told) = (0.0, Some(told));
             return &mut self.owed;
         }
-        if std::mem::take(&mut self.burst) {
-            self.owed = BURST;
-        }
         told.pages_per_second = wanted.max(LEAST);
         self.told = Some(told);
         let pages = wanted.max(LEAST) * elapsed.as_secs_f64();
-        self.owed = (self.owed + pages).min(pages.max(BURST));
+        self.owed = (self.owed + pages).min(pages.max(BURST)).max(self.next_burst());
         self.too_much = wanted <= LEAST || cost >= COSTS.1 * pass;
         &mut self.owed
+    }
+
+    /// What is to be read at once now, in pages, to see how fast the device is.
+    fn next_burst(&mut self) -> f64 {
+        let next = self.burst.take().filter(|next| *next == BURST || self.queued == 0.0);
+        self.burst = next.map(|next| 2.0 * next).filter(|next| *next <= BURST_MOST);
+        next.unwrap_or(0.0)
     }
 
     /// Windows have changed.
@@ -312,6 +318,26 @@ mod tests {
             assert!(passes < most, "{cost}: {passes:.2} passes");
             assert!(least > got, "{cost}: {least:.3} of what they had");
         }
+    }
+
+    #[test]
+    fn a_device_that_is_done_with_a_burst_gets_a_larger_one() {
+        let bursts = |reads: f64| {
+            let mut pace = Pace::default();
+            pace.waited(KNOWN, Nanos::from_millis(KNOWN), STRETCH);
+            let mut burst = || {
+                let pages = std::mem::take(pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK));
+                pace.took(pages as u64);
+                let read = pages.min(reads) as u64 * PAGE.get();
+                pace.completed(Bytes::new(read), PAGE, TICK);
+                pages
+            };
+            [burst(), burst(), burst()]
+        };
+        let [first, second, third] = bursts(1e9);
+        assert!(first >= BURST && second >= 2.0 * BURST && third >= 4.0 * BURST);
+        let [first, second, _] = bursts(1000.0);
+        assert!(first >= BURST && second < BURST);
     }
 
     #[test]
