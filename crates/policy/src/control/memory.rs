@@ -23,6 +23,8 @@ const KNOWN: u64 = 32;
 const LONG: Nanos = Nanos::from_secs(1);
 /// How long smaller windows are tried.
 const TRIAL: Nanos = Nanos::from_secs(1);
+/// Readers that have just begun get less than they will.
+const BEGINNING: Nanos = Nanos::from_millis(500);
 /// Below this part of what readers got, smaller windows did more harm than eviction.
 const HARM: f64 = 0.95;
 /// How long that is remembered.
@@ -102,12 +104,15 @@ impl Domain {
             self.rate = rate;
             return;
         }
+        if now < since + BEGINNING {
+            return;
+        }
         let known = self.rate;
         self.intervals = self.intervals.saturating_add(1);
         // A mean of all at first, and of about a second later.
         let weight = seconds.max(1.0 / f64::from(self.intervals)).min(1.0);
         self.rate += weight * (rate - known);
-        if self.thrashes(now) && now >= self.rests.max(since + TRIAL) {
+        if self.thrashes(now) && now >= self.rests.max(since + BEGINNING + TRIAL) {
             let (squeeze, rate) = (self.squeeze, known);
             self.trial = Some(Trial { squeeze, rate, begun: (now, self.progress) });
             self.squeeze = (self.squeeze * 0.5).max(1.0 / 64.0);

@@ -128,6 +128,16 @@ impl Remembered {
     }
 }
 
+/// How all cells are run.
+#[derive(Debug)]
+pub struct How {
+    /// What is compared with static windows.
+    pub policy: String,
+    /// How long each cell runs, in the simulated world.
+    pub time: Nanos,
+    pub seed: u64,
+}
+
 /// One line of a table.
 #[derive(Debug)]
 pub struct Row {
@@ -139,27 +149,21 @@ pub struct Row {
 
 impl Row {
     /// Every setting of one workload.
-    pub fn of(
-        device: &str,
-        work: &Work,
-        policy: &str,
-        time: Nanos,
-        remembered: &Remembered,
-    ) -> Self {
-        let base = machine(device);
+    pub fn of(device: &str, work: &Work, how: &How, remembered: &Remembered) -> Self {
+        let base = machine(device, how.seed);
         let data = base.cache * 4;
         let cell = |policy: &str, kib: u64| {
             let machine =
                 Machine { policy: policy.to_owned(), read_ahead: Kib::new(kib), ..base.clone() };
-            Cell::of(work.run(&machine, data, time), work.apart)
+            Cell::of(work.run(&machine, data, how.time), work.apart)
         };
         let fixed = |kib: u64| {
-            let key = format!("{device} {} {kib} {}", work.name, time.get());
+            let key = format!("{device} {} {kib} {} {}", work.name, how.time.get(), how.seed);
             remembered.cell(&key, || cell("linux-6.18", kib))
         };
         let statics: Vec<Cell> = WINDOWS.iter().map(|kib| fixed(*kib)).collect();
         let own = fixed(own_default(device, &base));
-        Self { name: work.name.clone(), statics, own, auto: cell(policy, WINDOWS[DEFAULT]) }
+        Self { name: work.name.clone(), statics, own, auto: cell(&how.policy, WINDOWS[DEFAULT]) }
     }
 
     /// What the usual default gives.
@@ -186,9 +190,9 @@ fn own_default(device: &str, machine: &Machine) -> u64 {
     if rotational { (2 * largest).clamp(128, 8192) } else { 128 }
 }
 
-fn machine(device: &str) -> Machine {
+fn machine(device: &str, seed: u64) -> Machine {
     let fast = matches!(device, "nvme" | "ssd-sata" | "nfs");
     let spec = Spec::parse(device).expect("a model");
     let cache = if fast { Bytes::from_gib(2) } else { Bytes::from_gib(1) };
-    Machine { cache, seed: 1, ..Machine::new(spec) }
+    Machine { cache, seed, ..Machine::new(spec) }
 }

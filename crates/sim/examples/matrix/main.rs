@@ -2,11 +2,11 @@
 //! with `auto`: is it worth having, and does it ever do harm?
 //!
 //! `cargo run --release -p foreread-sim --example matrix [-- --device NAME] [--work WORDS]
-//! [--policy WORDS] [--seconds S] [--jobs N] [--explain] [--remember FILE]`. It prints tables in
-//! Markdown, and whether what is demanded of `auto` is met: what the book has is its output. It
-//! ends with 1 if a demand is not met over all devices. `--explain` adds exact counts and decisions
-//! for each cell; `--remember` keeps what static windows gave in a file, for work on the controller
-//! alone (remove it when anything else has changed).
+//! [--policy WORDS] [--seconds S] [--seed N] [--jobs N] [--explain] [--remember FILE]`. It prints
+//! tables in Markdown, and whether what is demanded of `auto` is met: what the book has is its
+//! output. It ends with 1 if a demand is not met over all devices. `--explain` adds exact counts
+//! and decisions for each cell; `--remember` keeps what static windows gave in a file, for work on
+//! the controller alone (remove it when anything else has changed).
 
 #![allow(clippy::print_stdout, clippy::expect_used)]
 
@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use cells::{DEVICES, Remembered, Row, WINDOWS};
+use cells::{DEVICES, How, Remembered, Row, WINDOWS};
 use units::Nanos;
 use verdict::{Verdict, best_single};
 use works::{Work, works};
@@ -38,8 +38,11 @@ fn number<T: std::str::FromStr>(name: &str, default: T) -> T {
 }
 
 fn main() -> ExitCode {
-    let time = Nanos::from_secs_f64(number("--seconds", 10.0));
-    let policy = option("--policy").unwrap_or_else(|| "auto".to_owned());
+    let how = How {
+        policy: option("--policy").unwrap_or_else(|| "auto".to_owned()),
+        time: Nanos::from_secs_f64(number("--seconds", 10.0)),
+        seed: number("--seed", 1),
+    };
     let (device, wanted) = (option("--device"), option("--work").unwrap_or_default());
     let devices: Vec<&str> = DEVICES
         .iter()
@@ -58,7 +61,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let row = |device: &str, work: &Work| Row::of(device, work, &policy, time, &remembered);
+    let row = |device: &str, work: &Work| Row::of(device, work, &how, &remembered);
     let rows = run(&devices, &works, number("--jobs", 2), row);
     let tables: Vec<(&str, &[Row])> =
         devices.iter().copied().zip(rows.chunks(works.len())).collect();
