@@ -11,11 +11,14 @@ use observe::OpenFile;
 
 use crate::{Directory, Limits};
 
+/// A directory, and the path of the open file that it is of, as its holder has it.
+pub type Found = (Directory, String);
+
 /// Finds directories, one at a time.
 #[derive(Debug)]
 pub struct Finder {
     ask: SyncSender<(OpenFile, String)>,
-    answers: Receiver<Option<Directory>>,
+    answers: Receiver<Option<Found>>,
     /// Whether it has not answered yet.
     asked: bool,
 }
@@ -29,7 +32,8 @@ impl Finder {
         let (answer, answers) = mpsc::channel();
         std::thread::Builder::new().name("directories".to_owned()).spawn(move || {
             for (file, path) in questions {
-                if answer.send(Directory::of(&root, &limits, &file, &path)).is_err() {
+                let found = Directory::of(&root, &limits, &file, &path);
+                if answer.send(found.map(|directory| (directory, path))).is_err() {
                     return;
                 }
             }
@@ -47,7 +51,7 @@ impl Finder {
     }
 
     /// The directory that was asked for, if it was found by now.
-    pub fn found(&mut self) -> Option<Directory> {
+    pub fn found(&mut self) -> Option<Found> {
         let answer = self.answers.try_recv().ok()?;
         self.asked = false;
         answer

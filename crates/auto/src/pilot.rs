@@ -91,20 +91,21 @@ impl Pilot {
         })
     }
 
-    /// Takes in the inodes of that directory, in the orders in which its files may be read.
+    /// Takes in the inodes of that directory, in the orders in which its files may be read; `file`
+    /// is the open file by which it was found, and its path if that is known.
     pub fn directory(
         &mut self,
-        file: &OpenFile,
+        file: (OpenFile, Option<String>),
         orders: Vec<Vec<u64>>,
         snapshot: &Snapshot,
         memory: &MemoryState,
     ) -> Option<Decision> {
-        let device = number(file.device);
+        let (device, key) = (number(file.0.device), OpenKey(file.0.id.number()));
         let keys = |order: Vec<u64>| order.into_iter().map(|it| FileKey(device, it)).collect();
         let orders = orders.into_iter().map(keys).collect();
-        self.beside = Some((file.clone(), snapshot.paths.get(&file.id).cloned()));
+        self.beside = Some(file);
         let situation = self.situation(snapshot, memory);
-        let order = self.controller.directory(OpenKey(file.id.number()), orders, &situation)?;
+        let order = self.controller.directory(key, orders, &situation)?;
         self.decision(order, &BTreeMap::new(), snapshot)
     }
 

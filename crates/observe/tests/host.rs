@@ -15,6 +15,7 @@ use foreread_observe::{
 };
 use host::DevNo;
 use rustix::fs::{Advice, fadvise};
+use rustix::param::page_size;
 use sys::lock::Lock;
 use sys::mapping::FileMapping;
 use tempfile::TempDir;
@@ -271,7 +272,7 @@ fn cold(stage: &Stage, bytes: usize) -> (PathBuf, File) {
 
 /// Reads a byte of a page through a mapping.
 fn touch(file: &File, page: u64) {
-    let size = rustix::param::page_size() as u64;
+    let size = page_size() as u64;
     let map = FileMapping::new(file.as_fd(), Bytes::new(page * size), Bytes::new(size));
     map.expect("a mapping").copy_to(0, &mut [0]).expect("read");
 }
@@ -326,6 +327,10 @@ fn host_a_fault_is_told_with_its_page() {
     // A window of at most 16 MiB, with what is on both sides of it.
     let (path, file) = cold(&stage, 64 << 20);
     let seen = stage.one(&path);
+    if !(Bytes::from_kib(4)..=Bytes::from_mib(16)).contains(&seen.window) || page_size() != 4096 {
+        println!("SKIP {test}: windows here are of {}", seen.window);
+        return;
+    }
     let faults = [12_000, 4_000];
     faults.iter().for_each(|page| touch(&file, *page));
     let events = of_file(&mut probes, &seen);

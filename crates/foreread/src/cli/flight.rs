@@ -69,9 +69,9 @@ impl Craft {
         if let Some((file, path)) = self.pilot.wants_directory(snapshot) {
             self.finder.ask(file, path);
         }
-        let directory = self.finder.found()?;
-        let file = directory.file().clone();
-        let decision = self.pilot.directory(&file, directory.orders(), snapshot, memory);
+        let (directory, path) = self.finder.found()?;
+        let file = (directory.file().clone(), Some(path));
+        let decision = self.pilot.directory(file, directory.orders(), snapshot, memory);
         if self.pilot.controller().follows_files()
             && let Some(hands) = &mut self.hands
         {
@@ -405,11 +405,16 @@ impl<'a> Flight<'a> {
     /// Ends: everything is given back, unless it is to be left.
     pub fn end(self) -> anyhow::Result<Status> {
         self.bulletin.end();
-        let (mut changed, mut given) = (0, 0);
+        let (mut changed, mut given, mut failed) = (0, 0, None);
         for hands in self.crafts.into_values().filter_map(|craft| craft.hands) {
-            let (all, back) = hands.end(self.orders.leave)?;
-            changed += all;
-            given += back;
+            match hands.end(self.orders.leave) {
+                Ok((all, back)) => (changed, given) = (changed + all, given + back),
+                // The others are given back all the same.
+                Err(error) => drop(failed.get_or_insert(error)),
+            }
+        }
+        if let Some(error) = failed {
+            return Err(error);
         }
         if !self.orders.advise {
             let (leave, mended) = (self.orders.leave, self.status.mended);

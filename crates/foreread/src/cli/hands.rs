@@ -31,6 +31,8 @@ pub(super) struct Hands {
     opens_set: Option<Instant>,
     /// Open files that were changed: as they were before, and the window that they got.
     changed: BTreeMap<OpenFileId, (OpenFile, Bytes)>,
+    /// Those that have no window just now, on the way to a smaller one: the window before.
+    midway: BTreeMap<OpenFileId, Bytes>,
     /// How many were changed that are closed by now.
     closed: usize,
     /// Open files that somebody else gives advice on, and their inodes.
@@ -67,6 +69,7 @@ impl Hands {
             opens: Opens::with(own),
             opens_set: None,
             changed: BTreeMap::new(),
+            midway: BTreeMap::new(),
             closed: 0,
             yielded: BTreeMap::new(),
             said: BTreeSet::new(),
@@ -171,6 +174,7 @@ impl Hands {
         self.read.retain(|id, one| open.contains(&(*id, one.file.inode)));
         let ids: BTreeSet<OpenFileId> = open.into_iter().map(|(id, _)| id).collect();
         self.said.retain(|id| ids.contains(id));
+        self.midway.retain(|id, _| ids.contains(id));
         Ok(())
     }
 
@@ -198,11 +202,16 @@ impl Hands {
             let was = first.map_or_else(|| self.without_us(file), |(was, _)| was);
             let back = was.window;
             self.changed.insert(file.id, (was, window));
-            status.windows_set += 1;
             // What is only on the way to another window is no news.
-            if !decision.why.is_empty() {
-                self.manner.tell(decision, Became::Set { back }, status)?;
+            if window.is_zero() {
+                self.midway.insert(file.id, file.window);
+                continue;
             }
+            status.windows_set += 1;
+            let before = self.midway.remove(&file.id).unwrap_or(file.window);
+            let file = OpenFile { window: before, ..file.clone() };
+            let told = Decision { file, ..decision.clone() };
+            self.manner.tell(&told, Became::Set { back }, status)?;
         }
         Ok(())
     }
@@ -286,11 +295,16 @@ impl Hands {
                 return Err(error);
             }
         }
-        self.swap(|was, set| (set, was))
+        let given = self.swap(|was, set| (set, was));
+        // Also of what is somebody else's now.
+        self.finish()?;
+        given
     }
 
     /// Gives them the windows again that they had been given.
     pub fn take_again(&mut self) -> anyhow::Result<usize> {
+        // Without a window they were only on their way to another.
+        self.changed.retain(|_, (_, set)| !set.is_zero());
         self.swap(|was, set| (was, set))
     }
 
@@ -309,8 +323,7 @@ impl Hands {
                 let (was, set) = self.changed.get(&file.id)?;
                 let (from, to) = way(was.window, *set);
                 let ours = was.inode == file.inode && file.window == from;
-                // Without a window it was only on its way to another.
-                (ours && !to.is_zero()).then_some((file, to))
+                ours.then_some((file, to))
             })
             .collect();
         match self.actuator.set_windows(&mut self.tenure, &wanted) {
@@ -339,11 +352,11 @@ impl Hands {
 
     /// Ends: gives everything back unless it is to be left, and the bdi its peace.
     pub fn end(mut self, leave: bool) -> anyhow::Result<(usize, usize)> {
-        let given = if leave { 0 } else { self.give_back()? };
-        self.finish()?;
+        let given = if leave { self.finish().map(|()| 0) } else { self.give_back() };
         let changed = self.changed.len() + self.closed;
+        // The bdi comes back, whatever became of the open files.
         self.tenure.restore()?;
-        Ok((changed, given))
+        Ok((changed, given?))
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
-use sys::cachestat::cachestat;
+use sys::cachestat::mincore;
 use units::Bytes;
 
 use super::{Busy, evict, stage};
@@ -48,7 +48,7 @@ fn put(path: &Path) -> File {
 }
 
 fn cached(file: &File) -> bool {
-    !cachestat(file.as_fd(), Bytes::ZERO, Bytes::ZERO).unwrap().cached.is_zero()
+    !mincore(file.as_fd(), Bytes::ZERO, Bytes::new(SIZE as u64)).unwrap().is_zero()
 }
 
 fn place(dir: &Path, number: usize) -> PathBuf {

@@ -43,8 +43,8 @@ impl Around {
         faults.waited += wait;
     }
 
-    /// It was given this window, where its own is that one.
-    pub fn ordered(&mut self, window: Pages, own: Pages) {
+    /// It has this window, where its own is that one.
+    pub fn has(&mut self, window: Pages, own: Pages) {
         self.is_smaller = window < own;
     }
 
@@ -67,7 +67,7 @@ mod tests {
     fn tried(own: u64, smaller: u64) -> bool {
         let mut around = Around::default();
         for (window, wait) in [(32, own), (1, smaller)] {
-            around.ordered(Pages::new(window), Pages::new(32));
+            around.has(Pages::new(window), Pages::new(32));
             assert_eq!(around.wants_own(), window == 32, "first its own window, then a page");
             (0..KNOWN).for_each(|_| around.waited(Nanos::from_micros(wait)));
         }

@@ -4,8 +4,8 @@
 //! (`page_cache_async_ra()`: `ra->size = max(ra->size, …)`), whatever the open file may have. A
 //! run begins anew where its reader misses a page, and it misses one where the mark before it led
 //! to nothing, which is so while the open file may have no window at all. So it gets none until
-//! its reader has missed, and then the smaller one. Until then it reads page by page: for an
-//! interval at most.
+//! its reader has missed, and then the smaller one. Until then it reads page by page: until the
+//! next decision mostly, and for half a second at most.
 
 use units::{Nanos, Pages};
 

@@ -162,7 +162,8 @@ impl Stream {
             let left = now.elsewhere > before.elsewhere && now.switched == before.switched;
             self.ahead.follow_briefly(left);
         }
-        self.own.get_or_insert(facts.window);
+        let own = *self.own.get_or_insert(facts.window);
+        self.around.has(facts.window, own);
         self.facts = Some(facts);
     }
 

@@ -58,7 +58,6 @@ impl Controller {
                 .is_some_and(|(ordered, at)| ordered == window && now.saturating_sub(at) < AGAIN);
             if !again && let Some(stream) = self.streams.get_mut(&key) {
                 stream.ordered = Some((window, now));
-                stream.around.ordered(window, stream.own.unwrap_or(window));
                 let runs = matches!(stream.reading(), Reading::Forward);
                 others_changed |= !runs;
                 // In short runs it begins anew soon enough.

@@ -141,7 +141,10 @@ impl Bench {
     /// Gives the calling reader its turn among all who want a processor.
     fn take_turn(&self) {
         if self.turn == Turn::First {
-            sys::realtime::run_first(1).expect("the right to go first");
+            // Who may not go first may be a little late, as any reader on this machine is.
+            if let Err(error) = sys::realtime::run_first(1) {
+                println!("readers do not go before other processes: {error}");
+            }
         }
     }
 
