@@ -245,7 +245,7 @@ fn of_vdisk(error: &VdiskError) -> Option<Exit> {
     match error {
         VdiskError::Unavailable(_) => Some(Exit::NotPossible),
         VdiskError::Model(_)
-        | VdiskError::UnknownKey { .. }
+        | VdiskError::ModelFile { .. }
         | VdiskError::BadValue { .. }
         | VdiskError::BadSize { .. }
         | VdiskError::BadName { .. }
@@ -253,6 +253,7 @@ fn of_vdisk(error: &VdiskError) -> Option<Exit> {
         | VdiskError::NoSuchDisk { .. } => Some(Exit::Usage),
         VdiskError::Busy { .. } | VdiskError::Memory { .. } => Some(Exit::Refused),
         VdiskError::Io { source, .. } | VdiskError::System { source, .. } => of_io(source),
+        VdiskError::ModelUnread { source, .. } => of_named(source),
         VdiskError::Dead { .. }
         | VdiskError::Server { .. }
         | VdiskError::Control { .. }
@@ -299,13 +300,9 @@ fn of_bench(error: &BenchError) -> Option<Exit> {
 
 fn of_trace(error: &TraceFileError) -> Option<Exit> {
     match error {
-        TraceFileError::Io { action: "open", source, .. }
-            if source.kind() == io::ErrorKind::NotFound =>
-        {
-            Some(Exit::Usage)
-        }
-        TraceFileError::Io { source, .. } => of_io(source),
-        TraceFileError::UnknownFormat { .. }
+        TraceFileError::Io { source, .. } => of_named(source),
+        TraceFileError::Empty { .. }
+        | TraceFileError::UnknownFormat { .. }
         | TraceFileError::NoFormat(_)
         | TraceFileError::Workload(_)
         | TraceFileError::Words { .. } => Some(Exit::Usage),
@@ -324,6 +321,17 @@ fn of_io(error: &io::Error) -> Option<Exit> {
             Some(Exit::NotPossible)
         }
         _ => Some(Exit::Failed),
+    }
+}
+
+/// A file that somebody named cannot be read: if it is not there, or is no file, the name is wrong.
+fn of_named(error: &io::Error) -> Option<Exit> {
+    match error.kind() {
+        io::ErrorKind::NotFound
+        | io::ErrorKind::NotADirectory
+        | io::ErrorKind::IsADirectory
+        | io::ErrorKind::InvalidData => Some(Exit::Usage),
+        _ => of_io(error),
     }
 }
 

@@ -1,33 +1,10 @@
 //! Simulated targets, and the recorded decisions, as a person meets them.
 #![allow(clippy::unwrap_used)] // a test may panic
 
-use assert_cmd::Command;
+mod program;
+
+use program::Scratch;
 use serde_json::Value;
-
-/// A scratch directory and the program at work in it.
-struct Scratch(tempfile::TempDir);
-
-impl Scratch {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    /// Exit code, stdout and stderr.
-    fn run(&self, words: &str) -> (i32, String, String) {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("foreread"));
-        let output = command
-            .env("FOREREAD_STATE_DIR", self.0.path().join("state"))
-            .env("FOREREAD_RUNTIME_DIR", self.0.path().join("runtime"))
-            .env_remove("FOREREAD_STORE")
-            .env_remove("FOREREAD_LOG")
-            .current_dir(self.0.path())
-            .args(words.split(' '))
-            .output()
-            .unwrap();
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
-    }
-}
 
 const SWEEP: &str = "sweep sim:hdd-2008,cache=64M --workload seq-1,seq-8 --repeats 2 --seed 7 \
     --duration 200ms --size 16M --vary read_ahead=4K,128K,1M --fresh";
@@ -64,25 +41,132 @@ fn a_simulation_has_tables_verdicts_and_a_record() {
     assert!(shown.contains("128 KiB"), "{shown}");
 }
 
+/// Whether this is refused as a mistake of the command line, in one line that says so, before
+/// anything is recorded.
+fn refused(scratch: &Scratch, words: &str, said: &str) {
+    let (code, stdout, stderr) = scratch.run(words);
+    assert_eq!((code, stdout.as_str()), (2, ""), "{words}: {stderr}");
+    assert!(stderr.contains(said), "{words}: {stderr}");
+    let errors = stderr.lines().filter(|line| line.starts_with("error: ")).count();
+    assert_eq!(errors, 1, "{words}: one clear line, not\n{stderr}");
+    let jargon = ["expected f64", "usize", "unknown variant", "\\u{a}"];
+    assert!(!jargon.iter().any(|word| stderr.contains(word)), "{words}: {stderr}");
+    let (_, runs, _) = scratch.run("runs");
+    assert_eq!(runs, "", "{words}: nothing is recorded");
+}
+
 #[test]
-fn what_cannot_be_simulated_is_refused_in_one_line() {
-    let cases = [
-        ("sweep sim:hdd-2008,kernel=linux-6.19", "did you mean \"linux-6.18\""),
-        ("sweep sim:raid10-2009", "raid10-2008"),
-        ("sweep sim:hdd-2008,rpm=0", "rpm"),
-        ("sweep sim:hdd-2008,colour=red", "colour"),
-        ("sweep sim:hdd-2008,cache=64K,read_ahead=1M", "smaller than a read-ahead window"),
-        ("sweep sim:hdd-2008,cache=1M --vary read_ahead=2M", "smaller than a read-ahead window"),
-        ("sweep sim:./no-such.toml", "no-such.toml"),
-        ("sweep sim:", "no"),
+fn targets_that_make_no_sense_are_refused_in_one_line() {
+    let scratch = Scratch::new();
+    for (target, said) in [
+        ("sim:", "`foreread models` lists"),
+        ("sim:,cache=1G", "`foreread models` lists"),
+        ("sim:xyzzy", "`foreread models` lists"),
+        ("sim:raid10-2009", "did you mean \"raid10-2008\""),
+        ("sim:hdd-2008,cach=1G", "did you mean \"cache\""),
+        ("sim:hdd-2008,rmp=5400", "did you mean \"rpm\""),
+        ("sim:hdd-2008,colour=red", "there are kernel, policy, cache"),
+        ("sim:hdd-2008,,cache=1G", "after \"hdd-2008,\""),
+        ("sim:hdd-2008,cache=1G,", "after \"cache=1G,\""),
+        ("sim:hdd-2008,cache", "write key=value"),
+        ("sim:hdd-2008,=1G", "write key=value"),
+        ("sim:hdd-2008,cache=1G,cache=2G", "cache is given twice"),
+        ("sim:hdd-2008,kernel=linux-6.19", "did you mean \"linux-6.18\""),
+        ("sim:hdd-2008,kernel=linux", "did you mean \"linux-"),
+        ("sim:hdd-2008,kernel=zfs:max_distanse=8M", "did you mean \"max_distance\""),
+        ("sim:hdd-2008,rpm=0", "allowed is 60 to"),
+        ("sim:hdd-2008,rpm=fast", "should be a number"),
+        ("sim:hdd-2008,capacity=1M", "have smaller files (--size) or a larger device"),
+        ("sim:hdd-2008,cache=64K,read_ahead=1M", "give cache=1MiB or more"),
+        ("sim:hdd-2008,cache=1M", "smaller windows with --vary"),
+        ("sim:hdd-2008 --memory-limit 64K", "give --memory-limit 64MiB or more"),
+        ("sim:hdd-2008 --size 0", "--size 0 B is too small"),
+        ("sim:hdd-2008 --size 900T", "have smaller files"),
+        ("sim:./no-such.toml", "cannot read the model ./no-such.toml"),
+        ("virtual:", "`foreread models` lists"),
+        ("virtual:hdd-2008,sise=1G", "did you mean \"size\""),
+        ("virtual:hdd-2008,,fs=xfs", "after \"hdd-2008,\""),
+        ("virtual:hdd-2008,fs=xfs,fs=ext4", "fs is given twice"),
+        ("simm:nvme", "did you mean sim:nvme?"),
+        ("nvme,cache=1G", "did you mean sim:nvme,cache=1G or virtual:nvme,cache=1G?"),
+    ] {
+        refused(&scratch, &format!("sweep {target} --workload seq-1"), said);
+        refused(&scratch, &format!("sweep -n {target} --workload seq-1"), said);
+    }
+}
+
+#[test]
+fn what_is_varied_or_run_is_refused_in_one_line() {
+    let scratch = Scratch::new();
+    scratch.file("requests.csv", "offset,length\n0,4096\n");
+    scratch.file("table.toml", "name = \"x\"\n[workload]\n");
+    for (words, said) in [
+        ("--vary policy=linux", "did you mean \"linux-"),
+        ("--vary scheduler=cfg", "there is no cfg: use none or mq-deadline"),
+        ("--vary rotational=1", "a simulation has no rotational"),
+        ("--vary read_ahead=2M", "smaller than a read-ahead window"),
+        ("--workload seq-1,,seq-8", "a name is missing"),
+        ("--workload=", "a name is missing"),
+        ("--workload seq1", "did you mean \"seq-1\""),
+        ("--workload bonnie", "did you mean bonnie++?"),
+        ("--workload trase:requests.csv", "did you mean trace:requests.csv?"),
+        ("--workload requests.csv", "did you mean trace:requests.csv, or fio:requests.csv"),
+        ("--workload trace:requests.csv,compakt", "did you mean compact?"),
+        ("--workload fio:", "write fio:FILE"),
+        ("--workload trace:", "write trace:FILE"),
+        ("--workload table.toml", "line 2, column 2: there is no key \"workload\": there are name"),
+    ] {
+        refused(&scratch, &format!("sweep sim:hdd-2008,cache=1M {words}"), said);
+    }
+}
+
+#[test]
+fn files_that_describe_no_device_are_named_with_the_place() {
+    let scratch = Scratch::new();
+    let (code, model, _) = scratch.run("models show hdd-2008");
+    assert_eq!(code, 0);
+    let changed = |line: &str, other: &str| {
+        let lines = model.lines().map(|own| if own.starts_with(line) { other } else { own });
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    for (text, said) in [
+        (String::new(), "[device] is missing"),
+        ("x = 1\n".to_owned(), "there is no key \"x\": there are name"),
+        (changed("rpm", ""), "[device] rpm is missing"),
+        (changed("rpm", "rpm = 0"), "device.rpm = 0 is impossible: allowed is 60 to 1000000"),
+        (changed("rpm", "rpm = \"fast\""), "[device] rpm: should be a number"),
+        (changed("rpm", "rpm ="), "line "),
+        (changed("rpm", "rmp = 7200"), "\"device.rmp\": did you mean \"rpm\"?"),
+        (changed("kind", "kind = \"tape\""), "use one of hdd, flash"),
+        (changed("capacity", "capacity = 5"), "[device] capacity: should be text in quotes"),
+        (changed("name", "name = 3"), "name: should be text in quotes"),
+    ] {
+        scratch.file("mine.toml", text);
+        for words in ["sweep sim:mine.toml", "sweep virtual:mine.toml", "models show mine.toml"] {
+            refused(&scratch, words, said);
+            refused(&scratch, words, "mine.toml");
+        }
+    }
+    scratch.file("mine.toml", [0xff, 0xfe, 0]);
+    refused(&scratch, "sweep sim:mine.toml", "it is no text");
+    refused(&scratch, "models show nosuch.toml", "nosuch.toml");
+    refused(&scratch, "models show ./", "cannot read the model ./");
+}
+
+#[test]
+fn a_calibration_that_cannot_be_checked_writes_nothing() {
+    let scratch = Scratch::new();
+    for (words, said) in [
+        ("calibrate sim:hdd-2008 -o x.toml --duration 0s", "too short"),
+        ("calibrate sim:hdd-2008,cache=1M -o x.toml", "smaller than a read-ahead"),
+        ("calibrate sim: -o x.toml", "no model is named"),
+        ("calibrate sim:hdd-2008 -o x", "ends in .toml"),
+        ("calibrate nosuch -o x.toml", "no such file"),
+        ("reproduce xfs2008", "xfs-2008"),
         ("sim golden no-such-file.json", "no-such-file.json"),
-    ];
-    for (words, said) in cases {
-        let (code, stdout, stderr) = Scratch::new().run(words);
-        assert_eq!((code, stdout.as_str()), (2, ""), "{words}: {stderr}");
-        assert!(stderr.contains(said), "{words}: {stderr}");
-        let errors = stderr.lines().filter(|line| line.starts_with("error: ")).count();
-        assert_eq!(errors, 1, "{words}: one clear line, not\n{stderr}");
+    ] {
+        refused(&scratch, words, said);
+        assert!(!scratch.path().join("x.toml").exists(), "{words}");
     }
 }
 
@@ -91,7 +175,7 @@ const RECORDING: &str = include_str!("../../policy/tests/data/linux-6.18-readahe
 #[test]
 fn recorded_decisions_are_made_again_or_the_difference_is_told() {
     let scratch = Scratch::new();
-    let file = scratch.0.path().join("golden.json");
+    let file = scratch.path().join("golden.json");
     std::fs::write(&file, RECORDING).unwrap();
     let (code, stdout, stderr) = scratch.run("sim golden golden.json");
     assert_eq!((code, stdout.lines().count()), (0, 204), "{stderr}");

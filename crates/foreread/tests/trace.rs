@@ -1,21 +1,15 @@
 //! `foreread trace` as a person meets it. Nothing here needs root.
 #![allow(clippy::unwrap_used)] // a test may panic
 
-use assert_cmd::Command;
+mod program;
 
-/// A scratch directory and the program at work in it: exit code, stdout, stderr.
-fn run(dir: &std::path::Path, words: &[&str]) -> (i32, String, String) {
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("foreread"));
-    let output = command
-        .env("FOREREAD_STATE_DIR", dir.join("state"))
-        .env("FOREREAD_RUNTIME_DIR", dir.join("runtime"))
-        .env_remove("FOREREAD_STORE")
-        .current_dir(dir)
-        .args(words)
-        .output()
-        .unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+use std::path::Path;
+
+use program::foreread_in;
+
+/// Exit code, stdout and stderr of the program in this directory.
+fn run(dir: &Path, words: &[&str]) -> (i32, String, String) {
+    program::run(foreread_in(dir).current_dir(dir).args(words))
 }
 
 #[test]
@@ -35,6 +29,30 @@ fn a_broken_trace_is_named_by_file_and_line_and_nothing_is_written() {
     let (code, _, stderr) = run(dir.path(), &["trace", "show", "cut.trace"]);
     assert_eq!(code, 1);
     assert!(stderr.contains("cut short"), "{stderr}");
+}
+
+#[test]
+fn what_is_no_trace_or_no_place_for_one_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("empty"), "").unwrap();
+    std::fs::write(dir.path().join("prose"), "once upon a time\n").unwrap();
+    std::fs::write(dir.path().join("good.csv"), "offset,length\n0,4096\n").unwrap();
+    for (words, said) in [
+        ("trace show empty", "empty: it holds no trace"),
+        ("sweep sim:nvme --workload trace:empty", "empty: it holds no trace"),
+        ("trace show prose", "--format of `foreread trace import`"),
+        ("trace show .", "cannot read ."),
+        ("trace import good.csv -o no/dir/x", "--output no/dir/x"),
+        ("trace import good.csv -o .", "--output ."),
+        ("trace import good.csv -o ./good.csv", "is the trace that is read"),
+    ] {
+        let words: Vec<&str> = words.split(' ').collect();
+        let (code, stdout, stderr) = run(dir.path(), &words);
+        assert_eq!((code, stdout.as_str()), (2, ""), "{words:?}: {stderr}");
+        assert!(stderr.contains(said), "{words:?}: {stderr}");
+    }
+    let text = std::fs::read_to_string(dir.path().join("good.csv")).unwrap();
+    assert_eq!(text, "offset,length\n0,4096\n");
 }
 
 #[test]

@@ -25,4 +25,4 @@ pub mod zero;
 
 pub use device::{Completion, Counters, Device, Request, RequestId, RequestKind};
 pub use presets::{Preset, presets};
-pub use spec::{DeviceSpec, HostLimits, Peak, Scheduler, Spec, SpecError};
+pub use spec::{DeviceSpec, HostLimits, Peak, Scheduler, Spec, SpecError, Words};

@@ -64,11 +64,11 @@ fn message(words: &str) -> String {
 fn errors_name_the_key_the_value_and_what_would_do() {
     assert_eq!(
         message("raid10-2007"),
-        "there is no model \"raid10-2007\"; did you mean \"raid10-2008\"?"
+        "there is no model \"raid10-2007\": did you mean \"raid10-2008\"?"
     );
     assert_eq!(
         message("raid10-2008,chnuk=1M"),
-        "there is no key \"chnuk\"; did you mean \"chunk\"?"
+        "there is no key \"chnuk\": did you mean \"chunk\"?"
     );
     assert_eq!(message("hdd-2008,fast"), "\"fast\" is no setting: write key=value");
     assert_eq!(
@@ -89,8 +89,17 @@ fn errors_name_the_key_the_value_and_what_would_do() {
     assert!(size.contains("device.capacity = \"100\"") && size.contains("no unit"), "{size}");
     let word = message("raid10-2008,read_policy=random");
     assert!(word.contains("random") && word.contains("gmirror-load"), "{word}");
-    let number = message("hdd-2008,rpm=fast");
-    assert!(number.contains("device.rpm = \"fast\""), "{number}");
+    for (words, said) in [
+        ("hdd-2008,rpm=fast", "device.rpm = \"fast\" will not do: should be a number"),
+        ("raid10-2008,members=-1", "members = \"-1\" will not do: should be a whole number"),
+        ("hdd-2008,scheduler=cfg", "there is no cfg: use none or mq-deadline"),
+        ("hdd-2008,rpm=1e300", "device.rpm = 1e300 is impossible"),
+        ("hdd-2008,capacity=0", "device.capacity = 0 B is impossible: allowed is 1 MiB to"),
+        ("hdd-2008,colour=red", "there are ageing, bus_mb_s, capacity, "),
+        ("xyzzy", "`foreread models` lists them"),
+    ] {
+        assert!(message(words).contains(said), "{words}: {}", message(words));
+    }
     let slow = message("raid10-2008,disk.seek_track_ms=9");
     assert!(
         slow.contains("seek_average_ms = ") && slow.contains("9 or more, which seek_track_ms"),
@@ -104,10 +113,20 @@ fn errors_in_files_name_the_table() {
     assert!(Spec::from_toml(no_kind).unwrap_err().to_string().contains("[device] needs a kind"));
     let typo = Spec::preset("nvme").unwrap().to_toml().replace("dies", "diess");
     let error = Spec::from_toml(&typo).unwrap_err();
-    let nearest = Some("dies".to_owned());
-    assert_eq!(error, SpecError::UnknownKey { key: "device.diess".to_owned(), nearest });
+    let hint = "did you mean \"dies\"?".to_owned();
+    assert_eq!(error, SpecError::UnknownKey { key: "device.diess".to_owned(), hint });
     let lacking = "name = \"x\"\n[device]\nkind = \"zero\"\n";
     assert!(Spec::from_toml(lacking).unwrap_err().to_string().contains("capacity"));
+    for (text, said) in [
+        ("", "[device] is missing"),
+        ("x = 1\n", "there is no key \"x\": there are name, summary"),
+        ("name = 3\n[device]\nkind = \"zero\"\ncapacity = \"1GiB\"\n", "name: should be text"),
+        ("name = \"x\"\n[device]\nkind = \"zero\"\ncapacity = 5\n", "[device] capacity: should"),
+        ("name = \"x\"\n[device]\nkind = \"tape\"\n", "use one of hdd, flash"),
+    ] {
+        let error = Spec::from_toml(text).unwrap_err().to_string();
+        assert!(error.contains(said) && !error.contains("TOML"), "{text}: {error}");
+    }
     let broken =
         Spec::from_toml("name = \"x\"\n[device\nkind = \"hdd\"\n").unwrap_err().to_string();
     assert!(broken.contains("line 2, column 8") && !broken.contains('\n'), "{broken}");

@@ -28,25 +28,10 @@ pub enum SimError {
         /// What it should be.
         wanted: String,
     },
-    /// Nobody has such a key.
-    #[error("{source}; keys of the simulation and its policy: {own}")]
-    UnknownKey {
-        /// The key.
-        key: String,
-        /// Those that the model does not have.
-        own: String,
-        /// What the model says.
-        source: Box<SpecError>,
-    },
-    /// A word is not `key=value`.
-    #[error("{word:?} should be KEY=VALUE")]
-    Word {
-        /// The word.
-        word: String,
-    },
     /// The page cache cannot hold what is read at once.
     #[error(
-        "a page cache of {cache} is smaller than {what}, {needed}: give cache={needed} or more"
+        "a page cache of {cache} is smaller than {what}, {needed}: give cache={} or more",
+        needed.to_string().replace(' ', "")
     )]
     CacheTooSmall {
         /// The size of the page cache.
@@ -57,7 +42,10 @@ pub enum SimError {
         needed: Bytes,
     },
     /// The files do not fit on the device.
-    #[error("the files take {needed}, the device has {capacity}")]
+    #[error(
+        "the files take {needed}, the device has {capacity}: have smaller files (--size) or a \
+         larger device (capacity=)"
+    )]
     DeviceTooSmall {
         /// What the files take, with what lies in front of them.
         needed: Bytes,

@@ -5,7 +5,7 @@
 
 use std::str::FromStr;
 
-use model::{Spec, SpecError};
+use model::{Spec, SpecError, Words};
 use units::{Bytes, Kib, ParseUnitError};
 
 use crate::error::SimError;
@@ -38,28 +38,26 @@ impl Machine {
     ///
     /// For a model, policy, key or value that does not exist; the nearest is named.
     pub fn parse(words: &str) -> Result<Self, SimError> {
-        let (name, rest) = words.split_once(',').unwrap_or((words, ""));
-        Self::with_words(Spec::parse(name)?, rest)
+        let words = Words::parse(words)?;
+        Self::with_settings(Spec::named(words.model)?, &words.settings)
     }
 
-    /// A machine around this model, as `key=value[,key=value…]` says.
+    /// A machine around this model, with these keys set.
     ///
     /// # Errors
     ///
     /// For a policy, key or value that does not exist; the nearest is named.
-    pub fn with_words(model: Spec, words: &str) -> Result<Self, SimError> {
+    pub fn with_settings(model: Spec, settings: &[(&str, &str)]) -> Result<Self, SimError> {
         let mut machine = Self::new(model);
-        let mut pairs = Vec::new();
-        for word in words.split(',').map(str::trim).filter(|word| !word.is_empty()) {
-            let pair =
-                word.split_once('=').ok_or_else(|| SimError::Word { word: word.to_owned() })?;
-            pairs.push((pair.0.trim(), pair.1.trim()));
-        }
         // The policy says which parameters there are.
-        for (_, value) in pairs.iter().filter(|(key, _)| matches!(*key, "kernel" | "policy")) {
+        let mut policies = settings.iter().filter(|(key, _)| matches!(*key, "kernel" | "policy"));
+        if let Some((_, value)) = policies.next() {
             machine.policy = policy_words(value)?;
         }
-        for (key, value) in pairs {
+        if policies.next().is_some() {
+            return Err(SpecError::Twice { key: "kernel (also written policy)".to_owned() }.into());
+        }
+        for (key, value) in settings {
             machine.set(key, value)?;
         }
         policy::build(&machine.policy)?;
@@ -96,10 +94,18 @@ impl Machine {
         }
         self.model.set(key, value).map_err(|error| match error {
             SpecError::UnknownKey { .. } => {
-                let own: Vec<&str> = KEYS.iter().map(|(key, _)| *key).collect();
                 let policy = entry.parameters.iter().map(|parameter| parameter.name);
-                let own = own.into_iter().chain(policy).collect::<Vec<_>>().join(", ");
-                SimError::UnknownKey { key: key.to_owned(), own, source: Box::new(error) }
+                let own: Vec<&str> = KEYS.iter().map(|(key, _)| *key).chain(policy).collect();
+                let model = self.model.keys();
+                let names = model.iter().filter_map(|path| path.rsplit('.').next());
+                let hint = match spelling::nearest(key, own.iter().copied().chain(names)) {
+                    Some(name) => format!("did you mean {name:?}?"),
+                    None => format!(
+                        "there are {}, and those of the model (`foreread sim keys` explains them)",
+                        own.join(", ")
+                    ),
+                };
+                SpecError::UnknownKey { key: key.to_owned(), hint }.into()
             }
             other => other.into(),
         })
@@ -199,9 +205,14 @@ mod tests {
         assert!(error("hdd-2008,kernel=linux-6.19").contains("did you mean \"linux-6.18\""));
         assert!(error("hdd-2008,cache=64K,read_ahead=128K").contains("read-ahead window"));
         assert!(error("hdd-2008,cache=8").contains("unit"));
-        assert!(error("hdd-2008,kernels=x").contains("kernel"));
+        assert!(error("hdd-2008,kernels=x").contains("did you mean \"kernel\""));
+        assert!(error("hdd-2008,cach=1G").contains("did you mean \"cache\""));
+        assert!(error("hdd-2008,rmp=5400").contains("did you mean \"rpm\""));
+        assert!(error("hdd-2008,colour=red").contains("there are kernel, policy, cache, "));
+        assert!(error("hdd-2008,kernel=zfs,policy=none").contains("given twice"));
+        assert!(error("hdd-2008,,cache=1G").contains("after \"hdd-2008,\""));
         assert!(error("hdd-2008,fs=fat").contains("xfs, ext4, ext3, plain"));
-        assert!(error("hdd-2008,cache").contains("KEY=VALUE"));
+        assert!(error("hdd-2008,cache").contains("write key=value"));
         assert!(error("hdd-2008,rpm=0").contains("rpm"));
         assert!(error("hdd-2008,copy_ns=-1").contains("copy_ns"));
         assert!(error("hdd-2008,kernel=ara-2006,ratio=purple").contains("ratio"));

@@ -7,7 +7,7 @@ use workload::Workload;
 use crate::error::StudyError;
 use crate::factors::{Design, Factor};
 use crate::grid::Grid;
-use crate::target::Target;
+use crate::target::{SimulatedSite, Target};
 
 /// Less than this and the start of the readers is a part of the figures.
 const SHORTEST_TRIAL: Nanos = Nanos::from_millis(20);
@@ -140,8 +140,12 @@ impl Plan {
         self.workloads.iter().map(|w| (w.workload.name.clone(), w.role)).collect()
     }
 
-    /// Says what is wrong with it, if anything is.
-    pub(crate) fn check(&self) -> Result<(), StudyError> {
+    /// Says what is wrong with it, as far as that can be told before anything is touched.
+    ///
+    /// # Errors
+    ///
+    /// For what no target can do, and what a simulated one cannot.
+    pub fn check(&self) -> Result<(), StudyError> {
         let wrong = |text: String| Err(StudyError::Plan(text));
         if !self.workloads.iter().any(|planned| planned.role == Role::Goal) {
             return wrong("no workload to serve: name one with --workload".to_owned());
@@ -167,6 +171,12 @@ impl Plan {
                      written is limited by --vary dirty_bytes=…"
                 ));
             }
+            let block = planned.workload.block;
+            if let Some(size) = self.file_size.filter(|size| *size < block && !planned.shrinks) {
+                return wrong(format!(
+                    "--size {size} is too small for {name}, which reads {block} at once"
+                ));
+            }
             if self.workloads[..at].iter().any(|other| other.workload.name == *name) {
                 return wrong(format!("workload {name} is named twice"));
             }
@@ -180,6 +190,9 @@ impl Plan {
                 self.trial
             ));
         }
-        Ok(())
+        match &self.target {
+            Target::Simulation(words) => SimulatedSite::open(self, words, None).map(drop),
+            _ => Ok(()),
+        }
     }
 }

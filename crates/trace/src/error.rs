@@ -37,10 +37,16 @@ pub enum TraceFileError {
         /// The most that is read.
         most: Bytes,
     },
+    /// There is nothing in the file.
+    #[error("{path} is empty: it holds no trace", path = path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
     /// No form that is known begins like this file.
     #[error(
-        "{path} is no trace in a form that can be told by its beginning: name it with --format, \
-         one of {known}", path = path.display()
+        "{path} is no trace in a form that can be told by its beginning: name it with --format of \
+         `foreread trace import`, one of {known}", path = path.display()
     )]
     UnknownFormat {
         /// The file.
@@ -63,7 +69,7 @@ pub enum TraceFileError {
     #[error(transparent)]
     Workload(#[from] WorkloadError),
     /// The words after `trace:` are wrong.
-    #[error("trace:{words}: {problem}")]
+    #[error("\"trace:{words}\": {problem}")]
     Words {
         /// The words as given.
         words: String,

@@ -33,6 +33,9 @@ pub struct Source {
 /// Reads a trace, packed with zstd or gzip or not at all.
 pub fn read(path: &Path, options: &ReadOptions) -> Result<(Trace, Source), TraceFileError> {
     let bytes = unpacked(path)?;
+    if bytes.is_empty() {
+        return Err(TraceFileError::Empty { path: path.to_owned() });
+    }
     let form = form(path, &bytes, options)?;
     let trace = form.parse(&bytes, options.import);
     let trace = trace.map_err(|error| TraceFileError::Broken { path: path.to_owned(), error })?;

@@ -13,7 +13,7 @@ pub fn workload(words: &str) -> Result<Workload, TraceFileError> {
     let mut parts = words.split(',');
     let path = parts.next().unwrap_or_default();
     if path.is_empty() {
-        return Err(wrong("no file is named: trace:FILE".to_owned()));
+        return Err(wrong("no file is named: write trace:FILE".to_owned()));
     }
     let (mut pace, mut compact) = (Pace::Asap, false);
     for part in parts {

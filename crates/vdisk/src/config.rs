@@ -1,10 +1,9 @@
 //! What a virtual disk is to be: model, filesystem, size, dilation, seed.
 
 use std::fmt;
-use std::path::Path;
 use std::str::FromStr;
 
-use model::{Spec, SpecError};
+use model::{Spec, SpecError, Words};
 use serde::{Deserialize, Serialize};
 use units::{Bytes, ParseUnitError};
 
@@ -188,14 +187,19 @@ impl Config {
     ///
     /// For a model, key or value that does not exist; a model's error suggests the nearest.
     pub fn parse(words: &str) -> Result<Self, VdiskError> {
-        let is_own = |word: &&str| {
-            word.split_once('=').is_some_and(|(key, _)| OWN_KEYS.contains(&key.trim()))
-        };
-        let (own, models): (Vec<&str>, Vec<&str>) = words.split(',').partition(is_own);
-        let mut config = Self::new(parse_model(&models)?);
-        config.words = models.join(",");
-        for (key, value) in own.iter().filter_map(|word| word.split_once('=')) {
-            config.set(key.trim(), value.trim())?;
+        let words = Words::parse(words)?;
+        let mut model = model_of(&words)?;
+        let mut shown = words.model.to_owned();
+        let (own, models): (Vec<_>, Vec<_>) =
+            words.settings.into_iter().partition(|(key, _)| OWN_KEYS.contains(key));
+        for (key, value) in models {
+            model.set(key, value).map_err(|error| with_own_keys(error, &model))?;
+            shown.push_str(&format!(",{key}={value}"));
+        }
+        model.validate()?;
+        let mut config = Self { words: shown, ..Self::new(model) };
+        for (key, value) in own {
+            config.set(key, value)?;
         }
         config.check()?;
         Ok(config)
@@ -259,27 +263,32 @@ fn automatic(bytes_per_second: f64, requests_per_second: f64) -> f64 {
     ((needed * 10.0).ceil() / 10.0).clamp(1.0, *Dilation::RANGE.end())
 }
 
-fn parse_model(words: &[&str]) -> Result<Spec, VdiskError> {
-    let first = words.first().copied().unwrap_or_default();
-    if !first.ends_with(".toml") && !first.contains('/') {
-        return Spec::parse(&words.join(",")).map_err(with_own_keys);
-    }
-    let path = Path::new(first);
-    let text = std::fs::read_to_string(path).map_err(VdiskError::io("reading", path))?;
-    let mut spec = Spec::from_toml(&text)?;
-    for word in &words[1..] {
-        let (key, value) = word.split_once('=').unwrap_or((word, ""));
-        spec.set(key.trim(), value.trim()).map_err(with_own_keys)?;
-    }
-    Ok(spec)
+/// The model that the words name, a preset or a file, without their settings.
+///
+/// # Errors
+///
+/// If there is no such preset, or the file cannot be read or describes no device.
+pub fn model_of(words: &Words<'_>) -> Result<Spec, VdiskError> {
+    let Some(path) = words.file() else { return Ok(Spec::named(words.model)?) };
+    let broken = |source| VdiskError::ModelFile { path: path.to_owned(), source };
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| VdiskError::ModelUnread { path: path.to_owned(), source })?;
+    Spec::from_toml(&text).map_err(broken)
 }
 
 /// The model does not know what else could have been meant.
-fn with_own_keys(error: SpecError) -> VdiskError {
-    match error {
-        SpecError::UnknownKey { .. } => VdiskError::UnknownKey { source: error },
-        other => other.into(),
-    }
+fn with_own_keys(error: SpecError, model: &Spec) -> VdiskError {
+    let SpecError::UnknownKey { key, .. } = error else { return error.into() };
+    let keys = model.keys();
+    let names = keys.iter().filter_map(|path| path.rsplit('.').next());
+    let hint = match spelling::nearest(&key, OWN_KEYS.into_iter().chain(names)) {
+        Some(name) => format!("did you mean {name:?}?"),
+        None => format!(
+            "the disk's own keys are {}; `foreread models show` prints a model with its keys",
+            OWN_KEYS.join(", ")
+        ),
+    };
+    SpecError::UnknownKey { key, hint }.into()
 }
 
 /// The words that make the same disk again.
@@ -334,7 +343,12 @@ mod tests {
             ("hdd-2008,dilation=nan", "from 0.1 to 10000"),
             ("hdd-2008,dilation=fast", "from 0.1 to 10000"),
             ("hdd-2008,seed=-1", "whole number"),
-            ("hdd-2008,filesystem=ext4", "\"filesystem\"; the disk's own keys are fs, size"),
+            ("hdd-2008,filesystem=ext4", "\"filesystem\": the disk's own keys are fs, size"),
+            ("hdd-2008,sise=1G", "did you mean \"size\"?"),
+            ("hdd-2008,rmp=5400", "did you mean \"rpm\"?"),
+            ("hdd-2008,,fs=xfs", "after \"hdd-2008,\""),
+            ("hdd-2008,fs=xfs,fs=ext4", "fs is given twice"),
+            ("", "no model is named"),
             ("/no/such/model.toml", "/no/such/model.toml"),
         ] {
             let error = Config::parse(words).unwrap_err().to_string();

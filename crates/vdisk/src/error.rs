@@ -17,10 +17,20 @@ pub enum VdiskError {
     /// The words name no model, or a model that cannot be built.
     #[error(transparent)]
     Model(#[from] model::SpecError),
-    /// A key that neither the model nor the disk has.
-    #[error("{source}; the disk's own keys are fs, size, dilation and seed")]
-    UnknownKey {
-        /// What the model says.
+    /// The file that should describe the model cannot be read.
+    #[error("cannot read the model {}: {}", .path.display(), unread(source))]
+    ModelUnread {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The file that should describe the model describes none.
+    #[error("{}: {source}", .path.display())]
+    ModelFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
         source: model::SpecError,
     },
     /// One of the virtual disk's own keys has a value that it cannot have.
@@ -143,6 +153,14 @@ impl VdiskError {
     /// For `map_err`: a call that concerns no file failed.
     pub(crate) fn system(doing: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::System { doing, source }
+    }
+}
+
+/// Bytes that are no text are a mistake of whoever named the file, not of the system.
+fn unread(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::InvalidData => "it is no text".to_owned(),
+        _ => error.to_string(),
     }
 }
 

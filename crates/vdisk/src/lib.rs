@@ -33,7 +33,7 @@ mod server;
 mod teardown;
 
 pub use availability::{Unavailable, availability};
-pub use config::{Config, Dilation, Filesystem};
+pub use config::{Config, Dilation, Filesystem, model_of};
 pub use counters::{Counters, Lateness};
 pub use disk::{Lifetime, ServerCommand, VirtualDisk};
 pub use error::VdiskError;

@@ -50,22 +50,6 @@ fn build(name: &str) -> Option<Workload> {
     Some(workload)
 }
 
-/// How many letters must be inserted, removed or exchanged to make `b` of `a`.
-pub(crate) fn edit_distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, to) in b.iter().enumerate() {
-            let exchanged = diagonal + usize::from(from != *to);
-            diagonal = row[j + 1];
-            row[j + 1] = exchanged.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
-}
-
 impl Workload {
     /// The standard suite, in the order of its tables:
     ///
@@ -91,10 +75,9 @@ impl Workload {
     pub fn named(name: &str) -> Result<Self, WorkloadError> {
         build(name).ok_or_else(|| {
             let known = || NAMES.iter().chain(WRITING).copied();
-            let near = known().map(|known| (edit_distance(name, known), known)).min();
             WorkloadError::UnknownName {
                 name: name.to_owned(),
-                near: near.and_then(|(edits, known)| (edits <= 3).then_some(known)),
+                near: spelling::nearest(name, known()),
                 known: known().collect::<Vec<_>>().join(", "),
             }
         })

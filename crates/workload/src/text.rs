@@ -354,8 +354,11 @@ impl From<&Workload> for Declaration {
 impl Workload {
     /// Reads one declaration and checks it.
     pub fn from_toml(text: &str) -> Result<Self, WorkloadError> {
-        let declaration: Declaration = toml::from_str(text)
-            .map_err(|error| WorkloadError::Syntax { problem: error.to_string() })?;
+        let declaration: Declaration = toml::from_str(text).map_err(|error| {
+            let place = spelling::Place::of(text, error.span().map_or(0, |span| span.start));
+            let problem = format!("{place}: {}", spelling::told(error.message()));
+            WorkloadError::Syntax { problem }
+        })?;
         declaration.try_into()
     }
 

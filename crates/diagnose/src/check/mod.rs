@@ -4,7 +4,6 @@
 mod emit;
 mod policy;
 mod storage;
-mod text;
 
 use host::BdiId;
 use serde::Serialize;

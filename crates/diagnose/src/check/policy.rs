@@ -13,13 +13,13 @@
 //! ```
 
 use host::glob_matches;
+use spelling::{Place, hint};
 use thiserror::Error;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use units::{Bytes, Kib};
 
 use super::storage::{CLASSES, Facts};
-use super::text::{hint, line_of};
 use crate::OriginKind;
 
 /// The form of policy that this foreread reads and writes.
@@ -111,7 +111,7 @@ impl Policy {
     /// Reads a policy.
     pub fn parse(text: &str) -> Result<Self, PolicyError> {
         let document = DeTable::parse(text).map_err(|error| PolicyError {
-            line: line_of(text, error.span().map_or(0, |span| span.start)),
+            line: Place::of(text, error.span().map_or(0, |span| span.start)).line,
             problem: error.message().to_owned(),
         })?;
         let reader = Reader { text };
@@ -150,7 +150,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn at(&self, offset: usize, problem: String) -> PolicyError {
-        PolicyError { line: line_of(self.text, offset), problem }
+        PolicyError { line: Place::of(self.text, offset).line, problem }
     }
 
     fn unknown(&self, key: &Key<'_>, name: &str, known: &[&str]) -> PolicyError {
@@ -189,7 +189,7 @@ impl Reader<'_> {
         index: usize,
         table: &DeTable<'_>,
     ) -> Result<Rule, PolicyError> {
-        let line = line_of(self.text, item.span().start);
+        let line = Place::of(self.text, item.span().start).line;
         let mut rule = Rule { name: format!("rule {}", index + 1), line, ..Rule::default() };
         for (key, value) in table.iter() {
             match key.get_ref().as_ref() {

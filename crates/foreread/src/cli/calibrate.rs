@@ -127,6 +127,8 @@ impl Calibrate {
         environment: &Environment,
         shown: &mut Shown,
     ) -> anyhow::Result<(Calibrated, Vec<CurvePoint>, Option<i64>)> {
+        // Before it is probed for minutes.
+        self.plan(target, self.size).check()?;
         let found = study::calibrate(target, name, self.size, self.seed, environment, shown)?;
         write_whole(&self.output, &found.calibration.spec.to_toml())
             .with_context(|| format!("cannot write {}", self.output.display()))?;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
-use model::{Spec, presets};
+use model::{Spec, Words, presets};
 
 use crate::exit::{Exit, Usage};
 use crate::output;
@@ -114,11 +114,13 @@ fn show(words: &str, json: bool) -> anyhow::Result<()> {
 
 /// The model that a word names: `NAME[,key=value…]`, or a file with a description.
 fn spec(words: &str) -> anyhow::Result<Spec> {
-    let (first, _) = words.split_once(',').unwrap_or((words, ""));
-    if first.contains('/') || first.ends_with(".toml") {
-        return Ok(vdisk::Config::parse(words)?.model);
+    let words = Words::parse(words)?;
+    let mut spec = vdisk::model_of(&words)?;
+    for (key, value) in words.settings {
+        spec.set(key, value)?;
     }
-    Ok(Spec::parse(words)?)
+    spec.validate()?;
+    Ok(spec)
 }
 
 fn score(trace: &Path, seek: &Path, spec: &Path, json: bool) -> anyhow::Result<()> {

@@ -1,7 +1,7 @@
 //! `foreread trace`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
@@ -150,11 +150,28 @@ impl TraceVerb {
 
 impl Import {
     fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        writable(&self.output)?;
+        let same = |path: &Path| path.canonicalize().ok();
+        if same(&self.output).is_some_and(|output| Some(output) == same(&self.file)) {
+            let path = self.output.display();
+            let why = "is the trace that is read, and would be lost: name another";
+            return Err(Usage(format!("--output {path}: {why}")).into());
+        }
         let (trace, source) = trace::read(&self.file, &self.form.options()?)?;
         trace::write(&self.output, &trace)?;
         context.note(&format!("{} ({}): {}", self.file.display(), source.format, brief(&trace)));
         Ok(Exit::Fine)
     }
+}
+
+/// Whether a file may come to be there.
+fn writable(output: &Path) -> anyhow::Result<()> {
+    let directory = output.parent().filter(|dir| !dir.as_os_str().is_empty());
+    if directory.is_some_and(|dir| !dir.is_dir()) || output.is_dir() {
+        let path = output.display();
+        return Err(Usage(format!("--output {path}: no file can be written there")).into());
+    }
+    Ok(())
 }
 
 /// How much there is of a trace.
@@ -171,11 +188,7 @@ impl Record {
             None => Subject::Command(self.command),
         };
         // Before the command runs for an hour and its trace has no place.
-        let directory = self.output.parent().filter(|dir| !dir.as_os_str().is_empty());
-        if directory.is_some_and(|dir| !dir.is_dir()) || self.output.is_dir() {
-            let path = self.output.display();
-            return Err(Usage(format!("--output {path}: no file can be written there")).into());
-        }
+        writable(&self.output)?;
         let signals = Signals::listen().context("listening to signals")?;
         let stop = || signals.which().is_some();
         let recording = trace::record(&subject, self.by.map(Means::from), &stop)?;

@@ -8,7 +8,7 @@ use study::PlannedWorkload;
 use units::{Bytes, Nanos};
 use workload::fio::{Group, JobFile, Surroundings};
 use workload::trace::Pace;
-use workload::{Metric, Outside, Pattern, Workload};
+use workload::{Metric, Outside, Pattern, Workload, WorkloadError};
 
 use super::{Context, dd};
 use crate::exit::Usage;
@@ -87,7 +87,14 @@ pub struct Choice<'a> {
 pub fn planned(words: &[String], choice: &Choice<'_>) -> anyhow::Result<Chosen> {
     let mut chosen = Chosen::default();
     let mut all: Vec<(Workload, bool)> = Vec::new();
-    for word in words.iter().flat_map(|argument| split(argument)) {
+    for (argument, word) in words
+        .iter()
+        .flat_map(|argument| split(argument).into_iter().map(move |word| (argument, word)))
+    {
+        if word.trim().is_empty() {
+            let usage = format!("--workload {argument:?}: a name is missing, or a comma too many");
+            return Err(Usage(usage).into());
+        }
         let (workloads, runtime) = choice.of_word(word.trim())?;
         chosen.runtime = chosen.runtime.max(runtime);
         for (workload, shrinks) in workloads {
@@ -170,6 +177,9 @@ impl Choice<'_> {
     }
 
     fn of_fio(&self, path: &str) -> anyhow::Result<Words> {
+        if path.is_empty() {
+            return Err(Usage("fio: names no job file: write fio:FILE".to_owned()).into());
+        }
         let file = job_file(path)?;
         for note in file.notes() {
             self.context.note(&format!("{path}: {note}"));
@@ -301,12 +311,33 @@ pub fn workload(word: &str) -> anyhow::Result<Workload> {
         if word.ends_with(".fio") {
             return Err(Usage(format!("a job file of fio is named fio:{word}")).into());
         }
-        return Ok(Workload::named(word)?);
+        let unknown = |error: WorkloadError| match meant_by(word) {
+            Some(meant) => {
+                Usage(format!("no workload is called {word:?}: did you mean {meant}?")).into()
+            }
+            None => anyhow::Error::from(error),
+        };
+        return Workload::named(word).map_err(unknown);
     }
     let text = std::fs::read_to_string(word)
         .map_err(|error| Usage(format!("cannot read the workload file {word:?}: {error}")))?;
     let declared = Workload::from_toml(&text).with_context(|| format!("in {word:?}"))?;
     with_trace(declared).with_context(|| format!("in {word:?}"))
+}
+
+/// What was meant by a word that is no name of the suite: the name of a file without the kind
+/// before it, or another kind or option that is misspelt.
+fn meant_by(word: &str) -> Option<String> {
+    if Path::new(word).is_file() {
+        return Some(format!("trace:{word}, or fio:{word} for a job file of fio"));
+    }
+    match word.split_once(':') {
+        Some((kind, rest)) => {
+            let kind = spelling::nearest(kind, ["trace", "fio", "dd", "cmd", "bonnie++"])?;
+            Some(format!("{kind}:{rest}"))
+        }
+        None => spelling::nearest(word, ["bonnie++", "compact"]).map(str::to_owned),
+    }
 }
 
 /// A declaration names a trace by its file; here it is read.

@@ -102,8 +102,8 @@ struct View<'a> {
 
 impl<'a> View<'a> {
     fn of(capacity: Bytes, host: HostLimits, measured: &'a Measured) -> Result<Self, SpecError> {
-        let missing = |purpose: Purpose| SpecError::Syntax {
-            message: format!("nothing was measured for {purpose:?}"),
+        let missing = |purpose: Purpose| SpecError::NoFit {
+            problem: format!("nothing was measured for {purpose:?}"),
         };
         let mut rates = [0.0; 3];
         for (rate, place) in rates.iter_mut().zip(PLACES) {
@@ -192,7 +192,7 @@ fn mechanical(view: &View<'_>) -> Result<(DeviceSpec, Vec<String>), SpecError> {
         }
     }
     let (_, device, words) =
-        best.ok_or_else(|| SpecError::Syntax { message: "no array has these times".to_owned() })?;
+        best.ok_or_else(|| SpecError::NoFit { problem: "no array has these times".to_owned() })?;
     let chunk = chunk.map_or("no chunk boundary".to_owned(), |chunk| format!("chunks of {chunk}"));
     let [start, _, end] = view.rates;
     let findings = vec![

@@ -220,7 +220,7 @@ impl DriveSpec {
     /// Says which value, if any, no drive can have. What passes can be built and never panics.
     pub fn validate(&self) -> Result<(), DriveError> {
         let ranges: [(&'static str, f64, f64, f64); 17] = [
-            ("capacity", self.capacity.get() as f64, 1e6, 1e18),
+            ("capacity", self.capacity.get() as f64, (1_u64 << 20) as f64, (1_u64 << 60) as f64),
             ("rpm", self.rpm, 60.0, 1e6),
             ("seek_track_ms", self.seek_track_ms, 0.0, 1e4),
             ("seek_average_ms", self.seek_average_ms, 0.0, 1e4),

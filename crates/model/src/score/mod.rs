@@ -101,7 +101,8 @@ impl TracedDrive {
     ///
     /// If it is no TOML, or a key is missing or of the wrong type.
     pub fn from_toml(text: &str) -> Result<Self, ScoreError> {
-        toml::from_str(text).map_err(|error| ScoreError::Description { why: error.to_string() })
+        toml::from_str(text)
+            .map_err(|error| ScoreError::Description { why: crate::spec::placed(text, &error) })
     }
 
     /// The drive as far as it is known, with a measured seek curve.

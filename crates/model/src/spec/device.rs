@@ -8,8 +8,9 @@ use toml::{Table, Value};
 use units::Bytes;
 
 use super::error::SpecError;
-use super::keys::{fields_of, nearest};
+use super::keys::{fields_of, unknown};
 use super::peak::Peak;
+use super::told;
 use crate::Device;
 use crate::array::{Array, ArraySpec};
 use crate::controller::{Controller, ControllerSpec};
@@ -98,7 +99,7 @@ impl DeviceSpec {
                 Ok(Self::Controller(ControllerSpec { behind: Box::new(behind), ..controller }))
             }
             _ => {
-                let problem = format!("one of {}", KINDS.join(", "));
+                let problem = format!("use one of {}", KINDS.join(", "));
                 Err(SpecError::Value { key: format!("{path}.kind"), value: kind, problem })
             }
         }
@@ -202,15 +203,8 @@ impl DeviceSpec {
 const DEPTH_MAX: usize = 8;
 
 fn read<T: DeserializeOwned>(table: Table, path: &str) -> Result<T, SpecError> {
-    let known = fields_of::<T>();
-    if let Some(key) = table.keys().find(|key| !known.contains(&key.as_str())) {
-        let nearest = nearest(key, known.iter().copied());
-        return Err(SpecError::UnknownKey { key: format!("{path}.{key}"), nearest });
-    }
-    Value::Table(table).try_into().map_err(|error: toml::de::Error| SpecError::Table {
-        table: path.to_owned(),
-        problem: error.to_string().trim().replace('\n', " "),
-    })
+    unknown(&table, fields_of::<T>(), path)?;
+    Value::Table(table).try_into().map_err(|error: toml::de::Error| told::broken(path, &error))
 }
 
 fn write(spec: &impl Serialize) -> Result<Table, SpecError> {

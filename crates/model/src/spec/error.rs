@@ -1,7 +1,5 @@
 //! Why a text describes no device.
 
-use std::fmt;
-
 use thiserror::Error;
 use units::Bytes;
 
@@ -17,20 +15,26 @@ pub enum SpecError {
         message: String,
     },
     /// No preset is called so.
-    #[error("there is no model {name:?}{}", DidYouMean(nearest))]
+    #[error("there is no model {name:?}: {}", model_meant(*nearest))]
     UnknownPreset {
         /// The name as given.
         name: String,
         /// A name that looks like it.
-        nearest: Option<String>,
+        nearest: Option<&'static str>,
     },
+    /// No model is named at all.
+    #[error(
+        "no model is named: give one that `foreread models` lists, or the path of a file that ends \
+         in .toml"
+    )]
+    NoModel,
     /// No such key where it stands.
-    #[error("there is no key {key:?}{}", DidYouMean(nearest))]
+    #[error("there is no key {key:?}: {hint}")]
     UnknownKey {
         /// The key as given, with the tables around it.
         key: String,
-        /// A key that looks like it.
-        nearest: Option<String>,
+        /// A key that looks like it, or all.
+        hint: String,
     },
     /// The key stands in several tables.
     #[error("{key:?} could be {}: write one of these", candidates.join(" or "))]
@@ -51,9 +55,9 @@ pub enum SpecError {
         problem: String,
     },
     /// A table lacks a key or holds a value of the wrong form.
-    #[error("[{table}] {problem}")]
+    #[error("{}{problem}", in_brackets(table))]
     Table {
-        /// The table.
+        /// The table; none for what stands before all tables.
         table: String,
         /// What is wrong with it.
         problem: String,
@@ -74,18 +78,36 @@ pub enum SpecError {
         /// The word.
         word: String,
     },
+    /// Two commas in a row, or one at the end.
+    #[error("no setting stands after \"{before},\": write key=value there, or leave out a comma")]
+    EmptySetting {
+        /// What stands before the comma.
+        before: String,
+    },
+    /// A key stands there twice.
+    #[error("{key} is given twice: leave one out")]
+    Twice {
+        /// The key.
+        key: String,
+    },
+    /// No model gives the times that were measured.
+    #[error("no model can be fitted: {problem}")]
+    NoFit {
+        /// What does not fit, or is missing.
+        problem: String,
+    },
 }
 
-/// `; did you mean "chunk"?`, or nothing.
-struct DidYouMean<'a>(&'a Option<String>);
-
-impl fmt::Display for DidYouMean<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(name) => write!(f, "; did you mean {name:?}?"),
-            None => Ok(()),
-        }
+/// What to do about a model that does not exist.
+fn model_meant(nearest: Option<&str>) -> String {
+    match nearest {
+        Some(name) => format!("did you mean {name:?}?"),
+        None => "`foreread models` lists them, and a file's name ends in .toml".to_owned(),
     }
+}
+
+fn in_brackets(table: &str) -> String {
+    if table.is_empty() { String::new() } else { format!("[{table}] ") }
 }
 
 impl SpecError {
@@ -107,8 +129,12 @@ impl SpecError {
 impl From<DriveError> for SpecError {
     fn from(error: DriveError) -> Self {
         match error {
-            DriveError::OutOfRange { field, value, low, high } => {
+            DriveError::OutOfRange { field: field @ "capacity", value, low, high } => {
+                let [value, low, high] = [value, low, high].map(|bytes| Bytes::new(bytes as u64));
                 Self::impossible(field, value.to_string(), format!("{low} to {high}"))
+            }
+            DriveError::OutOfRange { field, value, low, high } => {
+                Self::impossible(field, number(value), format!("{low} to {high}"))
             }
             DriveError::Shorter { field, value, shorter, least } => {
                 let allowed = format!("{least} or more, which {shorter} takes");
@@ -123,7 +149,12 @@ pub(crate) fn check(key: &str, value: f64, low: f64, high: f64) -> Result<(), Sp
     if (low..=high).contains(&value) {
         return Ok(());
     }
-    Err(SpecError::impossible(key, value.to_string(), format!("{low} to {high}")))
+    Err(SpecError::impossible(key, number(value), format!("{low} to {high}")))
+}
+
+/// A number as people write it: not with three hundred digits.
+fn number(value: f64) -> String {
+    if value.abs() < 1e15 { value.to_string() } else { format!("{value:e}") }
 }
 
 /// Passes a size between `low` and `high` bytes.

@@ -5,7 +5,8 @@ use toml::{Table, Value};
 use units::Bytes;
 
 use super::error::{SpecError, check, check_size};
-use super::keys::{fields_of, nearest};
+use super::keys::{fields_of, unknown};
+use super::told;
 use crate::drive::size_text;
 
 /// What the block layer in front of the device allows.
@@ -73,14 +74,9 @@ impl HostLimits {
     }
 
     pub(super) fn from_table(table: Table) -> Result<Self, SpecError> {
-        let known = fields_of::<Self>();
-        if let Some(key) = table.keys().find(|key| !known.contains(&key.as_str())) {
-            let nearest = nearest(key, known.iter().copied());
-            return Err(SpecError::UnknownKey { key: format!("host.{key}"), nearest });
-        }
-        Value::Table(table).try_into().map_err(|error: toml::de::Error| SpecError::Table {
-            table: "host".to_owned(),
-            problem: error.to_string().trim().replace('\n', " "),
-        })
+        unknown(&table, fields_of::<Self>(), "host")?;
+        Value::Table(table)
+            .try_into()
+            .map_err(|error: toml::de::Error| told::broken("host", &error))
     }
 }

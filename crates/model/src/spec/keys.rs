@@ -4,8 +4,10 @@ use std::fmt;
 
 use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor};
 use serde::forward_to_deserialize_any;
-use toml::Value;
+use toml::{Table, Value};
 use units::{BytesPerSecond, Nanos};
+
+use super::SpecError;
 
 /// The keys of a structure that is read from a table, as its own definition has them: so that a
 /// key exists for error messages, the command line and documentation as soon as it exists at all.
@@ -60,40 +62,14 @@ impl<'de> Deserializer<'de> for Asker {
     }
 }
 
-/// The name that looks most like `word`, if one looks like it at all.
-pub(super) fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
-    // Long words are no typing errors, and the distance is quadratic.
-    let word: String = word.chars().take(64).collect::<String>().to_lowercase();
-    let best = names.map(|name| (likeness(&word, name), name)).min()?;
-    let bearable = (word.chars().count().max(3) / 3).max(1);
-    (best.0 <= bearable).then(|| best.1.to_owned())
-}
-
-/// How many letters must change; a word that begins or ends the name is as good as one change.
-fn likeness(word: &str, name: &str) -> usize {
-    let part = word.len() >= 3 && (name.starts_with(word) || name.ends_with(word));
-    if part { 1 } else { distance(word, name) }
-}
-
-/// How many letters must be put in, left out, replaced or swapped with their neighbour.
-fn distance(left: &str, right: &str) -> usize {
-    let left: Vec<char> = left.chars().collect();
-    let right: Vec<char> = right.chars().collect();
-    let mut table = vec![vec![0; right.len() + 1]; left.len() + 1];
-    for i in 0..=left.len() {
-        for j in 0..=right.len() {
-            table[i][j] = if i == 0 || j == 0 {
-                i + j
-            } else {
-                let replaced = table[i - 1][j - 1] + usize::from(left[i - 1] != right[j - 1]);
-                let least = replaced.min(table[i - 1][j] + 1).min(table[i][j - 1] + 1);
-                let swapped =
-                    i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1];
-                if swapped { least.min(table[i - 2][j - 2] + 1) } else { least }
-            };
-        }
-    }
-    table[left.len()][right.len()]
+/// Finds the key of a table that does not belong there; `path` is the table's own.
+pub(super) fn unknown(table: &Table, known: &[&str], path: &str) -> Result<(), SpecError> {
+    let Some(key) = table.keys().find(|key| !known.contains(&key.as_str())) else {
+        return Ok(());
+    };
+    let dot = if path.is_empty() { "" } else { "." };
+    let hint = spelling::hint(key, known);
+    Err(SpecError::UnknownKey { key: format!("{path}{dot}{key}"), hint })
 }
 
 /// What a text can mean as the value of a key, the likeliest first. A key whose name says its
@@ -132,16 +108,6 @@ mod tests {
         let fields = fields_of::<crate::zero::ZeroSpec>();
         assert_eq!(fields, ["capacity"]);
         assert!(fields_of::<crate::array::ArraySpec>().contains(&"read_policy"));
-    }
-
-    #[test]
-    fn a_slip_of_the_finger_is_understood() {
-        let names = || ["chunk", "read_policy", "seek_average_ms", "rpm"].into_iter();
-        assert_eq!(nearest("chnuk", names()).as_deref(), Some("chunk"));
-        assert_eq!(nearest("rmp", names()).as_deref(), Some("rpm"));
-        assert_eq!(nearest("RPM", names()).as_deref(), Some("rpm"));
-        assert_eq!(nearest("seek_average", names()).as_deref(), Some("seek_average_ms"));
-        assert_eq!(nearest("capacity", names()), None);
     }
 
     #[test]

@@ -25,6 +25,8 @@ mod error;
 mod host;
 mod keys;
 mod peak;
+mod told;
+mod words;
 
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
@@ -36,8 +38,10 @@ pub use device::DeviceSpec;
 pub use error::SpecError;
 pub(crate) use error::{check, check_size};
 pub use host::{HostLimits, Scheduler};
-use keys::{fields_of, meanings, nearest};
+use keys::{fields_of, meanings, unknown};
 pub use peak::Peak;
+pub(crate) use told::placed;
+pub use words::Words;
 
 /// A device and the host limits in front of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -83,23 +87,28 @@ impl Spec {
         toml::to_string(self).unwrap_or_default()
     }
 
+    /// The preset of this name.
+    ///
+    /// # Errors
+    ///
+    /// If there is none; one that looks like it is suggested.
+    pub fn named(name: &str) -> Result<Self, SpecError> {
+        Self::preset(name).ok_or_else(|| SpecError::UnknownPreset {
+            name: name.to_owned(),
+            nearest: spelling::nearest(name, presets().iter().map(|preset| preset.name)),
+        })
+    }
+
     /// Reads `NAME[,key=value…]`, `NAME` being a preset.
     ///
     /// # Errors
     ///
     /// If there is no such preset or a setting is wrong; see [`set`](Self::set).
     pub fn parse(words: &str) -> Result<Self, SpecError> {
-        let mut words = words.split(',').map(str::trim);
-        let name = words.next().unwrap_or_default();
-        let mut spec = Self::preset(name).ok_or_else(|| SpecError::UnknownPreset {
-            name: name.to_owned(),
-            nearest: nearest(name, presets().iter().map(|preset| preset.name)),
-        })?;
-        for word in words.filter(|word| !word.is_empty()) {
-            let (key, value) = word
-                .split_once('=')
-                .ok_or_else(|| SpecError::NoSetting { word: word.to_owned() })?;
-            spec.set(key.trim(), value.trim())?;
+        let words = Words::parse(words)?;
+        let mut spec = Self::named(words.model)?;
+        for (key, value) in words.settings {
+            spec.set(key, value)?;
         }
         spec.validate()?;
         Ok(spec)
@@ -131,7 +140,7 @@ impl Spec {
                 }
                 // The first meaning is the likeliest, so it has the best complaint; but a text
                 // that is no number at all has only the last.
-                Err(error) => problem = problem_of(error),
+                Err(error) => problem = problem_of(error, last),
             }
         }
         Err(SpecError::Value { key: path, value: value.to_owned(), problem })
@@ -221,9 +230,14 @@ impl Spec {
             }
             (None, _) => {
                 let last = key.rsplit('.').next().unwrap_or(key);
-                let names = keys.iter().filter_map(|path| path.rsplit('.').next());
-                let nearest = nearest(last, names);
-                Err(SpecError::UnknownKey { key: key.to_owned(), nearest })
+                let mut names: Vec<&str> =
+                    keys.iter().filter_map(|path| path.rsplit('.').next()).collect();
+                names.sort_unstable();
+                names.dedup();
+                Err(SpecError::UnknownKey {
+                    key: key.to_owned(),
+                    hint: spelling::hint(last, &names),
+                })
             }
         }
     }
@@ -242,11 +256,7 @@ impl Spec {
     }
 
     fn from_table(mut table: Table) -> Result<Self, SpecError> {
-        let known = fields_of::<Self>();
-        if let Some(key) = table.keys().find(|key| !known.contains(&key.as_str())) {
-            let nearest = nearest(key, known.iter().copied());
-            return Err(SpecError::UnknownKey { key: key.clone(), nearest });
-        }
+        unknown(&table, fields_of::<Self>(), "")?;
         let device = match table.remove("device") {
             Some(Value::Table(device)) => DeviceSpec::from_table(device, "device")?,
             _ => return Err(missing("device")),
@@ -256,9 +266,9 @@ impl Spec {
             Some(_) => return Err(missing("host")),
             None => HostLimits::default(),
         };
-        let head: Head = Value::Table(table).try_into().map_err(|error: toml::de::Error| {
-            SpecError::Syntax { message: error.to_string().trim().replace('\n', " ") }
-        })?;
+        let head: Head = Value::Table(table)
+            .try_into()
+            .map_err(|error: toml::de::Error| told::broken("", &error))?;
         let Head { name, summary, sources } = head;
         Ok(Self { name, summary, sources, host, device })
     }
@@ -275,12 +285,17 @@ struct Head {
 }
 
 fn missing(table: &str) -> SpecError {
-    SpecError::Table { table: table.to_owned(), problem: "is missing, or no table".to_owned() }
+    let problem = "is missing, or no table: `foreread models show hdd-2008` has an example";
+    SpecError::Table { table: table.to_owned(), problem: problem.to_owned() }
 }
 
-fn problem_of(error: SpecError) -> String {
+/// What is wrong with the value of `key`, which whoever hears it knows.
+fn problem_of(error: SpecError, key: &str) -> String {
     match error {
-        SpecError::Table { problem, .. } => problem,
+        SpecError::Table { problem, .. } => {
+            let known = format!("{key}: ");
+            problem.strip_prefix(&known).map(str::to_owned).unwrap_or(problem)
+        }
         other => other.to_string(),
     }
 }
@@ -297,12 +312,4 @@ fn insert(table: &mut Table, path: &str, value: Value) {
             table.insert(path.to_owned(), value);
         }
     }
-}
-/// What is wrong with a text, in one line, after the place where it is.
-fn placed(text: &str, error: &toml::de::Error) -> String {
-    let message = error.message().trim().replace('\n', ", ");
-    let Some(before) = error.span().and_then(|span| text.get(..span.start)) else { return message };
-    let line = before.matches('\n').count() + 1;
-    let column = before.chars().rev().take_while(|&char| char != '\n').count() + 1;
-    format!("line {line}, column {column}: {message}")
 }

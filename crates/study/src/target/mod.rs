@@ -8,8 +8,9 @@ mod sizes;
 mod windows;
 
 use std::fmt;
-use std::path::{PathBuf, absolute};
+use std::path::{Path, PathBuf, absolute};
 
+use model::Spec;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -56,6 +57,14 @@ pub enum TargetError {
         /// What is wrong with it.
         reason: String,
     },
+    /// Nothing is there, and it looks like another kind of target.
+    #[error("there is no file, directory or device {text:?}: did you mean {meant}?")]
+    Mistyped {
+        /// The word as given.
+        text: String,
+        /// What was meant, it seems.
+        meant: String,
+    },
 }
 
 impl Target {
@@ -74,20 +83,39 @@ impl Target {
                 }
             };
         }
-        match text.strip_prefix("virtual:") {
-            Some(words) => match vdisk::Config::parse(words) {
+        if let Some(words) = text.strip_prefix("virtual:") {
+            return match vdisk::Config::parse(words) {
                 Ok(_) => Ok(Self::Virtual(words.to_owned())),
                 Err(error) => {
                     Err(TargetError::Virtual { target: text.to_owned(), reason: error.to_string() })
                 }
-            },
-            // The number of a device, which is no path at all.
-            None if text.parse::<host::DevNo>().is_ok() => Ok(Self::Path(PathBuf::from(text))),
-            // Absolute, because a run goes on with the same command in another directory only
-            // if that means the same place.
-            None => Ok(Self::Path(absolute(text).unwrap_or_else(|_| PathBuf::from(text)))),
+            };
         }
+        if text.parse::<host::DevNo>().is_ok() {
+            // The number of a device, which is no path at all.
+            return Ok(Self::Path(PathBuf::from(text)));
+        }
+        if let Some(meant) = meant_by(text) {
+            return Err(TargetError::Mistyped { text: text.to_owned(), meant });
+        }
+        // Absolute, because a run goes on with the same command in another directory only if that
+        // means the same place.
+        Ok(Self::Path(absolute(text).unwrap_or_else(|_| PathBuf::from(text))))
     }
+}
+
+/// What a word was meant for that is the path of nothing but looks like the other targets:
+/// `simm:nvme`, `virtual`, `nvme`.
+fn meant_by(text: &str) -> Option<String> {
+    let (kind, words) = text.split_once(':').unwrap_or((text, "MODEL"));
+    if kind.contains('/') || Path::new(text).symlink_metadata().is_ok() {
+        return None;
+    }
+    if let Some(kind) = spelling::nearest(kind, ["sim", "virtual"]) {
+        return Some(format!("{kind}:{words}"));
+    }
+    let (model, _) = text.split_once(',').unwrap_or((text, ""));
+    Spec::preset(model).map(|_| format!("sim:{text} or virtual:{text}"))
 }
 
 impl fmt::Display for Target {
@@ -123,6 +151,15 @@ mod tests {
         assert!(refused("virtual:no-such-model").contains("no-such-model"));
         assert!(refused("virtual:hdd-2008,fs=fat").contains("fs"));
         assert_eq!(Target::parse(""), Err(TargetError::Empty));
+        for (text, meant) in [
+            ("simm:nvme,cache=1G", "did you mean sim:nvme,cache=1G?"),
+            ("Sim:nvme", "did you mean sim:nvme?"),
+            ("vritual:nvme", "did you mean virtual:nvme?"),
+            ("sim", "did you mean sim:MODEL?"),
+            ("nvme,cache=1G", "did you mean sim:nvme,cache=1G or virtual:nvme,cache=1G?"),
+        ] {
+            assert!(refused(text).contains(meant), "{text}: {}", refused(text));
+        }
     }
 
     #[test]

@@ -1,12 +1,10 @@
 //! A target that is simulated whole: device, page cache, read-ahead and readers.
 
-use std::path::Path;
-
 use bench::{
     ClassSample, ColdProof, CpuTime, DeviceDelta, DeviceMoment, ReaderSample, ResidencyMethod,
     Sample, Series, Timeline,
 };
-use model::Spec;
+use model::Words;
 use serde_json::{Value as Json, json};
 use sim::{ClassOutcome, Course, FileOnDisk, Limits, Machine, Outcome, Scenario, SimError};
 use tunables::{Setting, Settings, Value};
@@ -26,17 +24,9 @@ use crate::trial::{Record, TrialRequest, Trials};
 /// # Errors
 ///
 /// For a model, policy, key or value that does not exist, and for a file that cannot be read.
-pub fn simulated_machine(words: &str) -> Result<Machine, SimError> {
-    let (name, rest) = words.split_once(',').unwrap_or((words, ""));
-    if !name.ends_with(".toml") && !name.contains('/') {
-        return Machine::parse(words);
-    }
-    let text = std::fs::read_to_string(Path::new(name)).map_err(|error| SimError::Value {
-        key: "model",
-        value: name.to_owned(),
-        wanted: format!("a file that can be read: {error}"),
-    })?;
-    Machine::with_words(Spec::from_toml(&text)?, rest)
+pub fn simulated_machine(words: &str) -> Result<Machine, StudyError> {
+    let words = Words::parse(words).map_err(SimError::from)?;
+    Ok(Machine::with_settings(vdisk::model_of(&words)?, &words.settings)?)
 }
 
 /// A simulated target.
@@ -64,7 +54,9 @@ impl SimulatedSite {
         let window = grid.last().copied().unwrap_or_default();
         for window in [window, machine.read_ahead] {
             // Before anything is measured: a window that the cache cannot hold is a mistake.
-            Machine { read_ahead: window, ..machine.clone() }.validate()?;
+            Machine { read_ahead: window, ..machine.clone() }
+                .validate()
+                .map_err(|error| roomier(error, plan))?;
         }
         let room = Room {
             most: Some(Bytes::new(machine.model.capacity().get() / 2)),
@@ -76,7 +68,12 @@ impl SimulatedSite {
             Some(workloads) => workloads.to_vec(),
             None => with_file_sizes(plan, &room),
         };
-        let places = places(&machine, &workloads);
+        workloads.iter().try_for_each(Workload::validate).map_err(SimError::from)?;
+        let (places, end) = places(&machine, &workloads);
+        let capacity = machine.model.capacity();
+        if end > capacity {
+            return Err(SimError::DeviceTooSmall { needed: end, capacity }.into());
+        }
         let facts = SiteFacts {
             identity: identity(words, &machine),
             workloads,
@@ -164,8 +161,20 @@ fn describe(machine: &Machine, read_ahead: Option<Kib>) -> Json {
     })
 }
 
-/// The files of the workloads lie one after another, as they were laid out.
-fn places(machine: &Machine, workloads: &[Workload]) -> Vec<(String, Bytes)> {
+/// What to do about a page cache that is too small for a window, in the words of the command line.
+fn roomier(error: SimError, plan: &Plan) -> StudyError {
+    let SimError::CacheTooSmall { cache, what, needed } = error else { return error.into() };
+    let option = if plan.memory_limit.is_some() { "--memory-limit " } else { "cache=" };
+    let size = needed.to_string().replace(' ', "");
+    StudyError::Plan(format!(
+        "a page cache of {cache} is smaller than {what}, {needed}: give {option}{size} or more, or \
+         smaller windows with --vary read_ahead=…"
+    ))
+}
+
+/// The files of the workloads lie one after another, as they were laid out: where each begins, and
+/// where the last ends.
+fn places(machine: &Machine, workloads: &[Workload]) -> (Vec<(String, Bytes)>, Bytes) {
     let mut at = machine.files_at;
     let place = |workload: &Workload| {
         let start = at;
@@ -174,7 +183,8 @@ fn places(machine: &Machine, workloads: &[Workload]) -> Vec<(String, Bytes)> {
         at += sizes.into_iter().map(|size| layout.footprint(size)).sum();
         (workload.name.clone(), start)
     };
-    workloads.iter().map(place).collect()
+    let places = workloads.iter().map(place).collect();
+    (places, at)
 }
 
 impl Trials for SimulatedSite {

@@ -230,34 +230,14 @@ fn names(tunable: &'static dyn Tunable) -> impl Iterator<Item = &'static str> {
 
 /// Suggests the nearest name if one is near, or lists all.
 fn hint(wanted: &str) -> String {
-    let all = || REGISTRY.iter().copied().chain(freebsd());
-    let nearest = all()
-        .flat_map(|tunable| names(tunable).map(|known| (distance(wanted, known), known)))
-        .min();
-    match nearest {
-        Some((edits, name)) if edits <= wanted.chars().count().max(2) / 3 => {
-            format!(": did you mean {name}?")
-        }
-        _ => {
+    let known = REGISTRY.iter().copied().chain(freebsd()).flat_map(names);
+    match spelling::nearest(wanted, known) {
+        Some(name) => format!(": did you mean {name}?"),
+        None => {
             let all: Vec<&str> = REGISTRY.iter().map(|tunable| tunable.name()).collect();
             format!("; there are: {}, and any sysctl by its name (vm.swappiness)", all.join(", "))
         }
     }
-}
-
-/// How many letters must be put in, taken out or changed to make one word the other.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, letter) in a.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, other) in b.iter().enumerate() {
-            let changed = diagonal + usize::from(letter != *other);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]
@@ -400,13 +380,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn distance_counts_edits() {
-        assert_eq!(distance("", "abc"), 3);
-        assert_eq!(distance("kitten", "sitting"), 3);
-        assert_eq!(distance("same", "same"), 0);
-    }
-
     proptest! {
         #[test]
         fn any_name_is_survived(name in "\\PC*") {
@@ -422,12 +395,6 @@ mod tests {
             {
                 prop_assert!(tunable.encode(&checked.value).is_ok());
             }
-        }
-
-        #[test]
-        fn distance_is_the_same_both_ways(a in "[a-c]{0,6}", b in "[a-c]{0,6}") {
-            prop_assert_eq!(distance(&a, &b), distance(&b, &a));
-            prop_assert_eq!(distance(&a, &b) == 0, a == b);
         }
     }
 }

@@ -182,15 +182,7 @@ pub(super) fn find(name: &str) -> Option<Known> {
 
 /// The name that comes nearest to one that fio does not have.
 pub(super) fn nearest(name: &str) -> Option<&'static str> {
-    let lower = name.to_lowercase();
-    // Misspelt, not another word: up to a third of the letters.
-    let most = (lower.chars().count() / 3).clamp(1, 3);
-    if lower.len() > 64 {
-        return None;
-    }
-    let all = entries().flat_map(|(names, _)| names.split('/'));
-    let near = all.map(|known| (crate::suite::edit_distance(&lower, known), known)).min();
-    near.and_then(|(edits, known)| (edits <= most).then_some(known))
+    spelling::nearest(name, entries().flat_map(|(names, _)| names.split('/')))
 }
 
 #[cfg(test)]

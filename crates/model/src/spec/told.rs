@@ -1,0 +1,26 @@
+//! What the reader of TOML complains of, in words for people who never saw its types.
+
+use spelling::Place;
+use toml::de::Error;
+
+use super::SpecError;
+
+/// What is wrong with a text, in one line, after the place where it is.
+pub(crate) fn placed(text: &str, error: &Error) -> String {
+    let message = spelling::told(error.message());
+    match error.span() {
+        Some(span) => format!("{}: {message}", Place::of(text, span.start)),
+        None => message,
+    }
+}
+
+/// What is wrong with the table at `path`, with the key where it is one of the table's.
+pub(super) fn broken(path: &str, error: &Error) -> SpecError {
+    let shown = error.to_string();
+    let key = shown.lines().find_map(|line| line.strip_prefix("in `")?.strip_suffix('`'));
+    let problem = match key {
+        Some(key) => format!("{key}: {}", spelling::told(error.message())),
+        None => spelling::told(error.message()),
+    };
+    SpecError::Table { table: path.to_owned(), problem }
+}
