@@ -28,9 +28,8 @@ Examples:
 
 Each setting gets one owner: a udev rule matched by serial number, WWN or UUID, a file of sysctl.d,
 nfs.conf, a unit of systemd, or with --with TuneD or LVM's metadata. Where another owner sets it
-already, that is refused. A unit verifies
-everything after each boot. `foreread rollback all` takes the files back, unless somebody else has
-edited them.";
+already, that is refused. A unit verifies everything after each boot. `foreread rollback all` takes
+the files back, unless somebody else has edited them.";
 
 /// Make settings outlive a boot
 #[derive(Debug, Args)]
