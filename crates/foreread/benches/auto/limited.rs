@@ -50,70 +50,106 @@ impl Drop for Group {
     }
 }
 
+/// Throughput in MiB/s, and device bytes for each byte that readers got.
+type Measured = (f64, f64);
+
+/// Readers of many streams on a disk, held to the memory of a group.
+struct Field {
+    stage: Stage,
+    dir: String,
+    group: Group,
+}
+
+impl Field {
+    fn lay_out(group: Group) -> Self {
+        let stage = Stage::set("raid10-2008,fs=ext4,size=6G,dilation=1");
+        stage.files(64, 64);
+        let dir = stage.mount.to_str().unwrap().to_owned();
+        Self { stage, dir, group }
+    }
+
+    fn start(&self) -> Readers {
+        Readers::start(&["streams", STREAMS, &self.dir], Some(&self.group.0))
+    }
+
+    fn measure(&self, readers: &Readers, from: f64) -> Measured {
+        sleep_until(from);
+        let (begun, before) = (now(), self.stage.device_bytes());
+        sleep_until(begun + MEASURE);
+        let (end, after) = (now(), self.stage.device_bytes());
+        let got = readers.at(end).bytes - readers.at(begun).bytes;
+        (readers.rate(begun, end), (after - before) as f64 / got.max(1) as f64)
+    }
+
+    /// Under a window that stays as it is.
+    fn under(&self, kib: u64) -> Measured {
+        self.stage.set_window(kib);
+        let readers = self.start();
+        self.measure(&readers, now() + SETTLE)
+    }
+
+    /// Under `auto`, from the usual window on, when it has had time to learn.
+    fn under_auto(&self, is_shown: bool) -> Measured {
+        self.stage.set_window(128);
+        let readers = self.start();
+        let auto = self.stage.auto();
+        let measured = self.measure(&readers, auto.begun + LEARN);
+        if is_shown {
+            auto.show(12);
+        }
+        measured
+    }
+
+    /// The windows that do best in one run of each, the best first.
+    fn best(&self) -> Vec<u64> {
+        let mut all: Vec<(f64, u64)> = Vec::new();
+        for kib in STATIC_KIB {
+            let (rate, amplification) = self.under(kib);
+            println!("    {kib} KiB: {rate:.0} MiB/s, {amplification:.2} device bytes for each");
+            all.push((rate, kib));
+        }
+        all.sort_by(|a, b| b.0.total_cmp(&a.0));
+        all.into_iter().take(BEST).map(|one| one.1).collect()
+    }
+}
+
 pub fn prove() -> Vec<Claim> {
     let Some(group) = Group::make() else {
         println!("  SKIP: no memory cgroup can be made here");
         return Vec::new();
     };
-    let stage = Stage::set("raid10-2008,fs=ext4,size=6G,dilation=1");
-    stage.files(64, 64);
-    let dir = stage.mount.to_str().unwrap().to_owned();
-    let start = || Readers::start(&["streams", STREAMS, &dir], Some(&group.0));
-    // MiB/s, and device bytes for each byte that readers got.
-    let measure = |readers: &Readers, from: f64| {
-        sleep_until(from);
-        let (begun, before) = (now(), stage.device_bytes());
-        sleep_until(begun + MEASURE);
-        let (end, after) = (now(), stage.device_bytes());
-        let got = readers.at(end).bytes - readers.at(begun).bytes;
-        (readers.rate(begun, end), (after - before) as f64 / got.max(1) as f64)
-    };
-    let under = |kib: u64| {
-        stage.set_window(kib);
-        let readers = start();
-        measure(&readers, now() + SETTLE)
-    };
-    let mut all: Vec<(f64, u64)> = Vec::new();
-    for kib in STATIC_KIB {
-        let (rate, amplification) = under(kib);
-        println!("    {kib} KiB: {rate:.0} MiB/s, {amplification:.2} device bytes for each");
-        all.push((rate, kib));
-    }
+    let field = Field::lay_out(group);
+    let best = field.best();
     // One run of each scatters by more than they differ, so the best ones run in turns with `auto`.
-    all.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let best: Vec<u64> = all.iter().take(BEST).map(|one| one.1).collect();
     let mut runs = vec![Vec::new(); BEST];
     let (mut rates, mut most) = (Vec::new(), 0.0_f64);
     for round in 0..ROUNDS {
         for (kib, rates) in best.iter().zip(&mut runs) {
-            rates.push(under(*kib).0);
+            rates.push(field.under(*kib).0);
         }
-        stage.set_window(128);
-        let readers = start();
-        let auto = stage.auto();
-        let (rate, amplification) = measure(&readers, auto.begun + LEARN);
-        if round == 0 {
-            auto.show(12);
-        }
+        let (rate, amplification) = field.under_auto(round == 0);
         rates.push(rate);
         most = most.max(amplification);
     }
-    let mut claims = Vec::new();
-    for (kib, of) in best.iter().zip(&runs) {
-        let ratio = Bootstrap::new(1).ratio(&rates, of).unwrap();
-        println!("    auto {rates:.0?}; {kib} KiB {of:.0?} MiB/s");
-        claims.push(Claim::new(
-            format!(
-                "64 streams in 64 MiB get no less than under {kib} KiB: {:.3} times as much (95 %: \
-                 {:.3} to {:.3}, {ROUNDS} runs of each in turns)",
-                ratio.median, ratio.low, ratio.high
-            ),
-            ratio.high >= 1.0,
-        ));
-    }
+    let of_window = |(kib, of): (&u64, &Vec<f64>)| no_less(&rates, *kib, of);
+    let mut claims: Vec<Claim> = best.iter().zip(&runs).map(of_window).collect();
     claims.push(Claim::new(
         format!("and the disk reads at most 1.2 times as much: {most:.2} at worst"),
         most <= 1.2,
     ));
     claims
+}
+
+/// What `auto` got is not measurably less than what this window got.
+fn no_less(rates: &[f64], kib: u64, of: &[f64]) -> Claim {
+    let ratio = Bootstrap::new(1).ratio(rates, of).unwrap();
+    println!("    auto {rates:.0?}; {kib} KiB {of:.0?} MiB/s");
+    Claim::new(
+        format!(
+            "64 streams in 64 MiB get no less than under {kib} KiB: {:.3} times as much (95 %: \
+             {:.3} to {:.3}, {ROUNDS} runs of each in turns)",
+            ratio.median, ratio.low, ratio.high
+        ),
+        ratio.high >= 1.0,
+    )
 }

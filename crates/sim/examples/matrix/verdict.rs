@@ -99,9 +99,19 @@ impl Verdict {
         }
     }
 
-    /// Prints a line for each demand. Whether all are met.
+    /// Prints a line for each demand, and what else is to be known. Whether all are met.
     pub fn print(&self) -> bool {
-        let demands = [
+        let demands = self.demands();
+        for (met, demand) in &demands {
+            println!("- {}: {demand}.", if *met { "met" } else { "NOT met" });
+        }
+        self.print_remarks();
+        demands.iter().all(|(met, _)| *met)
+    }
+
+    /// Whether each demand is met, and what it is.
+    fn demands(&self) -> [(bool, String); 5] {
+        [
             (
                 self.over_default >= OVER_DEFAULT,
                 format!(
@@ -139,10 +149,11 @@ impl Verdict {
                     self.most_read.0, self.most_read.1
                 ),
             ),
-        ];
-        for (met, demand) in &demands {
-            println!("- {}: {demand}.", if *met { "met" } else { "NOT met" });
-        }
+        ]
+    }
+
+    /// What explains the figures and demands nothing.
+    fn print_remarks(&self) {
         println!(
             "- For comparison: the best window for each workload gives {:.2} times 128 KiB, the \
              better of it and `auto` {:.2} times.",
@@ -178,7 +189,6 @@ impl Verdict {
                 self.most_primed.0, self.most_primed.1
             );
         }
-        demands.iter().all(|(met, _)| *met)
     }
 }
 
