@@ -7,6 +7,8 @@
 #![allow(clippy::print_stdout)] // its numbers are its result
 #![allow(dead_code)] // what the tests of the browser share with it is more than it needs
 
+#[path = "../tests/program/mod.rs"]
+mod program;
 #[path = "../tests/browser/scratch.rs"]
 mod scratch;
 

@@ -1,10 +1,12 @@
 //! One store, every format: the same numbers in the page, JSON, CSV, Markdown and the terminal.
 #![allow(clippy::unwrap_used)] // a test may panic
 
+mod program;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use assert_cmd::Command;
+use program::{foreread_in, printed};
 use serde_json::Value;
 
 /// What a program prints of the runs in a state directory of its own.
@@ -29,17 +31,8 @@ impl Record {
 
     #[track_caller]
     fn print(&self, words: &[&str]) -> String {
-        let output = Command::new(assert_cmd::cargo::cargo_bin!("foreread"))
-            .env("FOREREAD_STATE_DIR", self.path().join("state"))
-            .env("FOREREAD_RUNTIME_DIR", self.path().join("runtime"))
-            .env_remove("FOREREAD_STORE")
-            .env("COLUMNS", "200")
-            .args(words)
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(matches!(output.status.code(), Some(0 | 5)), "{words:?}: {said}");
-        String::from_utf8(output.stdout).unwrap()
+        let mut command = foreread_in(self.path());
+        printed(&command.env("COLUMNS", "200").args(words).output().unwrap())
     }
 
     fn json(&self, run: &str) -> Value {

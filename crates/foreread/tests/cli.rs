@@ -2,41 +2,10 @@
 #![allow(clippy::unwrap_used)] // a test may panic
 #![allow(clippy::print_stdout)] // a skipped test says so
 
-use assert_cmd::Command;
+mod program;
+
+use program::{Scratch, run};
 use serde_json::Value;
-
-/// A scratch directory and the program at work in it.
-struct Scratch(tempfile::TempDir);
-
-impl Scratch {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn foreread(&self, words: &str) -> Command {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("foreread"));
-        command
-            .env("FOREREAD_STATE_DIR", self.0.path().join("state"))
-            .env("FOREREAD_RUNTIME_DIR", self.0.path().join("runtime"))
-            .env_remove("FOREREAD_STORE")
-            .env_remove("FOREREAD_LOG")
-            .current_dir(self.0.path())
-            .args(words.split(' ').filter(|word| !word.is_empty()));
-        command
-    }
-
-    fn file(&self, name: &str, text: &str) {
-        std::fs::write(self.0.path().join(name), text).unwrap();
-    }
-}
-
-/// Runs it and gives the exit code, stdout and stderr.
-#[track_caller]
-fn run(command: &mut Command) -> (i32, String, String) {
-    let output = command.output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
-}
 
 /// Checks that it ends with `code`, says each of `words` on stderr and nothing on stdout.
 #[track_caller]
@@ -214,7 +183,7 @@ fn what_is_exported_runs_under_fio() {
     }
     let scratch = Scratch::new();
     for name in ["seq-8", "rand-mmap", "stride", "mixed", "rewrite"] {
-        let dir = scratch.0.path().join(name);
+        let dir = scratch.path().join(name);
         std::fs::create_dir(&dir).unwrap();
         let words = format!("export --fio {name} --size 1M -o {name}/job.fio");
         let (code, _, stderr) = run(&mut scratch.foreread(&words));
@@ -255,7 +224,7 @@ fn a_dry_run_prints_the_plan_for_a_disk_that_need_not_exist() {
     assert_eq!(code, 0, "{stderr}");
     assert!(stdout.contains("hdd-2008") && stdout.contains("nothing to undo"), "{stdout}");
     assert!(stdout.contains("2 values of read-ahead × 1 workloads, 3 repeats"), "{stdout}");
-    assert!(!scratch.0.path().join("state").exists(), "nothing is made, not even the record");
+    assert!(!scratch.path().join("state").exists(), "nothing is made, not even the record");
 }
 
 #[test]
@@ -280,9 +249,8 @@ fn a_dry_run_dilates_the_trial_and_not_what_is_beside_it() {
 #[test]
 fn a_reader_who_leaves_is_no_error() {
     let scratch = Scratch::new();
-    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin!("foreread"))
-        .args(["completions", "zsh"])
-        .current_dir(scratch.0.path())
+    let mut child = scratch
+        .foreread("completions zsh")
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped())
         .spawn()

@@ -2,10 +2,13 @@
 //! they make and change is gone and back at the end.
 #![allow(clippy::print_stdout, clippy::unwrap_used)] // a skipped test says so, others may panic
 
+mod program;
+
 use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
+use program::{foreread_in, run};
 use serde_json::Value;
 use sys::lock::Lock;
 use units::Bytes;
@@ -29,12 +32,8 @@ impl Stage {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("foreread"));
-        command
-            .env("FOREREAD_STATE_DIR", self.dir.path().join("state"))
-            .env("FOREREAD_RUNTIME_DIR", self.dir.path().join("runtime"))
-            .env_remove("FOREREAD_STORE")
-            .args(arguments);
+        let mut command = foreread_in(self.dir.path());
+        command.args(arguments);
         command
     }
 
@@ -361,9 +360,7 @@ fn wait(patience: Duration, mut is_so: impl FnMut() -> bool) -> bool {
 fn sweeps_are_put_into_words() {
     let dir = tempfile::tempdir().unwrap();
     let ask_of = |target: &str, words: &[&str]| -> Value {
-        let output = Command::new(assert_cmd::cargo::cargo_bin!("foreread"))
-            .env("FOREREAD_STATE_DIR", dir.path())
-            .env_remove("FOREREAD_STORE")
+        let output = foreread_in(dir.path())
             .arg("experiment")
             .args(words)
             .args([target, "--read-ahead", "128K,8M", "--repeats", "1"])
@@ -392,13 +389,10 @@ fn sweeps_are_put_into_words() {
 
 #[test]
 fn what_makes_no_sense_is_refused_in_a_line() {
+    let dir = tempfile::tempdir().unwrap();
     let refused = |arguments: &[&str], code: i32, says: &str| {
-        let output = Command::new(assert_cmd::cargo::cargo_bin!("foreread"))
-            .args(arguments)
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+        let (found, _, said) = run(foreread_in(dir.path()).args(arguments));
+        assert_eq!(found, code, "{arguments:?}: {said}");
         assert!(said.contains(says), "{arguments:?}: {said}");
     };
     refused(&["blocks", "/no/such/disk"], 2, "/no/such/disk");

@@ -5,6 +5,7 @@
 mod calibrate;
 mod control;
 mod outside;
+mod program;
 mod settings;
 
 use std::fs;
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use program::{document, foreread_in, text};
 use serde_json::Value;
 use sys::lock::Lock;
 use vdisk::Filesystem;
@@ -105,29 +107,9 @@ impl Drop for Stage {
     }
 }
 
-fn foreread_in(dir: &Path) -> Command {
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("foreread"));
-    command
-        .env("FOREREAD_STATE_DIR", dir.join("state"))
-        .env("FOREREAD_RUNTIME_DIR", dir.join("runtime"))
-        .env_remove("FOREREAD_STORE");
-    command
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
 fn signal(child: &Child, name: &str) {
     let status = Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
     assert!(status.success());
-}
-
-#[track_caller]
-fn document(output: &Output) -> Value {
-    let code = output.status.code();
-    assert!(matches!(code, Some(0 | 5)), "{code:?}: {}", text(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
 }
 
 #[test]

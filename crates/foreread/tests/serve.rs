@@ -1,12 +1,16 @@
 //! `foreread serve`: live while a study runs, for reading only, on this machine only.
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may panic
 
+mod program;
+
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use program::foreread_in;
 
 struct State(tempfile::TempDir);
 
@@ -16,14 +20,8 @@ impl State {
     }
 
     fn foreread(&self) -> Command {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("foreread"));
-        command
-            .env("FOREREAD_STATE_DIR", self.0.path().join("state"))
-            .env("FOREREAD_RUNTIME_DIR", self.0.path().join("runtime"))
-            .env_remove("FOREREAD_STORE")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
+        let mut command = foreread_in(self.0.path());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command
     }
 

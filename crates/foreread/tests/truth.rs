@@ -5,11 +5,12 @@ extern crate diagnose as foreread_diagnose;
 
 #[path = "../../diagnose/tests/hosts/mod.rs"]
 mod hosts;
+mod program;
 
 use std::path::Path;
 
-use assert_cmd::Command;
 use hosts::{FLASH, Machine, Queue};
+use program::foreread_in;
 use serde_json::Value;
 
 fn machine() -> Machine {
@@ -24,18 +25,8 @@ fn machine() -> Machine {
 }
 
 fn foreread(tree: &Path, words: &[&str]) -> (i32, String, String) {
-    let own = tree.join("own");
-    let output = Command::new(assert_cmd::cargo::cargo_bin!("foreread"))
-        .env("FOREREAD_STATE_DIR", own.join("state"))
-        .env("FOREREAD_RUNTIME_DIR", own.join("runtime"))
-        .env("FOREREAD_ROOT", tree)
-        .env_remove("FOREREAD_STORE")
-        .current_dir(tree)
-        .args(words)
-        .output()
-        .unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    let mut command = foreread_in(&tree.join("own"));
+    program::run(command.env("FOREREAD_ROOT", tree).current_dir(tree).args(words))
 }
 
 #[test]

@@ -14,6 +14,8 @@ mod limited;
 mod mapped;
 mod open;
 mod postgres;
+#[path = "../../tests/program/mod.rs"]
+mod program;
 mod readers;
 mod stage;
 

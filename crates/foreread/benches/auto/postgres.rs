@@ -1,11 +1,10 @@
 //! PostgreSQL with 1.5 million rows on an old disk: random selects by key, from cold until all is
 //! cached, without and with `auto`. It takes a quarter of an hour.
 
-use std::process::Command;
-
 use serde_json::Value;
 
 use crate::Claim;
+use crate::program::foreread_in;
 
 /// 1.5 million rows are so large.
 const SIZE: &str = "652M";
@@ -17,9 +16,7 @@ const LOSS: f64 = 0.10;
 
 pub fn prove() -> Vec<Claim> {
     let dir = tempfile::tempdir().unwrap();
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("foreread"));
-    command.env("FOREREAD_STATE_DIR", dir.path().join("state"));
-    command.env("FOREREAD_RUNTIME_DIR", dir.path().join("runtime"));
+    let mut command = foreread_in(dir.path());
     command.args(["pg", "virtual:hdd-2008,fs=xfs,dilation=1,size=4G", "--test", "prime"]);
     command.args(["--auto", "--size", SIZE, "--limit", "20min", "--json"]);
     let output = command.output().unwrap();

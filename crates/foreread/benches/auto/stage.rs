@@ -12,6 +12,7 @@ use serde_json::Value;
 use sys::cachestat::cachestat;
 use units::Bytes;
 
+use crate::program::foreread_in;
 use crate::readers::now;
 
 /// A virtual disk; gone when dropped.
@@ -105,15 +106,6 @@ fn evict(file: &fs::File) {
         std::thread::sleep(Duration::from_millis(50));
     }
     panic!("a file stays cached");
-}
-
-fn foreread_in(dir: &Path) -> Command {
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("foreread"));
-    command
-        .env("FOREREAD_STATE_DIR", dir.join("state"))
-        .env("FOREREAD_RUNTIME_DIR", dir.join("runtime"))
-        .env_remove("FOREREAD_STORE");
-    command
 }
 
 /// `foreread auto` at work; told to end when dropped.

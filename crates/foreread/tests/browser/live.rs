@@ -1,7 +1,7 @@
 //! The pages that `foreread serve` shows, and a run that grows while one looks.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use browser::Page;
 use serde_json::json;
@@ -13,9 +13,8 @@ struct Served(Child, String);
 
 impl Served {
     fn start(scratch: &Scratch) -> Self {
-        let mut child = Command::new(assert_cmd::cargo::cargo_bin!("foreread"))
-            .env("FOREREAD_STATE_DIR", scratch.path("state"))
-            .env_remove("FOREREAD_STORE")
+        let mut child = scratch
+            .command()
             .args(["serve", "--port", "0"])
             .stdin(Stdio::null())
             .stderr(Stdio::piped())
@@ -73,10 +72,8 @@ fn browser_sees_trials_as_they_land() {
     let scratch = Scratch::new();
     let vary = "read_ahead=4K,64K,128K,256K,512K,1M,2M,8M";
     let study = ["sweep", "sim:hdd-2008", "--repeats", "60", "-q", "--vary", vary];
-    let mut child = Command::new(assert_cmd::cargo::cargo_bin!("foreread"))
-        .env("FOREREAD_STATE_DIR", scratch.path("state"))
-        .env("FOREREAD_RUNTIME_DIR", scratch.path("runtime"))
-        .env_remove("FOREREAD_STORE")
+    let mut child = scratch
+        .command()
         .args(study)
         .stdin(Stdio::null())
         .stdout(Stdio::null())

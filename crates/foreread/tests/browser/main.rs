@@ -4,6 +4,8 @@
 
 mod large;
 mod live;
+#[path = "../program/mod.rs"]
+mod program;
 mod scratch;
 
 use browser::{Browser, Page, Theme};

@@ -1,8 +1,9 @@
 //! A scratch directory with runs in it.
 
 use std::path::PathBuf;
+use std::process::Command;
 
-use assert_cmd::Command;
+use crate::program::{foreread_in, printed};
 
 /// A directory and the program at work in it.
 pub struct Scratch(tempfile::TempDir);
@@ -22,24 +23,15 @@ impl Scratch {
 
     /// The program in this directory.
     pub fn command(&self) -> Command {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("foreread"));
-        command
-            .env("FOREREAD_STATE_DIR", self.path("state"))
-            .env("FOREREAD_RUNTIME_DIR", self.path("runtime"))
-            .env_remove("FOREREAD_STORE")
-            .env_remove("FOREREAD_LOG")
-            .current_dir(self.0.path());
+        let mut command = foreread_in(self.0.path());
+        command.current_dir(self.0.path());
         command
     }
 
     /// Runs it; what it prints.
     #[track_caller]
     pub fn foreread(&self, words: &[&str]) -> String {
-        let output = self.command().args(words).output().unwrap();
-        let code = output.status.code();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(matches!(code, Some(0 | 5)), "{words:?}: {code:?} {said}");
-        String::from_utf8(output.stdout).unwrap()
+        printed(&self.command().args(words).output().unwrap())
     }
 
     /// Makes run 1: a hundred trials of a simulated disk.
