@@ -130,7 +130,7 @@ impl Pilot {
     ) -> Option<Decision> {
         let (file, path) = match &order.act {
             Act::Files(_) => self.beside.clone()?,
-            Act::Window(_) | Act::Prefetch(_) => {
+            Act::Window(_) | Act::Prefetch(_) | Act::Answer(_) => {
                 let file = (*files.get(&order.key.0)?).clone();
                 let path = snapshot.paths.get(&file.id).cloned();
                 (file, path)

@@ -61,7 +61,7 @@ impl Told {
         let holder = file.holders.first();
         let window = match &decision.act {
             Act::Window(pages) => Some(pages.to_bytes(page)),
-            Act::Prefetch(_) | Act::Files(_) => None,
+            Act::Prefetch(_) | Act::Files(_) | Act::Answer(_) => None,
         };
         let kib = |bytes: Bytes| bytes.to_kib_floor().get();
         let pid = holder.map(|holder| holder.pid);

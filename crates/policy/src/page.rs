@@ -63,6 +63,11 @@ impl Extent {
         Self { start, pages }
     }
 
+    /// Whether this page is one of them.
+    pub fn contains(self, page: Page) -> bool {
+        self.start <= page && page < self.end()
+    }
+
     /// The first page beyond it.
     pub const fn end(self) -> Page {
         self.start.plus(self.pages)

@@ -125,6 +125,7 @@ proptest! {
                         prop_assert!(order.why.is_empty() == on_its_way && !order.primes);
                     }
                     Act::Files(_) => prop_assert!(false, "no directory was given: {order:?}"),
+                    Act::Answer(run) => prop_assert!(run.is_none_or(|run| run.get() > 1)),
                     Act::Prefetch(extents) => prop_assert!(
                         extents.len() <= 16_384 && extents.iter().all(|it| it.end().get() <= FILE)
                     ),

@@ -248,7 +248,7 @@ impl Hands {
                 let wanted = files.iter().map(|it| (it.file.1, it.from.to_bytes(page_size())));
                 self.prefetcher.order_files(Arc::clone(directory), wanted.collect());
             }
-            Act::Prefetch(_) | Act::Window(_) => return Ok(()),
+            Act::Prefetch(_) | Act::Window(_) | Act::Answer(_) => return Ok(()),
         }
         if !decision.why.is_empty() {
             self.read.insert(decision.file.id, decision);
@@ -373,6 +373,6 @@ fn is_by_other(error: &anyhow::Error) -> bool {
 fn window_of(decision: &Decision) -> Option<Bytes> {
     match decision.act {
         Act::Window(pages) => Some(pages.to_bytes(page_size())),
-        Act::Prefetch(_) | Act::Files(_) => None,
+        Act::Prefetch(_) | Act::Files(_) | Act::Answer(_) => None,
     }
 }

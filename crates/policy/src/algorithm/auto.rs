@@ -125,6 +125,7 @@ impl Auto {
         match &order.act {
             Act::Window(pages) => self.kernel.set_window(stream, *pages),
             Act::Files(files) => self.read_files(files, around),
+            Act::Answer(_) => {}
             Act::Prefetch(extents) => around.with(stream, &mut |cache| {
                 let read = self.prefetch(cache, stream, extents);
                 if order.primes {
@@ -180,6 +181,10 @@ fn told(order: &Order) -> String {
         }
         Act::Files(files) => {
             format!("{}: reads {} files: {}", order.key.0, files.len(), order.why)
+        }
+        Act::Answer(run) => {
+            let run = run.map_or(0, Pages::get);
+            format!("{}: answers with runs of {run} pages: {}", order.key.0, order.why)
         }
     }
 }

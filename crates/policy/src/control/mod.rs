@@ -16,6 +16,7 @@
 //! - `Plan`s foresee steps and backward reads, and a `Priming` finishes the random reads of a file
 //!   that fits into memory. `Sequences` foresee the next ones of many small files.
 
+mod answer;
 mod around;
 mod climb;
 mod controller;
@@ -41,6 +42,7 @@ use units::{Bytes, Nanos, Pages};
 
 use crate::page::{Extent, Page};
 
+pub use answer::Answer;
 pub use controller::Controller;
 pub use device::{Completions, Device};
 pub use outstanding::Outstanding;
@@ -158,6 +160,9 @@ pub enum Act {
     Prefetch(Vec<Extent>),
     /// Have these files of its directory read, which nobody need have open.
     Files(Vec<NextFile>),
+    /// From now on have the rest of a run of so many pages read as soon as a page of it is missed
+    /// ([`Answer`]); no more if there is no number.
+    Answer(Option<Pages>),
 }
 
 /// A file that will be wanted.
