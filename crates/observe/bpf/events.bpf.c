@@ -25,6 +25,27 @@ struct {
 	MAP_TYPE(value, u64);
 } sizes SEC(".maps");
 
+/* Open files whose misses are told at once, as somebody answers them while their reader waits. */
+struct {
+	MAP_INT(type, BPF_MAP_TYPE_HASH);
+	MAP_INT(max_entries, 256);
+	MAP_TYPE(key, u64);
+	MAP_TYPE(value, u32);
+} watched SEC(".maps");
+
+struct {
+	MAP_INT(type, BPF_MAP_TYPE_RINGBUF);
+	MAP_INT(max_entries, 64 << 10);
+} misses SEC(".maps");
+
+/* Misses that found their ring full. */
+struct {
+	MAP_INT(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	MAP_INT(max_entries, 1);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, u64);
+} untold SEC(".maps");
+
 /* What a thread is reading: known from its last miss or mark. */
 struct reading {
 	u64 ra;        /* the state that it reads by, until a window was submitted for it */
@@ -45,14 +66,19 @@ struct {
 	MAP_TYPE(value, struct reading);
 } readers SEC(".maps");
 
+INLINE void count_one(void *counts)
+{
+	u32 zero = 0;
+	u64 *count = bpf_map_lookup_elem(counts, &zero);
+	if (count)
+		*count += 1;
+}
+
 INLINE struct event_record *begin_event(u32 kind)
 {
 	struct event_record *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
 	if (!event) {
-		u32 zero = 0;
-		u64 *count = bpf_map_lookup_elem(&lost, &zero);
-		if (count)
-			*count += 1;
+		count_one(&lost);
 		return NULL;
 	}
 	u64 who = bpf_get_current_pid_tgid();
@@ -78,6 +104,28 @@ INLINE u64 file_of(struct file_ra_state *ra)
 	return (u64)ra - __builtin_preserve_field_info(((struct file *)0)->f_ra, FIELD_BYTE_OFFSET);
 }
 
+/* Tells a miss to whoever waits for it, if the open file is watched. */
+INLINE void tell_miss(const struct reading *reading, u32 tid, u64 count)
+{
+	if (!bpf_map_lookup_elem(&watched, &reading->file))
+		return;
+	struct miss_record *miss = bpf_ringbuf_reserve(&misses, sizeof(*miss), 0);
+	if (!miss) {
+		count_one(&untold);
+		return;
+	}
+	miss->time_ns = bpf_ktime_get_ns();
+	miss->file = reading->file;
+	miss->inode = reading->inode;
+	miss->index = reading->index;
+	miss->count = count;
+	miss->device = reading->device;
+	miss->pid = reading->pid;
+	miss->tid = tid;
+	miss->zero = 0;
+	bpf_ringbuf_submit(miss, BPF_RB_FORCE_WAKEUP);
+}
+
 /* A miss or a mark. */
 INLINE int on_reader(u32 kind, struct inode *inode, u64 index, struct file_ra_state *ra, u64 count)
 {
@@ -91,6 +139,8 @@ INLINE int on_reader(u32 kind, struct inode *inode, u64 index, struct file_ra_st
 	u64 who = bpf_get_current_pid_tgid();
 	u32 tid = (u32)who;
 	reading.pid = who >> 32;
+	if (kind == EVENT_MISS)
+		tell_miss(&reading, tid, count);
 	bpf_map_update_elem(&readers, &tid, &reading, 0);
 	struct event_record *event = begin_event(kind);
 	if (!event)

@@ -37,12 +37,15 @@ static long (*const bpf_seq_write)(void *seq, const void *data, u32 size) = (voi
 static long (*const bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 static long (*const bpf_probe_read_kernel_str)(void *to, u32 size, const void *from) = (void *)115;
 
+#define BPF_MAP_TYPE_HASH 1
 #define BPF_MAP_TYPE_PERCPU_HASH 5
 #define BPF_MAP_TYPE_PERCPU_ARRAY 6
 #define BPF_MAP_TYPE_LRU_HASH 9
 #define BPF_MAP_TYPE_RINGBUF 27
 /* Whoever reads the ring comes by himself; waking him for each event would cost the readers. */
 #define BPF_RB_NO_WAKEUP 1
+/* But for what somebody waits for. */
+#define BPF_RB_FORCE_WAKEUP 2
 
 /* What __builtin_preserve_field_info() gives. */
 #define FIELD_BYTE_OFFSET 0

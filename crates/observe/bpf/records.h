@@ -57,6 +57,21 @@ struct event_record {
 
 _Static_assert(sizeof(struct event_record) == 112, "src/record.rs has the same");
 
+/* A miss of an open file whose misses are told at once. */
+struct miss_record {
+	u64 time_ns;
+	u64 file;
+	u64 inode;
+	u64 index;
+	u64 count;
+	u32 device;
+	u32 pid;
+	u32 tid;
+	u32 zero;
+};
+
+_Static_assert(sizeof(struct miss_record) == 56, "src/record.rs has the same");
+
 /* Of which device and which size requests were: the key of their counts. */
 struct size_key {
 	u32 device; /* or partition */

@@ -1,5 +1,6 @@
 //! What the kernel does, seen from outside: open files with the window that each of them has
-//! ([`Census`]), and read-ahead as it happens ([`Probes`]).
+//! ([`Census`]), read-ahead as it happens ([`Probes`]), and misses while their readers wait
+//! ([`Misses`]).
 //!
 //! The programs in `bpf/` only read. They are compiled when foreread is built and are part of the
 //! binary; where each field lies in the running kernel is looked up when they are loaded. A
@@ -10,6 +11,7 @@
 mod error;
 mod event;
 mod iterator;
+mod misses;
 mod object;
 mod open_files;
 mod probes;
@@ -18,6 +20,7 @@ mod self_test;
 
 pub use error::ObserveError;
 pub use event::{Event, EventKind, Window};
+pub use misses::{Miss, Misses};
 pub use object::KernelTypes;
 pub use open_files::{Census, FileKind, Holder, OpenFile, OpenFileFilter, OpenFileId, open_files};
 pub use probes::{Probes, Rung, Signal};

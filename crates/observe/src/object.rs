@@ -75,7 +75,10 @@ pub(crate) fn of_program(program: &'static str, error: &ProgramError) -> Observe
 }
 
 /// Looks for a missing right among the causes.
-fn of_chain(program: &'static str, error: &(dyn std::error::Error + 'static)) -> ObserveError {
+pub(crate) fn of_chain(
+    program: &'static str,
+    error: &(dyn std::error::Error + 'static),
+) -> ObserveError {
     let mut cause = Some(error);
     while let Some(error) = cause {
         if let Some(source) = error.downcast_ref::<io::Error>().filter(|error| denied(error)) {

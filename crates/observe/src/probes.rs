@@ -14,7 +14,7 @@ use crate::event::event;
 use crate::object::{EVENTS, KernelTypes, load, of_program};
 use crate::open_files::device;
 use crate::record::{EventRecord, Plain};
-use crate::{Event, ObserveError};
+use crate::{Event, Misses, ObserveError};
 
 /// How a signal is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,7 +96,7 @@ pub struct Probes {
     lost: PerCpuArray<MapData, u64>,
     sizes: PerCpuHashMap<MapData, SizeKey, u64>,
     /// Last, as it holds the programs and what attaches them.
-    _ebpf: Ebpf,
+    ebpf: Ebpf,
 }
 
 impl std::fmt::Debug for Probes {
@@ -152,12 +152,18 @@ impl Probes {
                 problem: "its maps are not there".to_owned(),
             });
         };
-        Ok(Self { signals, ring, lost, sizes, _ebpf: ebpf })
+        Ok(Self { signals, ring, lost, sizes, ebpf })
     }
 
     /// The signals, and how each is taken.
     pub fn signals(&self) -> &[Signal] {
         &self.signals
+    }
+
+    /// Misses of chosen open files, for whoever answers them while their readers wait. There is one
+    /// for all: a second time they are not there.
+    pub fn take_misses(&mut self) -> Result<Misses, ObserveError> {
+        Misses::of(&mut self.ebpf)
     }
 
     /// Hands over what has happened since the last time, oldest first. Whoever does not ask for

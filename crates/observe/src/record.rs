@@ -53,6 +53,23 @@ pub(crate) struct EventRecord {
 
 const _: () = assert!(size_of::<EventRecord>() == 112);
 
+/// `struct miss_record`: a miss of an open file whose misses are told at once.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct MissRecord {
+    pub time_ns: u64,
+    pub file: u64,
+    pub inode: u64,
+    pub index: u64,
+    pub count: u64,
+    pub device: u32,
+    pub pid: u32,
+    pub tid: u32,
+    pub zero: u32,
+}
+
+const _: () = assert!(size_of::<MissRecord>() == 56);
+
 /// Implemented by structures of plain numbers without padding, for which any bytes will do.
 ///
 /// # Safety
@@ -72,6 +89,8 @@ pub(crate) unsafe trait Plain: Copy {
 unsafe impl Plain for OpenFileRecord {}
 // SAFETY: as above.
 unsafe impl Plain for EventRecord {}
+// SAFETY: as above.
+unsafe impl Plain for MissRecord {}
 
 /// The text in a field that ends with a zero, or with the field.
 pub(crate) fn text(field: &[u8]) -> String {

@@ -10,12 +10,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use foreread_observe::{
-    Census, Event, EventKind, FileKind, KernelTypes, ObserveError, OpenFile, OpenFileFilter,
-    Probes, Rung, SelfTest, open_files, self_test,
+    Census, Event, EventKind, FileKind, KernelTypes, Miss, Misses, ObserveError, OpenFile,
+    OpenFileFilter, Probes, Rung, SelfTest, open_files, self_test,
 };
 use host::DevNo;
 use rustix::fs::{Advice, fadvise};
 use rustix::param::page_size;
+use std::time::Duration;
 use sys::lock::Lock;
 use sys::mapping::FileMapping;
 use tempfile::TempDir;
@@ -391,4 +392,63 @@ fn programs() -> usize {
     aya::programs::loaded_programs()
         .filter(|program| program.as_ref().is_ok_and(|program| ours(program.name())))
         .count()
+}
+
+/// Misses that are told by now, by page.
+fn told(misses: &Misses) -> Vec<u64> {
+    let mut pages = Vec::new();
+    misses.wait(Duration::ZERO, |miss| pages.push(miss.index)).expect("misses");
+    pages
+}
+
+#[test]
+fn host_misses_of_watched_files_are_told_at_once() {
+    let test = "host_misses_of_watched_files_are_told_at_once";
+    let Some(stage) = Stage::set(test) else { return };
+    let Some(mut probes) = probes(&stage, test) else { return };
+    let misses = probes.take_misses().expect("misses");
+    assert!(probes.take_misses().is_err(), "there is one for all");
+    let (path, file) = cold(&stage, 16 << 20);
+    let other = File::open(&path).expect("open");
+    for file in [&file, &other] {
+        fadvise(file, 0, None, Advice::Random).expect("told");
+    }
+    let number = |file: &File| u32::try_from(file.as_raw_fd()).expect("a descriptor");
+    let seen = stage.look(&path);
+    let seen = seen.iter().find(|it| it.holders[0].fd == number(&file)).expect("it");
+    let read = |file: &File, page: u64| {
+        let at = page * page_size() as u64;
+        std::os::unix::fs::FileExt::read_exact_at(file, &mut [0; 8], at).expect("read");
+    };
+    read(&file, 10);
+    assert_eq!(told(&misses), [], "nobody watches");
+    misses.watch(seen.id).expect("watched");
+    assert_eq!(misses.watched(), [seen.id]);
+    for page in [20, 30, 20] {
+        read(&file, page);
+        read(&other, page + 5);
+    }
+    let mut first: Option<Miss> = None;
+    misses.wait(Duration::from_secs(60), |miss| first = first.or(Some(miss))).expect("misses");
+    let first = first.expect("a miss");
+    assert_eq!((first.file, first.device, first.inode), (seen.id, seen.device, seen.inode));
+    assert_eq!((first.index, first.request.get(), first.pid), (20, 1, std::process::id()));
+    for page in [40, 50] {
+        read(&file, page);
+    }
+    assert_eq!(told(&misses), [40, 50]);
+    misses.unwatch(seen.id);
+    read(&file, 60);
+    assert_eq!((told(&misses), misses.watched()), (Vec::new(), Vec::new()));
+    // Whoever waits can be woken.
+    std::thread::scope(|scope| {
+        scope.spawn(|| misses.wait(Duration::MAX, |_| ()).expect("woken"));
+        misses.wake();
+    });
+    // What does not fit is counted.
+    misses.watch(seen.id).expect("watched");
+    (100..2500).for_each(|page| read(&file, page));
+    let kept = told(&misses).len() as u64;
+    assert!(kept > 500 && misses.untold() > 0, "{kept} told, {} not", misses.untold());
+    assert_eq!(kept + misses.untold(), 2400);
 }

@@ -1,0 +1,154 @@
+//! Misses of chosen open files, told while their readers still wait.
+//!
+//! Events are drained in intervals, which is too late to do something about a single read. Of open
+//! files that are watched here each miss is told at once; of others it costs one look into a map,
+//! and reads that find their pages in the cache pass none of this.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use aya::Ebpf;
+use aya::maps::{HashMap, Map, MapData, MapError, PerCpuArray, RingBuf};
+use host::DevNo;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use units::{Nanos, Pages};
+
+use crate::object::of_chain;
+use crate::open_files::device;
+use crate::record::{MissRecord, Plain};
+use crate::{ObserveError, OpenFileId};
+
+const PROGRAM: &str = "misses";
+
+/// A reader found a page missing, and waits for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Miss {
+    /// When, on the monotonic clock.
+    pub at: Nanos,
+    /// The open file, or one that has its address now: whoever acts compares the file, too.
+    pub file: OpenFileId,
+    /// The device of its file system, or the disk itself.
+    pub device: DevNo,
+    /// Its inode.
+    pub inode: u64,
+    /// The page.
+    pub index: u64,
+    /// How many pages were asked for from there on.
+    pub request: Pages,
+    /// The process.
+    pub pid: u32,
+    /// Its thread.
+    pub tid: u32,
+}
+
+/// Misses of chosen open files. It may be shared: one thread waits, others say for what.
+pub struct Misses {
+    watched: Mutex<HashMap<MapData, u64, u32>>,
+    ring: Mutex<RingBuf<MapData>>,
+    untold: PerCpuArray<MapData, u64>,
+    /// Ends the waiting.
+    waker: OwnedFd,
+}
+
+impl std::fmt::Debug for Misses {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Misses").finish_non_exhaustive()
+    }
+}
+
+/// No thread panics while it holds one of the locks, so what they guard is whole.
+fn lock<T>(guarded: &Mutex<T>) -> MutexGuard<'_, T> {
+    guarded.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Misses {
+    /// Takes the maps that the probes have for this.
+    pub(crate) fn of(ebpf: &mut Ebpf) -> Result<Self, ObserveError> {
+        let missing = || ObserveError::Refused {
+            program: PROGRAM,
+            problem: "its maps are not there".to_owned(),
+        };
+        let mut take = |name: &str| ebpf.take_map(name).ok_or_else(missing);
+        let (watched, ring, untold) = (take("watched")?, take(PROGRAM)?, take("untold")?);
+        let fail = |error: MapError| of_chain(PROGRAM, &error);
+        let waker = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(failed)?;
+        Ok(Self {
+            watched: Mutex::new(HashMap::try_from(watched).map_err(fail)?),
+            ring: Mutex::new(RingBuf::<MapData>::try_from(ring).map_err(fail)?),
+            untold: PerCpuArray::<_, u64>::try_from(untold as Map).map_err(fail)?,
+            waker,
+        })
+    }
+
+    /// Tells the misses of this open file from now on. Fails if too many are watched: 256.
+    pub fn watch(&self, file: OpenFileId) -> Result<(), ObserveError> {
+        let added = lock(&self.watched).insert(file.number(), 0, 0);
+        added.map_err(|error| of_chain(PROGRAM, &error))
+    }
+
+    /// Tells no more of them. What was missed before may still be told.
+    pub fn unwatch(&self, file: OpenFileId) {
+        // One that is not watched needs nothing.
+        let _ = lock(&self.watched).remove(&file.number());
+    }
+
+    /// The open files that are watched.
+    pub fn watched(&self) -> Vec<OpenFileId> {
+        lock(&self.watched).keys().filter_map(Result::ok).map(OpenFileId).collect()
+    }
+
+    /// Waits for misses, for so long at most or until [`Misses::wake`], and hands them over, oldest
+    /// first.
+    pub fn wait(&self, most: Duration, mut take: impl FnMut(Miss)) -> Result<(), ObserveError> {
+        let mut ring = lock(&self.ring);
+        let most = Timespec::try_from(most).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 });
+        let mut ready = [
+            PollFd::from_borrowed_fd(std::os::fd::AsFd::as_fd(&*ring), PollFlags::IN),
+            PollFd::new(&self.waker, PollFlags::IN),
+        ];
+        match poll(&mut ready, Some(&most)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(failed(errno)),
+        }
+        if !ready[1].revents().is_empty() {
+            // Whoever else was quicker has woken, too.
+            let _ = rustix::io::read(&self.waker, &mut [0; 8]);
+        }
+        while let Some(item) = ring.next() {
+            if let Some(record) = MissRecord::read(&item) {
+                take(miss(&record));
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the waiting, or the next if nobody waits.
+    pub fn wake(&self) {
+        // It fails only where it was woken more often than a number can tell.
+        let _ = rustix::io::write(&self.waker, &1_u64.to_ne_bytes());
+    }
+
+    /// Misses that could not be told since the beginning, as nobody took those before.
+    pub fn untold(&self) -> u64 {
+        self.untold.get(&0, 0).map_or(0, |counts| counts.iter().sum())
+    }
+}
+
+fn failed(errno: Errno) -> ObserveError {
+    ObserveError::Read { program: PROGRAM, source: errno.into() }
+}
+
+fn miss(record: &MissRecord) -> Miss {
+    Miss {
+        at: Nanos::new(record.time_ns),
+        file: OpenFileId(record.file),
+        device: device(record.device),
+        inode: record.inode,
+        index: record.index,
+        request: Pages::new(record.count),
+        pid: record.pid,
+        tid: record.tid,
+    }
+}
