@@ -13,7 +13,7 @@ use crate::{ActuateError, Limits, Missed, Outcome};
 
 /// The largest piece that is asked for at once where nothing says more: what the kernel gives any
 /// device at least.
-const SMALLEST_PIECE: Bytes = Bytes::from_kib(128);
+pub(crate) const SMALLEST_PIECE: Bytes = Bytes::from_kib(128);
 
 /// What an open file can be told by `posix_fadvise(2)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,7 +127,7 @@ impl Actuator {
     }
 
     /// A duplicate of the very open file that is meant, and what that is now.
-    fn take(&self, file: &OpenFile) -> Result<Taken, ActuateError> {
+    pub(crate) fn take(&self, file: &OpenFile) -> Result<Taken, ActuateError> {
         let grip = match reach(&self.root, &self.limits, file) {
             Ok(grip) => grip,
             Err(missed) => return Ok(Err(missed)),

@@ -7,6 +7,7 @@
 //! the open file that was meant: a process may exit, close or open something else at any moment.
 
 mod actuator;
+mod answerer;
 mod directory;
 mod exact;
 mod finder;
@@ -18,6 +19,7 @@ mod prefetcher;
 mod reach;
 
 pub use actuator::{Actuator, Advice};
+pub use answerer::{Answered, Answerer};
 pub use directory::Directory;
 pub use exact::{Exact, Mended};
 pub use finder::Finder;

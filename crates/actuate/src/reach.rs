@@ -11,7 +11,8 @@ use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open}
 use crate::{Limits, Missed};
 
 /// A duplicate of a descriptor of another process. It is to be dropped soon: as long as it lives,
-/// the file is open, its locks hold and its file system cannot be unmounted.
+/// the file is open, its locks hold and its file system cannot be unmounted. The longest that one
+/// is kept is a tenth of a second, for misses that are answered ([`crate::Answerer`]).
 #[derive(Debug)]
 pub(crate) struct Grip {
     descriptor: OwnedFd,

@@ -3,6 +3,7 @@
 // A skipped test says so.
 #![allow(clippy::print_stdout)]
 
+mod answers;
 mod stage;
 
 use std::collections::HashSet;

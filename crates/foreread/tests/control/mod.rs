@@ -1,6 +1,7 @@
 //! `foreread auto` and `run` among processes that come, go, die and mean harm, on a virtual disk
 //! that takes its time: where nobody waits, nothing is done.
 
+mod answers;
 mod hostile;
 mod next_files;
 mod sandbox;
@@ -35,11 +36,16 @@ fn asked(variable: &str, default: u64) -> u64 {
 
 /// The stage of such a test, or the reason for which it is skipped.
 fn stage(name: &str) -> Option<Stage> {
+    stage_of(name, DISK)
+}
+
+/// The same on a disk of these words.
+fn stage_of(name: &str, disk: &str) -> Option<Stage> {
     if let Err(error) = Census::begin() {
         println!("SKIP {name}: {error}");
         return None;
     }
-    let mut stage = Stage::of(name, DISK)?;
+    let mut stage = Stage::of(name, disk)?;
     fs::write(&stage.knob, "128").unwrap();
     stage.original = stage.value();
     Some(stage)

@@ -1,0 +1,93 @@
+//! Short runs from place to place, of which the rest is read as soon as their first page is missed.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use actuate::{Actuator, Answerer, Limits};
+use host::{DevNo, Root, block_stat};
+use observe::{Census, EventKind, Misses, OpenFile, Probes};
+use policy::control::Answer;
+use units::{Bytes, Pages};
+
+use super::{evict, stage_of};
+
+/// A disk on which a seek takes so long that an answer is in time on a busy machine, too.
+const DISK: &str = "hdd-2008,fs=ext4,size=2G,dilation=4";
+const RUNS: u64 = 40;
+/// Pages of a run, and how many runs would lie between two of them that are read.
+const RUN: u64 = 4;
+const APART: u64 = 24;
+const PAGE: u64 = 4096;
+
+/// What reading all runs took.
+#[derive(Debug, PartialEq)]
+struct Took {
+    misses: u64,
+    bytes: Bytes,
+}
+
+struct Runs {
+    file: File,
+    meant: OpenFile,
+    device: DevNo,
+    probes: Probes,
+    misses: Arc<Misses>,
+}
+
+impl Runs {
+    /// Reads all of them from the disk page by page, to and fro, and looks what that took.
+    fn read(&mut self) -> Took {
+        evict(&self.file);
+        let read = |device| block_stat(&Root::system(), device).unwrap().read_bytes;
+        self.probes.drain(|_| ());
+        let before = read(self.device);
+        for number in 0..RUNS {
+            let place = (number * 17 % RUNS) * APART * RUN;
+            for page in place..place + RUN {
+                let mut buffer = vec![0; PAGE as usize];
+                self.file.read_exact_at(&mut buffer, page * PAGE).unwrap();
+                assert!(buffer.iter().all(|byte| *byte == 7), "page {page}");
+            }
+        }
+        let (mut misses, id) = (0, self.meant.id);
+        self.probes.drain(|event| {
+            let is_miss = matches!(event.kind, EventKind::Miss { .. });
+            misses += u64::from(is_miss && event.file == Some(id));
+        });
+        Took { misses, bytes: read(self.device) - before }
+    }
+}
+
+#[test]
+fn host_short_runs_that_are_answered_take_one_miss_each() {
+    let name = "host_short_runs_that_are_answered_take_one_miss_each";
+    if host::page_size().bytes() != Bytes::new(PAGE) {
+        println!("SKIP {name}: pages are not of {PAGE} bytes");
+        return;
+    }
+    let Some(stage) = stage_of(name, DISK) else { return };
+    fs::write(&stage.knob, "4").unwrap();
+    let file = File::open(stage.data("runs", 16, 7)).unwrap();
+    let census = Census::begin().unwrap();
+    let meant = stage.open_files(&census).remove(0);
+    assert_eq!(meant.window, Bytes::new(PAGE));
+    let device = stage.bdi().to_string().parse().unwrap();
+    let mut probes = Probes::begin().unwrap();
+    let misses = Arc::new(probes.take_misses().unwrap());
+    let mut runs = Runs { file, meant, device, probes, misses };
+    let each = Took { misses: RUNS * RUN, bytes: Bytes::new(RUNS * RUN * PAGE) };
+    assert_eq!(runs.read(), each, "each page is a miss of its own, and nothing else is read");
+    let actuator = Actuator::with(census, Limits::default());
+    let answerer = Answerer::begin(actuator, Arc::clone(&runs.misses)).unwrap();
+    answerer.answer(runs.meant.clone(), Answer::new(Pages::new(RUN)));
+    let (took, done) = (runs.read(), answerer.report());
+    println!("{took:?} {done:?}");
+    assert!((RUNS..=RUNS + RUNS / 10).contains(&took.misses), "{took:?} {done:?}");
+    assert!(took.bytes * 10 <= each.bytes * 11, "{took:?} {done:?}");
+    assert!(done.runs >= RUNS - 1 && done.asked <= Bytes::new(RUNS * (RUN - 1) * PAGE), "{done:?}");
+    assert!(done.missed.is_empty() && done.failed.is_none() && done.dropped == 0, "{done:?}");
+    answerer.clear();
+    assert_eq!(runs.misses.watched(), []);
+    assert_eq!(runs.read(), each, "nothing is answered any more");
+}
