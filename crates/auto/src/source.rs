@@ -5,7 +5,7 @@ use std::path::Path;
 
 use host::{DevNo, HostError, Root, block_stat, page_size};
 use observe::{
-    Census, Event, KernelTypes, ObserveError, OpenFile, OpenFileFilter, OpenFileId, Probes,
+    Census, Event, KernelTypes, Misses, ObserveError, OpenFile, OpenFileFilter, OpenFileId, Probes,
     SelfTest, self_test,
 };
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
@@ -64,6 +64,13 @@ impl Source {
     /// Lists open files, for whoever acts on them; `None` where the kernel may not be looked into.
     pub fn census(&self) -> Option<&Census> {
         self.eyes.as_ref().map(|(_, census)| census)
+    }
+
+    /// Misses of chosen open files, for whoever answers them; `None` where the kernel may not be
+    /// looked into.
+    pub fn take_misses(&mut self) -> Result<Option<Misses>, SourceError> {
+        let Some((probes, _)) = &mut self.eyes else { return Ok(None) };
+        Ok(Some(probes.take_misses()?))
     }
 
     /// The first record.

@@ -45,6 +45,9 @@ pub struct Status {
     pub mended: u64,
     /// What it had read ahead by itself.
     pub prefetched_bytes: u64,
+    /// Misses of which the rest of their run was read at once.
+    #[serde(default)]
+    pub answered_runs: u64,
     /// Orders to read ahead that were dropped, as the device did not keep up.
     #[serde(default)]
     pub dropped: u64,
@@ -122,6 +125,12 @@ impl Status {
             "counter",
             "Bytes asked for beyond the kernel's read-ahead",
             &count(self.prefetched_bytes),
+        );
+        one(
+            "answered_runs_total",
+            "counter",
+            "Misses of which the rest of their run was read at once",
+            &count(self.answered_runs),
         );
         one(
             "dropped_total",

@@ -11,6 +11,8 @@ use crate::{Act, Decision};
 pub enum Became {
     /// It was read ahead.
     Read,
+    /// Misses are answered, or are no more.
+    Answered,
     /// The window was set.
     Set {
         /// The window that is given back: the first one, after several decisions, and never one
@@ -38,12 +40,15 @@ pub struct Told {
     pub device: DevNo,
     /// Its inode.
     pub inode: u64,
-    /// `window` or `read_ahead`.
+    /// `window`, `read_ahead` or `answer`.
     pub act: &'static str,
     /// The window before, in KiB.
     pub window_before_kib: u64,
     /// The window that is given, in KiB; none if something is read ahead.
     pub window_kib: Option<u64>,
+    /// How long the runs are that misses are answered with, in KiB; none if they are answered no
+    /// more, or if it is no `answer`.
+    pub run_kib: Option<u64>,
     /// Why.
     pub why: String,
     /// How to undo it.
@@ -59,9 +64,10 @@ impl Told {
     pub fn of(decision: &Decision, became: Became, page: PageSize, leave: bool) -> Self {
         let file = &decision.file;
         let holder = file.holders.first();
-        let window = match &decision.act {
-            Act::Window(pages) => Some(pages.to_bytes(page)),
-            Act::Prefetch(_) | Act::Files(_) | Act::Answer(_) => None,
+        let (act, window, run) = match &decision.act {
+            Act::Window(pages) => ("window", Some(pages.to_bytes(page)), None),
+            Act::Prefetch(_) | Act::Files(_) => ("read_ahead", None, None),
+            Act::Answer(run) => ("answer", None, run.map(|pages| pages.to_bytes(page))),
         };
         let kib = |bytes: Bytes| bytes.to_kib_floor().get();
         let pid = holder.map(|holder| holder.pid);
@@ -72,19 +78,20 @@ impl Told {
             path: decision.path.clone(),
             device: file.device,
             inode: file.inode,
-            act: if window.is_some() { "window" } else { "read_ahead" },
+            act,
             window_before_kib: kib(file.window),
             window_kib: window.map(kib),
+            run_kib: run.map(kib),
             why: decision.why.clone(),
             undo: undo(pid, &became, leave),
             became: match &became {
-                Became::Read | Became::Set { .. } => "done",
+                Became::Read | Became::Answered | Became::Set { .. } => "done",
                 Became::Advised => "advised",
                 Became::Missed(_) => "missed",
             },
             problem: match became {
                 Became::Missed(problem) => Some(problem),
-                Became::Read | Became::Set { .. } | Became::Advised => None,
+                Became::Read | Became::Answered | Became::Set { .. } | Became::Advised => None,
             },
         }
     }
@@ -95,6 +102,7 @@ fn undo(pid: Option<u32>, became: &Became, leave: bool) -> String {
     match became {
         Became::Advised | Became::Missed(_) => "nothing was done".to_owned(),
         Became::Read => "no need, it is cache".to_owned() + &never,
+        Became::Answered => "it ends when foreread ends".to_owned() + &never,
         Became::Set { .. } if leave => {
             "its program opens it anew, or foreread apply --open-files".to_owned() + &never
         }

@@ -138,11 +138,14 @@ fn decisions_are_what_the_schema_promises() {
         "holders": [{ "pid": 42, "fd": 3, "comm": "cat", "uid": 0, "cgroup": 1 }]
     }));
     let page = host::page_size();
-    for act in [Act::Window(units::Pages::new(272)), Act::Prefetch(Vec::new())] {
+    let answer = Act::Answer(Some(units::Pages::new(4)));
+    let acts = [Act::Window(units::Pages::new(272)), Act::Prefetch(Vec::new()), answer];
+    for act in acts.into_iter().chain([Act::Answer(None)]) {
         let (file, why) = (file.as_ref().map(Clone::clone).unwrap(), "it waits".to_owned());
         let decision = Decision { file, path: None, act, why };
         let set = Became::Set { back: units::Bytes::from_kib(64) };
-        for became in [set, Became::Read, Became::Advised, Became::Missed("gone".to_owned())] {
+        let missed = Became::Missed("gone".to_owned());
+        for became in [set, Became::Read, Became::Answered, Became::Advised, missed] {
             let told = Told::of(&decision, became, page, false);
             let document = serde_json::to_value(&told).unwrap();
             validate::assert_valid_as("auto_decision", &document);

@@ -260,11 +260,12 @@ fn told(status: &Status, lives: bool) -> String {
         ));
     }
     text.push_str(&format!(
-        "{} windows set, {} refused, {} mended, {} read ahead, {} events lost\n",
+        "{} windows set, {} refused, {} mended, {} read ahead, {} runs answered, {} events lost\n",
         status.windows_set,
         status.refused,
         status.mended,
         Bytes::new(status.prefetched_bytes),
+        status.answered_runs,
         status.lost_events
     ));
     if let Some(effect) = status.effect {

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ::auto::{
     Became, Bounds, Decision, DeviceStatus, Effect, MemoryState, Pilot, Slots, Snapshot, Source,
     Status,
 };
-use actuate::{Finder, Limits};
+use actuate::{Actuator, Answerer, Finder, Limits};
 use anyhow::Context as _;
 use host::{BdiId, DevNo, Storage, page_size};
 use observe::{Event, OpenFile, OpenFileFilter, OpenFileId};
@@ -88,6 +89,8 @@ pub(super) struct Flight<'a> {
     source: Source,
     crafts: BTreeMap<BdiId, Craft>,
     status: Status,
+    /// What answers misses on all bdis; none where nothing is done.
+    answerer: Option<Arc<Answerer>>,
     slots: Option<Slots>,
     treated: bool,
     /// Since when memory is tight, or well again while nothing is done.
@@ -104,11 +107,12 @@ pub(super) struct Flight<'a> {
 
 impl<'a> Flight<'a> {
     pub fn begin(context: &'a Context, orders: Orders) -> anyhow::Result<Self> {
-        let source = super::watch::begin(context)?;
+        let mut source = super::watch::begin(context)?;
         if !source.sees_readers() {
             // The reason was said as a note; as an error it has its exit code.
             observe::Census::begin()?;
         }
+        let answerer = if orders.advise { None } else { answerer(&mut source, &orders.limits)? };
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let since = since.map_or(0, |since| since.as_secs());
         let state = if orders.advise { "advising" } else { "acting" };
@@ -121,6 +125,7 @@ impl<'a> Flight<'a> {
             source,
             crafts: BTreeMap::new(),
             status: Status::new(pid, since, state),
+            answerer,
             slots,
             treated,
             tight: None,
@@ -148,10 +153,12 @@ impl<'a> Flight<'a> {
         let limits = self.orders.limits.clone();
         let finder = Finder::begin(&self.context.root, &limits)
             .context("cannot start a thread to look for directories")?;
-        let acting = !self.orders.advise;
         let manner = self.manner();
-        let begin = || Hands::begin(self.context, &storage, limits, census, manner);
-        let hands = acting.then(begin).transpose()?;
+        let begin = |answerer: &Arc<Answerer>| {
+            let eyes = (census, Arc::clone(answerer));
+            Hands::begin(self.context, &storage, limits, eyes, manner)
+        };
+        let hands = self.answerer.as_ref().map(begin).transpose()?;
         self.crafts.insert(storage.bdi.clone(), Craft { storage, pilot, hands, finder });
         Ok(())
     }
@@ -206,6 +213,7 @@ impl<'a> Flight<'a> {
             events.iter().for_each(|event| craft.pilot.see(event));
         }
         self.status.lost_events = snapshot.lost;
+        self.look_after_answers(&snapshot)?;
         self.alternate(&snapshot)?;
         let memory = MemoryState::look(&self.context.root, &snapshot.files);
         self.mind(memory.tight)?;
@@ -225,7 +233,9 @@ impl<'a> Flight<'a> {
     ) -> anyhow::Result<Snapshot> {
         let followed = self.crafts.values().flat_map(|craft| craft.pilot.followed());
         let followed = followed.map(OpenFileId::numbered);
-        let ids = followed.chain(events.iter().filter_map(|event| event.file)).collect();
+        let answered = self.answerer.iter().flat_map(|answerer| answerer.files());
+        let ids =
+            followed.chain(answered).chain(events.iter().filter_map(|event| event.file)).collect();
         let filter = OpenFileFilter { ids: Some(ids), ..Default::default() };
         let mut snapshot = self.source.snapshot(&filter)?;
         if let Some(pids) = pids {
@@ -241,6 +251,26 @@ impl<'a> Flight<'a> {
             self.elsewhere.extend(others.map(|file| file.device));
         }
         Ok(snapshot)
+    }
+
+    /// Takes in what came of answers, and tells of open files that can be answered no more.
+    fn look_after_answers(&mut self, snapshot: &Snapshot) -> anyhow::Result<()> {
+        let Some(answerer) = &self.answerer else { return Ok(()) };
+        answerer.seen(&snapshot.files);
+        let done = answerer.report();
+        if let Some(error) = done.failed {
+            return Err(error.into());
+        }
+        self.status.answered_runs += done.runs;
+        self.status.prefetched_bytes += done.asked.get();
+        self.status.dropped += done.dropped;
+        for (file, missed) in done.missed {
+            let craft = file.bdi.as_ref().and_then(|bdi| self.crafts.get_mut(bdi));
+            if let Some(hands) = craft.and_then(|craft| craft.hands.as_mut()) {
+                hands.not_answered(&file, missed, &mut self.status)?;
+            }
+        }
+        Ok(())
     }
 
     /// Takes the storages of files that were opened on others.
@@ -423,6 +453,16 @@ impl<'a> Flight<'a> {
         }
         Ok(self.status)
     }
+}
+
+/// What answers misses within these limits; `None` where the kernel may not be looked into.
+fn answerer(source: &mut Source, limits: &Limits) -> anyhow::Result<Option<Arc<Answerer>>> {
+    let (Some(misses), Some(census)) = (source.take_misses()?, source.census()) else {
+        return Ok(None);
+    };
+    let actuator = Actuator::with(census.clone(), limits.clone());
+    let answerer = Answerer::begin(actuator, Arc::new(misses));
+    Ok(Some(Arc::new(answerer.context("cannot start a thread to answer misses")?)))
 }
 
 /// What was done in all, and what became of it. Of nothing there is nothing to be said.

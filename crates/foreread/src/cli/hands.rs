@@ -5,12 +5,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ::auto::{Act, Became, Decision, Status, bytes_of};
-use actuate::{ActuateError, Actuator, Directory, Limits, Missed, Opens, Outcome, Prefetcher};
+use actuate::{
+    ActuateError, Actuator, Answerer, Directory, Limits, Missed, Opens, Outcome, Prefetcher,
+};
 use anyhow::Context as _;
 use host::{Storage, page_size};
 use observe::{Census, OpenFile, OpenFileFilter, OpenFileId};
+use policy::control::Answer;
 use tunables::{Tenure, TunableError, find};
-use units::Bytes;
+use units::{Bytes, Pages};
 
 use super::Context;
 use super::told::{Manner, NewFiles};
@@ -24,6 +27,8 @@ const STEADY: Duration = Duration::from_secs(1);
 pub(super) struct Hands {
     actuator: Actuator,
     prefetcher: Prefetcher,
+    /// What answers misses, of all bdis.
+    answerer: Arc<Answerer>,
     tenure: Tenure,
     /// The window of the bdi: if it is another, somebody else is at it.
     opens: Opens,
@@ -41,6 +46,8 @@ pub(super) struct Hands {
     said: BTreeSet<OpenFileId>,
     /// What was last said of open files that are read ahead.
     read: BTreeMap<OpenFileId, Decision>,
+    /// Open files whose misses are to be answered, as was last decided.
+    answered: BTreeMap<OpenFileId, Decision>,
     /// When what is known of files that are closed was last forgotten.
     pruned: Instant,
     manner: Manner,
@@ -53,7 +60,7 @@ impl Hands {
         context: &Context,
         storage: &Storage,
         limits: Limits,
-        census: &Census,
+        (census, answerer): (&Census, Arc<Answerer>),
         manner: Manner,
     ) -> anyhow::Result<Self> {
         let prefetcher = Prefetcher::begin(Actuator::with(census.clone(), limits.clone()))
@@ -65,6 +72,7 @@ impl Hands {
         Ok(Self {
             actuator,
             prefetcher,
+            answerer,
             tenure,
             opens: Opens::with(own),
             opens_set: None,
@@ -74,6 +82,7 @@ impl Hands {
             yielded: BTreeMap::new(),
             said: BTreeSet::new(),
             read: BTreeMap::new(),
+            answered: BTreeMap::new(),
             pruned: Instant::now(),
             manner,
             directory: None,
@@ -123,14 +132,17 @@ impl Hands {
         decisions: Vec<Decision>,
         status: &mut Status,
     ) -> anyhow::Result<Option<String>> {
-        let (windows, prefetches): (Vec<_>, Vec<_>) =
+        let (windows, others): (Vec<_>, Vec<_>) =
             decisions.into_iter().partition(|one| matches!(one.act, Act::Window(_)));
         match self.set_windows(windows, status) {
             Err(error) if is_by_other(&error) => return Ok(Some(error.to_string())),
             result => result?,
         }
-        for one in prefetches {
-            self.prefetch(one, status)?;
+        for one in others {
+            match one.act {
+                Act::Answer(run) => self.answer(one, run, status)?,
+                _ => self.prefetch(one, status)?,
+            }
         }
         Ok(None)
     }
@@ -159,7 +171,8 @@ impl Hands {
     /// Forgets open files that are closed.
     fn prune(&mut self) -> anyhow::Result<()> {
         let known = self.changed.keys().chain(self.yielded.keys()).chain(&self.said);
-        let ids: BTreeSet<OpenFileId> = known.chain(self.read.keys()).copied().collect();
+        let known = known.chain(self.read.keys()).chain(self.answered.keys());
+        let ids: BTreeSet<OpenFileId> = known.copied().collect();
         if ids.is_empty() {
             return Ok(());
         }
@@ -172,6 +185,7 @@ impl Hands {
         self.closed += before - self.changed.len();
         self.yielded.retain(|id, inode| open.contains(&(*id, *inode)));
         self.read.retain(|id, one| open.contains(&(*id, one.file.inode)));
+        self.answered.retain(|id, one| open.contains(&(*id, one.file.inode)));
         let ids: BTreeSet<OpenFileId> = open.into_iter().map(|(id, _)| id).collect();
         self.said.retain(|id| ids.contains(id));
         self.midway.retain(|id, _| ids.contains(id));
@@ -230,6 +244,8 @@ impl Hands {
         {
             self.changed.remove(&file.id);
             self.yielded.insert(file.id, file.inode);
+            self.answered.remove(&file.id);
+            self.answerer.stop(&[file.id]);
         }
         self.yielded.get(&file.id) == Some(&file.inode)
     }
@@ -254,6 +270,52 @@ impl Hands {
             self.read.insert(decision.file.id, decision);
         }
         Ok(())
+    }
+
+    /// Has misses answered from now on, or no more.
+    fn answer(
+        &mut self,
+        decision: Decision,
+        run: Option<Pages>,
+        status: &mut Status,
+    ) -> anyhow::Result<()> {
+        let file = &decision.file;
+        // Whether it is somebody else's was asked when its window was set.
+        let is_yielded = self.yielded.get(&file.id) == Some(&file.inode);
+        let Some(run) = run.filter(|_| !is_yielded) else {
+            self.answerer.stop(&[file.id]);
+            let was = self.answered.remove(&file.id).is_some();
+            let is_news = was && run.is_none() && !decision.why.is_empty();
+            return match is_news {
+                true => self.manner.tell(&decision, Became::Answered, status),
+                false => Ok(()),
+            };
+        };
+        if !decision.why.is_empty() {
+            self.manner.tell(&decision, Became::Answered, status)?;
+        }
+        self.answerer.answer(file.clone(), Answer::new(run));
+        self.answered.insert(file.id, decision);
+        Ok(())
+    }
+
+    /// Takes in that the misses of an open file are answered no more, as it could not be reached.
+    pub fn not_answered(
+        &mut self,
+        file: &OpenFile,
+        missed: Missed,
+        status: &mut Status,
+    ) -> anyhow::Result<()> {
+        match self.answered.remove(&file.id) {
+            Some(decision) => self.missed(&decision, &Outcome::Missed(missed), status),
+            None => Ok(()),
+        }
+    }
+
+    /// Answers no misses for the time being.
+    fn stop_answers(&self) {
+        let files: Vec<OpenFileId> = self.answered.keys().copied().collect();
+        self.answerer.stop(&files);
     }
 
     /// Takes the directory whose files are read one after another, or lets go of it: as long as it
@@ -287,6 +349,7 @@ impl Hands {
     /// Gives the bdi its own window again, and the open files those that they had; how many.
     pub fn give_back(&mut self) -> anyhow::Result<usize> {
         self.prefetcher.clear();
+        self.stop_answers();
         let others: HashSet<OpenFileId> = self.changed.keys().copied().collect();
         if let Err(error) = self.opens.end(&self.actuator, &mut self.tenure, &others) {
             let error = error.into();
@@ -305,7 +368,13 @@ impl Hands {
     pub fn take_again(&mut self) -> anyhow::Result<usize> {
         // Without a window they were only on their way to another.
         self.changed.retain(|_, (_, set)| !set.is_zero());
-        self.swap(|was, set| (was, set))
+        let taken = self.swap(|was, set| (was, set));
+        for one in self.answered.values() {
+            if let Act::Answer(Some(run)) = one.act {
+                self.answerer.answer(one.file.clone(), Answer::new(run));
+            }
+        }
+        taken
     }
 
     /// Changes windows of open files that were changed before: `from` and `to` of the window
@@ -352,6 +421,7 @@ impl Hands {
 
     /// Ends: gives everything back unless it is to be left, and the bdi its peace.
     pub fn end(mut self, leave: bool) -> anyhow::Result<(usize, usize)> {
+        self.stop_answers();
         let given = if leave { self.finish().map(|()| 0) } else { self.give_back() };
         let changed = self.changed.len() + self.closed;
         // The bdi comes back, whatever became of the open files.

@@ -65,9 +65,13 @@ fn line(told: &Told) -> String {
     let who = told.pid.map_or_else(String::new, |pid| format!("{comm} ({pid}) "));
     let path = told.path.as_deref().map_or_else(|| format!("inode {}", told.inode), plain);
     let kib = |kib| Kib::new(kib).to_bytes();
-    let what = match told.window_kib {
-        Some(after) => format!("set window {} → {}", kib(told.window_before_kib), kib(after)),
-        None => "read ahead".to_owned(),
+    let what = match (told.act, told.window_kib, told.run_kib) {
+        (_, Some(after), _) => {
+            format!("set window {} → {}", kib(told.window_before_kib), kib(after))
+        }
+        (_, _, Some(run)) => format!("answer misses with runs of {}", kib(run)),
+        ("answer", _, _) => "answer misses no more".to_owned(),
+        _ => "read ahead".to_owned(),
     };
     let (why, undo) = (&told.why, &told.undo);
     match &told.problem {
