@@ -312,7 +312,7 @@ impl Hands {
         }
     }
 
-    /// Answers no misses for the time being.
+    /// Answers no misses until that is decided again.
     fn stop_answers(&self) {
         let files: Vec<OpenFileId> = self.answered.keys().copied().collect();
         self.answerer.stop(&files);
@@ -364,17 +364,13 @@ impl Hands {
         given
     }
 
-    /// Gives them the windows again that they had been given.
+    /// Gives them the windows again that they had been given, but where misses were answered: that
+    /// is decided anew, and goes with a window of its own.
     pub fn take_again(&mut self) -> anyhow::Result<usize> {
         // Without a window they were only on their way to another.
-        self.changed.retain(|_, (_, set)| !set.is_zero());
-        let taken = self.swap(|was, set| (was, set));
-        for one in self.answered.values() {
-            if let Act::Answer(Some(run)) = one.act {
-                self.answerer.answer(one.file.clone(), Answer::new(run));
-            }
-        }
-        taken
+        let answered = std::mem::take(&mut self.answered);
+        self.changed.retain(|id, (_, set)| !set.is_zero() && !answered.contains_key(id));
+        self.swap(|was, set| (was, set))
     }
 
     /// Changes windows of open files that were changed before: `from` and `to` of the window
