@@ -2,8 +2,8 @@
 //!
 //! A reader that goes from place to place and reads a short run at each misses its first page, and
 //! waits for it about as long as the device takes for one read. Within that time the rest of the
-//! run must be asked for, or the reader misses the next page, too. Making sure of an open file takes
-//! too long for that, so a hand that was sure of one is kept on it for a moment.
+//! run must be asked for, or the reader misses the next page, too. Making sure of an open file
+//! takes too long for that, so a hand that was sure of one is kept on it for a moment.
 
 use std::collections::HashMap;
 use std::io;
