@@ -23,8 +23,8 @@ impl Hold {
         Ok(Self { mapping, held: Vec::new() })
     }
 
-    /// Holds what has come into the cache since the last time; how much is held now. `EINVAL`
-    /// before Linux 5.14.
+    /// Holds what has come into the cache since the last time; how much is held now. Before Linux
+    /// 5.14 it is [`Unsupported`](io::ErrorKind::Unsupported).
     pub fn renew(&mut self) -> io::Result<Pages> {
         let cached = self.mapping.residency()?;
         self.held.resize(cached.len(), false);
@@ -33,13 +33,22 @@ impl Hold {
             let is_new = |page: usize| cached[page] && !self.held[page];
             let end = (at..cached.len()).find(|page| !is_new(*page)).unwrap_or(cached.len());
             if end > at {
-                self.mapping.populate(at..end)?;
+                self.mapping.populate(at..end).map_err(told)?;
             }
             at = end + 1;
         }
         self.held = cached;
         Ok(Pages::new(self.held.iter().filter(|held| **held).count() as u64))
     }
+}
+
+/// A kernel that does not know the advice says no more than `EINVAL`.
+fn told(error: io::Error) -> io::Error {
+    if error.raw_os_error() != Some(libc::EINVAL) {
+        return error;
+    }
+    let why = "the kernel has no MADV_POPULATE_READ, which came with Linux 5.14";
+    io::Error::new(io::ErrorKind::Unsupported, why)
 }
 
 #[cfg(test)]
@@ -49,6 +58,14 @@ mod tests {
 
     use super::*;
     use crate::cachestat::page_size;
+
+    #[test]
+    fn an_old_kernel_is_told_as_one() {
+        let old = told(io::Error::from_raw_os_error(libc::EINVAL));
+        assert!(old.to_string().contains("Linux 5.14"), "{old}");
+        let other = told(io::Error::from_raw_os_error(libc::ENOMEM));
+        assert_eq!(other.raw_os_error(), Some(libc::ENOMEM));
+    }
 
     #[test]
     fn what_is_cached_is_held_and_nothing_is_read() {
