@@ -16,7 +16,7 @@ use crate::memory::MemoryLimit;
 use crate::reader::{Course, Reader, Tally};
 use crate::source::Source;
 use crate::timeline::{SLOTS, slot_of};
-use crate::watch::{self, Watch};
+use crate::watch::{self, Observed, Watch};
 use crate::{
     BenchError, Cancel, ClassSample, ColdProof, CpuTime, Dataset, Disturbance, Sample, Timeline,
     cold, outside, write,
@@ -154,22 +154,35 @@ pub fn run_trial(
     }
     sample.device = observed.device;
     sample.timeline.device = moments;
-    if options.start == CacheStart::Cold {
-        let data = distinct(&files).iter().map(|file| file.length).sum();
-        if cold.resident > dataset.tolerated_resident(data) {
-            sample.disturbances.push(Disturbance::WarmStart { resident: cold.resident });
-        }
+    let of_reads = of_reads(dataset, workload, &files, options, &sample, &observed);
+    sample.disturbances.extend(of_reads);
+    sample.disturbances.extend(undrained);
+    Ok(sample)
+}
+
+/// What disturbed readers: a cache that was not cold, and whatever was observed that was not ours.
+fn of_reads(
+    dataset: &Dataset,
+    workload: &Workload,
+    files: &[DataFile],
+    options: &TrialOptions,
+    sample: &Sample,
+    observed: &Observed,
+) -> Vec<Disturbance> {
+    let mut disturbances = Vec::new();
+    let is_cold = options.start == CacheStart::Cold;
+    let data = distinct(files).iter().map(|file| file.length).sum();
+    if is_cold && sample.cold.resident > dataset.tolerated_resident(data) {
+        disturbances.push(Disturbance::WarmStart { resident: sample.cold.resident });
     }
-    let proves_cold =
-        options.start == CacheStart::Cold && dataset.is_dense() && workload.reads_each_block_once();
+    let proves_cold = is_cold && dataset.is_dense() && workload.reads_each_block_once();
     let found = observed.disturbances(sample.useful(), proves_cold).into_iter();
     // Memory that we made scarce ourselves disturbs nothing: it is the condition.
     let ours = |found: &Disturbance| {
         options.memory_limit.is_some() && matches!(found, Disturbance::MemoryPressure { .. })
     };
-    sample.disturbances.extend(found.filter(|found| !ours(found)));
-    sample.disturbances.extend(undrained);
-    Ok(sample)
+    disturbances.extend(found.filter(|found| !ours(found)));
+    disturbances
 }
 
 /// When the last reader was done.

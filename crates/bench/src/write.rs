@@ -85,36 +85,7 @@ impl Field<'_> {
         };
         let cold = cold::evict(self.root, &data, self.options.drop_caches, &self.options.cancel)?;
         settle(own)?;
-        let count = files.len();
-        let (start, over) = (Barrier::new(count + 1), AtomicBool::new(false));
-        let writer = |(path, file)| Writer {
-            path,
-            file,
-            size,
-            block: self.workload.block.get() as usize,
-            rewrites,
-            seed: self.options.seed,
-            duration: self.options.duration.scaled(self.options.dilation),
-            start: &start,
-            over: &over,
-            options: self.options,
-        };
-        let writers: Vec<Writer<'_>> = files.into_iter().map(writer).collect();
-        let (begun, watch, tallies) = std::thread::scope(|scope| {
-            let threads: Vec<_> =
-                writers.into_iter().map(|writer| scope.spawn(move || writer.run())).collect();
-            let watch = Watch::start(self.root, self.storage);
-            over.store(watch.is_err(), Ordering::Relaxed);
-            start.wait();
-            let begun = realtime::now();
-            let tallies: Result<Vec<Tally>, BenchError> = threads.into_iter().map(join).collect();
-            (begun, watch, tallies)
-        });
-        let watch = watch?;
-        if self.options.cancel.is_cancelled() {
-            return Err(BenchError::Cancelled);
-        }
-        let tallies = tallies?;
+        let (begun, watch, tallies) = self.race(files, size)?;
         let limit = self.options.drain_limit.scaled(self.options.dilation);
         let undrained = watch::drain(self.root, self.storage, limit, &self.options.cancel)?;
         let settled = realtime::now().saturating_sub(begun);
@@ -139,6 +110,44 @@ impl Field<'_> {
         }));
         sample.disturbances.extend(undrained);
         Ok(sample)
+    }
+
+    /// Has a writer for each file write at most `size`, all at once: when they began, what watches
+    /// the device since, and what each has done.
+    fn race(
+        &self,
+        files: Vec<(PathBuf, File)>,
+        size: Bytes,
+    ) -> Result<(Nanos, Watch, Vec<Tally>), BenchError> {
+        let (start, over) = (Barrier::new(files.len() + 1), AtomicBool::new(false));
+        let writer = |(path, file)| Writer {
+            path,
+            file,
+            size,
+            block: self.workload.block.get() as usize,
+            rewrites: self.workload.pattern == Pattern::Rewrite,
+            seed: self.options.seed,
+            duration: self.options.duration.scaled(self.options.dilation),
+            start: &start,
+            over: &over,
+            options: self.options,
+        };
+        let writers: Vec<Writer<'_>> = files.into_iter().map(writer).collect();
+        let (begun, watch, tallies) = std::thread::scope(|scope| {
+            let threads: Vec<_> =
+                writers.into_iter().map(|writer| scope.spawn(move || writer.run())).collect();
+            let watch = Watch::start(self.root, self.storage);
+            over.store(watch.is_err(), Ordering::Relaxed);
+            start.wait();
+            let begun = realtime::now();
+            let tallies: Result<Vec<Tally>, BenchError> = threads.into_iter().map(join).collect();
+            (begun, watch, tallies)
+        });
+        let watch = watch?;
+        if self.options.cancel.is_cancelled() {
+            return Err(BenchError::Cancelled);
+        }
+        Ok((begun, watch, tallies?))
     }
 
     /// New files, if there is room for them.

@@ -164,68 +164,85 @@ fn curve(outcome: &Outcome) -> Curve {
 
 fn sentences(findings: &[Finding<'_>]) -> Vec<String> {
     let named = |name: &str| findings.iter().find(|finding| finding.name == name);
-    let mut sentences = Vec::new();
-    let mut say = |sentence: Option<String>| sentences.extend(sentence);
-    say(named("sequential").zip(named("middle")).map(|(first, middle)| {
-        format!(
-            "From the beginning of a file read-ahead starts {}; from the middle {}.",
-            first.start(),
-            middle.start()
-        )
-    }));
-    say(named("sequential").and_then(|first| {
-        let (least, most) = (first.windows.first()?, first.largest());
-        let full = first.windows.iter().position(|pages| *pages == most)?;
-        let before: u64 = first.windows[..full].iter().sum();
-        Some(format!(
-            "It begins with {} KiB and comes to {} KiB at once after {} KiB.",
-            least * PAGE_KIB,
-            most * PAGE_KIB,
-            before * PAGE_KIB
-        ))
-    }));
+    let pair = |first: &str, second: &str| named(first).zip(named(second));
     let skips = ["stride-2", "stride-3", "backward", "random"].into_iter().filter_map(named);
-    let skips: Vec<String> =
-        skips.map(|finding| format!("{}: {}", finding.name, finding.start())).collect();
-    say((!skips.is_empty()).then(|| format!("Of what is not a stream: {}.", skips.join("; "))));
-    say(sharing(named("middle"), named("two-processes"), named("turns")));
-    say(named("interleaved").zip(named("two-open-files")).map(|(one, two)| {
-        format!(
-            "Two streams through one open file start {}, through an open file each {}; at most \
-             {} and {} KiB come at once.",
-            one.start(),
-            two.start(),
-            one.largest() * PAGE_KIB,
-            two.largest() * PAGE_KIB
-        )
-    }));
-    say(named("after-seek").zip(named("after-aside")).map(|(seek, aside)| {
-        let kept = aside.windows.first() == Some(&aside.largest());
-        let held = if kept { "does not end" } else { "ends" };
-        format!(
-            "After a seek it starts again {}; one read elsewhere {held} a stream, whose next \
-             window of {} KiB comes {} after it.",
-            seek.start(),
-            aside.windows.first().copied().unwrap_or(0) * PAGE_KIB,
-            aside.start()
-        )
-    }));
-    say(named("told-random").zip(named("told-sequential")).map(|(random, sequential)| {
-        format!(
-            "After FADV_RANDOM: {}; after FADV_SEQUENTIAL up to {} KiB come at once.",
-            random.start(),
-            sequential.largest() * PAGE_KIB
-        )
-    }));
-    say(named("mmap").zip(named("mmap-random")).map(|(mapped, random)| {
-        format!(
-            "A mapping brings {} KiB with its first fault; faults in no order bring {:.0} times \
-             what they touch.",
-            mapped.windows.first().copied().unwrap_or(0) * PAGE_KIB,
-            random.came as f64 / random.asked.max(1) as f64
-        )
-    }));
-    sentences
+    let all = [
+        pair("sequential", "middle").map(|(first, middle)| beginning(first, middle)),
+        named("sequential").and_then(growth),
+        no_stream(&skips.collect::<Vec<_>>()),
+        sharing(named("middle"), named("two-processes"), named("turns")),
+        pair("interleaved", "two-open-files").map(|(one, two)| side_by_side(one, two)),
+        pair("after-seek", "after-aside").map(|(seek, aside)| after_a_seek(seek, aside)),
+        pair("told-random", "told-sequential").map(|(random, order)| after_advice(random, order)),
+        pair("mmap", "mmap-random").map(|(mapped, random)| mapping(mapped, random)),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+fn beginning(first: &Finding<'_>, middle: &Finding<'_>) -> String {
+    format!(
+        "From the beginning of a file read-ahead starts {}; from the middle {}.",
+        first.start(),
+        middle.start()
+    )
+}
+
+fn growth(stream: &Finding<'_>) -> Option<String> {
+    let (least, most) = (stream.windows.first()?, stream.largest());
+    let full = stream.windows.iter().position(|pages| *pages == most)?;
+    let before: u64 = stream.windows[..full].iter().sum();
+    Some(format!(
+        "It begins with {} KiB and comes to {} KiB at once after {} KiB.",
+        least * PAGE_KIB,
+        most * PAGE_KIB,
+        before * PAGE_KIB
+    ))
+}
+
+fn no_stream(skips: &[&Finding<'_>]) -> Option<String> {
+    let told: Vec<String> =
+        skips.iter().map(|finding| format!("{}: {}", finding.name, finding.start())).collect();
+    (!told.is_empty()).then(|| format!("Of what is not a stream: {}.", told.join("; ")))
+}
+
+fn side_by_side(one: &Finding<'_>, two: &Finding<'_>) -> String {
+    format!(
+        "Two streams through one open file start {}, through an open file each {}; at most {} and \
+         {} KiB come at once.",
+        one.start(),
+        two.start(),
+        one.largest() * PAGE_KIB,
+        two.largest() * PAGE_KIB
+    )
+}
+
+fn after_a_seek(seek: &Finding<'_>, aside: &Finding<'_>) -> String {
+    let kept = aside.windows.first() == Some(&aside.largest());
+    let held = if kept { "does not end" } else { "ends" };
+    format!(
+        "After a seek it starts again {}; one read elsewhere {held} a stream, whose next window of \
+         {} KiB comes {} after it.",
+        seek.start(),
+        aside.windows.first().copied().unwrap_or(0) * PAGE_KIB,
+        aside.start()
+    )
+}
+
+fn after_advice(random: &Finding<'_>, sequential: &Finding<'_>) -> String {
+    format!(
+        "After FADV_RANDOM: {}; after FADV_SEQUENTIAL up to {} KiB come at once.",
+        random.start(),
+        sequential.largest() * PAGE_KIB
+    )
+}
+
+fn mapping(mapped: &Finding<'_>, random: &Finding<'_>) -> String {
+    format!(
+        "A mapping brings {} KiB with its first fault; faults in no order bring {:.0} times what \
+         they touch.",
+        mapped.windows.first().copied().unwrap_or(0) * PAGE_KIB,
+        random.came as f64 / random.asked.max(1) as f64
+    )
 }
 
 /// Whose the state is: of the open file, whoever reads through it.

@@ -79,18 +79,16 @@ impl LiveSite {
             progress.step(&Step::Note(format!("left by a run that died: {undone}")));
         }
         let found = tunables::read(root, read_ahead, &tunables::Site::from(&storage))?;
-        let site = tunables::Site::of(root, &storage);
-        let found_kib = found.bytes().map(Bytes::to_kib_floor);
+        let found = found.bytes().map(Bytes::to_kib_floor);
         // Whoever may not set it should hear so now, not when the files are laid out; but to
         // measure at the present setting nothing needs to be set.
-        let wanted = plan.read_ahead.values(machine.page_size, found_kib);
-        if wanted.iter().any(|kib| Some(*kib) != found_kib) {
+        let wanted = plan.read_ahead.values(machine.page_size, found);
+        if wanted.iter().any(|kib| Some(*kib) != found) {
+            let site = tunables::Site::of(root, &storage);
             tunables::check_writable(root, read_ahead, &site)?;
         }
         let baseline = try_factors(plan, &mut tenure, progress)?;
-        let found = found.bytes().map(Bytes::to_kib_floor);
-        let values = plan.read_ahead.values(machine.page_size, found);
-        let grid = checked(read_ahead, &values, &machine, progress)?;
+        let grid = checked(read_ahead, &wanted, &machine, progress)?;
         let room = made.room(&storage, &machine, plan, &grid)?;
         let workloads = match workloads {
             Some(workloads) => workloads.to_vec(),
