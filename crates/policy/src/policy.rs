@@ -157,13 +157,13 @@ pub trait Policy: Send {
     /// A reader of the stream has waited for the device.
     fn stalled(&mut self, _now: Nanos, _stream: StreamId, _wait: Nanos) {}
 
-    /// After how long [`Policy::tick`] is to be called, asked at the beginning and after each call;
-    /// never unless it says so at the beginning.
-    fn interval(&self) -> Option<Nanos> {
+    /// When [`Policy::tick`] is to be called, asked at the beginning, after each call and after
+    /// each miss; never unless it says so at the beginning.
+    fn wakes(&self) -> Option<Nanos> {
         None
     }
 
-    /// An interval has passed: for policies that are at work beside the readers.
+    /// It is time: for policies that are at work beside the readers.
     fn tick(&mut self, _around: &mut dyn Surroundings) {}
 
     /// What it has done by itself so far, for a policy that is at work beside the readers.

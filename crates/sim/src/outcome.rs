@@ -123,11 +123,24 @@ impl Outcome {
         self.readers.iter().map(|reader| reader.stalled).sum()
     }
 
-    /// The same without what was read to prime files; nothing if nothing was got.
+    /// What was read to prime files.
+    pub fn primed(&self) -> Bytes {
+        self.account.primed.to_bytes(policy::cache::PAGE)
+    }
+
+    /// What was read and not used yet, but lies where a reader would have gone on: when time is
+    /// over it is neither of use nor read in vain.
+    pub fn awaiting(&self) -> Bytes {
+        let cache = &self.cache;
+        let unused = cache.read.saturating_sub(cache.used).saturating_sub(cache.thrashed);
+        self.ahead.iter().copied().sum::<Bytes>().min(unused.to_bytes(policy::cache::PAGE))
+    }
+
+    /// The same as [`Outcome::amplification`], without what was read to prime files and what still
+    /// awaits its reader; nothing if nothing was got.
     pub fn amplification_unprimed(&self) -> Option<f64> {
-        let primed = self.account.primed.to_bytes(policy::cache::PAGE);
         let useful = self.useful();
-        let read = self.device.bytes.saturating_sub(primed);
+        let read = self.device.bytes.saturating_sub(self.primed()).saturating_sub(self.awaiting());
         (!useful.is_zero()).then(|| read.get() as f64 / useful.get() as f64)
     }
 

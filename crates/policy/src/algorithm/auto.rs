@@ -5,14 +5,14 @@
 //! intervals, and does only what can be done to a stock kernel: windows of open files, and
 //! `readahead(2)` with its limit.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use units::{Bytes, Nanos, Pages};
 
 use super::linux_6_18::Linux618;
 use crate::cache::{Cache, DeviceLimits, Fill, Memory, PAGE, Submission, Trigger, Upcoming};
 use crate::control::{
-    Act, Bounds, Controller, Facts, FileKey, NextFile, OpenKey, Order, Seen, Situation,
+    Act, Answer, Bounds, Controller, Facts, FileKey, NextFile, OpenKey, Order, Seen, Situation,
 };
 use crate::page::{Extent, Folio, Page};
 use crate::policy::{
@@ -28,6 +28,7 @@ pub const ENTRY: Entry = Entry {
     parameters: &[
         Parameter { name: "most", summary: "the largest window", default: "8M" },
         Parameter { name: "interval", summary: "milliseconds between decisions", default: "100" },
+        Parameter { name: "reaction", summary: "microseconds to answer a miss", default: "50" },
         Parameter { name: "prefetch", summary: "on: also read ahead by itself", default: "on" },
     ],
     build: |settings| {
@@ -37,7 +38,8 @@ pub const ENTRY: Entry = Entry {
             ..Bounds::default()
         };
         let interval = Nanos::from_millis(settings.count("interval", 1, 60_000)?);
-        Ok(Box::new(Auto::new(bounds, interval)))
+        let reaction = Nanos::from_micros(settings.count("reaction", 0, 1_000_000)?);
+        Ok(Box::new(Auto::new(bounds, interval, reaction)))
     },
 };
 
@@ -47,6 +49,13 @@ pub struct Auto {
     kernel: Linux618,
     controller: Controller,
     interval: Nanos,
+    /// When it decides next.
+    decides: Nanos,
+    /// The time from a miss to what answers it.
+    reaction: Nanos,
+    answers: BTreeMap<StreamId, Answer>,
+    /// What is to be read in answer to misses, and when, in order of time.
+    due: VecDeque<(Nanos, StreamId, Extent)>,
     files: BTreeMap<StreamId, FileId>,
     /// The open file by which a file may be read.
     by_file: BTreeMap<FileId, StreamId>,
@@ -62,11 +71,15 @@ const TOLD: usize = 512;
 
 impl Auto {
     /// A kernel without open files, and a controller within these bounds.
-    pub fn new(bounds: Bounds, interval: Nanos) -> Self {
+    pub fn new(bounds: Bounds, interval: Nanos, reaction: Nanos) -> Self {
         Self {
             kernel: Linux618::new(),
             controller: Controller::new(bounds),
             interval,
+            decides: interval.scaled(0.25),
+            reaction,
+            answers: BTreeMap::new(),
+            due: VecDeque::new(),
             files: BTreeMap::new(),
             by_file: BTreeMap::new(),
             fresh: BTreeSet::new(),
@@ -95,12 +108,18 @@ impl Auto {
         {
             self.kernel.set_window(touch.stream, window);
         }
-        let (now, mut seen) = (cache.now(), Vec::new());
+        let (now, file_pages, mut seen) = (cache.now(), cache.file_pages(), Vec::new());
         let mut probed =
             Probed { cache, seen: &mut seen, page: touch.page, asked: None, read: Pages::ZERO };
         act(&mut self.kernel, &mut probed);
         for one in seen {
             self.see(now, touch.stream, one);
+            if let Seen::Miss { index, pages, .. } = one
+                && let Some(answer) = self.answers.get_mut(&touch.stream)
+                && let Some(rest) = answer.miss(index, pages, file_pages)
+            {
+                self.due.push_back((now + self.reaction, touch.stream, rest));
+            }
         }
     }
 
@@ -125,7 +144,12 @@ impl Auto {
         match &order.act {
             Act::Window(pages) => self.kernel.set_window(stream, *pages),
             Act::Files(files) => self.read_files(files, around),
-            Act::Answer(_) => {}
+            Act::Answer(run) => {
+                self.answers.remove(&stream);
+                if let Some(run) = run {
+                    self.answers.insert(stream, Answer::new(*run));
+                }
+            }
             Act::Prefetch(extents) => around.with(stream, &mut |cache| {
                 let read = self.prefetch(cache, stream, extents);
                 if order.primes {
@@ -133,6 +157,53 @@ impl Auto {
                 }
             }),
         }
+    }
+
+    /// Reads what is due in answer to misses.
+    fn answer(&mut self, around: &mut dyn Surroundings) {
+        let now = around.now();
+        while let Some((at, stream, rest)) = self.due.front().copied()
+            && at <= now
+        {
+            self.due.pop_front();
+            around.with(stream, &mut |cache| {
+                self.prefetch(cache, stream, &[rest]);
+            });
+        }
+    }
+
+    fn decide(&mut self, around: &mut dyn Surroundings) {
+        let memory = around.memory().available.to_bytes(PAGE);
+        let situation = Situation {
+            now: around.now(),
+            completions: around.completions(),
+            // The simulated cache is all that there is for these readers.
+            memory: BTreeMap::from([(0, memory)]),
+            asked: None,
+            limited: BTreeSet::from([0]),
+            tight: false,
+        };
+        let kernel = &mut self.kernel;
+        let mut orders = self.controller.decide(&situation, |key| {
+            let stream = StreamId(u32::try_from(key.0).ok()?);
+            let mut pages = None;
+            around.with(stream, &mut |cache| pages = Some(cache.file_pages()));
+            Self::facts(kernel, key, pages?)
+        });
+        if let Some(key) = self.controller.wants_directory(situation.now).first().copied() {
+            // All files are of one directory, and listed as they were made.
+            let files = self.by_file.keys().map(|file| FileKey(0, u64::from(file.0))).collect();
+            orders.extend(self.controller.directory(key, vec![files], &situation));
+        }
+        for order in &orders {
+            self.follow(order, around);
+        }
+        let opens = self.controller.for_new();
+        if opens != self.opens && self.account.told.len() < TOLD {
+            let window = opens.map_or("the device's own".to_owned(), |pages| pages.to_string());
+            self.account.told.push((around.now(), format!("files to be opened: {window}")));
+        }
+        self.opens = opens;
     }
 
     /// Has files read that need not be open: what is to be opened has its number already.
@@ -240,6 +311,7 @@ impl Policy for Auto {
     fn close(&mut self, cache: &mut dyn Cache, stream: StreamId) {
         self.files.remove(&stream);
         self.fresh.remove(&stream);
+        self.answers.remove(&stream);
         self.kernel.close(cache, stream);
     }
 
@@ -247,42 +319,17 @@ impl Policy for Auto {
         self.see(now, stream, Seen::Stall { wait });
     }
 
-    fn interval(&self) -> Option<Nanos> {
-        Some(self.controller.patience(self.interval))
+    fn wakes(&self) -> Option<Nanos> {
+        let answers = self.due.front().map_or(Nanos::MAX, |(at, ..)| *at);
+        Some(answers.min(self.decides))
     }
 
     fn tick(&mut self, around: &mut dyn Surroundings) {
-        let memory = around.memory().available.to_bytes(PAGE);
-        let situation = Situation {
-            now: around.now(),
-            completions: around.completions(),
-            // The simulated cache is all that there is for these readers.
-            memory: BTreeMap::from([(0, memory)]),
-            asked: None,
-            limited: BTreeSet::from([0]),
-            tight: false,
-        };
-        let kernel = &mut self.kernel;
-        let mut orders = self.controller.decide(&situation, |key| {
-            let stream = StreamId(u32::try_from(key.0).ok()?);
-            let mut pages = None;
-            around.with(stream, &mut |cache| pages = Some(cache.file_pages()));
-            Self::facts(kernel, key, pages?)
-        });
-        if let Some(key) = self.controller.wants_directory(situation.now).first().copied() {
-            // All files are of one directory, and listed as they were made.
-            let files = self.by_file.keys().map(|file| FileKey(0, u64::from(file.0))).collect();
-            orders.extend(self.controller.directory(key, vec![files], &situation));
+        self.answer(around);
+        if around.now() >= self.decides {
+            self.decide(around);
+            self.decides = around.now() + self.controller.patience(self.interval);
         }
-        for order in &orders {
-            self.follow(order, around);
-        }
-        let opens = self.controller.for_new();
-        if opens != self.opens && self.account.told.len() < TOLD {
-            let window = opens.map_or("the device's own".to_owned(), |pages| pages.to_string());
-            self.account.told.push((around.now(), format!("files to be opened: {window}")));
-        }
-        self.opens = opens;
     }
 
     fn account(&self) -> Account {

@@ -104,7 +104,8 @@ impl Controller {
         self.rests = rests;
         // What was ordered and not begun is forgotten, and what readers get now is another matter.
         for stream in self.streams.values_mut() {
-            (stream.plan, stream.shrink) = (None, None);
+            (stream.plan, stream.shrink, stream.answer) = (None, None, None);
+            stream.runs.stop();
         }
         self.sequences.stop();
         self.pace.is_over();

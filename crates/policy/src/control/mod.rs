@@ -10,7 +10,8 @@
 //! - `Climb` finds one window for the streams of a device: a guess from latency and rate,
 //!   then trial; each stream that waits gets it, within its share of memory.
 //! - `Shrink` makes the window of a stream that runs smaller, which the kernel does not by itself.
-//! - `Trim` keeps an open file that is read in short runs from larger windows.
+//! - `Trim` keeps an open file that is read in short runs from larger windows; `Runs` has the first
+//!   miss of such a run answered with the rest of it ([`Answer`]).
 //! - A mapping that is read at random gets a window of a page; while its file is primed it may have
 //!   its own: `Around`.
 //! - `Plan`s foresee steps and backward reads, and a `Priming` finishes the random reads of a file
@@ -29,6 +30,7 @@ mod plan;
 mod prime;
 mod rates;
 mod reads;
+mod runs;
 mod sequence;
 mod shrink;
 pub mod sizes;

@@ -2,11 +2,13 @@
 
 use units::{Bytes, Nanos, Pages};
 
+use super::answer::Answer;
 use super::around::Around;
 use super::outstanding::Outstanding;
 use super::pattern::{Classifier, Places};
 use super::plan::Plan;
 use super::rates::Counts;
+use super::runs::Runs;
 use super::shrink::Shrink;
 use super::trim::{Tally, Trim};
 use super::{Facts, FileKey, Pattern, Seen};
@@ -49,6 +51,8 @@ pub(super) struct Stream {
     pub seen: Nanos,
     pub plan: Option<Plan>,
     pub trim: Trim,
+    pub runs: Runs,
+    pub answer: Option<Answer>,
     pub shrink: Option<Shrink>,
     pub around: Around,
     /// The window that it had when it was first looked at.
@@ -86,6 +90,7 @@ impl Stream {
                 if self.ahead.awaits(index) {
                     self.thrashed += 1;
                 }
+                previous.inspect(|previous| self.ahead.reader_at(previous.get()));
                 self.ahead.reader_at(index);
                 self.classifier.reader_from(index, pages, previous.map(crate::Page::get));
                 self.foreseen(index, at);
@@ -94,6 +99,8 @@ impl Stream {
                 }
                 self.pending = Some((index, pages));
                 self.mapped = false;
+                self.runs.miss(index, previous.map(crate::Page::get));
+                self.answered(index, pages, at);
             }
             Seen::Mark { index, pages } => {
                 self.windows += 1;
@@ -130,6 +137,16 @@ impl Stream {
                     self.around.waited(wait);
                 }
             }
+        }
+    }
+
+    /// What was read in answer to a miss will be told by nobody else.
+    fn answered(&mut self, index: u64, pages: u64, at: Nanos) {
+        let file = self.facts.map_or(Pages::ZERO, |facts| facts.file_pages);
+        let Some(answer) = &mut self.answer else { return };
+        if let Some(rest) = answer.miss(crate::Page::new(index), Pages::new(pages), file) {
+            let (start, end) = (rest.start.get(), rest.end().get());
+            self.ahead.submit(start, end, end, 0, at);
         }
     }
 

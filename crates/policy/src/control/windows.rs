@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 
 use units::{Nanos, Pages};
 
+use super::answer::Answer;
 use super::climb::{News, Streams};
 use super::controller::{Controller, RESTS, WAITS};
 use super::prime::Priming;
+use super::runs::Change;
 use super::shrink::Shrink;
 use super::stream::{Reading, Stream};
 use super::{Act, Facts, FileKey, OpenKey, Order, Situation, sizes};
@@ -27,6 +29,9 @@ impl Controller {
         let keys: Vec<OpenKey> = self.streams.keys().copied().collect();
         for key in keys {
             self.trim(key, now, &shared);
+            let answers = self.answer(key, now, &shared);
+            others_changed |= !answers.is_empty();
+            orders.extend(answers);
             let Some(stream) = self.streams.get_mut(&key) else { continue };
             // Also if its program has given advice meanwhile: it must not stay without a window.
             if let Some(shrink) = &stream.shrink {
@@ -38,7 +43,8 @@ impl Controller {
             }
             let Some(stream) = self.streams.get(&key) else { continue };
             let Some(facts) = stream.facts.filter(|facts| !facts.hands_off) else { continue };
-            if now.saturating_sub(stream.seen) > RESTS || stream.is_done() {
+            let rests = now.saturating_sub(stream.seen) > RESTS || stream.is_done();
+            if rests || stream.answer.is_some() {
                 continue;
             }
             let decision = match stream.reading() {
@@ -85,6 +91,33 @@ impl Controller {
             let tally = stream.tally();
             stream.trim.step(now, tally, own);
         }
+    }
+
+    /// Begins to answer the misses of an open file that is read in short runs, or ends it.
+    fn answer(&mut self, key: OpenKey, now: Nanos, shared: &BTreeSet<FileKey>) -> Vec<Order> {
+        let Some(stream) = self.streams.get_mut(&key) else { return Vec::new() };
+        let Some((facts, own)) = stream.facts.zip(stream.own) else { return Vec::new() };
+        let alone = !stream.mapped && !shared.contains(&stream.file) && stream.plan.is_none();
+        let short = alone && stream.trim.limit().is_some() && stream.shrink.is_none();
+        let may = self.bounds.prefetch && !facts.hands_off;
+        let Some(change) = stream.runs.step(now, short && may) else { return Vec::new() };
+        let (run, window, why) = match change {
+            Change::Begin(run) => (Some(run), MAPPED.0, short_runs_of(run)),
+            Change::Harm => {
+                (None, own, "its reader gets less by that than by the kernel".to_owned())
+            }
+            Change::Over => (None, own, "it is read in short runs no longer".to_owned()),
+        };
+        stream.answer = run.map(Answer::new);
+        let mut acts = vec![(Act::Answer(run), why)];
+        if !facts.hands_off && facts.window != window {
+            stream.ordered = Some((window, now));
+            let why = "what its reader misses is answered".to_owned();
+            let why = if run.is_some() { why } else { "its own window serves it again".to_owned() };
+            acts.push((Act::Window(window), why));
+        }
+        let order = |(act, why)| Order { key, act, why, primes: false };
+        acts.into_iter().map(order).collect()
     }
 
     /// Files that are read through several open files.
@@ -237,6 +270,11 @@ fn at_random(
     let why = "its mapping is read at random, and each fault reads as much as the window allows \
                around itself";
     (facts.window > least).then(|| (least, why.to_owned()))
+}
+
+/// Why misses are answered.
+fn short_runs_of(run: Pages) -> String {
+    format!("it is read in short runs from place to place, of {} pages mostly", run.get())
 }
 
 /// The window of an open file that is read in short runs.

@@ -25,7 +25,8 @@ pub struct Cell {
     /// MiB/s that readers got; of readers of two kinds that do not wait for each other, the
     /// geometric mean of what each kind got.
     pub rate: f64,
-    /// Bytes that the device read for each that was wanted, without those that primed a file.
+    /// Bytes that the device read for each that was wanted, without those that primed a file and
+    /// those that its readers had not come to when time was over.
     pub amplification: f64,
     /// Bytes that primed a file for each that was wanted.
     pub primed: f64,
@@ -38,12 +39,11 @@ impl Cell {
     fn of(outcome: Outcome, apart: bool) -> Self {
         let rate = |bytes: Bytes| bytes.as_mib() / outcome.elapsed.as_secs_f64().max(1e-9);
         let classes = (rate(outcome.stream.useful), rate(outcome.random.useful));
-        let all = outcome.amplification().unwrap_or(0.0);
         let amplification = outcome.amplification_unprimed().unwrap_or(0.0);
         Self {
             rate: if apart { (classes.0 * classes.1).sqrt() } else { rate(outcome.useful()) },
             amplification,
-            primed: all - amplification,
+            primed: outcome.primed().get() as f64 / outcome.useful().get().max(1) as f64,
             stalls: outcome.readers.iter().map(|reader| reader.stalls).sum(),
             outcome: Some(Box::new(outcome)),
         }

@@ -145,7 +145,8 @@ impl Verdict {
             (
                 self.most_read.0 <= AMPLIFICATION,
                 format!(
-                    "device bytes at most 1.3 of useful ones, but for priming: {:.2} at worst, {}",
+                    "device bytes at most 1.3 of useful ones, but for priming and what readers \
+                     had not come to at the end: {:.2} at worst, {}",
                     self.most_read.0, self.most_read.1
                 ),
             ),

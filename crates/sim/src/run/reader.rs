@@ -255,6 +255,9 @@ impl World {
         self.note(reader, outcome, stop.since(page));
         reader.awaited = Some(Awaited { extent, stop, fault: false });
         self.collect(reader);
+        if self.next_tick != Nanos::MAX && outcome == Outcome::Missed {
+            self.next_tick = self.policy.wakes().unwrap_or(Nanos::MAX);
+        }
     }
 
     /// Counts pages by what the reader met.

@@ -33,7 +33,6 @@ impl<I: Steps> Simulation<I> {
         let capacity = machine.cache.to_pages_floor(PAGE);
         let guarded = policy.guards();
         let cache = PageCache::new(capacity, machine.replacement, guarded);
-        let interval = policy.interval();
         let together = policy.completes_together().then_some(Arrival::Windows);
         let arrival = machine.arrival.or(together).unwrap_or(Arrival::Requests);
         let kernel = machine.policy.split(',').next().unwrap_or_default();
@@ -45,6 +44,7 @@ impl<I: Steps> Simulation<I> {
             foresees: policy.foresees(),
             hears_calls: policy.hears_calls(),
             minds_congestion: kernel == "linux-legacy",
+            next_tick: policy.wakes().unwrap_or(Nanos::MAX),
             policy,
             page_by_page: machine.page_by_page,
             queue,
@@ -55,7 +55,6 @@ impl<I: Steps> Simulation<I> {
             readers: scenario.readers.len() as u32,
             agenda: Agenda::new(),
             device_wakes: Nanos::MAX,
-            next_tick: interval.unwrap_or(Nanos::MAX),
             waiters: vec![Vec::new(); scenario.files.len()],
             end: Picos::of(scenario.limits.time),
             ends_with_first: scenario.limits.ends_with_first,

@@ -80,7 +80,7 @@ impl World {
         };
         self.policy.tick(&mut around);
         // A policy that ticks goes on with it.
-        self.next_tick += self.policy.interval().unwrap_or(Nanos::MAX);
+        self.next_tick = self.policy.wakes().unwrap_or(Nanos::MAX);
         let wanted = around.wanted;
         let mut items = VecDeque::new();
         for (file, extent) in wanted {

@@ -1,0 +1,261 @@
+//! How long the short runs of an open file are, and whether answering their first miss serves its
+//! reader ([`Answer`](super::Answer)).
+//!
+//! Where a run ended is known when the next one begins, as the kernel keeps the place where the
+//! last read ended. What a run is to be answered with is the longest piece of which little is read
+//! in vain. That it serves its reader is not taken for granted: if it gets less than before, it has
+//! its own window back.
+
+use std::collections::VecDeque;
+
+use units::{Nanos, Pages};
+
+/// Runs of which the length is remembered, and those that must be known before anything is done.
+const REMEMBERED: usize = 64;
+const KNOWN: u64 = 32;
+/// The longest run that is called short.
+const LONGEST: u64 = 1024;
+/// What may be read in vain, of what is wanted.
+const VAIN: f64 = 0.2;
+/// How long its reader is watched before that.
+const SPAN: Nanos = Nanos::from_millis(300);
+/// Runs after which what its reader gets is compared for the first time, and for the last.
+const COMPARED: (u64, u64) = (16, 1024);
+/// Below this part of what it got before, answers do harm, if more runs than this were the same.
+const HARM: f64 = 0.95;
+/// How long that is remembered; twice as long each time it is seen again.
+const REMEMBERS: Nanos = Nanos::from_secs(20);
+/// A piece that is this much longer is worth a change.
+const LONGER: f64 = 1.25;
+
+/// What is to be done about answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// From now on, with runs of so many pages.
+    Begin(Pages),
+    /// No more: they do not serve.
+    Harm,
+    /// No more: its runs are short no longer, or so short that nothing is left to be read.
+    Over,
+}
+
+/// Progress since a moment.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    at: Nanos,
+    runs: u64,
+    pages: u64,
+}
+
+/// What a reader got: pages in a second, over so many runs.
+#[derive(Clone, Copy, Debug)]
+struct Got {
+    rate: f64,
+    runs: u64,
+}
+
+/// Misses are answered.
+#[derive(Clone, Copy, Debug)]
+struct Answered {
+    with: Pages,
+    /// What its reader got before.
+    before: Got,
+    /// How many runs must have been answered when it is compared next.
+    compared_at: u64,
+}
+
+/// The short runs of one open file.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Runs {
+    /// Where the run began in which its reader is.
+    began: Option<u64>,
+    lengths: VecDeque<u64>,
+    /// Runs that ended so far, and their pages.
+    runs: u64,
+    pages: u64,
+    /// Since when what the reader gets is counted.
+    mark: Option<Mark>,
+    answered: Option<Answered>,
+    /// No answers before this.
+    not_before: Nanos,
+    harmed: u32,
+}
+
+impl Runs {
+    /// A reader missed this page; the read before ended at that one.
+    pub fn miss(&mut self, index: u64, previous: Option<u64>) {
+        let Some(previous) = previous else { return };
+        let Some(began) = self.began else {
+            self.began = Some(index);
+            return;
+        };
+        // In the run, or where it goes on.
+        if (began..=previous).contains(&index) {
+            return;
+        }
+        self.began = Some(index);
+        let length = previous.saturating_sub(began);
+        if !(1..=LONGEST).contains(&length) {
+            return;
+        }
+        if self.lengths.len() == REMEMBERED {
+            self.lengths.pop_front();
+        }
+        self.lengths.push_back(length);
+        self.runs += 1;
+        self.pages += length;
+    }
+
+    /// Forgets that anything is answered, as nobody does it any more.
+    pub fn stop(&mut self) {
+        (self.answered, self.mark) = (None, None);
+    }
+
+    /// What to do after an interval; `short`: its reader reads in short runs.
+    pub fn step(&mut self, now: Nanos, short: bool) -> Option<Change> {
+        if !short {
+            let over = self.answered.is_some();
+            self.stop();
+            return over.then_some(Change::Over);
+        }
+        let (runs, pages) = (self.runs, self.pages);
+        let mark = *self.mark.get_or_insert(Mark { at: now, runs, pages });
+        let elapsed = now.saturating_sub(mark.at);
+        let rate = (pages - mark.pages) as f64 / elapsed.as_secs_f64().max(1e-9);
+        let got = Got { rate, runs: runs - mark.runs };
+        let Some(answered) = self.answered else {
+            if got.runs < KNOWN || elapsed < SPAN || now < self.not_before {
+                return None;
+            }
+            let with = self.piece()?;
+            self.begin(now, Answered { with, before: got, compared_at: COMPARED.0 });
+            return Some(Change::Begin(with));
+        };
+        if got.runs >= answered.compared_at && answered.compared_at <= COMPARED.1 {
+            if is_harmed(answered.before, got) {
+                self.stop();
+                self.not_before = now + REMEMBERS * 2_u64.pow(self.harmed.min(8));
+                self.harmed += 1;
+                return Some(Change::Harm);
+            }
+            self.answered = Some(Answered { compared_at: 2 * answered.compared_at, ..answered });
+        }
+        self.fit(now, answered)
+    }
+
+    fn begin(&mut self, now: Nanos, answered: Answered) {
+        self.answered = Some(answered);
+        self.mark = Some(Mark { at: now, runs: self.runs, pages: self.pages });
+    }
+
+    /// Goes along with runs that become longer or shorter.
+    fn fit(&mut self, now: Nanos, answered: Answered) -> Option<Change> {
+        if self.serves(answered.with.get()) {
+            let best = self.piece()?;
+            if (best.get() as f64) < LONGER * answered.with.get() as f64 {
+                return None;
+            }
+        }
+        let Some(with) = self.piece() else {
+            self.stop();
+            return Some(Change::Over);
+        };
+        // What its reader got with other runs says nothing.
+        self.begin(now, Answered { with, compared_at: u64::MAX, ..answered });
+        Some(Change::Begin(with))
+    }
+
+    /// The longest piece of which little is read in vain, if that is more than a page.
+    fn piece(&self) -> Option<Pages> {
+        let serves = |piece: &u64| self.serves(*piece);
+        let best = self.lengths.iter().copied().filter(serves).max()?;
+        (best > 1).then(|| Pages::new(best))
+    }
+
+    /// Whether little is read in vain if these runs are read in such pieces.
+    fn serves(&self, piece: u64) -> bool {
+        let wanted: u64 = self.lengths.iter().sum();
+        let read: u64 = self.lengths.iter().map(|length| length.next_multiple_of(piece)).sum();
+        read as f64 <= (1.0 + VAIN) * wanted as f64
+    }
+}
+
+/// Whether a reader gets less than before, and not by chance: what a run takes differs from the
+/// next by as much as itself on a disk that seeks.
+fn is_harmed(before: Got, now: Got) -> bool {
+    let chance = (1.0 / before.runs.max(1) as f64 + 1.0 / now.runs.max(1) as f64).sqrt();
+    now.rate < (HARM - chance) * before.rate
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STEP: Nanos = Nanos::from_millis(100);
+
+    /// A reader that reads runs of these lengths here and there.
+    fn read(runs: &mut Runs, lengths: impl IntoIterator<Item = u64>) {
+        for length in lengths {
+            let began = runs.began.unwrap_or_default();
+            runs.miss(began + 5000, Some(began + length));
+        }
+    }
+
+    /// What comes of so many intervals with so many runs of four pages each.
+    fn intervals(runs: &mut Runs, now: &mut Nanos, count: u64, each: u64) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for _ in 0..count {
+            *now += STEP;
+            read(runs, (0..each).map(|_| 4));
+            changes.extend(runs.step(*now, true));
+        }
+        changes
+    }
+
+    #[test]
+    fn what_serves_is_the_longest_piece_of_which_little_is_read_in_vain() {
+        let mut runs = Runs::default();
+        let mut piece = |lengths: &[u64]| {
+            read(&mut runs, lengths.iter().copied().cycle().take(REMEMBERED + 1));
+            runs.piece().map(Pages::get)
+        };
+        assert_eq!(piece(&[4]), Some(4));
+        assert_eq!(piece(&[1]), None, "single pages need no answer");
+        assert_eq!(piece(&[16, 16, 8, 16]), Some(16));
+        assert_eq!(piece(&[2, 16]), Some(2), "that of the long ones would be seven times too much");
+        assert_eq!(piece(&[5, 4, 5, 5000]), Some(5), "what is not short does not count");
+    }
+
+    #[test]
+    fn places_within_a_run_are_no_runs() {
+        let mut runs = Runs::default();
+        for (page, previous) in [(10, Some(3)), (11, Some(11)), (12, Some(12)), (90, Some(14))] {
+            runs.miss(page, previous);
+        }
+        assert_eq!(runs.lengths, [4]);
+        runs.miss(50, None);
+        assert_eq!(runs.lengths, [4], "where the last read ended is not known");
+    }
+
+    #[test]
+    fn answers_that_serve_stay_until_runs_are_long() {
+        let (mut runs, mut now) = (Runs::default(), Nanos::ZERO);
+        let begun = intervals(&mut runs, &mut now, 10, 20);
+        assert_eq!(begun, [Change::Begin(Pages::new(4))]);
+        assert_eq!(intervals(&mut runs, &mut now, 50, 21), []);
+        read(&mut runs, [9; REMEMBERED]);
+        assert_eq!(runs.step(now, true), Some(Change::Begin(Pages::new(9))));
+        assert_eq!(runs.step(now, false), Some(Change::Over));
+        assert_eq!(runs.step(now, false), None);
+    }
+
+    #[test]
+    fn answers_that_harm_are_taken_back_and_tried_later() {
+        let (mut runs, mut now) = (Runs::default(), Nanos::ZERO);
+        intervals(&mut runs, &mut now, 10, 20);
+        assert_eq!(intervals(&mut runs, &mut now, 30, 15), [Change::Harm]);
+        assert_eq!(intervals(&mut runs, &mut now, 100, 20), []);
+        let again = intervals(&mut runs, &mut now, 110, 20);
+        assert_eq!(again, [Change::Begin(Pages::new(4))]);
+    }
+}
