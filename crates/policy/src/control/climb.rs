@@ -37,6 +37,9 @@ const HARM: f64 = 0.95;
 const ROUNDS: f64 = 3.0;
 /// The shortest and the longest trial.
 const TRIAL: (Nanos, Nanos) = (Nanos::from_millis(200), Nanos::from_millis(1500));
+/// A gain or a loss that is smaller than this may be chance, so it is looked at for longer.
+const CLEAR: f64 = 1.1;
+const LONGER: Nanos = Nanos::from_millis(1000);
 /// The shortest where several read one file: what was read ahead for one of them is used up first.
 const SHARED: Nanos = Nanos::from_millis(600);
 /// Nothing is tried before readers were seen for so long and so often, or one reader this often, as
@@ -104,6 +107,8 @@ struct Trial {
     begins: Nanos,
     begun: Option<(Nanos, Counts)>,
     ends: Nanos,
+    /// Whether it was made longer, as what came of it was not clear.
+    longer: bool,
 }
 
 /// What holds until something changes.
@@ -274,7 +279,15 @@ impl Climb {
         }
         let begins = now + span.scaled(1.0 / 3.0);
         let (typical, ends) = (streams.typical, now + span);
-        self.trial = Some(Trial { before: self.window, typical, rates, begins, begun: None, ends });
+        self.trial = Some(Trial {
+            before: self.window,
+            typical,
+            rates,
+            begins,
+            begun: None,
+            ends,
+            longer: false,
+        });
         self.window = Some(window);
         News::Tried
     }
@@ -296,6 +309,12 @@ impl Climb {
         if now <= begun || (now < trial.ends && !plain) {
             return News::None;
         }
+        let gain = rates.progress / trial.rates.progress.max(1.0);
+        let clear = !(1.0 / CLEAR..CLEAR).contains(&gain) || plain;
+        if !clear && !trial.longer {
+            self.trial = Some(Trial { ends: now + LONGER, longer: true, ..trial });
+            return News::None;
+        }
         self.trial = None;
         self.calm = Some((now, streams.counts));
         let gap = Nanos::from_secs_f64(ENDED / trial.rates.beside.max(1e-3)).max(FIRST.0);
@@ -305,7 +324,6 @@ impl Climb {
             self.rates = None;
             return News::None;
         }
-        let gain = rates.progress / trial.rates.progress.max(1.0);
         let hurt = rates.hurts_beside(&trial.rates, seconds);
         let gone = rates.progress == 0.0;
         if hurt || (gain < HARM && (streams.waiting || gone)) {
