@@ -303,10 +303,11 @@ impl PageCache {
         }
     }
 
-    /// How many pages of a file lie ready, or nearly, from `page` on.
+    /// How many unused pages of a file lie ready, or nearly, from `page` on without a gap.
     pub(crate) fn ahead(&self, file: u32, page: Page) -> Pages {
         let this = &self.files[file as usize];
         let end = Page::FIRST.plus(this.pages);
+        let end = this.tree.next_miss(page, end.since(page)).unwrap_or(end);
         this.tree.unused(Extent::new(page, end.since(page))).0
     }
 
