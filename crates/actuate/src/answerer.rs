@@ -4,6 +4,10 @@
 //! waits for it about as long as the device takes for one read. Within that time the rest of the
 //! run must be asked for, or the reader misses the next page, too. Making sure of an open file
 //! takes too long for that, so a hand that was sure of one is kept on it for a moment.
+//!
+//! The thread has the priority of any other. If it went before them all (`SCHED_FIFO`), fewer
+//! answers would be late on a busy machine, but readers would have to make way for it and lose
+//! their turns to others, and get less in all.
 
 use std::collections::HashMap;
 use std::io;
@@ -16,7 +20,6 @@ use host::page_size;
 use observe::{FileKind, Miss, Misses, OpenFile, OpenFileId};
 use policy::control::Answer;
 use policy::{Extent, Page};
-use sys::realtime::run_first;
 use units::{Bytes, Pages};
 
 use crate::actuator::{SMALLEST_PIECE, read_ahead};
@@ -25,8 +28,6 @@ use crate::{ActuateError, Actuator, Missed};
 
 /// For how long a grip is kept: after that it is let go of, and taken anew if a miss asks for it.
 const KEPT: Duration = Duration::from_millis(100);
-/// Its place among the threads that run before all others: the last.
-const PRIORITY: i32 = 1;
 /// How long to wait where nothing is held: for ever, as whoever has news wakes the thread.
 const LONG: Duration = Duration::from_secs(3600);
 
@@ -123,8 +124,7 @@ pub struct Answerer {
 }
 
 impl Answerer {
-    /// Starts the thread, which answers `misses` by `actuator`. It goes before other programs where
-    /// it may (CAP_SYS_NICE, or RLIMIT_RTPRIO of 1): for some 40 µs a miss.
+    /// Starts the thread, which answers `misses` by `actuator`.
     pub fn begin(actuator: Actuator, misses: Arc<Misses>) -> io::Result<Self> {
         let shared = Arc::new(Shared { misses, state: Mutex::default() });
         let hand = Hand {
@@ -236,9 +236,6 @@ struct Hand {
 
 impl Hand {
     fn work(mut self) {
-        // Behind a busy program's turn an answer comes milliseconds late. Without the right to go
-        // first, it comes as soon as others let it.
-        let _ = run_first(PRIORITY);
         let mut missed = Vec::new();
         while !self.shared.lock().ends {
             let most = self.until.map_or(LONG, |at| at.saturating_duration_since(Instant::now()));

@@ -39,6 +39,7 @@ PrivateNetwork=yes
 PrivateTmp=yes
 RestrictAddressFamilies=AF_UNIX
 RestrictNamespaces=yes
+RestrictRealtime=yes
 RestrictSUIDSGID=yes
 LockPersonality=yes
 MemoryDenyWriteExecute=yes
@@ -46,8 +47,6 @@ SystemCallArchitectures=native
 SystemCallFilter=@system-service bpf perf_event_open pidfd_open pidfd_getfd
 SystemCallFilter=~@mount @swap @reboot @module @raw-io @clock
 LimitMEMLOCK=infinity
-# For the thread that answers misses, which must not wait for others.
-LimitRTPRIO=1
 # Not MemoryMax: what it has the kernel read ahead counts as its own. It keeps to such a limit, but
 # would then prime less.
 LimitDATA=512M
