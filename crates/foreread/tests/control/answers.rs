@@ -13,7 +13,7 @@ use units::{Bytes, Pages};
 use super::{evict, stage_of};
 
 /// A disk on which a seek takes so long that an answer is in time on a busy machine, too.
-const DISK: &str = "hdd-2008,fs=ext4,size=2G,dilation=4";
+const DISK: &str = "hdd-2008,fs=ext4,size=2G,dilation=6";
 const RUNS: u64 = 40;
 /// Pages of a run, and how many runs would lie between two of them that are read.
 const RUN: u64 = 4;
