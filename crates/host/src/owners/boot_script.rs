@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::places::{concerns, drop_ins};
+use super::places::{drop_ins, text_about};
 use super::shell::{Found, scan};
 use super::{Certainty, OwnerKind};
 use crate::Root;
@@ -11,7 +11,7 @@ use crate::Root;
 pub(super) fn read(root: &Root, sought: &str) -> Vec<Found> {
     let mut found = Vec::new();
     for file in ["/etc/rc.local", "/etc/rc.d/rc.local", "/etc/init.d/boot.local"] {
-        if let Some(text) = root.lines_of(file).filter(|text| concerns(text, sought)) {
+        if let Some(text) = text_about(root, Path::new(file), sought) {
             let certainty =
                 if executable(root, file) { Certainty::Sure } else { Certainty::Perhaps };
             let file = Path::new(file);
@@ -21,7 +21,7 @@ pub(super) fn read(root: &Root, sought: &str) -> Vec<Found> {
     let mut tables = vec![PathBuf::from("/etc/crontab")];
     tables.extend(drop_ins(root, &["/etc/cron.d"], ""));
     for file in tables {
-        if let Some(text) = root.lines_of(&file).filter(|text| concerns(text, sought)) {
+        if let Some(text) = text_about(root, &file, sought) {
             let jobs = boot_jobs(&text);
             let certainty = Certainty::Perhaps;
             found.extend(scan(OwnerKind::BootScript, &file, &jobs, certainty, sought));

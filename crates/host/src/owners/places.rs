@@ -38,6 +38,11 @@ pub(super) fn concerns(text: &str, file: &str) -> bool {
     if file == READ_AHEAD { concerns_read_ahead(text) } else { text.contains(file) }
 }
 
+/// The text of a file, if it may have to do with files of the kernel with this name.
+pub(super) fn text_about(root: &Root, file: &Path, sought: &str) -> Option<String> {
+    root.lines_of(file).filter(|text| concerns(text, sought))
+}
+
 /// The comment right above a line (`lines[at]`), or at its end: people write units there.
 pub(super) fn comment_above(lines: &[&str], at: usize) -> Option<String> {
     let above = lines[..at]

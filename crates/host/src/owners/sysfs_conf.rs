@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use units::Kib;
 
-use super::places::{comment_above, concerns, drop_ins};
+use super::places::{comment_above, drop_ins, text_about};
 use super::shell::{Found, Goal, Write};
 use super::{Certainty, OwnerKind, Place, Wanted, is_foreread};
 use crate::Root;
@@ -13,11 +13,8 @@ use crate::Root;
 pub(super) fn read(root: &Root, sought: &str) -> Vec<Found> {
     let mut files = vec![PathBuf::from("/etc/sysfs.conf")];
     files.extend(drop_ins(root, &["/etc/sysfs.d"], ".conf"));
-    let texts = files.iter().filter_map(|file| Some((file, root.lines_of(file)?)));
-    texts
-        .filter(|(_, text)| concerns(text, sought))
-        .flat_map(|(file, text)| parse(file, &text, sought))
-        .collect()
+    let texts = files.iter().filter_map(|file| Some((file, text_about(root, file, sought)?)));
+    texts.flat_map(|(file, text)| parse(file, &text, sought)).collect()
 }
 
 /// Reads the text of one.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use units::Kib;
 
-use super::places::{comment_above, concerns, drop_ins};
+use super::places::{comment_above, drop_ins, text_about};
 use super::shell::{Found, Goal, Write};
 use super::{Certainty, OwnerKind, Place, Wanted, is_foreread};
 use crate::Root;
@@ -15,11 +15,8 @@ const FOLDERS: &[&str] =
 /// Reads what all its folders set of files with this name.
 pub(super) fn read(root: &Root, sought: &str) -> Vec<Found> {
     let files = drop_ins(root, FOLDERS, ".conf");
-    let texts = files.iter().filter_map(|file| Some((file, root.lines_of(file)?)));
-    texts
-        .filter(|(_, text)| concerns(text, sought))
-        .flat_map(|(file, text)| parse(file, &text, sought))
-        .collect()
+    let texts = files.iter().filter_map(|file| Some((file, text_about(root, file, sought)?)));
+    texts.flat_map(|(file, text)| parse(file, &text, sought)).collect()
 }
 
 /// Reads the text of one.

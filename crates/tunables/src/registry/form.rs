@@ -40,6 +40,37 @@ pub(super) struct Formed {
     pub(super) form: Form,
 }
 
+/// What a [`Tunable`](crate::Tunable) that is `formed()` does with its values, but for reading what
+/// people type: its names are its own.
+macro_rules! values_of_form {
+    () => {
+        fn show(&self, value: &Value) -> String {
+            self.formed().show(value)
+        }
+
+        fn to_json(&self, value: &Value) -> serde_json::Value {
+            self.formed().to_json(value)
+        }
+
+        fn read_json(&self, json: &serde_json::Value) -> Result<Value, TunableError> {
+            self.formed().read_json(json)
+        }
+
+        fn validate(&self, value: &Value, page: PageSize) -> Result<Checked, TunableError> {
+            self.formed().validate(value, page)
+        }
+
+        fn encode(&self, value: &Value) -> Result<String, TunableError> {
+            self.formed().encode(value)
+        }
+
+        fn decode(&self, text: &str) -> Option<Value> {
+            self.formed().decode(text)
+        }
+    };
+}
+pub(super) use values_of_form;
+
 impl Formed {
     /// Reads what a user typed under `name`.
     pub(super) fn parse(self, name: &str, text: &str) -> Result<Value, TunableError> {

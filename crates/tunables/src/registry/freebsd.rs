@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use units::{Bytes, PageSize};
 
-use super::form::{Form, Formed};
+use super::form::{Form, Formed, values_of_form};
 use crate::{Checked, Site, Tunable, TunableError, Value};
 
 /// A sysctl of FreeBSD.
@@ -141,22 +141,6 @@ impl Tunable for FreeBsd {
         self.formed().parse(name, text)
     }
 
-    fn show(&self, value: &Value) -> String {
-        self.formed().show(value)
-    }
-
-    fn to_json(&self, value: &Value) -> serde_json::Value {
-        self.formed().to_json(value)
-    }
-
-    fn read_json(&self, json: &serde_json::Value) -> Result<Value, TunableError> {
-        self.formed().read_json(json)
-    }
-
-    fn validate(&self, value: &Value, page: PageSize) -> Result<Checked, TunableError> {
-        self.formed().validate(value, page)
-    }
-
     fn candidates(&self, _site: &Site) -> Vec<PathBuf> {
         Vec::new()
     }
@@ -177,13 +161,7 @@ impl Tunable for FreeBsd {
         Some(self.default)
     }
 
-    fn encode(&self, value: &Value) -> Result<String, TunableError> {
-        self.formed().encode(value)
-    }
-
-    fn decode(&self, text: &str) -> Option<Value> {
-        self.formed().decode(text)
-    }
+    values_of_form!();
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use host::DevNo;
 use units::PageSize;
 
-use super::form::{Form, Formed};
+use super::form::{Form, Formed, values_of_form};
 use crate::{Checked, Site, Tunable, TunableError, Upset, Value};
 
 /// Which files, relative to what.
@@ -84,22 +84,6 @@ impl Tunable for KernelFile {
         self.formed().parse(&name.trim().to_ascii_lowercase(), text)
     }
 
-    fn show(&self, value: &Value) -> String {
-        self.formed().show(value)
-    }
-
-    fn to_json(&self, value: &Value) -> serde_json::Value {
-        self.formed().to_json(value)
-    }
-
-    fn read_json(&self, json: &serde_json::Value) -> Result<Value, TunableError> {
-        self.formed().read_json(json)
-    }
-
-    fn validate(&self, value: &Value, page: PageSize) -> Result<Checked, TunableError> {
-        self.formed().validate(value, page)
-    }
-
     fn candidates(&self, site: &Site) -> Vec<PathBuf> {
         let block = |devices: &[DevNo], rest: &str| -> Vec<PathBuf> {
             devices.iter().map(|d| format!("/sys/dev/block/{d}/{rest}").into()).collect()
@@ -135,11 +119,5 @@ impl Tunable for KernelFile {
         zero && is_zero(value)
     }
 
-    fn encode(&self, value: &Value) -> Result<String, TunableError> {
-        self.formed().encode(value)
-    }
-
-    fn decode(&self, text: &str) -> Option<Value> {
-        self.formed().decode(text)
-    }
+    values_of_form!();
 }

@@ -4,24 +4,30 @@ use std::path::PathBuf;
 
 use units::PageSize;
 
-use super::form::{Form, Formed};
+use super::form::{Form, Formed, values_of_form};
 use crate::{Checked, Site, Tunable, TunableError, Value};
 
 /// The read-ahead algorithm of a simulated kernel.
 #[derive(Debug)]
 pub(super) struct Policy;
 
-/// A name with parameters; the simulation knows which there are.
-const FORM: Formed = Formed { tunable: "policy", form: Form::Text };
+const NAME: &str = "policy";
 
 /// The tunable of this name.
 pub(super) fn find(name: &str) -> Option<&'static dyn Tunable> {
-    (name == FORM.tunable).then_some(&Policy)
+    (name == NAME).then_some(&Policy)
+}
+
+impl Policy {
+    /// A name with parameters; the simulation knows which there are.
+    const fn formed(&self) -> Formed {
+        Formed { tunable: NAME, form: Form::Text }
+    }
 }
 
 impl Tunable for Policy {
     fn name(&self) -> &'static str {
-        FORM.tunable
+        NAME
     }
 
     fn aliases(&self) -> &'static [&'static str] {
@@ -29,7 +35,7 @@ impl Tunable for Policy {
     }
 
     fn json_key(&self) -> &'static str {
-        FORM.tunable
+        NAME
     }
 
     fn summary(&self) -> &'static str {
@@ -41,23 +47,7 @@ impl Tunable for Policy {
     }
 
     fn parse(&self, name: &str, text: &str) -> Result<Value, TunableError> {
-        FORM.parse(name, text)
-    }
-
-    fn show(&self, value: &Value) -> String {
-        FORM.show(value)
-    }
-
-    fn to_json(&self, value: &Value) -> serde_json::Value {
-        FORM.to_json(value)
-    }
-
-    fn read_json(&self, json: &serde_json::Value) -> Result<Value, TunableError> {
-        FORM.read_json(json)
-    }
-
-    fn validate(&self, value: &Value, page: PageSize) -> Result<Checked, TunableError> {
-        FORM.validate(value, page)
+        self.formed().parse(name, text)
     }
 
     fn candidates(&self, _site: &Site) -> Vec<PathBuf> {
@@ -72,11 +62,5 @@ impl Tunable for Policy {
         Some("a simulation (sim:MODEL)")
     }
 
-    fn encode(&self, value: &Value) -> Result<String, TunableError> {
-        FORM.encode(value)
-    }
-
-    fn decode(&self, text: &str) -> Option<Value> {
-        FORM.decode(text)
-    }
+    values_of_form!();
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use units::PageSize;
 
-use super::form::{Form, Formed};
+use super::form::{Form, Formed, values_of_form};
 use super::interned::Interned;
 use crate::{Checked, Site, Tunable, TunableError, Value};
 
@@ -77,22 +77,6 @@ impl Tunable for Sysctl {
         self.formed().parse(self.name, text)
     }
 
-    fn show(&self, value: &Value) -> String {
-        self.formed().show(value)
-    }
-
-    fn to_json(&self, value: &Value) -> serde_json::Value {
-        self.formed().to_json(value)
-    }
-
-    fn read_json(&self, json: &serde_json::Value) -> Result<Value, TunableError> {
-        self.formed().read_json(json)
-    }
-
-    fn validate(&self, value: &Value, page: PageSize) -> Result<Checked, TunableError> {
-        self.formed().validate(value, page)
-    }
-
     fn candidates(&self, _site: &Site) -> Vec<PathBuf> {
         vec![self.file.clone()]
     }
@@ -105,13 +89,7 @@ impl Tunable for Sysctl {
         Some(self.alias)
     }
 
-    fn encode(&self, value: &Value) -> Result<String, TunableError> {
-        self.formed().encode(value)
-    }
-
-    fn decode(&self, text: &str) -> Option<Value> {
-        self.formed().decode(text)
-    }
+    values_of_form!();
 }
 
 #[cfg(test)]

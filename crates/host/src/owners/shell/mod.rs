@@ -5,11 +5,11 @@
 mod split;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use units::Kib;
 
-use super::places::{READ_AHEAD, comment_above, concerns};
+use super::places::{READ_AHEAD, comment_above, text_about};
 use super::{Certainty, Claim, OwnerKind, Place, Target, Wanted, is_foreread};
 use crate::glob;
 use split::split;
@@ -335,12 +335,12 @@ fn base_name(word: &str) -> &str {
 pub(super) fn scan_file(
     root: &crate::Root,
     owner: OwnerKind,
-    file: &PathBuf,
+    file: &Path,
     certainty: Certainty,
     sought: &str,
 ) -> Vec<Found> {
-    let text = root.lines_of(file).filter(|text| concerns(text, sought));
-    text.map_or_else(Vec::new, |text| scan(owner, file, &text, certainty, sought))
+    text_about(root, file, sought)
+        .map_or_else(Vec::new, |text| scan(owner, file, &text, certainty, sought))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ mod parse;
 use std::path::PathBuf;
 
 use super::nfs_conf::NfsConf;
-use super::places::{READ_AHEAD, concerns, drop_ins};
+use super::places::{READ_AHEAD, drop_ins, text_about};
 use super::shell::Goal;
 use super::{Certainty, Claim, Target};
 use crate::{Root, glob};
@@ -83,7 +83,7 @@ impl Rules {
     pub(super) fn read(root: &Root, sought: &str) -> Self {
         let mut rules = Self::default();
         for path in drop_ins(root, FOLDERS, ".rules") {
-            if let Some(text) = root.lines_of(&path).filter(|text| concerns(text, sought)) {
+            if let Some(text) = text_about(root, &path, sought) {
                 let by_foreread = super::is_foreread(&path, &text);
                 rules.files.push(File { path, rules: parse(&text), by_foreread });
             }
