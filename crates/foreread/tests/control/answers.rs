@@ -2,7 +2,9 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use actuate::{Actuator, Answerer, Limits};
 use host::{DevNo, Root, block_stat};
@@ -10,7 +12,7 @@ use observe::{Census, EventKind, Misses, OpenFile, Probes};
 use policy::control::Answer;
 use units::{Bytes, Pages};
 
-use super::{evict, stage_of};
+use super::{Busy, Chance, Daemon, evict, stage, stage_of};
 
 /// A disk on which a seek takes so long that an answer is in time on a busy machine, too.
 const DISK: &str = "hdd-2008,fs=ext4,size=2G,dilation=6";
@@ -90,4 +92,49 @@ fn host_short_runs_that_are_answered_take_one_miss_each() {
     answerer.clear();
     assert_eq!(runs.misses.watched(), []);
     assert_eq!(runs.read(), each, "nothing is answered any more");
+}
+
+/// Reads runs of a file here and there, of which nothing is cached.
+fn reads_runs(path: &Path) -> impl FnMut() + Send + 'static {
+    let (file, mut chance) = (File::open(path).unwrap(), Chance(7));
+    let runs = file.metadata().unwrap().len() / PAGE / RUN;
+    move || {
+        evict(&file);
+        for _ in 0..200 {
+            let place = chance.below(runs) * RUN;
+            for page in place..place + RUN {
+                file.read_exact_at(&mut [0; PAGE as usize], page * PAGE).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn host_auto_answers_short_runs_and_lets_go_of_them() {
+    let name = "host_auto_answers_short_runs_and_lets_go_of_them";
+    let Some(stage) = stage(name) else { return };
+    let path = stage.data("runs", 64, 7);
+    let reader = Busy::new().with(reads_runs(&path));
+    let mut auto = stage.auto(&["--no-new-files"]);
+    let status = || {
+        let output = stage.foreread().args(["auto", "status", "--json"]).output().unwrap();
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap_or_default()
+    };
+    let mount = stage.mount.to_str().unwrap().to_owned();
+    let holds = |auto: &Daemon| auto.descriptors().iter().any(|name| name.starts_with(&mount));
+    let (begun, mut held) = (Instant::now(), false);
+    while !held || status()["answered_runs"].as_u64().unwrap_or(0) == 0 {
+        held |= holds(&auto);
+        assert!(auto.child.try_wait().unwrap().is_none(), "{}", auto.said());
+        assert!(begun.elapsed() < Duration::from_secs(120), "nothing is answered");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let lines = auto.lines.lock().unwrap().join("\n");
+    assert!(lines.contains("/runs: answer misses with runs of 16 KiB, as "), "{lines}");
+    println!("answered after {:.1?}", begun.elapsed());
+    // It holds the file as long as that is read, and no longer.
+    drop(reader);
+    stage.wait(|| !holds(&auto), "auto to let go of it");
+    auto.end();
+    assert_eq!(stage.value(), stage.original);
 }
