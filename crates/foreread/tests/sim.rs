@@ -41,6 +41,18 @@ fn a_simulation_has_tables_verdicts_and_a_record() {
     assert!(shown.contains("128 KiB"), "{shown}");
 }
 
+#[test]
+fn what_the_simulated_kernel_has_is_what_others_are_compared_with() {
+    let scratch = Scratch::new();
+    let words = "sweep sim:hdd-2008,cache=64M --workload seq-1 --repeats 2 --seed 7 --size 16M \
+                 --duration 100ms --json --vary policy=ara-2006,linux-6.18";
+    let (_, stdout, stderr) = scratch.run(words);
+    let document: Value = serde_json::from_str(&stdout).expect(&stderr);
+    assert_eq!(document["device_before"]["tunables"]["policy"], "linux-6.18", "{document:#}");
+    let (_, shown, _) = scratch.run("runs show 1");
+    assert!(shown.contains("policy: compared with linux-6.18, ara-2006"), "{shown}");
+}
+
 /// Whether this is refused as a mistake of the command line, in one line that says so, before
 /// anything is recorded.
 fn refused(scratch: &Scratch, words: &str, said: &str) {

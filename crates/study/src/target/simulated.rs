@@ -80,7 +80,7 @@ impl SimulatedSite {
             grid,
             found,
             dilation: 1.0,
-            device: describe(&machine, found),
+            device: describe(&machine, found)?,
             machine: json!({ "simulated": true, "kernel": machine.policy }),
         };
         Ok(Self { facts, machine, baseline, plan: plan.clone(), places })
@@ -94,23 +94,34 @@ impl SimulatedSite {
     }
 }
 
+/// What a simulation has of the tunables that it knows, besides read-ahead.
+fn present(machine: &Machine) -> Result<Settings, StudyError> {
+    let host = machine.model.host();
+    let values = [
+        ("policy", Value::Word(machine.policy.replace(',', ":"))),
+        ("scheduler", Value::Word(host.scheduler.name().to_owned())),
+        ("nr_requests", Value::Number(host.nr_requests as i64)),
+        ("max_sectors", Value::Bytes(host.max_request)),
+    ];
+    let mut all = Settings::default();
+    for (name, value) in values {
+        all = all.with(Setting { tunable: tunables::find(name)?, value });
+    }
+    Ok(all)
+}
+
 /// What a simulation has of the tunables that the plan varies; each of their levels is tried.
 fn baseline(plan: &Plan, machine: &Machine) -> Result<Settings, StudyError> {
-    let host = machine.model.host();
+    let present = present(machine)?;
     let mut all = Settings::default();
     for factor in &plan.factors {
-        let tunable = tunables::find(&factor.tunable)?;
-        let value = match tunable.name() {
-            "policy" => Value::Word(machine.policy.replace(',', ":")),
-            "nr_requests" => Value::Number(host.nr_requests as i64),
-            "max_sectors" => Value::Bytes(host.max_request),
-            "scheduler" => Value::Word(host.scheduler.name().to_owned()),
-            name => return Err(not_simulated(name)),
-        };
+        let name = tunables::find(&factor.tunable)?.name();
+        let found = present.iter().find(|setting| setting.tunable.name() == name);
+        let found = found.ok_or_else(|| not_simulated(name))?;
         for level in factor.settings()? {
             set(&mut machine.clone(), &level)?;
         }
-        all = all.with(Setting { tunable, value });
+        all = all.with(found.clone());
     }
     Ok(all)
 }
@@ -146,9 +157,12 @@ fn identity(words: &str, machine: &Machine) -> Json {
     })
 }
 
-fn describe(machine: &Machine, read_ahead: Option<Kib>) -> Json {
+fn describe(machine: &Machine, read_ahead: Option<Kib>) -> Result<Json, StudyError> {
     let host = machine.model.host();
-    json!({
+    let window = read_ahead.map(|window| Settings::read_ahead(window.to_bytes()));
+    let window = window.iter().flat_map(Settings::iter).cloned();
+    let tunables = window.fold(present(machine)?, Settings::with);
+    Ok(json!({
         "simulation": {
             "model": machine.model.name,
             "policy": machine.policy,
@@ -157,8 +171,8 @@ fn describe(machine: &Machine, read_ahead: Option<Kib>) -> Json {
             "nr_requests": host.nr_requests,
             "scheduler": host.scheduler.name(),
         },
-        "tunables": { "read_ahead_kib": read_ahead },
-    })
+        "tunables": tunables,
+    }))
 }
 
 /// What to do about a page cache that is too small for a window, in the words of the command line.
@@ -218,7 +232,7 @@ impl Site for SimulatedSite {
     }
 
     fn close(self: Box<Self>, _progress: &mut dyn Progress) -> Result<Json, StudyError> {
-        Ok(describe(&self.machine, self.facts.found))
+        describe(&self.machine, self.facts.found)
     }
 }
 
