@@ -45,6 +45,7 @@ pub(crate) fn terminal(findings: &Findings<'_>, look: Look) -> String {
         let line = if look.colour { shaded(line, Style::new()) } else { line.to_owned() };
         text.push_str(&format!("{line}\n"));
     }
+    text.push('\n');
     text.push_str(&wrap(LEGEND, look.width));
     text.push_str(&trades(findings, look));
     text.push('\n');
