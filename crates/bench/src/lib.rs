@@ -20,6 +20,7 @@ mod reader;
 mod sample;
 mod series;
 mod source;
+mod threads;
 mod timeline;
 mod trial;
 mod watch;

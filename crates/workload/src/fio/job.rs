@@ -3,6 +3,7 @@
 use units::{Bytes, Nanos};
 
 use super::error::{FioError, Place};
+use super::meaning::{advice, block, distribution, engine, file_names, file_size, first};
 use super::value::{Given, Size};
 
 /// Whether a job reads, writes, or both.
@@ -340,115 +341,5 @@ impl Setting {
     pub(super) fn given(&self, kilo: u64) -> Given<'_> {
         let value = self.value.as_deref().unwrap_or_default();
         Given { place: &self.place, option: self.name, value, kilo }
-    }
-}
-
-/// The part before the first comma: that of reads.
-fn first(value: &str) -> &str {
-    value.split(',').next().unwrap_or_default()
-}
-
-/// The smallest and largest read: `4k`, `4k,8k` (read, write), `4k-8k`.
-fn block(given: &Given<'_>) -> Result<(Bytes, Bytes), FioError> {
-    let mut all = given.value.split(',').map(|part| match part {
-        "" => Ok(None),
-        part => range(given, part).map(Some),
-    });
-    // Those of writes and trims have to make sense as well.
-    let read = all.next().unwrap_or(Ok(None))?;
-    for rest in all {
-        rest?;
-    }
-    let page = Bytes::from_kib(4);
-    let (low, high) = read.unwrap_or((page, page));
-    if low.is_zero() || high > crate::declaration::BLOCK_MAX {
-        return Err(given.wrong(format!("1 B to {}", crate::declaration::BLOCK_MAX)));
-    }
-    Ok((low, high))
-}
-
-fn range(given: &Given<'_>, text: &str) -> Result<(Bytes, Bytes), FioError> {
-    let ends = match given.option {
-        "bsrange" => text.split_once(['-', ':']),
-        _ => None,
-    };
-    match ends {
-        Some((low, high)) => {
-            let (a, b) = (given.part(low).bytes()?, given.part(high).bytes()?);
-            Ok((a.min(b), a.max(b)))
-        }
-        None if given.option == "bsrange" => Err(given.wrong("two sizes, as in 4k-64k")),
-        None => given.part(text).bytes().map(|size| (size, size)),
-    }
-}
-
-fn file_size(given: &Given<'_>) -> Result<Bytes, FioError> {
-    if given.value.contains('-') {
-        return Err(given.refused("files of random sizes are not supported"));
-    }
-    given.bytes()
-}
-
-/// Names between colons; `\:` is a colon of a name.
-fn file_names(given: &Given<'_>) -> Result<Vec<String>, FioError> {
-    let mut names = vec![String::new()];
-    let mut letters = given.value.chars();
-    while let Some(letter) = letters.next() {
-        match (letter, names.last_mut()) {
-            (':', _) => names.push(String::new()),
-            ('\\', Some(name)) => name.extend(letters.next()),
-            (letter, Some(name)) => name.push(letter),
-            (_, None) => {}
-        }
-    }
-    match names.iter().any(|name| name.is_empty()) {
-        true => Err(given.wrong("names with colons between them")),
-        false if names.iter().any(|name| name == "-") => {
-            Err(given.refused("the standard input is no storage"))
-        }
-        false => Ok(names),
-    }
-}
-
-fn engine(given: &Given<'_>) -> Result<Engine, FioError> {
-    match given.value {
-        "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" => Ok(Engine::Sync),
-        "libaio" | "io_uring" | "posixaio" => Ok(Engine::Async),
-        "mmap" => Ok(Engine::Mmap),
-        _ => Err(given.refused(
-            "this ioengine does not read files or block devices of this kernel: psync, sync, \
-             vsync, pvsync, pvsync2, libaio, io_uring, posixaio and mmap do",
-        )),
-    }
-}
-
-fn advice(given: &Given<'_>) -> Result<Advice, FioError> {
-    match given.value {
-        "0" => Ok(Advice::None),
-        "1" => Ok(Advice::Pattern),
-        "random" => Ok(Advice::Random),
-        "sequential" => Ok(Advice::Sequential),
-        "noreuse" => Ok(Advice::NoReuse),
-        _ => Err(given.wrong("0, 1, random, sequential or noreuse")),
-    }
-}
-
-fn distribution(given: &Given<'_>) -> Result<Distribution, FioError> {
-    let (name, parameter) = given.value.split_once(':').unwrap_or((given.value, ""));
-    match name {
-        "random" => Ok(Distribution::Uniform),
-        "zipf" => {
-            // A centre may follow after a slash, which our own engine does not have.
-            let theta = if parameter.is_empty() { "1.1" } else { parameter };
-            match theta.parse::<f64>() {
-                Ok(theta) if theta > 0.0 && theta <= 10.0 => Ok(Distribution::Zipf(theta)),
-                _ if theta.contains('/') => Ok(Distribution::Other),
-                _ => Err(given.wrong("zipf:THETA with a number above 0, at most 10")),
-            }
-        }
-        "pareto" | "normal" | "zoned" | "zoned_abs" | "sequence" => Ok(Distribution::Other),
-        _ => {
-            Err(given.wrong("random, zipf:THETA, pareto:H, normal:PERCENT, zoned:… or sequence:…"))
-        }
     }
 }

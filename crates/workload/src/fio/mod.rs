@@ -16,6 +16,7 @@ mod export;
 mod ini;
 mod job;
 mod job_file;
+mod meaning;
 mod native;
 mod options;
 mod pitfalls;

@@ -1,22 +1,25 @@
 //! `foreread persist`.
 
-use std::path::{Path, PathBuf};
+mod owned;
+mod standing;
+
+use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use host::owners::{Certainty, Claim, OwnerKind, Owners, Target, setters};
-use host::{Root, Storage, Survey, resolve};
 use serde_json::json;
+use tunables::Settings;
 use tunables::persist::{
-    Backend, Draft, PersistError, Persisted, Standing, ansible, boot_check, cloud_init, drafts,
-    freebsd, install, kubernetes, lasting_name, persisted, remove, standing, tuned_parent,
+    Backend, Draft, Persisted, ansible, boot_check, cloud_init, drafts, freebsd, install,
+    kubernetes, lasting_name, persisted, remove, tuned_parent,
 };
-use tunables::{Setting, Settings, Site};
 
 use super::Context;
-use super::apply::{Choice, Chosen};
-use crate::exit::{Exit, Usage};
+use super::apply::Choice;
+use crate::exit::Exit;
 use crate::output;
+use owned::{refuse_other_profile, refuse_owned};
+pub use standing::{Check, verify};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -190,106 +193,6 @@ fn checked(settings: &Settings) -> anyhow::Result<Settings> {
     Ok(checked)
 }
 
-/// A setting has one owner: whoever else sets it on this machine is named.
-fn refuse_owned(context: &Context, chosen: &Chosen, files: &[Draft]) -> anyhow::Result<()> {
-    let root = &context.root;
-    for setting in chosen.settings.iter() {
-        for file in setting.tunable.files(root, &chosen.site) {
-            for other in setters(root, &file).into_iter().filter(|other| !other.by_foreread) {
-                if other.certainty == Certainty::Sure {
-                    return Err(owned(setting, other.owner, &other.place.to_string()));
-                }
-                context.note(&format!(
-                    "{} may be set by another owner, too: {} at {}",
-                    setting.tunable.name(),
-                    other.owner,
-                    other.place
-                ));
-            }
-        }
-    }
-    refuse_own(context, chosen, files)?;
-    let window = chosen.settings.iter().find(|setting| setting.tunable.name() == "read_ahead");
-    let (Some(setting), Some(storage)) = (window, &chosen.storage) else { return Ok(()) };
-    // What LVM is told anew it does not hold against us.
-    let by_lvm = files.iter().any(|draft| draft.backend == Backend::Lvm);
-    let ours = |claim: &Claim| match claim.owner {
-        OwnerKind::Lvm => by_lvm,
-        // The default of nfsrahead, which its udev rule brings, is what nfs.conf is to change.
-        OwnerKind::NfsConf => !claim.place.file.starts_with("/etc"),
-        _ => false,
-    };
-    match claimed(root, storage, ours)? {
-        Some(claim) => Err(owned(setting, claim.owner.name(), &claim.place.to_string())),
-        None => Ok(()),
-    }
-}
-
-fn owned(setting: &Setting, owner: &str, place: &str) -> anyhow::Error {
-    let (setting, owner, place) = (setting.to_string(), owner.to_owned(), place.to_owned());
-    PersistError::Owned { setting, owner, place }.into()
-}
-
-/// TuneD has one profile in force, so there is one file for it, and it is about one target.
-fn refuse_other_profile(context: &Context, chosen: &Chosen, files: &[Draft]) -> anyhow::Result<()> {
-    let target = chosen.storage.as_ref().map(|storage| &storage.path);
-    let other = persisted(&context.dirs)?.into_iter().find(|(_, record)| {
-        record.backend == Backend::Tuned
-            && record.target.as_ref() != target
-            && files.iter().any(|draft| draft.path == record.path)
-    });
-    match other {
-        Some((_, Persisted { path, .. })) => {
-            let problem = "TuneD's child profile is about another target already";
-            Err(Usage(format!("{problem}: {}", path.display())).into())
-        }
-        None => Ok(()),
-    }
-}
-
-/// foreread is no second owner either: not by another of its files for the same place.
-fn refuse_own(context: &Context, chosen: &Chosen, files: &[Draft]) -> anyhow::Result<()> {
-    let target = chosen.storage.as_ref().map(|storage| &storage.path);
-    for (_, record) in persisted(&context.dirs)? {
-        let rewritten = files.iter().any(|draft| draft.path == record.path);
-        let same_target = record.target.as_ref() == target;
-        if rewritten || !same_target {
-            continue;
-        }
-        for setting in chosen.settings.iter() {
-            if record.settings.get(setting.tunable.name()).is_some() {
-                let owner = format!("foreread's own {} file", record.backend);
-                return Err(owned(setting, &owner, &record.path.display().to_string()));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// What another owner surely asks for.
-fn claimed(
-    root: &Root,
-    storage: &Storage,
-    ours: impl Fn(&Claim) -> bool,
-) -> anyhow::Result<Option<Claim>> {
-    let survey = Survey::of_storage(root, storage)?;
-    let owners = Owners::read(root);
-    for subject in survey.subjects.iter().filter(|subject| subject.bdi == storage.bdi) {
-        let Some(target) = subject.owner().and_then(|owner| Target::of(subject, owner)) else {
-            continue;
-        };
-        let sure = owners
-            .claims(root, &target)
-            .into_iter()
-            .filter(|claim| !claim.by_foreread && !ours(claim))
-            .find(|claim| claim.certainty == Certainty::Sure);
-        if sure.is_some() {
-            return Ok(sure);
-        }
-    }
-    Ok(None)
-}
-
 /// Tells those who read the files, where they are there; it holds after a boot in any case.
 fn reload(context: &Context, files: &[Draft]) {
     let of = |backend| files.iter().any(|draft| draft.backend == backend);
@@ -345,91 +248,4 @@ pub fn roll_back(
         }
     }
     Ok(removed)
-}
-
-/// A setting that was persisted, compared with what is there.
-pub struct Check {
-    record: Persisted,
-    standing: Standing,
-    /// What is there in place of what was persisted.
-    drift: Vec<String>,
-}
-
-impl Check {
-    /// Whether it is as it should be.
-    pub fn is_good(&self) -> bool {
-        self.standing == Standing::Intact && self.drift.is_empty()
-    }
-
-    /// One line for people.
-    pub fn line(&self) -> String {
-        let path = self.record.path.display();
-        let settings = &self.record.settings;
-        match self.standing {
-            Standing::Edited => format!("DRIFT: {path} was edited by somebody else"),
-            Standing::Gone => format!("DRIFT: {path} is gone"),
-            Standing::Intact if settings.is_empty() => format!("holds: {path}"),
-            Standing::Intact if self.drift.is_empty() => format!("holds: {settings} ({path})"),
-            Standing::Intact => format!("DRIFT: {} ({path})", self.drift.join("; ")),
-        }
-    }
-
-    /// The same for programs.
-    pub fn json(&self) -> serde_json::Value {
-        json!({
-            "path": self.record.path,
-            "owner": self.record.backend,
-            "settings": self.record.settings,
-            "target": self.record.target,
-            "file": match self.standing {
-                Standing::Intact => "intact",
-                Standing::Edited => "edited",
-                Standing::Gone => "gone",
-            },
-            "drift": self.drift,
-        })
-    }
-}
-
-/// Compares what was persisted with what is there.
-pub fn verify(context: &Context, storage: Option<&Storage>) -> anyhow::Result<Vec<Check>> {
-    let mut checks = Vec::new();
-    for (_, record) in persisted(&context.dirs)? {
-        let of = |path: &Path| {
-            let there = |storage: &Storage| {
-                resolve(&context.root, path).is_ok_and(|meant| meant.path == storage.path)
-            };
-            storage.is_none_or(there)
-        };
-        if record.target.as_deref().is_some_and(|path| !of(path)) {
-            continue;
-        }
-        let standing = standing(&context.root, &record);
-        let drift = drift(&context.root, &record);
-        checks.push(Check { record, standing, drift });
-    }
-    Ok(checks)
-}
-
-fn drift(root: &Root, record: &Persisted) -> Vec<String> {
-    let site = match &record.target {
-        None => Ok(Site::machine()),
-        Some(path) => resolve(root, path).map(|storage| Site::of(root, &storage)),
-    };
-    let site = match site {
-        Ok(site) => site,
-        Err(error) => return vec![error.to_string()],
-    };
-    let one = |setting: &tunables::Setting| {
-        let name = setting.tunable.name();
-        match tunables::read_all(root, setting.tunable, &site) {
-            Err(error) => Some(error.to_string()),
-            Ok(found) => found.into_iter().find(|(_, value)| *value != setting.value).map(
-                |(file, value): (PathBuf, _)| {
-                    format!("{name} is {value} in {}, not {}", file.display(), setting.value)
-                },
-            ),
-        }
-    };
-    record.settings.iter().filter_map(one).collect()
 }

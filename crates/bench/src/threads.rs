@@ -1,0 +1,91 @@
+//! The threads of readers: started, accompanied to the end of the trial, joined.
+
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use sys::realtime;
+use units::Nanos;
+
+use crate::reader::{Course, Reader, Tally};
+use crate::timeline::slot_of;
+use crate::{BenchError, TrialOptions};
+
+/// How often the readers are looked after.
+const LOOK: Duration = Duration::from_millis(10);
+/// How long readers may take to notice that they were interrupted, before they are left behind.
+const INTERRUPT_PATIENCE: Nanos = Nanos::from_millis(60);
+
+pub(crate) type ReaderThread = JoinHandle<Result<Tally, BenchError>>;
+
+/// Starts a thread for each reader. All that a thread uses belongs to it, so that it may be left
+/// behind if it hangs in the kernel.
+pub(crate) fn spawn(readers: Vec<Reader>) -> Result<Vec<ReaderThread>, BenchError> {
+    let course = readers.first().map(|reader| Arc::clone(&reader.course));
+    let mut threads = Vec::with_capacity(readers.len());
+    for (index, reader) in readers.into_iter().enumerate() {
+        let builder = Builder::new().name(format!("reader-{index}"));
+        match builder.spawn(move || reader.run()) {
+            Ok(thread) => threads.push(thread),
+            Err(error) => {
+                // Those that wait for the start must not wait for ever.
+                if let Some(course) = &course {
+                    course.end(Nanos::ZERO, false);
+                    course.start(threads.len());
+                }
+                return Err(BenchError::io("start a reader for", "the trial")(error));
+            }
+        }
+    }
+    Ok(threads)
+}
+
+/// Waits for the end of the trial and of all readers.
+pub(crate) fn accompany(
+    threads: Vec<ReaderThread>,
+    course: &Course,
+    start: Nanos,
+    options: &TrialOptions,
+    look: &mut dyn FnMut(),
+) -> Result<Vec<Tally>, BenchError> {
+    let readers = threads.len();
+    let deadline = start.get().saturating_add(options.duration.scaled(options.dilation).get());
+    let patience = options.drain_limit.scaled(options.dilation);
+    let mut interrupted = None;
+    let slot = slot_of(options.duration.scaled(options.dilation));
+    let mut next = start + slot;
+    loop {
+        let finished = course.wait(readers, LOOK);
+        if finished >= readers {
+            break;
+        }
+        let now = realtime::now();
+        if now >= next && course.ending().is_none() {
+            look();
+            next = now + slot;
+        }
+        if now.get() >= deadline {
+            course.end(now, false);
+        }
+        if options.cancel.is_cancelled() {
+            course.end(now, false);
+            let since = *interrupted.get_or_insert(now);
+            if now.saturating_sub(since) >= INTERRUPT_PATIENCE {
+                return Err(BenchError::Cancelled);
+            }
+        } else if let Some((end, _)) = course.ending() {
+            let waited = now.saturating_sub(end);
+            if waited >= patience {
+                return Err(BenchError::Stuck { readers: readers - finished, waited });
+            }
+        }
+    }
+    let results: Vec<_> = threads.into_iter().map(join).collect();
+    // The reader that failed first ended the others, which then have nothing to complain of.
+    let tallies = results.into_iter().collect::<Result<Vec<Tally>, BenchError>>()?;
+    if options.cancel.is_cancelled() { Err(BenchError::Cancelled) } else { Ok(tallies) }
+}
+
+fn join(thread: ReaderThread) -> Result<Tally, BenchError> {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}

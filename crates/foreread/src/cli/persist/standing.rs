@@ -1,0 +1,97 @@
+//! Whether what was persisted still holds: the file, and the values that it asks for.
+
+use std::path::{Path, PathBuf};
+
+use host::{Root, Storage, resolve};
+use serde_json::json;
+use tunables::Site;
+use tunables::persist::{Persisted, Standing, persisted, standing};
+
+use crate::cli::Context;
+
+/// A setting that was persisted, compared with what is there.
+pub struct Check {
+    record: Persisted,
+    standing: Standing,
+    /// What is there in place of what was persisted.
+    drift: Vec<String>,
+}
+
+impl Check {
+    /// Whether it is as it should be.
+    pub fn is_good(&self) -> bool {
+        self.standing == Standing::Intact && self.drift.is_empty()
+    }
+
+    /// One line for people.
+    pub fn line(&self) -> String {
+        let path = self.record.path.display();
+        let settings = &self.record.settings;
+        match self.standing {
+            Standing::Edited => format!("DRIFT: {path} was edited by somebody else"),
+            Standing::Gone => format!("DRIFT: {path} is gone"),
+            Standing::Intact if settings.is_empty() => format!("holds: {path}"),
+            Standing::Intact if self.drift.is_empty() => format!("holds: {settings} ({path})"),
+            Standing::Intact => format!("DRIFT: {} ({path})", self.drift.join("; ")),
+        }
+    }
+
+    /// The same for programs.
+    pub fn json(&self) -> serde_json::Value {
+        json!({
+            "path": self.record.path,
+            "owner": self.record.backend,
+            "settings": self.record.settings,
+            "target": self.record.target,
+            "file": match self.standing {
+                Standing::Intact => "intact",
+                Standing::Edited => "edited",
+                Standing::Gone => "gone",
+            },
+            "drift": self.drift,
+        })
+    }
+}
+
+/// Compares what was persisted with what is there.
+pub fn verify(context: &Context, storage: Option<&Storage>) -> anyhow::Result<Vec<Check>> {
+    let mut checks = Vec::new();
+    for (_, record) in persisted(&context.dirs)? {
+        let of = |path: &Path| {
+            let there = |storage: &Storage| {
+                resolve(&context.root, path).is_ok_and(|meant| meant.path == storage.path)
+            };
+            storage.is_none_or(there)
+        };
+        if record.target.as_deref().is_some_and(|path| !of(path)) {
+            continue;
+        }
+        let standing = standing(&context.root, &record);
+        let drift = drift(&context.root, &record);
+        checks.push(Check { record, standing, drift });
+    }
+    Ok(checks)
+}
+
+fn drift(root: &Root, record: &Persisted) -> Vec<String> {
+    let site = match &record.target {
+        None => Ok(Site::machine()),
+        Some(path) => resolve(root, path).map(|storage| Site::of(root, &storage)),
+    };
+    let site = match site {
+        Ok(site) => site,
+        Err(error) => return vec![error.to_string()],
+    };
+    let one = |setting: &tunables::Setting| {
+        let name = setting.tunable.name();
+        match tunables::read_all(root, setting.tunable, &site) {
+            Err(error) => Some(error.to_string()),
+            Ok(found) => found.into_iter().find(|(_, value)| *value != setting.value).map(
+                |(file, value): (PathBuf, _)| {
+                    format!("{name} is {value} in {}, not {}", file.display(), setting.value)
+                },
+            ),
+        }
+    };
+    record.settings.iter().filter_map(one).collect()
+}
