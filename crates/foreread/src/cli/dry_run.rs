@@ -25,7 +25,6 @@ const BESIDE_TRIAL: Duration = Duration::from_millis(500);
 
 /// Prints the plan, the exact writes and their undo, and an estimate of the time.
 pub fn dry_run(plan: &Plan, extent: Extent, context: &Context) -> anyhow::Result<Exit> {
-    plan.check()?;
     let mut text = format!("Target: {}\n", report::clean::plain(&plan.target.to_string()));
     let (found, dilation) = match &plan.target {
         Target::Path(path) => {

@@ -29,8 +29,8 @@ pub struct StudyOptions {
     /// models` lists the models, `foreread sim keys` the keys of a simulation)
     pub target: String,
     /// Which values to try instead of the grid from a page to 64 MiB, as in
-    /// read_ahead=4K,128K,1M; once for each tunable that is to be varied (sweep only, besides
-    /// read-ahead)
+    /// read_ahead=4K,128K,1M; once for each tunable that is to be varied (tune varies read-ahead
+    /// alone)
     #[arg(long, value_name = "TUNABLE=VALUE[,VALUE…]")]
     pub vary: Vec<Vary>,
     /// What to run: names (`foreread workloads` lists them), TOML files, trace:FILE to replay what
@@ -115,6 +115,8 @@ impl StudyOptions {
         plan.drop_caches = self.drop_caches;
         plan.file_size = self.size;
         plan.memory_limit = self.memory_limit;
+        // Before there is a record of what cannot be.
+        plan.check()?;
         Ok(plan)
     }
 
