@@ -32,38 +32,64 @@ pub(super) fn prime(
         variables: vec![("rows".to_owned(), rows(plan).to_string())],
         ..load(plan, seed)
     };
-    let mut held = Held::begin(session, environment)?;
-    let mut primed = None;
-    let mut problem = None;
-    let mut reached = 0.0;
-    let mut course = Course::of(vec![Series::level("cached of table and index", "%")]);
-    let mut enough = |seconds: f64| {
-        match held.renew(seconds).and_then(|()| session.cached()) {
-            Ok(share) => {
-                reached = share;
-                let at = Nanos::from_secs_f64(seconds);
-                if course.is_due(at) || share >= plan.primed {
-                    course.push(at, &[share * 100.0]);
-                }
-                primed = (share >= plan.primed).then_some(seconds);
-            }
-            Err(error) => problem = Some(error),
-        }
-        primed.is_some() || problem.is_some()
+    let mut priming = Priming {
+        session,
+        goal: plan.primed,
+        held: Held::begin(session, environment)?,
+        course: Course::of(vec![Series::level("cached of table and index", "%")]),
+        reached: 0.0,
+        primed: None,
+        problem: None,
     };
     let watch = Watch::start(&environment.root, &place.storage)?;
     let limit = limit_of(environment, load.seconds + SPARE);
-    let ran = load.run(&session.client, &limit, &mut enough)?;
+    let ran = load.run(&session.client, &limit, &mut |seconds| priming.is_over(seconds))?;
     let device = watch.end()?;
-    if let Some(error) = problem {
+    if let Some(error) = priming.problem {
         return Err(error);
     }
-    let seconds = primed.unwrap_or(ran.seconds) / place.dilation;
-    let complete = primed.is_some();
-    let useful = Bytes::new((session.watched_size()?.get() as f64 * reached) as u64);
-    let watched = course.series();
+    let seconds = priming.primed.unwrap_or(ran.seconds) / place.dilation;
+    let complete = priming.primed.is_some();
+    let useful = Bytes::new((session.watched_size()?.get() as f64 * priming.reached) as u64);
+    let watched = priming.course.series();
     let trial = trial(Test::Prime, ran, place.dilation);
     Ok(Trial { seconds, complete, device, useful, watched, ..trial })
+}
+
+/// How far priming has come.
+struct Priming<'a> {
+    session: &'a Session,
+    /// The share of table and index that is to be cached.
+    goal: f64,
+    held: Held,
+    course: Course,
+    /// The share that was cached when it was last looked at.
+    reached: f64,
+    /// When the goal was reached, in seconds after the start.
+    primed: Option<f64>,
+    /// What keeps it from being looked at.
+    problem: Option<ExperimentError>,
+}
+
+impl Priming<'_> {
+    /// Looks at what is cached, so many seconds after the start; whether that is enough, or cannot
+    /// be told.
+    fn is_over(&mut self, seconds: f64) -> bool {
+        match self.held.renew(seconds).and_then(|()| self.session.cached()) {
+            Ok(share) => self.note(seconds, share),
+            Err(error) => self.problem = Some(error),
+        }
+        self.primed.is_some() || self.problem.is_some()
+    }
+
+    fn note(&mut self, seconds: f64, share: f64) {
+        self.reached = share;
+        let at = Nanos::from_secs_f64(seconds);
+        if self.course.is_due(at) || share >= self.goal {
+            self.course.push(at, &[share * 100.0]);
+        }
+        self.primed = (share >= self.goal).then_some(seconds);
+    }
 }
 
 /// What is cached already, held against a host that reclaims cache which rests: what is to be
