@@ -11,8 +11,8 @@ use study::{RunId, Store};
 use tunables::{ApplyPlan, GuardCommand, Setting, Settings, Site, apply, plan_apply};
 use units::Bytes;
 
-use super::Context;
 use super::open_files::{OpenFilesOptions, Refreshed};
+use super::{Context, number};
 use crate::exit::{Exit, Usage};
 use crate::output;
 
@@ -66,7 +66,7 @@ pub struct Choice {
     pub preset: Option<String>,
     /// How many streams are likely to be read at once: what the memory bill of read-ahead is for
     #[arg(long, value_name = "N", default_value_t = 8,
-        value_parser = clap::value_parser!(u32).range(1..=100_000))]
+        value_parser = number::within(1..=100_000_u32))]
     pub streams: u32,
 }
 

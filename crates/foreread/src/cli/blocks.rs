@@ -5,8 +5,8 @@ use experiment::blocks::{self, BlockPlan};
 use study::Target;
 use units::{Bytes, Nanos};
 
-use super::Context;
 use super::answer::{AnswerFormat, ask};
+use super::{Context, number};
 use crate::exit::{Exit, Usage};
 
 const AFTER_HELP: &str = "\
@@ -32,9 +32,11 @@ pub struct Blocks {
     block: Bytes,
     /// How many blocks are read in one request
     #[arg(long, value_name = "N[,N…]", value_delimiter = ',', default_value = "1,2,4,8,16")]
+    #[arg(value_parser = number::whole::<u64>)]
     blocks: Vec<u64>,
     /// How many processes read side by side
     #[arg(long, value_name = "N[,N…]", value_delimiter = ',', default_value = "1,4")]
+    #[arg(value_parser = number::whole::<u32>)]
     processes: Vec<u32>,
     /// How long each row is measured, in the storage's own time
     #[arg(long, value_name = "TIME", default_value = "3s")]
@@ -47,7 +49,7 @@ pub struct Blocks {
     #[arg(long, value_name = "SIZE")]
     part: Option<Bytes>,
     /// Seed of the places; default: drawn, and shown
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::whole::<u64>)]
     seed: Option<u64>,
     #[command(flatten)]
     format: AnswerFormat,

@@ -10,8 +10,8 @@ use study::{Calibrated, CurvePoint, Environment, Grid, Plan, Repeats, Store, Stu
 use tunables::TunableError;
 use units::{Bytes, Kib, Nanos};
 
-use super::Context;
 use super::study_options::environment;
+use super::{Context, number};
 use crate::exit::{Exit, Usage};
 use crate::output;
 use crate::progress::Shown;
@@ -50,14 +50,14 @@ pub struct Calibrate {
     #[arg(long, value_name = "SIZE", default_value = "1G")]
     size: Bytes,
     /// Seed of the places of random reads
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = number::whole::<u64>)]
     seed: u64,
     /// Only probe: do not measure points of the read-ahead curve
     #[arg(long)]
     no_check: bool,
     /// How often each point of the curve is measured
     #[arg(long, value_name = "N", default_value_t = 1)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(value_parser = number::repeats)]
     repeats: u32,
     /// How long each measurement of the curve lasts, in the storage's own time; default: as sweep
     #[arg(long, value_name = "TIME")]

@@ -7,9 +7,9 @@ use experiment::zones::{self, ZonePlan};
 use study::{Store, Target};
 use units::{Bytes, Nanos};
 
-use super::Context;
 use super::answer::{AnswerFormat, ask};
 use super::blocks::Blocks;
+use super::{Context, number};
 use crate::exit::Exit;
 
 const AFTER_HELP: &str = "\
@@ -85,6 +85,7 @@ struct Mixed {
 struct Readers {
     /// How many readers
     #[arg(long, value_name = "N[,N…]", value_delimiter = ',', default_value = "1,2,4,8,16,32")]
+    #[arg(value_parser = number::whole::<u32>)]
     readers: Vec<u32>,
     #[command(flatten)]
     sweep: SweepOptions,
@@ -103,6 +104,7 @@ struct Memory {
     memory: Bytes,
     /// How many streams
     #[arg(long, value_name = "N[,N…]", value_delimiter = ',', default_value = "2,8,32")]
+    #[arg(value_parser = number::whole::<u32>)]
     streams: Vec<u32>,
     #[command(flatten)]
     sweep: SweepOptions,
@@ -117,17 +119,17 @@ struct Zones {
     /// A block device, a file, or virtual:MODEL[,key=value…] (its bare device)
     target: String,
     /// How many places, the start and the end among them
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = number::whole::<u32>)]
     places: u32,
     /// How long each is read, in the storage's own time
     #[arg(long, value_name = "TIME", default_value = "1s")]
     duration: Nanos,
     /// Repeats of each
     #[arg(long, value_name = "N", default_value_t = 3)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(value_parser = number::repeats)]
     repeats: u32,
     /// Seed of the order; default: drawn, and shown
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::whole::<u64>)]
     seed: Option<u64>,
     #[command(flatten)]
     format: AnswerFormat,
@@ -148,7 +150,7 @@ struct SweepOptions {
     read_ahead: Vec<Bytes>,
     /// Repeats of each figure
     #[arg(long, value_name = "N", default_value_t = 3)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(value_parser = number::repeats)]
     repeats: u32,
     /// How long each is measured, in the storage's own time; default: as in a sweep
     #[arg(long, value_name = "TIME")]
@@ -157,7 +159,7 @@ struct SweepOptions {
     #[arg(long, value_name = "SIZE")]
     size: Option<Bytes>,
     /// Seed of all that is random; default: drawn, and shown
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::whole::<u64>)]
     seed: Option<u64>,
     /// Begin anew, even if the same question was interrupted before and could go on
     #[arg(long)]

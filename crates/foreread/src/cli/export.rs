@@ -7,8 +7,8 @@ use clap::Args;
 use units::Bytes;
 use workload::fio;
 
-use super::Context;
 use super::workload_words::workload;
+use super::{Context, number};
 use crate::exit::{Exit, Usage};
 use crate::output;
 
@@ -29,7 +29,7 @@ pub struct Export {
     #[arg(long, value_name = "SIZE", default_value = "1G")]
     size: Bytes,
     /// Seed of random requests that are written to logs
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = number::whole::<u64>)]
     seed: u64,
 }
 

@@ -19,6 +19,7 @@ mod guard;
 mod hands;
 mod import;
 mod models;
+mod number;
 mod open_files;
 mod persist;
 mod pg;

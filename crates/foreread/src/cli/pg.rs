@@ -6,8 +6,8 @@ use experiment::postgres::{self, PostgresPlan, Test, WithAuto};
 use study::{Store, Target};
 use units::{Bytes, Nanos};
 
-use super::Context;
 use super::answer::{AnswerFormat, ask};
+use super::{Context, number};
 use crate::exit::{Exit, Usage};
 
 const AFTER_HELP: &str = "\
@@ -51,7 +51,7 @@ pub struct Pg {
     #[arg(long, value_name = "SIZE", default_value = "16M")]
     shared_buffers: Bytes,
     /// Sessions of pgbench side by side
-    #[arg(long, value_name = "N", default_value_t = 8)]
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = number::whole::<u32>)]
     clients: u32,
     /// How long priming may take, and pgbench takes, on the clock
     #[arg(long, value_name = "TIME", default_value = "2min")]
@@ -61,10 +61,10 @@ pub struct Pg {
     primed: f64,
     /// Repeats of each test under each setting
     #[arg(long, value_name = "N", default_value_t = 1)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(value_parser = number::repeats)]
     repeats: u32,
     /// Seed of the order and of the keys; default: drawn, and shown
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::whole::<u64>)]
     seed: Option<u64>,
     /// Read a table of this server instead of making one: what `psql -d` takes
     #[arg(long, value_name = "CONNECTION", requires = "table")]

@@ -3,6 +3,7 @@
 use clap::Args;
 use reproduce::{EXPERIMENTS, Effort, Reproduction};
 
+use super::number;
 use crate::exit::Exit;
 use crate::output;
 
@@ -24,7 +25,7 @@ pub struct Reproduce {
     table: Option<String>,
     /// Seeds of which each figure is the mean
     #[arg(long, value_name = "N", default_value_t = 3)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(value_parser = number::repeats)]
     seeds: u32,
     /// Print JSON (docs/json.md explains the fields)
     #[arg(long, conflicts_with = "markdown")]

@@ -15,7 +15,7 @@ use units::{Bytes, Kib, Nanos};
 use vdisk::ServerCommand;
 
 use super::workload_words::{self, Choice, WorkloadOptions};
-use super::{Context, Format};
+use super::{Context, Format, number};
 use crate::exit::{Exit, Usage};
 use crate::output;
 use crate::progress::Shown;
@@ -43,10 +43,10 @@ pub struct StudyOptions {
     #[command(flatten)]
     pub outside: WorkloadOptions,
     /// Repeats of each cell, exactly; default: 3 to 9, until the intervals are tight enough
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", value_parser = number::repeats)]
     pub repeats: Option<u32>,
     /// Seed of all that is random; default: drawn, and recorded
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::whole::<u64>)]
     pub seed: Option<u64>,
     /// How long a trial lasts, in the storage's own time; default: 2s, less for a virtual disk that
     /// runs more than five times slower than its model

@@ -1,0 +1,46 @@
+//! Whole numbers of the command line, refused in words that say what would do.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+/// Reads a whole number.
+pub fn whole<T: FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| "give a whole number of 0 or more".to_owned())
+}
+
+/// Reads a whole number of this range.
+pub fn within<T>(
+    allowed: RangeInclusive<T>,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync
+where
+    T: FromStr + PartialOrd + Display + Clone + Send + Sync + 'static,
+{
+    move |text| {
+        let number = text.parse().ok().filter(|number| allowed.contains(number));
+        number.ok_or_else(|| {
+            format!("give a whole number from {} to {}", allowed.start(), allowed.end())
+        })
+    }
+}
+
+/// Reads how often something is repeated: more often than a thousand times nobody waits for.
+pub fn repeats(text: &str) -> Result<u32, String> {
+    within(1..=1000)(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_number_is_told_what_would_do() {
+        assert_eq!(whole::<u64>("7"), Ok(7));
+        for text in ["", "x", "-1", "1.5", "1e3", "99999999999999999999"] {
+            assert_eq!(whole::<u64>(text), Err("give a whole number of 0 or more".to_owned()));
+            assert_eq!(repeats(text), Err("give a whole number from 1 to 1000".to_owned()));
+        }
+        assert_eq!((repeats("1"), repeats("1000")), (Ok(1), Ok(1000)));
+        assert!(repeats("0").is_err() && repeats("1001").is_err());
+    }
+}
