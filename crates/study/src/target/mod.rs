@@ -107,15 +107,20 @@ impl Target {
 /// What a word was meant for that is the path of nothing but looks like the other targets:
 /// `simm:nvme`, `virtual`, `nvme`.
 fn meant_by(text: &str) -> Option<String> {
-    let (kind, words) = text.split_once(':').unwrap_or((text, "MODEL"));
-    if kind.contains('/') || Path::new(text).symlink_metadata().is_ok() {
+    let first = text.split([':', ',']).next().unwrap_or_default();
+    if first.contains('/') || Path::new(text).symlink_metadata().is_ok() {
         return None;
     }
-    if let Some(kind) = spelling::nearest(kind, ["sim", "virtual"]) {
-        return Some(format!("{kind}:{words}"));
+    let kinds = ["sim", "virtual"];
+    let meant = match text.split_once(':') {
+        Some((kind, words)) => spelling::nearest(kind, kinds).map(|kind| format!("{kind}:{words}")),
+        // By itself another word that looks like it is rather the name of a device: sdm.
+        None => kinds.into_iter().find(|kind| *kind == text).map(|kind| format!("{kind}:MODEL")),
+    };
+    if meant.is_some() {
+        return meant;
     }
-    let (model, _) = text.split_once(',').unwrap_or((text, ""));
-    Spec::preset(model).map(|_| format!("sim:{text} or virtual:{text}"))
+    Spec::preset(first).map(|_| format!("sim:{text} or virtual:{text}"))
 }
 
 impl fmt::Display for Target {
@@ -159,6 +164,9 @@ mod tests {
             ("nvme,cache=1G", "did you mean sim:nvme,cache=1G or virtual:nvme,cache=1G?"),
         ] {
             assert!(refused(text).contains(meant), "{text}: {}", refused(text));
+        }
+        for path in ["sdm", "./simm:nvme", "/virtul"] {
+            assert!(matches!(Target::parse(path), Ok(Target::Path(_))), "{path}");
         }
     }
 
