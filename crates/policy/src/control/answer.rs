@@ -28,9 +28,9 @@ impl Answer {
     }
 
     /// A reader missed this page, and so many from there on are being read for it: what else to
-    /// have read of a file of this size. Nothing of a run that was answered before.
+    /// have read of a file of this size. Nothing within a run that was answered just before.
     pub fn miss(&mut self, index: Page, pages: Pages, file: Pages) -> Option<Extent> {
-        if self.asked.contains(index) {
+        if self.asked.contains(index) && index != self.asked.start {
             return None;
         }
         let end = (index.get() + self.run.get()).min(file.get());
@@ -57,7 +57,8 @@ mod tests {
         assert_eq!(miss(12, 1), None, "that is on its way");
         assert_eq!(miss(14, 1), extent(15, 3), "the run goes on");
         assert_eq!(miss(50, 4), None, "all of it was asked for at once");
-        assert_eq!(miss(50, 0), None);
+        assert_eq!(miss(50, 0), extent(51, 3), "it was evicted and is read again");
+        assert_eq!(miss(53, 1), None);
         assert_eq!(miss(100, 1), extent(101, 1));
         assert_eq!(miss(200, 1), None, "the file is shorter by now");
     }
