@@ -70,7 +70,8 @@ fn what_the_kernel_does_not_foresee_is_read_ahead() {
 #[test]
 fn short_runs_are_read_whole_and_no_more() {
     at_least(1.3, 1.2, "ssd-sata", "w10 seek and read 64K", 128);
-    at_least(1.0, 1.2, "hdd-2008", "w10 seek and read 16K", 128);
+    // The first runs, by which their length is learnt, are read as before.
+    at_least(1.0, 1.4, "hdd-2008", "w10 seek and read 16K", 128);
 }
 
 #[test]

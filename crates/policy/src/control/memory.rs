@@ -11,6 +11,8 @@ use super::{Facts, Situation, sizes};
 /// while the next one comes. A cache with a limit of its own they may fill, as its limit is there
 /// for that; if that is too much, thrashing tells.
 const SHARE: u64 = 4;
+/// The part of its share by which a window may be larger.
+const SLACK: u64 = 8;
 /// Of what a cache can hold, the part that files may fill that are to stay in it.
 const KEPT: u64 = 2;
 /// How long it takes until a domain in which pages were evicted unused may have windows twice as
@@ -181,7 +183,10 @@ impl Controller {
         let memory = situation.asked.map_or(memory, |bytes| asked(bytes).min(memory));
         let each = each.max(self.bounds.least.get());
         let is_tight = each < self.bounds.most.get();
-        let most = sizes::at_most(Pages::new(each).min(self.bounds.most));
+        let within = |pages: u64| Pages::new(pages).min(self.bounds.most);
+        // A power of two that is a little more than its share is better than half of that.
+        let rounded = sizes::even_at_most(within(each.saturating_add(each / SLACK)));
+        let most = sizes::at_most(within(each)).max(rounded);
         Share { most, memory: Pages::new(memory as u64), is_tight, is_squeezed }
     }
 }

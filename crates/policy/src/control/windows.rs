@@ -17,6 +17,8 @@ use super::{Act, Facts, FileKey, OpenKey, Order, Situation, sizes};
 const AGAIN: Nanos = Nanos::from_secs(5);
 /// So long after the first read was seen, others may be under way of which nothing was seen yet.
 const YOUNG: Nanos = Nanos::from_millis(600);
+/// A window passes quickly if it takes no more than this part of the device's latency.
+const BRIEF: f64 = 0.5;
 /// The window for random faults, and for those that come in pairs.
 const MAPPED: (Pages, Pages) = (Pages::new(1), Pages::new(4));
 
@@ -50,7 +52,9 @@ impl Controller {
             let decision = match stream.reading() {
                 Reading::MappedRandom { paired } => {
                     let priming = self.primings.get(&stream.file);
-                    let primed = priming.is_some_and(Priming::is_at_work) && !situation.tight;
+                    let primed = priming.is_some_and(Priming::is_at_work)
+                        && !situation.tight
+                        && stream.own.is_some_and(|own| self.passes_quickly(own, &facts));
                     let least = if paired { MAPPED.1 } else { MAPPED.0 };
                     at_random(stream, &facts, least, primed)
                 }
@@ -118,6 +122,13 @@ impl Controller {
         }
         let order = |(act, why)| Order { key, act, why, primes: false };
         acts.into_iter().map(order).collect()
+    }
+
+    /// Whether a window takes little time beside that of the read that brings it.
+    fn passes_quickly(&self, window: Pages, facts: &Facts) -> bool {
+        let rate = self.device.rate().get().max(1) as f64;
+        let bytes = window.get().saturating_mul(facts.page.get()) as f64;
+        bytes / rate <= BRIEF * self.device.latency().as_secs_f64()
     }
 
     /// Files that are read through several open files.
