@@ -297,6 +297,7 @@ impl Hand {
     /// Lets go of what was held for long enough, and of what is answered no more.
     fn let_go(&mut self) {
         if self.held.is_empty() {
+            self.until = None;
             return;
         }
         let state = self.shared.lock();

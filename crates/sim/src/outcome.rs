@@ -133,6 +133,8 @@ impl Outcome {
     pub fn awaiting(&self) -> Bytes {
         let cache = &self.cache;
         let unused = cache.read.saturating_sub(cache.used).saturating_sub(cache.thrashed);
+        // What primed a file is counted on its own, used or not.
+        let unused = unused.saturating_sub(self.account.primed);
         self.ahead.iter().copied().sum::<Bytes>().min(unused.to_bytes(policy::cache::PAGE))
     }
 

@@ -258,6 +258,9 @@ impl<'a> Flight<'a> {
         let Some(answerer) = &self.answerer else { return Ok(()) };
         answerer.seen(&snapshot.files);
         let done = answerer.report();
+        for hands in self.crafts.values_mut().filter_map(|craft| craft.hands.as_mut()) {
+            hands.yield_answered(&snapshot.files);
+        }
         if let Some(error) = done.failed {
             return Err(error.into());
         }

@@ -280,7 +280,7 @@ impl Hands {
         status: &mut Status,
     ) -> anyhow::Result<()> {
         let file = &decision.file;
-        // Whether it is somebody else's was asked when its window was set.
+        // Whether it is somebody else's is asked in every interval.
         let is_yielded = self.yielded.get(&file.id) == Some(&file.inode);
         let Some(run) = run.filter(|_| !is_yielded) else {
             self.answerer.stop(&[file.id]);
@@ -306,9 +306,20 @@ impl Hands {
         missed: Missed,
         status: &mut Status,
     ) -> anyhow::Result<()> {
+        // Perhaps it was ordered again meanwhile.
+        self.answerer.stop(&[file.id]);
         match self.answered.remove(&file.id) {
             Some(decision) => self.missed(&decision, &Outcome::Missed(missed), status),
             None => Ok(()),
+        }
+    }
+
+    /// Takes in how open files are now: one that somebody else gave advice on is answered no more.
+    pub fn yield_answered(&mut self, files: &[OpenFile]) {
+        for file in files {
+            if self.answered.contains_key(&file.id) {
+                self.is_yielded(file);
+            }
         }
     }
 
@@ -361,15 +372,17 @@ impl Hands {
         let given = self.swap(|was, set| (set, was));
         // Also of what is somebody else's now.
         self.finish()?;
+        // Whether to answer is decided anew, and goes with a window of its own.
+        let (answered, before) = (std::mem::take(&mut self.answered), self.changed.len());
+        self.changed.retain(|id, _| !answered.contains_key(id));
+        self.closed += before - self.changed.len();
         given
     }
 
-    /// Gives them the windows again that they had been given, but where misses were answered: that
-    /// is decided anew, and goes with a window of its own.
+    /// Gives them the windows again that they had been given.
     pub fn take_again(&mut self) -> anyhow::Result<usize> {
         // Without a window they were only on their way to another.
-        let answered = std::mem::take(&mut self.answered);
-        self.changed.retain(|id, (_, set)| !set.is_zero() && !answered.contains_key(id));
+        self.changed.retain(|_, (_, set)| !set.is_zero());
         self.swap(|was, set| (was, set))
     }
 
@@ -401,16 +414,21 @@ impl Hands {
         }
     }
 
-    /// No open file stays without a window, on its way to another, whoever has the bdi now.
+    /// No open file stays without a window, on its way to another, or with that of one whose misses
+    /// are answered, whoever has the bdi now.
     fn finish(&self) -> anyhow::Result<()> {
-        let midway = self.changed.iter().filter(|(_, (_, set))| set.is_zero());
+        let passing = |id: &OpenFileId, set: Bytes| set.is_zero() || self.answered.contains_key(id);
+        let midway = self.changed.iter().filter(|(id, (_, set))| passing(id, *set));
         let ids: BTreeSet<OpenFileId> = midway.map(|(id, _)| *id).collect();
         if ids.is_empty() {
             return Ok(());
         }
         let filter = OpenFileFilter { ids: Some(ids), ..Default::default() };
-        for file in self.actuator.open_files(&filter)?.iter().filter(|it| it.window.is_zero()) {
-            self.actuator.refresh(file)?;
+        for file in self.actuator.open_files(&filter)? {
+            let set = self.changed.get(&file.id).map(|(_, set)| *set);
+            if file.window.is_zero() || set == Some(file.window) {
+                self.actuator.refresh(&file)?;
+            }
         }
         Ok(())
     }

@@ -133,8 +133,9 @@ impl Controller {
             self.climb.begin(at);
         }
         if self.streams.len() >= FOLLOWED && !self.streams.contains_key(&key) {
-            // What is on its way to a smaller window must not stay without one.
-            let others = self.streams.iter().filter(|(_, stream)| stream.shrink.is_none());
+            // What is on its way to a smaller window must not stay without one, nor what is answered.
+            let settled = |stream: &Stream| stream.shrink.is_none() && stream.answer.is_none();
+            let others = self.streams.iter().filter(|(_, stream)| settled(stream));
             let oldest = others.min_by_key(|(_, stream)| stream.seen);
             if let Some(oldest) = oldest.map(|(key, _)| *key) {
                 self.forget(oldest);

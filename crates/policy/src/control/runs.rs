@@ -23,6 +23,8 @@ const SPAN: Nanos = Nanos::from_millis(300);
 const COMPARED: (u64, u64) = (16, 1024);
 /// Below this part of what it got before, answers do harm, if more runs than this were the same.
 const HARM: f64 = 0.95;
+/// Misses within a run, above those that long runs have, from which on answers come too late.
+const LATE: f64 = 0.5;
 /// How long that is remembered; twice as long each time it is seen again.
 const REMEMBERS: Nanos = Nanos::from_secs(20);
 /// A piece that is this much longer is worth a change.
@@ -35,6 +37,8 @@ pub(super) enum Change {
     Begin(Pages),
     /// No more: they do not serve.
     Harm,
+    /// No more: they come too late, or nobody gives them.
+    Late,
     /// No more: its runs are short no longer, or so short that nothing is left to be read.
     Over,
 }
@@ -62,6 +66,8 @@ struct Answered {
     before: Got,
     /// How many runs must have been answered when it is compared next.
     compared_at: u64,
+    /// The runs and the misses within them up to which it was looked whether answers are late.
+    looked: (u64, u64),
 }
 
 /// The short runs of one open file.
@@ -73,6 +79,8 @@ pub(super) struct Runs {
     /// Runs that ended so far, and their pages.
     runs: u64,
     pages: u64,
+    /// Misses within runs so far.
+    within: u64,
     /// Since when what the reader gets is counted.
     mark: Option<Mark>,
     answered: Option<Answered>,
@@ -91,6 +99,7 @@ impl Runs {
         };
         // In the run, or where it goes on.
         if (began..=previous).contains(&index) {
+            self.within += 1;
             return;
         }
         self.began = Some(index);
@@ -128,19 +137,44 @@ impl Runs {
                 return None;
             }
             let with = self.piece()?;
-            self.begin(now, Answered { with, before: got, compared_at: COMPARED.0 });
+            let looked = (self.runs, self.within);
+            self.begin(now, Answered { with, before: got, compared_at: COMPARED.0, looked });
             return Some(Change::Begin(with));
         };
+        if self.is_late(answered) {
+            self.give_up(now);
+            return Some(Change::Late);
+        }
         if got.runs >= answered.compared_at && answered.compared_at <= COMPARED.1 {
             if is_harmed(answered.before, got) {
-                self.stop();
-                self.not_before = now + REMEMBERS * 2_u64.pow(self.harmed.min(8));
-                self.harmed += 1;
+                self.give_up(now);
                 return Some(Change::Harm);
             }
-            self.answered = Some(Answered { compared_at: 2 * answered.compared_at, ..answered });
+            let compared_at = 2 * answered.compared_at;
+            self.answered = self.answered.map(|answered| Answered { compared_at, ..answered });
         }
-        self.fit(now, answered)
+        self.fit(now)
+    }
+
+    /// Tries it again after some time.
+    fn give_up(&mut self, now: Nanos) {
+        self.stop();
+        self.not_before = now + REMEMBERS * 2_u64.pow(self.harmed.min(8));
+        self.harmed += 1;
+    }
+
+    /// Whether more than half of the runs since the last look missed a page that was to be there.
+    fn is_late(&mut self, answered: Answered) -> bool {
+        let runs = self.runs - answered.looked.0;
+        if runs < COMPARED.0 {
+            return false;
+        }
+        let within = (self.within - answered.looked.1) as f64 / runs as f64;
+        let looked = (self.runs, self.within);
+        self.answered = Some(Answered { looked, ..answered });
+        let pieces = |length: &u64| length.div_ceil(answered.with.get().max(1)) - 1;
+        let expected: u64 = self.lengths.iter().map(pieces).sum();
+        within - expected as f64 / self.lengths.len().max(1) as f64 > LATE
     }
 
     fn begin(&mut self, now: Nanos, answered: Answered) {
@@ -149,7 +183,8 @@ impl Runs {
     }
 
     /// Goes along with runs that become longer or shorter.
-    fn fit(&mut self, now: Nanos, answered: Answered) -> Option<Change> {
+    fn fit(&mut self, now: Nanos) -> Option<Change> {
+        let answered = self.answered?;
         if self.serves(answered.with.get()) {
             let best = self.piece()?;
             if (best.get() as f64) < LONGER * answered.with.get() as f64 {
@@ -247,6 +282,24 @@ mod tests {
         assert_eq!(runs.step(now, true), Some(Change::Begin(Pages::new(9))));
         assert_eq!(runs.step(now, false), Some(Change::Over));
         assert_eq!(runs.step(now, false), None);
+    }
+
+    #[test]
+    fn answers_that_come_too_late_are_given_no_more() {
+        let (mut runs, mut now) = (Runs::default(), Nanos::ZERO);
+        intervals(&mut runs, &mut now, 10, 20);
+        let mut missed = |each: u64| {
+            for run in 0..20 {
+                read(&mut runs, [4]);
+                let began = runs.began.unwrap_or_default();
+                (1..=each).filter(|_| run % 4 != 0).for_each(|page| {
+                    runs.miss(began + page, Some(began + page));
+                });
+            }
+            now += STEP;
+            runs.step(now, true)
+        };
+        assert_eq!((missed(0), missed(1)), (None, Some(Change::Late)));
     }
 
     #[test]

@@ -103,14 +103,16 @@ impl Controller {
         let Some((facts, own)) = stream.facts.zip(stream.own) else { return Vec::new() };
         let alone = !stream.mapped && !shared.contains(&stream.file) && stream.plan.is_none();
         let short = alone && stream.trim.limit().is_some() && stream.shrink.is_none();
-        let may = self.bounds.prefetch && !facts.hands_off;
+        let rests = now.saturating_sub(stream.seen) > RESTS;
+        let may = self.bounds.prefetch && !facts.hands_off && !rests;
         let Some(change) = stream.runs.step(now, short && may) else { return Vec::new() };
         let (run, window, why) = match change {
             Change::Begin(run) => (Some(run), MAPPED.0, short_runs_of(run)),
             Change::Harm => {
                 (None, own, "its reader gets less by that than by the kernel".to_owned())
             }
-            Change::Over => (None, own, "it is read in short runs no longer".to_owned()),
+            Change::Late => (None, own, "answers come too late, or not at all".to_owned()),
+            Change::Over => (None, own, "it rests, or is not read in short runs alone".to_owned()),
         };
         stream.answer = run.map(Answer::new);
         let mut acts = vec![(Act::Answer(run), why)];
