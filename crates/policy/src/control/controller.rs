@@ -133,7 +133,7 @@ impl Controller {
             self.climb.begin(at);
         }
         if self.streams.len() >= FOLLOWED && !self.streams.contains_key(&key) {
-            // What is on its way to a smaller window must not stay without one, nor what is answered.
+            // What is on its way to a smaller window must not stay so, nor what is answered.
             let settled = |stream: &Stream| stream.shrink.is_none() && stream.answer.is_none();
             let others = self.streams.iter().filter(|(_, stream)| settled(stream));
             let oldest = others.min_by_key(|(_, stream)| stream.seen);
