@@ -203,7 +203,7 @@ fn a_specification_survives_toml_and_bad_ones_are_named() {
 /// A drive small enough that requests meet each other often.
 fn small_disk() -> impl Strategy<Value = DriveSpec> {
     (
-        (1_000_000u64..50_000_000, 60.0..100_000.0, 0.0..5.0, 0.0..5.0, 1.0..200.0, 0.1..1.0),
+        ((1u64 << 20)..50_000_000, 60.0..100_000.0, 0.0..5.0, 0.0..5.0, 1.0..200.0, 0.1..1.0),
         (0u64..100_000, 1usize..5, 0u64..200_000, 1usize..6, any::<[bool; 6]>(), 0.0..2.0),
     )
         .prop_map(|((size, rpm, track, further, outer, part), more)| {
