@@ -72,11 +72,12 @@ const TOLD: usize = 512;
 impl Auto {
     /// A kernel without open files, and a controller within these bounds.
     pub fn new(bounds: Bounds, interval: Nanos, reaction: Nanos) -> Self {
+        let controller = Controller::new(bounds);
         Self {
             kernel: Linux618::new(),
-            controller: Controller::new(bounds),
+            decides: controller.patience(interval),
+            controller,
             interval,
-            decides: interval.scaled(0.25),
             reaction,
             answers: BTreeMap::new(),
             due: VecDeque::new(),

@@ -22,11 +22,6 @@ impl Answer {
         Self { run, asked: Extent::new(Page::FIRST, Pages::ZERO) }
     }
 
-    /// How long the runs are.
-    pub fn run(&self) -> Pages {
-        self.run
-    }
-
     /// A reader missed this page, and so many from there on are being read for it: what else to
     /// have read of a file of this size. Nothing within a run that was answered just before.
     pub fn miss(&mut self, index: Page, pages: Pages, file: Pages) -> Option<Extent> {

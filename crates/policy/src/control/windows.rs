@@ -118,9 +118,11 @@ impl Controller {
         let mut acts = vec![(Act::Answer(run), why)];
         if !facts.hands_off && facts.window != window {
             stream.ordered = Some((window, now));
-            let why = "what its reader misses is answered".to_owned();
-            let why = if run.is_some() { why } else { "its own window serves it again".to_owned() };
-            acts.push((Act::Window(window), why));
+            let why = match run {
+                Some(_) => "what its reader misses is answered",
+                None => "its own window serves it again",
+            };
+            acts.push((Act::Window(window), why.to_owned()));
         }
         let order = |(act, why)| Order { key, act, why, primes: false };
         acts.into_iter().map(order).collect()

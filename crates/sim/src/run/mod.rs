@@ -205,7 +205,7 @@ impl World {
         self.cache.arrive(file, extent);
         let mut at = 0;
         while let Some(&(reader, page)) = self.waiters[file as usize].get(at) {
-            if extent.start <= page && page < extent.end() {
+            if extent.contains(page) {
                 self.waiters[file as usize].swap_remove(at);
                 self.agenda.push(now, reader);
             } else {

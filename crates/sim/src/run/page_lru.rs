@@ -212,7 +212,7 @@ impl policy::Cache for ListedPages {
     }
 
     fn is_ready(&self, page: Page) -> bool {
-        !self.batches.iter().any(|batch| batch.start <= page && page < batch.end())
+        !self.batches.iter().any(|batch| batch.contains(page))
     }
 
     fn next_miss(&self, from: Page, max: Pages) -> Option<Page> {
