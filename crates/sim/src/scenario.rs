@@ -109,6 +109,12 @@ pub trait Steps {
     /// The next step, and how often it comes in a row: each time where the one before it ended,
     /// all else the same.
     fn next_run(&mut self) -> Option<(Step, u64)>;
+
+    /// A step that is still to come, if one is known that does not go on where another ends.
+    #[inline]
+    fn coming(&self) -> Option<Step> {
+        None
+    }
 }
 
 impl<I: Iterator<Item = Step>> Steps for I {
@@ -141,6 +147,11 @@ impl Steps for AccessSteps {
     fn next_run(&mut self) -> Option<(Step, u64)> {
         let (access, times) = self.accesses.next_run()?;
         Some((self.step(access), times))
+    }
+
+    #[inline]
+    fn coming(&self) -> Option<Step> {
+        self.accesses.coming().map(|access| self.step(*access))
     }
 }
 

@@ -74,6 +74,8 @@ struct Mixed {
     space: Space,
     places: Permutation,
     drawn: u64,
+    /// The next random access, wherever in the order it may come.
+    coming: Option<Access>,
     /// What of 2^53 is random.
     share: u64,
     rng: Pcg64Mcg,
@@ -167,6 +169,15 @@ impl Accesses {
         self.next += times - 1;
         Some((access, times))
     }
+
+    /// The next random access where it is known before its turn comes.
+    #[inline]
+    pub fn coming(&self) -> Option<&Access> {
+        match &self.order {
+            Order::Mixed(mixed) => mixed.coming.as_ref(),
+            _ => None,
+        }
+    }
 }
 
 /// Takes up to `block` bytes off the front of what is left of a run.
@@ -179,6 +190,15 @@ fn cut(rest: &mut Access, block: Bytes) -> Option<Access> {
 }
 
 impl Mixed {
+    /// Draws the random access after the one that is coming.
+    #[inline]
+    fn draw(&mut self) {
+        let drawn = self.drawn;
+        self.drawn += 1;
+        self.coming = (drawn < self.space.len())
+            .then(|| self.space.at(self.places.at(drawn), AccessClass::Random));
+    }
+
     #[inline]
     fn is_random(&mut self) -> bool {
         // What `random::<f64>() < fraction` is, without a float: it draws 53 bits.
@@ -206,10 +226,9 @@ impl Mixed {
 
     fn next(&mut self, stream: &Space, next: &mut u64) -> Option<Access> {
         if self.is_random() {
-            let drawn = self.drawn;
-            self.drawn += 1;
-            return (drawn < self.space.len())
-                .then(|| self.space.at(self.places.at(drawn), AccessClass::Random));
+            let access = self.coming;
+            self.draw();
+            return access;
         }
         let step = *next;
         *next += 1;
@@ -325,7 +344,10 @@ impl Workload {
                 let places = Permutation::new(beside.len(), rng);
                 let share = (random_fraction * (1u64 << 53) as f64).ceil() as u64;
                 let (rng, random_next) = (fork(rng), false);
-                let mixed = Mixed { space: beside, places, drawn: 0, share, rng, random_next };
+                let (drawn, coming) = (0, None);
+                let mut mixed =
+                    Mixed { space: beside, places, drawn, coming, share, rng, random_next };
+                mixed.draw();
                 with(stream, Order::Mixed(Box::new(mixed)))
             }
             // A replay has been seen to already.

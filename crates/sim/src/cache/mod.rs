@@ -172,8 +172,7 @@ impl PageCache {
         states::first_pending(&self.files[file as usize].tree, extent)
     }
 
-    /// Has the processor fetch what is known of a page while it does other things: who reads at
-    /// random waits longest for that.
+    /// Has the processor fetch what is known of a page.
     #[inline]
     pub(crate) fn fetch(&self, file: u32, page: Page) {
         states::fetch(&self.files[file as usize].tree, page);

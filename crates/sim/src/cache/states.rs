@@ -102,10 +102,17 @@ pub(super) fn relabel(tree: &mut Tree, extent: Extent, entry: EntryId) {
     }
 }
 
-/// Has the processor fetch the two lines of memory that are looked at, or written, for a page.
+/// Has the processor fetch the two lines of memory that are looked at, or written, for a page;
+/// without waiting for them, if it can.
 #[inline]
 pub(super) fn fetch(tree: &Tree, page: Page) {
     if let Some(states) = tree.state(page) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            safe_arch::prefetch_t0(&states.pending);
+            safe_arch::prefetch_t0(&states.entries[bit(page) as usize]);
+        }
+        #[cfg(not(target_arch = "x86_64"))]
         std::hint::black_box((states.pending, states.entries[bit(page) as usize]));
     }
 }

@@ -117,7 +117,7 @@ impl World {
         let page = Page::new(step.offset.get() / PAGE_BYTES);
         let fresh = end > step.offset.get();
         if step.class == AccessClass::Random {
-            self.cache.fetch(open.file, page);
+            self.foresee(steps.coming().unwrap_or(step));
         }
         let call = ReadCall {
             open: step.open,
@@ -136,6 +136,15 @@ impl World {
         reader.clock = reader.clock.plus(self.costs.call);
         self.processor = self.processor.plus(self.costs.call);
         Some(Some(call))
+    }
+
+    /// Has the processor fetch what is known of a step's first page while it does other things: who
+    /// reads at random waits longest for that.
+    #[inline]
+    fn foresee(&self, step: Step) {
+        if let Some(open) = self.opens.get(step.open as usize) {
+            self.cache.fetch(open.file, Page::new(step.offset.get() / PAGE_BYTES));
+        }
     }
 
     /// Does the whole call if all its pages are known to be ready, and nobody else is to have his
