@@ -1,8 +1,8 @@
 //! What a model has still to do, in order of time.
 //!
 //! A drive with many dies has hundreds of things to do in the next millisecond, and a binary heap
-//! of them costs more than the things. So those of the near future lie in slots of two
-//! microseconds, found by bitmaps, and a heap holds the others until they are near. Things that
+//! of them costs more than the things. So those of the near future lie in slots of half a
+//! microsecond, found by bitmaps, and a heap holds the others until they are near. Things that
 //! come in order of time anyway, as the answers of a link do, wait in lines beside the slots.
 
 use std::cmp::Reverse;
@@ -11,9 +11,9 @@ use std::collections::{BinaryHeap, VecDeque};
 use units::Nanos;
 
 /// The span of a slot in nanoseconds, as a power of two.
-const SPAN: u32 = 11;
+const SPAN: u32 = 9;
 /// Slots; the near future is this many spans long.
-const SLOTS: u64 = 1024;
+const SLOTS: u64 = 2048;
 const WORDS: usize = SLOTS as usize / 64;
 /// The end of a list.
 const NONE: u32 = u32::MAX;
@@ -194,7 +194,7 @@ impl<T: Copy> Agenda<T> {
     }
 
     /// Takes the first entry of the slot that is next.
-    #[inline]
+    #[inline(always)]
     fn take_first(&mut self) -> (Nanos, T) {
         let slot = self.next.1 % SLOTS;
         let place = self.slots[slot as usize].0;

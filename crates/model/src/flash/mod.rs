@@ -29,6 +29,8 @@ struct Times {
     program: u64,
     /// Nanoseconds per byte.
     link: f64,
+    /// A whole page on the link.
+    page: Nanos,
 }
 
 /// The lines of the agenda: commands come off the firmware, and data off the link, in order.
@@ -100,6 +102,7 @@ impl Flash {
                 read: spec.read_us * 1e3,
                 program: nanos(spec.program_us),
                 link: 1e3 / spec.link_mb_s,
+                page: on_link(spec.page.get(), 1e3 / spec.link_mb_s),
             },
             spec: spec.clone(),
             jitter: Jitter::new(seed),
@@ -192,7 +195,11 @@ impl Flash {
     }
 
     fn transfer(&mut self, at: Nanos, bytes: u64) -> Nanos {
-        let span = Nanos::new(ceil(bytes as i64 as f64 * self.times.link));
+        let span = if bytes == self.spec.page.get() {
+            self.times.page
+        } else {
+            on_link(bytes, self.times.link)
+        };
         self.link_free = after(self.link_free.max(at), span);
         self.link_free
     }
@@ -238,6 +245,12 @@ impl Flash {
             self.agenda.push(at, Event::Done(slot));
         }
     }
+}
+
+/// How long data take on a link of so many nanoseconds per byte.
+#[inline]
+fn on_link(bytes: u64, link: f64) -> Nanos {
+    Nanos::new(ceil(bytes as i64 as f64 * link))
 }
 
 /// The next whole number, without a call of the mathematics library.
