@@ -157,17 +157,17 @@ impl Accesses {
     /// length, each where the one before it ended. The others are passed over.
     #[inline]
     pub fn next_run(&mut self) -> Option<(Access, u64)> {
-        let number = self.next;
-        let access = self.next()?;
-        let times = match &mut self.order {
-            Order::Forward => self.space.run(number, RUN_MAX),
-            Order::Mixed(mixed) if access.class == AccessClass::Stream => {
-                mixed.streams_on(self.space.run(number, RUN_MAX))
+        match &mut self.order {
+            Order::Mixed(mixed) => mixed.next_run(&self.space, &mut self.next),
+            Order::Forward => {
+                let number = self.next;
+                let access = self.next()?;
+                let times = self.space.run(number, RUN_MAX);
+                self.next += times - 1;
+                Some((access, times))
             }
-            _ => 1,
-        };
-        self.next += times - 1;
-        Some((access, times))
+            _ => self.next().map(|access| (access, 1)),
+        }
     }
 
     /// The next random access where it is known before its turn comes.
@@ -226,13 +226,32 @@ impl Mixed {
 
     fn next(&mut self, stream: &Space, next: &mut u64) -> Option<Access> {
         if self.is_random() {
-            let access = self.coming;
-            self.draw();
-            return access;
+            return self.next_random();
         }
         let step = *next;
         *next += 1;
         (step < stream.len()).then(|| stream.at(step, AccessClass::Stream))
+    }
+
+    #[inline]
+    fn next_random(&mut self) -> Option<Access> {
+        let access = self.coming;
+        self.draw();
+        access
+    }
+
+    #[inline]
+    fn next_run(&mut self, stream: &Space, next: &mut u64) -> Option<(Access, u64)> {
+        if self.is_random() {
+            return self.next_random().map(|access| (access, 1));
+        }
+        let step = *next;
+        if step >= stream.len() {
+            return None;
+        }
+        let times = self.streams_on(stream.run(step, RUN_MAX));
+        *next += times;
+        Some((stream.at(step, AccessClass::Stream), times))
     }
 }
 

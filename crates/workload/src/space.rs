@@ -12,6 +12,8 @@ struct Segment {
     end: u64,
     /// The number of its first block in the whole space.
     first: u64,
+    /// How many blocks there are before the first that is short.
+    whole: u64,
 }
 
 /// Blocks of `block` bytes at every `step` bytes of some parts of files. The last block of a part
@@ -62,7 +64,8 @@ impl Space {
 
     fn push(&mut self, file: u32, start: u64, end: u64) {
         if start < end {
-            self.segments.push(Segment { file, start, end, first: self.len });
+            let whole = (end - start) / self.block;
+            self.segments.push(Segment { file, start, end, first: self.len, whole });
             self.len += (end - start).div_ceil(self.step);
         }
     }
@@ -103,15 +106,16 @@ impl Space {
 
     /// How many whole blocks follow one another without a gap from this number on, `most` at
     /// most; 1 where there is no more than the block itself.
+    #[inline]
     pub(crate) fn run(&self, number: u64, most: u64) -> u64 {
         let segment = self.segment(number);
         if self.step != self.block || segment.start == segment.end {
             return 1;
         }
-        let whole = (segment.end - segment.start) / self.block;
-        whole.saturating_sub(number - segment.first).clamp(1, most.max(1))
+        segment.whole.saturating_sub(number - segment.first).clamp(1, most.max(1))
     }
 
+    #[inline]
     fn segment(&self, number: u64) -> &Segment {
         match self.segments.as_slice() {
             [only] => only,
@@ -120,6 +124,7 @@ impl Space {
     }
 
     /// The block with this number, which must be below [`Space::len`].
+    #[inline]
     pub(crate) fn at(&self, number: u64, class: AccessClass) -> Access {
         debug_assert!(number < self.len, "{number} of {}", self.len);
         let segment = self.segment(number);
