@@ -19,8 +19,7 @@ pub(super) struct Leaf<S> {
     pub(super) big: u8,
 }
 
-/// Boxed as a slice, as an array would be made on the stack first.
-type Group<S> = Box<[Leaf<S>]>;
+type Group<S> = Box<[Leaf<S>; SLOTS]>;
 
 /// The place of a group.
 #[derive(Clone, Debug)]
@@ -72,7 +71,7 @@ impl<S: Copy + Default> Leaves<S> {
         }
         let place = &mut self.groups[number];
         let spare = &mut self.spare;
-        let empty = || spare.pop().unwrap_or_else(|| vec![Leaf::default(); SLOTS].into());
+        let empty = || spare.pop().unwrap_or_else(empty_group);
         let leaf = &mut place.group.get_or_insert_with(empty)[(index & 63) as usize];
         place.occupied += u32::from(leaf.present == 0);
         leaf
@@ -107,4 +106,11 @@ impl<S: Copy + Default> Leaves<S> {
             4096 - (page & 4095)
         }
     }
+}
+
+/// A group without pages, made where it is to be: an array would be made on the stack first.
+#[cold]
+fn empty_group<S: Copy + Default>() -> Group<S> {
+    let leaves = vec![Leaf::default(); SLOTS].into_boxed_slice();
+    leaves.try_into().unwrap_or_else(|_| Box::new([Leaf::default(); SLOTS]))
 }
