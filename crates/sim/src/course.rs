@@ -71,6 +71,11 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
+    /// The time integral of the requests under way.
+    pub(crate) fn queued(&self) -> Nanos {
+        self.course.slots.iter().map(|slot| slot.queued).sum()
+    }
+
     /// What was written.
     pub(crate) fn into_course(self) -> Course {
         self.course
@@ -120,6 +125,11 @@ impl Recorder {
     #[inline]
     pub(crate) fn queue(&mut self, mut from: Nanos, to: Nanos, depth: u64) {
         if depth == 0 {
+            return;
+        }
+        if self.begin <= from.get() && to.get() <= self.end {
+            let span = to.saturating_sub(from).get().saturating_mul(depth);
+            self.course.slots[self.place].queued += Nanos::new(span);
             return;
         }
         while from < to {

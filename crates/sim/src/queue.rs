@@ -36,7 +36,6 @@ pub(crate) struct Item {
 pub(crate) struct Part {
     pub(crate) reader: u32,
     pub(crate) purpose: Purpose,
-    length: u64,
 }
 
 #[derive(Debug)]
@@ -127,7 +126,8 @@ impl BlockQueue {
     }
 
     pub(crate) fn counts(&self) -> DeviceUse {
-        DeviceUse { busy: self.device.counters().busy, ..self.counts }
+        let (busy, queued) = (self.device.counters().busy, self.course.queued());
+        DeviceUse { busy, queued, ..self.counts }
     }
 
     /// What happened when.
@@ -155,7 +155,10 @@ impl BlockQueue {
     /// whole by it, waits until the stores have left the processor's store buffer.
     #[inline(always)]
     pub(crate) fn submit(&mut self, now: Nanos, reader: u32, item: Item) {
-        let part = Part { reader, purpose: item.purpose, length: item.length };
+        let part = Part { reader, purpose: item.purpose };
+        if item.purpose == Purpose::Metadata {
+            self.counts.metadata += Bytes::new(item.length);
+        }
         if self.waiting.is_empty() && self.flying < self.depth {
             let Item { offset, length, .. } = item;
             self.position = offset + length;
@@ -189,7 +192,14 @@ impl BlockQueue {
 
     /// Sends what waits while the device takes more. `freed` gets the readers of which nothing
     /// waits any more.
+    #[inline]
     pub(crate) fn dispatch(&mut self, now: Nanos, freed: &mut Vec<u32>) {
+        if !self.waiting.is_empty() {
+            self.dispatch_waiting(now, freed);
+        }
+    }
+
+    fn dispatch_waiting(&mut self, now: Nanos, freed: &mut Vec<u32>) {
         while self.flying < self.depth {
             let Some(key) = self.next_turn(now) else { return };
             let Some(pending) = self.waiting.remove(&key) else { return };
@@ -231,11 +241,6 @@ impl BlockQueue {
         self.counts.requests += 1;
         self.counts.bytes += Bytes::new(pending.length);
         self.course.request(now, Bytes::new(pending.length));
-        for part in std::iter::once(&pending.first).chain(&pending.merged) {
-            if part.purpose == Purpose::Metadata {
-                self.counts.metadata += Bytes::new(part.length);
-            }
-        }
         let length = Bytes::new(pending.length);
         let place = match self.free.pop() {
             Some(place) => {
@@ -254,9 +259,8 @@ impl BlockQueue {
         self.device.submit(now, Request { id, kind: RequestKind::Read, offset, length });
     }
 
+    #[inline]
     fn integrate(&mut self, now: Nanos) {
-        let span = now.saturating_sub(self.counted_at);
-        self.counts.queued += Nanos::new(span.get().saturating_mul(self.flying as u64));
         self.course.queue(self.counted_at, now, self.flying as u64);
         self.counted_at = now.max(self.counted_at);
     }

@@ -11,9 +11,15 @@ use super::{PageCache, states};
 const BATCH: u64 = 32;
 
 impl PageCache {
+    /// Whether there are too many pages.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.cached > self.capacity
+    }
+
     /// Lets pages go while there are too many.
     pub(crate) fn reclaim(&mut self, policy: &mut dyn Policy) {
-        if self.cached <= self.capacity {
+        if !self.is_full() {
             return;
         }
         let goal = self.cached - (self.cached - self.capacity).max(BATCH).min(self.cached);

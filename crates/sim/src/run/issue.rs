@@ -19,6 +19,7 @@ impl World {
     }
 
     /// Plans what the policy wants read.
+    #[inline(never)]
     fn plan(&mut self, reader: &mut Running) {
         let file = self.opens[reader.call.open as usize].file;
         let now = reader.clock.nanos();
@@ -46,15 +47,20 @@ impl World {
         }
         self.batches.clear();
         self.queue.course().window(now, batch.pages);
-        let single = self.cache.folio_limit(file).is_none();
-        self.under_way.note(std::iter::once(&item), single);
         self.make_room();
         self.hand_over(reader, now, item);
         true
     }
 
     /// Lets pages go while there are too many, from mappings, too.
+    #[inline]
     pub(super) fn make_room(&mut self) {
+        if self.cache.is_full() {
+            self.reclaim();
+        }
+    }
+
+    fn reclaim(&mut self) {
         self.cache.reclaim(self.policy.as_mut());
         for (file, extent) in self.cache.take_unmapped() {
             for open in self.opens.iter_mut().filter(|open| open.file == file) {

@@ -274,6 +274,7 @@ impl World {
     }
 
     /// Touches a mapped page that is not mapped yet, or not there.
+    #[inline(never)]
     fn fault(&mut self, reader: &mut Running) {
         let (call, now) = (reader.call, reader.clock.nanos());
         let page = call.page;
@@ -318,16 +319,21 @@ impl World {
         }
         reader.awaited = None;
         reader.phase = Phase::Walk;
-        let (call, now) = (reader.call, reader.clock.nanos());
-        if awaited.fault
-            && let Some(mut mapping) = self.opens[call.open as usize].mapping.take()
-        {
-            let (policy, mut view) = self.view(call.open, now, Some(reader));
-            mapping.end(policy, &mut view, call.page);
-            self.opens[call.open as usize].mapping = Some(mapping);
+        if awaited.fault {
+            self.end_fault(reader);
         }
         self.take(reader, awaited.stop);
         Flow::Go
+    }
+
+    /// Maps the page that a fault was for, now that it is there.
+    #[inline(never)]
+    fn end_fault(&mut self, reader: &Running) {
+        let (open, page) = (reader.call.open, reader.call.page);
+        let Some(mut mapping) = self.opens[open as usize].mapping.take() else { return };
+        let (policy, mut view) = self.view(open, reader.clock.nanos(), Some(reader));
+        mapping.end(policy, &mut view, page);
+        self.opens[open as usize].mapping = Some(mapping);
     }
 
     /// Copies what is there up to `stop`, and notes the visit.

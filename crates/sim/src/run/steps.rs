@@ -203,10 +203,17 @@ impl World {
         let cost = self.costs.call.plus(self.costs.byte.times(length));
         let each = think.plus(cost).get();
         // The last of them ends by the horizon, and none begins at the end of all.
-        let in_time = horizon.since(reader.clock).get() / each;
-        let before_end = self.end.since(reader.clock.plus(think)).get().div_ceil(each);
-        let fits = there.saturating_sub(offset) / length;
-        let count = (*times).min(in_time).min(before_end).min(fits);
+        let in_time = horizon.since(reader.clock).get();
+        let before_end = self.end.since(reader.clock.plus(think)).get();
+        let fits = there.saturating_sub(offset);
+        // Mostly it is all of them, which a division need not tell.
+        let whole = each.saturating_mul(*times);
+        let all = whole <= in_time && whole <= before_end && length.saturating_mul(*times) <= fits;
+        let count = if all {
+            *times
+        } else {
+            (*times).min(in_time / each).min(before_end.div_ceil(each)).min(fits / length)
+        };
         if count == 0 {
             return;
         }
