@@ -17,7 +17,7 @@ use crate::device::after;
 use crate::front::{Front, Fronted};
 use crate::jitter::Jitter;
 use crate::slots::{Slot, Slots};
-use crate::{Request, RequestKind};
+use crate::{Request, RequestId, RequestKind};
 pub use spec::FlashSpec;
 
 /// The spans of a [`FlashSpec`] in nanoseconds.
@@ -47,13 +47,14 @@ enum Event {
     Received(Slot),
     /// The command is done.
     Done(Slot),
-    /// This many bytes of the write buffer are on a die.
-    Programmed(u64),
+    /// This many bytes of the write buffer are on a die; no page has more than 2^20.
+    Programmed(u32),
 }
 
 #[derive(Debug)]
 struct Command {
-    request: Request,
+    id: RequestId,
+    kind: RequestKind,
     offset: u64,
     length: u64,
     pages_left: u64,
@@ -128,28 +129,51 @@ impl Flash {
                     }
                 }
             }
-            Event::Received(slot) => {
-                self.buffer.stalled.push_back(slot);
-                self.admit_writes(at);
-            }
-            Event::Programmed(bytes) => {
-                self.buffer.used -= bytes;
-                self.buffer.settled += bytes;
-                self.buffer.programs -= 1;
-                self.admit_writes(at);
-                self.end_flushes(at);
-            }
             Event::Done(slot) => {
-                let id = self.commands.remove(slot).map(|command| command.request.id);
+                let id = self.commands.remove(slot).map(|command| command.id);
                 self.finish(at, id);
             }
+            Event::Received(slot) => self.received(at, slot),
+            Event::Programmed(bytes) => self.programmed(at, u64::from(bytes)),
         }
     }
 
+    #[cold]
+    fn received(&mut self, at: Nanos, slot: Slot) {
+        self.buffer.stalled.push_back(slot);
+        self.admit_writes(at);
+    }
+
+    #[cold]
+    fn programmed(&mut self, at: Nanos, bytes: u64) {
+        self.buffer.used -= bytes;
+        self.buffer.settled += bytes;
+        self.buffer.programs -= 1;
+        self.admit_writes(at);
+        self.end_flushes(at);
+    }
+
     fn decoded(&mut self, at: Nanos, slot: Slot) {
-        let Some(command) = self.commands.get_mut(slot) else { return };
-        let length = command.length;
-        match command.request.kind {
+        match self.commands.get_mut(slot) {
+            Some(command) if command.kind == RequestKind::Read && command.length > 0 => {
+                let (offset, length) = (command.offset, command.length);
+                let page = self.spec.page.get();
+                let first = offset / page;
+                command.pages_left = (offset + length).div_ceil(page) - first;
+                self.read_pages(at, slot, first, (offset, offset + length));
+            }
+            Some(command) => {
+                let (kind, length) = (command.kind, command.length);
+                self.decoded_other(at, slot, kind, length);
+            }
+            None => {}
+        }
+    }
+
+    /// What a command does that reads nothing.
+    #[cold]
+    fn decoded_other(&mut self, at: Nanos, slot: Slot, kind: RequestKind, length: u64) {
+        match kind {
             RequestKind::Flush => {
                 self.buffer.flushes.push((slot, self.buffer.taken));
                 self.program_rest(at);
@@ -159,39 +183,36 @@ impl Flash {
                 let end = self.transfer(at, length);
                 self.agenda.push(end, Event::Received(slot));
             }
-            RequestKind::Read if length > 0 => self.read_pages(at, slot),
             _ => self.agenda.push(at, Event::Done(slot)),
         }
     }
 
-    fn read_pages(&mut self, at: Nanos, slot: Slot) {
-        let Some(command) = self.commands.get_mut(slot) else { return };
+    /// Has dies read the bytes `offset..end`, the first of which is on page `first`.
+    #[inline]
+    fn read_pages(&mut self, at: Nanos, slot: Slot, first: u64, (mut offset, end): (u64, u64)) {
         let page = self.spec.page.get();
-        let (mut offset, end) = (command.offset, command.offset + command.length);
-        let first = offset / page;
         let mut next_page = (first + 1) * page;
-        let mut pages = 0;
         let mut place = Place::of(first, self.dies.len() as u64);
+        let mut jitter = self.jitter.clone();
         while offset < end {
             let next = next_page.min(end);
             next_page += page;
             let die = place.die();
             place.go_on();
-            let spread = self.spec.read_spread * (2.0 * self.jitter.uniform() - 1.0);
+            let spread = self.spec.read_spread * (2.0 * jitter.uniform() - 1.0);
             let ready = self.occupy(die, at, (self.times.read * (1.0 + spread)) as i64 as u64);
             self.agenda.push(ready, Event::PageRead(slot, (next - offset) as u32));
             offset = next;
-            pages += 1;
         }
-        if let Some(command) = self.commands.get_mut(slot) {
-            command.pages_left = pages;
-        }
+        self.jitter = jitter;
     }
 
+    #[inline]
     fn occupy(&mut self, die: usize, at: Nanos, span: u64) -> Nanos {
         self.front.counters.work(span);
-        self.dies[die] = after(self.dies[die].max(at), Nanos::new(span));
-        self.dies[die]
+        let free = &mut self.dies[die];
+        *free = after((*free).max(at), Nanos::new(span));
+        *free
     }
 
     fn transfer(&mut self, at: Nanos, bytes: u64) -> Nanos {
@@ -230,7 +251,7 @@ impl Flash {
         self.buffer.partial -= bytes;
         self.buffer.programs += 1;
         let end = self.occupy(die, at, self.times.program);
-        self.agenda.push(end, Event::Programmed(bytes));
+        self.agenda.push(end, Event::Programmed(bytes as u32));
     }
 
     fn program_rest(&mut self, at: Nanos) {
@@ -312,7 +333,8 @@ impl Fronted for Flash {
 
     fn start(&mut self, at: Nanos, request: Request) {
         let (offset, length) = request.extent(self.spec.capacity);
-        let slot = self.commands.insert(Command { request, offset, length, pages_left: 0 });
+        let Request { id, kind, .. } = request;
+        let slot = self.commands.insert(Command { id, kind, offset, length, pages_left: 0 });
         self.link_free = after(self.link_free.max(at), Nanos::new(self.times.command));
         let decoded = after(self.link_free, Nanos::new(self.times.firmware));
         self.agenda.push_in_line(DECODED, decoded, Event::Decoded(slot));
@@ -325,6 +347,7 @@ impl Fronted for Flash {
         Some(at)
     }
 
+    #[inline]
     fn next_event(&self) -> Option<Nanos> {
         self.agenda.next_at()
     }
