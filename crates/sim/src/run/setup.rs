@@ -159,10 +159,11 @@ impl Picocosts {
     }
 }
 
-/// Has the allocator keep the memory of one simulation for the next: to get it from the kernel again
-/// is an eighth of the time of a short one. glibc gives back what is free beyond twice the largest
-/// block that was ever freed, and counts blocks of up to 32 MiB for that (`M_TRIM_THRESHOLD` in
-/// mallopt(3)). The block is never touched; with other allocators it does nothing.
+/// Has the allocator keep the memory of one simulation for the next: to get it from the kernel
+/// again takes an eighth of the time of a short one. glibc gives back what is free beyond twice the
+/// largest block that was ever freed, and counts blocks of up to 32 MiB for that
+/// (`M_TRIM_THRESHOLD` in mallopt(3)). The block is never touched; other allocators go on as they
+/// were.
 fn keep_freed_memory() {
     const LARGEST: usize = (32 << 20) - (64 << 10);
     static ONCE: Once = Once::new();
