@@ -64,6 +64,11 @@ impl Pair {
         self.counts_off().iter().all(|off| off.abs() <= COUNTS)
     }
 
+    /// Whether the page cache lost pages in every run of the kernel, so that some were read twice.
+    pub(crate) fn was_reclaimed(&self) -> bool {
+        self.kernel.iter().all(|done| done.reclaimed > 0)
+    }
+
     /// MiB/s of every run of the kernel, least first.
     fn measured(&self) -> Vec<f64> {
         sorted(self.kernel.iter().map(|done| mib(done.useful) / done.seconds))
