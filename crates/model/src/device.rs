@@ -46,6 +46,13 @@ pub(crate) fn after(at: Nanos, span: Nanos) -> Nanos {
     Nanos::new(at.get().saturating_add(span.get()))
 }
 
+/// The next whole number, without a call of the mathematics library.
+#[inline]
+pub(crate) fn ceil(span: f64) -> u64 {
+    let whole = span as i64;
+    whole.saturating_add(i64::from((whole as f64) < span)) as u64
+}
+
 /// The end of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {

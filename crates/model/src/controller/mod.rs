@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use units::{Bytes, Nanos};
 
 use crate::agenda::Agenda;
-use crate::device::after;
+use crate::device::{after, ceil};
 use crate::front::hand_out;
 use crate::jitter::Jitter;
 use crate::slots::{Slot, Slots};
@@ -309,7 +309,7 @@ impl Controller {
     }
 
     fn transfer(&mut self, at: Nanos, bytes: u64) -> Nanos {
-        let span = Nanos::new((bytes as f64 * self.times.link).ceil() as u64);
+        let span = Nanos::new(ceil(bytes as f64 * self.times.link));
         self.link_free = after(self.link_free.max(at), span);
         self.link_free
     }

@@ -127,6 +127,8 @@ pub struct Drive {
     destaged_last: bool,
     pending: BinaryHeap<Reverse<(u64, u64, RequestId)>>,
     sequence: u64,
+    /// What happens next, and when, as of the last change.
+    next: Option<(u64, Step)>,
     finished: Vec<Completion>,
     counters: Counters,
 }
@@ -178,6 +180,7 @@ impl Drive {
             destaged_last: false,
             pending: BinaryHeap::new(),
             sequence: 0,
+            next: None,
             finished: Vec::new(),
             counters: Counters::default(),
         })
@@ -185,7 +188,7 @@ impl Drive {
 
     /// Takes every step due by `now`.
     fn run_until(&mut self, now: u64) {
-        while let Some((time, step)) = self.next_step().filter(|&(time, _)| time <= now) {
+        while let Some((time, step)) = self.next.filter(|&(time, _)| time <= now) {
             self.take(time, step);
         }
     }
@@ -199,6 +202,7 @@ impl Drive {
             Step::Destage => self.destage(),
             Step::FlushDone => self.finish_flush(),
         }
+        self.next = self.next_step();
     }
 
     fn next_step(&self) -> Option<(u64, Step)> {
@@ -285,15 +289,17 @@ impl Device for Drive {
         let bytes = self.counters.bytes.get().saturating_add(request.length.get());
         self.counters.bytes = Bytes::new(bytes);
         if self.outside.is_empty() && self.has_room(request.kind) {
-            return self.let_in(request);
+            self.let_in(request);
+        } else {
+            self.outside.push_back(request);
+            self.admit();
         }
-        self.outside.push_back(request);
-        self.admit();
+        self.next = self.next_step();
     }
 
     fn next_wake(&self) -> Option<Nanos> {
         let finished = self.finished.first().map(|completion| completion.at);
-        finished.or_else(|| self.next_step().map(|(time, _)| Nanos::new(time)))
+        finished.or_else(|| self.next.map(|(time, _)| Nanos::new(time)))
     }
 
     fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
@@ -308,7 +314,7 @@ impl Device for Drive {
         }
         // With the first of them come all others of the same time.
         let mut until = first.unwrap_or(until).get();
-        while let Some((time, step)) = self.next_step().filter(|&(time, _)| time <= until) {
+        while let Some((time, step)) = self.next.filter(|&(time, _)| time <= until) {
             self.take(time, step);
             if first.is_none() && !self.finished.is_empty() {
                 first = Some(Nanos::new(time));

@@ -29,11 +29,15 @@ impl Roughly {
         (self.first[index], self.last[index]) = (block(start), block(end));
     }
 
-    /// Whether a byte may lie in a segment or right behind it; if not, it surely does not.
-    pub(super) fn touches(&self, offset: u64) -> bool {
+    /// The first segment in which, or right behind which, a byte may lie: surely not in any before.
+    #[inline]
+    pub(super) fn first(&self, offset: u64) -> Option<usize> {
         let at = block(offset);
-        let of = |(first, last): (&i32, &i32)| i32::from((*first <= at) & (at <= *last));
-        self.first.iter().zip(&self.last).map(of).fold(0, |all, one| all | one) != 0
+        let mut of = self.first.iter().zip(&self.last);
+        let touches = |(first, last): (&i32, &i32)| (*first <= at) & (at <= *last);
+        // Mostly it is none, which is found out four by four.
+        let any = of.clone().map(|pair| i32::from(touches(pair))).fold(0, |all, one| all | one);
+        if any == 0 { None } else { of.position(touches) }
     }
 }
 
@@ -44,12 +48,14 @@ mod tests {
     #[test]
     fn what_lies_in_a_segment_or_right_behind_it_is_never_missed() {
         let mut roughly = Roughly::new(3);
-        assert!(roughly.touches(0) && !roughly.touches(4096));
+        assert_eq!((roughly.first(0), roughly.first(4096)), (Some(0), None));
         roughly.set(1, 10_000, 20_480);
         roughly.set(2, 1 << 50, (1 << 50) + 1);
-        for (offset, touches) in [(8191, false), (8192, true), (20_480, true), (24_576, false)] {
-            assert_eq!(roughly.touches(offset), touches, "{offset}");
+        for (offset, found) in
+            [(8191, None), (8192, Some(1)), (20_480, Some(1)), (24_576, None), (1 << 50, Some(2))]
+        {
+            assert_eq!(roughly.first(offset), found, "{offset}");
         }
-        assert!(roughly.touches(1 << 50) && roughly.touches(1 << 44));
+        assert_eq!(roughly.first(1 << 44), Some(2));
     }
 }

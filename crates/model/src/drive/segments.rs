@@ -151,12 +151,8 @@ impl Segments {
                 & (segment.start != segment.end)
                 & (segment.end.saturating_sub(self.size) <= start)
         };
-        let known = |(index, segment)| (index != being_read) & holds(segment);
-        let hit = if self.roughly.touches(start) {
-            self.all.iter().enumerate().position(known)
-        } else {
-            None
-        };
+        let known = |&index: &usize| (index != being_read) & holds(&self.all[index]);
+        let hit = self.candidates(start).find(known);
         if being_read < hit.unwrap_or(usize::MAX)
             && let Some(found) = self.look_under_the_head(start, end, time, platter)
         {
@@ -204,13 +200,18 @@ impl Segments {
     }
 
     fn continued_by(&self, start: u64) -> Option<usize> {
-        if !self.roughly.touches(start) {
-            return None;
-        }
-        let holds = |segment: &Segment| {
+        let holds = |&index: &usize| {
+            let segment = &self.all[index];
             (segment.used > 0) & (segment.start <= start) & (start <= segment.end)
         };
-        self.all.iter().position(holds)
+        self.candidates(start).find(holds)
+    }
+
+    /// The segments from the first on that may hold a byte, or what comes right before it.
+    #[inline]
+    fn candidates(&self, offset: u64) -> std::ops::Range<usize> {
+        let count = self.all.len();
+        self.roughly.first(offset).map_or(count..count, |first| first..count)
     }
 
     /// The segment to read `start` into: the one that it goes on from, or the one that has not

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use units::{Bytes, Nanos};
 
 use crate::agenda::Agenda;
-use crate::device::after;
+use crate::device::{after, ceil};
 use crate::front::{Front, Fronted};
 use crate::jitter::Jitter;
 use crate::slots::{Slot, Slots};
@@ -272,13 +272,6 @@ impl Flash {
 #[inline]
 fn on_link(bytes: u64, link: f64) -> Nanos {
     Nanos::new(ceil(bytes as i64 as f64 * link))
-}
-
-/// The next whole number, without a call of the mathematics library.
-#[inline]
-fn ceil(span: f64) -> u64 {
-    let whole = span as i64;
-    whole.saturating_add(i64::from((whole as f64) < span)) as u64
 }
 
 /// Where a page lies. Pages follow one another over the dies, and each round begins at another

@@ -11,7 +11,7 @@ mod spec;
 use units::{Bytes, Nanos};
 
 use crate::agenda::Agenda;
-use crate::device::after;
+use crate::device::{after, ceil};
 use crate::front::{Front, Fronted};
 use crate::jitter::Jitter;
 use crate::slots::{Slot, Slots};
@@ -161,7 +161,7 @@ impl Fronted for Volume {
             Event::Admitted(slot) => self.serve(at, slot),
             Event::Ready(slot) => {
                 let length = self.calls.get_mut(slot).map_or(0, |call| call.length);
-                let span = Nanos::new((length as f64 * self.link).ceil() as u64);
+                let span = Nanos::new(ceil(length as f64 * self.link));
                 self.link_free = after(self.link_free.max(at), span);
                 self.agenda.push_in_line(0, self.link_free, Event::Done(slot));
             }
