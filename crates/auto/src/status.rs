@@ -48,7 +48,7 @@ pub struct Status {
     /// Misses of which the rest of their run was read at once.
     #[serde(default)]
     pub answered_runs: u64,
-    /// Orders to read ahead that were dropped, as the device did not keep up.
+    /// Orders to read ahead, and misses to be answered, that were dropped as there were too many.
     #[serde(default)]
     pub dropped: u64,
     /// Events of the kernel that were lost.
@@ -135,7 +135,7 @@ impl Status {
         one(
             "dropped_total",
             "counter",
-            "Orders to read ahead that were dropped as the device did not keep up",
+            "Orders to read ahead, and misses to be answered, dropped as there were too many",
             &count(self.dropped),
         );
         one("lost_events_total", "counter", "Events of the kernel lost", &count(self.lost_events));

@@ -35,11 +35,13 @@ const GAIN: (f64, f64) = (1.02, 1.05);
 const HARM: f64 = 0.95;
 /// How often each stream is to use up its window before a step is judged.
 const ROUNDS: f64 = 3.0;
-/// The shortest and the longest trial.
+/// How long a trial is at least, and at most where its windows are used up slowly; what is not
+/// clear by then, or has others reading beside it, may go on.
 const TRIAL: (Nanos, Nanos) = (Nanos::from_millis(200), Nanos::from_millis(1500));
-/// A gain or a loss that is smaller than this may be chance, so it is looked at for longer.
+/// A gain or a loss that is smaller than this may be chance, so it is looked at once more, for so
+/// long.
 const CLEAR: f64 = 1.1;
-const LONGER: Nanos = Nanos::from_millis(1000);
+const ONCE_MORE: Nanos = Nanos::from_millis(1000);
 /// The shortest where several read one file: what was read ahead for one of them is used up first.
 const SHARED: Nanos = Nanos::from_millis(600);
 /// Nothing is tried before readers were seen for so long and so often, or one reader this often, as
@@ -312,7 +314,7 @@ impl Climb {
         let gain = rates.progress / trial.rates.progress.max(1.0);
         let clear = !(1.0 / CLEAR..CLEAR).contains(&gain) || plain;
         if !clear && !trial.longer {
-            self.trial = Some(Trial { ends: now + LONGER, longer: true, ..trial });
+            self.trial = Some(Trial { ends: now + ONCE_MORE, longer: true, ..trial });
             return News::None;
         }
         self.trial = None;
