@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use host::{BdiId, DevNo};
 use observe::{Event, EventKind, OpenFile};
 use policy::control::{
-    Act, Bounds, Completions, Controller, Facts, FileKey, OpenKey, Order, Seen, Situation,
+    Act, Bounds, Completions, Controller, Facts, FileKey, OpenKey, Order, ReadEnd, Seen, Situation,
 };
 use policy::{Extent, Page};
 use units::{Bytes, PageSize, Pages};
@@ -177,8 +177,8 @@ fn seen(event: &Event, page: PageSize) -> Option<Seen> {
     let (index, pages) = (Page::new(event.index), event.request);
     Some(match event.kind {
         EventKind::Miss { .. } => {
-            let of = |at: Bytes| Page::new(at.get() / page.bytes().get());
-            Seen::Miss { index, pages, previous: event.previous.map(of) }
+            let previous = event.previous.map(|next| ReadEnd::of(next, page.bytes()));
+            Seen::Miss { index, pages, previous }
         }
         EventKind::Mark { .. } => Seen::Mark { index, pages },
         EventKind::Window { window, mapped } => {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use foreread_policy::control::{
-    Act, Bounds, Completions, Controller, Facts, FileKey, OpenKey, Order, Seen, Situation,
+    Act, Bounds, Completions, Controller, Facts, FileKey, OpenKey, Order, ReadEnd, Seen, Situation,
 };
 use foreread_policy::{Extent, Page};
 use proptest::prelude::*;
@@ -38,7 +38,7 @@ fn any_seen() -> impl Strategy<Value = Seen> {
         (place.clone(), any::<bool>()).prop_map(|((index, pages), follows)| Seen::Miss {
             index: Page::new(index),
             pages: Pages::new(pages),
-            previous: follows.then_some(Page::new(index)),
+            previous: follows.then(|| ReadEnd::of(Bytes::new(index * 4096), PAGE)),
         }),
         place.clone().prop_map(|(index, pages)| Seen::Mark {
             index: Page::new(index),

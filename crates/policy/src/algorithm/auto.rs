@@ -12,7 +12,8 @@ use units::{Bytes, Nanos, Pages};
 use super::linux_6_18::Linux618;
 use crate::cache::{Cache, DeviceLimits, Fill, Memory, PAGE, Submission, Trigger, Upcoming};
 use crate::control::{
-    Act, Answer, Bounds, Controller, Facts, FileKey, NextFile, OpenKey, Order, Seen, Situation,
+    Act, Answer, Bounds, Controller, Facts, FileKey, NextFile, OpenKey, Order, ReadEnd, Seen,
+    Situation,
 };
 use crate::page::{Extent, Folio, Page};
 use crate::policy::{
@@ -370,7 +371,7 @@ impl Cache for Probed<'_> {
     fn trace(&mut self, trigger: Trigger) {
         match trigger {
             Trigger::Sync { index, request, previous } => {
-                let previous = previous.map(|at| Page::new(at.get() / PAGE.bytes().get()));
+                let previous = previous.map(|next| ReadEnd::of(next, PAGE.bytes()));
                 self.seen.push(Seen::Miss { index, pages: request, previous });
                 self.asked = Some(index);
             }

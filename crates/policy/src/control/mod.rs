@@ -59,6 +59,24 @@ pub struct OpenKey(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileKey(pub u64, pub u64);
 
+/// Where a read call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadEnd {
+    /// The page that the next byte is in: where a kernel says that the call ended.
+    pub at: Page,
+    /// The page behind the last one that the call read anything of; the same one, if the call ended
+    /// with a page.
+    pub behind: Page,
+}
+
+impl ReadEnd {
+    /// The end of a call, the next byte of which is this one, in pages of this size.
+    pub fn of(next: Bytes, page: Bytes) -> Self {
+        let page = page.get().max(1);
+        Self { at: Page::new(next.get() / page), behind: Page::new(next.get().div_ceil(page)) }
+    }
+}
+
 /// What a probe sees of an open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
@@ -68,8 +86,8 @@ pub enum Seen {
         index: Page,
         /// How many were asked for from there on.
         pages: Pages,
-        /// The page in which the read call before ended, if there was one and it is known.
-        previous: Option<Page>,
+        /// Where the read call before ended, if there was one and it is known.
+        previous: Option<ReadEnd>,
     },
     /// A read reached the mark.
     Mark {

@@ -90,20 +90,20 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    /// A reader missed this page; the read before ended at that one.
-    pub fn miss(&mut self, index: u64, previous: Option<u64>) {
-        let Some(previous) = previous else { return };
+    /// A reader missed this page; the read before ended right before that one.
+    pub fn miss(&mut self, index: u64, behind: Option<u64>) {
+        let Some(behind) = behind else { return };
         let Some(began) = self.began else {
             self.began = Some(index);
             return;
         };
         // In the run, or where it goes on.
-        if (began..=previous).contains(&index) {
+        if (began..=behind).contains(&index) {
             self.within += 1;
             return;
         }
         self.began = Some(index);
-        let length = previous.saturating_sub(began);
+        let length = behind.saturating_sub(began);
         if !(1..=LONGEST).contains(&length) {
             return;
         }
@@ -224,7 +224,11 @@ fn is_harmed(before: Got, now: Got) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use units::Bytes;
+
     use super::*;
+    use crate::Page;
+    use crate::control::ReadEnd;
 
     const STEP: Nanos = Nanos::from_millis(100);
 
@@ -270,6 +274,19 @@ mod tests {
         assert_eq!(runs.lengths, [4]);
         runs.miss(50, None);
         assert_eq!(runs.lengths, [4], "where the last read ended is not known");
+    }
+
+    #[test]
+    fn a_run_that_ends_within_a_page_counts_that_page() {
+        let (page, mut runs) = (Bytes::from_kib(4), Runs::default());
+        // Records of 10 KiB, each at the beginning of a page.
+        for record in 0_u64..5 {
+            let before = Bytes::new((record * 100).saturating_sub(100) * 4096 + 10 * 1024);
+            runs.miss(record * 100, Some(ReadEnd::of(before, page).behind.get()));
+        }
+        assert_eq!(runs.lengths, [3; 4]);
+        let whole = ReadEnd::of(Bytes::from_kib(8), page);
+        assert_eq!((whole.at, whole.behind), (Page::new(2), Page::new(2)));
     }
 
     #[test]

@@ -90,16 +90,20 @@ impl Stream {
                 if self.ahead.awaits(index) {
                     self.thrashed += 1;
                 }
-                previous.inspect(|previous| self.ahead.reader_at(previous.get()));
+                previous.inspect(|previous| self.ahead.reader_at(previous.at.get()));
                 self.ahead.reader_at(index);
-                self.classifier.reader_from(index, pages, previous.map(crate::Page::get));
+                self.classifier.reader_from(
+                    index,
+                    pages,
+                    previous.map(|previous| previous.at.get()),
+                );
                 self.foreseen(index, at);
                 if let Some(shrink) = &mut self.shrink {
                     shrink.missed();
                 }
                 self.pending = Some((index, pages));
                 self.mapped = false;
-                self.runs.miss(index, previous.map(crate::Page::get));
+                self.runs.miss(index, previous.map(|previous| previous.behind.get()));
                 self.answered(index, pages, at);
             }
             Seen::Mark { index, pages } => {
