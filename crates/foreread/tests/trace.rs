@@ -37,6 +37,7 @@ fn what_is_no_trace_or_no_place_for_one_is_refused() {
     std::fs::write(dir.path().join("empty"), "").unwrap();
     std::fs::write(dir.path().join("prose"), "once upon a time\n").unwrap();
     std::fs::write(dir.path().join("good.csv"), "offset,length\n0,4096\n").unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(dir.path().join("socket")).unwrap();
     for (words, said) in [
         ("trace show empty", "empty: it holds no trace"),
         ("sweep sim:nvme --workload trace:empty", "empty: it holds no trace"),
@@ -44,6 +45,7 @@ fn what_is_no_trace_or_no_place_for_one_is_refused() {
         ("trace show .", "cannot read ."),
         ("trace import good.csv -o no/dir/x", "--output no/dir/x"),
         ("trace import good.csv -o .", "--output ."),
+        ("trace import good.csv -o socket", "--output socket: what is there is no regular file"),
         ("trace import good.csv -o ./good.csv", "is the trace that is read"),
     ] {
         let words: Vec<&str> = words.split(' ').collect();
@@ -51,6 +53,7 @@ fn what_is_no_trace_or_no_place_for_one_is_refused() {
         assert_eq!((code, stdout.as_str()), (2, ""), "{words:?}: {stderr}");
         assert!(stderr.contains(said), "{words:?}: {stderr}");
     }
+    assert!(!dir.path().join("socket").is_file());
     let text = std::fs::read_to_string(dir.path().join("good.csv")).unwrap();
     assert_eq!(text, "offset,length\n0,4096\n");
 }

@@ -94,20 +94,42 @@ fn limited(
 }
 
 /// Writes a trace in foreread's own form. The file is there in whole or not at all: it is written
-/// beside its place and renamed when it is safe on the disk.
+/// beside its place and renamed when it is safe on the disk. What stands there and is no regular
+/// file stays.
 pub fn write(path: &Path, trace: &Trace) -> Result<(), TraceFileError> {
-    let dir = match path.parent() {
+    let problem = |source| TraceFileError::io("write", path)(source);
+    let place = place(path).map_err(problem)?;
+    let dir = match place.parent() {
         Some(dir) if !dir.as_os_str().is_empty() => dir,
         _ => Path::new("."),
     };
-    let problem = |source| TraceFileError::io("write", path)(source);
     let named = tempfile::Builder::new().prefix(".foreread-trace-").tempfile_in(dir);
     let mut file = named.map_err(problem)?;
     file.write_all(&trace.encode()).map_err(problem)?;
     file.as_file().sync_all().map_err(problem)?;
     readable(file.as_file()).map_err(problem)?;
-    file.persist(path).map_err(|error| problem(error.error))?;
+    file.persist(&place).map_err(|error| problem(error.error))?;
     Ok(())
+}
+
+/// Where a file that is to stand at `path` belongs: there, or where a link there leads to.
+///
+/// # Errors
+///
+/// If a device, a pipe or a directory stands there, as behind `/dev/stdout` may: the renaming would
+/// put a file in its place. And if a link there leads nowhere.
+pub fn place(path: &Path) -> io::Result<PathBuf> {
+    match path.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(path.to_owned()),
+        Err(error) => Err(error),
+        Ok(_) => {
+            let place = path.canonicalize()?;
+            if place.metadata()?.is_file() {
+                return Ok(place);
+            }
+            Err(io::Error::other("what is there is no regular file"))
+        }
+    }
 }
 
 /// A trace is no secret: whoever may read new files may read it.
@@ -172,5 +194,27 @@ mod tests {
         assert!(write(&dir.path().join("no/such/place"), &trace).is_err());
         let names: Vec<_> = std::fs::read_dir(dir.path()).unwrap().flatten().collect();
         assert_eq!(names.len(), 2, "{names:?}");
+    }
+
+    #[test]
+    fn only_regular_files_are_replaced_and_links_are_followed() {
+        use std::os::unix::fs::FileTypeExt;
+        use std::os::unix::fs::symlink;
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let (trace, _) = read(written(TEXT).path(), &ReadOptions::default()).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        symlink(at("socket"), at("leads-to-a-socket")).unwrap();
+        symlink(at("nothing"), at("leads-nowhere")).unwrap();
+        for name in ["socket", "leads-to-a-socket", "leads-nowhere"] {
+            assert!(write(&at(name), &trace).is_err(), "{name}");
+        }
+        assert!(at("socket").symlink_metadata().unwrap().file_type().is_socket());
+        assert!(at("leads-to-a-socket").is_symlink() && at("leads-nowhere").is_symlink());
+        std::fs::write(at("old"), "old").unwrap();
+        symlink(at("old"), at("leads-to-old")).unwrap();
+        write(&at("leads-to-old"), &trace).unwrap();
+        assert!(at("leads-to-old").is_symlink());
+        assert_eq!(read(&at("old"), &ReadOptions::default()).unwrap().0, trace);
     }
 }

@@ -12,6 +12,6 @@ mod record;
 mod words;
 
 pub use error::TraceFileError;
-pub use file::{ReadOptions, Source, read, write};
+pub use file::{ReadOptions, Source, place, read, write};
 pub use record::{Means, Recording, Subject, Tried, record};
 pub use words::workload;

@@ -167,10 +167,11 @@ impl Import {
 /// Whether a file may come to be there.
 fn writable(output: &Path) -> anyhow::Result<()> {
     let directory = output.parent().filter(|dir| !dir.as_os_str().is_empty());
+    let path = output.display();
     if directory.is_some_and(|dir| !dir.is_dir()) || output.is_dir() {
-        let path = output.display();
         return Err(Usage(format!("--output {path}: no file can be written there")).into());
     }
+    trace::place(output).map_err(|why| Usage(format!("--output {path}: {why}")))?;
     Ok(())
 }
 
@@ -178,7 +179,14 @@ fn writable(output: &Path) -> anyhow::Result<()> {
 fn brief(trace: &Trace) -> String {
     let requests = trace.records().len();
     let (files, processes) = (trace.files().len(), trace.processes().len());
-    format!("{requests} requests to {files} files by {processes} processes in {}", trace.span())
+    let some = |many: usize, one: &str, more: &str| match many {
+        1 => format!("1 {one}"),
+        _ => format!("{many} {more}"),
+    };
+    let requests = some(requests, "request", "requests");
+    let files = some(files, "file", "files");
+    let processes = some(processes, "process", "processes");
+    format!("{requests} to {files} by {processes} in {}", trace.span())
 }
 
 impl Record {
