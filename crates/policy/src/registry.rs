@@ -84,6 +84,14 @@ pub enum PolicyError {
         /// The word.
         word: String,
     },
+    /// A parameter is given twice.
+    #[error("policy {policy}: {key} is given twice: leave one out")]
+    Twice {
+        /// The algorithm.
+        policy: &'static str,
+        /// The parameter.
+        key: String,
+    },
     /// A parameter has a value that cannot be.
     #[error("policy {policy}: {key}={value:?} should be {wanted}")]
     Value {
@@ -176,7 +184,9 @@ pub fn build(words: &str) -> Result<Box<dyn Policy>, PolicyError> {
             let key = key.to_owned();
             return Err(PolicyError::Parameter { policy: entry.name, key, hint });
         }
-        given.insert(key, value);
+        if given.insert(key, value).is_some() {
+            return Err(PolicyError::Twice { policy: entry.name, key: key.to_owned() });
+        }
     }
     (entry.build)(&Settings { entry, given })
 }
@@ -215,6 +225,7 @@ mod tests {
         assert!(error("linux-6.18,x").contains("should be KEY=VALUE"));
         assert!(error("zfs,max_distanse=8M").contains("did you mean \"max_distance\""));
         assert!(error("none,x=1").contains("none at all"));
+        assert!(error("fixed,blocks=1,blocks=2").contains("blocks is given twice"));
         for word in ["", "xyzzy"] {
             assert!(error(word).contains("there are ") && error(word).contains("linux-6.18"));
         }

@@ -154,7 +154,7 @@ fn choice<T: Copy>(key: &'static str, value: &str, choices: &[(&str, T)]) -> Res
 }
 
 /// The words that [`policy::build`] reads, from `NAME[:KEY=VALUE…]`, which has no commas and so
-/// can stand in a list of values. A policy with one parameter needs no key for it.
+/// can stand in a list of values. The first parameter needs no key.
 ///
 /// # Errors
 ///
@@ -163,9 +163,9 @@ pub fn policy_words(text: &str) -> Result<String, SimError> {
     let mut parts = text.split(':').map(str::trim);
     let entry = policy::named(parts.next().unwrap_or_default())?;
     let mut words = entry.name.to_owned();
-    for part in parts {
+    for (nth, part) in parts.enumerate() {
         match (part.contains('='), entry.parameters) {
-            (false, [first, ..]) => words.push_str(&format!(",{}={part}", first.name)),
+            (false, [first, ..]) if nth == 0 => words.push_str(&format!(",{}={part}", first.name)),
             _ => words.push_str(&format!(",{part}")),
         }
     }
@@ -197,6 +197,11 @@ mod tests {
         assert_eq!(policy_words("zfs:max_distance=8M").as_deref(), Ok("zfs,max_distance=8M"));
         assert_eq!(policy_words("none").as_deref(), Ok("none"));
         assert!(policy_words("none:3").is_err());
+        // Two without a key, or one given twice: neither may pass for the other.
+        assert_eq!(policy_words("ara-2006:70").as_deref(), Ok("ara-2006,ratio=70"));
+        for odd in ["ara-2006:70:8", "ara-2006:70:ratio=8"] {
+            assert!(policy_words(odd).is_err(), "{odd}");
+        }
     }
 
     #[test]
