@@ -43,11 +43,12 @@ pub enum SimError {
     },
     /// The files do not fit on the device.
     #[error(
-        "the files take {needed}, the device has {capacity}: have smaller files (--size) or a \
-         larger device (capacity=)"
+        "the files reach to {needed}, the device to {capacity}: have smaller files (--size; of a \
+         trace trace:FILE,compact), have them begin earlier (files_at=), or a larger device \
+         (capacity=)"
     )]
     DeviceTooSmall {
-        /// What the files take, with what lies in front of them.
+        /// Where the last file ends.
         needed: Bytes,
         /// The size of the device.
         capacity: Bytes,
