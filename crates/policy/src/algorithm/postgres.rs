@@ -1,15 +1,18 @@
 //! What PostgreSQL 17 and 18 share: a *read stream* that pins buffers in the order of its scan, up
 //! to a distance that follows what it meets.
 //!
-//! The cache stands for PostgreSQL's shared buffers and the kernel's cache in one. A block is
-//! asked for by its own read call; calls of several blocks are walked block by block.
+//! The cache stands for PostgreSQL's shared buffers and the kernel's cache in one; what a kernel
+//! below would read ahead by itself is not in it. A scan asks for blocks: calls of several are
+//! walked block by block, and one that stays in the block of the call before asks for none, as a
+//! scan keeps its buffer until it is done with it.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use units::{Bytes, Pages};
 
 use crate::cache::{Cache, PAGE, Submission, Upcoming};
-use crate::page::Page;
+use crate::page::{Extent, Page};
 use crate::policy::{Call, FileId, Policy, StreamId, Table, Touch};
 use crate::registry::{Parameter, PolicyError, Settings};
 
@@ -56,6 +59,11 @@ impl Rules {
         let block = settings.pages("block")?;
         Ok((block, (settings.pages("combine")? / block).max(1), settings.flag("full")?))
     }
+
+    /// The blocks that hold these pages.
+    fn blocks(&self, pages: Extent) -> Range<u64> {
+        pages.start.get() / self.block..pages.end().get().div_ceil(self.block)
+    }
 }
 
 /// A read that was started and not waited for yet.
@@ -86,8 +94,14 @@ struct Scan {
     run: Option<u64>,
     /// The block that is asked for now, until it is taken into the stream.
     asked: Option<u64>,
-    /// Whether that block is still in the stream.
-    waiting: bool,
+    /// The block returned last, whose buffer the reader still has.
+    current: Option<u64>,
+    /// Calls to come whose blocks are in the stream already, or in `rest`.
+    calls: u64,
+    /// The blocks of the last of those calls that are not in the stream yet.
+    rest: Range<u64>,
+    /// Whether blocks were taken that the scan did not know, so that calls cannot be counted.
+    guesses: bool,
     /// The last block taken into the stream.
     last: u64,
     ended: bool,
@@ -107,7 +121,10 @@ impl Scan {
             sequential: None,
             run: None,
             asked: None,
-            waiting: false,
+            current: None,
+            calls: 0,
+            rest: 0..0,
+            guesses: false,
             last: 0,
             ended: false,
         }
@@ -124,18 +141,28 @@ impl Scan {
         }
         let block = match self.asked.take() {
             Some(asked) => asked,
-            None => {
-                let ahead = self.pinned.len() as u64 + self.pending_count();
-                match cache.upcoming(ahead.saturating_sub(u64::from(self.waiting))) {
-                    Upcoming::Page(page) => page.get() / self.rules.block,
-                    Upcoming::Unknown => self.last + 1,
-                    Upcoming::End => return None,
-                }
-            }
+            None => self.foreseen(cache)?,
         };
         let end = cache.file_pages().get().div_ceil(self.rules.block);
         self.last = block;
         (block < end).then_some(block)
+    }
+
+    /// The first block behind the last one taken that is another one.
+    fn foreseen(&mut self, cache: &dyn Cache) -> Option<u64> {
+        let last = self.last;
+        while !self.guesses {
+            if let Some(block) = self.rest.find(|block| *block != last) {
+                return Some(block);
+            }
+            match cache.upcoming(self.calls) {
+                Upcoming::Pages(pages) => self.rest = self.rules.blocks(pages),
+                Upcoming::Unknown => self.guesses = true,
+                Upcoming::End => return None,
+            }
+            self.calls += 1;
+        }
+        Some(last + 1)
     }
 
     /// Whether the read of a run that begins at `block` is announced to the kernel.
@@ -242,20 +269,30 @@ impl Scan {
         }
     }
 
-    /// `read_stream_next_buffer`: the reader asks for `block`. One that is not next in the stream
-    /// begins a new scan.
-    fn next_buffer(&mut self, cache: &mut dyn Cache, block: u64) {
+    /// The reader makes a call for these blocks.
+    fn call(&mut self, cache: &mut dyn Cache, blocks: Range<u64>) {
+        self.calls = self.calls.saturating_sub(1);
+        for block in blocks.clone() {
+            if self.current != Some(block) {
+                self.next_buffer(cache, block, blocks.end);
+            }
+        }
+    }
+
+    /// `read_stream_next_buffer`: the reader asks for `block`, in a call for those before `end`.
+    /// One that is not next in the stream begins a new scan.
+    fn next_buffer(&mut self, cache: &mut dyn Cache, block: u64, end: u64) {
         let expected = self.pinned.front().copied().or(self.pending.map(|(first, _)| first));
         if expected.or(self.held) != Some(block) {
             *self = Self::new(self.rules);
             self.asked = Some(block);
+            self.rest = block + 1..end;
         }
-        self.waiting = true;
         if self.pinned.is_empty() {
             self.look_ahead(cache, true);
         }
-        self.waiting = false;
-        if self.pinned.pop_front().is_none() {
+        self.current = self.pinned.pop_front();
+        if self.current.is_none() {
             return;
         }
         if let Some(&read) = self.started.front().filter(|read| read.place == self.returned) {
@@ -287,12 +324,11 @@ impl Policy for Scans {
 
     fn begin(&mut self, cache: &mut dyn Cache, stream: StreamId, call: Call) {
         let Some(scan) = self.scans.get(stream.0) else { return };
-        let block = self.rules.block * PAGE.bytes().get();
         let end = call.offset.get().saturating_add(call.length.get());
-        let end = Bytes::new(end).min(cache.file_size());
-        for block in call.offset.get() / block..end.get().div_ceil(block) {
-            scan.next_buffer(cache, block);
-        }
+        let end = Bytes::new(end).min(cache.file_size()).to_pages_ceil(PAGE);
+        let start = Page::FIRST.plus(call.offset.to_pages_floor(PAGE));
+        let pages = Extent::new(start, Page::FIRST.plus(end).since(start));
+        scan.call(cache, self.rules.blocks(pages));
     }
 
     fn foresees(&self) -> bool {
@@ -325,11 +361,47 @@ pub(super) mod tests {
     /// device at each, in blocks.
     pub(crate) fn scan(bench: &mut Bench<Scans>, blocks: &[u64]) -> Vec<Vec<(u64, u64)>> {
         let reads = |nth: usize| {
-            bench.stage.scan = Some(blocks[nth + 1..].iter().map(|block| block * 2).collect());
+            let pages = |block: &u64| Extent::new(Page::new(block * 2), Pages::new(2));
+            bench.stage.scan = Some(blocks[nth + 1..].iter().map(pages).collect());
             let reads = bench.read(blocks[nth] * 2, 2);
             reads.into_iter().map(|(start, pages)| (start / 2, pages / 2)).collect()
         };
         (0..blocks.len()).map(reads).collect()
+    }
+
+    /// Pages read from the device where calls of `pages` read all of the file in order.
+    fn in_calls_of(pages: u64) -> Vec<(u64, u64)> {
+        let rules = Rules {
+            block: 2,
+            max_ios: 16,
+            combine: 16,
+            pins: 272,
+            full: false,
+            trusts_kernel: false,
+            asynchronous: true,
+            advice: false,
+            advises_runs: false,
+        };
+        let mut bench = Bench::new(Scans::new(rules), 1024);
+        let mut calls: Vec<_> = (0..1024 / pages)
+            .map(|nth| Extent::new(Page::new(nth * pages), Pages::new(pages)))
+            .collect();
+        let mut reads = Vec::new();
+        while !calls.is_empty() {
+            let call = calls.remove(0);
+            bench.stage.scan = Some(calls.clone());
+            reads.extend(bench.read(call.start.get(), call.pages.get()));
+        }
+        reads
+    }
+
+    #[test]
+    fn calls_of_any_size_are_the_same_scan() {
+        let blocks = in_calls_of(2);
+        assert!(blocks.len() < 60, "{blocks:?}");
+        for pages in [1, 4, 16, 64] {
+            assert_eq!(in_calls_of(pages), blocks, "calls of {pages} pages");
+        }
     }
 
     pub(crate) fn distance(bench: &mut Bench<Scans>) -> u64 {

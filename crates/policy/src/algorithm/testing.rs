@@ -15,7 +15,7 @@ pub(crate) struct Stage {
     pub(crate) memory: Option<Memory>,
     pub(crate) congested: bool,
     pub(crate) contiguous: u64,
-    pub(crate) scan: Option<Vec<u64>>,
+    pub(crate) scan: Option<Vec<Extent>>,
     pub(crate) rescued: Vec<(u64, u64)>,
 }
 
@@ -83,9 +83,9 @@ impl Cache for Stage {
     fn upcoming(&self, nth: u64) -> Upcoming {
         match &self.scan {
             None => Upcoming::Unknown,
-            Some(scan) => scan
-                .get(nth as usize)
-                .map_or(Upcoming::End, |&page| Upcoming::Page(Page::new(page))),
+            Some(scan) => {
+                scan.get(nth as usize).map_or(Upcoming::End, |&pages| Upcoming::Pages(pages))
+            }
         }
     }
 }

@@ -118,8 +118,8 @@ pub struct Memory {
 pub enum Upcoming {
     /// It does not know itself.
     Unknown,
-    /// This page.
-    Page(Page),
+    /// These pages.
+    Pages(Extent),
     /// Nothing: it will be done by then.
     End,
 }
@@ -212,8 +212,8 @@ pub trait Cache {
         Pages::new(u64::MAX)
     }
 
-    /// The `nth` page from now (0 is the next) at which the reader will begin a call, where it is
-    /// one that knows: a database's scan.
+    /// What the reader's `nth` call from now (0 is the next) will ask for, where it is one that
+    /// knows: a database's scan.
     fn upcoming(&self, _nth: u64) -> Upcoming {
         Upcoming::Unknown
     }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use policy::cache::PAGE;
 use policy::{Cache, DeviceLimits, Extent, Folio, Memory, Page, StreamId, Submission, Upcoming};
 use units::{Bytes, Nanos, Pages};
 
@@ -107,7 +108,9 @@ impl Cache for View<'_> {
         let step = usize::try_from(nth).ok().and_then(|nth| self.coming.get(nth));
         match step {
             Some(step) if step.open == self.stream.0 => {
-                Upcoming::Page(Page::new(step.offset.get() / 4096))
+                let start = Page::FIRST.plus(step.offset.to_pages_floor(PAGE));
+                let end = Page::FIRST.plus((step.offset + step.length).to_pages_ceil(PAGE));
+                Upcoming::Pages(Extent::new(start, end.since(start)))
             }
             Some(_) => Upcoming::Unknown,
             None if self.whole => Upcoming::End,
