@@ -73,12 +73,17 @@ fn a_trace_is_shown_and_replayed_in_simulation_with_its_limits() {
                  --repeats 1 --seed 1 --json";
     let words: Vec<&str> = words.split_whitespace().collect();
     let (_, stdout, stderr) = run(dir.path(), &words);
-    let run: serde_json::Value = serde_json::from_str(&stdout).expect(&stderr);
-    let settings = run["limits"][0]["settings"].as_array().unwrap();
+    let study: serde_json::Value = serde_json::from_str(&stdout).expect(&stderr);
+    let settings = study["limits"][0]["settings"].as_array().unwrap();
     assert_eq!(settings.len(), 2);
     for field in ["device_requests", "stall_seconds", "wasted_mib", "times_bound"] {
         assert!(settings[0][field].is_number(), "{field}");
     }
+    let words = "sweep sim:hdd-2008 --workload trace:pages.txt --vary policy=zfs --repeats 1";
+    let words: Vec<&str> = words.split(' ').collect();
+    let (_, stdout, stderr) = run(dir.path(), &words);
+    assert!(stdout.contains("Limits of trace-pages, for 128 reads"), "{stdout}{stderr}");
+    assert!(stdout.contains("Limits are those of read-ahead alone"), "{stdout}{stderr}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use study::{
 use crate::again;
 use crate::clean;
 use crate::findings::Findings;
+use crate::limits::limits_text;
 use crate::names::brief;
 use crate::number::{ABSENT, counted, plus_minus_text, ratio, ratio_interval, short};
 use crate::plot::bar;
@@ -16,6 +17,10 @@ use crate::shade::Shades;
 use crate::table::SHADES;
 use crate::terminal::{LEGEND, Look, shaded, trades, wrap};
 use crate::verdict::{Clean, Line, goals, to_apply, unfinished};
+
+/// What the limits of such a study are those of.
+const LIMITS_OF: &str = "Limits are those of read-ahead alone: of the tunables that were varied \
+                         beside it, all are as the target has them.";
 
 /// Whether the study varied more than read-ahead.
 pub(crate) fn varied(findings: &Findings<'_>) -> bool {
@@ -48,6 +53,10 @@ pub(crate) fn terminal(findings: &Findings<'_>, look: Look) -> String {
     text.push('\n');
     text.push_str(&wrap(LEGEND, look.width));
     text.push_str(&trades(findings, look));
+    if !findings.analysis.limits.is_empty() {
+        text.push_str(&limits_text(&findings.analysis.limits));
+        text.push_str(&wrap(LIMITS_OF, look.width));
+    }
     text.push('\n');
     text.push_str(&ranked(findings));
     for line in verdict(findings, clean::plain) {
