@@ -57,7 +57,7 @@ fn takes_its_time(scene: &Scene, outcome: &Outcome) -> TestCaseResult {
     prop_assert!(outcome.settled >= outcome.elapsed);
     // What is read again may come from the device's own cache.
     let once = outcome.device.bytes.min(scene.pages().to_bytes(policy::cache::PAGE));
-    let least = scene.machine.model.peak().throughput.time_for(once).scaled(0.99);
+    let least = scene.machine.model.least_time(once).scaled(0.99);
     prop_assert!(outcome.settled >= least, "{} {}", outcome.settled, least);
     let readers = outcome.readers.len() as u64;
     prop_assert!(outcome.processor.get() <= outcome.settled.get() * readers + 10_000_000);

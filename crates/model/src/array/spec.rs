@@ -1,7 +1,7 @@
 //! What is known about an array.
 
 use serde::{Deserialize, Serialize};
-use units::Bytes;
+use units::{Bytes, Nanos};
 
 use super::geometry::Geometry;
 use super::policy::ReadPolicy;
@@ -95,5 +95,11 @@ impl ArraySpec {
         };
         let throughput = member.throughput.get() * data as f64;
         Peak::new(throughput, member.requests * self.members as f64)
+    }
+
+    /// The busiest member has at least its share. Parity takes no time from reads that do not run
+    /// across it.
+    pub(crate) fn least_time(&self, bytes: Bytes) -> Nanos {
+        self.member.least_time(Bytes::new(bytes.get() / self.members.max(1) as u64))
     }
 }

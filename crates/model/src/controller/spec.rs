@@ -1,7 +1,7 @@
 //! What is known about a controller.
 
 use serde::{Deserialize, Serialize};
-use units::Bytes;
+use units::{Bytes, Nanos};
 
 use crate::drive::size_text;
 use crate::spec::{DeviceSpec, Peak, SpecError, check, check_size};
@@ -91,5 +91,12 @@ impl ControllerSpec {
         // What is in the cache is had without the device behind.
         let cached = if self.prefetch.is_zero() { 0.0 } else { behind.throughput.get() / 4096.0 };
         Peak::new(behind.throughput.get().min(link), commands.min(behind.requests.max(cached)))
+    }
+
+    /// Through the link, and from the device behind.
+    pub(crate) fn least_time(&self, bytes: Bytes) -> Nanos {
+        let link = if self.link_mb_s > 0.0 { self.link_mb_s * 1e6 } else { f64::INFINITY };
+        let passing = Nanos::from_secs_f64(bytes.get() as f64 / link);
+        self.behind.least_time(bytes).max(passing)
     }
 }

@@ -5,7 +5,7 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
-use units::Bytes;
+use units::{Bytes, Nanos};
 
 use super::error::SpecError;
 use super::keys::{fields_of, unknown};
@@ -195,6 +195,16 @@ impl DeviceSpec {
             Self::Array(spec) => spec.peak(),
             Self::Controller(spec) => spec.peak(),
             Self::Zero(_) => Peak::new(f64::INFINITY, f64::INFINITY),
+        }
+    }
+
+    /// See [`super::Spec::least_time`].
+    pub(crate) fn least_time(&self, bytes: Bytes) -> Nanos {
+        match self {
+            Self::Volume(spec) => spec.least_time(bytes),
+            Self::Array(spec) => spec.least_time(bytes),
+            Self::Controller(spec) => spec.least_time(bytes),
+            Self::Hdd(_) | Self::Flash(_) | Self::Zero(_) => self.peak().throughput.time_for(bytes),
         }
     }
 }

@@ -30,7 +30,7 @@ mod words;
 
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
-use units::Bytes;
+use units::{Bytes, Nanos};
 
 use crate::Device;
 use crate::presets::presets;
@@ -199,6 +199,12 @@ impl Spec {
     /// What the device can reach at best.
     pub fn peak(&self) -> Peak {
         self.device.peak()
+    }
+
+    /// No reads of so many different bytes take less, in whatever order and from wherever. Not
+    /// what [`Self::peak`] says: a burst may pass a limit, and reads need not pass parity.
+    pub fn least_time(&self, bytes: Bytes) -> Nanos {
+        self.device.least_time(bytes)
     }
 
     /// What the block layer in front of it allows.

@@ -1,7 +1,7 @@
 //! What is known about a volume behind a network.
 
 use serde::{Deserialize, Serialize};
-use units::Bytes;
+use units::{Bytes, Nanos};
 
 use crate::drive::size_text;
 use crate::spec::{Peak, SpecError, check, check_size};
@@ -91,7 +91,6 @@ impl VolumeSpec {
     }
 
     pub(crate) fn peak(&self) -> Peak {
-        let limit = |mib: f64| if mib > 0.0 { mib * 1_048_576.0 } else { UNBOUNDED };
         let flow = limit(self.stream_mib_s) * self.concurrency as f64;
         // A bucket that lasts longer than a trial passes the link's rate for all of it.
         let lasting = self.throughput_burst.get() as f64 > 10.0 * limit(self.throughput_mib_s);
@@ -103,4 +102,17 @@ impl VolumeSpec {
         let iops = if self.iops > 0.0 { self.iops * small.max(1.0) } else { f64::INFINITY };
         Peak::new(throughput, served.min(iops))
     }
+
+    /// What is in the bucket at the start passes before its rate is felt.
+    pub(crate) fn least_time(&self, bytes: Bytes) -> Nanos {
+        let flow = limit(self.stream_mib_s) * self.concurrency as f64;
+        let passed = bytes.get().saturating_sub(self.throughput_burst.get()) as f64;
+        let felt = passed / limit(self.throughput_mib_s);
+        Nanos::from_secs_f64(felt.max(bytes.get() as f64 / limit(self.link_mib_s).min(flow)))
+    }
+}
+
+/// Bytes in a second; 0 stands for no limit.
+fn limit(mib: f64) -> f64 {
+    if mib > 0.0 { mib * 1_048_576.0 } else { UNBOUNDED }
 }

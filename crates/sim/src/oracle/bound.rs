@@ -106,7 +106,7 @@ pub fn lower_bound(machine: &Machine, work: &Work) -> Bound {
     let command = machine.model.host().max_request.get().max(4096);
     let commands = bytes.get().div_ceil(command) as f64;
     let by_commands = if peak.requests > 0.0 { commands / peak.requests } else { 0.0 };
-    let by_bytes = peak.throughput.time_for(bytes);
+    let by_bytes = machine.model.least_time(bytes);
     let device = by_bytes.max(Nanos::from_secs_f64(by_commands));
     let readers = work.readers.iter().map(|steps| unhindered(work, steps, &machine.costs));
     Bound { fetches, device, processor: readers.max().unwrap_or_default() }

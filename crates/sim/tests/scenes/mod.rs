@@ -72,8 +72,18 @@ fn any_policy() -> impl Strategy<Value = String> {
 }
 
 fn any_machine() -> impl Strategy<Value = Machine> {
-    let models =
-        ["zero", "hdd-2008", "raid10-2008", "nvme", "ssd-sata", "cloud-hdd", "mirror-2010"];
+    let models = [
+        "zero",
+        "hdd-2008",
+        "raid10-2008",
+        "raid5-2012",
+        "nvme",
+        "ssd-sata",
+        "cloud-hdd",
+        "cloud-ssd",
+        "nfs",
+        "mirror-2010",
+    ];
     let arrivals = [None, Some(Arrival::Requests), Some(Arrival::Windows)];
     let filesystems = [FileSystem::XFS, FileSystem::EXT3, FileSystem::PLAIN];
     let costs =
