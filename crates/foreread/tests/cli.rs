@@ -303,6 +303,16 @@ fn scoring_needs_files_that_can_be_read() {
 }
 
 #[test]
+fn metrics_replace_nothing_but_a_file() {
+    let scratch = Scratch::new();
+    for place in [".", "/dev/null"] {
+        let (code, _, said) = run(&mut scratch.foreread(&format!("auto . --metrics {place}")));
+        assert_eq!(code, 2, "{said}");
+        assert!(said.contains(&format!("--metrics {place}: what is there is no")), "{said}");
+    }
+}
+
+#[test]
 fn watch_refuses_what_it_cannot_show() {
     let scratch = Scratch::new();
     for (words, says) in [

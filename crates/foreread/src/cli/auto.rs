@@ -124,6 +124,10 @@ impl Control {
             let problem = format!("--max {}: from 64K to 1G makes sense", self.max);
             return Err(Usage(problem).into());
         }
+        if let Some(path) = &self.metrics {
+            let problem = |why| Usage(format!("--metrics {}: {why}", path.display()));
+            trace::place(path).map_err(problem)?;
+        }
         let orders = Orders {
             advise: self.advise,
             max: self.max,

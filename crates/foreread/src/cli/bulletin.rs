@@ -72,9 +72,10 @@ pub(super) fn status_path(context: &Context) -> PathBuf {
     context.dirs.state.join("auto.json")
 }
 
-/// Writes a file so that nobody reads half of it.
+/// Writes a file so that nobody reads half of it. What stands there and is no regular file stays.
 fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
-    let beside = path.with_extension("new");
+    let place = trace::place(path).with_context(|| format!("writing {}", path.display()))?;
+    let beside = place.with_extension("new");
     std::fs::write(&beside, text).with_context(|| format!("writing {}", beside.display()))?;
-    std::fs::rename(&beside, path).with_context(|| format!("writing {}", path.display()))
+    std::fs::rename(&beside, &place).with_context(|| format!("writing {}", place.display()))
 }

@@ -182,15 +182,17 @@ impl Calibrate {
     }
 }
 
-/// Writes a file so that it is there whole or not at all.
+/// Writes a file so that it is there whole or not at all. What stands there and is no regular file
+/// stays.
 fn write_whole(path: &Path, text: &str) -> anyhow::Result<()> {
+    let path = trace::place(path)?;
     let directory = path.parent().filter(|dir| !dir.as_os_str().is_empty());
     let beside = path.with_extension(format!("toml.{}", std::process::id()));
     let write = || -> std::io::Result<()> {
         let mut file = std::fs::File::create_new(&beside)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        std::fs::rename(&beside, path)?;
+        std::fs::rename(&beside, &path)?;
         std::fs::File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
     };
     write().inspect_err(|_| {
