@@ -134,6 +134,12 @@ pub trait Policy: Send {
         true
     }
 
+    /// The window that it surely comes to with a stream, whatever read-ahead the device has: no
+    /// cache may be smaller. None if that has all to do with the device, or with memory.
+    fn own_window(&self) -> Pages {
+        Pages::ZERO
+    }
+
     /// Whether it asks [`Cache::upcoming`].
     fn foresees(&self) -> bool {
         false

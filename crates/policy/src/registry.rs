@@ -119,7 +119,7 @@ impl Settings<'_> {
         self.given.get(key).copied().or(default.map(|parameter| parameter.default)).unwrap_or("")
     }
 
-    fn fail(&self, key: &str, wanted: impl Into<String>) -> PolicyError {
+    pub(crate) fn fail(&self, key: &str, wanted: impl Into<String>) -> PolicyError {
         PolicyError::Value {
             policy: self.entry.name,
             key: key.to_owned(),

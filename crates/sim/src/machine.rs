@@ -2,6 +2,7 @@
 
 use model::Spec;
 use model::layout::FileLayout;
+use policy::cache::PAGE;
 use units::{Bytes, Kib};
 
 use crate::error::SimError;
@@ -141,10 +142,13 @@ impl Machine {
                 return Err(SimError::Value { key, value, wanted });
             }
         }
-        let window = self.read_ahead.to_bytes();
-        if self.cache < window {
-            let (what, cache) = ("a read-ahead window", self.cache);
-            return Err(SimError::CacheTooSmall { cache, what, needed: window });
+        let own = policy::build(&self.policy)?.own_window().to_bytes(PAGE);
+        for (what, needed) in
+            [("a read-ahead window", self.read_ahead.to_bytes()), ("a window of its policy", own)]
+        {
+            if self.cache < needed {
+                return Err(SimError::CacheTooSmall { cache: self.cache, what, needed });
+            }
         }
         if self.cache < LEAST_CACHE {
             let (value, wanted) = (self.cache.to_string(), format!("{LEAST_CACHE} or more"));

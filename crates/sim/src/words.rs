@@ -60,7 +60,6 @@ impl Machine {
         for (key, value) in settings {
             machine.set(key, value)?;
         }
-        policy::build(&machine.policy)?;
         machine.validate()?;
         Ok(machine)
     }
@@ -209,6 +208,8 @@ mod tests {
         assert!(error("hdd-2009").contains("hdd-2008"));
         assert!(error("hdd-2008,kernel=linux-6.19").contains("did you mean \"linux-6.18\""));
         assert!(error("hdd-2008,cache=64K,read_ahead=128K").contains("read-ahead window"));
+        assert!(error("hdd-2008,cache=1M,policy=zfs").contains("window of its policy"));
+        assert!(error("hdd-2008,cache=1M,policy=fixed:1000").contains("window of its policy"));
         assert!(error("hdd-2008,cache=8").contains("unit"));
         assert!(error("hdd-2008,kernels=x").contains("did you mean \"kernel\""));
         assert!(error("hdd-2008,cach=1G").contains("did you mean \"cache\""));

@@ -3,14 +3,14 @@
 mod scenes;
 
 use foreread_sim::oracle::{Work, lower_bound};
-use foreread_sim::{Machine, Outcome, Replacement, run};
+use foreread_sim::{Outcome, Replacement, run};
 use policy::REGISTRY;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 use units::{Bytes, Pages};
 use workload::AccessMethod;
 
-use scenes::{Scene, any_scene};
+use scenes::{Scene, any_scene, with_policy};
 
 /// How many scenes each policy is tried in.
 fn cases() -> u32 {
@@ -101,7 +101,7 @@ proptest! {
     #[test]
     fn every_policy_keeps_what_holds_for_any_cache_and_any_disk(scene in any_scene()) {
         for entry in REGISTRY {
-            let machine = Machine { policy: entry.name.to_owned(), ..scene.machine.clone() };
+            let machine = with_policy(scene.machine.clone(), entry.name);
             let scene = Scene { machine, ..scene.clone() };
             keeps_what_holds(&scene)
                 .map_err(|error| TestCaseError::fail(format!("{}: {error}", entry.name)))?;

@@ -2,6 +2,7 @@
 
 use foreread_sim::{FileSystem, Machine, Replacement, replay};
 use model::Spec;
+use policy::cache::PAGE;
 use proptest::prelude::*;
 use units::{Bytes, Kib, Pages};
 
@@ -29,10 +30,11 @@ proptest! {
         window in prop::sample::select(vec![0u64, 8, 128, 1024]),
         cache in prop::sample::select(vec![64u64, 256, 700, 4000]),
     ) {
+        let own = policy::build(policy).expect("a policy").own_window().to_bytes(PAGE);
         let machine = Machine {
             policy: policy.to_owned(),
             read_ahead: Kib::new(window),
-            cache: Bytes::new(cache * 4096).max(Bytes::from_kib(window)),
+            cache: Bytes::new(cache * 4096).max(Bytes::from_kib(window)).max(own),
             replacement: Replacement::Lru,
             filesystem: FileSystem::PLAIN,
             ..Machine::new(Spec::preset("zero").expect("a preset"))

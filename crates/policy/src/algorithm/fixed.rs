@@ -42,6 +42,10 @@ impl Policy for Fixed {
         cache.submit(Submission::plain(touch.page, touch.request.max(self.pages)));
     }
 
+    fn own_window(&self) -> Pages {
+        self.pages
+    }
+
     fn hears_calls(&self) -> bool {
         false
     }

@@ -196,6 +196,10 @@ impl Limits {
 }
 
 impl Policy for FreeBsd {
+    fn own_window(&self) -> Pages {
+        Pages::new(self.limits.read_max * self.limits.block)
+    }
+
     fn open(&mut self, _cache: &mut dyn Cache, stream: StreamId, _file: FileId) {
         // The first read at offset 0 counts as slightly sequential.
         let file = OpenFile {

@@ -163,6 +163,10 @@ fn failures(space: &Tablespace, area: std::ops::Range<u64>, ascending: bool) -> 
 }
 
 impl Policy for Innodb {
+    fn own_window(&self) -> Pages {
+        Pages::new(AREA * self.page)
+    }
+
     fn open(&mut self, _cache: &mut dyn Cache, stream: StreamId, file: FileId) {
         if self.spaces.get(file.0).is_none() {
             self.spaces.put(file.0, Tablespace::default());

@@ -318,6 +318,10 @@ impl Scans {
 }
 
 impl Policy for Scans {
+    fn own_window(&self) -> Pages {
+        Pages::new(self.rules.combine * self.rules.block)
+    }
+
     fn open(&mut self, _cache: &mut dyn Cache, stream: StreamId, _file: FileId) {
         self.scans.put(stream.0, Scan::new(self.rules));
     }

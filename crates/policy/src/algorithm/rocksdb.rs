@@ -180,6 +180,10 @@ impl Iterator {
 }
 
 impl Policy for RocksDb {
+    fn own_window(&self) -> Pages {
+        Pages::new(self.options.max)
+    }
+
     /// `readahead(2)` of Linux since 4.3: a bio ends as a whole.
     fn completes_together(&self) -> bool {
         true

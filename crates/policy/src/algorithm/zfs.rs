@@ -43,6 +43,9 @@ pub const ENTRY: Entry = Entry {
         },
     ],
     build: |settings| {
+        if settings.pages("min_distance")? > settings.pages("max_distance")? {
+            return Err(settings.fail("min_distance", "max_distance or less"));
+        }
         Ok(Box::new(Zfs::new(Tunables {
             record: settings.pages("record")?,
             min_distance: settings.pages("min_distance")?,
@@ -310,6 +313,10 @@ impl Zfs {
 }
 
 impl Policy for Zfs {
+    fn own_window(&self) -> Pages {
+        Pages::new(self.tunables.min_distance)
+    }
+
     fn open(&mut self, _cache: &mut dyn Cache, stream: StreamId, file: FileId) {
         if self.files.get(file.0).is_none() {
             self.files.put(file.0, File::default());

@@ -39,7 +39,7 @@ fn own_loads() -> Vec<Workload> {
 /// Machines of one device and policy: in each the cache, the file system or the queue differs.
 fn machines(words: &str, policy: &str) -> Vec<Machine> {
     let base = Machine { policy: policy.to_owned(), ..Machine::parse(words).unwrap() };
-    let (small, lru) = (Bytes::from_mib(3), Replacement::Lru);
+    let (small, lru) = (Bytes::from_mib(4), Replacement::Lru);
     vec![
         Machine { arrival: Some(Arrival::Requests), ..base.clone() },
         Machine { arrival: Some(Arrival::Windows), read_ahead: Kib::new(1024), ..base.clone() },

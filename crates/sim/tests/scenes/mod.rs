@@ -71,6 +71,13 @@ fn any_policy() -> impl Strategy<Value = String> {
     ]
 }
 
+/// The machine with another policy, and a cache that holds at least a window of it.
+pub fn with_policy(machine: Machine, words: &str) -> Machine {
+    let own = policy::build(words).expect("a policy").own_window();
+    let cache = machine.cache.max(own.to_bytes(policy::cache::PAGE));
+    Machine { policy: words.to_owned(), cache, ..machine }
+}
+
 fn any_machine() -> impl Strategy<Value = Machine> {
     let models = [
         "zero",
@@ -107,8 +114,7 @@ fn any_machine() -> impl Strategy<Value = Machine> {
                 if let Some(depth) = depth {
                     model.set("nr_requests", &depth.to_string()).expect("a depth");
                 }
-                Machine {
-                    policy,
+                let machine = Machine {
                     read_ahead: Kib::new(window),
                     cache: Bytes::from_kib(cache.unwrap_or(window.max(256))),
                     arrival,
@@ -117,7 +123,8 @@ fn any_machine() -> impl Strategy<Value = Machine> {
                     costs,
                     seed,
                     ..Machine::new(model)
-                }
+                };
+                with_policy(machine, &policy)
             },
         )
 }
