@@ -3,7 +3,7 @@
 use study::{SettingOutcome, WorkloadLimits};
 
 use crate::clean;
-use crate::number::{ABSENT, short};
+use crate::number::{ABSENT, short, whole};
 
 /// A table for each workload, with what its limits are above it.
 pub(crate) fn limits_text(limits: &[WorkloadLimits]) -> String {
@@ -15,7 +15,7 @@ fn seconds(seconds: f64) -> String {
 }
 
 fn share(share: Option<f64>) -> String {
-    share.map_or(ABSENT.to_owned(), |share| format!("{:.0} %", share * 100.0))
+    share.map_or(ABSENT.to_owned(), |share| format!("{} %", whole(share * 100.0)))
 }
 
 /// What is possible, from now to the lower bound: its name, its time, and by what.

@@ -90,8 +90,13 @@ pub(crate) fn ratio_interval(estimate: &Estimate) -> Option<String> {
         // As many times less as the ratio itself is said to be.
         return Some(format!("{} to {}", short(1.0 / estimate.high)?, short(1.0 / estimate.low)?));
     }
-    let percent = |ratio: f64| format!("{:+.0} %", (ratio - 1.0) * 100.0);
+    let percent = |ratio: f64| format!("{:+} %", whole((ratio - 1.0) * 100.0));
     Some(format!("{} to {}", percent(estimate.low), percent(estimate.high)))
+}
+
+/// The nearest whole number; zero has no sign, which a number just below it would leave.
+pub(crate) fn whole(value: f64) -> f64 {
+    value.round() + 0.0
 }
 
 /// The interval of a number beside that number: `0.163 to 0.229`.
@@ -124,6 +129,12 @@ mod tests {
         }
         assert_eq!(short(f64::NAN), None);
         assert_eq!(short(f64::INFINITY), None);
+    }
+
+    #[test]
+    fn zero_has_no_sign() {
+        let shown: Vec<_> = [-0.3, 0.4, -0.7, 12.5].map(|value| format!("{}", whole(value))).into();
+        assert_eq!(shown, ["0", "0", "-1", "13"]);
     }
 
     #[test]

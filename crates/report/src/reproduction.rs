@@ -6,7 +6,7 @@ use reproduce::{Cell, Column, Line, NOT_SIMULATED, Parameter, Reproduction};
 use serde::Serialize;
 
 use crate::json::SCHEMA_VERSION;
-use crate::number::{ABSENT, short};
+use crate::number::{ABSENT, short, whole};
 use crate::plot::plot_beside;
 use crate::terminal::{Look, wrap};
 
@@ -144,7 +144,7 @@ fn figures(cell: Option<&Cell>) -> [String; 3] {
     let Some(cell) = cell else { return [ABSENT.to_owned(), ABSENT.to_owned(), String::new()] };
     let number = |value| short(value).unwrap_or_else(|| ABSENT.to_owned());
     let mark = if cell.unexplained.is_some() { " *" } else { "" };
-    let error = format!("{:+.0} %{mark}", cell.error_percent);
+    let error = format!("{:+} %{mark}", whole(cell.error_percent));
     [number(cell.published), number(cell.simulated), error]
 }
 

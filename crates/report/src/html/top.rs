@@ -6,7 +6,7 @@ use study::{Gain, RunStatus, VerdictKind};
 use super::Exhibit;
 use super::sections::Place;
 use crate::names::{brief, tied};
-use crate::number::{ratio_interval, setting, short, time};
+use crate::number::{ratio_interval, setting, short, time, whole};
 use crate::verdict::Line;
 
 /// The section.
@@ -130,7 +130,7 @@ fn gain(gain: &Gain) -> Option<(String, String)> {
     let figure = if ratio >= 1.995 {
         format!("{}×", short(ratio)?)
     } else {
-        format!("{:+.0} %", (ratio - 1.0) * 100.0).replace('-', "−")
+        format!("{:+} %", whole((ratio - 1.0) * 100.0)).replace('-', "−")
     };
     let sure = ratio_interval(&gain.ratio)
         .map_or_else(|| "no interval".to_owned(), |interval| format!("95 %: {interval}"));
