@@ -35,7 +35,8 @@ impl World {
 
     /// Issues the one request that the policy wants, if it is one and it is the reader's turn:
     /// what [`Self::plan`] and [`Self::issue`] would do one after the other, without a list between
-    /// them. Nothing else can happen meanwhile, as nobody is due before this reader.
+    /// them. Nothing else can happen meanwhile, as nobody is due before this reader. A request that
+    /// is all of its window need not be noted: its pages come with it.
     #[inline]
     fn issue_single(&mut self, reader: &mut Running) -> bool {
         let now = reader.clock.nanos();

@@ -274,6 +274,9 @@ impl World {
     }
 
     /// Touches a mapped page that is not mapped yet, or not there.
+    ///
+    /// Never inlined, as other things that are rare are not: what is done for each page is faster
+    /// without them.
     #[inline(never)]
     fn fault(&mut self, reader: &mut Running) {
         let (call, now) = (reader.call, reader.clock.nanos());
