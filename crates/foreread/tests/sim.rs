@@ -88,7 +88,11 @@ fn targets_that_make_no_sense_are_refused_in_one_line() {
         ("sim:hdd-2008,kernel=zfs:max_distanse=8M", "did you mean \"max_distance\""),
         ("sim:hdd-2008,rpm=0", "allowed is 60 to"),
         ("sim:hdd-2008,rpm=fast", "should be a number"),
-        ("sim:hdd-2008,capacity=1M", "or a larger device (capacity=)"),
+        (
+            "sim:hdd-2008,capacity=1M",
+            "the device to 1 MiB: have smaller files (--size; of a trace trace:FILE,compact), have \
+             them begin earlier (files_at=), or a larger device (capacity=)",
+        ),
         ("sim:hdd-2008,cache=64K,read_ahead=1M", "give cache=1MiB or more"),
         ("sim:hdd-2008,cache=1M", "smaller windows with --vary"),
         ("sim:hdd-2008,cache=1M,policy=zfs", "a window of its policy, 4 MiB: give cache=4MiB"),
