@@ -45,6 +45,8 @@ pub struct Accesses {
     space: Space,
     next: u64,
     order: Order,
+    /// How many more there may be.
+    left: u64,
 }
 
 /// What each pattern remembers between two accesses.
@@ -91,6 +93,7 @@ impl Iterator for Accesses {
 
     #[inline]
     fn next(&mut self) -> Option<Access> {
+        self.left = self.left.checked_sub(1)?;
         let len = self.space.len();
         let step = self.next;
         match &mut self.order {
@@ -158,12 +161,18 @@ impl Accesses {
     #[inline]
     pub fn next_run(&mut self) -> Option<(Access, u64)> {
         match &mut self.order {
-            Order::Mixed(mixed) => mixed.next_run(&self.space, &mut self.next),
+            Order::Mixed(mixed) => {
+                let most = RUN_MAX.min(self.left);
+                let (access, times) = mixed.next_run(&self.space, &mut self.next, most)?;
+                self.left -= times;
+                Some((access, times))
+            }
             Order::Forward => {
                 let number = self.next;
                 let access = self.next()?;
-                let times = self.space.run(number, RUN_MAX);
+                let times = self.space.run(number, RUN_MAX.min(self.left + 1));
                 self.next += times - 1;
+                self.left -= times - 1;
                 Some((access, times))
             }
             _ => self.next().map(|access| (access, 1)),
@@ -241,7 +250,10 @@ impl Mixed {
     }
 
     #[inline]
-    fn next_run(&mut self, stream: &Space, next: &mut u64) -> Option<(Access, u64)> {
+    fn next_run(&mut self, stream: &Space, next: &mut u64, most: u64) -> Option<(Access, u64)> {
+        if most == 0 {
+            return None;
+        }
         if self.is_random() {
             return self.next_random().map(|access| (access, 1));
         }
@@ -249,7 +261,7 @@ impl Mixed {
         if step >= stream.len() {
             return None;
         }
-        let times = self.streams_on(stream.run(step, RUN_MAX));
+        let times = self.streams_on(stream.run(step, most));
         *next += times;
         Some((stream.at(step, AccessClass::Stream), times))
     }
@@ -315,7 +327,7 @@ impl Workload {
             }
         }
         let space = Space::of_files(&[], self.block, 0, 1);
-        Ok(Accesses { space, next: 0, order: Order::Trace(reads) })
+        Ok(Accesses { space, next: 0, order: Order::Trace(reads), left: u64::MAX })
     }
 
     fn check_reader(&self, reader: u32, file_sizes: &[Bytes]) -> Result<(), WorkloadError> {
@@ -333,7 +345,8 @@ impl Workload {
 
     fn order(&self, space: Space, rng: &mut Pcg64Mcg) -> Accesses {
         let len = space.len();
-        let with = |space, order| Accesses { space, next: 0, order };
+        let left = self.requests.unwrap_or(u64::MAX);
+        let with = |space, order| Accesses { space, next: 0, order, left };
         match self.pattern {
             Pattern::Sequential => with(space, Order::Forward),
             Pattern::Backward => with(space, Order::Backward),

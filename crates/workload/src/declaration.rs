@@ -166,6 +166,9 @@ pub struct Workload {
     pub file_size: Option<Bytes>,
     /// The part of each file that is read; all of it if nothing is said.
     pub zone: Option<Zone>,
+    /// How many requests each reader makes at most (fio's `number_ios`); until its data are used up
+    /// if nothing is said.
+    pub requests: Option<u64>,
     /// The trace, of the pattern [`Pattern::Trace`] and of no other.
     pub replay: Option<Replay>,
     /// The program, of the pattern [`Pattern::Outside`] and of no other.
@@ -188,6 +191,7 @@ impl Workload {
             layout: Layout::Contiguous,
             file_size: None,
             zone: None,
+            requests: None,
             replay: None,
             outside: None,
         }
@@ -291,9 +295,18 @@ impl Workload {
                 format!("at least one block ({})", self.block),
             ));
         }
-        let zoned = matches!(self.pattern, Pattern::Trace | Pattern::Outside);
-        if zoned && self.zone.is_some() {
+        let given = matches!(self.pattern, Pattern::Trace | Pattern::Outside);
+        if given && self.zone.is_some() {
             return Err(WorkloadError::ForeignKey { key: "zone", pattern: self.pattern.name() });
+        }
+        if self.requests.is_some() && (given || self.writes()) {
+            return Err(WorkloadError::ForeignKey {
+                key: "requests",
+                pattern: self.pattern.name(),
+            });
+        }
+        if self.requests == Some(0) {
+            return Err(WorkloadError::out_of_range("requests", 0, "at least 1".to_owned()));
         }
         if self.outside.is_some() && self.pattern != Pattern::Outside {
             let pattern = self.pattern.name();

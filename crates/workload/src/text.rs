@@ -57,6 +57,8 @@ struct Declaration {
     file_size: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     zone: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    requests: Option<u64>,
     // The only table, so last.
     #[serde(skip_serializing_if = "Option::is_none")]
     outside: Option<Outside>,
@@ -306,6 +308,7 @@ impl TryFrom<Declaration> for Workload {
             layout: word("layout", &text.layout, LAYOUTS)?,
             file_size: text.file_size.as_deref().map(|size| unit("file_size", size)).transpose()?,
             zone: text.zone.as_deref().map(|zone| word("zone", zone, ZONES)).transpose()?,
+            requests: text.requests,
             outside: text.outside,
             name: text.name,
         };
@@ -341,6 +344,7 @@ impl From<&Workload> for Declaration {
             layout: print_word(workload.layout, LAYOUTS),
             file_size: workload.file_size.map(print_bytes),
             zone: workload.zone.map(|zone| zone.name().to_owned()),
+            requests: workload.requests,
             outside: workload.outside.clone(),
         };
         text.set_pattern(workload.pattern);

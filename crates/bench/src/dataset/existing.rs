@@ -41,6 +41,10 @@ impl Existing {
         Ok(Self { path: path.to_owned(), size: Bytes::new(size), dense })
     }
 
+    pub(crate) fn size(&self) -> Bytes {
+        self.size
+    }
+
     /// All of it.
     pub(crate) fn whole(&self) -> DataFile {
         DataFile { path: self.path.clone(), start: Bytes::ZERO, length: self.size }

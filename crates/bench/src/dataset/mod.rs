@@ -108,6 +108,14 @@ impl Dataset {
         }
     }
 
+    /// How much data a workload has to read in all its files.
+    pub fn data_of(&self, workload: &Workload) -> Bytes {
+        match &self.0 {
+            Kind::Own { file_size, .. } => workload.data_files(*file_size).into_iter().sum(),
+            Kind::Existing(existing) => existing.size(),
+        }
+    }
+
     /// Deletes the files that were made; what was there before is left alone.
     pub fn remove(self) -> Result<(), BenchError> {
         match self.0 {

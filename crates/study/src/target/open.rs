@@ -16,7 +16,7 @@ use workload::Workload;
 use super::Target;
 use super::identity::identity;
 use super::simulated::SimulatedSite;
-use super::sizes::{Room, shrunk, with_file_sizes};
+use super::sizes::{Room, bounded, shrunk, with_file_sizes};
 use super::windows::Looked;
 use crate::environment::Environment;
 use crate::error::StudyError;
@@ -256,7 +256,7 @@ impl Made {
         let window = grid.last().copied().unwrap_or_default().to_bytes();
         let space = disk.map(|available| Bytes::new(available.get() / 2));
         let most = [space, memory].into_iter().flatten().min();
-        Ok(Room { most, peak: self.peak, trial: plan.trial, window })
+        Ok(Room { most, peak: self.peak, trial: plan.trial, window, unwritten: false })
     }
 
     fn lay_out(
@@ -351,7 +351,9 @@ impl LiveSite {
         request: &TrialRequest<'_>,
         options: &TrialOptions,
     ) -> Result<Sample, StudyError> {
-        let (workload, root) = (request.workload, &self.environment.root);
+        let root = &self.environment.root;
+        let window = request.settings.read_ahead.to_bytes();
+        let workload = &*bounded(request.workload, window, self.dataset.data_of(request.workload));
         match run_trial(root, &self.storage, &self.dataset, workload, options) {
             Ok(sample) => {
                 if workload.outside.is_some() {

@@ -11,7 +11,7 @@ use tunables::{Setting, Settings, Value};
 use units::{Bytes, Kib, Nanos, PageSize};
 use workload::{Pattern, Sharing, Workload};
 
-use super::sizes::{Room, with_file_sizes};
+use super::sizes::{Room, bounded, with_file_sizes};
 use crate::error::StudyError;
 use crate::plan::Plan;
 use crate::progress::Progress;
@@ -63,6 +63,7 @@ impl SimulatedSite {
             peak: Some(machine.model.peak().throughput),
             trial: plan.trial,
             window: window.to_bytes(),
+            unwritten: true,
         };
         let workloads = match workloads {
             Some(workloads) => workloads.to_vec(),
@@ -203,7 +204,9 @@ fn places(machine: &Machine, workloads: &[Workload]) -> (Vec<(String, Bytes)>, B
 
 impl Trials for SimulatedSite {
     fn trial(&mut self, request: &TrialRequest<'_>) -> Result<Record, StudyError> {
-        let workload = request.workload;
+        let data = request.workload.data_files(Bytes::ZERO).into_iter().sum();
+        let window = request.settings.read_ahead.to_bytes();
+        let workload = &*bounded(request.workload, window, data);
         let mut machine = Machine {
             read_ahead: request.settings.read_ahead,
             seed: self.machine.seed ^ request.seed,

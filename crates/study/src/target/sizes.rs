@@ -4,9 +4,15 @@
 //! setting reads in a trial; and several windows of the largest setting, or the last window is
 //! most of what is measured. Against that stand the time to write them, the room on the disk and,
 //! for a virtual disk, whose content is in memory, the memory.
+//!
+//! Random reads of a mapped file bring a whole window into the cache each, so a few hundred of them
+//! may cache the file: from then on they are hits, and the cost of a large window looks like a gain.
+//! [`bounded`] ends such a trial before that, whatever the size of the file.
+
+use std::borrow::Cow;
 
 use units::{Bytes, BytesPerSecond, Nanos};
-use workload::Workload;
+use workload::{AccessMethod, Pattern, Workload};
 
 use crate::plan::Plan;
 
@@ -18,6 +24,13 @@ const TOTAL_MOST: Bytes = Bytes::from_gib(4);
 const FILE_LEAST: Bytes = Bytes::from_mib(16);
 /// Files hold this many of the largest windows.
 const WINDOWS: u64 = 4;
+/// The same of files that are read at random, where nothing is written to lay them out.
+const WINDOWS_RANDOM: u64 = 32;
+/// Random reads bring at most one part in so many of their file into the cache: on average half of
+/// that is cached when one is made, so hits distort the throughput by one in sixteen at most.
+const RANDOM_PART: u64 = 8;
+/// Each reader makes this many random reads at least, or there is nothing to measure.
+const REQUESTS_LEAST: u64 = 2;
 
 /// What bounds the files.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +43,8 @@ pub(super) struct Room {
     pub(super) trial: Nanos,
     /// The largest window.
     pub(super) window: Bytes,
+    /// Whether nothing is written to lay them out, as in a simulation.
+    pub(super) unwritten: bool,
 }
 
 /// The plan's workloads, each with the size of its files.
@@ -98,10 +113,32 @@ fn size(workload: &Workload, workloads: u64, room: &Room) -> Bytes {
         None => TOTAL_UNKNOWN,
     };
     let share = Bytes::new(room.most.unwrap_or(TOTAL_MOST).get() / workloads.max(1));
-    let windows = room.window * WINDOWS * files;
-    let total = wanted.max(windows).min(TOTAL_MOST).min(share);
+    let free = room.unwritten && workload.pattern == Pattern::Uniform;
+    let windows = room.window * files;
+    let total = if room.unwritten && workload.pattern == Pattern::Uniform {
+        // [`bounded`] sees to it that they are not used up, however fast the storage is.
+        windows * WINDOWS_RANDOM
+    } else {
+        wanted.max(windows * WINDOWS).min(TOTAL_MOST)
+    };
+    let total = total.min(share);
     let mib = Bytes::from_mib(1).get();
     Bytes::new(total.get() / files / mib * mib).max(FILE_LEAST).max(workload.block)
+}
+
+/// The workload with as many random reads as cannot cache its data, `data` in all its files, under
+/// this window; unless it says itself how many it makes.
+pub(super) fn bounded(workload: &Workload, window: Bytes, data: Bytes) -> Cow<'_, Workload> {
+    if workload.pattern != Pattern::Uniform || workload.requests.is_some() {
+        return Cow::Borrowed(workload);
+    }
+    let reach = match workload.access {
+        AccessMethod::Read => workload.block,
+        AccessMethod::Mmap => workload.block.max(window),
+    };
+    let each = data.get() / RANDOM_PART / reach.get().max(1) / u64::from(workload.readers).max(1);
+    let requests = Some(each.max(REQUESTS_LEAST));
+    Cow::Owned(Workload { requests, ..workload.clone() })
 }
 
 #[cfg(test)]
@@ -125,6 +162,7 @@ mod tests {
             peak: None,
             trial: Nanos::from_secs(2),
             window: Bytes::from_mib(64),
+            unwritten: false,
         }
     }
 
