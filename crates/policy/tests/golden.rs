@@ -38,6 +38,43 @@ fn what_was_drawn_at_random_is_decided_as_by_the_kernel() {
     assert!(failed.is_empty(), "{} of {} sequences differ", failed.len(), results.len());
 }
 
+/// How far ahead of its reader each decision of a recorded sequential stream reached, in pages.
+fn reach(decisions: &Value) -> Vec<u64> {
+    let decisions = decisions.as_array().expect("decisions");
+    let end = |decision: &Value| {
+        let submissions = decision[4].as_array().into_iter().flatten();
+        let ends = submissions.map(|one| one[1].as_u64().unwrap() + one[2].as_u64().unwrap());
+        ends.max()
+    };
+    let index = |decision: &Value| decision[1].as_u64().unwrap();
+    decisions.iter().filter_map(|one| Some(end(one)? - index(one))).collect()
+}
+
+/// The memory formula of `units` rests on this: of each sequential stream the kernel has two
+/// windows ahead of the reader at most, and it does reach two.
+#[test]
+fn a_stream_has_two_windows_ahead_at_most() {
+    let recording: Value = serde_json::from_str(RECORDING).expect("JSON");
+    let mut full = 0;
+    for (config, patterns) in recording["results"].as_object().expect("configurations") {
+        let kib: u64 = config
+            .split("/ra")
+            .nth(1)
+            .and_then(|ra| ra.strip_suffix('k'))
+            .unwrap()
+            .parse()
+            .expect("KiB");
+        for pattern in ["seq4k_from0", "seq64k_from0", "seq4k_from_mid"] {
+            let most = reach(&patterns[pattern]["decisions"]).into_iter().max();
+            let bound = units::WINDOWS_PER_STREAM * kib / 4;
+            let most = most.expect("decisions");
+            assert!(most <= bound, "{config} {pattern}: {most} pages ahead, {bound} at most");
+            full += u32::from(most == bound);
+        }
+    }
+    assert!(full >= 9, "only {full} sequences reach two windows");
+}
+
 /// A recording of one sequence.
 fn recording(pages: u64, config: &str, ops: Value, decisions: Value, cached: u64) -> String {
     let device = format!("max_sectors_kb=1280, so io_pages=320; the file is {pages} pages");

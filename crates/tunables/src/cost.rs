@@ -1,7 +1,7 @@
 //! What a setting costs in memory, told before it is spent.
 
 use host::{Root, page_size, parse_meminfo};
-use units::Bytes;
+use units::{Bytes, WINDOWS_PER_STREAM, read_ahead_memory};
 
 use crate::registry::stripe_cache_memory;
 use crate::{Setting, Site, TunableError, Value};
@@ -31,8 +31,9 @@ pub fn memory_cost(root: &Root, site: &Site, setting: &Setting, streams: u32) ->
         }
         "read_ahead" => {
             let window = value.bytes()?;
-            let memory = Bytes::new(window.get().checked_mul(u64::from(streams))?);
-            Some(Cost { memory, explained: format!("{window} × {streams} streams") })
+            let memory = read_ahead_memory(window, u64::from(streams));
+            let explained = format!("{WINDOWS_PER_STREAM} windows × {window} × {streams} streams");
+            Some(Cost { memory, explained })
         }
         "dirty_bytes" => {
             let explained = "while that much waits to be written".to_owned();

@@ -77,8 +77,13 @@ fn memory_is_billed_and_refused_beyond_a_quarter() {
     assert_eq!(plan.costs[0].1.memory, units::Bytes::from_mib(80));
     let error = applied(&stage, "stripe_cache_size=32768").expect_err("1.25 GiB of 512 MiB");
     assert!(matches!(error, TunableError::Memory { .. }), "{error}");
-    let error = applied(&stage, "read_ahead=32M").expect_err("256 MiB with 8 streams");
+    // Each stream can hold two windows: 8 × 2 × 16 MiB is 256 MiB of 512.
+    let error = applied(&stage, "read_ahead=16M").expect_err("256 MiB with 8 streams");
     assert!(error.to_string().contains("more than a quarter"), "{error}");
+    let plan = plan_apply(&stage.root(), &stage.site(), &settings("read_ahead=4M"), 8);
+    let cost = &plan.expect("64 MiB of 512").costs[0].1;
+    assert_eq!(cost.memory, units::Bytes::from_mib(64));
+    assert_eq!(cost.explained, "2 windows × 4 MiB × 8 streams");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! More read-ahead at once than there is memory.
 
-use units::{Bytes, Kib};
+use units::{Bytes, Kib, largest_window, read_ahead_memory};
 
 use super::{Finding, Found, Mend, Severity, set_now, tune};
 use crate::{Diagnosis, Evidence, Scene};
@@ -16,7 +16,7 @@ impl Finding for Memory {
     }
 
     fn summary(&self) -> &'static str {
-        "The window times the likely streams is more than the memory that is free."
+        "Read-ahead of the likely streams needs more memory than is available."
     }
 
     fn look(&self, scene: &Scene, diagnosis: &Diagnosis) -> Option<Found> {
@@ -31,7 +31,7 @@ impl Finding for Memory {
             .count() as u64;
         let counted = streams > LIKELY_STREAMS;
         let streams = streams.max(LIKELY_STREAMS);
-        let need = Bytes::new(window.get().checked_mul(2)?.checked_mul(streams)?);
+        let need = read_ahead_memory(window, streams);
         if need <= available {
             return None;
         }
@@ -70,9 +70,9 @@ impl Finding for Memory {
     }
 }
 
-/// The largest power of two of which twice so many fit.
+/// The largest power of two of which so many streams fit.
 fn fitting(scene: &Scene, available: Bytes, streams: u64) -> Kib {
-    let most = available.get() / 2 / streams.max(1) / 1024;
+    let most = largest_window(available, streams).to_kib_floor().get();
     let smallest = scene.page.bytes().to_kib_floor().get();
     let kib = if most.is_power_of_two() { most } else { most.next_power_of_two() / 2 };
     Kib::new(kib.max(smallest))

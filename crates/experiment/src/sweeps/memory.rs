@@ -6,7 +6,7 @@
 //! device reads beyond what they get is that.
 
 use study::{Analysis, Environment, Progress, Run, Store, TrialStatus};
-use units::{Bytes, Kib};
+use units::{Bytes, Kib, read_ahead_memory};
 use workload::Workload;
 
 use super::{SweepPlan, cell, windows};
@@ -25,7 +25,7 @@ const THRASHES: f64 = 1.1;
 struct Point {
     streams: u32,
     window: Kib,
-    /// The windows of all streams, of the limit: each stream may have two.
+    /// The memory that read-ahead of all streams takes, as a share of the limit.
     share: f64,
     /// Data from the device for each byte that the streams got.
     amplification: f64,
@@ -94,7 +94,7 @@ fn point(
     streams: u32,
 ) -> Option<Point> {
     let cell = cell(analysis, window, &name(streams))?;
-    let all = (window.to_bytes() * u64::from(streams)).get() as f64;
+    let all = read_ahead_memory(window.to_bytes(), u64::from(streams)).get() as f64;
     Some(Point {
         streams,
         window,
@@ -233,8 +233,8 @@ fn threshold(limit: Bytes, points: &[Point]) -> String {
     let most = calm.iter().map(|point| point.share).max_by(f64::total_cmp);
     match (least, most) {
         (Some(least), Some(most)) => format!(
-            "With {limit} thrashing begins where window × streams take {:.0} % of it; up to {:.0} \
-             % were seen without. A stream can have two windows in the cache.",
+            "With {limit} thrashing begins where 2 × window × streams take {:.0} % of it; up to \
+             {:.0} % were seen without. Each stream can have two windows in the cache.",
             least * 100.0,
             most * 100.0
         ),
@@ -254,7 +254,7 @@ mod tests {
     use super::*;
 
     fn point(streams: u32, kib: u64, amplification: f64, mib_s: f64) -> Point {
-        let share = (streams as u64 * kib) as f64 / 65_536.0;
+        let share = (2 * streams as u64 * kib) as f64 / 65_536.0;
         let window = Kib::new(kib);
         Point { streams, window, share, amplification, refaulted: None, mib_s }
     }
@@ -278,7 +278,7 @@ mod tests {
         assert!(said.contains("the device reads 2.50 times"), "{said}");
         assert!(said.contains("0.20 times the rate of 2"), "{said}");
         assert!(said.contains("by streams: 2: 4096 KiB, 32: 128 KiB"), "{said}");
-        assert!(said.contains("take 200 % of it; up to 12 % were seen without"), "{said}");
+        assert!(said.contains("take 400 % of it; up to 25 % were seen without"), "{said}");
         assert_eq!(answer.plots[0].curves.len(), 2);
         assert_eq!(answer.tables[0].rows.len(), 4);
     }

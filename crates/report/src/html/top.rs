@@ -99,7 +99,7 @@ fn cards(exhibit: &Exhibit<'_>) -> Markup {
     }
     if let Some(price) = verdict.price.last().filter(|_| keep.is_none()) {
         if let Some(memory) = short(price.memory_mib) {
-            let below = format!("{} × {}", setting(price.read_ahead_kib), price.streams);
+            let below = format!("2 × {} × {}", setting(price.read_ahead_kib), price.streams);
             card("Memory for windows", format!("{memory} MiB"), below);
         }
         for change in &price.random {

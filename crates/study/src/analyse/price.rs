@@ -1,6 +1,6 @@
 //! What a recommended setting costs.
 
-use units::Kib;
+use units::{Kib, read_ahead_memory};
 
 use super::curve::Curve;
 use super::types::{Cell, LatencyChange, Price};
@@ -36,7 +36,7 @@ fn price(run: &Run, cells: &[Cell], read_ahead: Kib) -> Price {
         .collect();
     Price {
         read_ahead_kib: read_ahead,
-        memory_mib: (read_ahead.to_bytes() * u64::from(streams)).as_mib(),
+        memory_mib: read_ahead_memory(read_ahead.to_bytes(), u64::from(streams)).as_mib(),
         streams,
         amplification,
         random,

@@ -156,7 +156,8 @@ pub struct Gain {
 pub struct Price {
     /// The setting.
     pub read_ahead_kib: Kib,
-    /// Memory that the windows of all streams of the largest goal take: window × streams.
+    /// The most page cache that read-ahead takes while all streams of the largest goal are read,
+    /// by [`units::read_ahead_memory`]: 2 × window × streams.
     pub memory_mib: f64,
     /// Those streams.
     pub streams: u32,
