@@ -5,7 +5,7 @@
 //! the first quarter of each is left out, because readers take a while to notice.
 
 use serde::Serialize;
-use stats::Bootstrap;
+use stats::Estimate;
 use units::Nanos;
 
 /// Pairs before anything is concluded.
@@ -116,12 +116,12 @@ impl Slots {
 
     /// What the slots have shown so far; `None` before there are enough.
     pub fn effect(&self) -> Option<Effect> {
-        let estimate = Bootstrap::new(self.seed).ratio(&self.with, &self.without)?;
+        let estimate = Estimate::of_ratios(&self.with, &self.without)?;
         (self.with.len() >= LEAST).then_some(Effect {
             pairs: self.with.len(),
             ratio: estimate.median,
-            low: estimate.low,
-            high: estimate.high,
+            low: estimate.low(),
+            high: estimate.high(),
         })
     }
 }

@@ -3,7 +3,7 @@
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
-use stats::{Bootstrap, Estimate};
+use stats::Estimate;
 use study::{Environment, Phase, Progress, Step, Target};
 use sys::realtime;
 use units::{Bytes, Nanos};
@@ -85,7 +85,7 @@ fn measure(
     let found: Vec<(f64, Estimate)> = rates
         .iter()
         .enumerate()
-        .filter_map(|(index, rates)| Some((share(index), Bootstrap::new(seed).median(rates)?)))
+        .filter_map(|(index, rates)| Some((share(index), Estimate::of(rates)?)))
         .collect();
     conclude(&mut answer, &found);
     Ok(answer)
@@ -136,8 +136,8 @@ fn conclude(answer: &mut Answer, found: &[(f64, Estimate)]) {
         vec![
             (share * 100.0).into(),
             rate.median.into(),
-            rate.low.into(),
-            rate.high.into(),
+            rate.low().into(),
+            rate.high().into(),
             (rate.median / start.median).into(),
         ]
     };
@@ -172,7 +172,7 @@ mod tests {
     fn the_ends_are_compared() {
         let said = |last: f64| {
             let found = [(0.0, 100.0), (0.5, 90.0), (1.0, last)]
-                .map(|(share, rate)| (share, Estimate { median: rate, low: rate, high: rate }));
+                .map(|(share, rate)| (share, Estimate::exact(rate)));
             let mut answer = Answer::new(NAME, QUESTION, "disk".to_owned());
             conclude(&mut answer, &found);
             assert_eq!(answer.tables[0].rows.len(), 3);

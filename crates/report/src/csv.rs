@@ -20,6 +20,7 @@ const COLUMNS: &[&str] = &[
     "throughput_mib_s_median",
     "throughput_mib_s_low",
     "throughput_mib_s_high",
+    "throughput_mib_s_spread",
     "amplification_median",
     "amplification_low",
     "amplification_high",
@@ -60,6 +61,7 @@ fn row(findings: &Findings<'_>, cell: &Cell) -> Vec<String> {
         cell.disturbed.to_string(),
     ];
     fields.extend(estimate(Some(&cell.throughput_mib_s)));
+    fields.push(cell.throughput_mib_s.spread_kind().to_owned());
     fields.extend(estimate(cell.amplification.as_ref()));
     fields.extend(estimate(cell.device_requests.as_ref()));
     fields.extend(quantiles(cell.latency_us.as_ref()));
@@ -86,7 +88,7 @@ fn distances(findings: &Findings<'_>, cell: &Cell) -> [String; 3] {
 }
 
 fn estimate(estimate: Option<&Estimate>) -> [String; 3] {
-    estimate.map_or_else(Default::default, |e| [e.median, e.low, e.high].map(number))
+    estimate.map_or_else(Default::default, |e| [e.median, e.low(), e.high()].map(number))
 }
 
 fn quantiles(quantiles: Option<&Quantiles>) -> [String; 2] {

@@ -1,8 +1,7 @@
 //! Whether our own engine and fio agree, where both ran the same jobs.
 
 use serde::Serialize;
-use stats::Bootstrap;
-use study::{Cell, Trial, TrialStatus};
+use study::Cell;
 use units::Kib;
 
 use crate::clean;
@@ -77,7 +76,10 @@ pub fn engine_pairs(findings: &Findings<'_>) -> Vec<EnginePair> {
         let (native_mib_s, fio_mib_s) =
             (native.throughput_mib_s.median, fio.throughput_mib_s.median);
         let ratio = fio_mib_s / native_mib_s;
-        let (low, high) = interval(findings, native, fio);
+        // The engines do not share what makes repeats differ (where eight readers come to stand to
+        // one another), so each varies by itself.
+        let spread = fio.throughput_mib_s.over(&native.throughput_mib_s);
+        let (low, high) = spread.decision_bounds();
         ratio.is_finite().then(|| EnginePair {
             workload: name.to_owned(),
             read_ahead_kib: native.settings.read_ahead,
@@ -90,22 +92,6 @@ pub fn engine_pairs(findings: &Findings<'_>) -> Vec<EnginePair> {
         })
     };
     cells.iter().filter_map(pair).collect()
-}
-
-/// The 95 % interval of the ratio of two medians. The engines do not share what makes repeats
-/// differ (where eight readers come to stand to one another), so each is resampled by itself.
-fn interval(findings: &Findings<'_>, native: &Cell, fio: &Cell) -> (f64, f64) {
-    let rates = |cell: &Cell| -> Vec<f64> {
-        let ours = |trial: &&Trial| {
-            trial.settings == cell.settings
-                && trial.workload == cell.workload
-                && trial.status == TrialStatus::Clean
-        };
-        let trials = findings.run.trials.iter().filter(ours);
-        trials.map(|trial| trial.figures.throughput_mib_s).collect()
-    };
-    let found = Bootstrap::new(findings.run.seed).ratio_of_medians(&rates(fio), &rates(native));
-    found.map_or((f64::NEG_INFINITY, f64::INFINITY), |ratio| (ratio.low, ratio.high))
 }
 
 /// The table and what it says; nothing where only one engine ran.

@@ -11,11 +11,11 @@ use crate::clean;
 use crate::findings::Findings;
 use crate::limits::limits_text;
 use crate::names::brief;
-use crate::number::{ABSENT, counted, plus_minus_text, ratio, ratio_interval, short};
+use crate::number::{ABSENT, certainty, counted, ratio, short, spread_text};
 use crate::plot::bar;
 use crate::shade::Shades;
 use crate::table::SHADES;
-use crate::terminal::{LEGEND, Look, shaded, trades, wrap};
+use crate::terminal::{Look, legend, shaded, trades, wrap};
 use crate::verdict::{Clean, Line, goals, to_apply, unfinished};
 
 /// What the limits of such a study are those of.
@@ -51,7 +51,7 @@ pub(crate) fn terminal(findings: &Findings<'_>, look: Look) -> String {
         text.push_str(&format!("{line}\n"));
     }
     text.push('\n');
-    text.push_str(&wrap(LEGEND, look.width));
+    text.push_str(&wrap(&legend(findings), look.width));
     text.push_str(&trades(findings, look));
     if !findings.analysis.limits.is_empty() {
         text.push_str(&limits_text(&findings.analysis.limits));
@@ -142,8 +142,8 @@ fn rows(findings: &Findings<'_>, shaded: bool) -> Vec<Vec<String>> {
 
 fn figures(cell: &study::Cell) -> String {
     let mut text = short(cell.throughput_mib_s.median).unwrap_or_else(|| ABSENT.to_owned());
-    if let Some(interval) = plus_minus_text(&cell.throughput_mib_s) {
-        text.push_str(&format!(" ±{interval}"));
+    if let Some(spread) = spread_text(&cell.throughput_mib_s) {
+        text.push_str(&format!(" {spread}"));
     }
     if let Some(amplification) = cell.amplification.and_then(|a| short(a.median)) {
         text.push_str(&format!(" ×{amplification}"));
@@ -234,8 +234,7 @@ fn headline(findings: &Findings<'_>, clean: Clean) -> String {
         return "Too little was measured to tell what each tunable does.".to_owned();
     };
     let (best, base) = (clean(&words(findings, settings)), clean(&words(findings, over)));
-    let sure = ratio_interval(much)
-        .map_or_else(String::new, |interval| format!(" (95 % sure of {interval})"));
+    let sure = if much.is_bounded() { format!(" ({})", certainty(much)) } else { String::new() };
     let gain = ratio(much.median).unwrap_or_default();
     match difference {
         _ if settings == over => {
@@ -300,8 +299,7 @@ fn alone(effect: &Effect, clean: Clean) -> String {
 /// A ratio with how sure it is, and what that means where the figure alone would mislead.
 fn judged(estimate: &stats::Estimate, difference: Difference) -> String {
     let much = ratio(estimate.median).unwrap_or_default();
-    let sure = ratio_interval(estimate)
-        .map_or_else(|| "measured once".to_owned(), |interval| format!("95 % sure of {interval}"));
+    let sure = certainty(estimate);
     let word = match difference {
         Difference::Better | Difference::Worse => "",
         Difference::NoMeasurableDifference => ", no measurable difference",
@@ -339,11 +337,11 @@ fn surely(interaction: &Interaction, clean: Clean) -> Vec<String> {
     sure.map(|pair| {
         let [of_a, of_b] = pair.levels.each_ref().map(|level| clean(level));
         let times = short(pair.ratio.median).unwrap_or_default();
-        let (low, high) = (short(pair.ratio.low), short(pair.ratio.high));
+        let (low, high) = (short(pair.ratio.low()), short(pair.ratio.high()));
         let (low, high) = (low.unwrap_or_default(), high.unwrap_or_default());
         format!(
             "{}: {a}={of_a} and {b}={of_b} together get {times} times what their own effects would \
-             give (95 % sure of {low} to {high}).",
+             give (95 % CI {low} to {high}).",
             clean(&interaction.workload),
         )
     })

@@ -4,7 +4,7 @@ use crate::clean;
 use crate::factors;
 use crate::findings::Findings;
 use crate::limits::limits_markdown;
-use crate::number::ABSENT;
+use crate::number::{ABSENT, spread_legend};
 use crate::table::{Figures, Table};
 use crate::verdict::{Line, verdict};
 
@@ -42,9 +42,11 @@ pub fn markdown(findings: &Findings<'_>) -> String {
         }
         text.push_str(&format!(" {} |\n", row.marks.join(", ")));
     }
+    let spread = spread_legend(findings.analysis.cells.iter().map(|cell| &cell.throughput_mib_s));
     text.push_str(&format!(
-        "\n± half the 95 % interval of the median; × amplification: bytes read from the device ÷ \
-         bytes asked for. Run {}, seed {}, foreread {}.\n",
+        "\nMiB/s; {}×: amplification (bytes read from the device ÷ bytes asked for). Run {}, seed \
+         {}, foreread {}.\n",
+        if spread.is_empty() { spread } else { format!("{spread}; ") },
         findings.run.summary.id,
         findings.run.seed,
         clean::markdown(&findings.run.summary.version),
@@ -55,8 +57,8 @@ pub fn markdown(findings: &Findings<'_>) -> String {
 
 fn cell(figures: &Figures) -> String {
     let mut text = figures.throughput.clone();
-    if let Some(half) = &figures.plus_minus {
-        text.push_str(&format!(" ± {half}"));
+    if let Some(spread) = &figures.spread {
+        text.push_str(&format!(" {}", spread.replace('±', "± ")));
     }
     if let Some(amplification) = &figures.amplification {
         text.push_str(&format!(" ×{amplification}"));

@@ -1,6 +1,8 @@
 //! Numbers as text: never more digits than mean something, never a number that is none.
 
-use stats::Estimate;
+use std::collections::BTreeSet;
+
+use stats::{Estimate, Spread};
 use units::Kib;
 
 /// What stands where nothing was measured.
@@ -29,19 +31,54 @@ pub(crate) fn short(value: f64) -> Option<String> {
     })
 }
 
-/// Half the width of the interval, the larger half where they differ; `None` for one end only.
-pub(crate) fn plus_minus(estimate: &Estimate) -> Option<f64> {
-    let half = (estimate.high - estimate.median).max(estimate.median - estimate.low);
-    (estimate.is_bounded() && half.is_finite()).then_some(half.max(0.0))
-}
-
-/// The `±` of a median, with as many decimals as the median is shown with, unless it is so wide
-/// that they mean nothing.
-pub(crate) fn plus_minus_text(estimate: &Estimate) -> Option<String> {
+/// What stands beside a value to say how it spreads: `±5` for an interval that is narrower than the
+/// value, with as many decimals as the value; `2.1 to 380` for a wider one; `110–118` for a range of
+/// a few repeats; nothing for a single measurement.
+pub(crate) fn spread_text(estimate: &Estimate) -> Option<String> {
+    let (low, high) = estimate.bounds()?;
+    if !estimate.is_interval() {
+        return Some(format!("{}–{}", short(low)?, short(high)?));
+    }
+    if high - low >= estimate.median.abs() && high > low {
+        return plain_interval(estimate);
+    }
     let shown = short(estimate.median)?;
     let decimals = shown.split_once('.').map_or(0, |(_, fraction)| fraction.len());
-    let half = plus_minus(estimate)?;
-    if half > estimate.median { short(half) } else { Some(format!("{half:.decimals$}")) }
+    let half = (high - estimate.median).max(estimate.median - low);
+    Some(format!("±{half:.decimals$}"))
+}
+
+/// What `spread_text` shows in some cells: what ± is, and of how many repeats a range is.
+pub(crate) fn spread_legend<'a>(estimates: impl Iterator<Item = &'a Estimate>) -> String {
+    let (mut interval, mut repeats) = (false, BTreeSet::new());
+    for estimate in estimates {
+        match estimate.spread() {
+            Spread::Interval { .. } => interval = true,
+            Spread::Range { repeats: count, .. } => drop(repeats.insert(count)),
+            Spread::Unknown => {}
+        }
+    }
+    let mut parts = Vec::new();
+    if interval {
+        parts.push("±: half the 95 % confidence interval of the median".to_owned());
+    }
+    if let (Some(fewest), Some(most)) = (repeats.first(), repeats.last()) {
+        let count = if fewest == most { fewest.to_string() } else { format!("{fewest} to {most}") };
+        parts.push(format!("a–b: range of {count} repeats, too few for an interval"));
+    }
+    parts.join("; ")
+}
+
+/// How sure a ratio is: `95 % CI +25 % to +36 %`, `range of 3 repeats: 2.20 to 2.42`,
+/// `measured once`.
+pub(crate) fn certainty(ratio: &Estimate) -> String {
+    match (ratio.spread(), ratio_interval(ratio)) {
+        (Spread::Interval { .. }, Some(ends)) => format!("95 % CI {ends}"),
+        (Spread::Range { repeats, .. }, Some(ends)) => {
+            format!("range of {repeats} repeats: {ends}")
+        }
+        _ => "measured once".to_owned(),
+    }
 }
 
 /// A time given in microseconds, in the unit that suits it.
@@ -78,20 +115,18 @@ pub(crate) fn ratio(ratio: f64) -> Option<String> {
     })
 }
 
-/// The interval of a ratio in the same manner: `2.20 to 2.42`, `+25 % to +36 %`.
+/// The ends of a ratio's interval or range in the same manner: `2.20 to 2.42`, `+25 % to +36 %`.
 pub(crate) fn ratio_interval(estimate: &Estimate) -> Option<String> {
-    if !estimate.is_bounded() {
-        return None;
-    }
+    let (low, high) = estimate.bounds()?;
     if estimate.median >= 1.995 {
         return plain_interval(estimate);
     }
-    if estimate.median <= 0.505 && estimate.low > 0.0 {
+    if estimate.median <= 0.505 && low > 0.0 {
         // As many times less as the ratio itself is said to be.
-        return Some(format!("{} to {}", short(1.0 / estimate.high)?, short(1.0 / estimate.low)?));
+        return Some(format!("{} to {}", short(1.0 / high)?, short(1.0 / low)?));
     }
     let percent = |ratio: f64| format!("{:+} %", whole((ratio - 1.0) * 100.0));
-    Some(format!("{} to {}", percent(estimate.low), percent(estimate.high)))
+    Some(format!("{} to {}", percent(low), percent(high)))
 }
 
 /// The nearest whole number; zero has no sign, which a number just below it would leave.
@@ -99,12 +134,10 @@ pub(crate) fn whole(value: f64) -> f64 {
     value.round() + 0.0
 }
 
-/// The interval of a number beside that number: `0.163 to 0.229`.
+/// The ends of a number's interval or range: `0.163 to 0.229`.
 pub(crate) fn plain_interval(estimate: &Estimate) -> Option<String> {
-    if !estimate.is_bounded() {
-        return None;
-    }
-    Some(format!("{} to {}", short(estimate.low)?, short(estimate.high)?))
+    let (low, high) = estimate.bounds()?;
+    Some(format!("{} to {}", short(low)?, short(high)?))
 }
 
 #[cfg(test)]
@@ -138,12 +171,30 @@ mod tests {
     }
 
     #[test]
-    fn one_repeat_has_no_plus_minus() {
-        assert_eq!(plus_minus_text(&Estimate::unbounded(5.0)), None);
-        let estimate = Estimate { median: 115.2, low: 110.0, high: 118.0 };
-        assert_eq!(plus_minus_text(&estimate).unwrap(), "5");
-        let estimate = Estimate { median: 1.152, low: 1.1, high: 1.18 };
-        assert_eq!(plus_minus_text(&estimate).unwrap(), "0.05");
+    fn only_an_interval_narrower_than_its_value_is_a_plus_minus() {
+        let text = |estimate: Estimate| spread_text(&estimate);
+        assert_eq!(text(Estimate::unbounded(5.0)), None);
+        assert_eq!(text(Estimate::interval(115.2, 110.0, 118.0)).unwrap(), "±5");
+        assert_eq!(text(Estimate::interval(1.152, 1.1, 1.18)).unwrap(), "±0.05");
+        assert_eq!(text(Estimate::interval(113.0, 5.0, 312.0)).unwrap(), "5.00 to 312");
+        assert_eq!(text(Estimate::range(115.2, 110.0, 118.0, 3)).unwrap(), "110–118");
+        assert_eq!(text(Estimate::exact(0.0)).unwrap(), "±0");
+    }
+
+    #[test]
+    fn legends_and_ratios_say_what_the_ends_are() {
+        let (few, fewer) = (Estimate::range(1.3, 1.2, 1.4, 3), Estimate::range(1.3, 1.2, 1.4, 2));
+        let many = Estimate::interval(1.31, 1.25, 1.36);
+        let once = Estimate::unbounded(1.3);
+        assert_eq!(
+            spread_legend([many, few, fewer, once].iter()),
+            "±: half the 95 % confidence interval of the median; a–b: range of 2 to 3 repeats, too \
+             few for an interval"
+        );
+        assert_eq!(spread_legend([once].iter()), "");
+        assert_eq!(certainty(&many), "95 % CI +25 % to +36 %");
+        assert_eq!(certainty(&few), "range of 3 repeats: +20 % to +40 %");
+        assert_eq!(certainty(&once), "measured once");
     }
 
     #[test]
@@ -154,9 +205,9 @@ mod tests {
         assert_eq!(ratio(0.1).unwrap(), "10.0 times less");
         assert_eq!(ratio(0.0).unwrap(), "nothing");
         assert_eq!(ratio(f64::INFINITY), None);
-        let estimate = Estimate { median: 1.31, low: 1.25, high: 1.36 };
+        let estimate = Estimate::interval(1.31, 1.25, 1.36);
         assert_eq!(ratio_interval(&estimate).unwrap(), "+25 % to +36 %");
-        let estimate = Estimate { median: 0.25, low: 0.2, high: 0.5 };
+        let estimate = Estimate::interval(0.25, 0.2, 0.5);
         assert_eq!(ratio(estimate.median).unwrap(), "4.00 times less");
         assert_eq!(ratio_interval(&estimate).unwrap(), "2.00 to 5.00");
         assert_eq!(plain_interval(&estimate).unwrap(), "0.200 to 0.500");

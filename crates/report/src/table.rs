@@ -5,7 +5,7 @@ use study::Cell;
 use units::Kib;
 
 use crate::findings::Findings;
-use crate::number::{plus_minus_text, short};
+use crate::number::{short, spread_text};
 use crate::shade::Shades;
 
 /// From the worst of a column to the best, as terminals without colours can show it.
@@ -32,8 +32,8 @@ pub(crate) struct Row {
 pub(crate) struct Figures {
     /// MiB/s.
     pub throughput: String,
-    /// The larger half of its interval.
-    pub plus_minus: Option<String>,
+    /// Half of its interval, or its range.
+    pub spread: Option<String>,
     /// Bytes from the device ÷ bytes asked for.
     pub amplification: Option<String>,
     /// How good it is among its column: an index into [`SHADES`].
@@ -44,7 +44,7 @@ impl Figures {
     fn of(cell: &Cell, shades: Shades) -> Option<Self> {
         Some(Self {
             throughput: short(cell.throughput_mib_s.median)?,
-            plus_minus: plus_minus_text(&cell.throughput_mib_s),
+            spread: spread_text(&cell.throughput_mib_s),
             amplification: cell.amplification.and_then(|amplification| short(amplification.median)),
             shade: shades.shade(cell.throughput_mib_s.median, SHADES.len() - 1),
         })

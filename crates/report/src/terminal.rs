@@ -10,7 +10,7 @@ use crate::engines::engines_text;
 use crate::factors;
 use crate::findings::Findings;
 use crate::limits::limits_text;
-use crate::number::{ABSENT, counted, short};
+use crate::number::{ABSENT, counted, short, spread_legend};
 use crate::plot::{Point, plot, scatter};
 use crate::table::{Figures, Row, SHADES, Table};
 use crate::tradeoff::tradeoffs;
@@ -30,9 +30,14 @@ const SETTING_COLUMNS: usize = 2;
 /// The blanks left and right of a column.
 const CELL_PADDING: usize = 2;
 /// What the numbers in a cell are.
-pub(crate) const LEGEND: &str = "MiB/s, ± half the 95 % interval of the median, × amplification \
-                                 (bytes read from the device ÷ bytes asked for). Shades: from the \
-                                 worst of each column (none) to the best (█).";
+pub(crate) fn legend(findings: &Findings<'_>) -> String {
+    let spread = spread_legend(findings.analysis.cells.iter().map(|cell| &cell.throughput_mib_s));
+    let spread = if spread.is_empty() { spread } else { format!("{spread}; ") };
+    format!(
+        "MiB/s; {spread}×: amplification (bytes read from the device ÷ bytes asked for). Shades: \
+         from the worst of each column (none) to the best (█)."
+    )
+}
 
 /// All that a study shows.
 pub fn terminal(findings: &Findings<'_>, look: Look) -> String {
@@ -50,7 +55,7 @@ pub fn terminal(findings: &Findings<'_>, look: Look) -> String {
         text.push_str(&grid(&table, columns, look));
     }
     text.push('\n');
-    text.push_str(&wrap(LEGEND, look.width));
+    text.push_str(&wrap(&legend(findings), look.width));
     text.push_str(&engines_text(findings));
     text.push_str(&plots(findings));
     text.push_str(&trades(findings, look));
@@ -184,11 +189,11 @@ fn column_text(table: &Table, column: usize) -> Vec<String> {
         figures.iter().flatten().map(|f| part(f).chars().count()).max().unwrap_or(0)
     };
     let throughput = widest(|f| &f.throughput);
-    let interval = widest(|f| f.plus_minus.as_deref().unwrap_or(""));
+    let spread = widest(|f| f.spread.as_deref().unwrap_or(""));
     let amplification = widest(|f| f.amplification.as_deref().unwrap_or(""));
     let cell = |figures: &Figures| {
         let mut text = format!("{} {:>throughput$}", SHADES[figures.shade], figures.throughput);
-        text.push_str(&part(" ±", figures.plus_minus.as_deref(), interval));
+        text.push_str(&part(" ", figures.spread.as_deref(), spread));
         text.push_str(&part("  ×", figures.amplification.as_deref(), amplification));
         text
     };

@@ -11,7 +11,7 @@ use units::Kib;
 use crate::clean;
 use crate::factors;
 use crate::findings::Findings;
-use crate::number::{ratio, ratio_interval, setting, short, time};
+use crate::number::{certainty, ratio, setting, short, time};
 
 /// A piece of the verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -156,10 +156,7 @@ fn gain_words(gain: &Gain) -> Option<String> {
 /// How many times as much, and how far that can be trusted.
 fn much_and_how_sure(gained: &Estimate) -> Option<String> {
     let much = ratio(gained.median)?;
-    Some(match ratio_interval(gained) {
-        Some(interval) => format!("{much} (95 % sure of {interval})"),
-        None => format!("{much} (measured once, so nobody knows how sure that is)"),
-    })
+    Some(format!("{much} ({})", certainty(gained)))
 }
 
 /// What was measured of the setting that comes nearest to being better than the present one.
@@ -252,11 +249,11 @@ fn random_price(change: &LatencyChange, clean: Clean) -> Option<String> {
     let change_of = &change.throughput_ratio;
     let much = ratio(change_of.median)?;
     // What chance may well have made is no price.
-    let doubtful = change_of.is_bounded() && change_of.low < 1.0 && change_of.high > 1.0;
-    let much = match ratio_interval(change_of).filter(|_| doubtful) {
-        _ if much.starts_with("0 %") => "as much as before".to_owned(),
-        Some(interval) => format!("{much}, which may be chance (95 % sure of {interval})"),
-        None => much,
+    let doubtful = change_of.is_bounded() && change_of.low() < 1.0 && change_of.high() > 1.0;
+    let much = match () {
+        () if much.starts_with("0 %") => "as much as before".to_owned(),
+        () if doubtful => format!("{much}, which may be chance ({})", certainty(change_of)),
+        () => much,
     };
     let mut part = format!("{} gets {much}", clean(&change.workload));
     if let (Some(before), Some(after)) = (time(change.before_us.p99), time(change.after_us.p99))

@@ -69,7 +69,7 @@ fn a_whole_run_keeps_the_promise() {
 #[test]
 fn a_study_of_several_tunables_keeps_it() {
     let mut sample = sample();
-    let ratio = Estimate { median: 1.3, low: 1.2, high: 1.4 };
+    let ratio = Estimate::interval(1.3, 1.2, 1.4);
     let settings = sample.analysis.cells[0].settings;
     sample.analysis.combination =
         Some(Combination { settings, over: settings, ratio, difference: Difference::Better });

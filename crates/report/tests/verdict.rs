@@ -34,7 +34,7 @@ fn better_says_what_it_gains_how_sure_and_what_it_costs() {
         &[
             "Set read-ahead to 8192 KiB (16384 sectors)",
             "seq-1 and seq-8",
-            "2.51 times as much (95 % sure of 2.43 to 2.56) compared with the present 128 KiB",
+            "2.51 times as much (95 % CI 2.43 to 2.56) compared with the present 128 KiB",
             "1088 KiB (2176 sectors) already has at least 80 %",
             "up to 64.0 MiB of memory for 8 streams",
             "rand-mmap gets 40.0 times less (p99 latency 12.0 ms → 240 ms)",
@@ -77,7 +77,7 @@ fn a_larger_setting_that_is_not_measurably_better_is_not_recommended() {
         let mut sample = sample();
         let gain = sample.analysis.verdict.gain.as_mut().unwrap();
         gain.difference = difference;
-        gain.ratio = Estimate { median: 1.02, low, high };
+        gain.ratio = Estimate::interval(1.02, low, high);
         let text = said(&sample);
         assert_says(&text, &["Keep read-ahead at 128 KiB", "none of", "8192 KiB got 2 % more"]);
         assert!(!text.contains("Set read-ahead") && !text.contains("foreread apply"), "{text}");

@@ -1,12 +1,15 @@
 //! Main effects of factors on a quantity measured in blocks: least squares of an additive model,
 //! `y = block + Σ effect of each factor's level`, with intervals from the residuals and Student's
-//! distribution (Montgomery, *Design and Analysis of Experiments*, chapters 4, 5 and 10).
+//! distribution (Montgomery, *Design and Analysis of Experiments*, chapters 4, 5 and 10). With too
+//! few residuals for an interval, the range over the blocks is given instead.
 //!
 //! On logarithms an effect is a ratio. One factor at a time, full and fractional designs are all
 //! read by the same model; what factors do together beyond their own effects is in the residuals,
 //! so that it makes the intervals wider.
 
-use crate::Estimate;
+use std::collections::BTreeMap;
+
+use crate::{Estimate, INTERVAL_FROM};
 
 /// One measurement.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,15 +26,28 @@ pub struct Observation {
 /// measurements do not tell levels apart. `levels` is how many each factor has.
 pub fn main_effects(observations: &[Observation], levels: &[usize]) -> Option<Vec<Vec<Estimate>>> {
     let fit = Additive::fit(observations, levels)?;
-    let mut start = fit.blocks;
+    let single = if fit.has_interval() { Vec::new() } else { block_fits(observations, levels) };
+    let mut start = 0;
     let of_factor = levels.iter().map(|count| {
         let others = count.saturating_sub(1);
-        let effects = (start..start + others).map(|column| fit.estimate(column)).collect();
+        let effects = (start..start + others).map(|effect| fit.estimate(effect, &single)).collect();
         start += others;
         effects
     });
     Some(of_factor.collect())
 }
+
+/// The model of each block by itself, of the blocks that tell all levels apart.
+fn block_fits(observations: &[Observation], levels: &[usize]) -> Vec<Additive> {
+    let mut blocks: BTreeMap<u32, Vec<Observation>> = BTreeMap::new();
+    for one in observations {
+        blocks.entry(one.block).or_default().push(one.clone());
+    }
+    blocks.values().filter_map(|block| Additive::fit(block, levels)).collect()
+}
+
+/// Degrees of freedom from which on there is an interval: those of five pairs.
+pub(crate) const FREEDOM_LEAST: usize = INTERVAL_FROM - 1;
 
 /// Blocks and main effects, fitted.
 pub(crate) struct Additive {
@@ -84,15 +100,31 @@ impl Additive {
         self.residuals.iter().map(|residual| residual.powi(2)).sum()
     }
 
-    fn estimate(&self, column: usize) -> Estimate {
+    /// Whether the residuals are enough for an interval.
+    fn has_interval(&self) -> bool {
+        self.freedom >= FREEDOM_LEAST
+    }
+
+    /// An effect, by its place after the blocks; `single` are the fits of single blocks.
+    fn estimate(&self, effect: usize, single: &[Self]) -> Estimate {
+        let column = self.blocks + effect;
         let value = self.solution[column];
-        if self.freedom == 0 {
-            return Estimate::unbounded(value);
+        if self.has_interval() {
+            let variance = self.squares() / self.freedom as f64;
+            let error = (variance * self.inverse[column][column].max(0.0)).sqrt();
+            let half = student_975(self.freedom) * error;
+            return Estimate::interval(value, value - half, value + half);
         }
-        let variance = self.squares() / self.freedom as f64;
-        let error = (variance * self.inverse[column][column].max(0.0)).sqrt();
-        let half = student_975(self.freedom) * error;
-        Estimate { median: value, low: value - half, high: value + half }
+        let each = single.iter().filter_map(|fit| fit.solution.get(fit.blocks + effect));
+        let (mut low, mut high, mut count) = (f64::INFINITY, f64::NEG_INFINITY, 0);
+        for one in each {
+            (low, high, count) = (low.min(*one), high.max(*one), count + 1);
+        }
+        if count < 2 {
+            Estimate::unbounded(value)
+        } else {
+            Estimate::range(value, low, high, count)
+        }
     }
 }
 
@@ -168,6 +200,7 @@ pub fn student_975(freedom: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Spread;
 
     fn observe(
         levels: &[&[usize]],
@@ -199,8 +232,8 @@ mod tests {
             let effects = main_effects(&observe(design, 4, truth), &[2, 3]).expect("told apart");
             let near = |estimate: Estimate, value: f64| {
                 (estimate.median - value).abs() < 0.01
-                    && estimate.low <= estimate.median
-                    && estimate.high - estimate.low < 0.02
+                    && estimate.is_interval()
+                    && estimate.high() - estimate.low() < 0.02
             };
             assert!(near(effects[0][0], 0.5), "{effects:?}");
             assert!(near(effects[1][0], -0.2) && near(effects[1][1], 0.1), "{effects:?}");
@@ -209,13 +242,19 @@ mod tests {
 
     #[test]
     fn intervals_are_as_wide_as_the_noise() {
-        // Differences 1, 2, 3 over three blocks: mean 2, standard error 1/√3, two degrees.
+        // Differences 1 to 5 over five blocks: mean 3, standard error √(2.5/5), four degrees.
         let value = |block: u32, levels: &[usize]| levels[0] as f64 * f64::from(block + 1);
-        let effects = main_effects(&observe(&[&[0], &[1]], 3, value), &[2]).expect("told apart");
+        let effects = main_effects(&observe(&[&[0], &[1]], 5, value), &[2]).expect("told apart");
         let estimate = effects[0][0];
-        assert!((estimate.median - 2.0).abs() < 1e-9);
-        let half = student_975(2) / 3f64.sqrt();
-        assert!((estimate.high - estimate.median - half).abs() < 1e-9, "{estimate:?}");
+        assert!((estimate.median - 3.0).abs() < 1e-9);
+        let half = student_975(4) * 0.5f64.sqrt();
+        assert!((estimate.high() - estimate.median - half).abs() < 1e-9, "{estimate:?}");
+        // Three blocks have a range: differences 1, 2, 3.
+        let effects = main_effects(&observe(&[&[0], &[1]], 3, value), &[2]).expect("told apart");
+        let Spread::Range { low, high, repeats: 3 } = effects[0][0].spread() else {
+            panic!("{effects:?}");
+        };
+        assert!((low - 1.0).abs() < 1e-9 && (high - 3.0).abs() < 1e-9, "{effects:?}");
     }
 
     #[test]

@@ -1,39 +1,201 @@
-//! A number and how sure it is.
+//! A number and what is known of its spread.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer, ser::SerializeStruct};
 
-/// A median with its 95 % interval. One measurement bounds nothing: the ends are infinite then,
-/// and JSON, which has no infinity, shows them as `null`.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+/// A value with what is known of its spread: nothing, a range or a 95 % interval.
+///
+/// The ends never lie on the wrong side of the value and are always finite; an estimate without
+/// ends says so by its [`Spread`]. JSON has `median`, `low`, `high` (`null` without ends) and
+/// `spread`, which is `ci95`, `range` or `none`.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// The median.
+    /// The value, as a rule a median.
     pub median: f64,
-    /// The lower end of the interval.
-    pub low: f64,
-    /// The upper end.
-    pub high: f64,
+    spread: Spread,
 }
 
+/// What is known of the spread of a value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Spread {
+    /// Nothing: one measurement.
+    Unknown,
+    /// The smallest and the largest of a few repeats, too few for an interval.
+    Range {
+        /// The smallest.
+        low: f64,
+        /// The largest.
+        high: f64,
+        /// How many repeats; of a quotient, the fewer of the two.
+        repeats: u32,
+    },
+    /// A 95 % confidence interval.
+    Interval {
+        /// The lower end.
+        low: f64,
+        /// The upper end.
+        high: f64,
+    },
+}
+
+/// Repeats of which a range may decide anything: two of two on the same side are no evidence.
+const RANGE_DECIDES_FROM: u32 = 3;
+
 impl Estimate {
-    /// A number of which nothing but itself is known.
+    /// A value of whose spread nothing is known.
     pub const fn unbounded(value: f64) -> Self {
-        Self { median: value, low: f64::NEG_INFINITY, high: f64::INFINITY }
+        Self { median: value, spread: Spread::Unknown }
     }
 
-    /// A number that is certain.
+    /// A value that is certain.
     pub const fn exact(value: f64) -> Self {
-        Self { median: value, low: value, high: value }
+        Self { median: value, spread: Spread::Interval { low: value, high: value } }
     }
 
-    /// Whether the interval has two ends.
-    pub fn is_bounded(&self) -> bool {
-        self.low.is_finite() && self.high.is_finite()
+    /// A value with its 95 % interval, which is widened to hold the value. Without two finite ends
+    /// the spread is unknown.
+    pub fn interval(median: f64, low: f64, high: f64) -> Self {
+        Self::with_ends(median, low, high, |low, high| Spread::Interval { low, high })
     }
 
-    /// Half the width of the interval relative to the median; infinite for a median of zero.
+    /// A value with the smallest and the largest of a few repeats.
+    pub fn range(median: f64, low: f64, high: f64, repeats: u32) -> Self {
+        Self::with_ends(median, low, high, |low, high| Spread::Range { low, high, repeats })
+    }
+
+    fn with_ends(median: f64, low: f64, high: f64, of: impl FnOnce(f64, f64) -> Spread) -> Self {
+        if !(median.is_finite() && low.is_finite() && high.is_finite()) {
+            return Self::unbounded(median);
+        }
+        Self { median, spread: of(low.min(median), high.max(median)) }
+    }
+
+    /// What is known of the spread.
+    pub const fn spread(&self) -> Spread {
+        self.spread
+    }
+
+    /// Both ends of the interval or range; `None` where nothing is known of the spread.
+    pub const fn bounds(&self) -> Option<(f64, f64)> {
+        match self.spread {
+            Spread::Unknown => None,
+            Spread::Range { low, high, .. } | Spread::Interval { low, high } => Some((low, high)),
+        }
+    }
+
+    /// The lower end of the interval or range; minus infinity without one.
+    pub fn low(&self) -> f64 {
+        self.bounds().map_or(f64::NEG_INFINITY, |(low, _)| low)
+    }
+
+    /// The upper end of the interval or range; infinity without one.
+    pub fn high(&self) -> f64 {
+        self.bounds().map_or(f64::INFINITY, |(_, high)| high)
+    }
+
+    /// Whether there are two ends, of an interval or of a range.
+    pub const fn is_bounded(&self) -> bool {
+        self.bounds().is_some()
+    }
+
+    /// Whether the ends are those of a 95 % interval.
+    pub const fn is_interval(&self) -> bool {
+        matches!(self.spread, Spread::Interval { .. })
+    }
+
+    /// Half the width between the ends relative to the value; infinite for a value of zero and
+    /// without ends.
     pub fn relative_half_width(&self) -> f64 {
-        let half = (self.high - self.low) / 2.0;
+        let Some((low, high)) = self.bounds() else { return f64::INFINITY };
+        let half = (high - low) / 2.0;
         if half == 0.0 { 0.0 } else { (half / self.median).abs() }
+    }
+
+    /// The ends that a decision may rest on; minus and plus infinity where none may.
+    ///
+    /// An interval has its own. A range holds the truth too seldom (three repeats: in 75 of 100
+    /// cases), so it is widened by its own width on either side, on a log scale where all is
+    /// positive: of three repeats that is a little more than what a 95 % t interval spans. Fewer
+    /// than three repeats decide nothing.
+    pub fn decision_bounds(&self) -> (f64, f64) {
+        match self.spread {
+            Spread::Interval { low, high } => (low, high),
+            Spread::Range { low, high, repeats } if repeats >= RANGE_DECIDES_FROM => {
+                if low > 0.0 {
+                    (low * (low / high), high * (high / low))
+                } else {
+                    (low - (high - low), high + (high - low))
+                }
+            }
+            _ => (f64::NEG_INFINITY, f64::INFINITY),
+        }
+    }
+
+    /// The ratio of two estimates that do not depend on each other.
+    ///
+    /// Distances of two intervals add in quadrature on a log scale (MOVER: Zou and Donner 2008),
+    /// which gives an interval. If one of them has a range only, the result is the range of all
+    /// quotients.
+    pub fn over(&self, below: &Self) -> Self {
+        let centre = self.median / below.median;
+        let (Some((a_low, a_high)), Some((b_low, b_high))) = (self.bounds(), below.bounds()) else {
+            return Self::unbounded(centre);
+        };
+        if a_low <= 0.0 || b_low <= 0.0 {
+            return Self::unbounded(centre);
+        }
+        match (self.repeats(), below.repeats()) {
+            (None, None) => {
+                let down = (self.median / a_low).ln().hypot((b_high / below.median).ln());
+                let up = (a_high / self.median).ln().hypot((below.median / b_low).ln());
+                Self::interval(centre, centre * (-down).exp(), centre * up.exp())
+            }
+            (a, b) => {
+                let repeats = a.into_iter().chain(b).min().unwrap_or(1);
+                Self::range(centre, a_low / b_high, a_high / b_low, repeats)
+            }
+        }
+    }
+
+    /// The kind of ends in a word, as JSON and CSV have it: `ci95`, `range` or `none`.
+    pub const fn spread_kind(&self) -> &'static str {
+        match self.spread {
+            Spread::Unknown => "none",
+            Spread::Range { .. } => "range",
+            Spread::Interval { .. } => "ci95",
+        }
+    }
+
+    /// Repeats of a range; `None` of an interval and without ends.
+    const fn repeats(&self) -> Option<u32> {
+        match self.spread {
+            Spread::Range { repeats, .. } => Some(repeats),
+            Spread::Unknown | Spread::Interval { .. } => None,
+        }
+    }
+
+    /// The same of another quantity, by a function that rises: `f64::exp` makes a ratio of a
+    /// difference of logarithms.
+    pub fn map(&self, rising: impl Fn(f64) -> f64) -> Self {
+        let median = rising(self.median);
+        match self.spread {
+            Spread::Unknown => Self::unbounded(median),
+            Spread::Range { low, high, repeats } => {
+                Self::range(median, rising(low), rising(high), repeats)
+            }
+            Spread::Interval { low, high } => Self::interval(median, rising(low), rising(high)),
+        }
+    }
+}
+
+impl Serialize for Estimate {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (low, high) = self.bounds().unzip();
+        let mut fields = serializer.serialize_struct("Estimate", 4)?;
+        fields.serialize_field("median", &self.median)?;
+        fields.serialize_field("low", &low)?;
+        fields.serialize_field("high", &high)?;
+        fields.serialize_field("spread", self.spread_kind())?;
+        fields.end()
     }
 }
 
@@ -43,10 +205,51 @@ mod tests {
 
     #[test]
     fn half_width_is_relative_to_the_median() {
-        let estimate = Estimate { median: 200.0, low: 190.0, high: 214.0 };
+        let estimate = Estimate::interval(200.0, 190.0, 214.0);
         assert!((estimate.relative_half_width() - 0.06).abs() < 1e-12);
         assert_eq!(Estimate::exact(0.0).relative_half_width(), 0.0);
         assert_eq!(Estimate::unbounded(5.0).relative_half_width(), f64::INFINITY);
         assert!(!Estimate::unbounded(5.0).is_bounded());
+    }
+
+    #[test]
+    fn ends_are_finite_and_hold_the_value() {
+        assert_eq!(Estimate::interval(1.0, f64::NEG_INFINITY, 2.0), Estimate::unbounded(1.0));
+        assert_eq!(Estimate::interval(1.0, f64::NAN, 2.0), Estimate::unbounded(1.0));
+        assert_eq!(Estimate::interval(1.0, 1.5, 2.0).bounds(), Some((1.0, 2.0)));
+        assert_eq!(Estimate::range(1.0, 2.0, 0.5, 3).bounds(), Some((1.0, 1.0)));
+    }
+
+    #[test]
+    fn a_range_decides_by_three_times_its_width() {
+        let (low, high) = Estimate::range(1.2, 1.1, 1.21, 3).decision_bounds();
+        assert!((low - 1.0).abs() < 1e-12 && (high - 1.331).abs() < 1e-12, "{low} {high}");
+        let nothing = (f64::NEG_INFINITY, f64::INFINITY);
+        assert_eq!(Estimate::range(1.2, 1.2, 1.2, 2).decision_bounds(), nothing);
+        assert_eq!(Estimate::unbounded(1.2).decision_bounds(), nothing);
+        assert_eq!(Estimate::interval(1.2, 1.1, 1.21).decision_bounds(), (1.1, 1.21));
+        assert_eq!(Estimate::range(0.0, -1.0, 1.0, 4).decision_bounds(), (-3.0, 3.0));
+    }
+
+    #[test]
+    fn quotients_of_intervals_are_intervals_and_of_ranges_ranges() {
+        let (a, b) = (Estimate::interval(4.0, 2.0, 8.0), Estimate::interval(1.0, 0.5, 2.0));
+        let ratio = a.over(&b);
+        assert!(ratio.is_interval() && (ratio.low() - 1.5008).abs() < 1e-3, "{ratio:?}");
+        let few = Estimate::range(1.0, 0.5, 2.0, 3);
+        assert_eq!(a.over(&few), Estimate::range(4.0, 1.0, 16.0, 3));
+        assert_eq!(a.over(&Estimate::unbounded(2.0)), Estimate::unbounded(2.0));
+        assert_eq!(Estimate::exact(1.0).over(&Estimate::exact(0.0)).bounds(), None);
+    }
+
+    #[test]
+    fn json_says_which_kind_of_ends_it_has() {
+        let json = |estimate: Estimate| serde_json::to_value(estimate).unwrap();
+        let interval = json(Estimate::interval(2.0, 1.0, 3.0));
+        assert_eq!(interval["spread"], "ci95");
+        assert_eq!((interval["low"].as_f64(), interval["high"].as_f64()), (Some(1.0), Some(3.0)));
+        assert_eq!(json(Estimate::range(2.0, 1.0, 3.0, 3))["spread"], "range");
+        let single = json(Estimate::unbounded(2.0));
+        assert_eq!((single["spread"].as_str(), single["low"].is_null()), (Some("none"), true));
     }
 }

@@ -7,7 +7,7 @@
 //! never measured together has no contrast, so one factor at a time shows no interactions at all.
 
 use crate::Estimate;
-use crate::effects::{Additive, Observation, student_975};
+use crate::effects::{Additive, FREEDOM_LEAST, Observation, student_975};
 
 /// Two factors together.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,10 +81,10 @@ fn of_pair(
             let value = both - first - second + neither;
             let error = (variance * four.iter().map(|m| 1.0 / m.count).sum::<f64>()).sqrt();
             let half = student_975(freedom) * error;
-            let estimate = if freedom == 0 {
+            let estimate = if freedom < FREEDOM_LEAST {
                 Estimate::unbounded(value)
             } else {
-                Estimate { median: value, low: value - half, high: value + half }
+                Estimate::interval(value, value - half, value + half)
             };
             contrasts.push(((row, column), estimate));
         }
@@ -131,7 +131,7 @@ mod tests {
         for (levels, contrast) in &found[0].contrasts {
             let expected = if *levels == (1, 2) { 0.5 } else { 0.0 };
             assert!((contrast.median - expected).abs() < 0.01, "{levels:?} {contrast:?}");
-            assert!(contrast.low < expected && expected < contrast.high, "{contrast:?}");
+            assert!(contrast.low() < expected && expected < contrast.high(), "{contrast:?}");
         }
         assert!((found[0].strength() - 0.5).abs() < 0.01);
         assert!(found[1].strength() < 0.02 && found[2].strength() < 0.02, "{found:?}");

@@ -1,29 +1,27 @@
-//! Quantiles, bootstrap intervals, knees: the statistics behind a verdict.
+//! Quantiles, intervals of medians, knees: the statistics behind a verdict.
 //!
 //! Pure functions of numbers; whatever is random comes from a seed that is handed in, so that the
 //! same record gives the same verdict for ever.
 
-mod bootstrap;
 mod effects;
 mod estimate;
 mod gaussian_process;
 mod histogram;
 mod interactions;
 mod knee;
-mod outliers;
+mod median_interval;
 mod pareto;
 mod permutation;
 mod quantile;
 mod saturation;
 
-pub use bootstrap::Bootstrap;
 pub use effects::{Observation, main_effects, student_975};
-pub use estimate::Estimate;
+pub use estimate::{Estimate, Spread};
 pub use gaussian_process::{GaussianProcess, Posterior, matern52};
 pub use histogram::LatencyHistogram;
 pub use interactions::{Interaction, interactions};
 pub use knee::{Dip, deepest_dip, knee};
-pub use outliers::outliers;
+pub use median_interval::INTERVAL_FROM;
 pub use pareto::pareto;
 pub use permutation::{Labelled, groups_differ};
 pub use quantile::{geometric_mean, median, quantile};

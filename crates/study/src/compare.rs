@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use stats::{Bootstrap, Estimate, geometric_mean};
+use stats::{Estimate, Spread, geometric_mean};
 
 use crate::analyse::{Analysis, Cell, Curve, Difference, in_a_word, quotient};
 use crate::conditions::{Condition, conditions};
@@ -152,12 +152,10 @@ fn together(
         if a.len().min(b.len()) < BLOCKS_LEAST {
             return None;
         }
-        let above = Bootstrap::new(second.seed).median(&b)?;
-        let below = Bootstrap::new(first.seed).median(&a)?;
-        let ratio = quotient(&above, &below);
+        let ratio = Estimate::of(&b)?.over(&Estimate::of(&a)?);
         // About the mean of the cells' own ratios, so that all tables agree on the middle.
         let scale = centre / ratio.median;
-        Some(Estimate { median: centre, low: ratio.low * scale, high: ratio.high * scale })
+        Some(ratio.map(|end| end * scale))
     };
     let ratio = by_block().unwrap_or_else(|| combined(centre, cells));
     let (workload, difference) = (workload.map(str::to_owned), in_a_word(&ratio));
@@ -177,17 +175,29 @@ fn block_means(run: &Run, cells: &[&CellPair]) -> Vec<f64> {
     whole.filter_map(|values| geometric_mean(values)).collect()
 }
 
-/// Relative errors of independent cells, combined in quadrature.
+/// Several cells together: relative errors of independent intervals add in quadrature. If some cell
+/// has a range only, the result is the range from all lowest to all highest ratios.
 fn combined(centre: f64, cells: &[&CellPair]) -> Estimate {
-    if cells.iter().any(|cell| !cell.ratio.is_bounded() || cell.ratio.low <= 0.0) {
-        return Estimate::unbounded(centre);
-    }
-    let count = cells.len() as f64;
-    let half = |of: fn(&Estimate) -> f64| {
-        cells.iter().map(|cell| of(&cell.ratio).powi(2)).sum::<f64>().sqrt() / count
+    let ends: Option<Vec<(f64, f64)>> =
+        cells.iter().map(|cell| cell.ratio.bounds().filter(|(low, _)| *low > 0.0)).collect();
+    let Some(ends) = ends else { return Estimate::unbounded(centre) };
+    let repeats = cells.iter().filter_map(|cell| match cell.ratio.spread() {
+        Spread::Range { repeats, .. } => Some(repeats),
+        Spread::Unknown | Spread::Interval { .. } => None,
+    });
+    let away = |of: fn(f64, (f64, f64)) -> f64| {
+        cells.iter().zip(&ends).map(move |(cell, ends)| of(cell.ratio.median, *ends).ln())
     };
-    let (down, up) = (half(|r| (r.median / r.low).ln()), half(|r| (r.high / r.median).ln()));
-    Estimate { median: centre, low: centre * (-down).exp(), high: centre * up.exp() }
+    let (down, up) =
+        (away(|median, (low, _)| median / low), away(|median, (_, high)| high / median));
+    let count = cells.len() as f64;
+    if let Some(repeats) = repeats.min() {
+        let (down, up) = (down.sum::<f64>() / count, up.sum::<f64>() / count);
+        return Estimate::range(centre, centre * (-down).exp(), centre * up.exp(), repeats);
+    }
+    let half = |squares: f64| squares.sqrt() / count;
+    let (down, up) = (half(down.map(|d| d * d).sum()), half(up.map(|u| u * u).sum()));
+    Estimate::interval(centre, centre * (-down).exp(), centre * up.exp())
 }
 
 fn own_best(workload: &str, first: &Run, second: &Run) -> Option<OwnBest> {
@@ -237,7 +247,7 @@ mod tests {
         assert_eq!((found.cells.len(), found.only_first, found.only_second), (3, 1, 0));
         for cell in &found.cells {
             assert_eq!(cell.difference, Difference::Better, "{cell:?}");
-            assert!(cell.ratio.low < 1.4 && 1.4 < cell.ratio.high * 1.1, "{cell:?}");
+            assert!(cell.ratio.low() < 1.4 && 1.4 < cell.ratio.high() * 1.1, "{cell:?}");
         }
         let overall = found.overall.unwrap();
         assert_eq!((overall.difference, overall.cells), (Difference::Better, 3));

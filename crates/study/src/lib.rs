@@ -50,7 +50,7 @@ pub use limit::limit;
 pub use plan::{Plan, PlannedWorkload, Repeats, Role, default_trial};
 pub use progress::{Phase, Progress, Silent, Step};
 pub use settings::{Beside, Others, Settings};
-pub use stats::Estimate;
+pub use stats::{Estimate, Spread};
 pub use store::{
     Beginning, Command, Recording, Run, RunId, RunStatus, RunSummary, Store, StoreError,
 };

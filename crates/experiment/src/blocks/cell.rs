@@ -6,7 +6,7 @@ use std::sync::Barrier;
 use bench::Cancel;
 use rand::RngExt;
 use rand_pcg::Pcg64;
-use stats::{Bootstrap, Estimate};
+use stats::{Estimate, INTERVAL_FROM, student_975};
 use sys::realtime;
 use units::{Bytes, Nanos};
 
@@ -78,7 +78,7 @@ impl Order<'_> {
             return Err(ExperimentError::Cancelled);
         }
         let times: Vec<f64> = times.into_iter().flatten().collect();
-        let ms = mean(&times, self.seed).ok_or_else(|| {
+        let ms = mean(&times).ok_or_else(|| {
             let (size, span) = (self.block * self.blocks, self.duration);
             ExperimentError::Usage(format!("no read of {size} was done in {span}: give it longer"))
         })?;
@@ -130,18 +130,22 @@ impl Order<'_> {
 }
 
 /// The mean and its interval. Requests of one process follow one another and may be alike for a
-/// while, so groups of them are resampled, not each.
-fn mean(times: &[f64], seed: u64) -> Option<Estimate> {
-    let all = times.iter().sum::<f64>() / times.len() as f64;
+/// while, so the spread is that of the means of groups, by Student's distribution.
+fn mean(times: &[f64]) -> Option<Estimate> {
+    let of = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
+    let all = of(times);
     if !all.is_finite() {
         return None;
     }
-    let size = times.len().div_ceil(GROUPS).max(1);
-    let groups: Vec<f64> =
-        times.chunks(size).map(|group| group.iter().sum::<f64>() / group.len() as f64).collect();
-    Some(Bootstrap::new(seed).interval(groups.len(), all, |chosen, _| {
-        chosen.iter().map(|index| groups[*index]).sum::<f64>() / chosen.len() as f64
-    }))
+    let groups: Vec<f64> = times.chunks(times.len().div_ceil(GROUPS).max(1)).map(of).collect();
+    if groups.len() < INTERVAL_FROM {
+        let spread = Estimate::of(&groups)?;
+        return Some(Estimate::range(all, spread.low(), spread.high(), groups.len() as u32));
+    }
+    let count = groups.len() as f64;
+    let squares: f64 = groups.iter().map(|group| (group - of(&groups)).powi(2)).sum();
+    let half = student_975(groups.len() - 1) * (squares / (count - 1.0) / count).sqrt();
+    Some(Estimate::interval(all, all - half, all + half))
 }
 
 #[cfg(test)]
@@ -151,9 +155,9 @@ mod tests {
     #[test]
     fn the_mean_lies_in_its_interval() {
         let times: Vec<f64> = (0..1000).map(|n| 3.0 + f64::from(n % 7)).collect();
-        let ms = mean(&times, 1).unwrap();
-        assert!(ms.low <= 6.0 && 6.0 <= ms.high && ms.high < 6.5, "{ms:?}");
-        assert_eq!(mean(&[], 1), None);
-        assert!(!mean(&[2.0], 1).unwrap().is_bounded());
+        let ms = mean(&times).unwrap();
+        assert!(ms.low() <= 6.0 && 6.0 <= ms.high() && ms.high() < 6.5, "{ms:?}");
+        assert_eq!(mean(&[]), None);
+        assert!(!mean(&[2.0]).unwrap().is_bounded());
     }
 }

@@ -35,7 +35,7 @@ pub(super) fn conclude(answer: &mut Answer, block: Bytes, cells: &[Cell]) {
     for count in processes {
         let part: Vec<&Cell> = cells.iter().filter(|cell| cell.processes == count).collect();
         let Some(one) = part.first() else { continue };
-        let ratio = |cell: &Cell| quotient(&cell.ms, &one.ms);
+        let ratio = |cell: &Cell| cell.ms.over(&one.ms);
         table.rows.extend(part.iter().map(|cell| {
             let ratio = if cell.blocks == one.blocks { Estimate::exact(1.0) } else { ratio(cell) };
             row(cell, block, &ratio)
@@ -59,35 +59,20 @@ pub(super) fn conclude(answer: &mut Answer, block: Bytes, cells: &[Cell]) {
     answer.plots.extend([times, ratios]);
 }
 
-/// The quotient of two means that were measured apart: the squares of their relative widths add
-/// up (the delta method).
-fn quotient(above: &Estimate, below: &Estimate) -> Estimate {
-    let median = above.median / below.median;
-    let apart = |end: f64, other: f64| {
-        let widths = [end / above.median, below.median / other].map(|factor| factor.ln().powi(2));
-        widths.iter().sum::<f64>().sqrt()
-    };
-    if !(above.is_bounded() && below.is_bounded()) || above.low <= 0.0 || below.low <= 0.0 {
-        return Estimate::unbounded(median);
-    }
-    let (down, up) = (apart(above.low, below.high), apart(above.high, below.low));
-    Estimate { median, low: median * (-down).exp(), high: median * up.exp() }
-}
-
 /// What several processes change in what a larger request costs, against the fewest.
 fn comparison(cells: &[Cell]) -> Option<String> {
     let (fewest, most) = (cells.first()?.processes, cells.last()?.processes);
     let ratio = |processes: u32, blocks: u64| {
         let mut part = cells.iter().filter(|cell| cell.processes == processes);
         let one = part.next()?;
-        part.find(|cell| cell.blocks == blocks).map(|cell| quotient(&cell.ms, &one.ms))
+        part.find(|cell| cell.blocks == blocks).map(|cell| cell.ms.over(&one.ms))
     };
     let mut said = [Vec::new(), Vec::new(), Vec::new()];
     for cell in cells.iter().filter(|cell| cell.processes == fewest).skip(1) {
         let (few, many) = (ratio(fewest, cell.blocks)?, ratio(most, cell.blocks)?);
-        let place = match quotient(&many, &few) {
-            change if change.high < 1.0 => 0,
-            change if change.low > 1.0 => 1,
+        let place = match many.over(&few) {
+            change if change.high() < 1.0 => 0,
+            change if change.low() > 1.0 => 1,
             _ => 2,
         };
         said[place].push(cell.blocks.to_string());
@@ -145,12 +130,12 @@ fn row(cell: &Cell, block: Bytes, ratio: &Estimate) -> Vec<Value> {
         cell.requests_s().into(),
         (cell.requests_s() * f64::from(cell.processes)).into(),
         cell.ms.median.into(),
-        cell.ms.low.into(),
-        cell.ms.high.into(),
+        cell.ms.low().into(),
+        cell.ms.high().into(),
         cell.ms_per_block().into(),
         ratio.median.into(),
-        ratio.low.into(),
-        ratio.high.into(),
+        ratio.low().into(),
+        ratio.high().into(),
         cell.requests.into(),
     ]
 }
@@ -204,7 +189,7 @@ mod tests {
             processes,
             blocks: 1 << power,
             requests: 100,
-            ms: Estimate { median: *ms, low: ms * 0.9, high: ms * 1.1 },
+            ms: Estimate::interval(*ms, ms * 0.9, ms * 1.1),
         };
         (0..).zip(ms).map(cell).collect()
     }
@@ -226,17 +211,18 @@ mod tests {
 
     #[test]
     fn ratios_have_intervals_and_are_compared_by_them() {
-        let one = Estimate { median: 2.0, low: 1.9, high: 2.1 };
-        let two = Estimate { median: 3.0, low: 2.9, high: 3.1 };
-        let ratio = quotient(&two, &one);
+        let one = Estimate::interval(2.0, 1.9, 2.1);
+        let two = Estimate::interval(3.0, 2.9, 3.1);
+        let ratio = two.over(&one);
         assert!((ratio.median - 1.5).abs() < 1e-9);
-        assert!(ratio.low > 2.9 / 2.1 && ratio.low < 2.9 / 2.0, "{ratio:?}");
-        assert!(ratio.high < 3.1 / 1.9 && ratio.high > 3.1 / 2.0, "{ratio:?}");
-        assert!(!quotient(&Estimate::unbounded(1.0), &one).is_bounded());
+        assert!(ratio.low() > 2.9 / 2.1 && ratio.low() < 2.9 / 2.0, "{ratio:?}");
+        assert!(ratio.high() < 3.1 / 1.9 && ratio.high() > 3.1 / 2.0, "{ratio:?}");
+        assert!(!Estimate::unbounded(1.0).over(&one).is_bounded());
         let mut all = cells(1, &[3.0, 4.0, 6.0]);
         all.extend(cells(4, &[9.0, 12.1, 10.0]));
         all.iter_mut().for_each(|cell| {
-            (cell.ms.low, cell.ms.high) = (cell.ms.median * 0.99, cell.ms.median * 1.01);
+            let ms = cell.ms.median;
+            cell.ms = Estimate::interval(ms, ms * 0.99, ms * 1.01);
         });
         let said = comparison(&all).unwrap();
         assert!(said.contains("costs less for 4 blocks"), "{said}");

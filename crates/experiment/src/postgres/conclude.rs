@@ -1,6 +1,6 @@
 //! What follows from the trials.
 
-use stats::{Bootstrap, Estimate, median};
+use stats::{Estimate, median};
 use units::Bytes;
 
 use super::{Arm, Test, Trial};
@@ -16,7 +16,7 @@ struct Group<'a> {
 impl Group<'_> {
     fn estimate(&self, of: impl Fn(&Trial) -> Option<f64>) -> Option<Estimate> {
         let values: Vec<f64> = self.trials.iter().filter_map(|trial| of(trial)).collect();
-        Bootstrap::new(1).median(&values)
+        Estimate::of(&values)
     }
 
     fn middle(&self, of: impl Fn(&Trial) -> Option<f64>) -> Option<f64> {
@@ -90,8 +90,8 @@ fn row(group: &Group<'_>, size: Bytes) -> Vec<Value> {
         group.arm.label().into(),
         group.test.name().into(),
         seconds.map(|it| it.median).into(),
-        seconds.map(|it| it.low).into(),
-        seconds.map(|it| it.high).into(),
+        seconds.map(|it| it.low()).into(),
+        seconds.map(|it| it.high()).into(),
         rate.map(|it| size.as_mib() / it.median).into(),
         last.into(),
         group.middle(|trial| trial.device.utilisation().map(|share| share * 100.0)).into(),

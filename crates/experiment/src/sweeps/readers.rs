@@ -82,8 +82,8 @@ fn conclude(answer: &mut Answer, analysis: &Analysis, readers: &[u32]) {
                 window.get().into(),
                 u64::from(*count).into(),
                 estimate.median.into(),
-                estimate.low.into(),
-                estimate.high.into(),
+                estimate.low().into(),
+                estimate.high().into(),
                 (estimate.median / first).into(),
             ]);
         }

@@ -10,7 +10,7 @@ use super::{Pairing, sentences, word};
 use crate::clean;
 use crate::json::SCHEMA_VERSION;
 use crate::names::settings_label;
-use crate::number::{ABSENT, plain_interval, plus_minus_text, short};
+use crate::number::{ABSENT, plain_interval, short, spread_text};
 
 /// The document of `compare --json`; docs/compare.schema.json fixes it.
 #[derive(Debug, Serialize)]
@@ -64,12 +64,15 @@ const COLUMNS: &[&str] = &[
     "first_mib_s_median",
     "first_mib_s_low",
     "first_mib_s_high",
+    "first_mib_s_spread",
     "second_mib_s_median",
     "second_mib_s_low",
     "second_mib_s_high",
+    "second_mib_s_spread",
     "ratio_median",
     "ratio_low",
     "ratio_high",
+    "ratio_spread",
     "difference",
     "amplification_ratio",
     "p99_ratio",
@@ -88,7 +91,8 @@ pub fn compare_csv(pairings: &[Pairing<'_>], out: impl Write) -> io::Result<()> 
             fields.push(clean::csv(&cell.workload));
             fields.push(cell.settings.read_ahead.get().to_string());
             for estimate in [&cell.first_mib_s, &cell.second_mib_s, &cell.ratio] {
-                fields.extend([estimate.median, estimate.low, estimate.high].map(number));
+                fields.extend([estimate.median, estimate.low(), estimate.high()].map(number));
+                fields.push(estimate.spread_kind().to_owned());
             }
             fields.push(word(cell.difference).to_owned());
             fields.extend(
@@ -146,5 +150,6 @@ fn markdown_settings(settings: &study::Settings) -> String {
 
 fn figure(estimate: &Estimate) -> String {
     let text = short(estimate.median).unwrap_or_else(|| ABSENT.to_owned());
-    plus_minus_text(estimate).map_or(text.clone(), |half| format!("{text} ± {half}"))
+    spread_text(estimate)
+        .map_or(text.clone(), |spread| format!("{text} {}", spread.replace('±', "± ")))
 }

@@ -4,7 +4,7 @@ use stats::Estimate;
 use study::{Condition, Difference, OwnBest, Together};
 
 use super::Pairing;
-use crate::number::{counted, ratio, ratio_interval, setting};
+use crate::number::{certainty, counted, ratio, setting};
 
 /// The verdict over all, for each workload, under each one's own best setting, and what could not
 /// be compared. `clean` makes names harmless for where the sentences go.
@@ -105,10 +105,7 @@ fn result(difference: Difference, estimate: &Estimate) -> String {
 }
 
 fn sure(estimate: &Estimate) -> String {
-    ratio_interval(estimate).map_or_else(
-        || " (measured once, so nobody knows how sure that is)".to_owned(),
-        |interval| format!(" (95 % sure of {interval})"),
-    )
+    format!(" ({})", certainty(estimate))
 }
 
 fn own_best(best: &OwnBest, clean: fn(&str) -> String) -> String {

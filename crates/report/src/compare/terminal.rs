@@ -7,7 +7,7 @@ use study::{CellPair, Difference};
 use super::{Pairing, sentences, word};
 use crate::clean;
 use crate::names::settings_label;
-use crate::number::{ABSENT, plain_interval, plus_minus_text, short};
+use crate::number::{ABSENT, plain_interval, short, spread_text};
 use crate::terminal::{Look, wrap};
 
 /// Columns of a bar, half of them for each side of 1.
@@ -56,7 +56,7 @@ fn table(cells: &[&CellPair], look: Look) -> String {
     for cell in cells {
         let figure = |estimate: &stats::Estimate| {
             let text = short(estimate.median).unwrap_or_else(|| ABSENT.to_owned());
-            plus_minus_text(estimate).map_or(text.clone(), |half| format!("{text} ±{half}"))
+            spread_text(estimate).map_or(text.clone(), |spread| format!("{text} {spread}"))
         };
         let kib = cell.settings.read_ahead;
         let others = settings_label(&cell.settings);

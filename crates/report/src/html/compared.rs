@@ -7,7 +7,7 @@ use super::Exhibit;
 use crate::Named;
 use crate::compare::{Pairing, sentences, word};
 use crate::names::{brief, settings_label, tied};
-use crate::number::{ABSENT, plain_interval, plus_minus_text, setting, short};
+use crate::number::{ABSENT, plain_interval, setting, short, spread_text};
 
 /// The sections that show the runs together.
 pub(super) fn sections(exhibits: &[Exhibit<'_>], names: &[String]) -> Markup {
@@ -179,7 +179,7 @@ fn pair_row(cell: &study::CellPair) -> Markup {
     let absent = || ABSENT.to_owned();
     let figure = |estimate: &stats::Estimate| {
         let text = short(estimate.median).unwrap_or_else(absent);
-        plus_minus_text(estimate).map_or(text.clone(), |half| format!("{text} ±{half}"))
+        spread_text(estimate).map_or(text.clone(), |spread| format!("{text} {spread}"))
     };
     html! {
         tr {

@@ -193,7 +193,7 @@ impl SeriesData {
 }
 
 fn three(estimate: &Estimate) -> Three {
-    Three(estimate.median, estimate.low, estimate.high)
+    Three(estimate.median, estimate.low(), estimate.high())
 }
 
 fn two(quantiles: &Quantiles) -> [f64; 2] {

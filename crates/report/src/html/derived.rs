@@ -105,7 +105,7 @@ pub(super) fn predicted(exhibit: &Exhibit<'_>, place_of: &PlaceOf<'_>) -> Vec<Pr
             let name = &planned.workload.name;
             let points = study::predict(exhibit.run, name).into_iter().map(|p| {
                 let rate = p.throughput_mib_s;
-                (p.read_ahead_kib.get(), rate.median, rate.low, rate.high)
+                (p.read_ahead_kib.get(), rate.median, rate.low(), rate.high())
             });
             Some(PredictedCurve { w: place_of(name)?, points: points.collect() })
         })

@@ -8,7 +8,7 @@ use super::Exhibit;
 use super::sections::Place;
 use crate::factors;
 use crate::names::brief;
-use crate::number::{ABSENT, ratio, ratio_interval, short};
+use crate::number::{ABSENT, certainty, ratio, short};
 
 /// Width of the longest bar.
 const BAR: f64 = 260.0;
@@ -92,10 +92,9 @@ fn judged(estimate: &stats::Estimate, difference: Difference) -> Markup {
         Difference::NoMeasurableDifference => ("soft", ", no measurable difference"),
         Difference::Inconclusive => ("soft", ", inconclusive"),
     };
-    let sure = ratio_interval(estimate).unwrap_or_else(|| "measured once".to_owned());
     html! {
         span class=(class) { (ratio(estimate.median).unwrap_or_default()) }
-        " (" (sure) (word) ")"
+        " (" (certainty(estimate)) (word) ")"
     }
 }
 

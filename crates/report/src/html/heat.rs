@@ -10,7 +10,7 @@ use study::{Cell, Settings};
 use super::Exhibit;
 use super::sections::Place;
 use crate::names::brief;
-use crate::number::{ABSENT, plus_minus_text, short};
+use crate::number::{ABSENT, short, spread_legend, spread_text};
 use crate::shade::Shades;
 
 /// Shades of goodness, without the first, which is none.
@@ -27,6 +27,8 @@ pub(super) fn table(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
         .iter()
         .map(|planned| Column::of(cells, &planned.workload.name))
         .collect();
+    let spread = spread_legend(cells.iter().map(|cell| &cell.throughput_mib_s));
+    let spread = if spread.is_empty() { spread } else { format!("{spread}; ") };
     html! {
         section id=(place.id("heat")) aria-labelledby=(place.id("heat-title")) {
             h2 id=(place.id("heat-title")) { "Every setting, every workload" }
@@ -37,8 +39,8 @@ pub(super) fn table(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
             div class="scroll" tabindex="0" role="region" aria-label="Settings and workloads" {
                 table class="sortable" {
                     caption {
-                        "MiB/s, ± half the 95 % interval of the median; × amplification: bytes \
-                         read from the device ÷ bytes asked for."
+                        "MiB/s; " (spread) "×: amplification, bytes read from the device ÷ bytes \
+                         asked for."
                     }
                     (heads(&tunables, &columns))
                     tbody {
@@ -153,7 +155,7 @@ impl<'a> Column<'a> {
         html! {
             td class={ "g" (shade) } data-v=(throughput.median) {
                 (text)
-                @if let Some(half) = plus_minus_text(throughput) { " ±" (half) }
+                @if let Some(spread) = spread_text(throughput) { " " (spread) }
                 @if let Some(amplification) = amplification {
                     " " span class="sub" { "×" (amplification) }
                 }

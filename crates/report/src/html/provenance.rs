@@ -106,7 +106,7 @@ fn of_server(run: &Run) -> Markup {
             @if own { ", in random order" }
             ". Time lines have the server's own count of transactions in each second and the \
              devices' counters. Figures are medians; intervals, where there are several rounds, \
-             hold the true median in 95 of 100 cases (bootstrap)."
+             hold the true median in 95 of 100 cases (interpolated order statistics)."
         }
     }
 }
@@ -121,7 +121,7 @@ fn measured(plan: &Plan) -> Markup {
              page cache and that was checked; after it, the bytes that the device had read were \
              compared with what was asked for. Trials that something disturbed were repeated. \
              Where the kernel may be looked into, the windows of one trial of each cell were seen. \
-             Figures are medians; intervals hold the true median in 95 of 100 cases (bootstrap)."
+             Figures are medians; intervals hold the true median in 95 of 100 cases (interpolated order statistics)."
         }
     }
 }

@@ -6,7 +6,7 @@ use study::{Gain, RunStatus, VerdictKind};
 use super::Exhibit;
 use super::sections::Place;
 use crate::names::{brief, tied};
-use crate::number::{ratio_interval, setting, short, time, whole};
+use crate::number::{certainty, setting, short, time, whole};
 use crate::verdict::Line;
 
 /// The section.
@@ -132,7 +132,5 @@ fn gain(gain: &Gain) -> Option<(String, String)> {
     } else {
         format!("{:+} %", whole((ratio - 1.0) * 100.0)).replace('-', "−")
     };
-    let sure = ratio_interval(&gain.ratio)
-        .map_or_else(|| "no interval".to_owned(), |interval| format!("95 %: {interval}"));
-    Some((figure, format!("over {}; {sure}", gain.over_kib)))
+    Some((figure, format!("over {}; {}", gain.over_kib, certainty(&gain.ratio))))
 }

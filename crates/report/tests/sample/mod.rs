@@ -26,7 +26,7 @@ impl Sample {
 }
 
 fn around(median: f64) -> Estimate {
-    Estimate { median, low: median * 0.97, high: median * 1.02 }
+    Estimate::interval(median, median * 0.97, median * 1.02)
 }
 
 fn cell(setting: u64, workload: &str, mib_s: f64, amplification: f64) -> Cell {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use stats::{Bootstrap, Estimate, median};
+use stats::{Estimate, median};
 
 use super::curve::told;
 use super::types::{Cell, Quantiles};
@@ -45,8 +45,7 @@ pub(super) fn cells(run: &Run) -> Vec<Cell> {
 
 fn cell(run: &Run, workload: &str, settings: Settings) -> Option<Cell> {
     let trials = counting(run.trials.iter(), workload, settings);
-    let bootstrap = Bootstrap::new(run.seed);
-    let estimate = |values: Option<Vec<f64>>| -> Option<Estimate> { bootstrap.median(&values?) };
+    let estimate = |values: Option<Vec<f64>>| -> Option<Estimate> { Estimate::of(&values?) };
     let each = |figure: &dyn Fn(&Trial) -> Option<f64>| -> Option<Vec<f64>> {
         trials.iter().map(|trial| figure(trial)).collect()
     };
@@ -57,7 +56,7 @@ fn cell(run: &Run, workload: &str, settings: Settings) -> Option<Cell> {
         workload: workload.to_owned(),
         repeats: count(trials.len()),
         disturbed: count(run.trials.iter().filter(ours).filter(disturbed).count()),
-        throughput_mib_s: throughput(&trials, &bootstrap)?,
+        throughput_mib_s: throughput(&trials)?,
         amplification: estimate(each(&|t| t.figures.amplification)),
         device_requests: estimate(each(&|t| t.figures.device_requests.map(|n| n as f64))),
         latency_us: quantiles(&trials, |t| t.figures.latency_us),
@@ -65,14 +64,15 @@ fn cell(run: &Run, workload: &str, settings: Settings) -> Option<Cell> {
     })
 }
 
-/// The median, with its interval from the repeats, or else as whoever measured it says.
-fn throughput(trials: &[&Trial], bootstrap: &Bootstrap) -> Option<Estimate> {
+/// The median with the range or interval of the repeats; of an imported figure, with the spread
+/// that its source states.
+fn throughput(trials: &[&Trial]) -> Option<Estimate> {
     let values: Vec<f64> = trials.iter().map(|trial| trial.figures.throughput_mib_s).collect();
     match trials {
         [only] if only.figures.spread.is_some() => {
             Some(told(values[0], only.figures.spread.unwrap_or(0.0)))
         }
-        _ => bootstrap.median(&values),
+        _ => Estimate::of(&values),
     }
 }
 

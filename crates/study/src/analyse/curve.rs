@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use stats::{Bootstrap, Estimate, Labelled, geometric_mean, groups_differ, median};
+use stats::{Estimate, Labelled, geometric_mean, groups_differ, median};
 
 use super::cells::throughputs;
 use super::types::Difference;
@@ -14,6 +14,8 @@ pub(crate) const EQUIVALENT: f64 = 0.01;
 /// A setting counts as good as the best only if its median is within this of the best's: so that
 /// a wide interval is no licence to recommend something worse.
 const AS_GOOD: f64 = 0.02;
+/// A range has to stay this far from 1 to decide, even when it is widened.
+const CLEAR: f64 = 0.02;
 /// An interval within this of 1 is tight enough to say that there is no difference.
 const SURE: f64 = 0.05;
 /// The same where all settings are compared with the best of them, which chance has favoured.
@@ -24,7 +26,8 @@ const CHANCE: f64 = 0.002;
 const FAR: f64 = 6.0;
 /// Degrees of freedom without which the noise is not known.
 const FREEDOM_LEAST: f64 = 4.0;
-/// Blocks that two settings must share to be compared in pairs.
+/// Repeats without which a setting is no candidate, and shared blocks without which a correlation
+/// is not known.
 const PAIRS_LEAST: usize = 3;
 
 /// One setting's place on a curve.
@@ -96,19 +99,24 @@ impl Curve {
         self.points.iter().filter(move |point| point.values.len() >= most.min(PAIRS_LEAST))
     }
 
-    /// The ratio of one point to another: in pairs where they share blocks, else each on its own.
+    /// The ratio of one point to another.
+    ///
+    /// Points that share all their blocks are compared in pairs: the median of the ratios within
+    /// each block. Otherwise the medians over all blocks are divided, unless what the blocks share
+    /// varies so much that the shared blocks alone say more.
     pub(crate) fn ratio(&self, above: &Point, below: &Point) -> Estimate {
         if above.settings == below.settings {
             return Estimate::exact(1.0);
         }
-        let bootstrap = Bootstrap::new(self.seed);
         let pairs: (Vec<f64>, Vec<f64>) = above
             .values
             .iter()
             .filter_map(|(block, a)| Some((*a, *below.values.get(block)?)))
             .unzip();
-        if pairs.0.len() >= PAIRS_LEAST
-            && let Some(ratio) = bootstrap.ratio(&pairs.0, &pairs.1)
+        let stated = self.spread.is_some() && pairs.0.len() < PAIRS_LEAST;
+        if !stated
+            && pairs_say_more(above, below, &pairs)
+            && let Some(ratio) = Estimate::of_ratios(&pairs.0, &pairs.1)
         {
             return ratio;
         }
@@ -123,14 +131,15 @@ impl Curve {
         let values: Vec<f64> = point.values.values().copied().collect();
         match self.spread {
             Some(spread) if values.len() < PAIRS_LEAST => Some(told(point.median, spread)),
-            _ => Bootstrap::new(self.seed).median(&values),
+            _ => Estimate::of(&values),
         }
     }
 
     /// Whether a point is as good as the best, for all that can be measured.
     pub(crate) fn as_good(&self, point: &Point, best: &Point) -> bool {
         let ratio = self.ratio(point, best);
-        ratio.high >= 1.0 - EQUIVALENT && point.median >= best.median * (1.0 - AS_GOOD)
+        ratio.decision_bounds().1 >= 1.0 - EQUIVALENT
+            && point.median >= best.median * (1.0 - AS_GOOD)
     }
 
     /// Whether settings differ at all: one has its whole interval below the best, and this is not
@@ -138,9 +147,9 @@ impl Curve {
     /// if the distance is beyond what the noise of all cells could make of any two.
     pub(crate) fn difference(&self) -> Difference {
         let Some(best) = self.best() else { return Difference::Inconclusive };
-        let ratios: Vec<(&Point, Estimate)> =
-            self.points.iter().map(|point| (point, self.ratio(point, best))).collect();
-        let below = ratios.iter().any(|(_, ratio)| ratio.high < 1.0 - EQUIVALENT);
+        let bounds: Vec<(f64, f64)> =
+            self.points.iter().map(|point| self.ratio(point, best).decision_bounds()).collect();
+        let below = bounds.iter().any(|(_, high)| *high < 1.0 - EQUIVALENT);
         // What was measured once has no interval, but the noise of the others tells its worth.
         let noise = self.noise();
         let far = self.points.iter().any(|point| noise.is_far(point, best));
@@ -148,7 +157,7 @@ impl Curve {
         // Whoever told how well values repeat has taken chance into account.
         if far || (below && (self.spread.is_some() || rare())) {
             Difference::Better
-        } else if ratios.iter().all(|(_, ratio)| ratio.low >= 1.0 - SURE_OF_ALL) {
+        } else if bounds.iter().all(|(low, _)| *low >= 1.0 - SURE_OF_ALL) {
             Difference::NoMeasurableDifference
         } else {
             Difference::Inconclusive
@@ -232,36 +241,71 @@ fn spread_of(trials: &[Trial], workload: &str) -> Option<f64> {
 
 /// A number of which somebody says how well it repeats.
 pub(super) fn told(value: f64, spread: f64) -> Estimate {
-    Estimate { median: value, low: value / (1.0 + spread), high: value * (1.0 + spread) }
+    Estimate::interval(value, value / (1.0 + spread), value * (1.0 + spread))
 }
 
-/// A ratio in a word.
+/// A ratio in a word. An interval decides by its ends. A range decides by [three times its
+/// width](Estimate::decision_bounds), and calls a ratio better or worse only by a clear margin.
 pub(crate) fn in_a_word(ratio: &Estimate) -> Difference {
-    if ratio.low > 1.0 + EQUIVALENT {
+    let (low, high) = ratio.decision_bounds();
+    let margin = if ratio.is_interval() { EQUIVALENT } else { CLEAR };
+    if low > 1.0 + margin {
         Difference::Better
-    } else if ratio.high < 1.0 - EQUIVALENT {
+    } else if high < 1.0 - margin {
         Difference::Worse
-    } else if ratio.low >= 1.0 - SURE && ratio.high <= 1.0 + SURE {
+    } else if low >= 1.0 - SURE && high <= 1.0 + SURE {
         Difference::NoMeasurableDifference
     } else {
         Difference::Inconclusive
     }
 }
 
-/// The ratio of two numbers that vary on their own: distances add in quadrature on a log scale.
+/// The ratio of two numbers that vary on their own.
 pub(crate) fn quotient(above: &Estimate, below: &Estimate) -> Estimate {
-    let centre = above.median / below.median;
-    let positive = |e: &Estimate| e.low > 0.0 && e.high.is_finite();
-    if !positive(above) || !positive(below) {
-        return Estimate::unbounded(centre);
+    above.over(below)
+}
+
+/// Whether the blocks that two points share say more about their ratio than all blocks together.
+///
+/// They do if there are no others. Otherwise the variances of the two estimates are compared, on a
+/// log scale: that of the mean difference within shared blocks, and that of the difference of the
+/// means over all blocks. The variance of each point comes from all its blocks, so that a few
+/// shared blocks that agree by chance do not decide; the correlation comes from the shared ones.
+fn pairs_say_more(above: &Point, below: &Point, pairs: &(Vec<f64>, Vec<f64>)) -> bool {
+    let counts = [pairs.0.len(), above.values.len(), below.values.len()];
+    if counts[0] == counts[1] && counts[0] == counts[2] {
+        return true;
     }
-    let down = (above.median / above.low).ln().hypot((below.high / below.median).ln());
-    let up = (above.high / above.median).ln().hypot((below.median / below.low).ln());
-    Estimate { median: centre, low: centre * (-down).exp(), high: centre * up.exp() }
+    if counts[0] < PAIRS_LEAST {
+        return false;
+    }
+    let logs = |values: &[f64]| -> Vec<f64> { values.iter().map(|v| ln(*v)).collect() };
+    let of = |point: &Point| {
+        let all = logs(&point.values.values().copied().collect::<Vec<_>>());
+        covariance(&all, &all)
+    };
+    let (a, b) = (logs(&pairs.0), logs(&pairs.1));
+    let scale = (covariance(&a, &a) * covariance(&b, &b)).sqrt();
+    let correlation = if scale > 0.0 { (covariance(&a, &b) / scale).max(0.0) } else { 0.0 };
+    let (of_a, of_b) = (of(above), of(below));
+    let both = correlation * (of_a * of_b).sqrt();
+    let [shared, n_a, n_b] = counts.map(|count| count as f64);
+    let in_pairs = (of_a + of_b - 2.0 * both) / shared;
+    let over_all = of_a / n_a + of_b / n_b - 2.0 * both * shared / (n_a * n_b);
+    in_pairs < over_all
+}
+
+/// The sample covariance of two series of the same length.
+fn covariance(a: &[f64], b: &[f64]) -> f64 {
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let (mean_a, mean_b) = (mean(a), mean(b));
+    let products = a.iter().zip(b).map(|(a, b)| (a - mean_a) * (b - mean_b));
+    products.sum::<f64>() / (a.len().max(2) - 1) as f64
 }
 
 #[cfg(test)]
 mod tests {
+    use stats::Spread;
     use units::Kib;
 
     use super::*;
@@ -282,5 +326,45 @@ mod tests {
         let with = |once: &'static [f64]| [&[(4, once)][..], &repeated].concat();
         assert_eq!(curve(&with(&[1.9])).difference(), Difference::Better);
         assert_ne!(curve(&with(&[80.0])).difference(), Difference::Better);
+    }
+
+    /// What `sweep sim:nfs` measured: the first setting is tight after three blocks, the second
+    /// goes on to nine and shows its usual rate only then.
+    #[test]
+    fn all_blocks_count_in_a_comparison() {
+        let curve = curve(&[
+            (128, &[470.0, 480.0, 490.0]),
+            (1024, &[490.0, 482.0, 760.0, 754.0, 750.0, 491.0, 756.0, 755.0, 757.0]),
+        ]);
+        let ratio = curve.ratio(&curve.points[1], &curve.points[0]);
+        assert!((ratio.median - 754.0 / 480.0).abs() < 1e-9, "{ratio:?}");
+        let Spread::Range { low, high, repeats: 3 } = ratio.spread() else { panic!("{ratio:?}") };
+        let possible = (482.0 / 490.0, 760.0 / 470.0);
+        assert!(possible.0 <= low && high <= possible.1, "data exclude more: {ratio:?}");
+    }
+
+    #[test]
+    fn shared_blocks_are_paired_where_blocks_differ_more_than_settings() {
+        let first = [100.0, 150.0, 80.0, 120.0, 60.0, 90.0];
+        let second: Vec<f64> =
+            first.iter().zip([1.1, 1.101, 1.099, 1.102, 1.098]).map(|(v, r)| v * r).collect();
+        let curve = curve(&[(128, &first), (1024, &second)]);
+        let ratio = curve.ratio(&curve.points[1], &curve.points[0]);
+        assert!((ratio.median - 1.1).abs() < 1e-9 && ratio.is_interval(), "{ratio:?}");
+        assert!(ratio.low() > 1.09 && ratio.high() < 1.11, "{ratio:?}");
+    }
+
+    #[test]
+    fn three_repeats_decide_by_a_clear_margin_only() {
+        let word = |values: &[f64]| {
+            let curve = curve(&[(128, &[100.0, 100.0, 100.0]), (1024, values)]);
+            in_a_word(&curve.ratio(&curve.points[1], &curve.points[0]))
+        };
+        assert_eq!(word(&[150.0, 152.0, 155.0]), Difference::Better);
+        assert_eq!(word(&[50.0, 52.0, 53.0]), Difference::Worse);
+        assert_eq!(word(&[101.0, 102.0, 104.0]), Difference::Inconclusive, "all above, no margin");
+        assert_eq!(word(&[104.0, 150.0, 190.0]), Difference::Inconclusive, "all above, too wide");
+        assert_eq!(word(&[99.5, 100.0, 100.5]), Difference::NoMeasurableDifference);
+        assert_eq!(word(&[150.0, 152.0]), Difference::Inconclusive, "two decide nothing");
     }
 }

@@ -167,7 +167,7 @@ fn joint(curve: &Curve, factors: &[Vec<Level>], observations: &[Observation]) ->
     let of_pair = |found: &stats::Interaction| {
         let (a, b) = found.factors;
         let pairs = found.contrasts.iter().map(|((at_a, at_b), contrast)| {
-            let ratio = exponential(contrast);
+            let ratio = contrast.map(f64::exp);
             let levels = [level(a, *at_a), level(b, *at_b)];
             LevelPair { levels, difference: in_a_word(&ratio), ratio }
         });
@@ -182,15 +182,9 @@ fn joint(curve: &Curve, factors: &[Vec<Level>], observations: &[Observation]) ->
     interactions(observations, &counts(factors)).iter().map(of_pair).collect()
 }
 
-/// A ratio from its logarithm.
-fn exponential(logarithm: &Estimate) -> Estimate {
-    let Estimate { median, low, high } = *logarithm;
-    Estimate { median: median.exp(), low: low.exp(), high: high.exp() }
-}
-
 fn effect(curve: &Curve, levels: &[Level], estimates: &[Estimate]) -> Effect {
     let level = |(level, logarithm): (&Level, &Estimate)| {
-        let ratio = exponential(logarithm);
+        let ratio = logarithm.map(f64::exp);
         LevelEffect { level: level.show(), difference: in_a_word(&ratio), ratio }
     };
     let others: Vec<LevelEffect> = levels.iter().skip(1).zip(estimates).map(level).collect();

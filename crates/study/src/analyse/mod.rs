@@ -11,7 +11,7 @@ mod verdict;
 mod tests;
 
 pub(crate) use cells::throughputs;
-pub(crate) use curve::{Curve, in_a_word, overall, quotient};
+pub(crate) use curve::{Curve, Point, in_a_word, overall, quotient};
 pub use types::{
     Analysis, Cell, Combination, Difference, Effect, Gain, Interaction, LatencyChange, LevelEffect,
     LevelPair, Price, Quantiles, Verdict, VerdictKind, WorkloadVerdict,

@@ -128,7 +128,7 @@ fn dip(curve: &Curve) -> Option<String> {
     let medians: Vec<f64> = curve.points.iter().map(|point| point.median).collect();
     let dip = deepest_dip(&medians, DIP)?;
     let (from, bottom) = (&curve.points[dip.from], &curve.points[dip.bottom]);
-    let sure = curve.ratio(bottom, from).high < 1.0 - DIP / 2.0;
+    let sure = curve.ratio(bottom, from).decision_bounds().1 < 1.0 - DIP / 2.0;
     sure.then(|| {
         format!(
             "{}: more is not always better: {} gets {:.0} % less than {}",

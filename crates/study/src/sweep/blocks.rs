@@ -1,13 +1,19 @@
 //! Randomised complete blocks: each block runs every cell that is still open once, in an order of
 //! its own. Whatever drifts (temperature, fragmentation, a neighbour's load) so hits all cells of
 //! a block alike, and their ratios are paired by block.
+//!
+//! After the least repeats of every cell, the cells that a recommendation may name or compare go on
+//! together, to five repeats at least, which is what an interval takes, and further if the noise
+//! asks for it. All of them share all blocks.
+
+use std::collections::BTreeSet;
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
-use stats::{Bootstrap, Estimate};
+use stats::{INTERVAL_FROM, student_975};
 
-use crate::analyse::throughputs;
+use crate::analyse::{CONSERVATIVE, Curve, Point, overall};
 use crate::budget::Budget;
 use crate::plan::{Repeats, Role};
 use crate::session::Field;
@@ -19,14 +25,17 @@ use crate::trial::Trial;
 const TIGHT: f64 = 0.03;
 /// A price only has to be known roughly.
 const TIGHT_PRICE: f64 = 0.10;
-/// A cell that ends below this share of where the best begins needs not be tight.
+/// A setting below this share of the best gets the least repeats only.
 const CLEARLY_WORSE: f64 = 0.90;
+/// The smallest setting above this share of the best may be recommended in its place.
+const NEAR_BEST: f64 = 0.98;
 
 /// The strategy of `sweep`.
 #[derive(Debug)]
 pub(crate) struct Blocks {
     workloads: Vec<(String, Role)>,
     settings: Vec<Settings>,
+    found: Option<Settings>,
     repeats: Repeats,
     /// When to end if the repeats are not in yet; the first block is measured whole.
     budget: Option<Budget>,
@@ -39,8 +48,9 @@ impl Blocks {
     pub(crate) fn new(field: &Field<'_>, repeats: Repeats) -> Self {
         let (workloads, settings) = (field.workloads.to_vec(), field.settings.to_vec());
         let seed = field.seed;
+        let (found, order) = (field.found, Vec::new());
         let mut blocks =
-            Self { workloads, settings, repeats, budget: None, seed, block: 0, order: Vec::new() };
+            Self { workloads, settings, found, repeats, budget: None, seed, block: 0, order };
         blocks.order = blocks.shuffled(blocks.cells().collect(), 0);
         blocks
     }
@@ -66,7 +76,7 @@ impl Blocks {
         self.workloads.iter().map(|(name, _)| name.clone()).collect()
     }
 
-    /// The cells of the next block, judged by all blocks before it.
+    /// The cells of the next block.
     fn open_cells(&self, trials: &[Trial], block: u32) -> Vec<CellKey> {
         if block < self.repeats.min {
             return self.cells().collect();
@@ -74,41 +84,95 @@ impl Blocks {
         if block >= self.repeats.max {
             return Vec::new();
         }
-        let earlier: Vec<&Trial> = trials.iter().filter(|trial| trial.block < block).collect();
-        let mut open = Vec::new();
-        for (workload, (name, role)) in self.workloads.iter().enumerate() {
-            let estimates: Vec<Option<Estimate>> =
-                self.settings.iter().map(|s| self.estimate(&earlier, name, *s)).collect();
-            let best = estimates
-                .iter()
-                .flatten()
-                .max_by(|a, b| a.median.total_cmp(&b.median))
-                .map_or(f64::INFINITY, |best| best.low);
-            for (settings, estimate) in self.settings.iter().zip(&estimates) {
-                if !estimate.is_some_and(|e| certain(&e, best, *role)) {
-                    open.push(CellKey { workload, settings: *settings });
-                }
-            }
-        }
-        open
+        let wanted = self.wanted(trials);
+        wanted.into_iter().filter(|(_, repeats)| *repeats > block).map(|(cell, _)| cell).collect()
     }
 
-    fn estimate(&self, trials: &[&Trial], workload: &str, settings: Settings) -> Option<Estimate> {
-        let values = throughputs(trials.iter().copied(), workload, settings);
-        let values: Vec<f64> = values.into_values().collect();
-        Bootstrap::new(self.seed).median(&values)
+    /// How often each cell is to be measured that deserves more than the least repeats.
+    ///
+    /// This is decided once, by the blocks that hold every cell, and by the noise of all cells of a
+    /// workload together. Stopping as soon as a cell's own interval is tight would favour the cells
+    /// whose repeats agree by chance, and their intervals would hold the truth too seldom.
+    fn wanted(&self, trials: &[Trial]) -> Vec<(CellKey, u32)> {
+        let first: Vec<Trial> =
+            trials.iter().filter(|trial| trial.block < self.repeats.min).cloned().collect();
+        let curves: Vec<Curve> =
+            self.workloads.iter().map(|(name, _)| Curve::of(&first, name, self.seed)).collect();
+        let roles = || self.workloads.iter().map(|(_, role)| *role);
+        let goals: Vec<Curve> = roles()
+            .zip(&curves)
+            .filter(|(role, _)| *role == Role::Goal)
+            .map(|(_, curve)| curve.clone())
+            .collect();
+        let interest = Interest::of(&goals, &self.settings, self.found, self.seed);
+        let mut wanted = Vec::new();
+        for (workload, (role, curve)) in roles().zip(&curves).enumerate() {
+            let (chosen, tight) = match role {
+                Role::Goal => (&interest.compared, TIGHT),
+                Role::Price => (&interest.named, TIGHT_PRICE),
+            };
+            let repeats = self.repeats_for(deviation(curve), tight);
+            let cell = |settings: &Settings| (CellKey { workload, settings: *settings }, repeats);
+            wanted.extend(chosen.iter().map(cell));
+        }
+        wanted
+    }
+
+    /// The fewest repeats, from those of an interval on, whose interval is expected to be tight.
+    fn repeats_for(&self, deviation: f64, tight: f64) -> u32 {
+        let half = |repeats: &u32| {
+            student_975(*repeats as usize - 1) * deviation / f64::from(*repeats).sqrt()
+        };
+        let least = self.repeats.min.max(INTERVAL_FROM as u32).min(self.repeats.max);
+        (least..self.repeats.max).find(|n| half(n) <= tight).unwrap_or(self.repeats.max)
     }
 }
 
-fn certain(estimate: &Estimate, best_low: f64, role: Role) -> bool {
-    let width = estimate.relative_half_width();
-    match role {
-        Role::Price => width <= TIGHT_PRICE,
-        Role::Goal => {
-            let worse = estimate.high < CLEARLY_WORSE * best_low;
-            width <= TIGHT || (worse && width <= TIGHT_PRICE)
+/// The settings that a recommendation will name or compare.
+#[derive(Default)]
+struct Interest {
+    /// What may be recommended, what it is compared with, and their neighbours on the grid.
+    named: BTreeSet<Settings>,
+    /// These, and all that are not clearly worse than the best.
+    compared: BTreeSet<Settings>,
+}
+
+impl Interest {
+    fn of(goals: &[Curve], grid: &[Settings], found: Option<Settings>, seed: u64) -> Self {
+        let mut interest = Self::default();
+        interest.named.extend(found.filter(|found| grid.contains(found)));
+        let together = (goals.len() > 1).then(|| overall(goals, seed));
+        for curve in goals.iter().chain(&together) {
+            interest.add(curve, grid);
         }
+        interest.compared.extend(&interest.named);
+        interest
     }
+
+    fn add(&mut self, curve: &Curve, grid: &[Settings]) {
+        let (Some(best), Some(floor)) = (curve.best(), curve.points.first()) else { return };
+        let enough = floor.median + CONSERVATIVE * (best.median - floor.median);
+        let economical = curve.points.iter().find(|point| point.median >= enough);
+        let full = curve.points.iter().find(|point| point.median >= NEAR_BEST * best.median);
+        for point in [Some(best), economical, full].into_iter().flatten() {
+            let Some(place) = grid.iter().position(|s| *s == point.settings) else { continue };
+            self.named.extend(&grid[place.saturating_sub(1)..(place + 2).min(grid.len())]);
+        }
+        self.named.insert(floor.settings);
+        // Two medians of this many values are hardly ever further apart by chance.
+        let chance = |point: &Point| {
+            let counts = point.values.len().min(best.values.len()).max(1);
+            (2.0 * deviation(curve) * (2.0 / counts as f64).sqrt()).exp()
+        };
+        let close = |point: &&Point| point.median * chance(point) >= CLEARLY_WORSE * best.median;
+        self.compared.extend(curve.points.iter().filter(close).map(|point| point.settings));
+    }
+}
+
+/// The standard deviation of a trial, relative, over all cells of a curve.
+fn deviation(curve: &Curve) -> f64 {
+    let noise = curve.noise();
+    if noise.freedom > 0.0 { (noise.squares / noise.freedom).sqrt() } else { 0.0 }
 }
 
 impl Strategy for Blocks {
@@ -135,7 +199,11 @@ impl Strategy for Blocks {
         let progressed = Progressed::of(trials, &self.names());
         let open = |cell: &&CellKey| !progressed.settled(self.block, **cell);
         let here = self.order.iter().filter(open).count();
-        let whole = self.repeats.min.saturating_sub(self.block + 1) as usize;
-        here + whole * self.workloads.len() * self.settings.len()
+        if self.block + 1 < self.repeats.min || self.repeats.min == self.repeats.max {
+            let whole = self.repeats.min.saturating_sub(self.block + 1) as usize;
+            return here + whole * self.workloads.len() * self.settings.len();
+        }
+        let later = |(_, repeats): &(CellKey, u32)| repeats.saturating_sub(self.block + 1) as usize;
+        here + self.wanted(trials).iter().map(later).sum::<usize>()
     }
 }

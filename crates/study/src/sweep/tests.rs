@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use units::Kib;
 
 use super::Blocks;
+use crate::analyse::analyse;
 use crate::budget::Budget;
 use crate::grid::Grid;
 use crate::plan::{Repeats, Role};
@@ -43,13 +44,46 @@ fn each_block_holds_every_cell_once_in_an_order_of_its_own() {
 }
 
 #[test]
-fn quiet_storage_is_done_after_the_least_repeats_and_noisy_storage_is_not() {
+fn what_a_recommendation_may_name_has_five_repeats_and_the_rest_three() {
     let quiet = World { noise: 0.002, ..world() };
-    assert_eq!(quiet.play(blocks(&quiet, Repeats::default()).as_mut()).len(), 3 * 50);
+    let trials = quiet.play(blocks(&quiet, Repeats::default()).as_mut());
+    let verdict = analyse(&quiet.run(trials.clone())).verdict;
+    for (goal, _) in quiet.roles() {
+        let counts = counts(&trials, &goal);
+        assert!(counts.values().all(|count| [3, 5].contains(count)), "{counts:?}");
+        assert_eq!(counts[&Settings::read_ahead(Kib::new(8))], 3, "{counts:?}");
+        for kib in [quiet.found, verdict.full_kib, verdict.conservative_kib] {
+            assert_eq!(counts[&Settings::read_ahead(kib.expect("named"))], 5, "{counts:?}");
+        }
+    }
+    assert!(verdict.gain.expect("a gain").ratio.is_interval());
+    assert!(verdict.conservative_gain.expect("a gain").ratio.is_interval());
+}
+
+#[test]
+fn noisy_storage_is_measured_more_often() {
     let noisy = World { noise: 0.05, ..world() };
     let trials = noisy.play(blocks(&noisy, Repeats::default()).as_mut());
-    assert!(trials.len() > 5 * 50, "{}", trials.len());
-    assert!(counts(&trials, "seq-8").values().all(|count| (3..=9).contains(count)));
+    let counts = counts(&trials, "seq-8");
+    assert!(counts.values().all(|count| [3, 9].contains(count)), "{counts:?}");
+    assert!(counts.values().filter(|count| **count == 9).count() > 8, "{counts:?}");
+}
+
+#[test]
+fn what_goes_on_shares_all_its_blocks() {
+    let noisy = World { noise: 0.03, ..world() };
+    let trials = noisy.play(blocks(&noisy, Repeats::default()).as_mut());
+    let settings_of = |block: u32| -> HashSet<Settings> {
+        let here = trials.iter().filter(|t| t.block == block && t.workload == "seq-8");
+        here.map(|trial| trial.settings).collect()
+    };
+    let ours = trials.iter().filter(|trial| trial.workload == "seq-8");
+    let last = ours.map(|trial| trial.block).max().expect("trials");
+    assert!(last > 4, "{last}");
+    for block in 4..=last {
+        assert_eq!(settings_of(block), settings_of(3), "block {block}");
+    }
+    assert!(settings_of(3).contains(&Settings::read_ahead(Kib::new(128))), "what was found");
 }
 
 #[test]

@@ -62,7 +62,7 @@ pub fn predict(run: &Run, workload: &str) -> Vec<Predicted> {
         let expected = model.at(Settings::read_ahead(kib));
         let half = SIGMAS * expected.deviation;
         let [low, median, high] = [-half, 0.0, half].map(|off| (expected.mean + off).exp());
-        Predicted { read_ahead_kib: kib, throughput_mib_s: Estimate { median, low, high } }
+        Predicted { read_ahead_kib: kib, throughput_mib_s: Estimate::interval(median, low, high) }
     };
     places.into_iter().map(at).collect()
 }
@@ -87,7 +87,7 @@ mod tests {
             let truth = world.truth("seq-8", Settings::read_ahead(point.read_ahead_kib));
             let expected = point.throughput_mib_s;
             assert!((expected.median / truth - 1.0).abs() < 0.1, "{point:?} but {truth}");
-            assert!(expected.low < expected.median && expected.median < expected.high);
+            assert!(expected.low() < expected.median && expected.median < expected.high());
         }
         assert!(predict(&run, "seq-1").is_empty());
     }
