@@ -61,7 +61,8 @@ fn compare(root: &Path, model: &str, options: &[&str]) -> Result<Line> {
         .map(|(kib, score)| (*kib, *score))
         .context("the grid has no cells")?;
     // Where nothing differs, tune leaves what is there.
-    let chosen = tune["verdict"]["full_kib"].as_u64().or(tune["found_kib"].as_u64());
+    let chosen =
+        tune["recommendation"]["best"]["read_ahead_kib"].as_u64().or(tune["found_kib"].as_u64());
     let chosen = chosen.with_context(|| format!("tune chose nothing for {model}"))?;
     let score = scores.get(&chosen).with_context(|| format!("{chosen} KiB is not in the grid"))?;
     let seconds = |run: &Value| run["measured_seconds"].as_f64().unwrap_or(f64::NAN);

@@ -50,7 +50,7 @@ fn doctor_names_the_owner_and_the_loser() {
     assert!(text.lines().all(|line| line.chars().count() <= 120), "{text}");
     let (_, json, _) = foreread(machine.path(), &["doctor", "/srv", "--json"]);
     let json: Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(json["schema_version"], 1);
+    assert_eq!(json["schema_version"], 2);
     assert_eq!(json["storage"][0]["origin"]["kind"], "tuned");
     assert_eq!(json["storage"][0]["findings"][0]["id"], "overwritten");
     let (_, text, _) = foreread(machine.path(), &["doctor", "8:0"]);

@@ -34,6 +34,9 @@ pub(crate) fn again(run: &Run) -> Option<String> {
     if names != USUAL {
         words.push(format!("--workload {}", quoted(&names.join(","))?));
     }
+    if !plan.purpose.is_mixed() {
+        words.push(format!("--for {}", plan.purpose));
+    }
     if plan.repeats.min == plan.repeats.max {
         words.push(format!("--repeats {}", plan.repeats.min));
     }

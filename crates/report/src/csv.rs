@@ -17,6 +17,7 @@ const COLUMNS: &[&str] = &[
     "marks",
     "repeats",
     "disturbed",
+    "used_up",
     "throughput_mib_s_median",
     "throughput_mib_s_low",
     "throughput_mib_s_high",
@@ -59,6 +60,7 @@ fn row(findings: &Findings<'_>, cell: &Cell) -> Vec<String> {
         findings.marks_of(&cell.settings).join(" "),
         cell.repeats.to_string(),
         cell.disturbed.to_string(),
+        cell.used_up.to_string(),
     ];
     fields.extend(estimate(Some(&cell.throughput_mib_s)));
     fields.push(cell.throughput_mib_s.spread_kind().to_owned());

@@ -3,7 +3,8 @@
 use anstyle::Style;
 use comfy_table::{ContentArrangement, Table as Grid, presets};
 use study::{
-    Combination, Command, Design, Difference, Effect, Interaction, RunStatus, Settings, Target,
+    Combination, Command, Decision, Design, Difference, Effect, Interaction, RunStatus, Settings,
+    Target,
 };
 
 use crate::again;
@@ -11,7 +12,7 @@ use crate::clean;
 use crate::findings::Findings;
 use crate::limits::limits_text;
 use crate::names::brief;
-use crate::number::{ABSENT, certainty, counted, ratio, short, spread_text};
+use crate::number::{ABSENT, certainty, counted, ratio, short, spread_text, times};
 use crate::plot::bar;
 use crate::shade::Shades;
 use crate::table::SHADES;
@@ -183,9 +184,8 @@ fn said(findings: &Findings<'_>, clean: Clean, detail: bool) -> Vec<Line> {
     sentences.extend(together(findings, clean).into_iter().take(most));
     sentences.extend(analysis.notes.iter().map(|note| format!("Note: {}.", clean(note))));
     let mut lines: Vec<Line> = sentences.into_iter().map(Line::Sentence).collect();
-    let worth = analysis.combination.as_ref().filter(|best| best.difference == Difference::Better);
-    if let Some(best) = worth {
-        lines.extend(apply(findings, &best.settings, clean));
+    if let Some(settings) = analysis.recommendation.to_set() {
+        lines.extend(apply(findings, &settings, clean));
     }
     lines
 }
@@ -228,36 +228,34 @@ fn words(findings: &Findings<'_>, settings: &Settings) -> String {
 fn headline(findings: &Findings<'_>, clean: Clean) -> String {
     let goals = goals(findings, clean);
     let count = findings.all_settings().len();
-    let Some(Combination { settings, over, ratio: much, difference }) =
-        &findings.analysis.combination
+    let Some(Combination { settings, over, ratio: much, .. }) = &findings.analysis.combination
     else {
         return "Too little was measured to tell what each tunable does.".to_owned();
     };
     let (best, base) = (clean(&words(findings, settings)), clean(&words(findings, over)));
     let sure = if much.is_bounded() { format!(" ({})", certainty(much)) } else { String::new() };
-    let gain = ratio(much.median).unwrap_or_default();
-    match difference {
-        _ if settings == over => {
-            format!("Keep {base}: for {goals}, none of the {count} combinations got more.")
+    let gain = times(much.median).unwrap_or_default();
+    match findings.analysis.recommendation.decision {
+        Decision::Set(_) => {
+            format!("Set {best} for {goals}: throughput {gain}{sure} compared with {base}.")
         }
-        Difference::Better => {
-            format!("Set {best} for {goals}: {gain}{sure} compared with {base}.")
-        }
-        Difference::Inconclusive => format!(
-            "Inconclusive: the best of {count} combinations for {goals}, {best}, got {gain}{sure} \
-             compared with {base}."
+        Decision::Inconclusive(_) => format!(
+            "Inconclusive: the best of {count} combinations for {goals}, {best}, gives \
+             {gain}{sure} compared with {base}."
         ),
-        Difference::NoMeasurableDifference | Difference::Worse => format!(
-            "Keep {base}: for {goals}, none of the {count} combinations is measurably better; the \
-             best, {best}, got {gain}{sure}."
+        _ if settings == over => {
+            format!("Keep {base}: for {goals}, none of the {count} combinations is faster.")
+        }
+        _ => format!(
+            "Keep {base}: for {goals}, none of the {count} combinations is at least 10 % faster; \
+             the best, {best}, gives {gain}{sure}."
         ),
     }
 }
 
 /// What to do where the best combination may be chance.
 fn unsure(findings: &Findings<'_>) -> Option<String> {
-    let best = findings.analysis.combination.as_ref()?;
-    let doubtful = best.difference == Difference::Inconclusive && best.settings != best.over;
+    let doubtful = findings.analysis.recommendation.is_inconclusive();
     // How long a test of a server takes is its own business.
     let longer =
         if findings.run.summary.command == Command::Pg { "" } else { "longer (--duration) " };

@@ -1,11 +1,12 @@
 //! A run and what it shows, as every format needs them.
 
-use study::{Analysis, Cell, Difference, PlannedWorkload, Run, Settings};
+use study::{Alternative, Analysis, Cell, Decision, PlannedWorkload, Run, Settings};
 use units::Kib;
 
-/// What was measured but once is recommended over the present setting only if it gets this much
-/// more: less might be nothing but noise.
-const PLAIN_WHEN_TRIED_ONCE: f64 = 1.1;
+/// The mark of what the device has.
+pub(crate) const NOW: &str = "now";
+/// The mark of what is to be set or kept.
+pub(crate) const RECOMMENDED: &str = "recommended";
 
 /// A run and what was worked out from it.
 #[derive(Clone, Copy, Debug)]
@@ -58,35 +59,14 @@ impl<'a> Findings<'a> {
         cells.iter().find(|c| c.settings.read_ahead == setting && c.workload == workload)
     }
 
-    /// The setting that the device has, where the recommended one is not measurably better. A
-    /// smaller one that is surely as good is worth having, though: it saves memory.
-    pub(crate) fn kept(&self) -> Option<Kib> {
-        let verdict = &self.analysis.verdict;
-        if verdict.full_kib.is_some() && verdict.full_kib == self.run.found {
-            return self.run.found;
-        }
-        let gain = verdict.gain.as_ref().filter(|gain| gain.over_found)?;
-        let found = gain.over_kib;
-        let keep = match gain.difference {
-            Difference::Better => false,
-            Difference::NoMeasurableDifference => verdict.full_kib >= Some(found),
-            // Of what was tried but once nobody knows how sure it is, so it should be plain to see.
-            Difference::Inconclusive => {
-                gain.ratio.is_bounded() || gain.ratio.median < PLAIN_WHEN_TRIED_ONCE
-            }
-            Difference::Worse => true,
-        };
-        keep.then_some(found)
-    }
-
-    /// The same for a combination of several tunables: what the others are compared with, and the
-    /// best one if it is measurably better.
+    /// What these settings are to the reader of a table; of several tunables, what the others are
+    /// compared with and what is recommended.
     pub(crate) fn marks_of(&self, settings: &Settings) -> Vec<&'static str> {
         let Some(best) = self.analysis.combination.as_ref().filter(|_| self.varied()) else {
             return if self.varied() { Vec::new() } else { self.marks(settings.read_ahead) };
         };
-        let better = best.difference == Difference::Better;
-        [(best.over == *settings, "compared with"), (better && best.settings == *settings, "best")]
+        let set = self.analysis.recommendation.to_set() == Some(*settings);
+        [(best.over == *settings, "compared with"), (set, RECOMMENDED)]
             .into_iter()
             .filter_map(|(is, mark)| is.then_some(mark))
             .collect()
@@ -97,13 +77,16 @@ impl<'a> Findings<'a> {
         !self.run.plan.factors.is_empty()
     }
 
-    /// What this setting is to the reader of a table: `now`, `conservative`, `full`.
+    /// What this setting is to the reader of a table.
     pub(crate) fn marks(&self, setting: Kib) -> Vec<&'static str> {
-        let verdict = &self.analysis.verdict;
+        let advice = &self.analysis.recommendation;
+        let kib = |named: &Option<Alternative>| named.as_ref().map(|named| named.read_ahead_kib);
+        let differs = matches!(advice.decision, Decision::Set(_) | Decision::Keep(_));
         [
-            (self.run.found, "now"),
-            (verdict.conservative_kib, "conservative"),
-            (verdict.full_kib, "full"),
+            (self.run.found, NOW),
+            (advice.value(), RECOMMENDED),
+            (kib(&advice.without_conditions), "no condition"),
+            (kib(&advice.best).filter(|_| differs), "best"),
         ]
         .into_iter()
         .filter_map(|(marked, mark)| (marked == Some(setting)).then_some(mark))

@@ -81,8 +81,8 @@ fn curves(exhibit: &Exhibit<'_>, workload: &str, width: usize) -> String {
 /// the ends of the grid.
 fn shown(exhibit: &Exhibit<'_>, workload: &str) -> Vec<Settings> {
     let ours = || exhibit.analysis.cells.iter().filter(|cell| cell.workload == workload);
-    let verdict = &exhibit.analysis.verdict;
-    let marked: Vec<Kib> = [exhibit.run.found, verdict.full_kib].into_iter().flatten().collect();
+    let recommended = exhibit.analysis.recommendation.value();
+    let marked: Vec<Kib> = [exhibit.run.found, recommended].into_iter().flatten().collect();
     let best = exhibit.analysis.combination.as_ref().map(|best| vec![best.over, best.settings]);
     let mut settings: Vec<Settings> = best.unwrap_or_else(|| {
         ours().map(|c| c.settings).filter(|s| marked.contains(&s.read_ahead)).collect()

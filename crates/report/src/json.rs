@@ -4,16 +4,16 @@
 use serde::Serialize;
 use serde_json::Value;
 use study::{
-    Cell, Combination, Command, Effect, Interaction, Role, RunStatus, Target, Verdict,
-    WorkloadLimits,
+    Cell, Combination, Command, Effect, Interaction, Recommendation, Role, Run, RunStatus, Target,
+    WorkloadLimits, WorkloadVerdict,
 };
-use units::Kib;
+use units::{Bytes, Kib};
 
 use crate::engines::{EnginePair, engine_pairs};
 use crate::findings::Findings;
 
 /// Goes up when a field changes its meaning or goes away; new fields do not count.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// A workload of the plan.
 #[derive(Debug, Serialize)]
@@ -21,6 +21,8 @@ struct Planned<'a> {
     name: &'a str,
     role: Role,
     streams: u32,
+    /// All its files together, as they were laid out; none for what was there already.
+    data_bytes: Option<Bytes>,
     declaration_toml: String,
 }
 
@@ -49,7 +51,8 @@ pub struct Document<'a> {
     limits: &'a [WorkloadLimits],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     engines: Vec<EnginePair>,
-    verdict: &'a Verdict,
+    recommendation: &'a Recommendation,
+    per_workload: &'a [WorkloadVerdict],
     #[serde(skip_serializing_if = "<[Effect]>::is_empty")]
     effects: &'a [Effect],
     #[serde(skip_serializing_if = "<[Interaction]>::is_empty")]
@@ -70,6 +73,7 @@ pub fn json<'a>(findings: &Findings<'a>) -> Document<'a> {
         name: &planned.workload.name,
         role: planned.role,
         streams: planned.workload.streams(),
+        data_bytes: data_bytes(run, &planned.workload.name),
         declaration_toml: planned.workload.to_toml(),
     });
     Document {
@@ -92,7 +96,8 @@ pub fn json<'a>(findings: &Findings<'a>) -> Document<'a> {
         cells: &analysis.cells,
         limits: &analysis.limits,
         engines: engine_pairs(findings),
-        verdict: &analysis.verdict,
+        recommendation: &analysis.recommendation,
+        per_workload: &analysis.per_workload,
         effects: &analysis.effects,
         interactions: &analysis.interactions,
         combination: analysis.combination.as_ref(),
@@ -101,4 +106,11 @@ pub fn json<'a>(findings: &Findings<'a>) -> Document<'a> {
         device_before: &run.device_before,
         device_after: &run.device_after,
     }
+}
+
+/// The data of a workload as the record has it.
+fn data_bytes(run: &Run, workload: &str) -> Option<Bytes> {
+    let declared = run.workloads.iter().find(|declared| declared.name == workload)?;
+    let data: Bytes = declared.data_files(Bytes::ZERO).into_iter().sum();
+    (!data.is_zero()).then_some(data)
 }

@@ -101,6 +101,11 @@ pub(crate) fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
+/// A ratio as a factor: `×2.53`, `×0.104`.
+pub(crate) fn times(ratio: f64) -> Option<String> {
+    short(ratio).map(|factor| format!("×{factor}"))
+}
+
 /// A ratio as people say it: `31 % more`, `2.31 times as much`, `12 % less`, `40.0 times less`.
 pub(crate) fn ratio(ratio: f64) -> Option<String> {
     if !ratio.is_finite() {

@@ -8,7 +8,7 @@ use units::Kib;
 use crate::clean;
 use crate::engines::engines_text;
 use crate::factors;
-use crate::findings::Findings;
+use crate::findings::{Findings, NOW, RECOMMENDED};
 use crate::limits::limits_text;
 use crate::number::{ABSENT, counted, short, spread_legend};
 use crate::plot::{Point, plot, scatter};
@@ -170,11 +170,9 @@ pub(crate) fn shaded(line: &str, style: Style) -> String {
 }
 
 fn style_of(marks: &[&str]) -> Style {
-    if marks.contains(&"full") {
+    if marks.contains(&RECOMMENDED) {
         Style::new().bold().fg_color(Some(AnsiColor::Green.into()))
-    } else if marks.contains(&"conservative") {
-        Style::new().fg_color(Some(AnsiColor::Green.into()))
-    } else if marks.contains(&"now") {
+    } else if marks.contains(&NOW) {
         Style::new().bold()
     } else {
         Style::new()

@@ -1,19 +1,18 @@
-//! The verdict as a person would say it.
-
-use std::collections::BTreeSet;
+//! The recommendation as a person would say it. Nothing is decided here.
 
 use study::{
-    Difference, Estimate, Gain, LatencyChange, Price, Role, RunStatus, Target, VerdictKind,
-    WorkloadVerdict,
+    Alternative, Caveat, Change, Decision, Doubt, Gain, Purpose, Recommendation, Role, RunStatus,
+    Target, VerdictKind, WorkloadVerdict,
 };
 use units::Kib;
+use workload::AccessMethod;
 
 use crate::clean;
 use crate::factors;
 use crate::findings::Findings;
-use crate::number::{certainty, ratio, setting, short, time};
+use crate::number::{certainty, counted, setting, short, time, times};
 
-/// A piece of the verdict.
+/// A piece of the recommendation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
     /// A sentence or a few.
@@ -25,8 +24,8 @@ pub enum Line {
 /// How names from outside are made harmless for where the sentences go.
 pub(crate) type Clean = fn(&str) -> String;
 
-/// The verdict: which setting, what it gains, how sure that is, what it costs elsewhere, what was
-/// not measured, how to set it. `clean` makes names harmless for where the sentences go.
+/// The recommendation: what to set, on which condition, what it gains and costs, how sure that is,
+/// what was not measured, how to set it. `clean` makes names harmless for where the sentences go.
 pub fn verdict(findings: &Findings<'_>, clean: Clean) -> Vec<Line> {
     if factors::varied(findings) {
         return factors::verdict(findings, clean);
@@ -38,15 +37,14 @@ pub fn verdict(findings: &Findings<'_>, clean: Clean) -> Vec<Line> {
     if findings.analysis.cells.is_empty() {
         return sentences.into_iter().map(Line::Sentence).collect();
     }
-    sentences.push(headline(findings, clean));
-    sentences.extend(to_be_sure(findings));
-    sentences.extend(conservative(findings));
-    sentences.extend(each_goal(findings, clean));
-    let prices = findings.analysis.verdict.price.iter();
-    let kept = findings.kept();
-    // What is kept costs nothing that it did not cost before.
-    let asked = prices.filter(|price| kept.is_none_or(|kept| price.read_ahead_kib < kept));
-    sentences.extend(asked.filter_map(|p| price(findings, p, clean)));
+    let words = Words { findings, advice: &findings.analysis.recommendation, clean };
+    sentences.push(words.headline());
+    sentences.extend(words.otherwise());
+    sentences.extend(words.caveats());
+    sentences.extend(words.to_be_sure());
+    sentences.extend(words.larger());
+    sentences.extend(words.each_goal());
+    sentences.extend(words.cost());
     sentences.extend(dilated(findings.analysis.dilation));
     sentences.extend(findings.analysis.notes.iter().map(|note| format!("Note: {}.", clean(note))));
     let mut lines: Vec<Line> = sentences.into_iter().map(Line::Sentence).collect();
@@ -70,65 +68,269 @@ pub(crate) fn unfinished(findings: &Findings<'_>, clean: Clean) -> String {
     }
 }
 
-/// The setting and its gain, in one or two sentences.
-fn headline(findings: &Findings<'_>, clean: Clean) -> String {
-    let verdict = &findings.analysis.verdict;
-    let goals = goals(findings, clean);
-    let settings = findings.settings();
-    let range = match (settings.first(), settings.last()) {
-        (Some(first), Some(last)) if first != last => {
-            format!("the {} settings from {first} to {last}", settings.len())
-        }
-        _ => {
-            return format!(
-                "One setting alone was measured for {goals}: there is nothing to compare it with."
-            );
-        }
-    };
-    if let Some(doubt) = &verdict.doubt {
-        return format!("Inconclusive: {doubt}. Measure again, at a quieter time.");
-    }
-    match (verdict.kind, verdict.full_kib) {
-        (VerdictKind::Inconclusive, _) => {
-            format!("Inconclusive: the intervals are too wide to tell {range} apart for {goals}.")
-        }
-        (VerdictKind::NoMeasurableDifference, _) | (VerdictKind::Better, None) => {
-            let stay = findings
-                .run
-                .found
-                .map_or_else(String::new, |found| format!(" Leave it at {}.", setting(found)));
-            format!("No measurable difference between {range} for {goals}.{stay}")
-        }
-        (VerdictKind::Better, Some(full)) if findings.run.found == Some(full) => format!(
-            "Keep read-ahead at {}: for {goals}, none of {range} is measurably better.",
-            setting(full)
-        ),
-        (VerdictKind::Better, Some(full)) => match findings.kept() {
-            Some(found) => format!(
-                "Keep read-ahead at {}: for {goals}, none of {range} is measurably better.{}",
-                setting(found),
-                verdict.gain.as_ref().and_then(|gain| runner_up(full, gain)).unwrap_or_default()
-            ),
-            None => {
-                let gain = verdict.gain.as_ref().and_then(gain_words).unwrap_or_default();
-                format!("Set read-ahead to {} for {goals}{gain}.", setting(full))
+/// A recommendation to be put into sentences.
+struct Words<'a> {
+    findings: &'a Findings<'a>,
+    advice: &'a Recommendation,
+    clean: Clean,
+}
+
+impl Words<'_> {
+    /// What to do, on which condition, what it gains and what it costs.
+    fn headline(&self) -> String {
+        let goals = goals(self.findings, self.clean);
+        match self.advice.decision {
+            Decision::Set(kib) => self.set(kib, &goals),
+            Decision::Keep(kib) => self.keep(kib, &goals),
+            Decision::NoDifference => {
+                let keep = self.findings.run.found.map(setting);
+                let keep = keep.map_or_else(String::new, |found| format!(" Keep {found}."));
+                format!("No measurable difference between {} for {goals}.{keep}", self.range())
             }
-        },
+            Decision::Inconclusive(Doubt::NothingToCompare) => {
+                format!("Only one setting was measured for {goals}: there is nothing to compare.")
+            }
+            Decision::Inconclusive(Doubt::TooNoisy) => format!(
+                "Inconclusive: the measurements of {goals} vary too much to compare {}.",
+                self.range()
+            ),
+            Decision::Inconclusive(doubt) => format!("Inconclusive: {doubt}."),
+        }
+    }
+
+    fn set(&self, kib: Kib, goals: &str) -> String {
+        let what = format!("Set read-ahead to {}{}", setting(kib), self.condition());
+        if let Some(saving) = &self.advice.saving {
+            let over = self.advice.gain.as_ref().map_or_else(String::new, compared_with);
+            let faster = saving.changes.iter().filter_map(|change| self.change(change));
+            let memory = short(saving.memory_mib).filter(|_| saving.memory_mib >= 1.0);
+            let less = memory.map(|memory| {
+                let streams = self.advice.cost.as_ref().map_or(1, |cost| cost.streams);
+                let streams = counted(streams as usize, "stream");
+                format!("up to {memory} MiB less memory for {streams}")
+            });
+            let saved = join(&faster.chain(less).collect::<Vec<_>>());
+            return format!("{what}: {goals} as fast as{over}, with {saved}.");
+        }
+        let gain = self.advice.gain.as_ref().and_then(gain_words).unwrap_or_default();
+        let lost = self.advice.conditions.iter().filter_map(|condition| {
+            let ratio = times(condition.throughput_ratio.median)?;
+            Some(format!("{} {ratio}", (self.clean)(&condition.workload)))
+        });
+        let lost = join(&lost.collect::<Vec<_>>());
+        let lost = if lost.is_empty() { lost } else { format!(", but {lost}") };
+        format!("{what}: throughput of {goals} {gain}{lost}.")
+    }
+
+    fn keep(&self, kib: Kib, goals: &str) -> String {
+        let better = self.advice.best.as_ref().filter(|best| best.read_ahead_kib != kib);
+        let best = better.and_then(|best| {
+            let much = times(best.gain.ratio.median)?;
+            let sure = certainty(&best.gain.ratio);
+            Some(format!("; the best of them, {}, gives {much} ({sure})", best.read_ahead_kib))
+        });
+        format!(
+            "Keep read-ahead at {}: none of {} is at least 10 % faster for {goals}{}.",
+            setting(kib),
+            self.range(),
+            best.unwrap_or_default()
+        )
+    }
+
+    /// `the 25 settings from 4 KiB to 65536 KiB`.
+    fn range(&self) -> String {
+        let settings = self.findings.settings();
+        match (settings.first(), settings.last()) {
+            (Some(first), Some(last)) => {
+                format!("the {} settings from {first} to {last}", settings.len())
+            }
+            _ => "the settings".to_owned(),
+        }
+    }
+
+    /// When the setting is good, to follow its name.
+    fn condition(&self) -> String {
+        let uses = self.advice.conditions.iter().map(|it| self.use_of(&it.workload));
+        let uses: Vec<String> = uses.collect();
+        if uses.is_empty() {
+            String::new()
+        } else {
+            format!(" if no process {}", uses.join(" or "))
+        }
+    }
+
+    /// What a process does that is like this workload.
+    fn use_of(&self, workload: &str) -> String {
+        let planned = self.findings.run.plan.workloads.iter();
+        let found = planned.map(|planned| &planned.workload).find(|it| it.name == workload);
+        match found.filter(|it| it.has_random_part()).map(|it| it.access) {
+            Some(AccessMethod::Mmap) => "reads mapped files at random".to_owned(),
+            Some(AccessMethod::Read) => "reads files at random".to_owned(),
+            None => format!("reads like {}", (self.clean)(workload)),
+        }
+    }
+
+    /// What to do where the condition does not hold.
+    fn otherwise(&self) -> Option<String> {
+        if self.advice.conditions.is_empty() {
+            return None;
+        }
+        let Some(other) = &self.advice.without_conditions else {
+            return Some(match self.findings.run.found {
+                Some(found) => format!("Otherwise keep {}.", setting(found)),
+                None => "No measured setting gains without that cost.".to_owned(),
+            });
+        };
+        let much = times(other.gain.ratio.median)?;
+        let changes = other.changes.iter();
+        let costly = changes.filter(|change| self.is_condition(&change.workload));
+        let parts = costly.filter_map(|change| self.change(change));
+        let parts: Vec<String> = std::iter::once(much).chain(parts).collect();
+        Some(format!("Otherwise set {}: {}.", setting(other.read_ahead_kib), parts.join(", ")))
+    }
+
+    fn is_condition(&self, workload: &str) -> bool {
+        self.advice.conditions.iter().any(|condition| condition.workload == workload)
+    }
+
+    /// `rand-mmap ×0.55`.
+    fn change(&self, change: &Change) -> Option<String> {
+        let ratio = times(change.throughput_ratio.median)?;
+        Some(format!("{} {ratio}", (self.clean)(&change.workload)))
+    }
+
+    /// What was not measured and could change the decision.
+    fn caveats(&self) -> Vec<String> {
+        let sentence = |caveat: &Caveat| match caveat {
+            Caveat::EdgeOfRange { read_ahead_kib } => format!(
+                "{read_ahead_kib} is at the edge of what was tried: settings beyond it (--vary \
+                 read_ahead=…) may be better."
+            ),
+            Caveat::CostNotMeasured { read_ahead_kib, workload } => format!(
+                "The effect of {read_ahead_kib} on {} was not measured: a larger --budget \
+                 measures it.",
+                (self.clean)(workload)
+            ),
+            Caveat::PresentNotMeasured { read_ahead_kib } => format!(
+                "The present {read_ahead_kib} was not measured, so the gain over it is not known."
+            ),
+            Caveat::FilesUsedUp { read_ahead_kib, workload } => format!(
+                "{} had half of its files in the cache at the end of a trial at \
+                 {read_ahead_kib}, so it looks faster than it is: give larger files (--size).",
+                (self.clean)(workload)
+            ),
+        };
+        self.advice.caveats.iter().map(sentence).collect()
+    }
+
+    /// What to do where the measurements do not say.
+    fn to_be_sure(&self) -> Option<String> {
+        let advice = match self.findings.run.plan.target {
+            Target::Imported(_) => {
+                "Each figure stands alone. If their author says how well they repeat, import them \
+                 with --spread."
+            }
+            _ => {
+                "Measure more (--repeats, --budget), longer (--duration) or when the system is \
+                  idle."
+            }
+        };
+        self.advice.is_inconclusive().then(|| advice.to_owned())
+    }
+
+    /// A larger setting that gains more, where that is not what was recommended.
+    fn larger(&self) -> Option<String> {
+        let Decision::Set(chosen) = self.advice.decision else { return None };
+        let best = self.advice.best.as_ref().filter(|best| best.read_ahead_kib > chosen)?;
+        let economical = self.advice.economical.as_ref()?.gain.ratio.median;
+        (best.gain.ratio.median >= economical * NAMED_FROM).then(|| self.alternative(best))?
+    }
+
+    fn alternative(&self, best: &Alternative) -> Option<String> {
+        let much = times(best.gain.ratio.median)?;
+        let changes = best.changes.iter().filter_map(|change| self.change(change));
+        let parts: Vec<String> = std::iter::once(much).chain(changes).collect();
+        Some(format!(
+            "The most was measured from {} on: {}.",
+            best.read_ahead_kib,
+            parts.join(", ")
+        ))
+    }
+
+    /// Goals that would be served by another setting than the one for all.
+    fn each_goal(&self) -> Vec<String> {
+        let goals = &self.findings.analysis.per_workload;
+        // That nothing is known of any has been said.
+        let unknown = |goal: &WorkloadVerdict| goal.kind == VerdictKind::Inconclusive;
+        if goals.len() < 2 || goals.iter().all(unknown) {
+            return Vec::new();
+        }
+        let line = |goal: &WorkloadVerdict| {
+            let name = (self.clean)(&goal.workload);
+            match (goal.kind, goal.economical_kib) {
+                (VerdictKind::Better, Some(kib)) => {
+                    let gain = goal.economical_gain.as_ref().and_then(gain_words);
+                    format!("{name} alone: {kib}, {}.", gain.unwrap_or_default())
+                }
+                (VerdictKind::Inconclusive, _) => format!("{name} alone: inconclusive."),
+                _ => format!("{name} alone: no measurable difference."),
+            }
+        };
+        goals.iter().map(line).collect()
+    }
+
+    /// What the recommended setting costs besides its conditions.
+    fn cost(&self) -> Option<String> {
+        let (Decision::Set(kib), Some(cost)) = (&self.advice.decision, &self.advice.cost) else {
+            return None;
+        };
+        let memory = short(cost.memory_mib)?;
+        let streams = counted(cost.streams as usize, "stream");
+        let mut parts = vec![format!("up to {memory} MiB of memory for {streams}")];
+        if let Some(amplification) = cost.amplification.and_then(more_than_asked) {
+            parts.push(format!("the device reads {amplification} times what is asked for"));
+        }
+        parts.extend(cost.changes.iter().filter_map(|change| self.detail(change)));
+        let weighed = match self.advice.purpose {
+            Purpose::Streaming => " (not weighed: --for streaming)",
+            _ => "",
+        };
+        Some(format!("Cost of {kib}{weighed}: {}.", parts.join("; ")))
+    }
+
+    /// A cost workload in full.
+    fn detail(&self, change: &Change) -> Option<String> {
+        let ratio = &change.throughput_ratio;
+        let mut part = self.change(change)?;
+        // What chance may well have made is no cost.
+        let (low, high) = ratio.decision_bounds();
+        if ratio.is_bounded() && low < 1.0 && high > 1.0 {
+            part.push_str(&format!(", within the noise ({})", certainty(ratio)));
+        }
+        if let Some(latency) = change.latency
+            && let (Some(before), Some(after)) =
+                (time(latency.before_us.p99), time(latency.after_us.p99))
+            && before != after
+        {
+            part.push_str(&format!(" (p99 latency {before} → {after})"));
+        }
+        if let Some(amplification) = change.amplification.and_then(more_than_asked) {
+            part.push_str(&format!(", reading {amplification} times what it asks for"));
+        }
+        Some(part)
     }
 }
 
-/// What to do where the intervals are too wide.
-fn to_be_sure(findings: &Findings<'_>) -> Option<String> {
-    let verdict = &findings.analysis.verdict;
-    let wide = verdict.kind == VerdictKind::Inconclusive && verdict.doubt.is_none();
-    let advice = match findings.run.plan.target {
-        Target::Imported(_) => {
-            "Each figure stands alone. If their author says how well they repeat, import them with \
-             --spread."
-        }
-        _ => "Measure more (--repeats, --budget), longer (--duration) or at a quieter time.",
-    };
-    (wide && findings.settings().len() > 1).then(|| advice.to_owned())
+/// A larger setting is named if it is faster than the economical one by this.
+const NAMED_FROM: f64 = 1.02;
+
+/// `a, b and c`.
+fn join(parts: &[String]) -> String {
+    match parts.split_last() {
+        None => String::new(),
+        Some((only, [])) => only.clone(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+    }
 }
 
 /// The goals by name.
@@ -143,64 +345,21 @@ pub(crate) fn goals(findings: &Findings<'_>, clean: Clean) -> String {
     }
 }
 
-/// What a setting gains, to follow its name.
+/// `×2.53 (95 % CI 2.40–2.60) compared with the present 128 KiB`.
 fn gain_words(gain: &Gain) -> Option<String> {
-    let than = if gain.over_found { "the present" } else { "the lowest tried," };
-    let over = gain.over_kib;
-    if gain.difference == Difference::NoMeasurableDifference {
-        return Some(format!(", which is as good as {than} {over}"));
-    }
-    Some(format!(": {} compared with {than} {over}", much_and_how_sure(&gain.ratio)?))
+    let (much, sure) = (times(gain.ratio.median)?, certainty(&gain.ratio));
+    Some(format!("{much} ({sure}) compared with{}", compared_with(gain)))
 }
 
-/// How many times as much, and how far that can be trusted.
-fn much_and_how_sure(gained: &Estimate) -> Option<String> {
-    let much = ratio(gained.median)?;
-    Some(format!("{much} ({})", certainty(gained)))
+/// ` the present 128 KiB`.
+fn compared_with(gain: &Gain) -> String {
+    let which = if gain.over_is_current { "the present" } else { "the smallest setting," };
+    format!(" {which} {}", gain.over_kib)
 }
 
-/// What was measured of the setting that comes nearest to being better than the present one.
-fn runner_up(full: Kib, gain: &Gain) -> Option<String> {
-    Some(format!(" {full} got {}.", much_and_how_sure(&gain.ratio)?))
-}
-
-/// The smaller setting that has most of the gain.
-fn conservative(findings: &Findings<'_>) -> Option<String> {
-    let verdict = &findings.analysis.verdict;
-    let (small, full) = (verdict.conservative_kib?, verdict.full_kib?);
-    // Whoever keeps what there is needs no word about a setting that is as large or larger.
-    let kept = findings.kept().is_some_and(|kept| small >= kept);
-    if verdict.kind != VerdictKind::Better || small == full || kept {
-        return None;
-    }
-    let gain = verdict.conservative_gain.as_ref().and_then(gain_words).unwrap_or_default();
-    Some(format!(
-        "If memory is short or others share the device, {} already has at least 80 % of the \
-         possible gain{gain}.",
-        setting(small)
-    ))
-}
-
-/// Goals that would be served by another setting than the one for all.
-fn each_goal(findings: &Findings<'_>, clean: Clean) -> Vec<String> {
-    let verdict = &findings.analysis.verdict;
-    // That nothing is known of any has been said.
-    let unknown = |goal: &WorkloadVerdict| goal.kind == VerdictKind::Inconclusive;
-    if verdict.per_workload.len() < 2 || verdict.per_workload.iter().all(unknown) {
-        return Vec::new();
-    }
-    let line = |goal: &WorkloadVerdict| {
-        let name = clean(&goal.workload);
-        match (goal.kind, goal.full_kib) {
-            (VerdictKind::Better, Some(full)) => {
-                let gain = goal.gain.as_ref().and_then(gain_words).unwrap_or_default();
-                format!("{name} alone: {full}{gain}.")
-            }
-            (VerdictKind::Inconclusive, _) => format!("{name} alone: inconclusive."),
-            _ => format!("{name} alone: no measurable difference."),
-        }
-    };
-    verdict.per_workload.iter().map(line).collect()
+/// How many times what is asked for is read, where that is worth a word.
+fn more_than_asked(amplification: f64) -> Option<String> {
+    short(amplification).filter(|_| amplification >= 1.05)
 }
 
 /// How a virtual disk's time went by.
@@ -218,66 +377,11 @@ fn dilated(dilation: f64) -> Option<String> {
     Some(format!("The virtual disk ran {how}; all figures are in the model's own time."))
 }
 
-/// What a setting costs.
-fn price(findings: &Findings<'_>, price: &Price, clean: Clean) -> Option<String> {
-    let memory = short(price.memory_mib)?;
-    let streams = match price.streams {
-        1 => "one stream".to_owned(),
-        streams => format!("{streams} streams"),
-    };
-    let mut parts = vec![format!("up to {memory} MiB of memory for {streams}")];
-    if let Some(amplification) = price.amplification.and_then(more_than_asked) {
-        parts.push(format!("the device reads {amplification} times what is asked for"));
-    }
-    parts.extend(price.random.iter().filter_map(|change| random_price(change, clean)));
-    parts.extend(not_priced(findings, price, clean));
-    Some(format!("The price of {}: {}.", price.read_ahead_kib, parts.join("; ")))
-}
-
-/// Random reads that were measured, but not under this setting.
-fn not_priced(findings: &Findings<'_>, price: &Price, clean: Clean) -> Option<String> {
-    let priced = |name: &str| price.random.iter().any(|change| change.workload == name);
-    let random = findings.analysis.cells.iter().filter(|cell| cell.random_latency_us.is_some());
-    let names: BTreeSet<String> =
-        random.filter(|cell| !priced(&cell.workload)).map(|cell| clean(&cell.workload)).collect();
-    let names = Vec::from_iter(names).join(" and ");
-    (!names.is_empty()).then(|| format!("what {names} pay was not measured at this value"))
-}
-
-/// What random reads pay, or that they pay nothing.
-fn random_price(change: &LatencyChange, clean: Clean) -> Option<String> {
-    let change_of = &change.throughput_ratio;
-    let much = ratio(change_of.median)?;
-    // What chance may well have made is no price.
-    let doubtful = change_of.is_bounded() && change_of.low() < 1.0 && change_of.high() > 1.0;
-    let much = match () {
-        () if much.starts_with("0 %") => "as much as before".to_owned(),
-        () if doubtful => format!("{much}, which may be chance ({})", certainty(change_of)),
-        () => much,
-    };
-    let mut part = format!("{} gets {much}", clean(&change.workload));
-    if let (Some(before), Some(after)) = (time(change.before_us.p99), time(change.after_us.p99))
-        && before != after
-    {
-        part.push_str(&format!(" (p99 latency {before} → {after})"));
-    }
-    if let Some(amplification) = change.amplification.and_then(more_than_asked) {
-        part.push_str(&format!(", reading {amplification} times what it asks for"));
-    }
-    Some(part)
-}
-
-/// How many times what is asked for is read, where that is worth a word.
-fn more_than_asked(amplification: f64) -> Option<String> {
-    short(amplification).filter(|_| amplification >= 1.05)
-}
-
 /// What to type to have the recommended setting now.
 fn how_to_apply(findings: &Findings<'_>) -> Vec<Line> {
-    let full = findings.analysis.verdict.full_kib.filter(|_| findings.kept().is_none());
-    match full.filter(|_| findings.analysis.verdict.kind == VerdictKind::Better) {
-        Some(full) => to_apply(findings, &format!("read_ahead={}K", full.get())),
-        None => Vec::new(),
+    match findings.analysis.recommendation.decision {
+        Decision::Set(kib) => to_apply(findings, &format!("read_ahead={}K", kib.get())),
+        _ => Vec::new(),
     }
 }
 

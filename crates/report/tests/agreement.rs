@@ -83,8 +83,7 @@ fn table_has_both_units_and_marks_the_settings_that_matter() {
         assert!(line(kib).contains(&format!(" {} ", kib * 2)), "sectors in {}", line(kib));
     }
     assert!(line(128).contains("◀ now"));
-    assert!(line(1088).contains("◀ conservative"));
-    assert!(line(8192).contains("◀ full"));
+    assert!(line(8192).contains("◀ recommended, best"));
     assert!(!line(4).contains('◀'));
 }
 
@@ -110,7 +109,7 @@ fn what_was_not_measured_is_not_printed() {
         cell.latency_us = None;
     }
     sample.analysis.cells.pop();
-    let gain = sample.analysis.verdict.gain.as_mut().unwrap();
+    let gain = sample.analysis.recommendation.gain.as_mut().unwrap();
     gain.ratio = Estimate::unbounded(f64::INFINITY);
     let findings = sample.findings();
     let mut csv = Vec::new();

@@ -111,8 +111,10 @@ fn named(name: &str) -> Sample {
     for cell in sample.analysis.cells.iter_mut().filter(|cell| cell.workload == other) {
         cell.workload = name.to_owned();
     }
-    sample.analysis.verdict.per_workload[0].workload = name.to_owned();
-    sample.analysis.verdict.price[0].random[0].workload = name.to_owned();
+    sample.analysis.per_workload[0].workload = name.to_owned();
+    let advice = &mut sample.analysis.recommendation;
+    advice.conditions[0].workload = name.to_owned();
+    advice.cost.as_mut().unwrap().changes[0].workload = name.to_owned();
     sample
 }
 

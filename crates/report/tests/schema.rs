@@ -100,9 +100,9 @@ fn gaps_keep_it_too() {
         cell.throughput_mib_s = Estimate::unbounded(cell.throughput_mib_s.median);
         (cell.amplification, cell.device_requests, cell.latency_us) = (None, None, None);
     }
-    let verdict = &mut sample.analysis.verdict;
-    (verdict.gain, verdict.full_kib, verdict.conservative_kib) = (None, None, None);
-    verdict.price.clear();
+    let advice = &mut sample.analysis.recommendation;
+    (advice.gain, advice.cost, advice.economical, advice.best) = (None, None, None, None);
+    advice.conditions.clear();
     sample.run.found = None;
     assert_valid(&document(&sample));
     let document = document(&sample);
@@ -113,9 +113,9 @@ fn gaps_keep_it_too() {
 fn the_check_itself_finds_mistakes() {
     let schema = schema();
     for (pointer, wrong) in [
-        ("/schema_version", value!(2)),
+        ("/schema_version", value!(1)),
         ("/cells/0/throughput_mib_s", value!({ "median": "fast" })),
-        ("/verdict/kind", value!("splendid")),
+        ("/recommendation/decision", value!("splendid")),
         ("/cells/0/settings", value!({ "read_ahead": 4 })),
         ("/measured_seconds", value!(-1.0)),
     ] {

@@ -48,7 +48,7 @@ fn doctor_keeps_the_promise() {
         Doctor { diagnoses: &diagnoses, missing: &scene.missing, kernel: "6.1.0", detail: true };
     let document = serde_json::to_value(doctor_json(&doctor)).unwrap();
     validate::assert_valid_as("doctor_document", &document);
-    assert_eq!(document["schema_version"], 1);
+    assert_eq!(document["schema_version"], 2);
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod sample;
 
 use foreread_report::{Line, verdict};
 use sample::{Sample, sample};
-use study::{Difference, Estimate, RunStatus, Target, VerdictKind};
+use study::{RunStatus, Target, TrialStatus};
 use units::Kib;
 
 fn said(sample: &Sample) -> String {
@@ -27,18 +27,17 @@ fn assert_says(text: &str, words: &[&str]) {
 }
 
 #[test]
-fn better_says_what_it_gains_how_sure_and_what_it_costs() {
+fn the_first_sentence_says_what_it_gains_on_which_condition_and_what_it_costs() {
     let text = said(&sample());
     assert_says(
         &text,
         &[
-            "Set read-ahead to 8192 KiB (16384 sectors)",
-            "seq-1 and seq-8",
-            "2.51 times as much (95 % CI 2.43 to 2.56) compared with the present 128 KiB",
-            "1088 KiB (2176 sectors) already has at least 80 %",
-            "up to 64.0 MiB of memory for 8 streams",
-            "rand-mmap gets 40.0 times less (p99 latency 12.0 ms → 240 ms)",
-            "reading 242 times what it asks for",
+            "Set read-ahead to 8192 KiB (16384 sectors) if no process reads mapped files at random: \
+             throughput of seq-1 and seq-8 ×2.50 (95 % CI",
+            "compared with the present 128 KiB, but rand-mmap ×0.0250.",
+            "Otherwise keep 128 KiB (256 sectors).",
+            "up to 128 MiB of memory for 8 streams",
+            "rand-mmap ×0.0250 (p99 latency 375 ms → 15.0 s), reading 2048 times what it asks for",
             "2 trials were disturbed",
             "foreread apply read_ahead=8192K --on 8:16",
         ],
@@ -46,85 +45,92 @@ fn better_says_what_it_gains_how_sure_and_what_it_costs() {
 }
 
 #[test]
+fn a_setting_without_the_cost_stands_beside_the_condition() {
+    let mapped = |kib: u64| if kib <= 1088 { 0.7 } else { 0.02 };
+    let text = said(&sample().with_rates("rand-mmap", mapped));
+    assert_says(&text, &["Otherwise set 1088 KiB (2176 sectors): ×2.0", "rand-mmap ×0.700"]);
+}
+
+#[test]
 fn the_present_setting_may_be_the_best() {
     let mut sample = sample();
     sample.run.found = Some(Kib::new(8192));
-    let text = said(&sample);
-    assert_says(&text, &["Keep read-ahead at 8192 KiB (16384 sectors)"]);
+    let text = said(&sample.with_rates("rand-mmap", |_| 1.0));
+    assert_says(&text, &["Keep read-ahead at 8192 KiB (16384 sectors): none of the 6 settings"]);
     assert!(!text.contains("foreread apply"), "{text}");
 }
 
 #[test]
 fn no_difference_recommends_nothing() {
-    let mut sample = sample();
-    sample.analysis.verdict.kind = VerdictKind::NoMeasurableDifference;
-    let text = said(&sample);
+    let flat = |_| 100.0;
+    let sample = sample().with_rates("seq-1", flat).with_rates("seq-8", flat);
+    let text = said(&sample.with_rates("rand-mmap", |_| 1.0));
     assert_says(
         &text,
         &[
             "No measurable difference between the 6 settings from 4 KiB to 65536 KiB",
-            "Leave it at 128 KiB (256 sectors)",
+            "Keep 128 KiB (256 sectors)",
         ],
     );
     assert!(!text.contains("Set read-ahead") && !text.contains("foreread apply"), "{text}");
 }
 
 #[test]
-fn a_larger_setting_that_is_not_measurably_better_is_not_recommended() {
-    for (difference, low, high) in
-        [(Difference::NoMeasurableDifference, 0.99, 1.03), (Difference::Inconclusive, 0.92, 1.14)]
-    {
-        let mut sample = sample();
-        let gain = sample.analysis.verdict.gain.as_mut().unwrap();
-        gain.difference = difference;
-        gain.ratio = Estimate::interval(1.02, low, high);
-        let text = said(&sample);
-        assert_says(&text, &["Keep read-ahead at 128 KiB", "none of", "8192 KiB got 2 % more"]);
-        assert!(!text.contains("Set read-ahead") && !text.contains("foreread apply"), "{text}");
-    }
+fn a_gain_below_a_tenth_keeps_the_present_setting_and_is_named() {
+    let low = |kib: u64| if kib < 128 { 20.0 } else { 100.0 + 8.0 * (kib as f64 / 65536.0) };
+    let text = said(&sample().with_rates("seq-1", low).with_rates("seq-8", low));
+    assert_says(&text, &["Keep read-ahead at 128 KiB", "at least 10 % faster", "65536 KiB, gives"]);
+    assert!(!text.contains("Set read-ahead") && !text.contains("foreread apply"), "{text}");
 }
 
 #[test]
-fn what_was_measured_once_is_recommended_only_if_it_is_plainly_better() {
-    let once = |ratio: f64| {
-        let mut sample = sample();
-        let gain = sample.analysis.verdict.gain.as_mut().unwrap();
-        gain.difference = Difference::Inconclusive;
-        gain.ratio = Estimate::unbounded(ratio);
-        said(&sample)
-    };
-    assert_says(&once(1.02), &["Keep read-ahead at 128 KiB", "measured once"]);
-    assert_says(&once(3.0), &["Set read-ahead to 8192 KiB", "measured once"]);
+fn what_was_measured_once_says_so() {
+    let mut sample = sample();
+    sample.run.trials.retain(|trial| trial.block == 0);
+    assert_says(&said(&sample.analysed()), &["Set read-ahead to", "measured once"]);
 }
 
 #[test]
-fn a_smaller_setting_that_is_as_good_saves_memory() {
+fn a_smaller_setting_that_is_as_fast_saves_memory() {
     let mut sample = sample();
     sample.run.found = Some(Kib::new(65536));
-    let gain = sample.analysis.verdict.gain.as_mut().unwrap();
-    gain.over_kib = Kib::new(65536);
-    gain.difference = Difference::NoMeasurableDifference;
-    let text = said(&sample);
-    assert_says(&text, &["Set read-ahead to 8192 KiB", "as good as the present 65536 KiB"]);
+    let flat = |kib: u64| if kib < 1024 { 20.0 } else { 100.0 };
+    let text = said(&sample.with_rates("seq-1", flat).with_rates("seq-8", flat));
+    let less = "with rand-mmap ×6.00 and up to 1008 MiB less memory for 8 streams";
+    assert_says(&text, &["Set read-ahead to 1024 KiB", "as fast as the present 65536 KiB", less]);
 }
 
 #[test]
-fn a_doubted_verdict_says_why_instead_of_blaming_intervals() {
+fn a_disturbed_setting_says_so_instead_of_blaming_noise() {
     let mut sample = sample();
-    sample.analysis.verdict.kind = VerdictKind::Inconclusive;
-    sample.analysis.verdict.full_kib = None;
-    sample.analysis.verdict.doubt = Some("the verdict would rest on 8 KiB".to_owned());
-    let text = said(&sample);
-    assert_says(&text, &["Inconclusive: the verdict would rest on 8 KiB.", "quieter"]);
-    assert!(!text.contains("too wide"), "{text}");
+    for trial in sample.run.trials.iter_mut().filter(|t| t.settings.read_ahead.get() == 8192) {
+        trial.status = TrialStatus::Disturbed;
+    }
+    let text = said(&sample.analysed());
+    assert_says(&text, &["Inconclusive: every trial at 8192 KiB was disturbed.", "idle"]);
+    assert!(!text.contains("vary too much"), "{text}");
+}
+
+#[test]
+fn what_was_not_measured_is_named() {
+    let mut sample = sample();
+    let priced = |trial: &study::Trial| trial.workload == "rand-mmap";
+    sample.run.trials.retain(|trial| !priced(trial) || trial.settings.read_ahead.get() == 128);
+    let text = said(&sample.analysed());
+    assert_says(&text, &["The effect of 8192 KiB on rand-mmap was not measured"]);
+    let rising = |kib: u64| kib as f64;
+    let edge = said(&self::sample().with_rates("seq-1", rising).with_rates("seq-8", rising));
+    assert_says(&edge, &["65536 KiB is at the edge of what was tried"]);
 }
 
 #[test]
 fn inconclusive_says_what_to_do() {
     let mut sample = sample();
-    sample.analysis.verdict.kind = VerdictKind::Inconclusive;
-    sample.analysis.verdict.full_kib = None;
-    let text = said(&sample);
+    for trial in &mut sample.run.trials {
+        let wild = 1.0 + f64::from((trial.order * 7919) % 13);
+        trial.figures.throughput_mib_s = wild;
+    }
+    let text = said(&sample.analysed());
     assert_says(&text, &["Inconclusive", "--repeats"]);
     assert!(!text.contains("foreread apply"), "{text}");
 }
@@ -139,16 +145,6 @@ fn a_virtual_disk_has_a_dilation_and_nothing_to_set() {
     assert!(!text.contains("foreread apply"), "{text}");
     sample.analysis.dilation = 0.25;
     assert_says(&said(&sample), &["4.00 times faster than its model"]);
-}
-
-#[test]
-fn a_price_that_was_not_measured_is_no_price_of_nothing() {
-    let mut sample = sample();
-    assert!(!said(&sample).contains("was not measured at this value"));
-    for price in &mut sample.analysis.verdict.price {
-        price.random.clear();
-    }
-    assert_says(&said(&sample), &["what rand-mmap", "pay was not measured at this value"]);
 }
 
 #[test]
@@ -168,9 +164,8 @@ fn an_unfinished_run_says_so() {
 #[test]
 fn one_setting_alone_is_no_comparison() {
     let mut sample = sample();
-    sample.analysis.cells.retain(|cell| cell.settings.read_ahead == Kib::new(4));
-    sample.analysis.verdict.kind = VerdictKind::NoMeasurableDifference;
-    let text = said(&sample);
-    assert_says(&text, &["nothing to compare it with"]);
+    sample.run.trials.retain(|trial| trial.settings.read_ahead == Kib::new(4));
+    let text = said(&sample.analysed());
+    assert_says(&text, &["there is nothing to compare"]);
     assert!(!text.contains("No measurable difference"), "{text}");
 }

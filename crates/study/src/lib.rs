@@ -31,8 +31,9 @@ mod trial;
 mod tune;
 
 pub use analyse::{
-    Analysis, Cell, Combination, Difference, Effect, Gain, Interaction, LatencyChange, LevelEffect,
-    LevelPair, Price, Quantiles, Verdict, VerdictKind, WorkloadVerdict, analyse,
+    Alternative, Analysis, Caveat, Cell, Change, Combination, Condition as CostCondition, Cost,
+    Decision, Difference, Doubt, Effect, Gain, Interaction, LatencyChange, LevelEffect, LevelPair,
+    Quantiles, Recommendation, Saving, VerdictKind, WorkloadVerdict, analyse,
 };
 pub use bench::Cancel;
 pub use budget::{Budget, BudgetError};
@@ -47,7 +48,7 @@ pub use import::{
     ImportError, RateUnit, Table, TableColumn, Tables, import, reports, table_of, tables,
 };
 pub use limit::limit;
-pub use plan::{Plan, PlannedWorkload, Repeats, Role, default_trial};
+pub use plan::{Plan, PlannedWorkload, Purpose, Repeats, Role, default_trial};
 pub use progress::{Phase, Progress, Silent, Step};
 pub use settings::{Beside, Others, Settings};
 pub use stats::{Estimate, Spread};

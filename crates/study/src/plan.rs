@@ -1,8 +1,10 @@
 //! What a study intends.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos};
-use workload::Workload;
+use workload::{AccessMethod, Workload};
 
 use crate::error::StudyError;
 use crate::factors::{Design, Factor};
@@ -31,6 +33,49 @@ impl Repeats {
     /// Exactly this many.
     pub const fn exactly(repeats: u32) -> Self {
         Self { min: repeats, max: repeats }
+    }
+}
+
+/// The use that costs are weighed for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// Not said: what random reads lose makes a condition of the recommendation.
+    #[default]
+    Mixed,
+    /// Random reads, by `pread` and of mapped files, count like streams.
+    Database,
+    /// Random reads do not count.
+    Streaming,
+    /// Random reads of mapped files count like streams.
+    Mmap,
+}
+
+impl Purpose {
+    /// Whether nothing was said.
+    pub fn is_mixed(&self) -> bool {
+        *self == Self::Mixed
+    }
+
+    /// What a workload is measured for where it would only show a cost.
+    fn role_of_cost(self, workload: &Workload) -> Role {
+        let mapped = workload.access == AccessMethod::Mmap;
+        match self {
+            Self::Database if workload.has_random_part() => Role::Goal,
+            Self::Mmap if mapped && workload.has_random_part() => Role::Goal,
+            _ => Role::Price,
+        }
+    }
+}
+
+impl fmt::Display for Purpose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Mixed => "mixed",
+            Self::Database => "database",
+            Self::Streaming => "streaming",
+            Self::Mmap => "mmap",
+        })
     }
 }
 
@@ -84,6 +129,9 @@ pub struct Plan {
     pub design: Design,
     /// Which workloads; never none.
     pub workloads: Vec<PlannedWorkload>,
+    /// The use that costs are weighed for.
+    #[serde(default, rename = "for", skip_serializing_if = "Purpose::is_mixed")]
+    pub purpose: Purpose,
     /// How often.
     pub repeats: Repeats,
     /// How long a trial lasts, in the storage's own time: a virtual disk that runs ten times
@@ -127,12 +175,27 @@ impl Plan {
             factors: Vec::new(),
             design: Design::default(),
             workloads: goals.chain(prices.map(PlannedWorkload::price)).collect(),
+            purpose: Purpose::default(),
             repeats: Repeats::default(),
             seed: None,
             drop_caches: false,
             file_size: None,
             memory_limit: None,
         }
+    }
+
+    /// The same plan for a use: the cost workloads that it counts fully become goals.
+    pub fn for_purpose(mut self, purpose: Purpose) -> Self {
+        let costs = self.workloads.iter_mut().filter(|planned| planned.role == Role::Price);
+        costs.for_each(|planned| planned.role = purpose.role_of_cost(&planned.workload));
+        self.purpose = purpose;
+        self
+    }
+
+    /// Streams of the goal that has the most.
+    pub fn streams(&self) -> u32 {
+        let goals = self.workloads.iter().filter(|planned| planned.role == Role::Goal);
+        goals.map(|goal| goal.workload.streams()).max().unwrap_or(1)
     }
 
     /// The names of the workloads and what they are measured for.

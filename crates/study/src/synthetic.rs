@@ -1,6 +1,6 @@
 //! Storage that is a formula with noise, for tests.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -8,7 +8,7 @@ use units::{Kib, PageSize};
 use workload::Workload;
 
 use crate::grid::Grid;
-use crate::plan::{Plan, PlannedWorkload, Role};
+use crate::plan::{Plan, PlannedWorkload, Purpose, Role};
 use crate::session::Field;
 use crate::settings::Settings;
 use crate::store::{Command, Run, RunId, RunStatus, RunSummary};
@@ -108,6 +108,8 @@ impl World {
             settings: &self.settings(grid),
             found: self.found.map(Settings::read_ahead),
             seed: self.seed,
+            purpose: Purpose::Mixed,
+            streams: 8,
             trial_seconds: TRIAL_SECONDS,
         })
     }
@@ -165,7 +167,7 @@ impl World {
             workloads: workloads.iter().map(|planned| planned.workload.clone()).collect(),
             plan: Plan { workloads, ..Plan::new(Target::Path("/data".into())) },
             seed: self.seed,
-            grid: Vec::new(),
+            grid: tried(&trials),
             found: self.found,
             dilation: 1.0,
             identity: serde_json::Value::Null,
@@ -188,6 +190,12 @@ impl World {
     }
 }
 
+/// The settings of these trials, ascending.
+fn tried(trials: &[Trial]) -> Vec<Kib> {
+    let all: BTreeSet<Kib> = trials.iter().map(|trial| trial.settings.read_ahead).collect();
+    all.into_iter().collect()
+}
+
 fn planned((name, role, _): &(String, Role, Points)) -> PlannedWorkload {
     let known = Workload::named(name).unwrap_or_else(|_| {
         Workload::new(name.clone(), workload::Pattern::Sequential, units::Bytes::from_kib(64))
@@ -200,6 +208,7 @@ pub(crate) fn figures(throughput_mib_s: f64) -> Figures {
         throughput_mib_s,
         amplification: Some(1.0),
         device_requests: Some(1000),
+        device_bytes: None,
         refaulted: None,
         latency_us: None,
         random_latency_us: None,

@@ -61,6 +61,7 @@ impl Record {
                 .and_then(|tool| tool.metric)
                 .unwrap_or_else(|| sample.throughput().as_mib()),
             amplification: sample.amplification(),
+            device_bytes: sample.device.as_ref().map(|device| device.bytes),
             refaulted: sample.memory.map(|memory| memory.refaulted),
             device_requests: sample.device.as_ref().map(|device| device.requests),
             latency_us: quantiles(&|q| sample.latency_quantile(q)),
@@ -112,6 +113,9 @@ pub struct Figures {
     pub amplification: Option<f64>,
     /// Requests that the device got.
     pub device_requests: Option<u64>,
+    /// Bytes that were read from the device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_bytes: Option<Bytes>,
     /// Data that were evicted and had to be read again, where a control group counted that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refaulted: Option<Bytes>,

@@ -57,9 +57,10 @@ pub struct Choice {
     /// What this run of `tune` or `sweep` recommends; on its target, if --on names no other
     #[arg(long, value_name = "RUN", conflicts_with = "settings")]
     pub from: Option<i64>,
-    /// With --from: the conservative recommendation in place of the full one
+    /// With --from: the setting for when the condition of the recommendation does not hold, as in
+    /// "if no process reads mapped files at random"
     #[arg(long, requires = "from")]
-    pub conservative: bool,
+    pub unconditional: bool,
     /// The read-ahead that a vendor publishes for this software, as `foreread presets NAME` shows
     /// it; where that leaves a choice, NAME=VALUE with a value that it allows
     #[arg(long, value_name = "NAME[=VALUE]", conflicts_with = "from")]
@@ -119,11 +120,7 @@ impl Choice {
             Usage(format!("there is no run {id}: {} is not there", path.display()))
         })?;
         let run = store.load(id)?;
-        let verdict = study::analyse(&run).verdict;
-        let window = if self.conservative { verdict.conservative_kib } else { verdict.full_kib };
-        let window = window.ok_or_else(|| {
-            Usage(format!("run {id} recommends nothing: name a setting yourself"))
-        })?;
+        let settings = recommended(&run, self.unconditional)?;
         let path = match &run.plan.target {
             study::Target::Path(path) => Some(path.clone()),
             _ if self.on.is_some() => None,
@@ -132,8 +129,33 @@ impl Choice {
                 return Err(Usage(usage).into());
             }
         };
-        Ok((Settings::read_ahead(window.to_bytes()), path))
+        Ok((settings, path))
     }
+}
+
+/// What a run says should be set: its recommendation, or what it says to keep.
+fn recommended(run: &study::Run, unconditional: bool) -> anyhow::Result<Settings> {
+    let advice = study::analyse(run).recommendation;
+    let window = |kib: units::Kib| Settings::read_ahead(kib.to_bytes());
+    if unconditional && !advice.conditions.is_empty() {
+        let other = advice.without_conditions.map(|other| other.read_ahead_kib).or(run.found);
+        return other.map(window).ok_or_else(|| {
+            Usage("no measured setting gains without the condition".to_owned()).into()
+        });
+    }
+    if let Some(settings) = advice.to_set() {
+        return Ok(settings.all());
+    }
+    if let Some(kept) = advice.value() {
+        return Ok(window(kept));
+    }
+    let why = match advice.decision {
+        study::Decision::Inconclusive(doubt) => doubt.to_string(),
+        _ => "it found no measurable difference".to_owned(),
+    };
+    let id = run.summary.id;
+    let usage = format!("run {id} recommends no setting ({why}): name one, as in read_ahead=1M");
+    Err(Usage(usage).into())
 }
 
 /// Adds what a vendor advises, and says who does.

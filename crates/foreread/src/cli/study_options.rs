@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use host::page_size;
 use report::Findings;
 use study::{
-    Design, Environment, Factor, Grid, Outcome, Plan, Repeats, RunId, Store, StudyError, Target,
-    VerdictKind,
+    Design, Environment, Factor, Grid, Outcome, Plan, Purpose, Repeats, RunId, Store, StudyError,
+    Target,
 };
 use tunables::{GuardCommand, Vary};
 use units::{Bytes, Kib, Nanos};
@@ -40,6 +40,11 @@ pub struct StudyOptions {
     /// themselves they are what it is chosen for
     #[arg(long, value_name = "NAME[,NAME…]", default_value = "seq-1,seq-8,rand-pread,rand-mmap")]
     pub workload: Vec<String>,
+    /// What the storage is used for. database: random reads, by pread and of mapped files, count
+    /// like streams; mmap: those of mapped files do; streaming: they do not count, and what they
+    /// lose is only reported; mixed: what they lose makes a condition of the recommendation
+    #[arg(long = "for", value_name = "USE", value_enum, default_value_t = Use::Mixed)]
+    pub purpose: Use,
     #[command(flatten)]
     pub outside: WorkloadOptions,
     /// Repeats of each cell, exactly; default: 3 to 9, until the intervals are tight enough
@@ -80,6 +85,26 @@ pub struct StudyOptions {
     pub design: Design,
 }
 
+/// A use of storage, as the command line names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Use {
+    Mixed,
+    Database,
+    Streaming,
+    Mmap,
+}
+
+impl From<Use> for Purpose {
+    fn from(purpose: Use) -> Self {
+        match purpose {
+            Use::Mixed => Self::Mixed,
+            Use::Database => Self::Database,
+            Use::Streaming => Self::Streaming,
+            Use::Mmap => Self::Mmap,
+        }
+    }
+}
+
 /// What `sweep` and `tune` do with a plan.
 pub type Conduct<'a> =
     dyn FnOnce(&Plan, &mut Store, &Environment, &mut Shown) -> Result<Outcome, StudyError> + 'a;
@@ -93,6 +118,7 @@ impl StudyOptions {
         plan.design = self.design;
         let chosen = workload_words::planned(&self.workload, &self.choice(&plan, context))?;
         plan.workloads = chosen.workloads;
+        plan = plan.for_purpose(self.purpose.into());
         if let Some(repeats) = self.repeats {
             plan.repeats = Repeats::exactly(repeats);
         }
@@ -187,7 +213,7 @@ impl StudyOptions {
         self.tell(context, &store, &outcome)?;
         Ok(match signals.which() {
             Some(signal) if !outcome.complete => Exit::Signal(signal),
-            _ if outcome.analysis.verdict.kind == VerdictKind::Inconclusive => Exit::Inconclusive,
+            _ if outcome.analysis.recommendation.is_inconclusive() => Exit::Inconclusive,
             _ => Exit::Fine,
         })
     }

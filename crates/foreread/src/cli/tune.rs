@@ -13,13 +13,15 @@ Examples:
   foreread tune /srv/data
   foreread tune /var/lib/postgresql --workload seq-8,mixed,rand-pread --budget 20
   foreread tune virtual:raid10-2008,fs=xfs     no such array is needed
+  foreread tune /srv/video --for streaming     random reads do not matter there
   foreread tune -n /srv/data                   print what would be done
 
 It measures a few settings, fits latency and bandwidth to what it has seen, measures where that
-says the answer lies, and confirms it. --vary limits what may be tried. The verdict names the
-smallest setting with at least 80 % of the possible gain (conservative), the smallest that is not
-measurably below the best (full), and what each costs elsewhere; or it says that there is no
-measurable difference. It changes nothing for good.";
+says the answer lies, and spends what is left of --budget on confirming the answer and on what it
+costs. --vary limits what may be tried. It recommends the smallest setting with at least 80 % of
+the possible gain; under 10 % of gain it says to keep the present one. A cost of more than half
+makes a condition, and the best setting without that cost is named beside it. --for says which
+costs count. All settings are restored when it ends.";
 
 /// Find the read-ahead that suits the target, in a few minutes
 #[derive(Debug, Args)]

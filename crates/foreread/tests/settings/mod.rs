@@ -118,13 +118,13 @@ fn host_what_a_run_recommends_is_applied() {
     let swept = document(&sweep.arg(&stage.mount).output().unwrap());
     let run = swept["run"].as_i64().or(swept["id"].as_i64()).unwrap().to_string();
     let output = stage.run(&["apply", "--from", &run]);
-    match swept["verdict"]["full_kib"].as_u64() {
+    match swept["recommendation"]["read_ahead_kib"].as_u64() {
         Some(full) => {
             assert!(output.status.success(), "{}", text(&output.stderr));
             assert_eq!(stage.value().trim(), full.to_string());
             println!("the run recommends {full} KiB, and that is applied");
         }
-        None => refused(&output, 2, "recommends nothing"),
+        None => refused(&output, 2, "recommends no setting"),
     }
     stage.roll_back();
     refused(&stage.run(&["apply", "--from", "4711"]), 2, "4711");

@@ -73,7 +73,7 @@ fn bends(exhibits: &[Exhibit<'_>], names: &[String]) -> Markup {
                 } }
                 tbody {
                     @for (exhibit, name) in exhibits.iter().zip(names) {
-                        @for alone in &exhibit.analysis.verdict.per_workload {
+                        @for alone in &exhibit.analysis.per_workload {
                             (bend(exhibit, name, alone))
                         }
                     }
@@ -84,7 +84,7 @@ fn bends(exhibits: &[Exhibit<'_>], names: &[String]) -> Markup {
 }
 
 fn bend(exhibit: &Exhibit<'_>, name: &str, alone: &study::WorkloadVerdict) -> Markup {
-    let at = alone.full_kib.unwrap_or(alone.best_kib);
+    let at = alone.best_kib.unwrap_or(alone.fastest_kib);
     let cell = exhibit.findings().cell(at, &alone.workload);
     let rate = cell.and_then(|cell| short(cell.throughput_mib_s.median));
     let kib = |kib: Option<units::Kib>| kib.map_or_else(|| ABSENT.to_owned(), setting);
@@ -97,8 +97,8 @@ fn bend(exhibit: &Exhibit<'_>, name: &str, alone: &study::WorkloadVerdict) -> Ma
         tr {
             th scope="row" { (name) }
             td class="word" { (brief(&alone.workload)) }
-            td { (kib(alone.conservative_kib)) }
-            td { (kib(alone.full_kib)) }
+            td { (kib(alone.economical_kib)) }
+            td { (kib(alone.best_kib)) }
             td { (rate.unwrap_or_else(|| ABSENT.to_owned())) }
             td { (kib(alone.knee_kib)) }
             td class="word" { (said) }

@@ -4,7 +4,7 @@
 use serde::Serialize;
 use serde::ser::SerializeSeq;
 use stats::Estimate;
-use study::{Quantiles, Role, TrialStatus};
+use study::{Decision, Quantiles, Role, TrialStatus};
 
 use super::{Exhibit, derived};
 use crate::closeup::{Detail, bucket_us};
@@ -87,8 +87,8 @@ struct Mark {
 #[derive(Debug, Serialize)]
 struct Bend {
     w: usize,
-    conservative_kib: Option<u64>,
-    full_kib: Option<u64>,
+    economical_kib: Option<u64>,
+    best_kib: Option<u64>,
     knee_kib: Option<u64>,
 }
 
@@ -208,12 +208,11 @@ impl RunData {
         let place_of = |name: &str| workloads.iter().position(|w| w.workload.name == name);
         let mut trials = TrialsData::default();
         trials.fill(exhibit, &settings, &place_of);
-        let verdict = &exhibit.analysis.verdict;
-        let curves = verdict.per_workload.iter().filter_map(|alone| {
+        let curves = exhibit.analysis.per_workload.iter().filter_map(|alone| {
             Some(Bend {
                 w: place_of(&alone.workload)?,
-                conservative_kib: alone.conservative_kib.map(|kib| kib.get()),
-                full_kib: alone.full_kib.map(|kib| kib.get()),
+                economical_kib: alone.economical_kib.map(|kib| kib.get()),
+                best_kib: alone.best_kib.map(|kib| kib.get()),
                 knee_kib: alone.knee_kib.map(|kib| kib.get()),
             })
         });
@@ -288,15 +287,16 @@ fn request_kib(exhibit: &Exhibit<'_>, closeup: &crate::Closeup, cell: &study::Ce
 }
 
 fn marks(exhibit: &Exhibit<'_>) -> Vec<Mark> {
-    let verdict = &exhibit.analysis.verdict;
-    if let Some(kept) = exhibit.findings().kept() {
+    let advice = &exhibit.analysis.recommendation;
+    if let Decision::Keep(kept) = advice.decision {
         let label = "now, and to be kept".to_owned();
-        return vec![Mark { kib: kept.get(), kind: "full", label }];
+        return vec![Mark { kib: kept.get(), kind: "recommended", label }];
     }
+    let without = advice.without_conditions.as_ref().map(|other| other.read_ahead_kib);
     let named = [
         ("now", "now", exhibit.run.found),
-        ("conservative", "conservative", verdict.conservative_kib),
-        ("full", "full", verdict.full_kib),
+        ("other", "no condition", without),
+        ("recommended", "recommended", advice.value()),
     ];
     let mark = |(kind, label, kib): (&'static str, &str, Option<units::Kib>)| {
         Some(Mark { kib: kib?.get(), kind, label: label.to_owned() })

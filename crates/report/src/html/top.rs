@@ -1,12 +1,12 @@
 //! The verdict: what a person would say, the numbers behind it, what it costs, what to type.
 
 use maud::{Markup, html};
-use study::{Gain, RunStatus, VerdictKind};
+use study::{Gain, RunStatus};
 
 use super::Exhibit;
 use super::sections::Place;
 use crate::names::{brief, tied};
-use crate::number::{certainty, setting, short, time, whole};
+use crate::number::{certainty, setting, short, time, times};
 use crate::verdict::Line;
 
 /// The section.
@@ -20,7 +20,7 @@ pub(super) fn verdict(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
     let (notes, mut said): (Vec<&Line>, Vec<&Line>) = lines.iter().partition(|line| is_note(line));
     let banner = (!finished && !said.is_empty()).then(|| said.remove(0));
     let headline = (!said.is_empty()).then(|| said.remove(0));
-    let doubtful = exhibit.analysis.verdict.kind == VerdictKind::Inconclusive;
+    let doubtful = exhibit.analysis.recommendation.is_inconclusive();
     html! {
         section class={ "verdict" @if doubtful { " doubtful" } } id=(place.id("verdict"))
             aria-labelledby=(place.id("headline")) {
@@ -75,7 +75,7 @@ struct Card {
 
 /// The figures that the verdict rests on.
 fn cards(exhibit: &Exhibit<'_>) -> Markup {
-    let verdict = &exhibit.analysis.verdict;
+    let advice = &exhibit.analysis.recommendation;
     let mut cards = Vec::new();
     let mut card = |name: &str, value: String, below: String| {
         cards.push(Card { name: name.to_owned(), value, below });
@@ -83,27 +83,29 @@ fn cards(exhibit: &Exhibit<'_>) -> Markup {
     if let Some(found) = exhibit.run.found {
         card("Read-ahead now", found.to_string(), found.to_sectors().to_string());
     }
-    let keep = exhibit.findings().kept();
-    if let Some(full) = verdict.full_kib.filter(|_| keep.is_none()) {
-        card("Recommended", full.to_string(), full.to_sectors().to_string());
+    if let Some(kib) = advice.value() {
+        card("Recommended", kib.to_string(), kib.to_sectors().to_string());
     }
-    let gained = verdict.gain.as_ref().filter(|_| keep.is_none());
-    if let Some((value, below)) = gained.and_then(gain) {
+    if let Some((value, below)) = advice.gain.as_ref().and_then(gain) {
         card("Gain", value, below);
     }
-    let small = verdict.conservative_kib.filter(|_| keep.is_none());
-    if let Some(small) = small.filter(|small| Some(*small) != verdict.full_kib) {
-        let below = verdict.conservative_gain.as_ref().and_then(gain);
-        let below = below.map_or_else(String::new, |(value, _)| format!("gains {value}"));
-        card("Conservative", small.to_string(), below);
+    for condition in &advice.conditions {
+        if let Some(ratio) = times(condition.throughput_ratio.median) {
+            card(&brief(&condition.workload), ratio, "compared with now".to_owned());
+        }
     }
-    if let Some(price) = verdict.price.last().filter(|_| keep.is_none()) {
-        if let Some(memory) = short(price.memory_mib) {
-            let below = format!("2 × {} × {}", setting(price.read_ahead_kib), price.streams);
+    if let Some(other) = &advice.without_conditions {
+        let below = gain(&other.gain).map_or_else(String::new, |(value, _)| value);
+        card("Without that cost", other.read_ahead_kib.to_string(), below);
+    }
+    if let Some((cost, kib)) = advice.cost.as_ref().zip(advice.value()) {
+        if let Some(memory) = short(cost.memory_mib) {
+            let below = format!("2 × {} × {}", setting(kib), cost.streams);
             card("Memory for windows", format!("{memory} MiB"), below);
         }
-        for change in &price.random {
-            let (before, after) = (time(change.before_us.p99), time(change.after_us.p99));
+        for change in &cost.changes {
+            let Some(latency) = change.latency else { continue };
+            let (before, after) = (time(latency.before_us.p99), time(latency.after_us.p99));
             if let (Some(before), Some(after)) = (before, after) {
                 let name = format!("{}: p99", brief(&change.workload));
                 card(&name, after, format!("before: {before}"));
@@ -126,11 +128,6 @@ fn cards(exhibit: &Exhibit<'_>) -> Markup {
 
 /// A gain as a figure and how sure it is.
 fn gain(gain: &Gain) -> Option<(String, String)> {
-    let ratio = gain.ratio.median;
-    let figure = if ratio >= 1.995 {
-        format!("{}×", short(ratio)?)
-    } else {
-        format!("{:+} %", whole((ratio - 1.0) * 100.0)).replace('-', "−")
-    };
+    let figure = times(gain.ratio.median)?;
     Some((figure, format!("over {}; {}", gain.over_kib, certainty(&gain.ratio))))
 }

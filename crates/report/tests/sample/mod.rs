@@ -3,9 +3,8 @@
 
 use foreread_report::Findings;
 use study::{
-    Analysis, Cell, Command, Difference, Estimate, Figures, Gain, Grid, LatencyChange, Plan, Price,
-    Quantiles, Run, RunId, RunStatus, RunSummary, Settings, Target, Trial, TrialStatus, Verdict,
-    VerdictKind, WorkloadVerdict,
+    Analysis, Cell, Command, Figures, Grid, Plan, Quantiles, Run, RunId, RunStatus, RunSummary,
+    Settings, Target, Trial, TrialStatus, analyse,
 };
 use units::Kib;
 
@@ -20,142 +19,100 @@ pub struct Sample {
 }
 
 impl Sample {
+    /// Works out anew what the trials show.
+    pub fn analysed(mut self) -> Self {
+        self.analysis = analyse(&self.run);
+        self
+    }
+
+    /// The same with other rates of a workload, in MiB/s by setting.
+    pub fn with_rates(mut self, workload: &str, rate: impl Fn(u64) -> f64) -> Self {
+        for trial in self.run.trials.iter_mut().filter(|trial| trial.workload == workload) {
+            let factor = REPEATS[trial.block as usize];
+            trial.figures.throughput_mib_s = rate(trial.settings.read_ahead.get()) * factor;
+        }
+        self.analysed()
+    }
+
     pub fn findings(&self) -> Findings<'_> {
         Findings { run: &self.run, analysis: &self.analysis }
     }
 }
 
-fn around(median: f64) -> Estimate {
-    Estimate::interval(median, median * 0.97, median * 1.02)
+/// How the five repeats of a cell differ.
+const REPEATS: [f64; 5] = [0.99, 1.0, 1.01, 0.995, 1.005];
+
+fn trials() -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for (block, factor) in (0..).zip(REPEATS) {
+        for (name, figures) in [("seq-1", SEQ_1), ("seq-8", SEQ_8), ("rand-mmap", MMAP)] {
+            for (setting, mib_s) in SETTINGS.into_iter().zip(figures) {
+                let order = trials.len() as u32;
+                trials.push(Trial { block, ..trial(name, setting, mib_s * factor, order) });
+            }
+        }
+    }
+    trials
 }
 
-fn cell(setting: u64, workload: &str, mib_s: f64, amplification: f64) -> Cell {
+fn trial(workload: &str, setting: u64, mib_s: f64, order: u32) -> Trial {
     let random = workload.starts_with("rand");
     let quantiles = Quantiles { p50: 1e5 / mib_s, p99: 3e5 / mib_s };
-    Cell {
+    Trial {
+        block: 0,
+        order,
         settings: Settings::read_ahead(Kib::new(setting)),
         workload: workload.to_owned(),
-        repeats: 5,
-        disturbed: 0,
-        throughput_mib_s: around(mib_s),
-        amplification: Some(around(amplification)),
-        device_requests: Some(around(1000.0)),
-        latency_us: Some(quantiles),
-        random_latency_us: random.then_some(quantiles),
-    }
-}
-
-fn gain(ratio: f64) -> Gain {
-    Gain {
-        over_kib: Kib::new(128),
-        over_found: true,
-        ratio: around(ratio),
-        difference: Difference::Better,
-    }
-}
-
-fn price() -> Price {
-    let change = LatencyChange {
-        workload: "rand-mmap".to_owned(),
-        over_kib: Kib::new(128),
-        before_us: Quantiles { p50: 4_000.0, p99: 12_000.0 },
-        after_us: Quantiles { p50: 90_000.0, p99: 240_000.0 },
-        throughput_ratio: around(0.025),
-        amplification: Some(242.0),
-    };
-    Price {
-        read_ahead_kib: Kib::new(8192),
-        memory_mib: 64.0,
-        streams: 8,
-        amplification: Some(1.04),
-        random: vec![change],
-    }
-}
-
-fn verdict() -> Verdict {
-    let alone = |workload: &str, full, ratio| WorkloadVerdict {
-        workload: workload.to_owned(),
-        kind: VerdictKind::Better,
-        best_kib: Kib::new(65536),
-        conservative_kib: Some(Kib::new(full)),
-        full_kib: Some(Kib::new(full)),
-        knee_kib: Some(Kib::new(full)),
-        gain: Some(gain(ratio)),
-    };
-    Verdict {
-        kind: VerdictKind::Better,
-        conservative_kib: Some(Kib::new(1088)),
-        full_kib: Some(Kib::new(8192)),
-        gain: Some(gain(2.51)),
-        doubt: None,
-        conservative_gain: Some(gain(2.02)),
-        price: vec![price()],
-        per_workload: vec![alone("seq-1", 1088, 1.17), alone("seq-8", 8192, 5.3)],
+        started_unix_s: 1_795_181_590.0,
+        status: TrialStatus::Clean,
+        disturbances: Vec::new(),
+        figures: Figures {
+            throughput_mib_s: mib_s,
+            amplification: Some(if random { setting as f64 / 4.0 } else { 1.01 }),
+            device_requests: Some(1000),
+            device_bytes: None,
+            latency_us: Some(quantiles),
+            random_latency_us: random.then_some(quantiles),
+            measured_seconds: 187.25 / 90.0,
+            refaulted: None,
+            spread: None,
+        },
     }
 }
 
 /// A finished sweep of `/srv/data`.
 pub fn sample() -> Sample {
-    let mut cells = Vec::new();
-    for (name, figures) in [("seq-1", SEQ_1), ("seq-8", SEQ_8), ("rand-mmap", MMAP)] {
-        for (setting, mib_s) in SETTINGS.into_iter().zip(figures) {
-            let amplification = if name == "rand-mmap" { setting as f64 / 4.0 } else { 1.01 };
-            cells.push(cell(setting, name, mib_s, amplification));
-        }
-    }
+    sample_of(trials())
+}
+
+/// The same with other trials.
+pub fn sample_of(trials: Vec<Trial>) -> Sample {
     let mut plan = Plan::new(Target::Path("/srv/data".into()));
     plan.workloads.retain(|planned| planned.workload.name != "rand-pread");
     plan.read_ahead = Grid::Values(SETTINGS.map(Kib::new).to_vec());
-    Sample {
-        run: Run {
-            summary: summary("/srv/data"),
-            workloads: plan.workloads.iter().map(|planned| planned.workload.clone()).collect(),
-            plan,
-            seed: 42,
-            grid: SETTINGS.map(Kib::new).to_vec(),
-            found: Some(Kib::new(128)),
-            dilation: 1.0,
-            identity: serde_json::json!({}),
-            machine: serde_json::json!({ "kernel": "6.18.0" }),
-            device_before: serde_json::json!({ "storage": { "bdi": "8:16" } }),
-            device_after: serde_json::Value::Null,
-            trials: Vec::new(),
-        },
-        analysis: Analysis {
-            limits: Vec::new(),
-            cells,
-            verdict: verdict(),
-            effects: Vec::new(),
-            interactions: Vec::new(),
-            combination: None,
-            measured_seconds: 187.25,
-            dilation: 1.0,
-            notes: vec!["2 trials were disturbed, kept in the record and repeated".to_owned()],
-        },
-    }
+    let run = Run {
+        summary: summary("/srv/data"),
+        workloads: plan.workloads.iter().map(|planned| planned.workload.clone()).collect(),
+        plan,
+        seed: 42,
+        grid: SETTINGS.map(Kib::new).to_vec(),
+        found: Some(Kib::new(128)),
+        dilation: 1.0,
+        identity: serde_json::json!({}),
+        machine: serde_json::json!({ "kernel": "6.18.0" }),
+        device_before: serde_json::json!({ "storage": { "bdi": "8:16" } }),
+        device_after: serde_json::Value::Null,
+        trials,
+    };
+    let mut analysis = analyse(&run);
+    analysis.notes.push("2 trials were disturbed, kept in the record and repeated".to_owned());
+    Sample { run, analysis }
 }
 
 /// A clean trial of this cell that got its median.
 pub fn trial_of(cell: &Cell, order: u32) -> Trial {
-    Trial {
-        block: 0,
-        order,
-        settings: cell.settings,
-        workload: cell.workload.clone(),
-        started_unix_s: 1_795_181_590.0,
-        status: TrialStatus::Clean,
-        disturbances: Vec::new(),
-        figures: Figures {
-            throughput_mib_s: cell.throughput_mib_s.median,
-            amplification: None,
-            device_requests: None,
-            latency_us: None,
-            random_latency_us: None,
-            measured_seconds: 2.0,
-            refaulted: None,
-            spread: None,
-        },
-    }
+    let setting = cell.settings.read_ahead.get();
+    trial(&cell.workload, setting, cell.throughput_mib_s.median, order)
 }
 
 pub fn summary(target: &str) -> RunSummary {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stats::{Estimate, median};
 
+use super::costs::has_used_up;
 use super::curve::told;
 use super::types::{Cell, Quantiles};
 use crate::settings::Settings;
@@ -51,11 +52,15 @@ fn cell(run: &Run, workload: &str, settings: Settings) -> Option<Cell> {
     };
     let ours = |t: &&Trial| t.workload == workload && t.settings == settings;
     let disturbed = |t: &&Trial| t.status == TrialStatus::Disturbed;
+    let declared = run.workloads.iter().find(|declared| declared.name == workload);
+    let used_up =
+        |trial: &&&Trial| declared.is_some_and(|it| has_used_up(it, trial.figures.device_bytes));
     Some(Cell {
         settings,
         workload: workload.to_owned(),
         repeats: count(trials.len()),
         disturbed: count(run.trials.iter().filter(ours).filter(disturbed).count()),
+        used_up: count(trials.iter().filter(used_up).count()),
         throughput_mib_s: throughput(&trials)?,
         amplification: estimate(each(&|t| t.figures.amplification)),
         device_requests: estimate(each(&|t| t.figures.device_requests.map(|n| n as f64))),

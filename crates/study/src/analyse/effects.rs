@@ -6,9 +6,8 @@ use stats::{Estimate, Observation, interactions, main_effects};
 use tunables::Setting;
 
 use super::curve::{Curve, in_a_word, overall};
-use super::types::{
-    Combination, Difference, Effect, Interaction, LevelEffect, LevelPair, Verdict, VerdictKind,
-};
+use super::recommendation::{Decision, Doubt, MATTERS, Recommendation};
+use super::types::{Combination, Difference, Effect, Gain, Interaction, LevelEffect, LevelPair};
 use crate::plan::Role;
 use crate::settings::Settings;
 use crate::store::Run;
@@ -200,29 +199,32 @@ fn effect(curve: &Curve, levels: &[Level], estimates: &[Estimate]) -> Effect {
     }
 }
 
-/// What can be said where effects are what was looked for: no setting of read-ahead alone is
-/// recommended.
-pub(super) fn verdict(effects: &[Effect]) -> Verdict {
-    let first = effects.first().map(|effect| effect.workload.clone());
-    let words = || {
-        let of_goals = effects.iter().filter(|effect| Some(&effect.workload) == first.as_ref());
-        of_goals.flat_map(|effect| effect.levels.iter().map(|level| level.difference))
+/// What the best combination of several tunables says.
+pub(super) fn recommendation(run: &Run, best: Option<&Combination>) -> Recommendation {
+    let purpose = run.plan.purpose;
+    let Some(best) = best else {
+        let nothing = Decision::Inconclusive(Doubt::NothingMeasured);
+        return Recommendation::nothing(nothing, purpose);
     };
-    let kind = if words().any(|word| matches!(word, Difference::Better | Difference::Worse)) {
-        VerdictKind::Better
-    } else if first.is_some() && words().all(|word| word == Difference::NoMeasurableDifference) {
-        VerdictKind::NoMeasurableDifference
-    } else {
-        VerdictKind::Inconclusive
+    let surely = best.difference == Difference::Better || !best.ratio.is_bounded();
+    let hopeful = best.ratio.decision_bounds().1 >= MATTERS;
+    let kept = best.over.read_ahead;
+    let decision = match (best.ratio.median >= MATTERS, best.difference) {
+        (true, _) if surely => Decision::Set(best.settings.read_ahead),
+        (true, _) => Decision::Inconclusive(Doubt::TooNoisy),
+        (false, Difference::Inconclusive) if hopeful => Decision::Inconclusive(Doubt::TooNoisy),
+        (false, Difference::NoMeasurableDifference) => Decision::NoDifference,
+        (false, _) => Decision::Keep(kept),
     };
-    Verdict {
-        kind,
-        doubt: None,
-        conservative_kib: None,
-        full_kib: None,
-        gain: None,
-        conservative_gain: None,
-        price: Vec::new(),
-        per_workload: Vec::new(),
-    }
+    let gain = Gain {
+        over_kib: kept,
+        over_is_current: run.found == Some(kept),
+        ratio: best.ratio,
+        difference: best.difference,
+    };
+    let set = matches!(decision, Decision::Set(_));
+    let mut recommendation = Recommendation::nothing(decision, purpose);
+    recommendation.gain = set.then_some(gain);
+    recommendation.settings = set.then_some(best.settings);
+    recommendation
 }

@@ -1,22 +1,28 @@
 //! From trials to verdicts. Nothing here is stored: better analysis improves old runs.
 
 mod cells;
+mod costs;
 mod curve;
 mod effects;
-mod price;
+mod goal;
+mod ladder;
+mod recommendation;
 mod types;
-mod verdict;
 
 #[cfg(test)]
 mod tests;
 
 pub(crate) use cells::throughputs;
 pub(crate) use curve::{Curve, Point, in_a_word, overall, quotient};
+pub(crate) use ladder::Ladder;
+pub use recommendation::{
+    Alternative, Caveat, Change, Condition, Cost, Decision, Doubt, Recommendation, Saving,
+};
+pub(crate) use recommendation::{Effort, Evidence, Question};
 pub use types::{
     Analysis, Cell, Combination, Difference, Effect, Gain, Interaction, LatencyChange, LevelEffect,
-    LevelPair, Price, Quantiles, Verdict, VerdictKind, WorkloadVerdict,
+    LevelPair, Quantiles, VerdictKind, WorkloadVerdict,
 };
-pub(crate) use verdict::CONSERVATIVE;
 
 use workload::{Metric, Outside};
 
@@ -53,24 +59,31 @@ pub fn analyse(run: &Run) -> Analysis {
         .filter(|curve| !curve.points.is_empty())
         .collect();
     let (effects, interactions) = effects::effects(run, &goals);
+    let combination = effects::combination(run, &goals);
     let varied = !run.plan.factors.is_empty();
-    let verdict =
-        if varied { effects::verdict(&effects) } else { verdict::verdict(run, &goals, &cells) };
+    let recommendation = match varied {
+        true => effects::recommendation(run, combination.as_ref()),
+        false => costs::recommendation(run, &cells),
+    };
     let mut notes = cells::notes(&cells);
-    notes.extend(verdict.doubt.clone());
     if !varied {
-        notes.extend(verdict::notes(&goals));
+        notes.extend(goal::notes(&goals));
     }
-    notes.extend(price::notes(run, &cells));
+    notes.extend(costs::notes(run, &cells));
     // Rates that somebody else has published in another unit.
     notes.extend(run.machine.get("unit_note").and_then(|note| note.as_str()).map(str::to_owned));
     notes.extend(figures_of_commands(run));
     Analysis {
         limits: Vec::new(),
-        verdict,
+        recommendation,
+        per_workload: goals
+            .iter()
+            .filter(|_| !varied)
+            .filter_map(|goal| goal::verdict(goal, run.found))
+            .collect(),
         effects,
         interactions,
-        combination: effects::combination(run, &goals),
+        combination,
         measured_seconds: run.trials.iter().map(|trial| trial.figures.measured_seconds).sum(),
         dilation: run.dilation,
         notes,

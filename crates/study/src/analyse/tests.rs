@@ -30,13 +30,15 @@ fn flat(rate: f64) -> Points {
 #[test]
 fn the_published_eight_readers_gain_up_to_the_end() {
     let world = World { noise: 0.005, ..World::of(vec![("seq-8", eight_readers())]) };
-    let verdict = sweep_of(&world, &Grid::Full, Repeats::default()).verdict;
+    let analysis = sweep_of(&world, &Grid::Full, Repeats::default());
+    let verdict = &analysis.per_workload[0];
     assert_eq!(verdict.kind, VerdictKind::Better);
-    // 651 at 48 MiB; 80 % of the gain over 36 is 528, which 6 MiB misses (505) and 8 MiB gets.
-    assert!((6145..=8192).contains(&verdict.conservative_kib.unwrap().get()), "{verdict:?}");
-    assert!(verdict.full_kib.unwrap().get() >= 32768, "{verdict:?}");
-    let gain = verdict.gain.unwrap();
-    assert_eq!((gain.over_kib, gain.over_found), (Kib::new(128), true));
+    // 651 at 48 MiB; 80 % of the gain over 90 is 539, which 6 MiB misses (505) and 8 MiB gets.
+    assert!((6145..=8704).contains(&verdict.economical_kib.unwrap().get()), "{verdict:?}");
+    assert_eq!(analysis.recommendation.decision, Decision::Set(verdict.economical_kib.unwrap()));
+    assert!(verdict.best_kib.unwrap().get() >= 32768, "{verdict:?}");
+    let gain = verdict.best_gain.clone().unwrap();
+    assert_eq!((gain.over_kib, gain.over_is_current), (Kib::new(128), true));
     assert_eq!(gain.difference, Difference::Better);
     assert!((6.5..8.0).contains(&gain.ratio.median), "{gain:?}");
 }
@@ -54,14 +56,17 @@ fn flat_curves_make_no_measurable_difference() {
     let mut fooled = 0;
     for seed in 0..40 {
         let world = World { seed, noise: 0.01, ..World::of(vec![("seq-1", flat(300.0))]) };
-        let verdict = sweep_of(&world, &Grid::Coarse, Repeats::default()).verdict;
+        let analysis = sweep_of(&world, &Grid::Coarse, Repeats::default());
+        let verdict = &analysis.per_workload[0];
         if verdict.kind == VerdictKind::Better {
             fooled += 1;
             continue;
         }
         assert_eq!(verdict.kind, VerdictKind::NoMeasurableDifference, "seed {seed}");
-        assert_eq!((verdict.conservative_kib, verdict.full_kib), (None, None));
-        assert!(verdict.price.is_empty() && verdict.gain.is_none());
+        assert_eq!((verdict.economical_kib, verdict.best_kib), (None, None));
+        let advice = &analysis.recommendation;
+        assert_eq!(advice.decision, Decision::NoDifference, "seed {seed}");
+        assert!(advice.cost.is_none() && advice.gain.is_none());
     }
     assert!(fooled <= 1, "chance alone made a difference in {fooled} of 40 runs");
 }
@@ -69,29 +74,31 @@ fn flat_curves_make_no_measurable_difference() {
 #[test]
 fn noise_that_hides_everything_is_inconclusive() {
     let world = World { noise: 0.5, ..World::of(vec![("seq-1", flat(300.0))]) };
-    let verdict = sweep_of(&world, &Grid::Coarse, Repeats::exactly(3)).verdict;
-    assert_eq!(verdict.kind, VerdictKind::Inconclusive);
-    let once = sweep_of(&world, &Grid::Coarse, Repeats::exactly(1)).verdict;
-    assert_eq!(once.kind, VerdictKind::Inconclusive, "one repeat bounds nothing");
+    let noisy = sweep_of(&world, &Grid::Coarse, Repeats::exactly(3));
+    assert_eq!(noisy.per_workload[0].kind, VerdictKind::Inconclusive);
+    let once = sweep_of(&world, &Grid::Coarse, Repeats::exactly(1));
+    assert_eq!(once.per_workload[0].kind, VerdictKind::Inconclusive, "one repeat bounds nothing");
 }
 
 #[test]
 fn pairs_see_through_drift_that_all_cells_share() {
     let curve: Points = vec![(4.0, 100.0), (1024.0, 100.0), (1025.0, 110.0), (65536.0, 110.0)];
     let world = World { noise: 0.003, drift: 0.3, ..World::of(vec![("seq-1", curve)]) };
-    let verdict = sweep_of(&world, &Grid::Coarse, Repeats::exactly(7)).verdict;
+    let analysis = sweep_of(&world, &Grid::Coarse, Repeats::exactly(7));
+    let verdict = &analysis.per_workload[0];
     assert_eq!(verdict.kind, VerdictKind::Better);
-    assert_eq!(verdict.full_kib, Some(Kib::new(4096)));
+    assert_eq!(verdict.best_kib, Some(Kib::new(4096)));
 }
 
 #[test]
 fn where_more_only_hurts_the_lowest_is_recommended() {
     let curve: Points = vec![(4.0, 500.0), (65536.0, 50.0)];
     let world = World { noise: 0.01, ..World::of(vec![("rand-mmap", curve)]) };
-    let verdict = sweep_of(&world, &Grid::Coarse, Repeats::default()).verdict;
+    let analysis = sweep_of(&world, &Grid::Coarse, Repeats::default());
+    let verdict = &analysis.per_workload[0];
     assert_eq!(verdict.kind, VerdictKind::Better);
-    assert_eq!(verdict.conservative_kib, Some(Kib::new(4)));
-    assert_eq!(verdict.full_kib, Some(Kib::new(4)));
+    assert_eq!((verdict.economical_kib, verdict.best_kib), (Some(Kib::new(4)), Some(Kib::new(4))));
+    assert_eq!(analysis.recommendation.decision, Decision::Set(Kib::new(4)));
 }
 
 #[test]
@@ -100,9 +107,9 @@ fn all_goals_count_the_same_whatever_their_speed() {
     let up: Points = vec![(4.0, 1000.0), (1024.0, 4000.0), (65536.0, 4000.0)];
     let down: Points = vec![(4.0, 4.0), (1024.0, 4.0), (65536.0, 1.0)];
     let world = World { noise: 0.005, ..World::of(vec![("up", up), ("down", down)]) };
-    let verdict = sweep_of(&world, &Grid::Coarse, Repeats::default()).verdict;
-    assert_eq!(verdict.full_kib, Some(Kib::new(1024)));
-    let each: Vec<_> = verdict.per_workload.iter().map(|w| w.full_kib.unwrap().get()).collect();
+    let analysis = sweep_of(&world, &Grid::Coarse, Repeats::default());
+    assert_eq!(analysis.recommendation.best.unwrap().read_ahead_kib, Kib::new(1024));
+    let each: Vec<_> = analysis.per_workload.iter().map(|w| w.best_kib.unwrap().get()).collect();
     assert_eq!(each, [1024, 4]);
 }
 
@@ -117,23 +124,23 @@ fn price_is_memory_and_what_random_reads_lose() {
         let p50 = 1e3 / trial.figures.throughput_mib_s;
         trial.figures.random_latency_us = Some(Quantiles { p50, p99: p50 * 3.0 });
     }
-    let verdict = analyse(&world.run(trials)).verdict;
-    let full = verdict.price.last().unwrap();
-    assert_eq!(Some(full.read_ahead_kib), verdict.full_kib);
-    assert_eq!(full.streams, 8);
+    let advice = analyse(&world.run(trials)).recommendation;
+    let (kib, cost) = (advice.value().unwrap(), advice.cost.unwrap());
+    assert_eq!(cost.streams, 8);
     // Each stream can hold two windows.
-    assert_eq!(full.memory_mib, full.read_ahead_kib.get() as f64 / 1024.0 * 8.0 * 2.0);
-    let change = &full.random[0];
+    assert_eq!(cost.memory_mib, kib.get() as f64 / 1024.0 * 8.0 * 2.0);
+    let change = &cost.changes[0];
     assert_eq!((change.workload.as_str(), change.over_kib), ("rand-mmap", Kib::new(128)));
-    assert!((change.before_us.p50 - 250.0).abs() < 5.0);
-    assert!(change.after_us.p50 > 1000.0 && change.throughput_ratio.high() < 0.5);
+    let latency = change.latency.unwrap();
+    assert!((latency.before_us.p50 - 250.0).abs() < 5.0);
+    assert!(latency.after_us.p50 > 500.0 && change.throughput_ratio.high() < 0.5);
 }
 
 #[test]
 fn what_was_not_measured_is_said_and_not_invented() {
     let world = World::of(vec![("seq-8", eight_readers())]);
     let analysis = sweep_of(&world, &Grid::Coarse, Repeats::default());
-    assert!(analysis.verdict.price.iter().all(|price| price.random.is_empty()));
+    assert!(analysis.recommendation.cost.unwrap().changes.is_empty());
     let all = analysis.notes.join("\n");
     assert!(all.contains("random reads were not measured"), "{all}");
     assert!(all.contains("one workload alone"), "{all}");
@@ -174,14 +181,13 @@ fn nothing_is_recommended_on_disturbed_trials_alone() {
         }
         analyse(&world.run(trials))
     };
-    assert_eq!(disturb(4).verdict.kind, VerdictKind::Better, "neither best nor recommended");
+    let undoubted = disturb(4).recommendation.decision;
+    assert_eq!(undoubted, Decision::Set(Kib::new(8192)), "neither compared nor recommended");
     let doubted = disturb(8192);
-    assert_eq!(doubted.verdict.kind, VerdictKind::Inconclusive);
-    assert_eq!(doubted.verdict.full_kib, None);
-    assert_eq!(doubted.verdict.per_workload[0].kind, VerdictKind::Inconclusive);
-    let note = "the verdict would rest on 8192 KiB, which has no undisturbed trial";
-    assert!(doubted.notes.iter().any(|n| n == note), "{:?}", doubted.notes);
-    assert_eq!(doubted.verdict.doubt.as_deref(), Some(note));
+    let doubt = Doubt::Disturbed(Kib::new(8192));
+    assert_eq!(doubted.recommendation.decision, Decision::Inconclusive(doubt));
+    assert_eq!(doubted.per_workload[0].kind, VerdictKind::Inconclusive);
+    assert!(doubted.notes.iter().any(|note| note.contains("no undisturbed trial")));
 }
 
 #[test]
@@ -189,7 +195,7 @@ fn nothing_measured_is_inconclusive() {
     let world = World::of(vec![("seq-1", flat(10.0))]);
     let analysis = analyse(&world.run(Vec::new()));
     assert!(analysis.cells.is_empty());
-    assert_eq!(analysis.verdict.kind, VerdictKind::Inconclusive);
+    assert!(analysis.recommendation.is_inconclusive());
 }
 
 #[test]
@@ -201,10 +207,25 @@ fn the_json_has_the_names_that_were_promised() {
     for key in ["median", "low", "high"] {
         assert!(cell["throughput_mib_s"][key].is_f64(), "{cell}");
     }
-    for key in ["kind", "conservative_kib", "full_kib", "gain", "price", "per_workload"] {
-        assert!(json["verdict"].get(key).is_some(), "{key}");
+    let keys = [
+        "decision",
+        "read_ahead_kib",
+        "reason",
+        "for",
+        "gain",
+        "cost",
+        "conditions",
+        "without_conditions",
+        "saving",
+        "economical",
+        "best",
+        "caveats",
+    ];
+    for key in keys {
+        assert!(json["recommendation"].get(key).is_some(), "{key}");
     }
-    assert_eq!(json["verdict"]["kind"], "better");
+    assert_eq!(json["recommendation"]["decision"], "set");
+    assert_eq!(json["per_workload"][0]["verdict"], "faster");
 }
 
 fn any_trial() -> impl Strategy<Value = Trial> {
@@ -229,11 +250,13 @@ proptest! {
     #[test]
     fn any_record_has_a_sound_verdict(trials in prop::collection::vec(any_trial(), 0..30)) {
         let world = World::of(vec![("seq-1", flat(1.0))]);
-        let verdict = analyse(&world.run(trials)).verdict;
-        let named = verdict.conservative_kib.zip(verdict.full_kib);
-        prop_assert_eq!(named.is_some(), verdict.kind == VerdictKind::Better);
-        if let Some((conservative, full)) = named {
-            prop_assert!(conservative <= full);
+        let advice = analyse(&world.run(trials)).recommendation;
+        let set = matches!(advice.decision, Decision::Set(_));
+        prop_assert_eq!(set, advice.gain.is_some());
+        prop_assert_eq!(set, advice.cost.is_some());
+        prop_assert_eq!(set, advice.to_set().is_some());
+        if let (Some(economical), Some(best)) = (&advice.economical, &advice.best) {
+            prop_assert!(economical.read_ahead_kib <= best.read_ahead_kib);
         }
     }
 }

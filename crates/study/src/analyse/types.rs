@@ -17,7 +17,9 @@ pub struct Analysis {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<crate::WorkloadLimits>,
     /// What to do.
-    pub verdict: Verdict,
+    pub recommendation: super::recommendation::Recommendation,
+    /// What each goal would have by itself; empty where several tunables were varied.
+    pub per_workload: Vec<WorkloadVerdict>,
     /// What each tunable does, where several were varied: for all goals together or the only one,
     /// then for each other workload; within that the strongest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -49,6 +51,8 @@ pub struct Cell {
     pub repeats: u32,
     /// Trials that were spoiled; they count only if there is no clean one.
     pub disturbed: u32,
+    /// Trials at whose end random reads had half of their files in the cache.
+    pub used_up: u32,
     /// Useful data a second.
     pub throughput_mib_s: Estimate,
     /// Bytes from the device ÷ bytes asked for.
@@ -84,11 +88,12 @@ pub enum Difference {
     Inconclusive,
 }
 
-/// What the measurements allow to say.
+/// What the measurements of one goal allow to say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VerdictKind {
-    /// Settings differ measurably: the recommended ones are better than others.
+    /// Some settings are measurably faster than others.
+    #[serde(rename = "faster")]
     Better,
     /// All settings serve equally well.
     NoMeasurableDifference,
@@ -96,92 +101,49 @@ pub enum VerdictKind {
     Inconclusive,
 }
 
-/// The recommendation over all goals.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Verdict {
-    /// What can be said.
-    pub kind: VerdictKind,
-    /// Why it is inconclusive, if not for its intervals. It stands among the notes too.
-    #[serde(skip)]
-    pub doubt: Option<String>,
-    /// The smallest setting with at least 80 % of the possible gain.
-    pub conservative_kib: Option<Kib>,
-    /// The smallest setting that is not measurably below the best.
-    pub full_kib: Option<Kib>,
-    /// What the full setting gains.
-    pub gain: Option<Gain>,
-    /// What the conservative setting gains.
-    pub conservative_gain: Option<Gain>,
-    /// What each recommended setting costs elsewhere.
-    pub price: Vec<Price>,
-    /// The same for each goal alone.
-    pub per_workload: Vec<WorkloadVerdict>,
-}
-
-/// The recommendation for one workload.
+/// What one goal would have by itself.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WorkloadVerdict {
     /// Name of the workload.
     pub workload: String,
     /// What can be said.
+    #[serde(rename = "verdict")]
     pub kind: VerdictKind,
     /// The setting with the highest median.
-    pub best_kib: Kib,
+    pub fastest_kib: Kib,
     /// The smallest setting with at least 80 % of the possible gain.
-    pub conservative_kib: Option<Kib>,
+    pub economical_kib: Option<Kib>,
     /// The smallest setting that is not measurably below the best.
-    pub full_kib: Option<Kib>,
+    pub best_kib: Option<Kib>,
     /// Where the curve bends from rising to flat, as geometry has it: Kneedle over log₂ of the
     /// setting.
     pub knee_kib: Option<Kib>,
-    /// What the full setting gains.
-    pub gain: Option<Gain>,
+    /// What the economical setting gains.
+    pub economical_gain: Option<Gain>,
+    /// What the best setting gains.
+    pub best_gain: Option<Gain>,
 }
 
-/// A ratio of throughputs, paired by block.
+/// A ratio of throughputs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Gain {
     /// The setting it is a gain over.
     pub over_kib: Kib,
     /// Whether that is what the device had; otherwise it is the lowest one measured.
-    pub over_found: bool,
+    pub over_is_current: bool,
     /// Throughput relative to that setting's: 1.25 is a quarter more.
     pub ratio: Estimate,
     /// The ratio in a word.
     pub difference: Difference,
 }
 
-/// What a recommended setting costs, beside what is measured by its own goal.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Price {
-    /// The setting.
-    pub read_ahead_kib: Kib,
-    /// The most page cache that read-ahead takes while all streams of the largest goal are read,
-    /// by [`units::read_ahead_memory`]: 2 × window × streams.
-    pub memory_mib: f64,
-    /// Those streams.
-    pub streams: u32,
-    /// Highest amplification among the goals.
-    pub amplification: Option<f64>,
-    /// What happens to random reads, for each workload that has some and was measured.
-    pub random: Vec<LatencyChange>,
-}
-
 /// The latency of random reads under two settings.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LatencyChange {
-    /// Name of the workload.
-    pub workload: String,
-    /// The setting compared with: what the device had, or the lowest one measured.
-    pub over_kib: Kib,
-    /// Under that setting.
+    /// Under the setting compared with.
     pub before_us: Quantiles,
-    /// Under the recommended one.
+    /// Under the new one.
     pub after_us: Quantiles,
-    /// Throughput relative to that setting's.
-    pub throughput_ratio: Estimate,
-    /// Amplification under the recommended setting.
-    pub amplification: Option<f64>,
 }
 
 /// What varying one tunable does to the throughput of a workload.

@@ -193,6 +193,7 @@ impl Table {
                         throughput_mib_s: mib_s,
                         amplification: None,
                         device_requests: None,
+                        device_bytes: None,
                         refaulted: None,
                         latency_us: None,
                         random_latency_us: None,
@@ -253,11 +254,11 @@ mod tests {
         assert_eq!(run.trials.len(), 42);
         assert_eq!(run.summary.target, table.title);
         let analysis = analyse(&run);
-        let eight = &analysis.verdict.per_workload[0];
+        let eight = &analysis.per_workload[0];
         assert_eq!((eight.workload.as_str(), eight.kind), ("seq-8", VerdictKind::Better));
-        assert_eq!(eight.conservative_kib, Some(Kib::new(8192)));
-        assert_eq!(eight.full_kib, Some(Kib::new(49152)));
-        let gain = eight.gain.as_ref().unwrap();
+        assert_eq!(eight.economical_kib, Some(Kib::new(8192)));
+        assert_eq!(eight.best_kib, Some(Kib::new(49152)));
+        let gain = eight.best_gain.as_ref().unwrap();
         assert!((gain.ratio.median - 651.0 / 88.0).abs() < 0.01 && gain.ratio.is_bounded());
         // What was called MiB/s in 2008 were millions of bytes.
         let rate = |kib| {

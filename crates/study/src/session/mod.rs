@@ -11,7 +11,7 @@ use crate::analyse::analyse;
 use crate::engine::{Drive, Driver, unix_seconds};
 use crate::error::StudyError;
 use crate::factors;
-use crate::plan::{Plan, Role};
+use crate::plan::{Plan, Purpose, Role};
 use crate::progress::{Phase, Progress, Step};
 use crate::settings::Settings;
 use crate::store::{Claim, Claimed, Command, NewRun, Run, RunId, RunStatus, Store};
@@ -64,6 +64,9 @@ pub(crate) struct Field<'a> {
     pub(crate) settings: &'a [Settings],
     pub(crate) found: Option<Settings>,
     pub(crate) seed: u64,
+    pub(crate) purpose: Purpose,
+    /// Streams of the largest goal.
+    pub(crate) streams: u32,
     /// How long a trial is meant to take on the wall.
     pub(crate) trial_seconds: f64,
 }
@@ -182,6 +185,8 @@ impl Study<'_> {
             settings: &settings,
             found: facts.found.map(Settings::read_ahead).filter(|_| self.plan.factors.is_empty()),
             seed: open.seed,
+            purpose: self.plan.purpose,
+            streams: self.plan.streams(),
             trial_seconds: self.plan.trial.as_secs_f64() * facts.dilation,
         };
         progress.step(&Step::Phase(Phase::Measuring));

@@ -13,7 +13,7 @@ use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
 use stats::{INTERVAL_FROM, student_975};
 
-use crate::analyse::{CONSERVATIVE, Curve, Point, overall};
+use crate::analyse::{Curve, Ladder, Point, overall};
 use crate::budget::Budget;
 use crate::plan::{Repeats, Role};
 use crate::session::Field;
@@ -27,8 +27,6 @@ const TIGHT: f64 = 0.03;
 const TIGHT_PRICE: f64 = 0.10;
 /// A setting below this share of the best gets the least repeats only.
 const CLEARLY_WORSE: f64 = 0.90;
-/// The smallest setting above this share of the best may be recommended in its place.
-const NEAR_BEST: f64 = 0.98;
 
 /// The strategy of `sweep`.
 #[derive(Debug)]
@@ -143,18 +141,16 @@ impl Interest {
         interest.named.extend(found.filter(|found| grid.contains(found)));
         let together = (goals.len() > 1).then(|| overall(goals, seed));
         for curve in goals.iter().chain(&together) {
-            interest.add(curve, grid);
+            interest.add(curve, grid, found);
         }
         interest.compared.extend(&interest.named);
         interest
     }
 
-    fn add(&mut self, curve: &Curve, grid: &[Settings]) {
+    fn add(&mut self, curve: &Curve, grid: &[Settings], found: Option<Settings>) {
+        let Some(ladder) = Ladder::of(curve, found) else { return };
         let (Some(best), Some(floor)) = (curve.best(), curve.points.first()) else { return };
-        let enough = floor.median + CONSERVATIVE * (best.median - floor.median);
-        let economical = curve.points.iter().find(|point| point.median >= enough);
-        let full = curve.points.iter().find(|point| point.median >= NEAR_BEST * best.median);
-        for point in [Some(best), economical, full].into_iter().flatten() {
+        for point in [best, ladder.economical, ladder.best] {
             let Some(place) = grid.iter().position(|s| *s == point.settings) else { continue };
             self.named.extend(&grid[place.saturating_sub(1)..(place + 2).min(grid.len())]);
         }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use units::Kib;
 
 use super::Blocks;
-use crate::analyse::analyse;
+use crate::analyse::{Alternative, analyse};
 use crate::budget::Budget;
 use crate::grid::Grid;
 use crate::plan::{Repeats, Role};
@@ -47,17 +47,18 @@ fn each_block_holds_every_cell_once_in_an_order_of_its_own() {
 fn what_a_recommendation_may_name_has_five_repeats_and_the_rest_three() {
     let quiet = World { noise: 0.002, ..world() };
     let trials = quiet.play(blocks(&quiet, Repeats::default()).as_mut());
-    let verdict = analyse(&quiet.run(trials.clone())).verdict;
+    let advice = analyse(&quiet.run(trials.clone())).recommendation;
+    let kib = |named: &Option<Alternative>| named.as_ref().map(|named| named.read_ahead_kib);
     for (goal, _) in quiet.roles() {
         let counts = counts(&trials, &goal);
         assert!(counts.values().all(|count| [3, 5].contains(count)), "{counts:?}");
         assert_eq!(counts[&Settings::read_ahead(Kib::new(8))], 3, "{counts:?}");
-        for kib in [quiet.found, verdict.full_kib, verdict.conservative_kib] {
+        for kib in [quiet.found, kib(&advice.best), kib(&advice.economical)] {
             assert_eq!(counts[&Settings::read_ahead(kib.expect("named"))], 5, "{counts:?}");
         }
     }
-    assert!(verdict.gain.expect("a gain").ratio.is_interval());
-    assert!(verdict.conservative_gain.expect("a gain").ratio.is_interval());
+    assert!(advice.gain.expect("a gain").ratio.is_interval());
+    assert!(advice.best.expect("a best").gain.ratio.is_interval());
 }
 
 #[test]

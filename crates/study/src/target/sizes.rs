@@ -113,7 +113,6 @@ fn size(workload: &Workload, workloads: u64, room: &Room) -> Bytes {
         None => TOTAL_UNKNOWN,
     };
     let share = Bytes::new(room.most.unwrap_or(TOTAL_MOST).get() / workloads.max(1));
-    let free = room.unwritten && workload.pattern == Pattern::Uniform;
     let windows = room.window * files;
     let total = if room.unwritten && workload.pattern == Pattern::Uniform {
         // [`bounded`] sees to it that they are not used up, however fast the storage is.

@@ -18,7 +18,7 @@ use crate::sweep::Outcome;
 use crate::target;
 
 pub use predict::{Predicted, predict};
-use tuner::Tuner;
+pub(crate) use tuner::Tuner;
 
 /// Finds the plan's recommendation with as few trials as it can; the plan's grid is the range of
 /// what may be tried. Otherwise like [`crate::sweep`].

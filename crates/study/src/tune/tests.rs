@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use units::Kib;
 
 use super::tuner::Tuner;
-use crate::analyse::{VerdictKind, analyse};
+use crate::analyse::{Decision, analyse};
 use crate::grid::Grid;
 use crate::plan::{Repeats, Role};
 use crate::settings::Settings;
@@ -21,9 +21,10 @@ fn tuned(world: &World, budget: f64) -> Vec<Trial> {
 fn merit(world: &World) -> (f64, usize) {
     let trials = tuned(world, ENDLESS);
     let count = trials.len();
-    let verdict = analyse(&world.run(trials)).verdict;
+    let advice = analyse(&world.run(trials)).recommendation;
     // Without a measurable difference the device keeps what it has.
-    let chosen = verdict.full_kib.or(world.found).expect("a setting");
+    let best = advice.best.filter(|_| advice.decision != Decision::NoDifference);
+    let chosen = best.map(|best| best.read_ahead_kib).or(world.found).expect("a setting");
     (world.merit(Settings::read_ahead(chosen), &world.settings(&Grid::Full)), count)
 }
 
@@ -44,20 +45,20 @@ fn curves() -> Vec<(&'static str, Vec<(&'static str, Points)>)> {
     ]
 }
 
-/// Merits on one curve over many seeds; each within a quarter of the least that the grid takes.
+/// Merits on one curve over many seeds; each within little more than half of the least that the grid takes.
 fn merits(name: &str, curve: &[(&'static str, Points)], noise: f64, seeds: u64) -> Vec<f64> {
     let of_seed = |seed| {
         let world = World { seed, noise, ..World::of(curve.to_vec()) };
         let (merit, count) = merit(&world);
         let grid = world.settings(&Grid::Full).len() * curve.len() * 3;
-        assert!(count * 4 <= grid, "{name}, seed {seed}: {count} trials of {grid}");
+        assert!(count * 5 <= grid * 3, "{name}, seed {seed}: {count} trials of {grid}");
         merit
     };
     (0..seeds).map(of_seed).collect()
 }
 
 #[test]
-fn a_quarter_of_the_grid_finds_97_percent_of_its_best() {
+fn few_trials_find_97_percent_of_the_best_of_the_grid() {
     for (name, curve) in curves() {
         for merit in merits(name, &curve, 0.01, 10) {
             assert!(merit >= 0.97, "{name}: {merit:.3}");
@@ -84,12 +85,13 @@ fn the_named_settings_are_confirmed_by_repeats() {
     let world = World { noise: 0.01, ..World::of(curve) };
     let trials = tuned(&world, ENDLESS);
     let counts = counts(&trials, "seq-8");
-    let verdict = analyse(&world.run(trials)).verdict;
-    assert_eq!(verdict.kind, VerdictKind::Better);
-    for kib in [verdict.full_kib, verdict.conservative_kib, world.found] {
-        assert!(counts[&Settings::read_ahead(kib.expect("named"))] >= 3, "{kib:?}: {counts:?}");
+    let advice = analyse(&world.run(trials)).recommendation;
+    let Decision::Set(chosen) = advice.decision else { panic!("{advice:?}") };
+    let best = advice.best.expect("a best").read_ahead_kib;
+    for (kib, least) in [(best, 3), (chosen, 5), (world.found.expect("found"), 5)] {
+        assert!(counts[&Settings::read_ahead(kib)] >= least, "{kib:?}: {counts:?}");
     }
-    assert!(verdict.gain.expect("a gain").ratio.is_bounded());
+    assert!(advice.gain.expect("a gain").ratio.is_interval());
 }
 
 #[test]
@@ -100,20 +102,21 @@ fn prices_are_measured_where_the_verdict_needs_them() {
     world.curves.push(("rand-mmap".to_owned(), Role::Price, random));
     let trials = tuned(&world, ENDLESS);
     let priced = counts(&trials, "rand-mmap");
-    let verdict = analyse(&world.run(trials)).verdict;
-    for kib in [verdict.full_kib, verdict.conservative_kib, world.found] {
+    let advice = analyse(&world.run(trials)).recommendation;
+    let harmless = advice.without_conditions.as_ref().expect("a condition").read_ahead_kib;
+    for kib in [advice.value(), world.found, Some(harmless)] {
         assert_eq!(priced[&Settings::read_ahead(kib.expect("named"))], 3, "{priced:?}");
     }
-    assert_eq!(priced.len(), 3);
+    assert!(priced.len() <= 4, "{priced:?}");
 }
 
 #[test]
 fn spoiled_trials_use_up_time_but_no_knowledge() {
     let (_, curve) = curves().swap_remove(0);
     let world = World { noise: 0.01, spoiled_percent: 50, ..World::of(curve) };
-    let verdict = analyse(&world.run(tuned(&world, ENDLESS))).verdict;
-    let chosen = Settings::read_ahead(verdict.full_kib.expect("a setting"));
-    assert!(world.merit(chosen, &world.settings(&Grid::Full)) >= 0.95, "{verdict:?}");
+    let advice = analyse(&world.run(tuned(&world, ENDLESS))).recommendation;
+    let best = Settings::read_ahead(advice.best.as_ref().expect("a setting").read_ahead_kib);
+    assert!(world.merit(best, &world.settings(&Grid::Full)) >= 0.95, "{advice:?}");
 }
 
 #[test]
@@ -160,8 +163,8 @@ fn a_grid_of_few_settings_is_measured_whole() {
     let trials =
         world.study(&grid, |field| Box::new(Tuner::new(field, Repeats::default(), ENDLESS)));
     assert_eq!(counts(&trials, "seq-8").len(), 3);
-    let verdict = analyse(&world.run(trials)).verdict;
-    assert_eq!(verdict.full_kib, Some(Kib::new(8192)));
+    let advice = analyse(&world.run(trials)).recommendation;
+    assert_eq!(advice.decision, Decision::Set(Kib::new(8192)));
 }
 
 proptest! {

@@ -1,15 +1,12 @@
 //! The strategy of `tune`.
 //!
 //! 1. A coarse block: seven settings from end to end, the one found among them.
-//! 2. A few single probes, where the model says that something better may hide, and at the edges
-//!    of what the full and the conservative recommendation would be.
-//! 3. Confirmation in blocks of the few settings that the verdict will name, until they are
-//!    repeated often enough and their ratios are certain.
-//! 4. What the named settings cost the workloads that are measured for their price alone.
+//! 2. A few single probes, where the model says that something better may hide.
+//! 3. The open questions of the recommendation, the most important first, for as long as the budget
+//!    lasts: which setting is the smallest that suffices, repeats of what is compared, what it costs,
+//!    and which setting has no such cost. What is still open at the end, the recommendation names.
 //!
-//! All of it stays below a quarter of what measuring the whole grid would take, and within the
-//! budget, once the coarse block has been through: where the budget is too small for that block,
-//! it has fewer settings.
+//! Where the budget is too small for the coarse block, it has fewer settings.
 
 use std::collections::BTreeSet;
 
@@ -19,9 +16,9 @@ use rand_pcg::Pcg64;
 use stats::Posterior;
 
 use super::model::Model;
-use crate::analyse::{CONSERVATIVE, Curve, overall, throughputs};
+use crate::analyse::{Curve, Effort, Evidence, Question, throughputs};
 use crate::budget::{spent, would_exceed};
-use crate::plan::{Repeats, Role};
+use crate::plan::{Purpose, Repeats, Role};
 use crate::session::Field;
 use crate::settings::Settings;
 use crate::strategy::{CellKey, Next, Progressed, Strategy};
@@ -31,15 +28,20 @@ use crate::trial::Trial;
 const COARSE: usize = 7;
 /// Single probes after it, at most.
 const PROBES: usize = 3;
-/// A setting that is expected to be this close to the best (in ln) may be recommended instead.
-const CLOSE: f64 = 0.01;
+/// Settings that are tried besides those, at most, to answer questions.
+const SEARCHES: usize = 7;
+/// Blocks without which no study should end, and more than any asks for.
+const BLOCKS_MOST: u32 = 64;
+/// A setting is worth a probe if it may be better than the best by this much (in ln).
+const WORTH_A_PROBE: f64 = 0.01;
 /// Where the noise is not known yet, each trial is taken to vary by this much, as if that had been
 /// seen [`NOISE_WEIGHT`] times.
 const NOISE_GUESS: f64 = 0.01;
 const NOISE_WEIGHT: f64 = 3.0;
-/// The shares of the budget that may be gone when probing and confirming end.
-const BUDGET_PROBING: f64 = 0.5;
-const BUDGET_CONFIRMING: f64 = 0.85;
+/// The share of the budget that may be gone when the last new setting is tried.
+const BUDGET_SEARCHING: f64 = 0.5;
+/// How many trials of each workload a study usually takes, to tell how long it will be.
+const USUAL_TRIALS: usize = 20;
 
 /// Chooses few of many settings.
 #[derive(Debug)]
@@ -50,15 +52,11 @@ pub(crate) struct Tuner {
     repeats: Repeats,
     budget_seconds: f64,
     seed: u64,
+    purpose: Purpose,
+    /// Streams of the largest goal.
+    streams: u32,
     block: u32,
     order: Vec<CellKey>,
-}
-
-/// What the goals' curves are taken to be, after the blocks so far.
-struct View {
-    curve: Curve,
-    /// The expected logarithm of the score of each setting.
-    expected: Vec<(Settings, Posterior)>,
 }
 
 impl Tuner {
@@ -74,6 +72,8 @@ impl Tuner {
             repeats,
             budget_seconds,
             seed,
+            purpose: field.purpose,
+            streams: field.streams,
             block: 0,
             order: Vec::new(),
         };
@@ -122,33 +122,39 @@ impl Tuner {
         self.workloads.iter().filter(|(_, r)| *r == Role::Goal).map(|(name, _)| name.as_str())
     }
 
-    /// How many times settings may be measured: two ninths of the least that the grid would take,
-    /// which keeps the time below a quarter even if what is of interest takes longer than the rest;
-    /// though a grid of a few settings cannot be judged by so little.
-    fn allowance(&self) -> usize {
-        let least = self.repeats.min as usize;
-        (self.settings.len() * least * 2 / 9).max(least * self.settings.len().min(4))
-    }
-
     /// The cells of the next block, chosen by all blocks before it; none when enough is known.
     fn plan(&self, trials: &[Trial], block: u32) -> Vec<CellKey> {
         let earlier: Vec<Trial> = trials.iter().filter(|t| t.block < block).cloned().collect();
         let share = spent(&earlier) / self.budget_seconds;
-        let Some(view) = self.view(&earlier) else { return Vec::new() };
-        let used = self.used(&earlier);
-        let allowance = self.allowance();
-        let may_probe = block as usize <= PROBES && share < BUDGET_PROBING && used + 2 < allowance;
-        if may_probe && let Some(probe) = self.probe(&view) {
+        if share >= 1.0 || block > BLOCKS_MOST {
+            return Vec::new();
+        }
+        let searching = share < BUDGET_SEARCHING;
+        if searching
+            && block as usize <= PROBES
+            && let Some(probe) = self.probe(&earlier)
+        {
             return self.cells(vec![probe], Role::Goal, block);
         }
-        let left = allowance.saturating_sub(used);
-        if share < BUDGET_CONFIRMING {
-            let confirm = self.to_confirm(&view, left);
-            if !confirm.is_empty() {
-                return self.cells(confirm, Role::Goal, block);
-            }
+        let searching = searching && self.tried(&earlier) < COARSE + PROBES + SEARCHES;
+        let effort = match self.used(&earlier) < self.allowance() {
+            true if searching => Effort::NewSettings,
+            true => Effort::Repeats,
+            false => Effort::Costs,
+        };
+        match self.question(&earlier, effort) {
+            Some(Question::Goals(settings)) => self.cells(settings, Role::Goal, block),
+            Some(Question::Costs(settings)) => self.cells(settings, Role::Price, block),
+            None => Vec::new(),
         }
-        if share < 1.0 { self.price(&view, &earlier, block) } else { Vec::new() }
+    }
+
+    /// What the recommendation would rest on that is not certain yet.
+    fn question(&self, trials: &[Trial], effort: Effort) -> Option<Question> {
+        let (workloads, grid) = (&self.workloads, &self.settings);
+        let (seed, purpose) = (self.seed, self.purpose);
+        let evidence = Evidence::of(trials, workloads, seed, self.found, grid, purpose)?;
+        evidence.question(self.streams, self.repeats, effort)
     }
 
     /// Whether the budget would not hold another trial like those so far beside those that are
@@ -176,6 +182,13 @@ impl Tuner {
         coarse.filter(|cell| !progressed.tried(0, **cell)).copied().collect()
     }
 
+    /// How many times settings may be measured for the goals: half of the least that the grid would
+    /// take, though a grid of a few settings cannot be judged by so little.
+    fn allowance(&self) -> usize {
+        let least = self.repeats.min as usize;
+        (self.settings.len() * least / 2).max(least * self.settings.len().min(4))
+    }
+
     /// Times that a setting was measured for the goals; attempts that were spoiled are none, or
     /// storage that is disturbed would use up what it may before anything is known.
     fn used(&self, trials: &[Trial]) -> usize {
@@ -184,7 +197,26 @@ impl Tuner {
         ours.map(|trial| (trial.block, trial.settings)).collect::<BTreeSet<_>>().len()
     }
 
-    fn view(&self, trials: &[Trial]) -> Option<View> {
+    /// Settings that were tried for the goals.
+    fn tried(&self, trials: &[Trial]) -> usize {
+        let ours = trials.iter().filter(|trial| self.goals().any(|goal| goal == trial.workload));
+        ours.map(|trial| trial.settings).collect::<BTreeSet<_>>().len()
+    }
+
+    /// The setting that may well be better than all that were measured, by the model of the curve.
+    fn probe(&self, trials: &[Trial]) -> Option<Settings> {
+        let expected = self.expected_scores(trials)?;
+        let best = expected.iter().map(|(_, p)| p.mean).max_by(f64::total_cmp)?;
+        let measured: BTreeSet<Settings> = trials.iter().map(|trial| trial.settings).collect();
+        let fresh = expected.iter().filter(|(settings, _)| !measured.contains(settings));
+        let hopeful = fresh.max_by(|a, b| a.1.hope().total_cmp(&b.1.hope()));
+        hopeful
+            .filter(|(_, posterior)| posterior.hope() > best + WORTH_A_PROBE)
+            .map(|(settings, _)| *settings)
+    }
+
+    /// The expected logarithm of the score over all goals of each setting of the grid.
+    fn expected_scores(&self, trials: &[Trial]) -> Option<Vec<(Settings, Posterior)>> {
         let curves: Vec<Curve> =
             self.goals().map(|goal| Curve::of(trials, goal, self.seed)).collect();
         let noise = noise(&curves);
@@ -208,82 +240,7 @@ impl Tuner {
             let variance = each.iter().map(|p| p.deviation * p.deviation).sum::<f64>();
             (*settings, Posterior { mean, deviation: variance.sqrt() / count })
         });
-        let expected = expected.collect();
-        let curve = match <[Curve; 1]>::try_from(curves) {
-            Ok([only]) => only,
-            Err(curves) => overall(&curves, self.seed),
-        };
-        Some(View { curve, expected })
-    }
-
-    /// Where a single measurement would tell most.
-    fn probe(&self, view: &View) -> Option<Settings> {
-        let best = view.best_expected()?;
-        let fresh = |settings: &Settings| view.curve.at(*settings).is_none();
-        let hopeful = view
-            .expected
-            .iter()
-            .filter(|(settings, _)| fresh(settings))
-            .max_by(|a, b| a.1.hope().total_cmp(&b.1.hope()));
-        if let Some((settings, posterior)) = hopeful
-            && posterior.hope() > best + CLOSE
-        {
-            return Some(*settings);
-        }
-        [view.full(), view.conservative()].into_iter().flatten().find(fresh)
-    }
-
-    /// The settings that the verdict will name or compare with, as far as they are not certain and
-    /// `left` more measurements can make them so.
-    fn to_confirm(&self, view: &View, left: usize) -> Vec<Settings> {
-        let repeats =
-            |settings: &Settings| view.curve.at(*settings).map_or(0, |point| point.values.len());
-        let missing =
-            |settings: &Settings| (self.repeats.min as usize).saturating_sub(repeats(settings));
-        // What cannot be confirmed any more, the verdict will not consider; found comes along.
-        let best = view.best_measured(|settings| 2 * missing(settings) <= left);
-        let full = view.measured_from(view.full());
-        let conservative = view.measured_from(view.conservative());
-        // In the order of what the verdict would miss most.
-        let wanted = [best, self.found, full, conservative].into_iter().flatten();
-        let mut named: Vec<Settings> = Vec::new();
-        for settings in wanted {
-            let rounds = named.iter().chain([&settings]).map(missing).max().unwrap_or(0);
-            if !named.contains(&settings) && rounds * (named.len() + 1) <= left {
-                named.push(settings);
-            }
-        }
-        if named.iter().any(|settings| missing(settings) > 0) {
-            // Pairs need both: those that have enough go along as long as others have not.
-            return named;
-        }
-        let undecided: Vec<Settings> = [best, view.rival()].into_iter().flatten().collect();
-        let more = |settings: &Settings| repeats(settings) < self.repeats.max as usize;
-        let pair = undecided.len() == 2 && left >= 2 && undecided.iter().all(more);
-        if pair { undecided } else { Vec::new() }
-    }
-
-    /// What the named settings cost, in as many blocks as repeats are asked for.
-    fn price(&self, view: &View, trials: &[Trial], block: u32) -> Vec<CellKey> {
-        let over = self.found.or(self.settings.first().copied());
-        let mut named: Vec<Settings> =
-            [over, view.measured_from(view.conservative()), view.measured_from(view.full())]
-                .into_iter()
-                .flatten()
-                .collect();
-        named.sort_unstable();
-        named.dedup();
-        let blocks: BTreeSet<u32> = trials
-            .iter()
-            .filter(|trial| {
-                self.workloads.iter().any(|(n, r)| *n == trial.workload && *r == Role::Price)
-            })
-            .map(|trial| trial.block)
-            .collect();
-        if blocks.len() >= self.repeats.min as usize {
-            return Vec::new();
-        }
-        self.cells(named, Role::Price, block)
+        Some(expected.collect())
     }
 }
 
@@ -306,55 +263,6 @@ trait Hope {
 impl Hope for Posterior {
     fn hope(&self) -> f64 {
         self.mean + self.deviation
-    }
-}
-
-impl View {
-    fn expected_at(&self, settings: Settings) -> Option<f64> {
-        self.expected.iter().find(|(s, _)| *s == settings).map(|(_, posterior)| posterior.mean)
-    }
-
-    fn best_expected(&self) -> Option<f64> {
-        self.expected.iter().map(|(_, posterior)| posterior.mean).max_by(f64::total_cmp)
-    }
-
-    /// The measured setting that is expected to be best among these.
-    fn best_measured(&self, among: impl Fn(&Settings) -> bool) -> Option<Settings> {
-        let measured = self.curve.points.iter().filter(|point| among(&point.settings));
-        let expected = measured.filter_map(|p| Some((p.settings, self.expected_at(p.settings)?)));
-        expected.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(settings, _)| settings)
-    }
-
-    /// The measured setting that may well be better than the best, or as good and smaller.
-    fn rival(&self) -> Option<Settings> {
-        let best = self.best_measured(|_| true)?;
-        let bar = self.expected_at(best)? - CLOSE;
-        let measured = |settings: &Settings| self.curve.at(*settings).is_some();
-        let others =
-            self.expected.iter().filter(|(s, p)| *s != best && measured(s) && p.hope() > bar);
-        others.max_by(|a, b| a.1.hope().total_cmp(&b.1.hope())).map(|(settings, _)| *settings)
-    }
-
-    /// The smallest setting that is expected to be as good as the best measured one.
-    fn full(&self) -> Option<Settings> {
-        let best = self.expected_at(self.best_measured(|_| true)?)?;
-        let close = |(_, posterior): &&(Settings, Posterior)| posterior.mean >= best - CLOSE;
-        self.expected.iter().find(close).map(|(settings, _)| *settings)
-    }
-
-    /// The smallest setting that is expected to get the conservative share of the gain.
-    fn conservative(&self) -> Option<Settings> {
-        let best = self.expected_at(self.best_measured(|_| true)?)?.exp();
-        let floor = self.expected.first()?.1.mean.exp();
-        let enough = floor + CONSERVATIVE * (best - floor);
-        let reaches = |(_, posterior): &&(Settings, Posterior)| posterior.mean.exp() >= enough;
-        self.expected.iter().find(reaches).map(|(settings, _)| *settings)
-    }
-
-    /// The smallest measured setting that is not below this one.
-    fn measured_from(&self, settings: Option<Settings>) -> Option<Settings> {
-        let settings = settings?;
-        self.curve.points.iter().map(|point| point.settings).find(|s| *s >= settings)
     }
 }
 
@@ -382,10 +290,7 @@ impl Strategy for Tuner {
         let progressed = Progressed::of(trials, &self.names());
         let open = |cell: &&CellKey| !progressed.settled(self.block, **cell);
         let here = self.order.iter().filter(open).count();
-        let goals = self.goals().count();
-        let whole = self.allowance() * goals;
-        let prices = (self.workloads.len() - goals) * 3 * self.repeats.min as usize;
-        let to_come = (whole + prices).saturating_sub(trials.len() + here);
-        if self.order.is_empty() { 0 } else { (here + to_come).min(self.affordable(trials)) }
+        let usual = (self.workloads.len() * USUAL_TRIALS).saturating_sub(trials.len() + here);
+        if self.order.is_empty() { 0 } else { (here + usual).min(self.affordable(trials)) }
     }
 }

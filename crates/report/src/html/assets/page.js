@@ -55,8 +55,8 @@ function bends(run, w, metric) {
   const bend = run.curves.find((c) => c.w === w);
   if (!bend || !metric.name.startsWith("Throughput")) return [];
   const rings = [];
-  if (bend.full_kib !== null) rings.push({ x: bend.full_kib, big: true, label: size(bend.full_kib) });
-  if (bend.conservative_kib !== null && bend.conservative_kib !== bend.full_kib) rings.push({ x: bend.conservative_kib, label: size(bend.conservative_kib) });
+  if (bend.best_kib !== null) rings.push({ x: bend.best_kib, big: true, label: size(bend.best_kib) });
+  if (bend.economical_kib !== null && bend.economical_kib !== bend.best_kib) rings.push({ x: bend.economical_kib, label: size(bend.economical_kib) });
   if (bend.knee_kib !== null) rings.push({ x: bend.knee_kib, knee: true });
   return rings;
 }
@@ -116,7 +116,7 @@ function gather(run) {
   for (const mark of run.marks) {
     const one = by.get(mark.kib) || { x: mark.kib, kind: mark.kind, label: "" };
     one.label += (one.label ? ", " : "") + mark.label;
-    if (mark.kind === "full") one.kind = "full";
+    if (mark.kind === "recommended") one.kind = "recommended";
     by.set(mark.kib, one);
   }
   return [...by.values()];

@@ -1,0 +1,232 @@
+//! A run's recommendation with what it costs.
+
+use std::collections::BTreeSet;
+
+use units::{Bytes, Kib};
+use workload::{Pattern, Workload};
+
+use super::curve::{Curve, Point, in_a_word};
+use super::ladder::Ladder;
+use super::recommendation::{
+    Alternative, Caveat, Change, Condition, Cost, Decision, Doubt, Evidence, Recommendation, Saving,
+};
+use super::types::{Cell, Gain, LatencyChange};
+use crate::plan::{PlannedWorkload, Role};
+use crate::settings::Settings;
+use crate::store::{Command, Run};
+
+/// A workload whose device bytes are this share of its files has used them up.
+const USED_UP: f64 = 0.5;
+
+/// What the measurements of a run say about read-ahead.
+pub(super) fn recommendation(run: &Run, cells: &[Cell]) -> Recommendation {
+    let purpose = run.plan.purpose;
+    let found = run.found.map(Settings::read_ahead);
+    let grid: Vec<Settings> = run.grid.iter().copied().map(Settings::read_ahead).collect();
+    let roles = run.plan.roles();
+    let Some(evidence) = Evidence::of(&run.trials, &roles, run.seed, found, &grid, purpose) else {
+        let nothing = Decision::Inconclusive(Doubt::NothingMeasured);
+        return Recommendation::nothing(nothing, purpose);
+    };
+    Account { run, cells, evidence: &evidence }.recommendation()
+}
+
+/// A run, its cells and its evidence.
+struct Account<'a> {
+    run: &'a Run,
+    cells: &'a [Cell],
+    evidence: &'a Evidence,
+}
+
+impl Account<'_> {
+    fn recommendation(&self) -> Recommendation {
+        let evidence = self.evidence;
+        let choice = evidence.decide(self.run.plan.streams());
+        let mut all = Recommendation::nothing(choice.decision, evidence.purpose);
+        let Some(ladder) = choice.ladder else { return all };
+        all.economical = Some(self.alternative(ladder.economical, &ladder));
+        all.best = Some(self.alternative(ladder.best, &ladder));
+        let Some(chosen) = choice.chosen else { return all };
+        let gain = gain(&evidence.goals, chosen, &ladder);
+        all.conditions = self.conditions(chosen, &ladder);
+        if !all.conditions.is_empty() {
+            let without = evidence.without_conditions(&ladder);
+            all.without_conditions = without.map(|point| self.alternative(point, &ladder));
+        }
+        all.saving = (chosen.settings < ladder.base.settings)
+            .then(|| self.saving(chosen, &ladder))
+            .filter(|_| gain.ratio.median < super::recommendation::MATTERS);
+        all.gain = Some(gain);
+        all.cost = Some(self.cost(chosen, &ladder));
+        all.caveats = self.caveats(chosen, &ladder);
+        all
+    }
+
+    fn alternative(&self, point: &Point, ladder: &Ladder<'_>) -> Alternative {
+        Alternative {
+            read_ahead_kib: point.settings.read_ahead,
+            gain: gain(&self.evidence.goals, point, ladder),
+            changes: self.changes(point, ladder),
+        }
+    }
+
+    /// Every cost workload that was measured under this setting and under the base.
+    fn changes(&self, point: &Point, ladder: &Ladder<'_>) -> Vec<Change> {
+        let (to, from) = (point.settings, ladder.base.settings);
+        self.evidence.costs.iter().filter_map(|curve| self.change(curve, to, from)).collect()
+    }
+
+    fn change(&self, curve: &Curve, to: Settings, from: Settings) -> Option<Change> {
+        let ratio = curve.ratio(curve.at(to)?, curve.at(from)?);
+        let cell = |settings: Settings| {
+            self.cells.iter().find(|c| c.workload == curve.name && c.settings == settings)
+        };
+        let latency = |settings| cell(settings).and_then(|cell| cell.random_latency_us);
+        Some(Change {
+            workload: curve.name.clone(),
+            over_kib: from.read_ahead,
+            throughput_ratio: ratio,
+            amplification: cell(to).and_then(|c| c.amplification).map(|a| a.median),
+            latency: latency(from)
+                .zip(latency(to))
+                .map(|(before_us, after_us)| LatencyChange { before_us, after_us }),
+        })
+    }
+
+    fn cost(&self, point: &Point, ladder: &Ladder<'_>) -> Cost {
+        let of_goal = |planned: &&PlannedWorkload| planned.role == Role::Goal;
+        let at = |name: &str| {
+            self.cells.iter().find(|c| c.workload == name && c.settings == point.settings)
+        };
+        let goals = self.run.plan.workloads.iter().filter(of_goal);
+        let amplification = goals
+            .filter_map(|goal| at(&goal.workload.name)?.amplification)
+            .map(|amplification| amplification.median)
+            .max_by(f64::total_cmp);
+        let streams = self.run.plan.streams();
+        Cost {
+            memory_mib: super::recommendation::memory(point, streams).as_mib(),
+            streams,
+            amplification,
+            changes: self.changes(point, ladder),
+        }
+    }
+
+    fn conditions(&self, point: &Point, ladder: &Ladder<'_>) -> Vec<Condition> {
+        let changes = self.changes(point, ladder).into_iter();
+        let lost =
+            |change: &Change| change.throughput_ratio.median < super::recommendation::CONDITION;
+        changes
+            .filter(|change| self.evidence.weighs_costs() && lost(change))
+            .map(|change| Condition {
+                workload: change.workload,
+                throughput_ratio: change.throughput_ratio,
+            })
+            .collect()
+    }
+
+    fn saving(&self, point: &Point, ladder: &Ladder<'_>) -> Saving {
+        let memory = |point| super::recommendation::memory(point, self.run.plan.streams());
+        let faster =
+            |change: &Change| change.throughput_ratio.median >= super::recommendation::SAVES;
+        Saving {
+            memory_mib: memory(ladder.base).saturating_sub(memory(point)).as_mib(),
+            changes: self.changes(point, ladder).into_iter().filter(faster).collect(),
+        }
+    }
+
+    fn caveats(&self, point: &Point, ladder: &Ladder<'_>) -> Vec<Caveat> {
+        let read_ahead_kib = point.settings.read_ahead;
+        let ends = [self.evidence.grid.first(), self.evidence.grid.last()];
+        let mut caveats = Vec::new();
+        if ends.contains(&Some(&point.settings)) {
+            caveats.push(Caveat::EdgeOfRange { read_ahead_kib });
+        }
+        if let Some(found) = self.run.found.filter(|_| !ladder.base_is_found) {
+            caveats.push(Caveat::PresentNotMeasured { read_ahead_kib: found });
+        }
+        let both = [point.settings, ladder.base.settings];
+        for curve in &self.evidence.costs {
+            let workload = curve.name.clone();
+            match both.iter().find(|s| curve.at(**s).is_none()) {
+                Some(_) => caveats.push(Caveat::CostNotMeasured { read_ahead_kib, workload }),
+                None => caveats.extend(self.used_up(&workload, &both)),
+            }
+        }
+        caveats
+    }
+
+    fn used_up(&self, workload: &str, settings: &[Settings]) -> Option<Caveat> {
+        let ours = |cell: &&Cell| cell.workload == workload && settings.contains(&cell.settings);
+        let cell = self.cells.iter().filter(ours).find(|cell| cell.used_up > 0)?;
+        let read_ahead_kib = cell.settings.read_ahead;
+        Some(Caveat::FilesUsedUp { read_ahead_kib, workload: workload.to_owned() })
+    }
+}
+
+/// What a setting gains over the base of the ladder.
+pub(super) fn gain(curve: &Curve, point: &Point, ladder: &Ladder<'_>) -> Gain {
+    let ratio = curve.ratio(point, ladder.base);
+    Gain {
+        over_kib: ladder.base.settings.read_ahead,
+        over_is_current: ladder.base_is_found,
+        difference: in_a_word(&ratio),
+        ratio,
+    }
+}
+
+/// Whether random reads that read this much from the device have used up their files: from then on
+/// they find what they want in the cache.
+pub(super) fn has_used_up(workload: &Workload, device_bytes: Option<Bytes>) -> bool {
+    let data: Bytes = workload.data_files(Bytes::ZERO).into_iter().sum();
+    let read = device_bytes.map_or(0.0, |bytes| bytes.get() as f64);
+    workload.pattern == Pattern::Uniform && !data.is_zero() && read >= USED_UP * data.get() as f64
+}
+
+/// What was not measured is said, not guessed.
+pub(super) fn notes(run: &Run, cells: &[Cell]) -> Vec<String> {
+    // Whoever asks for what a server gets has no use for workloads of ours.
+    if run.summary.command == Command::Pg {
+        return Vec::new();
+    }
+    let measured = |name: &str| cells.iter().any(|cell| cell.workload == name);
+    let missing: Vec<&str> =
+        ["rand-pread", "rand-mmap"].into_iter().filter(|name| !measured(name)).collect();
+    let random = cells.iter().any(|cell| cell.random_latency_us.is_some());
+    let mut notes = Vec::new();
+    if !random {
+        notes.push(format!(
+            "random reads were not measured, so what these settings cost them is not known \
+             (workloads {})",
+            missing.join(", ")
+        ));
+    } else if missing == ["rand-mmap"] {
+        notes.push(
+            "random reads of mapped files were not measured (workload rand-mmap): large windows \
+             cost those most"
+                .to_owned(),
+        );
+    }
+    if run.plan.workloads.iter().all(|p| p.role == Role::Goal) && run.plan.workloads.len() == 1 {
+        notes.push("one workload alone was measured: others may need another setting".to_owned());
+    }
+    notes.extend(used_up(cells));
+    notes
+}
+
+/// Cells whose random reads had used up their files.
+fn used_up(cells: &[Cell]) -> Option<String> {
+    let named = |cell: &Cell| format!("{} at {}", cell.workload, cell.settings.read_ahead);
+    let all: BTreeSet<String> = cells.iter().filter(|c| c.used_up > 0).map(named).collect();
+    let (first, most) = (all.first()?, all.len());
+    let others = if most > 1 { format!(" and {} other cells", most - 1) } else { String::new() };
+    Some(format!(
+        "random reads had half of their files in the cache by the end of the trial ({first}{others}), \
+         so they look faster than they are: larger files (--size) show the cost"
+    ))
+}
+
+/// The read-ahead that a choice of settings is about.
+pub(super) fn kib(point: &Point) -> Kib {
+    point.settings.read_ahead
+}

@@ -1,0 +1,69 @@
+//! What each goal would have by itself, and the shape of its curve.
+
+use stats::{deepest_dip, knee};
+use units::Kib;
+
+use super::costs::{gain, kib};
+use super::curve::{Curve, Point};
+use super::ladder::Ladder;
+use super::types::{Difference, VerdictKind, WorkloadVerdict};
+use crate::settings::Settings;
+
+/// A dip in a curve worth mentioning.
+const DIP: f64 = 0.10;
+/// What the authors of Kneedle recommend.
+const SENSITIVITY: f64 = 1.0;
+
+/// What a goal would have by itself.
+pub(super) fn verdict(curve: &Curve, found: Option<Kib>) -> Option<WorkloadVerdict> {
+    let ladder = Ladder::of(curve, found.map(Settings::read_ahead))?;
+    let clean = ladder.best.clean && ladder.economical.clean;
+    let kind = match curve.difference() {
+        Difference::Better | Difference::Worse if clean => VerdictKind::Better,
+        Difference::NoMeasurableDifference => VerdictKind::NoMeasurableDifference,
+        _ => VerdictKind::Inconclusive,
+    };
+    let differs = kind == VerdictKind::Better;
+    Some(WorkloadVerdict {
+        workload: curve.name.clone(),
+        kind,
+        fastest_kib: kib(curve.best()?),
+        economical_kib: differs.then(|| kib(ladder.economical)),
+        best_kib: differs.then(|| kib(ladder.best)),
+        knee_kib: bend(curve).filter(|_| differs),
+        economical_gain: differs.then(|| gain(curve, ladder.economical, &ladder)),
+        best_gain: differs.then(|| gain(curve, ladder.best, &ladder)),
+    })
+}
+
+/// Where a curve bends from rising to flat.
+fn bend(curve: &Curve) -> Option<Kib> {
+    // No read-ahead at all has no logarithm: it is a page less than a page.
+    let octave = |point: &Point| (point.settings.read_ahead.get().max(2) as f64).log2();
+    let octaves: Vec<f64> = curve.points.iter().map(octave).collect();
+    let medians: Vec<f64> = curve.points.iter().map(|point| point.median).collect();
+    let at = knee(&octaves, &medians, SENSITIVITY)?;
+    Some(curve.points.get(at)?.settings.read_ahead)
+}
+
+/// What has to be said about the shape of the curves.
+pub(super) fn notes(goals: &[Curve]) -> Vec<String> {
+    goals.iter().filter_map(dip).collect()
+}
+
+/// More is not always better: arrays have settings that are worse than smaller and larger ones.
+fn dip(curve: &Curve) -> Option<String> {
+    let medians: Vec<f64> = curve.points.iter().map(|point| point.median).collect();
+    let dip = deepest_dip(&medians, DIP)?;
+    let (from, bottom) = (&curve.points[dip.from], &curve.points[dip.bottom]);
+    let sure = curve.ratio(bottom, from).decision_bounds().1 < 1.0 - DIP / 2.0;
+    sure.then(|| {
+        format!(
+            "{}: more is not always better: {} gets {:.0} % less than {}",
+            curve.name,
+            bottom.settings.read_ahead,
+            dip.depth * 100.0,
+            from.settings.read_ahead
+        )
+    })
+}

@@ -1,0 +1,244 @@
+//! What to do about read-ahead: the only place where that is decided. Names and units of the fields
+//! are those of the JSON.
+
+mod evidence;
+mod questions;
+mod rule;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use serde::Serialize;
+use stats::Estimate;
+use units::Kib;
+
+pub(crate) use evidence::Evidence;
+pub(crate) use questions::{Effort, Question};
+pub(super) use rule::{CONDITION, MATTERS, SAVES, memory};
+
+use super::types::{Gain, LatencyChange};
+use crate::plan::Purpose;
+use crate::settings::Settings;
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Decision {
+    /// Set read-ahead to this.
+    Set(Kib),
+    /// Keep what the device has, which is this.
+    Keep(Kib),
+    /// Settings do not differ for the goals.
+    NoDifference,
+    /// The measurements do not say.
+    Inconclusive(Doubt),
+}
+
+/// Why a study is inconclusive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// Nothing was measured for the goals.
+    NothingMeasured,
+    /// One setting alone was measured.
+    NothingToCompare,
+    /// The intervals are too wide.
+    TooNoisy,
+    /// Every trial at this setting, on which the decision rests, was disturbed.
+    Disturbed(Kib),
+}
+
+/// A recommendation with all that a person has to know before following it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Recommendation {
+    /// What to do.
+    #[serde(flatten)]
+    pub decision: Decision,
+    /// All that is to be set, where tunables besides read-ahead were varied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settings: Option<Settings>,
+    /// The use that costs were weighed for.
+    #[serde(rename = "for")]
+    pub purpose: Purpose,
+    /// What the goals gain by [`Decision::Set`].
+    pub gain: Option<Gain>,
+    /// What else changes by [`Decision::Set`].
+    pub cost: Option<Cost>,
+    /// Workloads that lose more than half by [`Decision::Set`]: it is good only where they do not
+    /// matter.
+    pub conditions: Vec<Condition>,
+    /// The best setting that gains and meets no condition. With conditions and without such a
+    /// setting, what the device has is to be kept where a condition does not hold.
+    pub without_conditions: Option<Alternative>,
+    /// What a smaller setting saves, where that is the reason for [`Decision::Set`].
+    pub saving: Option<Saving>,
+    /// The smallest setting with at least 80 % of the possible gain.
+    pub economical: Option<Alternative>,
+    /// The smallest setting that is not measurably below the best.
+    pub best: Option<Alternative>,
+    /// What was not measured and could change the decision.
+    pub caveats: Vec<Caveat>,
+}
+
+/// Another setting and what it gains.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Alternative {
+    /// The setting.
+    pub read_ahead_kib: Kib,
+    /// What the goals gain.
+    pub gain: Gain,
+    /// What becomes of the cost workloads that were measured under it.
+    pub changes: Vec<Change>,
+}
+
+/// What a setting costs besides what it gains.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Cost {
+    /// Page cache that the streams of the largest goal may take: [`units::read_ahead_memory`].
+    pub memory_mib: f64,
+    /// Those streams.
+    pub streams: u32,
+    /// Highest amplification among the goals.
+    pub amplification: Option<f64>,
+    /// Every cost workload that was measured under this setting.
+    pub changes: Vec<Change>,
+}
+
+/// A cost workload under two settings.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Change {
+    /// Its name.
+    pub workload: String,
+    /// The setting compared with.
+    pub over_kib: Kib,
+    /// Throughput relative to that setting's.
+    pub throughput_ratio: Estimate,
+    /// Amplification under the new setting.
+    pub amplification: Option<f64>,
+    /// Its random reads, where it has some.
+    #[serde(flatten)]
+    pub latency: Option<LatencyChange>,
+}
+
+/// A workload that must not matter.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Condition {
+    /// Its name.
+    pub workload: String,
+    /// Its throughput relative to that under the present setting.
+    pub throughput_ratio: Estimate,
+}
+
+/// What a smaller setting saves at the same speed of the goals.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Saving {
+    /// Page cache.
+    pub memory_mib: f64,
+    /// Cost workloads that are faster by half or more.
+    pub changes: Vec<Change>,
+}
+
+/// Something that was not measured and may matter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "caveat", rename_all = "snake_case")]
+pub enum Caveat {
+    /// The recommended setting is the largest or the smallest that was tried.
+    EdgeOfRange {
+        /// That setting.
+        read_ahead_kib: Kib,
+    },
+    /// A cost workload was not measured under the recommended setting.
+    CostNotMeasured {
+        /// That setting.
+        read_ahead_kib: Kib,
+        /// Its name.
+        workload: String,
+    },
+    /// What the device has was not measured, so the gain is over the lowest setting.
+    PresentNotMeasured {
+        /// What the device has.
+        read_ahead_kib: Kib,
+    },
+    /// A cost workload had half of its files in the cache at the end of a trial: it may look
+    /// faster than it is.
+    FilesUsedUp {
+        /// Under which setting.
+        read_ahead_kib: Kib,
+        /// Its name.
+        workload: String,
+    },
+}
+
+impl Recommendation {
+    /// A recommendation of nothing, for this reason.
+    pub(crate) fn nothing(decision: Decision, purpose: Purpose) -> Self {
+        Self {
+            decision,
+            settings: None,
+            purpose,
+            gain: None,
+            cost: None,
+            conditions: Vec::new(),
+            without_conditions: None,
+            saving: None,
+            economical: None,
+            best: None,
+            caveats: Vec::new(),
+        }
+    }
+
+    /// The value that the device should have: to set or to keep.
+    pub fn value(&self) -> Option<Kib> {
+        match self.decision {
+            Decision::Set(kib) | Decision::Keep(kib) => Some(kib),
+            Decision::NoDifference | Decision::Inconclusive(_) => None,
+        }
+    }
+
+    /// All that [`Decision::Set`] sets.
+    pub fn to_set(&self) -> Option<Settings> {
+        match self.decision {
+            Decision::Set(kib) => Some(self.settings.unwrap_or(Settings::read_ahead(kib))),
+            _ => None,
+        }
+    }
+
+    /// Whether more measuring would be needed to decide.
+    pub fn is_inconclusive(&self) -> bool {
+        match self.decision {
+            Decision::Inconclusive(doubt) => {
+                matches!(doubt, Doubt::TooNoisy | Doubt::Disturbed(_) | Doubt::NothingMeasured)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NothingMeasured => f.write_str("nothing was measured"),
+            Self::NothingToCompare => f.write_str("only one setting was measured"),
+            Self::TooNoisy => f.write_str("the measurements vary too much"),
+            Self::Disturbed(kib) => write!(f, "every trial at {kib} was disturbed"),
+        }
+    }
+}
+
+/// `"decision": "set", "read_ahead_kib": 1024, "reason": null`.
+impl Serialize for Decision {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeMap;
+        let (word, kib, reason) = match self {
+            Self::Set(kib) => ("set", Some(kib), None),
+            Self::Keep(kib) => ("keep", Some(kib), None),
+            Self::NoDifference => ("no_difference", None, None),
+            Self::Inconclusive(doubt) => ("inconclusive", None, Some(doubt.to_string())),
+        };
+        let mut map = serializer.serialize_map(Some(3))?;
+        map.serialize_entry("decision", word)?;
+        map.serialize_entry("read_ahead_kib", &kib)?;
+        map.serialize_entry("reason", &reason)?;
+        map.end()
+    }
+}

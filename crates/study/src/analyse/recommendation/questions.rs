@@ -1,0 +1,202 @@
+//! What to measure next so that the recommendation can be signed: the open questions of the
+//! decision, the most important first.
+
+use units::Kib;
+
+use super::super::curve::{Curve, Point};
+use super::super::ladder::{Ladder, enough};
+use super::super::types::Difference;
+use super::evidence::Evidence;
+use super::rule::{CONDITION, COSTS_NOTHING, MATTERS, SMALLEST_SAVING};
+use crate::analyse::in_a_word;
+use crate::plan::Repeats;
+use crate::settings::Settings;
+
+/// Repeats from which there is an interval.
+const FIRM: usize = stats::INTERVAL_FROM;
+/// A condition is met with certainty at this share; the setting without one is looked for here.
+const CONDITION_MET: f64 = 0.55;
+
+/// Settings that one block should measure, for all goals or for all cost workloads.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Question {
+    Goals(Vec<Settings>),
+    Costs(Vec<Settings>),
+}
+
+/// What may still be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Effort {
+    /// What the decision costs.
+    Costs,
+    /// Also repeats of the goals.
+    Repeats,
+    /// Also settings that nothing was measured of.
+    NewSettings,
+}
+
+impl Evidence {
+    /// The most important open question; `None` when all are answered. `streams` are those of the
+    /// largest goal.
+    pub(crate) fn question(
+        &self,
+        streams: u32,
+        repeats: Repeats,
+        effort: Effort,
+    ) -> Option<Question> {
+        let least = repeats.min as usize;
+        let firm = FIRM.min(repeats.max as usize).max(least);
+        let hoped_for = Ladder::hoped_for(&self.goals, self.found)?;
+        let new = effort >= Effort::NewSettings;
+        let again = effort >= Effort::Repeats;
+        None.or_else(|| self.search(&hoped_for).filter(|_| new))
+            .or_else(|| self.confirm(&hoped_for, least).filter(|_| again))
+            .or_else(|| self.costs_of_headline(least, streams))
+            .or_else(|| self.settings_without_conditions(least, effort))
+            .or_else(|| self.sharpen(firm, repeats.max as usize).filter(|_| again))
+    }
+
+    /// One measurement of a setting that may be the economical one, or a smaller one that is as
+    /// fast as the present: halves the gap below it on the grid.
+    fn search(&self, ladder: &Ladder<'_>) -> Option<Question> {
+        let enough = enough(ladder.base.median, ladder.best.median);
+        let gains = Self::gain(ladder.economical, ladder.base) >= MATTERS;
+        let next = if gains {
+            let fails = |point: &Point| point.median < enough;
+            self.between(ladder.economical, fails, Kib::new(0))
+        } else {
+            let fastest = self.goals.points.iter().find(|p| self.is_as_fast(p, ladder.base));
+            let fails = |point: &Point| !self.is_as_fast(point, ladder.base);
+            self.between(fastest.unwrap_or(ladder.base), fails, SMALLEST_SAVING)
+        };
+        next.map(|settings| Question::Goals(vec![settings]))
+    }
+
+    /// A setting of the grid in the middle of those that nothing is known of between `above` and
+    /// the largest measured one below it that fails.
+    fn between(
+        &self,
+        above: &Point,
+        fails: impl Fn(&Point) -> bool,
+        least: Kib,
+    ) -> Option<Settings> {
+        let below = self.goals.points.iter().rev();
+        let below = below.filter(|point| point.settings < above.settings).find(|p| fails(p));
+        let unknown: Vec<Settings> = self
+            .grid
+            .iter()
+            .copied()
+            .filter(|s| *s < above.settings && below.is_none_or(|below| *s > below.settings))
+            .filter(|s| s.read_ahead >= least && self.goals.at(*s).is_none())
+            .collect();
+        unknown.get(unknown.len() / 2).copied()
+    }
+
+    /// Repeats of the settings that the decision compares.
+    fn confirm(&self, hoped_for: &Ladder<'_>, least: usize) -> Option<Question> {
+        let Ladder { base, economical, best, top, .. } = *hoped_for;
+        let mut named = vec![base, economical, best, top];
+        named.extend(self.goals.points.iter().find(|p| self.is_as_fast(p, base)));
+        self.repeated(&self.goals, named.into_iter().map(|point| point.settings), least)
+            .map(Question::Goals)
+    }
+
+    /// What the decision costs, at the present setting and at those that may lead.
+    fn costs_of_headline(&self, least: usize, streams: u32) -> Option<Question> {
+        let ladder = self.ladder()?;
+        let mut named = vec![ladder.base.settings];
+        match self.decide(streams).chosen {
+            Some(chosen) => named.push(chosen.settings),
+            // A smaller one that is as fast may save what random reads cost.
+            None => {
+                let smaller = self.goals.confirmed().find(|p| self.is_as_fast(p, ladder.base));
+                named.push(smaller?.settings);
+            }
+        }
+        let larger = Self::gain(ladder.best, ladder.economical) >= MATTERS
+            && self.all_keep(COSTS_NOTHING, ladder.economical.settings, ladder.base.settings);
+        named.extend(larger.then_some(ladder.best.settings));
+        self.cost_repeats(&named, least)
+    }
+
+    /// The best setting that meets no condition, where the decision does.
+    fn settings_without_conditions(&self, least: usize, effort: Effort) -> Option<Question> {
+        let ladder = self.ladder()?;
+        let headline = self.headline(&ladder);
+        let (base, top) = (ladder.base.settings, headline.settings);
+        let meets = |s: Settings| self.all_keep(CONDITION, s, base);
+        if Self::gain(headline, ladder.base) < MATTERS || top < base || meets(top) {
+            return None;
+        }
+        if let Some(found) = self.without_conditions(&ladder) {
+            let named = [found.settings];
+            return self.cost_repeats(&named, least);
+        }
+        let candidate = self.expected_without_conditions(base, top)?;
+        let needed =
+            if self.goals.at(candidate).is_none() { Effort::NewSettings } else { Effort::Repeats };
+        let goals = self.repeated(&self.goals, [candidate].into_iter(), least);
+        if goals.is_some() && effort < needed {
+            return None;
+        }
+        goals.map(Question::Goals).or_else(|| self.cost_repeats(&[candidate], least))
+    }
+
+    /// The largest setting of the grid that is expected to meet no condition. Each random read of a
+    /// mapped file takes a time and brings a window, so its time is straight over the window
+    /// between two measured ones.
+    fn expected_without_conditions(&self, base: Settings, top: Settings) -> Option<Settings> {
+        let limit = |curve: &Curve| -> Option<Settings> {
+            let time = |point: &Point| curve.at(base).map(|base| base.median / point.median);
+            let kib = |s: Settings| s.read_ahead.get() as f64;
+            let measured = || curve.points.iter().filter(|p| (base..=top).contains(&p.settings));
+            let below = measured().rfind(|p| time(p).is_some_and(|t| t <= 1.0 / CONDITION))?;
+            let above = measured().find(|p| p.settings > below.settings)?;
+            let (t0, t1) = (time(below)?, time(above)?);
+            let share = (1.0 / CONDITION_MET - t0) / (t1 - t0);
+            let window = kib(below.settings)
+                + share.clamp(0.0, 1.0) * (kib(above.settings) - kib(below.settings));
+            let fits = |s: &&Settings| kib(**s) <= window && **s > below.settings;
+            self.grid.iter().rfind(fits).copied()
+        };
+        self.costs.iter().filter_map(limit).min()
+    }
+
+    /// Enough repeats of the decision for an interval, and more while it is undecided.
+    fn sharpen(&self, firm: usize, most: usize) -> Option<Question> {
+        let ladder = self.ladder()?;
+        let headline = self.headline(&ladder);
+        let pair = [ladder.base.settings, headline.settings];
+        let undecided = in_a_word(&self.goals.ratio(headline, ladder.base));
+        let wanted = if undecided == Difference::Inconclusive { most } else { firm };
+        // An interval of the gain takes as many blocks that both were measured in.
+        let together = self.tries_together(&self.goals, &pair);
+        (together < wanted).then(|| Question::Goals(distinct(pair.into_iter())))
+    }
+
+    fn cost_repeats(&self, named: &[Settings], least: usize) -> Option<Question> {
+        let curves = self.costs.iter();
+        let missing = curves.filter_map(|c| self.repeated(c, named.iter().copied(), least));
+        missing.max_by_key(Vec::len).map(Question::Costs)
+    }
+
+    /// These settings, each once, if one of them has too few repeats: they are compared in pairs,
+    /// so those that have enough go along.
+    fn repeated(
+        &self,
+        curve: &Curve,
+        named: impl Iterator<Item = Settings>,
+        least: usize,
+    ) -> Option<Vec<Settings>> {
+        let named = distinct(named);
+        named.iter().any(|s| self.tries(curve, *s) < least).then_some(named)
+    }
+}
+
+/// Settings in ascending order, each once.
+fn distinct(settings: impl Iterator<Item = Settings>) -> Vec<Settings> {
+    let mut settings: Vec<Settings> = settings.collect();
+    settings.sort_unstable();
+    settings.dedup();
+    settings
+}
