@@ -31,15 +31,29 @@ pub(crate) fn short(value: f64) -> Option<String> {
     })
 }
 
-/// What stands beside a value to say how it spreads: `±5` for an interval that is narrower than the
-/// value, with as many decimals as the value; `2.1 to 380` for a wider one; `110–118` for a range of
-/// a few repeats; nothing for a single measurement.
+/// Halves of an interval that differ by more than this factor are not shown as one ±, which would
+/// put one of its ends where the data exclude it, unless both are small.
+const LOPSIDED: f64 = 2.0;
+/// A half below this share of the value is small.
+const SMALL: f64 = 0.05;
+
+/// Whether ± shows an interval: it is narrower than its value, and its halves are alike or small.
+fn is_plus_minus(median: f64, (low, high): (f64, f64)) -> bool {
+    let (less, more) = (median - low, high - median);
+    let (less, more) = (less.min(more), less.max(more));
+    let narrow = more + less < median.abs() || more == 0.0;
+    narrow && (more <= LOPSIDED * less || more <= SMALL * median.abs())
+}
+
+/// What stands beside a value to say how it spreads: `±5` for an interval, with as many decimals as
+/// the value; `5.00 to 312` for one that is wider than the value or lopsided; `110–118` for a range
+/// of a few repeats; nothing for a single measurement.
 pub(crate) fn spread_text(estimate: &Estimate) -> Option<String> {
     let (low, high) = estimate.bounds()?;
     if !estimate.is_interval() {
         return Some(format!("{}–{}", short(low)?, short(high)?));
     }
-    if high - low >= estimate.median.abs() && high > low {
+    if !is_plus_minus(estimate.median, (low, high)) {
         return plain_interval(estimate);
     }
     let shown = short(estimate.median)?;
@@ -50,17 +64,23 @@ pub(crate) fn spread_text(estimate: &Estimate) -> Option<String> {
 
 /// What `spread_text` shows in some cells: what ± is, and of how many repeats a range is.
 pub(crate) fn spread_legend<'a>(estimates: impl Iterator<Item = &'a Estimate>) -> String {
-    let (mut interval, mut repeats) = (false, BTreeSet::new());
+    let (mut halves, mut ends, mut repeats) = (false, false, BTreeSet::new());
     for estimate in estimates {
         match estimate.spread() {
-            Spread::Interval { .. } => interval = true,
+            Spread::Interval { low, high, .. } => {
+                let plus_minus = is_plus_minus(estimate.median, (low, high));
+                (halves, ends) = (halves || plus_minus, ends || !plus_minus);
+            }
             Spread::Range { repeats: count, .. } => drop(repeats.insert(count)),
             Spread::Unknown => {}
         }
     }
     let mut parts = Vec::new();
-    if interval {
+    if halves {
         parts.push("±: half the 95 % confidence interval of the median".to_owned());
+    }
+    if ends {
+        parts.push("a to b: that interval, where it is wide or lopsided".to_owned());
     }
     if let (Some(fewest), Some(most)) = (repeats.first(), repeats.last()) {
         let count = if fewest == most { fewest.to_string() } else { format!("{fewest} to {most}") };
@@ -183,6 +203,8 @@ mod tests {
         assert_eq!(text(Estimate::interval(1.152, 1.1, 1.18)).unwrap(), "±0.05");
         assert_eq!(text(Estimate::interval(113.0, 5.0, 312.0)).unwrap(), "5.00 to 312");
         assert_eq!(text(Estimate::range(115.2, 110.0, 118.0, 3)).unwrap(), "110–118");
+        assert_eq!(text(Estimate::interval(753.0, 523.0, 755.0)).unwrap(), "523 to 755");
+        assert_eq!(text(Estimate::interval(753.0, 733.0, 755.0)).unwrap(), "±20");
         assert_eq!(text(Estimate::exact(0.0)).unwrap(), "±0");
     }
 
@@ -190,11 +212,12 @@ mod tests {
     fn legends_and_ratios_say_what_the_ends_are() {
         let (few, fewer) = (Estimate::range(1.3, 1.2, 1.4, 3), Estimate::range(1.3, 1.2, 1.4, 2));
         let many = Estimate::interval(1.31, 1.25, 1.36);
+        let lopsided = Estimate::interval(1.31, 1.0, 1.36);
         let once = Estimate::unbounded(1.3);
         assert_eq!(
-            spread_legend([many, few, fewer, once].iter()),
-            "±: half the 95 % confidence interval of the median; a–b: range of 2 to 3 repeats, too \
-             few for an interval"
+            spread_legend([many, lopsided, few, fewer, once].iter()),
+            "±: half the 95 % confidence interval of the median; a to b: that interval, where it \
+             is wide or lopsided; a–b: range of 2 to 3 repeats, too few for an interval"
         );
         assert_eq!(spread_legend([once].iter()), "");
         assert_eq!(certainty(&many), "95 % CI +25 % to +36 %");
