@@ -3,10 +3,11 @@
 //! `cargo run -p xtask -- tidy` checks the rules of the house, `… -- test` runs everything that
 //! can be tested on this machine and says what could not, `… -- guest` boots and tests an emulated
 //! machine, `… -- tune-vs-grid` compares what `tune` finds with what the full grid finds, and what
-//! both take.
+//! both take, `… -- coverage` prints how often intervals hold the truth in simulated studies.
 
 #![allow(clippy::print_stdout)] // it has no results to keep apart from its talk
 
+mod coverage;
 mod guest;
 mod suite;
 mod tidy;
@@ -18,8 +19,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 
-const USAGE: &str =
-    "usage: cargo run -p xtask -- tidy | test | guest … | tune-vs-grid [MODEL…] [--OPTION…]";
+const USAGE: &str = "usage: cargo run -p xtask -- tidy | test | guest … | tune-vs-grid [MODEL…] [--OPTION…] | \
+     coverage";
 
 fn main() -> ExitCode {
     match run() {
@@ -46,6 +47,7 @@ fn run() -> Result<bool> {
         }
         ["test"] => suite::run(&root),
         ["guest", ref words @ ..] => guest::chore(&root, words),
+        ["coverage"] => coverage::run(&root),
         ["tune-vs-grid", ref words @ ..] => tune_vs_grid::run(&root, words),
         _ => bail!(USAGE),
     }

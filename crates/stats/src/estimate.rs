@@ -2,6 +2,8 @@
 
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 
+use crate::effects::student_975;
+
 /// A value with what is known of its spread: nothing, a range or a 95 % interval.
 ///
 /// The ends never lie on the wrong side of the value and are always finite; an estimate without
@@ -34,6 +36,8 @@ pub enum Spread {
         low: f64,
         /// The upper end.
         high: f64,
+        /// How many repeats it is of, where it is of repeats.
+        repeats: Option<u32>,
     },
 }
 
@@ -48,13 +52,18 @@ impl Estimate {
 
     /// A value that is certain.
     pub const fn exact(value: f64) -> Self {
-        Self { median: value, spread: Spread::Interval { low: value, high: value } }
+        Self { median: value, spread: Spread::Interval { low: value, high: value, repeats: None } }
     }
 
     /// A value with its 95 % interval, which is widened to hold the value. Without two finite ends
     /// the spread is unknown.
     pub fn interval(median: f64, low: f64, high: f64) -> Self {
-        Self::with_ends(median, low, high, |low, high| Spread::Interval { low, high })
+        Self::interval_of(median, low, high, None)
+    }
+
+    /// The same of so many repeats.
+    pub(crate) fn interval_of(median: f64, low: f64, high: f64, repeats: Option<u32>) -> Self {
+        Self::with_ends(median, low, high, |low, high| Spread::Interval { low, high, repeats })
     }
 
     /// A value with the smallest and the largest of a few repeats.
@@ -78,7 +87,9 @@ impl Estimate {
     pub const fn bounds(&self) -> Option<(f64, f64)> {
         match self.spread {
             Spread::Unknown => None,
-            Spread::Range { low, high, .. } | Spread::Interval { low, high } => Some((low, high)),
+            Spread::Range { low, high, .. } | Spread::Interval { low, high, .. } => {
+                Some((low, high))
+            }
         }
     }
 
@@ -118,7 +129,7 @@ impl Estimate {
     /// than three repeats decide nothing.
     pub fn decision_bounds(&self) -> (f64, f64) {
         match self.spread {
-            Spread::Interval { low, high } => (low, high),
+            Spread::Interval { low, high, .. } => (low, high),
             Spread::Range { low, high, repeats } if repeats >= RANGE_DECIDES_FROM => {
                 if low > 0.0 {
                     (low * (low / high), high * (high / low))
@@ -132,9 +143,8 @@ impl Estimate {
 
     /// The ratio of two estimates that do not depend on each other.
     ///
-    /// Distances of two intervals add in quadrature on a log scale (MOVER: Zou and Donner 2008),
-    /// which gives an interval. If one of them has a range only, the result is the range of all
-    /// quotients.
+    /// Distances of two intervals add in quadrature on a log scale (MOVER: Zou and Donner 2008).
+    /// If one of the two has a range only, the result is the range of all quotients.
     pub fn over(&self, below: &Self) -> Self {
         let centre = self.median / below.median;
         let (Some((a_low, a_high)), Some((b_low, b_high))) = (self.bounds(), below.bounds()) else {
@@ -143,16 +153,62 @@ impl Estimate {
         if a_low <= 0.0 || b_low <= 0.0 {
             return Self::unbounded(centre);
         }
-        match (self.repeats(), below.repeats()) {
-            (None, None) => {
-                let down = (self.median / a_low).ln().hypot((b_high / below.median).ln());
-                let up = (a_high / self.median).ln().hypot((below.median / b_low).ln());
-                Self::interval(centre, centre * (-down).exp(), centre * up.exp())
+        match Self::range_repeats(&[*self, *below]) {
+            Some(repeats) => Self::range(centre, a_low / b_high, a_high / b_low, repeats),
+            None => {
+                let (median, repeats) = (1.0 / below.median, below.interval_repeats());
+                let inverse = Self::interval_of(median, 1.0 / b_high, 1.0 / b_low, repeats);
+                Self::product(centre, &[*self, inverse], 1.0)
             }
-            (a, b) => {
-                let repeats = a.into_iter().chain(b).min().unwrap_or(1);
-                Self::range(centre, a_low / b_high, a_high / b_low, repeats)
+        }
+    }
+
+    /// The geometric mean of estimates that do not depend on each other, about a value that is
+    /// known to be it. If one of them has a range only, the result is the range from all lowest to
+    /// all highest.
+    pub fn geometric_mean(centre: f64, all: &[Self]) -> Self {
+        if all.is_empty() || all.iter().any(|one| one.low() <= 0.0) {
+            return Self::unbounded(centre);
+        }
+        let share = 1.0 / all.len() as f64;
+        let away = |of: fn(&Self) -> f64| -> f64 { all.iter().map(|one| of(one).ln()).sum() };
+        match Self::range_repeats(all) {
+            Some(repeats) => {
+                let down = away(|one| one.low() / one.median) * share;
+                let up = away(|one| one.high() / one.median) * share;
+                Self::range(centre, centre * down.exp(), centre * up.exp(), repeats)
             }
+            None => Self::product(centre, all, share),
+        }
+    }
+
+    /// The product of intervals, each to the power of `share`.
+    fn product(centre: f64, all: &[Self], share: f64) -> Self {
+        let (mut down, mut up) = (Quadrature::default(), Quadrature::default());
+        for one in all {
+            let repeats = one.interval_repeats();
+            down.add((one.median / one.low()).ln() * share, repeats);
+            up.add((one.high() / one.median).ln() * share, repeats);
+        }
+        let ((down, fewer), (up, more)) = (down.half(), up.half());
+        let repeats = fewer.into_iter().chain(more).min();
+        Self::interval_of(centre, centre * (-down).exp(), centre * up.exp(), repeats)
+    }
+
+    /// The fewest repeats of those that have a range; `None` if none has.
+    fn range_repeats(all: &[Self]) -> Option<u32> {
+        let of = |one: &Self| match one.spread {
+            Spread::Range { repeats, .. } => Some(repeats),
+            Spread::Unknown | Spread::Interval { .. } => None,
+        };
+        all.iter().filter_map(of).min()
+    }
+
+    /// Repeats of an interval, where it is of repeats.
+    const fn interval_repeats(&self) -> Option<u32> {
+        match self.spread {
+            Spread::Interval { repeats, .. } => repeats,
+            Spread::Unknown | Spread::Range { .. } => None,
         }
     }
 
@@ -165,14 +221,6 @@ impl Estimate {
         }
     }
 
-    /// Repeats of a range; `None` of an interval and without ends.
-    const fn repeats(&self) -> Option<u32> {
-        match self.spread {
-            Spread::Range { repeats, .. } => Some(repeats),
-            Spread::Unknown | Spread::Interval { .. } => None,
-        }
-    }
-
     /// The same of another quantity, by a function that rises: `f64::exp` makes a ratio of a
     /// difference of logarithms.
     pub fn map(&self, rising: impl Fn(f64) -> f64) -> Self {
@@ -182,8 +230,40 @@ impl Estimate {
             Spread::Range { low, high, repeats } => {
                 Self::range(median, rising(low), rising(high), repeats)
             }
-            Spread::Interval { low, high } => Self::interval(median, rising(low), rising(high)),
+            Spread::Interval { low, high, repeats } => {
+                Self::interval_of(median, rising(low), rising(high), repeats)
+            }
         }
+    }
+}
+
+/// Half widths of independent 95 % intervals, added in quadrature.
+///
+/// An interval of few repeats is wider than one of many, because its noise is known less well. The
+/// noise of a sum is known better than that of its parts, so the parts' widths are divided by
+/// Student's quantile of their own degrees of freedom and multiplied by that of Welch and
+/// Satterthwaite's degrees of the sum.
+#[derive(Clone, Copy, Debug, Default)]
+struct Quadrature {
+    squares: f64,
+    /// Sum of squared squares by degrees of freedom.
+    unsure: f64,
+}
+
+impl Quadrature {
+    fn add(&mut self, half: f64, repeats: Option<u32>) {
+        let freedom = repeats.map(|repeats| repeats.saturating_sub(1).max(1) as usize);
+        let square = (half / student_975(freedom.unwrap_or(usize::MAX))).powi(2);
+        self.squares += square;
+        self.unsure += freedom.map_or(0.0, |freedom| square * square / freedom as f64);
+    }
+
+    /// Half the width of the sum, and the repeats that an interval as sure would be of.
+    fn half(self) -> (f64, Option<u32>) {
+        let freedom = (self.unsure > 0.0).then(|| self.squares * self.squares / self.unsure);
+        // The cast saturates.
+        let quantile = student_975(freedom.map_or(usize::MAX, |freedom| freedom as usize));
+        (quantile * self.squares.sqrt(), freedom.map(|freedom| freedom as u32 + 1))
     }
 }
 
@@ -240,6 +320,17 @@ mod tests {
         assert_eq!(a.over(&few), Estimate::range(4.0, 1.0, 16.0, 3));
         assert_eq!(a.over(&Estimate::unbounded(2.0)), Estimate::unbounded(2.0));
         assert_eq!(Estimate::exact(1.0).over(&Estimate::exact(0.0)).bounds(), None);
+    }
+
+    #[test]
+    fn the_mean_of_several_is_surer_than_each() {
+        let one = Estimate::interval(2.0, 1.0, 4.0);
+        let four = Estimate::geometric_mean(2.0, &[one; 4]);
+        assert!((four.high() / 2.0 - 2f64.sqrt()).abs() < 1e-9, "{four:?}");
+        let few = Estimate::range(2.0, 1.0, 4.0, 3);
+        assert_eq!(Estimate::geometric_mean(2.0, &[one, few]).bounds(), Some((1.0, 4.0)));
+        assert!(!Estimate::geometric_mean(2.0, &[one, Estimate::unbounded(2.0)]).is_bounded());
+        assert!(!Estimate::geometric_mean(2.0, &[]).is_bounded());
     }
 
     #[test]

@@ -44,7 +44,7 @@ impl Estimate {
         let (depth, share) = depth(count);
         let low = between(sorted[depth - 1], sorted[depth], share);
         let high = between(sorted[count - depth], sorted[last - depth], share);
-        Some(Self::interval(median, low, high))
+        Some(Self::interval_of(median, low, high, Some(count as u32)))
     }
 
     /// The median of `above[i] / below[i]`. `None` without pairs, if the two have not the same
@@ -137,6 +137,31 @@ mod tests {
                 };
                 let held = (0..4000).filter(holds).count();
                 assert!((3730..=3870).contains(&held), "{held} of 4000 with {count} values");
+            }
+        }
+    }
+
+    #[test]
+    fn quotients_of_two_medians_hold_the_truth_as_often() {
+        let shapes: [fn(&mut Pcg64) -> f64; 3] = [
+            |random| (0..12).map(|_| random.random::<f64>()).sum::<f64>() - 6.0, // nearly normal
+            |random| -random.random::<f64>().ln() - std::f64::consts::LN_2,
+            |random| (random.random::<f64>() / random.random::<f64>()).ln(), // Laplace
+        ];
+        let mut random = Pcg64::seed_from_u64(12);
+        for shape in shapes {
+            for (above, below) in [(5, 5), (5, 9), (9, 9), (20, 20)] {
+                let mut drawn = |count: usize| {
+                    let values: Vec<f64> =
+                        (0..count).map(|_| (0.1 * shape(&mut random)).exp()).collect();
+                    Estimate::of(&values).unwrap()
+                };
+                let holds = |_: &u32| {
+                    let ratio = drawn(above).over(&drawn(below));
+                    ratio.low() <= 1.0 && 1.0 <= ratio.high()
+                };
+                let held = (0..4000).filter(holds).count();
+                assert!((3720..=3910).contains(&held), "{held} of 4000 with {above} and {below}");
             }
         }
     }

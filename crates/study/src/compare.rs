@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use stats::{Estimate, Spread, geometric_mean};
+use stats::{Estimate, geometric_mean};
 
 use crate::analyse::{Analysis, Cell, Curve, Difference, in_a_word, quotient};
 use crate::conditions::{Condition, conditions};
@@ -157,7 +157,10 @@ fn together(
         let scale = centre / ratio.median;
         Some(ratio.map(|end| end * scale))
     };
-    let ratio = by_block().unwrap_or_else(|| combined(centre, cells));
+    let ratio = by_block().unwrap_or_else(|| {
+        let each: Vec<Estimate> = cells.iter().map(|cell| cell.ratio).collect();
+        Estimate::geometric_mean(centre, &each)
+    });
     let (workload, difference) = (workload.map(str::to_owned), in_a_word(&ratio));
     Some(Together { workload, cells: cells.len(), ratio, difference })
 }
@@ -173,31 +176,6 @@ fn block_means(run: &Run, cells: &[&CellPair]) -> Vec<f64> {
     }
     let whole = blocks.values().filter(|values| values.len() == cells.len());
     whole.filter_map(|values| geometric_mean(values)).collect()
-}
-
-/// Several cells together: relative errors of independent intervals add in quadrature. If some cell
-/// has a range only, the result is the range from all lowest to all highest ratios.
-fn combined(centre: f64, cells: &[&CellPair]) -> Estimate {
-    let ends: Option<Vec<(f64, f64)>> =
-        cells.iter().map(|cell| cell.ratio.bounds().filter(|(low, _)| *low > 0.0)).collect();
-    let Some(ends) = ends else { return Estimate::unbounded(centre) };
-    let repeats = cells.iter().filter_map(|cell| match cell.ratio.spread() {
-        Spread::Range { repeats, .. } => Some(repeats),
-        Spread::Unknown | Spread::Interval { .. } => None,
-    });
-    let away = |of: fn(f64, (f64, f64)) -> f64| {
-        cells.iter().zip(&ends).map(move |(cell, ends)| of(cell.ratio.median, *ends).ln())
-    };
-    let (down, up) =
-        (away(|median, (low, _)| median / low), away(|median, (_, high)| high / median));
-    let count = cells.len() as f64;
-    if let Some(repeats) = repeats.min() {
-        let (down, up) = (down.sum::<f64>() / count, up.sum::<f64>() / count);
-        return Estimate::range(centre, centre * (-down).exp(), centre * up.exp(), repeats);
-    }
-    let half = |squares: f64| squares.sqrt() / count;
-    let (down, up) = (half(down.map(|d| d * d).sum()), half(up.map(|u| u * u).sum()));
-    Estimate::interval(centre, centre * (-down).exp(), centre * up.exp())
 }
 
 fn own_best(workload: &str, first: &Run, second: &Run) -> Option<OwnBest> {

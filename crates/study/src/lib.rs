@@ -10,6 +10,8 @@ mod budget;
 mod calibrate;
 mod compare;
 mod conditions;
+#[cfg(test)]
+mod coverage;
 mod engine;
 mod environment;
 mod error;

@@ -53,11 +53,50 @@ pub(crate) fn published(id: &str, column: &str) -> Points {
 /// What a trial takes.
 pub(crate) const TRIAL_SECONDS: f64 = 2.0;
 
+/// The distribution of a trial's noise on a log scale: median 0, standard deviation about 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Shape {
+    Normal,
+    /// Student's t with three degrees of freedom.
+    HeavyTailed,
+    /// Exponential, downwards: mostly full speed, now and then much less.
+    Skewed,
+    Uniform,
+    /// One of two rates, each with a tenth of the noise.
+    TwoRates,
+    /// Exponential to both sides.
+    Laplace,
+    /// Log-normal, upwards.
+    SkewedUp,
+}
+
+impl Shape {
+    fn draw(self, random: &mut Pcg64) -> f64 {
+        let mut exponential = || -(1.0 - random.random::<f64>()).ln();
+        match self {
+            Self::Normal => normal(random),
+            Self::HeavyTailed => {
+                let squares: f64 = (0..3).map(|_| normal(random).powi(2)).sum();
+                normal(random) / squares.sqrt()
+            }
+            Self::Skewed => std::f64::consts::LN_2 - exponential(),
+            Self::Uniform => (random.random::<f64>() - 0.5) * 12f64.sqrt(),
+            Self::TwoRates => {
+                let rate = if random.random::<bool>() { 1.0 } else { -1.0 };
+                rate + 0.1 * normal(random)
+            }
+            Self::Laplace => (exponential() - exponential()) / std::f64::consts::SQRT_2,
+            Self::SkewedUp => (normal(random).exp() - 1.0) / 2.16,
+        }
+    }
+}
+
 /// Storage made of a curve for each workload.
 pub(crate) struct World {
     pub(crate) curves: Vec<(String, Role, Points)>,
     /// Standard deviation of each trial, relative.
     pub(crate) noise: f64,
+    pub(crate) shape: Shape,
     /// Standard deviation of what all trials of a block share, relative.
     pub(crate) drift: f64,
     /// How many of a hundred trials are spoiled.
@@ -72,6 +111,7 @@ impl World {
         Self {
             curves: curves.into_iter().map(goal).collect(),
             noise: 0.02,
+            shape: Shape::Normal,
             drift: 0.0,
             spoiled_percent: 0,
             found: Some(Kib::new(128)),
@@ -126,7 +166,7 @@ impl World {
         let mut random = Pcg64::seed_from_u64(self.seed ^ (order as u64).wrapping_mul(0xD1B5_4A33));
         let mut shared = Pcg64::seed_from_u64(self.seed ^ u64::from(next.block) << 40);
         let spoiled = random.random_range(0..100) < self.spoiled_percent;
-        let exponent = self.noise * normal(&mut random) + self.drift * normal(&mut shared);
+        let exponent = self.noise * self.shape.draw(&mut random) + self.drift * normal(&mut shared);
         let spoil = if spoiled { 0.5 } else { 1.0 };
         Trial {
             block: next.block,
