@@ -57,11 +57,13 @@ pub struct EnginePair {
     pub fio_mib_s: f64,
     /// The median of fio over that of our own engine.
     pub ratio: f64,
-    /// The lower end of its 95 % interval; none with a single repeat.
+    /// The lower end of its interval or range; none with a single repeat.
     pub ratio_low: Option<f64>,
     /// The upper end.
     pub ratio_high: Option<f64>,
-    /// What the interval says.
+    /// What the ends are: `ci95`, `range` or `none`.
+    pub ratio_spread: &'static str,
+    /// What the interval says; of a range, what three times its width says.
     pub agreement: Agreement,
 }
 
@@ -79,16 +81,18 @@ pub fn engine_pairs(findings: &Findings<'_>) -> Vec<EnginePair> {
         // The engines do not share what makes repeats differ (where eight readers come to stand to
         // one another), so each varies by itself.
         let spread = fio.throughput_mib_s.over(&native.throughput_mib_s);
-        let (low, high) = spread.decision_bounds();
+        let (low, high) = spread.bounds().unzip();
+        let (least, most) = spread.decision_bounds();
         ratio.is_finite().then(|| EnginePair {
             workload: name.to_owned(),
             read_ahead_kib: native.settings.read_ahead,
             native_mib_s,
             fio_mib_s,
             ratio,
-            ratio_low: low.is_finite().then_some(low),
-            ratio_high: high.is_finite().then_some(high),
-            agreement: Agreement::of(low, high),
+            ratio_low: low,
+            ratio_high: high,
+            ratio_spread: spread.spread_kind(),
+            agreement: Agreement::of(least, most),
         })
     };
     cells.iter().filter_map(pair).collect()
@@ -104,7 +108,7 @@ pub(crate) fn engines_text(findings: &Findings<'_>) -> String {
     let mut text = "\nThe same jobs by both engines (medians, MiB/s):\n".to_owned();
     text.push_str(&format!(
         "  {:<20} {:>12} {:>10} {:>10} {:>8} {:>15}\n",
-        "workload", "read-ahead", "native", "fio", "ratio", "95 % interval"
+        "workload", "read-ahead", "native", "fio", "ratio", "95 % CI or a–b"
     ));
     for pair in &pairs {
         text.push_str(&format!(
@@ -115,11 +119,17 @@ pub(crate) fn engines_text(findings: &Findings<'_>) -> String {
             pair.fio_mib_s,
             pair.ratio,
             match (pair.ratio_low, pair.ratio_high) {
-                (Some(low), Some(high)) => format!("{low:.3} to {high:.3}"),
+                (Some(low), Some(high)) if pair.ratio_spread == "ci95" => {
+                    format!("{low:.3} to {high:.3}")
+                }
+                (Some(low), Some(high)) => format!("{low:.3}–{high:.3}"),
                 _ => "–".to_owned(),
             },
             pair.agreement.word()
         ));
+    }
+    if let Some(legend) = spread_legend(&pairs) {
+        text.push_str(legend);
     }
     let (percent, most) = (off(worst) * 100.0, AGREEMENT * 100.0);
     let place = format!("{} at {}", clean::plain(&worst.workload), worst.read_ahead_kib);
@@ -136,6 +146,12 @@ pub(crate) fn engines_text(findings: &Findings<'_>) -> String {
         ),
     });
     text
+}
+
+/// What a range in the table is, if there is one.
+fn spread_legend(pairs: &[EnginePair]) -> Option<&'static str> {
+    let range = pairs.iter().any(|pair| pair.ratio_spread == "range");
+    range.then_some("  a–b: range of fewer than five repeats, too few for an interval\n")
 }
 
 #[cfg(test)]

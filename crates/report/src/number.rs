@@ -51,7 +51,7 @@ fn is_plus_minus(median: f64, (low, high): (f64, f64)) -> bool {
 pub(crate) fn spread_text(estimate: &Estimate) -> Option<String> {
     let (low, high) = estimate.bounds()?;
     if !estimate.is_interval() {
-        return Some(format!("{}–{}", short(low)?, short(high)?));
+        return ends_text(estimate);
     }
     if !is_plus_minus(estimate.median, (low, high)) {
         return plain_interval(estimate);
@@ -159,6 +159,13 @@ pub(crate) fn whole(value: f64) -> f64 {
     value.round() + 0.0
 }
 
+/// The ends of an interval, `0.163 to 0.229`, or those of a range, `0.163–0.229`.
+pub(crate) fn ends_text(estimate: &Estimate) -> Option<String> {
+    let (low, high) = estimate.bounds()?;
+    let between = if estimate.is_interval() { " to " } else { "–" };
+    Some(format!("{}{between}{}", short(low)?, short(high)?))
+}
+
 /// The ends of a number's interval or range: `0.163 to 0.229`.
 pub(crate) fn plain_interval(estimate: &Estimate) -> Option<String> {
     let (low, high) = estimate.bounds()?;
@@ -238,7 +245,8 @@ mod tests {
         let estimate = Estimate::interval(0.25, 0.2, 0.5);
         assert_eq!(ratio(estimate.median).unwrap(), "4.00 times less");
         assert_eq!(ratio_interval(&estimate).unwrap(), "2.00 to 5.00");
-        assert_eq!(plain_interval(&estimate).unwrap(), "0.200 to 0.500");
+        assert_eq!(ends_text(&estimate).unwrap(), "0.200 to 0.500");
+        assert_eq!(ends_text(&Estimate::range(0.25, 0.2, 0.5, 3)).unwrap(), "0.200–0.500");
     }
 
     #[test]

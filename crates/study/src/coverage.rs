@@ -225,10 +225,7 @@ fn intervals_hold_the_truth_in_93_to_97_of_100_studies() {
     for strategist in [Strategist::Sweep, Strategist::Tune] {
         let mut all = Tallies::new();
         for (seed, noise) in (1..).zip(KNOWN) {
-            for (key, tally) in studies(250, seed, strategist, noise, &few_settings()) {
-                let sum = all.entry(key).or_default();
-                *sum = sum.merge(&tally);
-            }
+            merge(&mut all, studies(250, seed, strategist, noise, &few_settings()));
         }
         for quantity in QUANTITIES {
             let tally = of(&all, quantity, INTERVALS);
@@ -244,28 +241,39 @@ fn intervals_hold_the_truth_in_93_to_97_of_100_studies() {
 #[ignore = "prints tables; takes minutes"]
 fn tables() {
     let grids = [grid(&[128]), grid(&[128, 2048]), few_settings(), Grid::Full];
-    let mut of_noise = Vec::new();
+    let mut total = Tallies::new();
+    println!("| strategy | noise of a trial | throughput | gain | recommended gain |");
+    println!("|---|---|---:|---:|---:|");
     for strategist in [Strategist::Sweep, Strategist::Tune] {
         for (seed, noise) in (7001..).zip(KNOWN.into_iter().chain(UNSEEN)) {
             let mut all = Tallies::new();
             for (at, grid) in (0..).zip(&grids) {
-                for (key, tally) in studies(500, 10 * seed + at, strategist, noise, grid) {
-                    let sum = all.entry(key).or_default();
-                    *sum = sum.merge(&tally);
-                }
+                merge(&mut all, studies(500, 10 * seed + at, strategist, noise, grid));
             }
-            of_noise.push((strategist, noise, all));
+            let cells = QUANTITIES.map(|quantity| of(&all, quantity, INTERVALS).to_string());
+            let name = format!("{strategist:?}").to_lowercase();
+            println!("| `{name}` | {noise} | {} |", cells.join(" | "));
+            merge(&mut total, all);
         }
     }
-    for quantity in QUANTITIES {
-        println!("\n{quantity:?}\n");
-        println!("| strategy | noise | range of 3 | range of 4 | 5 | 6 to 8 | 9 and more | all |");
-        println!("|---|---|---:|---:|---:|---:|---:|---:|");
-        for (strategist, noise, tallies) in &of_noise {
-            let cells = [3..=3, 4..=4, 5..=5, 6..=8, 9..=usize::MAX, INTERVALS]
-                .map(|repeats| of(tallies, quantity, repeats).to_string());
-            println!("| {strategist:?} | {noise} | {} |", cells.join(" | "));
-        }
+    println!("\n| repeats | throughput | gain | recommended gain |");
+    println!("|---|---:|---:|---:|");
+    for (name, repeats) in [
+        ("3 (range)", 3..=3),
+        ("4 (range)", 4..=4),
+        ("5", 5..=5),
+        ("6 to 8", 6..=8),
+        ("9 and more", 9..=usize::MAX),
+    ] {
+        let cells = QUANTITIES.map(|quantity| of(&total, quantity, repeats.clone()).to_string());
+        println!("| {name} | {} |", cells.join(" | "));
+    }
+}
+
+fn merge(into: &mut Tallies, tallies: Tallies) {
+    for (key, tally) in tallies {
+        let sum = into.entry(key).or_default();
+        *sum = sum.merge(&tally);
     }
 }
 
@@ -281,11 +289,7 @@ impl std::fmt::Display for Noise {
             Shape::SkewedUp => "skewed upwards (log-normal)",
         };
         f.write_str(shape)?;
-        if self.drift > 0 {
-            write!(f, ", blocks drift {} times as much", self.drift)
-        } else {
-            Ok(())
-        }
+        if self.drift > 0 { write!(f, ", drift of {} σ", self.drift) } else { Ok(()) }
     }
 }
 

@@ -10,7 +10,7 @@ use super::{Pairing, sentences, word};
 use crate::clean;
 use crate::json::SCHEMA_VERSION;
 use crate::names::settings_label;
-use crate::number::{ABSENT, plain_interval, short, spread_text};
+use crate::number::{ABSENT, ends_text, short, spread_text};
 
 /// The document of `compare --json`; docs/compare.schema.json fixes it.
 #[derive(Debug, Serialize)]
@@ -121,7 +121,7 @@ pub fn compare_markdown(pairings: &[Pairing<'_>]) -> String {
         }
         if !pairing.comparison.cells.is_empty() {
             text.push_str(
-                "\n| workload | read-ahead (KiB) | A (MiB/s) | B (MiB/s) | B ÷ A | 95 % | B is |\n",
+                "\n| workload | read-ahead (KiB) | A (MiB/s) | B (MiB/s) | B ÷ A | 95 % CI or range (a–b) | B is |\n",
             );
             text.push_str("|---|---:|---:|---:|---:|---:|---|\n");
         }
@@ -133,7 +133,7 @@ pub fn compare_markdown(pairings: &[Pairing<'_>]) -> String {
                 figure(&cell.first_mib_s),
                 figure(&cell.second_mib_s),
                 short(cell.ratio.median).unwrap_or_else(|| ABSENT.to_owned()),
-                plain_interval(&cell.ratio).unwrap_or_else(|| ABSENT.to_owned()),
+                ends_text(&cell.ratio).unwrap_or_else(|| ABSENT.to_owned()),
                 word(cell.difference),
             ));
         }

@@ -7,7 +7,7 @@ use study::{CellPair, Difference};
 use super::{Pairing, sentences, word};
 use crate::clean;
 use crate::names::settings_label;
-use crate::number::{ABSENT, plain_interval, short, spread_text};
+use crate::number::{ABSENT, ends_text, short, spread_text};
 use crate::terminal::{Look, wrap};
 
 /// Columns of a bar, half of them for each side of 1.
@@ -52,7 +52,7 @@ fn table(cells: &[&CellPair], look: Look) -> String {
     let mut grid = Grid::new();
     grid.load_style(presets::NOTHING);
     grid.set_content_arrangement(ContentArrangement::Disabled);
-    grid.set_header(["read-ahead", "sectors", "A", "B", "B ÷ A", "95 %", "", "B is"]);
+    grid.set_header(["read-ahead", "sectors", "A", "B", "B ÷ A", "95 % CI or a–b", "", "B is"]);
     for cell in cells {
         let figure = |estimate: &stats::Estimate| {
             let text = short(estimate.median).unwrap_or_else(|| ABSENT.to_owned());
@@ -67,7 +67,7 @@ fn table(cells: &[&CellPair], look: Look) -> String {
             figure(&cell.first_mib_s),
             figure(&cell.second_mib_s),
             short(cell.ratio.median).unwrap_or_else(|| ABSENT.to_owned()),
-            plain_interval(&cell.ratio).unwrap_or_else(|| ABSENT.to_owned()),
+            ends_text(&cell.ratio).unwrap_or_else(|| ABSENT.to_owned()),
             bar(cell.ratio.median),
             word(cell.difference).to_owned(),
         ]);

@@ -7,7 +7,7 @@ use super::Exhibit;
 use crate::Named;
 use crate::compare::{Pairing, sentences, word};
 use crate::names::{brief, settings_label, tied};
-use crate::number::{ABSENT, plain_interval, setting, short, spread_text};
+use crate::number::{ABSENT, ends_text, setting, short, spread_text};
 
 /// The sections that show the runs together.
 pub(super) fn sections(exhibits: &[Exhibit<'_>], names: &[String]) -> Markup {
@@ -29,8 +29,9 @@ pub(super) fn sections(exhibits: &[Exhibit<'_>], names: &[String]) -> Markup {
             p class="soft" {
                 "Rings mark where returns diminish: a small one the smallest setting with 80 % of \
                  the gain, a large one the smallest that is not measurably below the best; a \
-                 square is the knee, where the curve bends. Whiskers are 95 % intervals, ticks on \
-                 the axis what vendors advise."
+                 square is the knee, where the curve bends. Whiskers are 95 % confidence \
+                 intervals, or ranges of fewer than five repeats; ticks on the axis are what \
+                 vendors advise."
             }
             div data-draw="curves" data-run="all" {
                 noscript { p class="soft" { "Charts need JavaScript." } }
@@ -149,7 +150,7 @@ fn pairs(pairing: &Pairing<'_>, index: usize) -> Markup {
                 div class="scroll" tabindex="0" role="region" aria-label={ "Cells of " (second) } {
                     table class="sortable" {
                         caption {
-                            "MiB/s; B ÷ A with its 95 % interval. A: " (first) ". B: " (second) "."
+                            "MiB/s; B ÷ A with its 95 % confidence interval (a to b), or the range (a–b) of fewer than five repeats. A: " (first) ". B: " (second) "."
                         }
                         (pair_heads())
                         tbody { @for cell in &pairing.comparison.cells { (pair_row(cell)) } }
@@ -168,7 +169,7 @@ fn pair_heads() -> Markup {
             th scope="col" { button type="button" { "A" } }
             th scope="col" { button type="button" { "B" } }
             th scope="col" { button type="button" { "B ÷ A" } }
-            th scope="col" { "95 %" }
+            th scope="col" { "95 % CI or range" }
             th scope="col" class="word" { "B is" }
         } }
     }
@@ -192,7 +193,7 @@ fn pair_row(cell: &study::CellPair) -> Markup {
             td data-v=(cell.first_mib_s.median) { (figure(&cell.first_mib_s)) }
             td data-v=(cell.second_mib_s.median) { (figure(&cell.second_mib_s)) }
             td data-v=(cell.ratio.median) { (short(cell.ratio.median).unwrap_or_else(absent)) }
-            td { (plain_interval(&cell.ratio).unwrap_or_else(absent)) }
+            td { (ends_text(&cell.ratio).unwrap_or_else(absent)) }
             td class={ "word " (class(cell.difference)) } { (word(cell.difference)) }
         }
     }

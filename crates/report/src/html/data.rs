@@ -56,7 +56,7 @@ struct WorkloadData {
     goal: bool,
 }
 
-/// A median with the ends of its interval, as three numbers.
+/// A median with the ends of its interval or range, as three numbers.
 #[derive(Debug, Serialize)]
 struct Three(f64, f64, f64);
 
