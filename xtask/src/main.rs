@@ -19,8 +19,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 
-const USAGE: &str = "usage: cargo run -p xtask -- tidy | test | guest … | tune-vs-grid [MODEL…] [--OPTION…] | \
-     coverage";
+const USAGE: &str = "usage: cargo run -p xtask -- tidy | test | guest … | \
+                     tune-vs-grid [MODEL…] [--OPTION…] | coverage";
 
 fn main() -> ExitCode {
     match run() {

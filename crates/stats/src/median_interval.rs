@@ -184,7 +184,8 @@ mod tests {
         ) {
             let found = Estimate::of(&values).unwrap();
             prop_assert!(found.low() <= found.median && found.median <= found.high());
-            let (least, most) = values.iter().fold((f64::MAX, 0f64), |(a, b), v| (a.min(*v), b.max(*v)));
+            let least = values.iter().copied().fold(f64::MAX, f64::min);
+            let most = values.iter().copied().fold(0.0, f64::max);
             if values.len() > INTERVAL_FROM {
                 prop_assert!(found.low() >= least * 0.999_999 && found.high() <= most * 1.000_001);
             } else if values.len() > 1 {

@@ -120,7 +120,7 @@ fn world(number: u64, seed: u64, noise: Noise) -> World {
         noise: deviation,
         shape: noise.shape,
         drift: deviation * f64::from(noise.drift),
-        spoiled_percent: if number / 16 % 2 == 0 { 0 } else { 10 },
+        spoiled_percent: if (number / 16).is_multiple_of(2) { 0 } else { 10 },
         ..World::of(curves.collect())
     }
 }

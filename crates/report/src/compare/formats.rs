@@ -121,7 +121,8 @@ pub fn compare_markdown(pairings: &[Pairing<'_>]) -> String {
         }
         if !pairing.comparison.cells.is_empty() {
             text.push_str(
-                "\n| workload | read-ahead (KiB) | A (MiB/s) | B (MiB/s) | B ÷ A | 95 % CI or range (a–b) | B is |\n",
+                "\n| workload | read-ahead (KiB) | A (MiB/s) | B (MiB/s) | B ÷ A | 95 % CI \
+                 or range (a–b) | B is |\n",
             );
             text.push_str("|---|---:|---:|---:|---:|---:|---|\n");
         }

@@ -121,7 +121,8 @@ fn measured(plan: &Plan) -> Markup {
              page cache and that was checked; after it, the bytes that the device had read were \
              compared with what was asked for. Trials that something disturbed were repeated. \
              Where the kernel may be looked into, the windows of one trial of each cell were seen. \
-             Figures are medians; intervals hold the true median in 95 of 100 cases (interpolated order statistics)."
+             Figures are medians; intervals hold the true median in 95 of 100 cases \
+             (interpolated order statistics)."
         }
     }
 }

@@ -42,10 +42,11 @@ fn curves_section(place: &Place) -> Markup {
         section id=(place.id("curves")) aria-labelledby=(place.id("curves-title")) {
             h2 id=(place.id("curves-title")) { "What read-ahead does" }
             p class="soft" {
-                "Bands are 95 % confidence intervals, or ranges of fewer than five repeats. A large \
-                 ring: the smallest setting not measurably below the best; a small ring: the smallest with 80 % of the gain; a square: the knee, \
-                 where the curve bends. Point or use the arrow keys to read values, drag or press \
-                 + to zoom. Ticks on the axis are what vendors advise."
+                "Bands are 95 % confidence intervals, or ranges of fewer than five repeats. A \
+                 large ring: the smallest setting not measurably below the best; a small ring: \
+                 the smallest with 80 % of the gain; a square: the knee, where the curve bends. \
+                 Point or use the arrow keys to read values, drag or press + to zoom. Ticks on \
+                 the axis are what vendors advise."
             }
             (chart(place, "curves"))
         }
