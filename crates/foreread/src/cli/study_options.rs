@@ -47,7 +47,8 @@ pub struct StudyOptions {
     pub purpose: Use,
     #[command(flatten)]
     pub outside: WorkloadOptions,
-    /// Repeats of each cell, exactly; default: 3 to 9, until the intervals are tight enough
+    /// Repeats of each cell, exactly; fewer than 5 give a range, not an interval. Default: 3, and 5
+    /// to 9 for the settings that matter, depending on the noise
     #[arg(long, value_name = "N", value_parser = number::repeats)]
     pub repeats: Option<u32>,
     /// Seed of all that is random; default: drawn, and recorded

@@ -17,8 +17,8 @@ Examples:
   foreread sweep -n /srv/data                  print what would be done
 
 The trials run in random order, in blocks that hold each cell once, and each on a cold cache, which
-is checked. The table shows the median and half its 95 % interval. An interrupted sweep goes on
-when the same command is given again.";
+is checked. The table shows the median with half its 95 % confidence interval, or with the range of
+fewer than five repeats. An interrupted sweep goes on when the same command is given again.";
 
 /// Measure every read-ahead setting of a grid under every workload
 #[derive(Debug, Args)]
