@@ -176,8 +176,8 @@ fn of_store(error: &StoreError) -> Option<Exit> {
     match error {
         StoreError::NoRun { .. } => Some(Exit::Usage),
         StoreError::TooNew { .. } => Some(Exit::NotPossible),
-        StoreError::InUse { .. } => Some(Exit::Refused),
-        StoreError::Io { source, .. } => of_io(source),
+        StoreError::InUse { .. } | StoreError::Foreign { .. } => Some(Exit::Refused),
+        StoreError::Io { source, .. } => of_named(source),
         StoreError::Sqlite { .. } | StoreError::Corrupt { .. } => Some(Exit::Failed),
     }
 }

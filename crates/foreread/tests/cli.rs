@@ -99,6 +99,28 @@ fn a_run_that_is_not_there_is_a_usage_error() {
 }
 
 #[test]
+fn a_file_of_another_program_is_no_record() {
+    let scratch = Scratch::new();
+    scratch.file("notes.txt", "not a database\n");
+    let other = scratch.path().join("other.sqlite");
+    let connection = rusqlite::Connection::open(&other).unwrap();
+    connection.execute_batch("CREATE TABLE bookmarks (url TEXT)").unwrap();
+    drop(connection);
+    let before = std::fs::read(&other).unwrap();
+    for file in ["notes.txt", "other.sqlite"] {
+        for verb in ["runs", "runs show 1", "sweep sim:zero", "rollback", "report -o x.html"] {
+            let (code, _, stderr) = scratch.run(&format!("{verb} --store {file}"));
+            assert_eq!(code, 4, "{verb} {file}: {stderr}");
+            assert_eq!(stderr.lines().count(), 1, "{verb} {file}: one clear line, not {stderr}");
+            assert!(stderr.contains("is not a record of foreread"), "{stderr}");
+        }
+    }
+    assert_eq!(std::fs::read(&other).unwrap(), before, "it is as it was");
+    scratch.file("empty.sqlite", "");
+    assert_eq!(scratch.run("runs --store empty.sqlite").0, 0);
+}
+
+#[test]
 fn an_empty_record_is_no_error() {
     let scratch = Scratch::new();
     for words in ["runs", "runs list", "vdisk list", "rollback", "vdisk remove --all"] {

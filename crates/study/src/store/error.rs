@@ -25,6 +25,17 @@ pub enum StoreError {
         /// Why.
         source: std::io::Error,
     },
+    /// The file is not a record.
+    #[error(
+        "{path} is not a record of foreread: {what}; it is left as it is, name another file with \
+         --store"
+    )]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What it is instead.
+        what: String,
+    },
     /// Made by a later foreread.
     #[error("{path} was written by a later foreread (schema {found}, this one knows {known})")]
     TooNew {

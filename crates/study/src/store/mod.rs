@@ -2,6 +2,7 @@
 
 mod claim;
 mod error;
+mod owner;
 mod recording;
 mod rows;
 mod schema;
@@ -131,6 +132,7 @@ pub struct Store {
 impl Store {
     /// Opens the record in this file, making it and its directory where there is none.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
+        owner::refuse_foreign(path)?;
         if let Some(dir) = path.parent() {
             fs::create_dir_all(dir)
                 .map_err(|source| StoreError::Io { path: dir.to_owned(), source })?;
@@ -143,11 +145,13 @@ impl Store {
 
     /// Opens a record that is there, to look at it: also where nothing may be written.
     pub fn open_existing(path: &Path) -> Result<Option<Self>, StoreError> {
-        if !path.exists() {
+        if !owner::is_there(path)? {
             return Ok(None);
         }
-        if let Ok(store) = Self::open(path) {
-            return Ok(Some(store));
+        match Self::open(path) {
+            Ok(store) => return Ok(Some(store)),
+            Err(error @ StoreError::Foreign { .. }) => return Err(error),
+            Err(_) => {}
         }
         let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
             .map_err(sqlite(path))?;
@@ -157,9 +161,10 @@ impl Store {
 
     /// Opens a record that is there for reading only: nothing is made or brought up to date.
     pub fn open_read_only(path: &Path) -> Result<Option<Self>, StoreError> {
-        if !path.exists() {
+        if !owner::is_there(path)? {
             return Ok(None);
         }
+        owner::refuse_foreign(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags).map_err(sqlite(path))?;
         connection.busy_timeout(Duration::from_secs(10)).map_err(sqlite(path))?;

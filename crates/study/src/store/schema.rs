@@ -7,6 +7,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
+use super::owner::{self, APPLICATION_ID};
 use super::{StoreError, sqlite};
 
 const MIGRATIONS: &[&str] = &[
@@ -85,8 +86,9 @@ pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), St
     migrate_by(MIGRATIONS, connection, path)
 }
 
-/// Says whether the file is too new, without changing it.
+/// Says whether the file is another program's or too new, without changing it.
 pub(super) fn check(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    owner::check(connection, path)?;
     version(MIGRATIONS, connection, path).map(|_| ())
 }
 
@@ -100,7 +102,7 @@ fn version(steps: &[&str], connection: &Connection, path: &Path) -> Result<usize
 }
 
 fn migrate_by(steps: &[&str], connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
-    if version(steps, connection, path)? == steps.len() {
+    if version(steps, connection, path)? == steps.len() && is_marked(connection, path)? {
         return Ok(());
     }
     // A table that is made anew is dropped, and must not take what refers to it along.
@@ -109,11 +111,26 @@ fn migrate_by(steps: &[&str], connection: &mut Connection, path: &Path) -> Resul
     let transaction = connection
         .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
         .map_err(sqlite(path))?;
+    // Another program may have been quicker.
+    owner::check(&transaction, path)?;
     for step in &steps[version(steps, &transaction, path)?..] {
         transaction.execute_batch(step).map_err(sqlite(path))?;
     }
     transaction.pragma_update(None, "user_version", steps.len() as i64).map_err(sqlite(path))?;
+    transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(sqlite(path))?;
     transaction.commit().map_err(sqlite(path))
+}
+
+/// Whether the file says that it is foreread's.
+fn is_marked(connection: &Connection, path: &Path) -> Result<bool, StoreError> {
+    let id = connection.pragma_query_value(None, "application_id", |row| row.get::<_, i64>(0));
+    Ok(id.map_err(sqlite(path))? == i64::from(APPLICATION_ID))
+}
+
+/// Makes a record of an earlier schema.
+#[cfg(test)]
+pub(super) fn migrate_to(age: usize, connection: &mut Connection) -> Result<(), StoreError> {
+    migrate_by(&MIGRATIONS[..age], connection, Path::new("test.sqlite"))
 }
 
 #[cfg(test)]
@@ -197,6 +214,7 @@ mod tests {
     fn a_file_of_a_later_version_is_refused() {
         let mut connection = Connection::open_in_memory().unwrap();
         connection.pragma_update(None, "user_version", 99).unwrap();
+        connection.pragma_update(None, "application_id", APPLICATION_ID).unwrap();
         let error = migrate(&mut connection, Path::new(PATH)).unwrap_err();
         assert!(matches!(error, StoreError::TooNew { found: 99, .. }));
         assert!(check(&connection, Path::new(PATH)).is_err());
