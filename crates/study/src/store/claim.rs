@@ -6,9 +6,15 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::{RunId, StoreError};
+
+/// How often, and after which pauses, a lock is tried that somebody has.
+const ATTEMPTS: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// The right to add trials to a run, for as long as it is kept.
 #[derive(Debug)]
@@ -32,26 +38,54 @@ impl Claim {
         let io = |source| StoreError::Io { path: path.clone(), source };
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(false);
-        let mut file = options.open(&path).map_err(io)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let mut text = String::new();
-                let _ = file.read_to_string(&mut text);
-                return Ok(Claimed::Theirs(text.trim().parse().ok()));
+        let mut attempts = 0;
+        loop {
+            let mut file = options.open(&path).map_err(io)?;
+            match file.try_lock() {
+                // What was locked may have been removed meanwhile, and another be in its place.
+                Ok(()) if !is_at(&file, &path) => continue,
+                Ok(()) => {
+                    file.set_len(0).map_err(io)?;
+                    write!(file, "{}", std::process::id()).map_err(io)?;
+                    return Ok(Claimed::Ours(Self { path, _file: file }));
+                }
+                // Who only looks whether the run is taken has it for an instant, too.
+                Err(TryLockError::WouldBlock) if attempts < ATTEMPTS => {
+                    attempts += 1;
+                    std::thread::sleep(PAUSE);
+                }
+                Err(TryLockError::WouldBlock) => {
+                    let mut text = String::new();
+                    let _ = file.read_to_string(&mut text);
+                    return Ok(Claimed::Theirs(text.trim().parse().ok()));
+                }
+                Err(TryLockError::Error(source)) => return Err(io(source)),
             }
-            Err(TryLockError::Error(source)) => return Err(io(source)),
         }
-        file.set_len(0).map_err(io)?;
-        write!(file, "{}", std::process::id()).map_err(io)?;
-        Ok(Claimed::Ours(Self { path, _file: file }))
     }
 
-    /// Whether a process is at work on the run.
+    /// Whether a process is at work on the run. A file that a killed process left goes.
     pub(crate) fn is_taken(store: &Path, run: RunId) -> bool {
-        let Ok(file) = File::open(lock_file(store, run)) else { return false };
-        matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+        let path = lock_file(store, run);
+        let Ok(file) = File::open(&path) else { return false };
+        match file.try_lock() {
+            Ok(()) => {
+                if is_at(&file, &path) {
+                    // Where nothing may be written it stays, and does no harm.
+                    let _ = fs::remove_file(&path);
+                }
+                false
+            }
+            Err(error) => matches!(error, TryLockError::WouldBlock),
+        }
     }
+}
+
+/// Whether the file that is open is the one of this name.
+fn is_at(file: &File, path: &Path) -> bool {
+    let number = |status: fs::Metadata| (status.dev(), status.ino());
+    let (open, named) = (file.metadata().map(number), fs::metadata(path).map(number));
+    matches!((open, named), (Ok(open), Ok(named)) if open == named)
 }
 
 impl Drop for Claim {
@@ -63,4 +97,33 @@ impl Drop for Claim {
 
 fn lock_file(store: &Path, run: RunId) -> PathBuf {
     store.with_extension(format!("run-{run}.lock"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_process_left_goes_when_the_run_is_looked_at() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = dir.path().join("runs.sqlite");
+        let left = lock_file(&store, RunId(7));
+        fs::write(&left, "4711").unwrap();
+        assert!(!Claim::is_taken(&store, RunId(7)));
+        assert!(!left.exists());
+        assert!(!Claim::is_taken(&store, RunId(7)), "nothing is made by looking");
+        assert!(!left.exists());
+    }
+
+    #[test]
+    fn a_claim_is_taken_until_it_is_dropped_and_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = dir.path().join("runs.sqlite");
+        let Claimed::Ours(claim) = Claim::take(&store, RunId(1)).unwrap() else { panic!() };
+        assert!(Claim::is_taken(&store, RunId(1)));
+        let Claimed::Theirs(pid) = Claim::take(&store, RunId(1)).unwrap() else { panic!() };
+        assert_eq!(pid, Some(std::process::id()));
+        drop(claim);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
 }
