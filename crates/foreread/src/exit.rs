@@ -9,6 +9,7 @@ use experiment::ExperimentError;
 use host::HostError;
 use observe::ObserveError;
 use postgres::PostgresError;
+use rustix::io::Errno;
 use study::{StoreError, StudyError, TargetError};
 use trace::TraceFileError;
 use tunables::TunableError;
@@ -263,7 +264,9 @@ fn of_vdisk(error: &VdiskError) -> Option<Exit> {
 
 fn of_host(error: &HostError) -> Option<Exit> {
     match error {
-        HostError::NotFound { .. } | HostError::NotStorage { .. } => Some(Exit::Usage),
+        HostError::NotFound { .. }
+        | HostError::NotStorage { .. }
+        | HostError::Unresolvable { .. } => Some(Exit::Usage),
         HostError::NoBackingDevice { .. } | HostError::NoBdi { .. } => Some(Exit::NotPossible),
         HostError::Read { source, .. } => of_io(source),
         HostError::Malformed { .. } | HostError::DeviceGone { .. } => Some(Exit::Failed),
@@ -324,13 +327,19 @@ fn of_io(error: &io::Error) -> Option<Exit> {
     }
 }
 
-/// A file that somebody named cannot be read: if it is not there, or is no file, the name is wrong.
+/// A file that somebody named cannot be read: if it is not there, is no file, or its name leads
+/// nowhere, the name is wrong.
 fn of_named(error: &io::Error) -> Option<Exit> {
+    let nowhere = [Errno::LOOP, Errno::NAMETOOLONG];
     match error.kind() {
         io::ErrorKind::NotFound
         | io::ErrorKind::NotADirectory
         | io::ErrorKind::IsADirectory
+        | io::ErrorKind::InvalidInput
         | io::ErrorKind::InvalidData => Some(Exit::Usage),
+        _ if nowhere.iter().any(|one| error.raw_os_error() == Some(one.raw_os_error())) => {
+            Some(Exit::Usage)
+        }
         _ => of_io(error),
     }
 }

@@ -121,6 +121,27 @@ fn a_file_of_another_program_is_no_record() {
 }
 
 #[test]
+fn a_path_that_leads_nowhere_is_a_usage_error() {
+    let scratch = Scratch::new();
+    std::os::unix::fs::symlink("loop", scratch.path().join("loop")).unwrap();
+    let long = "x".repeat(300);
+    for words in [
+        "verify loop".to_owned(),
+        "doctor loop".to_owned(),
+        "apply read_ahead=1M --on loop".to_owned(),
+        "auto loop".to_owned(),
+        "tune -n loop".to_owned(),
+        "tune -n loop/below".to_owned(),
+        "runs --store loop".to_owned(),
+        format!("verify {long}"),
+        "verify /etc/passwd/below".to_owned(),
+    ] {
+        let (code, _, stderr) = scratch.run(&words);
+        assert_eq!(code, 2, "{words}: {stderr}");
+    }
+}
+
+#[test]
 fn an_empty_record_is_no_error() {
     let scratch = Scratch::new();
     for words in ["runs", "runs list", "vdisk list", "rollback", "vdisk remove --all"] {

@@ -19,6 +19,15 @@ pub enum HostError {
         /// What may have been meant, or empty.
         hint: String,
     },
+    /// The path leads nowhere: a loop of links, a name that is too long, a file in the place of a
+    /// directory.
+    #[error("cannot resolve {path}", path = path.display())]
+    Unresolvable {
+        /// The path as given.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
     /// Reading a file or looking at it did not work.
     #[error("cannot read {path}", path = path.display())]
     Read {

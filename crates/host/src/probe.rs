@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags, statx};
+use rustix::io::Errno;
 
 use crate::block::number_in;
 use crate::mount::{mount_above, mounts};
@@ -85,14 +86,19 @@ fn kind(given: &Path, status: &Statx) -> Result<ProbeKind, HostError> {
 
 /// Turns "not found" into a hint where a device's bare name was given.
 fn explain(root: &Root, given: &Path, source: io::Error) -> HostError {
+    let path = given.to_owned();
+    let nowhere = [Errno::LOOP, Errno::NAMETOOLONG, Errno::NOTDIR, Errno::INVAL];
+    if nowhere.iter().any(|errno| source.raw_os_error() == Some(errno.raw_os_error())) {
+        return HostError::Unresolvable { path, source };
+    }
     if source.kind() != io::ErrorKind::NotFound {
-        return HostError::Read { path: given.to_owned(), source };
+        return HostError::Read { path, source };
     }
     let bare = given.to_str().filter(|name| !name.is_empty() && !name.contains('/'));
     let hint = bare
         .filter(|name| root.exists(format!("/sys/class/block/{name}")))
         .map(|name| format!(" (did you mean /dev/{name}?)"));
-    HostError::NotFound { path: given.to_owned(), hint: hint.unwrap_or_default() }
+    HostError::NotFound { path, hint: hint.unwrap_or_default() }
 }
 
 /// The number of the block device that a node under `/dev` stands for, also where the node itself
