@@ -139,7 +139,12 @@ fn offered(root: &Root, tunable: &dyn Tunable, file: &Path) -> String {
 
 fn absent(root: &Root, tunable: &dyn Tunable, site: &Site, file: &Path) -> TunableError {
     let path = root.path(file);
-    TunableError::Absent { tunable: tunable.name(), bdi: site.bdi.clone(), path }
+    let why = match tunable.needs() {
+        Some(kind) if tunable.candidates(site).is_empty() => format!("it needs {kind}"),
+        Some(kind) => format!("{} is not there; it needs {kind}", path.display()),
+        None => format!("{} is not there", path.display()),
+    };
+    TunableError::Absent { tunable: tunable.name(), bdi: site.bdi.clone(), why }
 }
 
 /// A device that goes takes its files along, also while they are open.
@@ -235,6 +240,22 @@ mod tests {
             assert!(matches!(error, Err(TunableError::Absent { .. })), "{error:?}");
         }
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_tunable_of_another_kind_of_storage_names_that_kind() {
+        let (_dir, root) = tree("128\n");
+        let of = |name: &str| {
+            let tunable = find(name).expect("it");
+            read_all(&root, tunable, &site()).expect_err("not here").to_string()
+        };
+        let member = of("member_read_ahead");
+        assert_eq!(
+            member,
+            "member_read_ahead cannot be set on bdi 8:0: it needs an array, volume or multipath \
+             device with members of its own"
+        );
+        assert!(of("stripe_cache_size").ends_with("it needs an md array"), "md only");
     }
 
     #[test]

@@ -106,14 +106,14 @@ pub enum TunableError {
         value: Value,
     },
     /// This storage does not have the tunable.
-    #[error("{tunable} cannot be set on bdi {bdi}: {path} is not there", path = path.display())]
+    #[error("{tunable} cannot be set on bdi {bdi}: {why}")]
     Absent {
         /// The tunable.
         tunable: &'static str,
         /// The bdi.
         bdi: BdiId,
-        /// The file looked for.
-        path: PathBuf,
+        /// What is missing: the file looked for, or the kind of storage that has it.
+        why: String,
     },
     /// Not allowed to write it.
     #[error("may not write {path}: {need}", path = path.display())]

@@ -106,6 +106,17 @@ impl Tunable for KernelFile {
         matches!(self.place, Place::Machine(_))
     }
 
+    fn needs(&self) -> Option<&'static str> {
+        match self.place {
+            Place::Array(_) => Some("an md array"),
+            Place::MemberBdi => {
+                Some("an array, volume or multipath device with members of its own")
+            }
+            Place::Queue(_) | Place::Driver(_) => Some("a disk that has it"),
+            Place::Machine(_) => None,
+        }
+    }
+
     fn upsets(&self) -> &'static [Upset] {
         self.upsets
     }

@@ -127,6 +127,11 @@ pub trait Tunable: Sync {
         false
     }
 
+    /// The kind of storage that has it, where not every storage does.
+    fn needs(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Which others its writing upsets.
     fn upsets(&self) -> &'static [Upset] {
         &[]
