@@ -12,8 +12,8 @@ use postgres::PostgresError;
 use rustix::io::Errno;
 use study::{StoreError, StudyError, TargetError};
 use trace::TraceFileError;
-use tunables::TunableError;
 use tunables::persist::PersistError;
+use tunables::{JournalError, TunableError};
 use vdisk::VdiskError;
 
 use crate::output::StdoutClosed;
@@ -79,6 +79,9 @@ impl Exit {
         }
         if let Some(error) = cause.downcast_ref() {
             return of_tunable(error);
+        }
+        if let Some(error) = cause.downcast_ref() {
+            return of_journal(error);
         }
         if let Some(error) = cause.downcast_ref() {
             return of_persist(error);
@@ -206,7 +209,17 @@ fn of_tunable(error: &TunableError) -> Option<Exit> {
         | TunableError::Memory { .. } => Some(Exit::Refused),
         TunableError::Host(error) => of_host(error),
         TunableError::Own { source, .. } | TunableError::Write { source, .. } => of_io(source),
-        TunableError::Guard { .. } | TunableError::Journal(_) => Some(Exit::Failed),
+        TunableError::Journal(error) => of_journal(error),
+        TunableError::Guard { .. } => Some(Exit::Failed),
+    }
+}
+
+fn of_journal(error: &JournalError) -> Option<Exit> {
+    match error {
+        JournalError::Io { source, .. } => of_io(source),
+        JournalError::Refused { .. }
+        | JournalError::NotOurs { .. }
+        | JournalError::Unfinished { .. } => Some(Exit::Failed),
     }
 }
 

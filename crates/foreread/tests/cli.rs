@@ -142,6 +142,24 @@ fn a_path_that_leads_nowhere_is_a_usage_error() {
 }
 
 #[test]
+fn verify_fails_where_a_journal_cannot_be_relied_on() {
+    let scratch = Scratch::new();
+    assert_eq!(scratch.run("verify").0, 0, "nothing was applied");
+    let journals = scratch.path().join("state/journal");
+    std::fs::create_dir_all(&journals).unwrap();
+    for text in ["garbage\n", "garbage", "{\"begin\":{}}\n", "\u{0}\u{0}x"] {
+        std::fs::write(journals.join("1-1-8:0.jsonl"), text).unwrap();
+        let (code, stdout, stderr) = scratch.run("verify");
+        assert_eq!(code, 1, "{text:?}: {stderr}");
+        assert!(stderr.contains("error: journal") && stdout.is_empty(), "{text:?}: {stderr}");
+        assert!(!stderr.contains("nothing was applied"), "{text:?}: {stderr}");
+        let (code, stdout, _) = scratch.run("verify --json");
+        let json: Value = serde_json::from_str(&stdout).unwrap();
+        assert_eq!((code, json["unreadable_journals"].as_array().unwrap().len()), (1, 1));
+    }
+}
+
+#[test]
 fn an_empty_record_is_no_error() {
     let scratch = Scratch::new();
     for words in ["runs", "runs list", "vdisk list", "rollback", "vdisk remove --all"] {

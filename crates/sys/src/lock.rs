@@ -43,6 +43,11 @@ impl Lock {
     /// Frees the lock at once, for all who hold it. Without this it is free when the last duplicate
     /// is closed, and a child that another thread is just starting has one until its `exec`.
     pub fn release(self) -> io::Result<()> {
+        self.unlock()
+    }
+
+    /// The same for an owner that cannot give the lock away, as in `Drop`.
+    pub fn unlock(&self) -> io::Result<()> {
         flock(self.file.as_fd(), FlockOperation::Unlock).map_err(io::Error::from)
     }
 

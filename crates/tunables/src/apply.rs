@@ -6,11 +6,11 @@ use host::{Dirs, Root, page_size};
 
 use crate::access::read_file;
 use crate::cost::refuse_costly;
-use crate::journal::{Purpose, list};
+use crate::journal::{Purpose, list, load};
 use crate::replay::Open;
 use crate::{
-    Cost, GuardCommand, Header, JournalError, Likeness, Replay, Setting, Settings, Site, Tenure,
-    Tunable, TunableError, Undone, Value, memory_cost, read_all,
+    Cost, DeviceLock, GuardCommand, Header, JournalError, Likeness, Replay, Setting, Settings,
+    Site, Tenure, Tunable, TunableError, Undone, Value, memory_cost, read_all,
 };
 
 /// One write that is to be made.
@@ -109,6 +109,8 @@ pub struct Applied {
     pub inherited: Vec<Undone>,
     /// What could not be kept as it was.
     pub notes: Vec<String>,
+    /// The lock of the device, still held: drop it once the open files have been seen to.
+    pub lock: Option<DeviceLock>,
 }
 
 /// Applies a plan: all of it, or, if something fails, nothing. Death at any moment leaves the old
@@ -133,7 +135,8 @@ pub fn apply(
         return Err(error);
     }
     let notes = tenure.take_notes();
-    Ok(Applied { journal: tenure.keep()?, inherited, notes })
+    let (journal, lock) = tenure.keep()?;
+    Ok(Applied { journal, inherited, notes, lock })
 }
 
 /// Reads everything back once all is written: a later write may have changed an earlier one.
@@ -173,22 +176,34 @@ impl Remembered {
     }
 }
 
-/// All that was applied and not rolled back, oldest first, and the journals that cannot be read.
+/// All that was applied and not rolled back, oldest first, and the journals that cannot be relied
+/// on: those that cannot be read, and those of an apply that died or whose end is lost.
 pub fn remembered(dirs: &Dirs) -> Result<(Vec<Remembered>, Vec<JournalError>), TunableError> {
     let (mut applied, mut refused) = (Vec::new(), Vec::new());
     for path in list(dirs)? {
-        match Replay::load(&path) {
-            Ok(replay) if replay.kept => {
+        match load(&path) {
+            Ok(Some(replay)) if replay.kept => {
                 let values = replay.open.into_iter().filter(|open| open.asked).collect();
                 if let Some(header) = replay.header {
                     applied.push(Remembered { journal: path, header, values });
                 }
             }
+            Ok(Some(replay)) if is_cut_short(&replay) => {
+                refused.push(JournalError::Unfinished { path });
+            }
+            // Of a study, or undone since the journals were listed.
             Ok(_) => {}
             Err(error) => refused.push(error),
         }
     }
     Ok((applied, refused))
+}
+
+/// Whether a journal has changes that were to stay, and neither its last line nor a living owner.
+fn is_cut_short(replay: &Replay) -> bool {
+    let dead = |header: &Header| !header.owner.is_alive().unwrap_or(true);
+    let applies = |header: &&Header| header.purpose == Purpose::Apply;
+    !replay.open.is_empty() && replay.header.as_ref().filter(applies).is_some_and(dead)
 }
 
 /// Whether what was applied is still there.

@@ -16,27 +16,52 @@ use crate::TunableError;
 const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Takes the lock of a bdi. Waits a little where its holder is dead and only his guard has it.
-pub(crate) fn take(dirs: &Dirs, bdi: &BdiId) -> Result<Lock, TunableError> {
-    let path = prepare(dirs, bdi)?;
-    let own = |source| {
-        let hint = ": it takes root, or FOREREAD_RUNTIME_DIR in a place of your own";
-        TunableError::Own { path: path.clone(), hint, source }
-    };
-    let mut waited = Duration::ZERO;
-    loop {
-        if let Some(lock) = Lock::try_take(&path).map_err(own)? {
-            sign(&lock).map_err(own)?;
-            return Ok(lock);
+/// The exclusive right over one bdi. Whatever changes a device, its open files or the disk itself
+/// takes this lock before the first change, so that no study measures a mixture.
+#[derive(Debug)]
+pub struct DeviceLock {
+    lock: Lock,
+}
+
+impl DeviceLock {
+    /// Takes the lock of a bdi. Waits a little where its holder is dead and only the guard has it.
+    ///
+    /// # Errors
+    ///
+    /// [`TunableError::Busy`] while another foreread works on the bdi.
+    pub fn take(dirs: &Dirs, bdi: &BdiId) -> Result<Self, TunableError> {
+        let path = prepare(dirs, bdi)?;
+        let own = |source| {
+            let hint = ": it takes root, or FOREREAD_RUNTIME_DIR in a place of your own";
+            TunableError::Own { path: path.clone(), hint, source }
+        };
+        let mut waited = Duration::ZERO;
+        loop {
+            if let Some(lock) = Lock::try_take(&path).map_err(own)? {
+                sign(&lock).map_err(own)?;
+                return Ok(Self { lock });
+            }
+            let pid = fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok());
+            // No number: the holder is about to write it.
+            let lives = pid.is_some_and(|pid| matches!(sys::process::start_time(pid), Ok(Some(_))));
+            if lives || waited >= PATIENCE {
+                return Err(TunableError::Busy { bdi: bdi.clone(), pid });
+            }
+            sleep(PAUSE);
+            waited += PAUSE;
         }
-        let pid = fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok());
-        // No number: the holder is about to write it.
-        let lives = pid.is_some_and(|pid| matches!(sys::process::start_time(pid), Ok(Some(_))));
-        if lives || waited >= PATIENCE {
-            return Err(TunableError::Busy { bdi: bdi.clone(), pid });
-        }
-        sleep(PAUSE);
-        waited += PAUSE;
+    }
+
+    /// The locked file, to hand the lock to the guard.
+    pub(crate) fn lock(&self) -> &Lock {
+        &self.lock
+    }
+}
+
+impl Drop for DeviceLock {
+    fn drop(&mut self) {
+        // If this fails, it is free when the file is closed, which is now.
+        let _ = self.lock.unlock();
     }
 }
 

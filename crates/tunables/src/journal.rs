@@ -54,6 +54,15 @@ pub enum JournalError {
         /// What is wrong.
         problem: &'static str,
     },
+    /// The apply that wrote it died before it was done, or the end of the file is lost.
+    #[error(
+        "journal {path} has no end: the apply that wrote it died, or the file was cut; \
+         `foreread rollback` undoes what it says", path = path.display()
+    )]
+    Unfinished {
+        /// The journal.
+        path: PathBuf,
+    },
     /// The file cannot be read or written.
     #[error("cannot {doing} journal {path}", path = path.display())]
     Io {
@@ -288,8 +297,19 @@ pub(crate) fn list(dirs: &Dirs) -> Result<Vec<PathBuf>, JournalError> {
     Ok(paths)
 }
 
+/// Reads a journal; `None` if it has been removed meanwhile.
+pub(crate) fn load(path: &Path) -> Result<Option<Replay>, JournalError> {
+    match Replay::load(path) {
+        Ok(replay) => Ok(Some(replay)),
+        Err(JournalError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
 /// Reads a journal's bytes, if it is a file that only this user can have written.
-pub(crate) fn read_own(path: &Path) -> Result<Vec<u8>, JournalError> {
+pub fn read_own(path: &Path) -> Result<Vec<u8>, JournalError> {
     let fail = |source| JournalError::Io { doing: "read", path: path.to_owned(), source };
     let refuse = |problem| JournalError::NotOurs { path: path.to_owned(), problem };
     let file = options().read(true).open(path).map_err(fail)?;

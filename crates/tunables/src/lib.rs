@@ -33,16 +33,17 @@ pub use apply::{
     Applied, ApplyPlan, PlannedWrite, Remembered, State, Verified, apply, plan_apply, remembered,
     state_of, verify,
 };
+pub use bdi_lock::DeviceLock;
 pub use cost::{Cost, LARGEST_SHARE, memory_cost, refuse_costly};
 pub use error::TunableError;
 pub use guard::{GuardCommand, guard_main};
 pub use identity::{DeviceIdentity, Identity, Likeness};
-pub use journal::{Change, Header, Journal, JournalError, Owner, Purpose};
+pub use journal::{Change, Header, Journal, JournalError, Owner, Purpose, read_own};
 pub use published::{Published, PublishedSetting, published};
 pub use registry::{Checked, REGISTRY, Tunable, Upset, declare, find, freebsd};
 pub use replay::{Open, Replay};
 pub use restore::{Outcome, Undone};
-pub use rollback::{Rollback, Which, rollback, rollback_preview};
+pub use rollback::{LivingRun, Rollback, Which, rollback, rollback_preview};
 pub use setting::{Setting, Settings};
 pub use site::Site;
 pub use tenure::Tenure;

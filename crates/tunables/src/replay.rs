@@ -48,6 +48,10 @@ impl Replay {
 
     /// Checks the bytes of the journal at `path`.
     pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self, JournalError> {
+        if !may_begin(bytes) {
+            let problem = "it does not begin as a journal does".to_owned();
+            return Err(JournalError::Refused { path: path.to_owned(), line: 1, problem });
+        }
         let sound = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let mut replay = Self {
             path: path.to_owned(),
@@ -152,6 +156,16 @@ impl Replay {
         self.open.remove(at);
         Ok(())
     }
+}
+
+/// Whether these bytes begin as a journal does, or were torn before that could be told: a power
+/// cut leaves the beginning of the first line, zeros, or both.
+fn may_begin(bytes: &[u8]) -> bool {
+    const OPENING: &[u8] = br#"{"begin":"#;
+    let zeros = bytes.iter().rev().take_while(|byte| **byte == 0).count();
+    let told = &bytes[..bytes.len() - zeros];
+    let shared = told.len().min(OPENING.len());
+    told[..shared] == OPENING[..shared]
 }
 
 impl Open {

@@ -1,13 +1,12 @@
 //! Undoing what dead runs left: those whose guard died with them, or with the power.
 
-use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use host::{BdiId, Dirs, Root};
 
-use crate::journal::list;
+use crate::journal::{list, load};
 use crate::restore::{preview, put_back};
-use crate::{JournalError, Replay, TunableError, Undone, bdi_lock};
+use crate::{DeviceLock, Replay, TunableError, Undone};
 
 /// Which journals to undo.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,19 +21,37 @@ pub enum Which {
     Journal(String),
 }
 
+/// A run that is still at work, and puts back itself what it changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LivingRun {
+    /// Its journal.
+    pub journal: PathBuf,
+    /// The bdi that it works on.
+    pub bdi: BdiId,
+    /// Its process.
+    pub pid: u32,
+}
+
 /// What came of a rollback.
 #[derive(Debug, Default)]
 pub struct Rollback {
     /// Each tunable that was looked after.
     pub undone: Vec<Undone>,
+    /// The journals that were undone.
+    pub journals: Vec<PathBuf>,
+    /// Runs that were left to themselves, where none of them was asked for by name.
+    pub living: Vec<LivingRun>,
     /// Why a journal could not be undone; the others were.
     pub refused: Vec<TunableError>,
 }
 
 impl Rollback {
-    fn take(&mut self, result: Result<Vec<Undone>, TunableError>) {
+    fn take(&mut self, path: &Path, result: Result<Vec<Undone>, TunableError>) {
         match result {
-            Ok(undone) => self.undone.extend(undone),
+            Ok(undone) => {
+                self.undone.extend(undone);
+                self.journals.push(path.to_owned());
+            }
             Err(error) => self.refused.push(error),
         }
     }
@@ -48,10 +65,7 @@ pub fn rollback(dirs: &Dirs, root: &Root, which: &Which) -> Result<Rollback, Tun
 
 /// What [`rollback`] would do now, without doing it: the outcomes are those that would come.
 pub fn rollback_preview(dirs: &Dirs, root: &Root, which: &Which) -> Result<Rollback, TunableError> {
-    for_each(dirs, which, |replay| {
-        refuse_living(replay)?;
-        preview(root, replay)
-    })
+    for_each(dirs, which, |replay| preview(root, replay))
 }
 
 fn for_each(
@@ -68,9 +82,16 @@ fn for_each(
     let mut result = Rollback::default();
     for path in journals.iter().rev().filter(|path| is_named(path, which)) {
         match load(path) {
-            Ok(Some(replay)) if is_at(&replay, which) => result.take(undo(&replay)),
+            Ok(Some(replay)) if is_at(&replay, which) => match (living(&replay), which) {
+                (Err(error), _) => result.refused.push(error),
+                (Ok(Some(run)), Which::Left | Which::All) => result.living.push(run),
+                (Ok(Some(LivingRun { journal, pid, .. })), Which::Bdi(_) | Which::Journal(_)) => {
+                    result.refused.push(TunableError::OwnerAlive { journal, pid });
+                }
+                (Ok(None), _) => result.take(path, undo(&replay)),
+            },
             Ok(_) => {}
-            Err(error) => result.take(Err(error.into())),
+            Err(error) => result.refused.push(error.into()),
         }
     }
     Ok(result)
@@ -97,38 +118,25 @@ fn roll_back_one(dirs: &Dirs, root: &Root, replay: &Replay) -> Result<Vec<Undone
         // Its first line is not finished: a run that is just beginning, or one that died there.
         return Ok(Vec::new());
     };
-    refuse_living(replay)?;
-    let lock = bdi_lock::take(dirs, &header.site.bdi)?;
+    let _lock = DeviceLock::take(dirs, &header.site.bdi)?;
     // The guard had the lock until now, and may have done the work.
-    let undone = match load(&replay.path) {
+    match load(&replay.path) {
         Ok(Some(replay)) => put_back(root, &replay),
         Ok(None) => Ok(Vec::new()),
         Err(error) => Err(error.into()),
-    };
-    // If this fails, it is free when the file is closed, which is now.
-    let _ = lock.release();
-    undone
-}
-
-fn refuse_living(replay: &Replay) -> Result<(), TunableError> {
-    match &replay.header {
-        // What was applied to stay has no owner any more, be he alive or not.
-        Some(header) if !replay.kept && header.owner.is_alive()? => {
-            let (journal, pid) = (replay.path.clone(), header.owner.pid);
-            Err(TunableError::OwnerAlive { journal, pid })
-        }
-        _ => Ok(()),
     }
 }
 
-/// Reads a journal; `None` if it has been removed meanwhile.
-fn load(path: &Path) -> Result<Option<Replay>, JournalError> {
-    match Replay::load(path) {
-        Ok(replay) => Ok(Some(replay)),
-        Err(JournalError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-            Ok(None)
-        }
-        Err(error) => Err(error),
+/// The run that a journal is of, if that is still at work.
+fn living(replay: &Replay) -> Result<Option<LivingRun>, TunableError> {
+    match &replay.header {
+        // What was applied to stay has no owner any more, be he alive or not.
+        Some(header) if !replay.kept && header.owner.is_alive()? => Ok(Some(LivingRun {
+            journal: replay.path.clone(),
+            bdi: header.site.bdi.clone(),
+            pid: header.owner.pid,
+        })),
+        _ => Ok(None),
     }
 }
 

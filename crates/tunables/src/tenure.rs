@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use host::{Dirs, Root, Storage, page_size};
-use sys::lock::Lock;
 
 use crate::access::{read, read_all, write};
 use crate::cost::refuse_costly;
@@ -13,7 +12,7 @@ use crate::journal::{Change, Entry, Header, Journal, Kept, Owner, Purpose, VERSI
 use crate::restore::put_back;
 use crate::rollback::inherit;
 use crate::{
-    GuardCommand, Identity, Replay, Setting, Site, Tunable, TunableError, Undone, Value, bdi_lock,
+    DeviceLock, GuardCommand, Identity, Replay, Setting, Site, Tunable, TunableError, Undone, Value,
 };
 
 /// The exclusive right over one bdi. For a study everything is put back when it ends, by
@@ -35,7 +34,7 @@ pub struct Tenure {
     /// `None` once it has been dismissed.
     guard: Option<Guard>,
     /// `None` once it has been released.
-    lock: Option<Lock>,
+    lock: Option<DeviceLock>,
 }
 
 impl Tenure {
@@ -57,7 +56,7 @@ impl Tenure {
         guard: &GuardCommand,
         purpose: Purpose,
     ) -> Result<Self, TunableError> {
-        let lock = bdi_lock::take(dirs, &site.bdi)?;
+        let lock = DeviceLock::take(dirs, &site.bdi)?;
         let inherited = inherit(dirs, root, &site.bdi)?;
         let header = Header {
             version: VERSION,
@@ -68,12 +67,11 @@ impl Tenure {
             unix_ms: unix_ms(),
         };
         let journal = Journal::create(dirs, header)?;
-        let guard = match Guard::start(guard, journal.path(), &lock) {
+        let guard = match Guard::start(guard, journal.path(), lock.lock()) {
             Ok(guard) => Some(guard),
             Err(error) => {
                 // Nothing has been changed: the reason for stopping is the guard, not these.
                 let _ = journal.remove();
-                let _ = lock.release();
                 return Err(error);
             }
         };
@@ -209,16 +207,15 @@ impl Tenure {
     }
 
     /// Lets what was set stay as it is. It can be undone by rolling back the journal, whose path
-    /// this gives.
-    pub fn keep(mut self) -> Result<PathBuf, TunableError> {
+    /// this gives. The lock is given too, for what remains to be done before others may.
+    pub fn keep(mut self) -> Result<(PathBuf, Option<DeviceLock>), TunableError> {
         let path = self.journal.path().to_owned();
         self.journal.append(&Entry::Kept(Kept { unix_ms: unix_ms() }))?;
         self.journal.publish();
         if let Some(guard) = self.guard.take() {
             guard.dismiss();
         }
-        self.release();
-        Ok(path)
+        Ok((path, self.lock.take()))
     }
 
     /// Puts everything back and says what came of it.
@@ -236,15 +233,8 @@ impl Tenure {
             Ok(_) => guard.dismiss(),
             Err(_) => guard.abandon(),
         }
-        self.release();
+        drop(self.lock.take());
         undone
-    }
-
-    fn release(&mut self) {
-        if let Some(lock) = self.lock.take() {
-            // If this fails, it is free when the file is closed, which is now.
-            let _ = lock.release();
-        }
     }
 }
 

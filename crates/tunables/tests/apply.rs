@@ -10,8 +10,8 @@ use foreread_tunables::persist::{
     Backend, PersistError, Standing, drafts, install, persisted, remove, standing,
 };
 use foreread_tunables::{
-    Outcome, Settings, State, TunableError, Which, apply, plan_apply, published, remembered,
-    rollback, verify,
+    DeviceLock, Outcome, Settings, State, TunableError, Which, apply, plan_apply, published,
+    remembered, rollback, verify,
 };
 use host::resolve;
 use stage::{Stage, kib, machine};
@@ -48,6 +48,51 @@ fn what_is_applied_stays_and_is_verified_and_goes_back_in_reverse_order() {
     assert!(all.undone.iter().all(|one| one.outcome == Outcome::Restored), "{all:?}");
     assert_eq!(stage.value(), kib(128));
     assert!(stage.journals().is_empty());
+}
+
+#[test]
+fn the_lock_is_held_until_what_was_applied_is_let_go() {
+    let (_dir, stage) = machine();
+    let (root, site) = (stage.root(), stage.site());
+    let plan = plan_apply(&root, &site, &settings("read_ahead=1M"), 8).expect("a plan");
+    let applied = apply(&stage.dirs(), &root, &site, &plan, &stage.guard()).expect("applied");
+    let busy = DeviceLock::take(&stage.dirs(), &stage.bdi).expect_err("open files are seen to");
+    assert!(matches!(busy, TunableError::Busy { .. }), "{busy}");
+    drop(applied);
+    DeviceLock::take(&stage.dirs(), &stage.bdi).expect("free again");
+}
+
+#[test]
+fn a_journal_that_cannot_be_relied_on_is_named() {
+    let (_dir, stage) = machine();
+    applied(&stage, "read_ahead=1M").expect("applied");
+    let journal = stage.journals().pop().expect("a journal");
+    let sound = fs::read_to_string(&journal).expect("a journal");
+    let refused = |text: &[u8]| {
+        fs::write(&journal, text).expect("written");
+        let (kept, refused) = remembered(&stage.dirs()).expect("journals");
+        assert!(kept.is_empty(), "{kept:?}");
+        refused.into_iter().map(|error| error.to_string()).collect::<Vec<_>>()
+    };
+    // With and without the end of a line; nothing but garbage; one letter changed.
+    assert_eq!(refused(b"garbage\n").len(), 1);
+    assert_eq!(refused(b"garbage").len(), 1);
+    assert_eq!(refused(b"\xff\xfe\0\0").len(), 1);
+    assert_eq!(refused(sound.replacen("read_ahead", "read_behind", 1).as_bytes()).len(), 1);
+    // A run that had just begun when the power went.
+    assert!(refused(b"").is_empty());
+    assert!(refused(b"\0\0\0\0").is_empty());
+    assert!(refused(b"{\"begin\":{\"ver").is_empty());
+    // Cut before its last line, by whatever, once its owner is dead.
+    let other_boot = sound.replace(&boot_id(), "another");
+    let cut = &other_boot[..other_boot.len() - 20];
+    let said = refused(cut.as_bytes());
+    assert!(said.len() == 1 && said[0].contains("has no end"), "{said:?}");
+}
+
+fn boot_id() -> String {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("proc");
+    text.trim().to_owned()
 }
 
 #[test]

@@ -19,7 +19,8 @@ Examples:
   foreread verify /srv/data       this storage, with a probe read of what the kernel really does
   foreread verify --json
 
-Exit code 3 if something is not as it was applied, or if the kernel reads ahead differently.";
+Exit code 3 if something is not as it was applied, or if the kernel reads ahead differently; 1 if a
+journal cannot be relied on, as then nobody knows what was applied.";
 
 /// Compare what was applied with what is there, and with what the kernel really does
 #[derive(Debug, Args)]
@@ -56,6 +57,7 @@ impl Verify {
             None => None,
         };
         let (applied, refused) = tunables::remembered(&context.dirs)?;
+        let unreadable: Vec<String> = refused.iter().map(ToString::to_string).collect();
         for error in refused {
             output::error(&error.into(), context.global.quiet);
         }
@@ -74,17 +76,22 @@ impl Verify {
         });
         let probed = probed.transpose()?;
         if self.json {
-            self.json(&verified, &persisted, probed.as_ref())?;
+            self.json(&verified, &persisted, probed.as_ref(), &unreadable)?;
         } else {
             output::print(&text(&verified, &persisted, probed.as_ref()))?;
         }
-        if verified.is_empty() && persisted.is_empty() && probed.is_none() {
+        let nothing = verified.is_empty() && persisted.is_empty() && probed.is_none();
+        if nothing && unreadable.is_empty() {
             context.note("nothing was applied or persisted that was not rolled back");
         }
         let drifted = verified.iter().any(|one| one.state != State::Holds)
             || persisted.iter().any(|one| !one.is_good())
             || probed.as_ref().and_then(Probed::agrees) == Some(false);
-        Ok(if drifted { Exit::Drift } else { Exit::Fine })
+        Ok(match (unreadable.is_empty(), drifted) {
+            (false, _) => Exit::Failed,
+            (true, true) => Exit::Drift,
+            (true, false) => Exit::Fine,
+        })
     }
 
     fn json(
@@ -92,11 +99,13 @@ impl Verify {
         verified: &[Verified],
         persisted: &[super::persist::Check],
         probed: Option<&Probed>,
+        unreadable: &[String],
     ) -> anyhow::Result<()> {
         output::print_json(&json!({
             "schema_version": report::SCHEMA_VERSION,
             "applied": verified.iter().map(verified_json).collect::<Vec<_>>(),
             "persisted": persisted.iter().map(super::persist::Check::json).collect::<Vec<_>>(),
+            "unreadable_journals": unreadable,
             "probe": probed.map(|probed| json!({
                 "path": probed.path,
                 "wanted_kib": probed.wanted.to_kib_floor(),
