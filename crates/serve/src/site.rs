@@ -91,8 +91,8 @@ impl Site {
     }
 
     fn load(&self, word: &str) -> Result<(Run, Analysis, Closeup), Missing> {
-        let id = RunId(word.parse().map_err(|_| Missing::Page)?);
         let store = self.open()?.ok_or(Missing::Page)?;
+        let id = named(word, &store)?;
         let mut closeup = Closeup::default();
         let run = store.load_with(id, |trial, record| closeup.add(trial, record))?;
         let analysis = study::analyse(&run);
@@ -128,8 +128,8 @@ impl Site {
 
     /// How far a run is: what a live page asks for again and again.
     fn state(&self, word: &str) -> Result<Response, Missing> {
-        let id = RunId(word.parse().map_err(|_| Missing::Page)?);
         let store = self.open()?.ok_or(Missing::Page)?;
+        let id = named(word, &store)?;
         let runs = store.runs()?;
         let run = runs.iter().find(|run| run.id == id).ok_or(Missing::Page)?;
         let state = json!({ "run": id, "status": run.status, "trials": run.trials });
@@ -153,6 +153,14 @@ impl Site {
             .collect();
         Ok(Response::new(HTML, report::served_html(&exhibits, None)))
     }
+}
+
+/// The run that a word names: its number, or `last`, as on the command line.
+fn named(word: &str, store: &Store) -> Result<RunId, Missing> {
+    if word == "last" {
+        return store.runs()?.first().map(|run| run.id).ok_or(Missing::Page);
+    }
+    word.parse().map(RunId).map_err(|_| Missing::Page)
 }
 
 #[cfg(test)]
@@ -187,6 +195,10 @@ mod tests {
             ("/run/1.csv", "throughput_mib_s_median"),
             ("/run/1/state", "\"trials\":3"),
             ("/compare/1,2", "One picture"),
+            ("/run/last", "disk"),
+            ("/run/last.json", "\"run\": 2"),
+            ("/run/last/state", "\"run\":2"),
+            ("/compare/1,last", "One picture"),
         ] {
             let (status, body) = get(&site, path);
             assert_eq!(status, 200, "{path}: {body}");

@@ -7,7 +7,6 @@ use clap::Args;
 use diagnose::presets;
 use host::{Storage, resolve};
 use serde_json::json;
-use study::{RunId, Store};
 use tunables::{ApplyPlan, GuardCommand, Setting, Settings, Site, apply, plan_apply};
 use units::Bytes;
 
@@ -54,9 +53,10 @@ pub struct Choice {
     /// Where: a path, mount point, device or MAJ:MIN; not needed for settings of the whole machine
     #[arg(long, value_name = "TARGET")]
     pub on: Option<PathBuf>,
-    /// What this run of `tune` or `sweep` recommends; on its target, if --on names no other
+    /// What this run of `tune` or `sweep` recommends, by its number or `last`; on its target, if
+    /// --on names no other
     #[arg(long, value_name = "RUN", conflicts_with = "settings")]
-    pub from: Option<i64>,
+    pub from: Option<String>,
     /// With --from: the setting for when the condition of the recommendation does not hold, as in
     /// "if no process reads mapped files at random"
     #[arg(long, requires = "from")]
@@ -81,8 +81,8 @@ pub struct Chosen {
 impl Choice {
     /// What was asked for, understood.
     pub fn choose(&self, context: &Context) -> anyhow::Result<Chosen> {
-        let (settings, target) = match self.from {
-            Some(run) => self.recommended(RunId(run), context)?,
+        let (settings, target) = match &self.from {
+            Some(run) => self.recommended(run, context)?,
             None => (parse(&self.settings)?, None),
         };
         let settings = match &self.preset {
@@ -112,14 +112,11 @@ impl Choice {
 
     fn recommended(
         &self,
-        id: RunId,
+        word: &str,
         context: &Context,
     ) -> anyhow::Result<(Settings, Option<PathBuf>)> {
-        let path = context.store_path();
-        let store = Store::open_existing(&path)?.ok_or_else(|| {
-            Usage(format!("there is no run {id}: {} is not there", path.display()))
-        })?;
-        let run = store.load(id)?;
+        let run = super::runs::load(word, context)?;
+        let id = run.summary.id;
         let settings = recommended(&run, self.unconditional)?;
         let path = match &run.plan.target {
             study::Target::Path(path) => Some(path.clone()),

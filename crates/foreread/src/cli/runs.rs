@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use report::{Closeup, Exhibit, Findings};
-use study::{RunId, Store};
+use study::{Run, RunId, Store};
 
 use super::study_options::print;
 use super::{Context, Format};
@@ -44,9 +44,9 @@ enum Action {
     },
     /// Delete runs from the record
     Delete {
-        /// Their numbers
-        #[arg(required = true)]
-        runs: Vec<i64>,
+        /// Their numbers, or `last`
+        #[arg(required = true, value_name = "RUN")]
+        runs: Vec<String>,
         /// Only print what would be deleted
         #[arg(short = 'n', long)]
         dry_run: bool,
@@ -86,7 +86,18 @@ impl Runs {
     }
 }
 
-/// The run that a word names.
+/// The run that a word names, with all its trials.
+pub fn load(word: &str, context: &Context) -> anyhow::Result<Run> {
+    let path = context.store_path();
+    let Some(store) = Store::open_existing(&path)? else {
+        let which = if word == "last" { "yet".to_owned() } else { report::clean::plain(word) };
+        let usage = format!("there is no run {which}: {} does not exist", path.display());
+        return Err(Usage(usage).into());
+    };
+    Ok(store.load(number(word, &store)?)?)
+}
+
+/// The run that a word names: its number, or `last`.
 pub fn number(word: &str, store: &Store) -> anyhow::Result<RunId> {
     if word == "last" {
         let runs = store.runs()?;
@@ -98,12 +109,20 @@ pub fn number(word: &str, store: &Store) -> anyhow::Result<RunId> {
     Ok(RunId(number))
 }
 
-fn delete(mut store: Store, runs: &[i64], dry_run: bool, context: &Context) -> anyhow::Result<()> {
+fn delete(
+    mut store: Store,
+    words: &[String],
+    dry_run: bool,
+    context: &Context,
+) -> anyhow::Result<()> {
     // All or none: a mistyped number among them must not leave half of the job done.
-    for run in runs {
-        store.load(RunId(*run))?;
+    let mut wanted = Vec::new();
+    for word in words {
+        let run = number(word, &store)?;
+        store.load(run)?;
+        wanted.push(run);
     }
-    for run in store.runs()?.iter().filter(|run| runs.contains(&run.id.0)) {
+    for run in store.runs()?.iter().filter(|run| wanted.contains(&run.id)) {
         if !dry_run {
             store.delete(run.id)?;
         }
