@@ -17,6 +17,7 @@ mod outcome;
 mod own;
 mod prefetcher;
 mod reach;
+mod refreshed;
 
 pub use actuator::{Actuator, Advice};
 pub use answerer::{Answered, Answerer};
@@ -28,3 +29,4 @@ pub use opens::Opens;
 pub use outcome::{ActuateError, Missed, Outcome};
 pub use own::OwnFiles;
 pub use prefetcher::{Prefetched, Prefetcher};
+pub use refreshed::{RefreshedFiles, Reverted};

@@ -41,6 +41,7 @@ impl fmt::Display for Rule {
         match self {
             Self::Pid(pid) => write!(f, "pid:{pid}"),
             Self::User(uid) => write!(f, "user:{uid}"),
+            Self::Cgroup(path) if path.is_empty() => f.write_str("cgroup:/"),
             Self::Cgroup(path) => write!(f, "cgroup:{path}"),
             Self::Executable(path) => write!(f, "exe:{}", path.display()),
             Self::Mount(path) => write!(f, "mount:{}", path.display()),
@@ -209,7 +210,9 @@ mod tests {
 
     #[test]
     fn rules_are_read_as_printed() {
-        for text in ["pid:7", "user:26", "cgroup:/a.slice/b", "exe:/usr/bin/x", "mount:/srv"] {
+        for text in
+            ["pid:7", "user:26", "cgroup:/", "cgroup:/a.slice/b", "exe:/usr/bin/x", "mount:/srv"]
+        {
             assert_eq!(text.parse::<Rule>().expect("a rule").to_string(), text);
         }
         assert_eq!("user:root".parse(), Ok(Rule::User(0)));

@@ -99,6 +99,34 @@ fn a_run_that_is_not_there_is_a_usage_error() {
 }
 
 #[test]
+fn last_names_the_latest_run_wherever_a_run_is_named() {
+    let scratch = Scratch::new();
+    scratch.file("table.csv", "read_ahead_kib,seq-1\n4,10\n128,20\n1024,30\n");
+    for words in ["runs show last", "runs delete last", "apply --from last", "rollback last"] {
+        let (code, _, stderr) = scratch.run(words);
+        assert_eq!(code, 2, "{words}: {stderr}");
+        assert!(stderr.contains("no run"), "{words}: {stderr}");
+    }
+    for _ in 0..2 {
+        let (code, _, stderr) = scratch.run("import table.csv");
+        assert_eq!(code, 0, "{stderr}");
+    }
+    let says = |words: &str, said: &str| {
+        let (_, stdout, stderr) = scratch.run(words);
+        assert!(format!("{stdout}{stderr}").contains(said), "{words}: {stdout}{stderr}");
+    };
+    says("runs show last --json", "\"run\": 2");
+    says("runs delete -n last", "would delete run 2");
+    says("apply -n --from last", "run 2");
+    says("persist -n --from last", "run 2");
+    says("rollback last", "run 2");
+    says("report last -o -", "<html");
+    says("compare 1 last", "seq-1");
+    says("runs delete last 2", "deleted run 2");
+    says("runs show last --json", "\"run\": 1");
+}
+
+#[test]
 fn a_file_of_another_program_is_no_record() {
     let scratch = Scratch::new();
     scratch.file("notes.txt", "not a database\n");

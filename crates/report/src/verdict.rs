@@ -401,7 +401,7 @@ pub(crate) fn to_apply(findings: &Findings<'_>, settings: &str) -> Vec<Line> {
         Line::Command(format!("foreread apply {settings} --on {bdi}")),
         Line::Sentence("To see whether it is still so, and to undo it:".to_owned()),
         Line::Command("foreread verify".to_owned()),
-        Line::Command("foreread rollback".to_owned()),
+        Line::Command(format!("foreread rollback {bdi}")),
     ]
 }
 

@@ -26,7 +26,8 @@ Examples:
 
 The order on the command line does not matter: what upsets something else is written first, and
 everything is read back at the end. Either all is applied or nothing. It holds until the machine is
-started again (`foreread persist` makes it last) or `foreread rollback` undoes it.";
+started again (`foreread persist` makes it last), or until `foreread rollback NAME` undoes it, with
+the name that apply prints; `foreread rollback all` undoes everything that was applied.";
 
 /// Set tunables so that they are what you asked for, and can be undone
 #[derive(Debug, Args)]
@@ -200,21 +201,27 @@ impl Apply {
         for (setting, cost) in &plan.costs {
             context.note(&format!("{setting} takes {} of memory: {}", cost.memory, cost.explained));
         }
-        let window = chosen.settings.window().is_some();
+        let window = plan.settings.window();
         if self.dry_run {
-            let refreshed = window.then(|| self.open_files.preview(&chosen.site)).transpose()?;
-            self.show(&plan, None, refreshed.flatten().as_ref())?;
+            let preview = |window| self.open_files.preview(&chosen.site, window, context);
+            let refreshed = window.and_then(preview);
+            self.show(&plan, None, refreshed.as_ref())?;
+            if let Some(refreshed) = &refreshed {
+                context.note(&refreshed.summary());
+            }
             return Ok(Exit::Fine);
         }
         let guard = guard()?;
-        let applied = apply(&context.dirs, &context.root, &chosen.site, &plan, &guard)?;
+        let mut applied = apply(&context.dirs, &context.root, &chosen.site, &plan, &guard)?;
         for undone in &applied.inherited {
             context.note(&format!("left by a run that died: {undone}"));
         }
         for note in &applied.notes {
             context.note(&format!("note: {note}"));
         }
-        let refreshed = window.then(|| self.open_files.refresh(&chosen.site, context)).flatten();
+        let refresh = |_| self.open_files.refresh(&chosen.site, &applied.journal, context);
+        let refreshed = window.and_then(refresh);
+        drop(applied.lock.take());
         self.show(&plan, Some(&applied.journal), refreshed.as_ref())?;
         if let Some(refreshed) = &refreshed {
             context.note(&refreshed.summary());

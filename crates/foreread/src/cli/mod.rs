@@ -26,6 +26,7 @@ mod pg;
 mod presets;
 mod report;
 mod reproduce;
+mod revert;
 mod rollback;
 mod run;
 mod runs;

@@ -1,12 +1,15 @@
-//! Files that are open already and have the window of before: reported, and refreshed if asked.
+//! Files that are open already and have the window of before: reported, refreshed if asked, and
+//! given back what they had when the apply is undone.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
-use actuate::{Actuator, Limits, Outcome, Rule};
+use actuate::{ActuateError, Actuator, Limits, Outcome, RefreshedFiles, Reverted, Rule};
 use clap::Args;
-use observe::{OpenFile, OpenFileFilter, open_files};
+use observe::{OpenFile, OpenFileFilter};
 use serde_json::json;
 use tunables::Site;
+use units::Bytes;
 
 use super::Context;
 
@@ -25,62 +28,125 @@ pub struct OpenFilesOptions {
     pub except: Vec<Rule>,
 }
 
-/// One open file, and what came of it; `None` where it was only looked at.
-pub struct One {
+/// One open file, and what came of it, or would come.
+struct One {
     file: OpenFile,
-    outcome: Option<Outcome>,
+    fate: Fate,
 }
 
-/// The open files of a bdi that had another window than files opened now get.
+enum Fate {
+    /// It was only looked at.
+    Keeps,
+    /// It would be given this window.
+    Would(Bytes),
+    Got(Outcome),
+}
+
+/// The open files of a bdi that had another window than files opened now get, or would have.
 pub struct Refreshed {
     files: Vec<One>,
+    /// How many more there are that a preview leaves out, as the rules exclude them.
+    excluded: usize,
 }
 
 impl OpenFilesOptions {
-    /// Those that there are before anything is set. All of them keep their window.
-    pub fn preview(&self, site: &Site) -> anyhow::Result<Option<Refreshed>> {
-        let Ok(files) = open_files(&OpenFileFilter::on_bdi(&site.bdi)) else { return Ok(None) };
-        let files = files.into_iter().filter(|file| !file.direct);
-        Ok(Some(Refreshed { files: files.map(|file| One { file, outcome: None }).collect() }))
+    /// Those that would keep another window than `wanted`, or, where they are to be refreshed, that
+    /// would be given it.
+    pub fn preview(&self, site: &Site, wanted: Bytes, context: &Context) -> Option<Refreshed> {
+        match self.try_preview(site, wanted) {
+            Ok(refreshed) => Some(refreshed),
+            Err(error) => {
+                context.note(&format!("files that are open already cannot be listed: {error}"));
+                None
+            }
+        }
     }
 
-    /// Refreshes those that may be, if that was asked for. That open files cannot be seen is said.
-    pub fn refresh(&self, site: &Site, context: &Context) -> Option<Refreshed> {
-        match self.try_refresh(site) {
+    fn try_preview(&self, site: &Site, wanted: Bytes) -> Result<Refreshed, ActuateError> {
+        let actuator = Actuator::begin(self.limits())?;
+        let mut refreshed = Refreshed { files: Vec::new(), excluded: 0 };
+        for file in actuator.open_files(&OpenFileFilter::on_bdi(&site.bdi))? {
+            if file.direct || file.window == wanted {
+                continue;
+            }
+            if !self.open_files {
+                refreshed.files.push(One { file, fate: Fate::Keeps });
+            } else if actuator.permits(&file).is_ok() {
+                refreshed.files.push(One { file, fate: Fate::Would(wanted) });
+            } else {
+                refreshed.excluded += 1;
+            }
+        }
+        Ok(refreshed)
+    }
+
+    /// Refreshes those that may be, if that was asked for, and remembers them with `journal`, so
+    /// that undoing that undoes this too. That open files cannot be seen is said.
+    pub fn refresh(&self, site: &Site, journal: &Path, context: &Context) -> Option<Refreshed> {
+        match self.try_refresh(site, journal, context) {
             Ok(refreshed) => Some(refreshed),
             Err(error) => {
                 context.note(&format!(
                     "files that are open already keep the window they have; which those are \
-                     cannot be told: {error}"
+                     cannot be told: {error:#}"
                 ));
                 None
             }
         }
     }
 
-    fn try_refresh(&self, site: &Site) -> Result<Refreshed, actuate::ActuateError> {
-        let limits = Limits { allow: self.only.clone(), deny: self.except.clone() };
-        let actuator = Actuator::begin(limits)?;
+    fn try_refresh(
+        &self,
+        site: &Site,
+        journal: &Path,
+        context: &Context,
+    ) -> anyhow::Result<Refreshed> {
+        let actuator = Actuator::begin(self.limits())?;
+        let mut found = actuator.open_files(&OpenFileFilter::on_bdi(&site.bdi))?;
+        found.retain(|file| !file.direct && file.differs_from_bdi());
         let mut files = Vec::new();
-        for file in actuator.open_files(&OpenFileFilter::on_bdi(&site.bdi))? {
-            if file.direct || !file.differs_from_bdi() {
-                continue;
-            }
-            let outcome = if self.open_files { Some(actuator.refresh(&file)?) } else { None };
-            files.push(One { file, outcome });
+        if !self.open_files || found.is_empty() {
+            files.extend(found.into_iter().map(|file| One { file, fate: Fate::Keeps }));
+            return Ok(Refreshed { files, excluded: 0 });
         }
-        Ok(Refreshed { files })
+        let name = journal.file_stem().unwrap_or_default().to_string_lossy();
+        let window = found.first().map_or(Bytes::ZERO, |file| file.bdi_window);
+        let permitted = found.iter().filter(|file| actuator.permits(file).is_ok()).cloned();
+        let (limits, permitted) = (self.limits(), permitted.collect());
+        let mut record = RefreshedFiles::new(&name, site, window, &limits, permitted);
+        // Before the first is touched: what is killed in between can be undone.
+        record.store(&context.dirs)?;
+        for file in found {
+            let outcome = actuator.refresh(&file)?;
+            if !matches!(outcome, Outcome::Done { .. } | Outcome::DidNotStick { .. }) {
+                record.files.retain(|known| known.id != file.id);
+            }
+            files.push(One { file, fate: Fate::Got(outcome) });
+        }
+        record.store(&context.dirs)?;
+        Ok(Refreshed { files, excluded: 0 })
+    }
+
+    fn limits(&self) -> Limits {
+        Limits { allow: self.only.clone(), deny: self.except.clone() }
     }
 }
 
 impl Refreshed {
     /// One line for people.
     pub fn summary(&self) -> String {
-        let good = |one: &&One| one.outcome.as_ref().is_some_and(Outcome::is_good);
-        let (all, done) = (self.files.len(), self.files.iter().filter(good).count());
+        let good = |one: &&One| match &one.fate {
+            Fate::Keeps => false,
+            Fate::Would(_) => true,
+            Fate::Got(outcome) => outcome.is_good(),
+        };
+        let all = self.files.len() + self.excluded;
+        let done = self.files.iter().filter(good).count();
+        let would = self.excluded > 0 || self.files.iter().any(One::would);
         match all {
             0 => "no file is open with another window".to_owned(),
-            _ if self.files.iter().all(|one| one.outcome.is_none()) => format!(
+            _ if would => format!("{done} of {all} open files with another window would get it"),
+            _ if self.files.iter().all(|one| matches!(one.fate, Fate::Keeps)) => format!(
                 "{all} open files keep another window: --open-files refreshes them, or their \
                  programs do when they open them anew"
             ),
@@ -90,35 +156,79 @@ impl Refreshed {
 
     /// A line for each, by process.
     pub fn text(&self) -> String {
-        let mut lines: BTreeMap<String, usize> = BTreeMap::new();
-        for One { file, outcome } in &self.files {
-            let holder = file.holders.first();
-            let who = holder.map_or_else(String::new, |holder| {
-                format!("{} (process {})", report::clean::plain(&holder.comm), holder.pid)
-            });
-            let what = match outcome {
-                Some(outcome) => outcome.to_string(),
-                None => format!("window {}", file.window),
+        let line = |One { file, fate }: &One| {
+            let what = match fate {
+                Fate::Keeps => format!("window {}", file.window),
+                Fate::Would(wanted) => format!("window {} → {wanted}", file.window),
+                Fate::Got(outcome) => outcome.to_string(),
             };
-            *lines.entry(format!("# open in {who}: {what}")).or_default() += 1;
-        }
-        let times =
-            |count: usize| if count > 1 { format!(", {count} files") } else { String::new() };
-        lines.into_iter().map(|(line, count)| format!("{line}{}\n", times(count))).collect()
+            format!("# open in {}: {what}", holder(file))
+        };
+        counted(self.files.iter().map(line))
     }
 
     /// The same for programs.
     pub fn json(&self) -> serde_json::Value {
-        let one = |One { file, outcome }: &One| {
-            json!({
-                "device": file.device,
-                "inode": file.inode,
-                "window_kib": file.window.to_kib_floor(),
-                "random": file.random,
-                "holders": file.holders,
-                "outcome": outcome,
-            })
-        };
-        self.files.iter().map(one).collect()
+        self.files.iter().map(One::json).collect()
     }
+}
+
+impl One {
+    fn would(&self) -> bool {
+        matches!(self.fate, Fate::Would(_))
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let outcome = match &self.fate {
+            Fate::Got(outcome) => Some(outcome),
+            Fate::Keeps | Fate::Would(_) => None,
+        };
+        let mut json = file_json(&self.file);
+        json["outcome"] = json!(outcome);
+        json
+    }
+}
+
+/// What a rollback did to the open files of one device, or would do.
+pub fn reverted_text(files: &[Reverted]) -> String {
+    let line = |Reverted { file, original, outcome }: &Reverted| match outcome {
+        None => format!("# open in {}: window {} → {original}", holder(file), file.window),
+        Some(outcome) => format!("open in {}: {outcome}", holder(file)),
+    };
+    counted(files.iter().map(line))
+}
+
+/// The same for programs.
+pub fn reverted_json(Reverted { file, original, outcome }: &Reverted) -> serde_json::Value {
+    let mut json = file_json(file);
+    json["original_kib"] = original.to_kib_floor().get().into();
+    json["outcome"] = json!(outcome);
+    json
+}
+
+fn file_json(file: &OpenFile) -> serde_json::Value {
+    json!({
+        "device": file.device,
+        "inode": file.inode,
+        "window_kib": file.window.to_kib_floor(),
+        "random": file.random,
+        "holders": file.holders,
+    })
+}
+
+/// The first process that has it open.
+fn holder(file: &OpenFile) -> String {
+    file.holders.first().map_or_else(String::new, |holder| {
+        format!("{} (process {})", report::clean::plain(&holder.comm), holder.pid)
+    })
+}
+
+/// The lines, each once, with how often it came.
+fn counted(lines: impl Iterator<Item = String>) -> String {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for line in lines {
+        *counts.entry(line).or_default() += 1;
+    }
+    let times = |count: usize| if count > 1 { format!(", {count} files") } else { String::new() };
+    counts.into_iter().map(|(line, count)| format!("{line}{}\n", times(count))).collect()
 }

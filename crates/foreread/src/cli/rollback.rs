@@ -2,15 +2,16 @@
 
 use std::collections::BTreeSet;
 
+use actuate::Reverted;
 use anyhow::Context as _;
 use clap::Args;
-use host::BdiId;
+use host::{BdiId, DevNo};
 use serde_json::json;
-use study::{RunId, RunStatus, Store, Target};
-use tunables::{Outcome, Undone, Which};
+use study::{RunStatus, Store, Target};
+use tunables::{LivingRun, Outcome, TunableError, Undone, Which};
 
 use super::Context;
-use crate::exit::{Exit, Usage};
+use crate::exit::Exit;
 use crate::output;
 
 /// Put back what was changed: what runs that died left, or what was applied, too
@@ -18,13 +19,16 @@ use crate::output;
 /// A study restores what it changed when it ends, and a guard process does so when the study is
 /// killed. This is for what is left: a power loss, or a guard that was killed as well. Without a
 /// word it does that and removes data files that dead runs left; settings that were applied stay.
-/// `all` undoes those as well, and what was persisted, the latest first. It may be called at any
-/// time, does nothing where nothing is left, and leaves alone what somebody else has set since.
+/// `all` undoes those as well, and what was persisted, the latest first. Open files that `apply
+/// --open-files` changed get their window back with the settings. It may be called at any time and
+/// does nothing where nothing is left. It leaves alone what somebody else has set since, and runs
+/// that are still at work.
 #[derive(Debug, Args)]
 pub struct Rollback {
     /// What to put back: what dead runs left (if nothing is said); `all`, with all that was applied
-    /// and persisted; what a run changed, by its number; what was changed of a device, by its name
-    /// under /sys/class/bdi (MAJ:MIN); or what a journal holds, by the name that apply printed
+    /// and persisted; what was changed of the device of a run, by its number or `last`; what was
+    /// changed of a device, by its name under /sys/class/bdi (MAJ:MIN); or what a journal holds, by
+    /// the name that apply printed
     #[arg(default_value = "left", value_name = "left|all|RUN|BDI|JOURNAL")]
     which: String,
     /// Change nothing: print what would be written
@@ -38,8 +42,13 @@ pub struct Rollback {
 impl Rollback {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let which = which(&self.which, context)?;
+        let (records, unread) = super::revert::records(context, &which)?;
         let roll = if self.dry_run { tunables::rollback_preview } else { tunables::rollback };
-        let rollback = roll(&context.dirs, &context.root, &which)?;
+        let rollback = match roll(&context.dirs, &context.root, &which) {
+            // Its settings were undone before, its open files were not.
+            Err(TunableError::NoSuchJournal { .. }) if !records.is_empty() => Default::default(),
+            result => result?,
+        };
         let mut lines = Vec::new();
         for undone in &rollback.undone {
             lines.push(if self.dry_run { would(undone)? } else { did(undone) });
@@ -47,12 +56,22 @@ impl Rollback {
         let mut exit = Exit::Fine;
         let mut errors: Vec<anyhow::Error> =
             rollback.refused.into_iter().map(anyhow::Error::new).collect();
+        errors.extend(unread.into_iter().map(anyhow::Error::new));
+        let mut reverted: Vec<Reverted> = Vec::new();
+        for record in records {
+            match super::revert::revert(context, record, self.dry_run) {
+                Ok(files) => reverted.extend(files),
+                Err(error) => errors.push(error),
+            }
+        }
+        lines.extend(super::open_files::reverted_text(&reverted).lines().map(str::to_owned));
+        let word = if self.dry_run { "would be removed" } else { "removed" };
         let mut data = Vec::new();
         if matches!(which, Which::Left | Which::All) {
             data = left_data(context, self.dry_run, &mut errors)?;
-            lines.extend(data.iter().map(|path| format!("{path}: data files removed")));
+            lines.extend(data.iter().map(|path| format!("{path}: data files {word}")));
             let servers = left_servers(self.dry_run, &mut errors);
-            lines.extend(servers.iter().map(|path| format!("{path}: PostgreSQL's files removed")));
+            lines.extend(servers.iter().map(|path| format!("{path}: PostgreSQL's files {word}")));
             data.extend(servers);
         }
         let files = if which == Which::All {
@@ -60,7 +79,6 @@ impl Rollback {
         } else {
             Vec::new()
         };
-        let word = if self.dry_run { "would be removed" } else { "removed" };
         lines.extend(files.iter().map(|file| format!("{file}: {word}")));
         for error in errors {
             exit = graver(exit, Exit::of(&error));
@@ -71,6 +89,9 @@ impl Rollback {
                 "schema_version": report::SCHEMA_VERSION,
                 "dry_run": self.dry_run,
                 "undone": rollback.undone.iter().map(undone_json).collect::<Vec<_>>(),
+                "open_files": reverted.iter().map(super::open_files::reverted_json)
+                    .collect::<Vec<_>>(),
+                "still_running": rollback.living.iter().map(living_json).collect::<Vec<_>>(),
                 "data_removed": data,
                 "files_removed": files,
             }))?;
@@ -81,6 +102,11 @@ impl Rollback {
         }
         if lines.is_empty() && exit == Exit::Fine {
             context.note("nothing to put back");
+        }
+        for LivingRun { bdi, pid, .. } in &rollback.living {
+            context.note(&format!(
+                "note: process {pid} is at work on bdi {bdi} and restores its settings itself"
+            ));
         }
         if which == Which::Left {
             let (applied, _) = tunables::remembered(&context.dirs)?;
@@ -142,6 +168,14 @@ fn left_servers(dry_run: bool, errors: &mut Vec<anyhow::Error>) -> Vec<String> {
     removed
 }
 
+fn living_json(run: &LivingRun) -> serde_json::Value {
+    json!({
+        "bdi": run.bdi,
+        "pid": run.pid,
+        "journal": run.journal.file_stem().map(|stem| stem.to_string_lossy()),
+    })
+}
+
 fn undone_json(undone: &Undone) -> serde_json::Value {
     let tunable = tunables::find(undone.tunable).ok();
     let value = |value| tunable.map(|tunable| tunable.to_json(value));
@@ -175,24 +209,21 @@ fn which(word: &str, context: &Context) -> anyhow::Result<Which> {
         "left" => return Ok(Which::Left),
         _ => {}
     }
-    if let Ok(run) = word.parse() {
-        return of_run(RunId(run), context);
+    if word == "last" || word.parse::<i64>().is_ok() {
+        return of_run(word, context);
     }
-    let known = context.root.exists(format!("/sys/class/bdi/{word}"));
-    match BdiId::new(word).filter(|_| known || word.contains(':')) {
+    // The name of a journal ends in that of its bdi, and so has a colon, too.
+    let known = |bdi: &BdiId| context.root.exists(bdi.dir()) || word.parse::<DevNo>().is_ok();
+    match BdiId::new(word).filter(known) {
         Some(bdi) => Ok(Which::Bdi(bdi)),
         None => Ok(Which::Journal(word.to_owned())),
     }
 }
 
 /// The device that a run was about.
-fn of_run(run: RunId, context: &Context) -> anyhow::Result<Which> {
-    let path = context.store_path();
-    let Some(store) = Store::open_existing(&path)? else {
-        let usage = format!("there is no run {run}: {} does not exist", path.display());
-        return Err(Usage(usage).into());
-    };
-    let record = store.load(run)?;
+fn of_run(word: &str, context: &Context) -> anyhow::Result<Which> {
+    let record = super::runs::load(word, context)?;
+    let run = record.summary.id;
     let bdi = record.device_before.pointer("/storage/bdi").and_then(|bdi| bdi.as_str());
     let bdi = bdi.and_then(BdiId::new);
     bdi.map(Which::Bdi).with_context(|| format!("run {run} does not say which device it was about"))
