@@ -16,7 +16,7 @@ use tunables::persist::PersistError;
 use tunables::{JournalError, TunableError};
 use vdisk::VdiskError;
 
-use crate::output::StdoutClosed;
+use crate::output::{StdoutClosed, TerminalGone};
 
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,6 +115,9 @@ impl Exit {
         }
         if cause.is::<StdoutClosed>() {
             return Some(Self::Fine);
+        }
+        if cause.is::<TerminalGone>() {
+            return Some(Self::Signal(signal_hook::consts::SIGHUP));
         }
         let usage = cause.is::<Usage>()
             || cause.is::<TargetError>()

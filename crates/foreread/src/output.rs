@@ -5,11 +5,31 @@ use std::io::{self, IsTerminal, Write};
 use anstyle::{AnsiColor, Style};
 use anyhow::Context as _;
 use report::{Look, clean};
+use rustix::fs::FileType;
+use rustix::io::Errno;
 
 /// Whoever read our results has gone, as `head` does: nothing is wrong.
 #[derive(Debug, thiserror::Error)]
 #[error("nobody reads the results any more")]
 pub struct StdoutClosed;
+
+/// The terminal that showed our results has gone: it is as if SIGHUP had come.
+#[derive(Debug, thiserror::Error)]
+#[error("the terminal has gone")]
+pub struct TerminalGone;
+
+/// What it means that stdout could not be written.
+pub fn lost(error: io::Error) -> anyhow::Error {
+    // A terminal that has hung up is no terminal any more, but still a character device.
+    let device =
+        rustix::fs::fstat(io::stdout()).map(|status| FileType::from_raw_mode(status.st_mode));
+    let terminal = device == Ok(FileType::CharacterDevice);
+    match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::PIPE) => StdoutClosed.into(),
+        Some(Errno::IO | Errno::NXIO) if terminal => TerminalGone.into(),
+        _ => error.into(),
+    }
+}
 
 /// Writes results to stdout.
 pub fn print(text: &str) -> anyhow::Result<()> {
@@ -33,10 +53,8 @@ pub fn print_json_line(document: &impl serde::Serialize) -> anyhow::Result<()> {
 /// Lets `write` write to stdout, which forgets colours that stdout does not take.
 pub fn with_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
     let mut out = anstream::stdout().lock();
-    match write(&mut out).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(StdoutClosed.into()),
-        result => result.context("cannot write the results"),
-    }
+    let written = write(&mut out).and_then(|()| out.flush());
+    written.map_err(lost).context("cannot write the results")
 }
 
 /// Says something on stderr that is no result; nobody listening is no error.

@@ -1,6 +1,6 @@
 //! `foreread auto` on the storage of the server, as another process, while a trial runs.
 
-use std::io::{BufRead, BufReader, ErrorKind};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
@@ -89,7 +89,8 @@ fn hear(stderr: Option<ChildStderr>) -> Receiver<String> {
         for line in stderr.into_iter().flat_map(|it| BufReader::new(it).lines()) {
             let Ok(line) = line else { return };
             if logs {
-                eprintln!("auto: {line}");
+                // Where standard error has gone, nobody reads on.
+                let _ = writeln!(std::io::stderr(), "auto: {line}");
             }
             // What comes after so many lines does not say why it did not begin.
             let _ = say.try_send(line);

@@ -31,7 +31,7 @@ pub fn ask(
     format: &AnswerFormat,
     question: impl FnOnce(&Environment, &mut Shown) -> Result<Answer, ExperimentError>,
 ) -> anyhow::Result<Exit> {
-    let signals = Signals::listen().context("listening to signals")?;
+    let signals = Signals::listen_on_terminal().context("listening to signals")?;
     let environment = environment(context, &signals)?;
     let mut shown = Shown::new(context.global.quiet);
     let answer = question(&environment, &mut shown);

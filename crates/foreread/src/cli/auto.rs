@@ -168,7 +168,7 @@ impl Auto {
             .iter()
             .map(|target| resolve(&context.root, target))
             .collect::<Result<_, _>>()?;
-        let signals = Signals::listen().context("cannot listen for signals")?;
+        let signals = Signals::listen_on_terminal().context("cannot listen for signals")?;
         let mut flight = Flight::begin(context, orders)?;
         let result = storages.into_iter().try_for_each(|storage| flight.take(storage));
         let result = result.and_then(|()| self.fly(&mut flight, interval, &signals));

@@ -71,7 +71,7 @@ impl Calibrate {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let target = Target::parse(&self.target)?;
         let name = self.check()?;
-        let signals = Signals::listen().context("listening to signals")?;
+        let signals = Signals::listen_on_terminal().context("listening to signals")?;
         let environment = environment(context, &signals)?;
         let mut shown = Shown::new(context.global.quiet);
         let found = self.work(&target, &name, context, &environment, &mut shown);

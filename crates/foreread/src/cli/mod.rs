@@ -18,6 +18,7 @@ mod flight;
 mod guard;
 mod hands;
 mod import;
+mod keys;
 mod models;
 mod number;
 mod open_files;

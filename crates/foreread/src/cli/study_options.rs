@@ -194,7 +194,7 @@ impl StudyOptions {
     /// Runs the study and prints what it found.
     pub fn conduct(&self, context: &Context, conduct: Box<Conduct<'_>>) -> anyhow::Result<Exit> {
         let plan = self.plan(context)?;
-        let signals = Signals::listen().context("listening to signals")?;
+        let signals = Signals::listen_on_terminal().context("listening to signals")?;
         let environment = environment(context, &signals)?;
         let mut store = Store::open(&context.store_path())?;
         let mut shown = Shown::new(context.global.quiet);

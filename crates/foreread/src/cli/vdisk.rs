@@ -196,7 +196,7 @@ fn state(state: DiskState) -> &'static str {
 
 /// Shows a disk each second until a signal comes or the disk goes.
 fn watch(context: &Context, name: &str, json: bool) -> anyhow::Result<Exit> {
-    let signals = Signals::listen().context("listening to signals")?;
+    let signals = Signals::listen_on_terminal().context("listening to signals")?;
     let mut before: Option<Counters> = None;
     loop {
         let listing = vdisk::show(&context.dirs, name)?;
@@ -213,7 +213,8 @@ fn watch(context: &Context, name: &str, json: bool) -> anyhow::Result<Exit> {
         before = listing.counters;
         for _ in 0..10 {
             if signals.cancelled() {
-                return Ok(Exit::Fine);
+                let hangup = signals.which().filter(|_| signals.hung_up());
+                return Ok(hangup.map_or(Exit::Fine, Exit::Signal));
             }
             std::thread::sleep(Duration::from_millis(100));
         }

@@ -63,14 +63,14 @@ impl Watch {
         let mut source = begin(context)?;
         let mut tracker = Tracker::new();
         let mut keep = self.record.as_deref().map(create).transpose()?;
-        let signals = Signals::listen().context("cannot listen for signals")?;
+        let signals = Signals::listen_on_terminal().context("cannot listen for signals")?;
         let first = source.beginning();
         store(&mut keep, &first)?;
         tracker.take(first);
         look(&mut source, &mut tracker, &mut keep)?; // what the first interval is measured from
         let mut screen = self.screen()?;
         loop {
-            let asked_to_end = wait(interval, &signals, screen.as_mut());
+            let asked_to_end = wait(interval, &signals, screen.as_mut())?;
             let view = look(&mut source, &mut tracker, &mut keep)?;
             let view = view.map(|view| scope.filter(view));
             if let (false, Some(view)) = (asked_to_end && screen.is_some(), &view) {
@@ -78,8 +78,7 @@ impl Watch {
             }
             if asked_to_end || self.once {
                 drop(screen);
-                // Being told to end is how watching ends.
-                return Ok(Exit::Fine);
+                return Ok(ended(&signals));
             }
         }
     }
@@ -118,7 +117,7 @@ impl Watch {
     fn show_again(&self, scope: &Scope, path: &Path) -> anyhow::Result<Exit> {
         let unreadable = |error| Usage(format!("cannot read {}: {error}", path.display()));
         let file = File::open(path).map_err(unreadable)?;
-        let signals = Signals::listen().context("cannot listen for signals")?;
+        let signals = Signals::listen_on_terminal().context("cannot listen for signals")?;
         let mut tracker = Tracker::new();
         let (mut screen, mut last) = (self.screen()?, None);
         for record in read_records(BufReader::new(file)) {
@@ -127,8 +126,8 @@ impl Watch {
             let view = scope.filter(view);
             if view.interval_s > 0.0 {
                 let pace = Duration::from_secs_f64(view.interval_s.min(60.0));
-                if screen.is_some() && wait(pace, &signals, screen.as_mut()) {
-                    return Ok(Exit::Fine);
+                if screen.is_some() && wait(pace, &signals, screen.as_mut())? {
+                    return Ok(ended(&signals));
                 }
                 if !self.once {
                     self.show(&view, screen.as_mut(), None)?;
@@ -141,6 +140,14 @@ impl Watch {
             Some(view) if self.once => self.show(&view, None, None).map(|()| Exit::Fine),
             Some(_) => Ok(Exit::Fine),
         }
+    }
+}
+
+/// Being told to end is how watching ends; that nobody can look any more is not.
+fn ended(signals: &Signals) -> Exit {
+    match signals.which().filter(|_| signals.hung_up()) {
+        Some(signal) => Exit::Signal(signal),
+        None => Exit::Fine,
     }
 }
 
@@ -209,21 +216,21 @@ fn wait(
     interval: Duration,
     signals: &Signals,
     mut screen: Option<&mut super::watch_screen::Screen>,
-) -> bool {
+) -> anyhow::Result<bool> {
     let until = Instant::now() + interval;
     loop {
         let left = until.saturating_duration_since(Instant::now());
         if signals.cancelled() {
-            return true;
+            return Ok(true);
         }
         if left.is_zero() {
-            return false;
+            return Ok(false);
         }
         let nap = left.min(Duration::from_millis(100));
         match screen.as_mut() {
             Some(screen) => {
-                if screen.asks_to_end(nap) {
-                    return true;
+                if screen.asks_to_end(nap)? {
+                    return Ok(true);
                 }
             }
             None => std::thread::sleep(nap),

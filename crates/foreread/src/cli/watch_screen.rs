@@ -6,7 +6,6 @@ use std::time::Duration;
 use ::auto::View;
 use anyhow::Context as _;
 use ratatui::backend::CrosstermBackend;
-use ratatui::crossterm::event::{Event, KeyCode, KeyModifiers, poll, read};
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
@@ -14,9 +13,14 @@ use ratatui::widgets::{Row, Table};
 use ratatui::{Frame, Terminal};
 use report::{Cells, clean, device_cells, stream_cells};
 
+use super::keys::{Input, Key, Keys};
+use crate::output;
+
 /// Seconds, devices, streams.
 pub struct Screen {
-    terminal: Terminal<CrosstermBackend<Stdout>>,
+    /// `None` once it has been given back.
+    terminal: Option<Terminal<CrosstermBackend<Stdout>>>,
+    keys: Keys,
     /// The first stream shown.
     top: usize,
 }
@@ -25,44 +29,47 @@ impl Screen {
     /// Takes the terminal over; it is given back when this is dropped, and by a panic.
     pub fn open() -> anyhow::Result<Self> {
         let terminal = ratatui::try_init().context("cannot use the terminal")?;
-        Ok(Self { terminal, top: 0 })
+        Ok(Self { terminal: Some(terminal), keys: Keys::open(), top: 0 })
     }
 
     /// Shows a view.
     pub fn draw(&mut self, view: &View, note: Option<&str>) -> anyhow::Result<()> {
         self.top = self.top.min(view.streams.len().saturating_sub(1));
         let top = self.top;
-        self.terminal
-            .draw(|frame| draw(frame, view, note, top))
-            .map(drop)
-            .context("cannot draw on the terminal")
+        let Some(terminal) = &mut self.terminal else { return Ok(()) };
+        let drawn = terminal.draw(|frame| draw(frame, view, note, top)).map(drop);
+        drawn.map_err(output::lost).context("cannot draw on the terminal")
     }
 
     /// Waits for keys; true if one of them ends the program.
-    pub fn asks_to_end(&mut self, wait: Duration) -> bool {
-        match poll(wait) {
-            Ok(true) => {}
-            Ok(false) => return false,
-            Err(_) => return true, // the terminal has gone
+    pub fn asks_to_end(&mut self, wait: Duration) -> anyhow::Result<bool> {
+        let Input::Keys(keys) = self.keys.wait(wait) else {
+            return Err(output::TerminalGone.into());
+        };
+        for key in keys {
+            match key {
+                Key::End => return Ok(true),
+                Key::Down => self.top = self.top.saturating_add(1),
+                Key::Up => self.top = self.top.saturating_sub(1),
+                Key::PageDown => self.top = self.top.saturating_add(20),
+                Key::PageUp => self.top = self.top.saturating_sub(20),
+                Key::Home => self.top = 0,
+            }
         }
-        let Ok(Event::Key(key)) = read() else { return false };
-        match key.code {
-            KeyCode::Char('q') | KeyCode::Esc => return true,
-            KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return true,
-            KeyCode::Down | KeyCode::Char('j') => self.top = self.top.saturating_add(1),
-            KeyCode::Up | KeyCode::Char('k') => self.top = self.top.saturating_sub(1),
-            KeyCode::PageDown => self.top = self.top.saturating_add(20),
-            KeyCode::PageUp => self.top = self.top.saturating_sub(20),
-            KeyCode::Home => self.top = 0,
-            _ => {}
-        }
-        false
+        Ok(false)
     }
 }
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        ratatui::restore();
+        // Where the terminal has gone, standard error has too, and ratatui panics when it cannot
+        // complain there: not `restore`, and no drop of a terminal whose cursor cannot be shown.
+        let _ = ratatui::try_restore();
+        if let Some(mut terminal) = self.terminal.take()
+            && terminal.show_cursor().is_err()
+        {
+            std::mem::forget(terminal);
+        }
     }
 }
 
