@@ -268,7 +268,9 @@ fn of_vdisk(error: &VdiskError) -> Option<Exit> {
         | VdiskError::BadName { .. }
         | VdiskError::NameTaken { .. }
         | VdiskError::NoSuchDisk { .. } => Some(Exit::Usage),
-        VdiskError::Busy { .. } | VdiskError::Memory { .. } => Some(Exit::Refused),
+        VdiskError::Busy { .. } | VdiskError::Held { .. } | VdiskError::Memory { .. } => {
+            Some(Exit::Refused)
+        }
         VdiskError::Io { source, .. } | VdiskError::System { source, .. } => of_io(source),
         VdiskError::ModelUnread { source, .. } => of_named(source),
         VdiskError::Dead { .. }

@@ -5,6 +5,7 @@
 //! well as the machine itself. Statting a path for its device number is the one thing that needs
 //! the real file system; from there on ([`Probe`]) all is text of sysfs and procfs.
 
+mod above;
 mod block;
 mod counters;
 mod dirs;
@@ -22,6 +23,7 @@ mod root;
 mod storage;
 mod topology;
 
+pub use above::bdis_on;
 pub use block::{DevNo, DeviceFacts, ParseDevNoError, device_facts, device_gone};
 pub use counters::{BlockStat, ParseStatError, block_stat};
 pub use dirs::Dirs;

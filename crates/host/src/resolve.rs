@@ -183,7 +183,7 @@ pub(crate) fn of_file_system(
     of_block_device(root, path, device)
 }
 
-fn of_block_device(
+pub(crate) fn of_block_device(
     root: &Root,
     path: &Path,
     device: DevNo,

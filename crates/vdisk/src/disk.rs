@@ -17,7 +17,7 @@ use crate::control::{self, Question};
 use crate::counters::Counters;
 use crate::error::VdiskError;
 use crate::head_start;
-use crate::layout::{Home, Job, ServerFacts, read_json, write_json};
+use crate::layout::{Hold, Home, Job, ServerFacts, read_json, write_json};
 use crate::loop_device;
 use crate::mkfs;
 use crate::registry::{Record, existing};
@@ -55,6 +55,8 @@ pub struct VirtualDisk {
     /// The server, if we started it: its standard input is what tells it that we are there.
     server: Option<Child>,
     removed: bool,
+    /// Keeps others from removing a disk that dies with this.
+    hold: Option<Hold>,
 }
 
 impl VirtualDisk {
@@ -78,9 +80,13 @@ impl VirtualDisk {
             Some(name) => Home::claim(dirs, name)?,
             None => Home::claim_numbered(dirs, &config.model.name)?.0,
         };
+        let hold = home.hold()?;
         let mut child = None;
         match build(&home, &config, server, lifetime, &mut child) {
-            Ok((record, devno)) => Ok(Self { home, record, devno, server: child, removed: false }),
+            Ok((record, devno)) => {
+                let hold = hold.filter(|_| lifetime == Lifetime::DiesWithMe);
+                Ok(Self { home, record, devno, server: child, removed: false, hold })
+            }
             Err(error) => {
                 if let Err(left) = take_down(&home, InUse::Force) {
                     tracing::warn!("after {error}: {left}");
@@ -98,7 +104,7 @@ impl VirtualDisk {
         let record: Record = read_json(&home.record())?.ok_or_else(dead)?;
         control::counters(&home)?;
         let devno = devno_of(&record.device)?;
-        Ok(Self { home, record, devno, server: None, removed: false })
+        Ok(Self { home, record, devno, server: None, removed: false, hold: None })
     }
 
     /// What was made, with every setting that it got.
@@ -160,6 +166,7 @@ impl VirtualDisk {
     /// goes on working (if only the device is used, after its filesystem was mounted anew), or, if
     /// it dies with its creator, is taken down by force a moment later.
     pub fn remove(mut self) -> Result<(), VdiskError> {
+        drop(self.hold.take());
         take_down(&self.home, InUse::Refuse)?;
         self.removed = true;
         reap(self.server.take());

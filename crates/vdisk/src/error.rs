@@ -112,6 +112,15 @@ pub enum VdiskError {
         /// The mount point or device.
         path: PathBuf,
     },
+    /// Another process makes it just now, or made it for itself alone.
+    #[error(
+        "virtual disk {name} belongs to a foreread that is at work: it removes the disk when it \
+         ends"
+    )]
+    Held {
+        /// The disk's name.
+        name: String,
+    },
     /// There is not enough memory for the disk.
     #[error(
         "a virtual disk keeps what is written to it in memory, and {free} of memory is too \

@@ -1,6 +1,6 @@
 //! Where the parts of a virtual disk lie.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,12 @@ use crate::error::VdiskError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Home {
     dir: PathBuf,
+}
+
+/// See [`Home::hold`].
+#[derive(Debug)]
+pub(crate) struct Hold {
+    _dir: File,
 }
 
 /// What the server is to serve; written by the creator before it starts the server.
@@ -86,6 +92,21 @@ impl Home {
                 Err(error) => return Err(error),
                 Ok(home) => return Ok((home, name)),
             }
+        }
+    }
+
+    /// Claims the disk for who makes it, or for whom it lives: free again when this is dropped or
+    /// its process ends. `None` while somebody else has it.
+    pub(crate) fn hold(&self) -> Result<Option<Hold>, VdiskError> {
+        let io = VdiskError::io("locking", &self.dir);
+        let dir = match File::open(&self.dir) {
+            Ok(dir) => dir,
+            Err(error) => return Err(io(error)),
+        };
+        match dir.try_lock() {
+            Ok(()) => Ok(Some(Hold { _dir: dir })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(io(error)),
         }
     }
 

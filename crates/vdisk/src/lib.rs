@@ -31,6 +31,7 @@ mod mkfs;
 mod registry;
 mod server;
 mod teardown;
+mod users;
 
 pub use availability::{Unavailable, availability};
 pub use config::{Config, Dilation, Filesystem, model_of};
@@ -38,5 +39,5 @@ pub use counters::{Counters, Lateness};
 pub use disk::{Lifetime, ServerCommand, VirtualDisk};
 pub use error::VdiskError;
 pub use loop_device::QueueSettings;
-pub use registry::{DiskState, Listing, Record, list, remove, show};
+pub use registry::{DiskState, Listing, Record, is_dead, is_held, list, remove, show};
 pub use server::serve_main;

@@ -100,8 +100,28 @@ pub fn show(dirs: &Dirs, name: &str) -> Result<Listing, VdiskError> {
 ///
 /// A disk that works is left to those who use it. One whose server is dead is taken from under
 /// them; what the kernel keeps for them ends when they let go of it.
+///
+/// # Errors
+///
+/// [`VdiskError::Held`] while the process lives that makes it or made it for itself alone,
+/// [`VdiskError::Busy`] while somebody uses it.
 pub fn remove(dirs: &Dirs, name: &str) -> Result<(), VdiskError> {
-    take_down(&existing(dirs, name)?, InUse::Refuse)
+    let home = existing(dirs, name)?;
+    match home.hold()? {
+        None => Err(VdiskError::Held { name: home.name() }),
+        Some(_hold) => take_down(&home, InUse::Refuse),
+    }
+}
+
+/// Whether a process lives that makes the disk of this name, or made it for itself alone.
+pub fn is_held(dirs: &Dirs, name: &str) -> Result<bool, VdiskError> {
+    Ok(existing(dirs, name)?.hold()?.is_none())
+}
+
+/// Whether the disk of this name has no server that could answer, so that nobody can use it.
+pub fn is_dead(dirs: &Dirs, name: &str) -> Result<bool, VdiskError> {
+    let home = existing(dirs, name)?;
+    Ok(!crate::teardown::may_answer(&home))
 }
 
 /// Where the disk of this name is, if there is one.

@@ -19,6 +19,7 @@ use crate::layout::{Home, ServerFacts, read_json};
 use crate::loop_device::{self, Added};
 use crate::mkfs;
 use crate::registry::Record;
+use crate::users;
 
 /// How long to wait for what takes a moment: an unmount while a probe of udev has the device open,
 /// a loop device that is released when the last user has gone, a server that ends.
@@ -45,6 +46,10 @@ pub(crate) fn take_down(home: &Home, in_use: InUse) -> Result<(), VdiskError> {
         return Ok(());
     }
     let server = read_json::<ServerFacts>(&home.server_facts()).ok().flatten();
+    if in_use == InUse::Refuse && may_answer(home) {
+        // Before its times are touched: a disk that stays must not have changed meanwhile.
+        refuse_used(home)?;
+    }
     let was_timed = hurry(home, in_use, server.as_ref())?;
     // Nobody can use a disk without a server: there is nothing to be spared.
     let in_use = if was_timed.is_none() { InUse::Force } else { in_use };
@@ -65,6 +70,27 @@ pub(crate) fn take_down(home: &Home, in_use: InUse) -> Result<(), VdiskError> {
     unmount_fuse(home, server.as_ref())?;
     end_server(server.as_ref());
     remove_files(home)
+}
+
+/// Refuses a disk on which somebody has something open. What nobody can see here, as another
+/// namespace has it, is found when unmounting fails.
+fn refuse_used(home: &Home) -> Result<(), VdiskError> {
+    let mut places = vec![home.mountpoint()];
+    places.extend(loop_device::over_files_in(home.dir()));
+    let start = Instant::now();
+    while let Some(path) = users::used(&places) {
+        if start.elapsed() > PATIENCE {
+            return Err(VdiskError::Busy { path });
+        }
+        std::thread::sleep(STEP);
+    }
+    Ok(())
+}
+
+/// Whether the disk's server answers, or could sooner or later.
+pub(crate) fn may_answer(home: &Home) -> bool {
+    let server = read_json::<ServerFacts>(&home.server_facts()).ok().flatten();
+    server.as_ref().is_some_and(is_able)
 }
 
 /// Has the server answer at once, as unmounting writes to the disk, and says whether it kept the

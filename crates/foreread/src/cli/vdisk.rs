@@ -5,11 +5,15 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
+use host::{bdis_on, resolve};
 use report::clean::plain;
-use vdisk::{Config, Counters, DiskState, Lifetime, Listing, ServerCommand, VirtualDisk};
+use tunables::{DeviceLock, TunableError};
+use vdisk::{
+    Config, Counters, DiskState, Lifetime, Listing, ServerCommand, VdiskError, VirtualDisk,
+};
 
 use super::Context;
-use crate::exit::{Exit, Usage};
+use crate::exit::Exit;
 use crate::output;
 use crate::signals::Signals;
 
@@ -276,25 +280,46 @@ fn page(listing: &Listing) -> String {
 }
 
 fn remove(context: &Context, names: Vec<String>, all: bool, dry_run: bool) -> anyhow::Result<Exit> {
-    let known = vdisk::list(&context.dirs)?;
-    let names = if all { known.iter().map(|disk| disk.name.clone()).collect() } else { names };
+    let names = match all {
+        true => vdisk::list(&context.dirs)?.into_iter().map(|disk| disk.name).collect(),
+        false => names,
+    };
     if names.is_empty() {
         context.note("no virtual disks to remove");
     }
     let mut first_error = None;
     for name in names {
-        if dry_run {
-            if !known.iter().any(|disk| disk.name == name) {
-                return Err(Usage(format!("there is no virtual disk {name:?}")).into());
-            }
-            output::print(&format!("would remove {}\n", plain(&name)))?;
-            continue;
-        }
-        match vdisk::remove(&context.dirs, &name) {
+        match remove_one(context, &name, dry_run) {
+            Ok(()) if dry_run => output::print(&format!("would remove {}\n", plain(&name)))?,
             Ok(()) => context.note(&format!("removed {}", plain(&name))),
             Err(error) if first_error.is_none() => first_error = Some(error),
-            Err(error) => output::error(&error.into(), context.global.quiet),
+            Err(error) => output::error(&error, context.global.quiet),
         }
     }
-    first_error.map_or(Ok(Exit::Fine), |error| Err(error.into()))
+    first_error.map_or(Ok(Exit::Fine), Err)
+}
+
+/// Removes a disk, unless another foreread works on it or on what rests on it.
+fn remove_one(context: &Context, name: &str, dry_run: bool) -> anyhow::Result<()> {
+    let listing = vdisk::show(&context.dirs, name)?;
+    let _locks = match locks(context, &listing) {
+        // A disk without a server is taken from under those who wait for it.
+        Err(TunableError::Busy { .. }) if vdisk::is_dead(&context.dirs, name)? => Vec::new(),
+        locks => locks?,
+    };
+    if !dry_run {
+        vdisk::remove(&context.dirs, name)?;
+    } else if vdisk::is_held(&context.dirs, name)? {
+        return Err(VdiskError::Held { name: name.to_owned() }.into());
+    }
+    Ok(())
+}
+
+/// The locks of the device and of all that rests on it.
+fn locks(context: &Context, listing: &Listing) -> Result<Vec<DeviceLock>, TunableError> {
+    let device = listing.record.as_ref().map(|record| record.device.as_path());
+    let storage = device.and_then(|device| resolve(&context.root, device).ok());
+    let devices = storage.into_iter().flat_map(|storage| storage.devices);
+    let bdis = devices.flat_map(|device| bdis_on(&context.root, device));
+    bdis.map(|bdi| DeviceLock::take(&context.dirs, &bdi)).collect()
 }

@@ -1,0 +1,46 @@
+//! Who has something open on a disk.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The first of these places, a directory or a device, that a process has open, works in or has
+/// mapped. It goes by the names of what is open, as looking at the files themselves could wait for
+/// a disk that does not answer.
+pub(crate) fn used(places: &[PathBuf]) -> Option<PathBuf> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbered = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
+    processes
+        .filter(|process| process.file_name().to_str().is_some_and(numbered))
+        .flat_map(|process| open_in(&process.path()))
+        .find_map(|open| places.iter().find(|place| open.starts_with(place)).cloned())
+}
+
+/// The names of all that a process has open.
+fn open_in(process: &Path) -> Vec<PathBuf> {
+    let links = |dir: PathBuf| {
+        let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+        entries.filter_map(|entry| fs::read_link(entry.path()).ok()).collect::<Vec<_>>()
+    };
+    let mut open = links(process.join("fd"));
+    open.extend(links(process.join("map_files")));
+    let single = ["cwd", "root", "exe"].iter();
+    open.extend(single.filter_map(|name| fs::read_link(process.join(name)).ok()));
+    open
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_open_file_is_in_use_until_it_is_closed() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path().canonicalize().unwrap();
+        let places = [PathBuf::from("/no/such/place"), place.clone()];
+        assert_eq!(used(&places), None);
+        let file = fs::File::create(place.join("file")).unwrap();
+        assert_eq!(used(&places), Some(place));
+        drop(file);
+        assert_eq!(used(&places), None);
+    }
+}
