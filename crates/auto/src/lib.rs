@@ -20,7 +20,7 @@ pub use policy::control::{Act, Bounds, Pattern};
 pub use positions::Positions;
 pub use record::{Begin, Record, Snapshot, read_records, write_record};
 
-pub use service::{ServiceManager, unit, watchdog};
+pub use service::{ServiceManager, quoted, unit, watchdog};
 pub use source::{Source, SourceError};
 pub use status::{DeviceStatus, Status, StatusEffect};
 pub use told::{Became, Told};

@@ -8,7 +8,13 @@ use std::time::Duration;
 /// A unit for `foreread auto` with these words, run by this program. It may do what it must and
 /// little else: see into the kernel (BPF), reach open files of others (SYS_PTRACE), write the
 /// knobs of its bdi.
+///
+/// Before it starts it undoes what killed runs left, and nothing else: what the user applied or
+/// persisted is none of its business. Its runtime directory outlives it, as the locks and virtual
+/// disks of other runs are in there.
 pub fn unit(program: &str, words: &str) -> String {
+    // The program itself is no place for variables.
+    let program = in_quotes(program);
     format!(
         "\
 [Unit]
@@ -22,9 +28,11 @@ ExecStart={program} auto {words}
 WatchdogSec=30
 Restart=on-failure
 RestartSec=10
-# A start takes back what an earlier one left, if that was killed together with its guard.
-ExecStartPre=-{program} rollback all
+# A start undoes what an earlier one left, if that was killed together with its guard. Settings that
+# were applied or persisted stay.
+ExecStartPre=-{program} rollback left
 RuntimeDirectory=foreread
+RuntimeDirectoryPreserve=yes
 StateDirectory=foreread
 CapabilityBoundingSet=CAP_BPF CAP_PERFMON CAP_SYS_PTRACE CAP_DAC_READ_SEARCH CAP_DAC_OVERRIDE
 AmbientCapabilities=CAP_BPF CAP_PERFMON CAP_SYS_PTRACE
@@ -56,6 +64,16 @@ CPUQuota=20%
 WantedBy=multi-user.target
 "
     )
+}
+
+/// An argument as systemd reads it back from the command line of a unit (systemd.service(5)).
+pub fn quoted(word: &str) -> String {
+    in_quotes(word).replace('$', "$$")
+}
+
+fn in_quotes(word: &str) -> String {
+    let escaped = word.replace('\\', "\\\\").replace('"', "\\\"");
+    format!("\"{}\"", escaped.replace('%', "%%"))
 }
 
 /// The service manager that started this program, if one did.
@@ -108,8 +126,18 @@ mod tests {
     #[test]
     fn a_unit_names_program_and_words() {
         let unit = unit("/usr/bin/foreread", "/srv --max 4M");
-        assert!(unit.contains("ExecStart=/usr/bin/foreread auto /srv --max 4M\n"));
+        assert!(unit.contains("ExecStart=\"/usr/bin/foreread\" auto /srv --max 4M\n"));
         assert!(unit.contains("WatchdogSec=") && unit.contains("Type=notify"));
         assert!(!unit.contains("\nMemoryMax="), "the cache that it fills would be bounded");
+    }
+
+    #[test]
+    fn a_start_undoes_only_what_dead_runs_left() {
+        let unit = unit("/opt/my tools/foreread", "/srv");
+        let before: Vec<_> = unit.lines().filter(|line| line.contains("rollback")).collect();
+        assert_eq!(before, ["ExecStartPre=-\"/opt/my tools/foreread\" rollback left"]);
+        // Without this systemd would remove the locks and virtual disks of others with it.
+        assert!(unit.contains("\nRuntimeDirectoryPreserve=yes\n"));
+        assert_eq!(quoted(r#"a "b\c" 5% $x"#), r#""a \"b\\c\" 5%% $$x""#);
     }
 }

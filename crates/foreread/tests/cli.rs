@@ -188,6 +188,22 @@ fn verify_fails_where_a_journal_cannot_be_relied_on() {
 }
 
 #[test]
+fn a_unit_for_auto_touches_nothing_that_was_applied_or_persisted() {
+    let scratch = Scratch::new();
+    std::fs::create_dir(scratch.path().join("my data")).unwrap();
+    let mut command = scratch.foreread("auto --emit=systemd --max 4M");
+    command.args(["my data", "--only", "exe:/opt/100%/$x"]);
+    let (code, unit, stderr) = run(&mut command);
+    assert_eq!(code, 0, "{stderr}");
+    let rollbacks: Vec<_> = unit.lines().filter(|line| line.contains("rollback")).collect();
+    assert!(matches!(rollbacks[..], [line] if line.ends_with(" rollback left")), "{unit}");
+    let start = unit.lines().find(|line| line.starts_with("ExecStart=")).unwrap();
+    let data = scratch.path().join("my data");
+    assert!(start.contains(&format!("\"{}\"", data.display())), "services run in /: {start}");
+    assert!(start.ends_with("\"--only\" \"exe:/opt/100%%/$$x\""), "{start}");
+}
+
+#[test]
 fn an_empty_record_is_no_error() {
     let scratch = Scratch::new();
     for words in ["runs", "runs list", "vdisk list", "rollback", "vdisk remove --all"] {

@@ -1,9 +1,9 @@
 //! `foreread auto`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use ::auto::{Status, unit};
+use ::auto::{Status, quoted, unit};
 use actuate::{Limits, Rule};
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
@@ -154,7 +154,7 @@ impl Auto {
             return Err(Usage(problem).into());
         }
         if self.emit == Some(Emit::Systemd) {
-            return emit();
+            return self.emit();
         }
         if let Some(slots) = self.slots.filter(|slots| *slots < Nanos::from_secs(2)) {
             return Err(Usage(format!("--try {slots}: at least 2s")).into());
@@ -185,6 +185,45 @@ impl Auto {
         Ok(signals.which().map_or(Exit::Fine, Exit::Signal))
     }
 
+    /// Prints the unit for the words of this command line.
+    fn emit(&self) -> anyhow::Result<Exit> {
+        let program = std::env::current_exe().context("finding this program's own file")?;
+        let mut kept = Vec::new();
+        let mut words = std::env::args_os().skip_while(|word| word != "auto").skip(1);
+        while let Some(word) = words.next() {
+            let Ok(word) = word.into_string() else {
+                let problem = "a unit takes no name that is not UTF-8";
+                return Err(Usage(problem.to_owned()).into());
+            };
+            if word == "--emit" {
+                words.next();
+            } else if !word.starts_with("--emit=") {
+                kept.push(quoted(&self.absolute(word)));
+            }
+        }
+        if kept.iter().any(|word| word.contains(['\n', '\r'])) {
+            return Err(Usage("a unit takes no name with a line break".to_owned()).into());
+        }
+        output::print(&unit(&program.display().to_string(), &kept.join(" ")))?;
+        Ok(Exit::Fine)
+    }
+
+    /// A word of the command line as it is understood from the root directory, where services run.
+    fn absolute(&self, word: String) -> String {
+        let metrics = self.control.metrics.as_deref();
+        let (option, name) = match word.split_once('=') {
+            Some(("--metrics", name)) => ("--metrics=", name),
+            _ => ("", word.as_str()),
+        };
+        let path = Path::new(name);
+        let target = self.targets.iter().any(|target| target == path) && path.exists();
+        let named = target || metrics == Some(path);
+        match std::path::absolute(path).ok().filter(|_| named) {
+            Some(path) => format!("{option}{}", path.display()),
+            None => word,
+        }
+    }
+
     fn fly(
         &self,
         flight: &mut Flight<'_>,
@@ -199,30 +238,6 @@ impl Auto {
         }
         Ok(())
     }
-}
-
-/// The unit for the words of this command line.
-fn emit() -> anyhow::Result<Exit> {
-    let program = std::env::current_exe().context("finding this program's own file")?;
-    let words = std::env::args().skip_while(|word| word != "auto").skip(1);
-    let mut kept = Vec::new();
-    let mut skip = false;
-    for word in words {
-        if std::mem::take(&mut skip) || word.starts_with("--emit=") {
-            continue;
-        }
-        if word == "--emit" {
-            skip = true;
-            continue;
-        }
-        // What systemd would read as something else.
-        kept.push(format!(
-            "\"{}\"",
-            word.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%").replace('$', "$$")
-        ));
-    }
-    output::print(&unit(&program.display().to_string(), &kept.join(" ")))?;
-    Ok(Exit::Fine)
 }
 
 fn status(context: &Context, json: bool) -> anyhow::Result<Exit> {

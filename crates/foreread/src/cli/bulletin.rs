@@ -32,8 +32,17 @@ impl Bulletin {
         Self { path, manager, every, told: Instant::now() }
     }
 
+    /// Writes the status at once: who asks now is told that it is there.
+    pub fn announce(&self, status: &Status) {
+        if let Some(dir) = self.path.parent() {
+            let _ = std::fs::create_dir_all(dir);
+        }
+        self.write(status);
+    }
+
     /// Tells the service manager that it may rely on this.
-    pub fn ready(&self) {
+    pub fn ready(&self, status: &Status) {
+        self.announce(status);
         self.notify("READY=1");
     }
 
@@ -45,24 +54,39 @@ impl Bulletin {
         self.told = Instant::now();
         let followed: usize = status.devices.values().map(|one| one.followed).sum();
         self.notify(&format!("WATCHDOG=1\nSTATUS={}, {followed} open files", status.state));
-        let text = serde_json::to_string_pretty(status).unwrap_or_default();
-        // Nobody suffers if it cannot be written.
-        let _ = replace(&self.path, &text);
+        self.write(status);
         if let Some(path) = metrics {
             let _ = replace(path, &status.metrics());
         }
     }
 
-    /// Tells that it ends, and removes the status.
-    pub fn end(&self) {
-        self.notify("STOPPING=1");
-        let _ = std::fs::remove_file(&self.path);
+    fn write(&self, status: &Status) {
+        let text = serde_json::to_string_pretty(status).unwrap_or_default();
+        // Nobody suffers if it cannot be written.
+        let _ = replace(&self.path, &text);
+    }
+
+    /// Whether the status that is there is this process's: another may have begun since.
+    fn is_own(&self) -> bool {
+        let text = std::fs::read_to_string(&self.path).unwrap_or_default();
+        let status = serde_json::from_str::<Status>(&text);
+        status.is_ok_and(|status| status.pid == std::process::id())
     }
 
     fn notify(&self, state: &str) {
         if let Some(manager) = &self.manager {
             // It notices by itself if it hears nothing.
             let _ = manager.tell(state);
+        }
+    }
+}
+
+/// Tells that it ends, and removes the status, also where an error ends it.
+impl Drop for Bulletin {
+    fn drop(&mut self) {
+        self.notify("STOPPING=1");
+        if self.is_own() {
+            let _ = std::fs::remove_file(&self.path);
         }
     }
 }
@@ -78,4 +102,31 @@ fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
     let beside = place.with_extension("new");
     std::fs::write(&beside, text).with_context(|| format!("writing {}", beside.display()))?;
     std::fs::rename(&beside, &place).with_context(|| format!("writing {}", place.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_daemon_is_known_from_its_first_moment_until_it_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state/auto.json");
+        let bulletin = Bulletin::begin(path.clone());
+        bulletin.announce(&Status::new(std::process::id(), 0, "starting"));
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains("starting"), "{text}");
+        drop(bulletin);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn the_status_of_another_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("auto.json");
+        let bulletin = Bulletin::begin(path.clone());
+        bulletin.announce(&Status::new(std::process::id() + 1, 0, "acting"));
+        drop(bulletin);
+        assert!(path.exists());
+    }
 }

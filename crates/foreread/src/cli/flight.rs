@@ -107,16 +107,19 @@ pub(super) struct Flight<'a> {
 
 impl<'a> Flight<'a> {
     pub fn begin(context: &'a Context, orders: Orders) -> anyhow::Result<Self> {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let since = since.map_or(0, |since| since.as_secs());
+        let pid = std::process::id();
+        // Before the probes are loaded, which takes a moment.
+        let bulletin = Bulletin::begin(status_path(context));
+        bulletin.announce(&Status::new(pid, since, "starting"));
         let mut source = super::watch::begin(context)?;
         if !source.sees_readers() {
             // The reason was said as a note; as an error it has its exit code.
             observe::Census::begin()?;
         }
         let answerer = if orders.advise { None } else { answerer(&mut source, &orders.limits)? };
-        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        let since = since.map_or(0, |since| since.as_secs());
         let state = if orders.advise { "advising" } else { "acting" };
-        let pid = std::process::id();
         let slots = orders.slots.map(|length| Slots::new(length, since ^ u64::from(pid)));
         let treated = slots.as_ref().is_none_or(Slots::treated);
         Ok(Self {
@@ -129,7 +132,7 @@ impl<'a> Flight<'a> {
             slots,
             treated,
             tight: None,
-            bulletin: Bulletin::begin(status_path(context)),
+            bulletin,
             active: Instant::now(),
             looked: Instant::now(),
             took: Duration::ZERO,
@@ -165,7 +168,7 @@ impl<'a> Flight<'a> {
 
     /// Tells the service manager that it may rely on this.
     pub fn ready(&self) {
-        self.bulletin.ready();
+        self.bulletin.ready(&self.status);
     }
 
     /// How long to rest after a step, where that is usually this: less while readers begin, as long
@@ -437,7 +440,7 @@ impl<'a> Flight<'a> {
 
     /// Ends: everything is given back, unless it is to be left.
     pub fn end(self) -> anyhow::Result<Status> {
-        self.bulletin.end();
+        drop(self.bulletin);
         let (mut changed, mut given, mut failed) = (0, 0, None);
         for hands in self.crafts.into_values().filter_map(|craft| craft.hands) {
             match hands.end(self.orders.leave) {
