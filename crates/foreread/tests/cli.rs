@@ -204,6 +204,27 @@ fn a_unit_for_auto_touches_nothing_that_was_applied_or_persisted() {
 }
 
 #[test]
+fn a_host_without_readers_is_told_that_files_take_no_effect() {
+    let scratch = Scratch::new();
+    let (code, stdout, stderr) = scratch.run("persist -n vm.dirty_bytes=256M --json");
+    assert_eq!(code, 0, "{stderr}");
+    let json: Value = serde_json::from_str(&stdout).unwrap();
+    for file in json["files"].as_array().unwrap() {
+        let path = file["path"].as_str().unwrap();
+        match file["no_effect_because"].as_str() {
+            Some(why) => {
+                let note = format!("note: {path} would take no effect: {why}");
+                assert!(stderr.contains(&note), "{note} is not in {stderr}");
+            }
+            None => assert!(!stderr.contains(path), "{stderr}"),
+        }
+    }
+    if !std::path::Path::new("/run/systemd/system").exists() {
+        assert!(stderr.contains("foreread-verify.service would take no effect"), "{stderr}");
+    }
+}
+
+#[test]
 fn an_empty_record_is_no_error() {
     let scratch = Scratch::new();
     for words in ["runs", "runs list", "vdisk list", "rollback", "vdisk remove --all"] {

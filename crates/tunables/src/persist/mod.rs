@@ -8,6 +8,7 @@
 mod emit;
 mod identity;
 mod lvm;
+mod readers;
 mod record;
 mod render;
 mod tuned;
@@ -22,6 +23,7 @@ use thiserror::Error;
 pub use emit::{ansible, cloud_init, freebsd, kubernetes};
 pub(crate) use identity::{MARKS, lasting_marks};
 pub use identity::{is_known_after_boot, lasting_name};
+pub use readers::obstacle;
 pub use record::{Persisted, Removed, Standing, install, persisted, remove, standing};
 pub use render::{boot_check, drafts};
 pub use tuned::parent as tuned_parent;

@@ -7,12 +7,13 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
+use host::resolve;
 use serde_json::json;
-use tunables::Settings;
 use tunables::persist::{
     Backend, Draft, Persisted, ansible, boot_check, cloud_init, drafts, freebsd, install,
-    kubernetes, lasting_name, persisted, remove, tuned_parent,
+    kubernetes, lasting_name, obstacle, persisted, remove, tuned_parent,
 };
+use tunables::{DeviceLock, Settings, TunableError};
 
 use super::Context;
 use super::apply::Choice;
@@ -131,17 +132,24 @@ impl Persist {
             refuse_owned(context, &chosen, &files)?;
         }
         if !dry {
+            // lvchange sets the device at once, not only from the next boot on.
+            let sets = files.iter().any(|draft| draft.backend == Backend::Lvm);
+            let lock = || DeviceLock::take(&context.dirs, &chosen.site.bdi);
+            let _lock = sets.then(lock).transpose()?;
             for draft in &files {
                 let target = storage.map(|storage| storage.path.as_path());
                 install(&context.dirs, &context.root, draft, target)?;
             }
             reload(context, &files);
         }
-        self.show(&files, dry)?;
+        self.show(context, &files, dry)?;
+        if self.emit.is_none() {
+            tell_of_obstacles(context, &files, dry);
+        }
         Ok(Exit::Fine)
     }
 
-    fn show(&self, files: &[Draft], dry: bool) -> anyhow::Result<()> {
+    fn show(&self, context: &Context, files: &[Draft], dry: bool) -> anyhow::Result<()> {
         if self.json {
             return output::print_json(&json!({
                 "schema_version": report::SCHEMA_VERSION,
@@ -151,6 +159,7 @@ impl Persist {
                     "owner": draft.backend,
                     "settings": draft.settings,
                     "text": draft.text(),
+                    "no_effect_because": obstacle(&context.root, draft.backend),
                 })).collect::<Vec<_>>(),
             }));
         }
@@ -193,9 +202,20 @@ fn checked(settings: &Settings) -> anyhow::Result<Settings> {
     Ok(checked)
 }
 
+/// Says which files take no effect on this host, and why.
+fn tell_of_obstacles(context: &Context, files: &[Draft], dry: bool) {
+    let word = if dry { "would take" } else { "takes" };
+    for draft in files {
+        if let Some(why) = obstacle(&context.root, draft.backend) {
+            context.note(&format!("note: {} {word} no effect: {why}", draft.path.display()));
+        }
+    }
+}
+
 /// Tells those who read the files, where they are there; it holds after a boot in any case.
 fn reload(context: &Context, files: &[Draft]) {
-    let of = |backend| files.iter().any(|draft| draft.backend == backend);
+    let read = |backend| obstacle(&context.root, backend).is_none();
+    let of = |backend| files.iter().any(|draft| draft.backend == backend) && read(backend);
     let calls: [(bool, &str, &[&str]); 2] = [
         (of(Backend::Udev), "udevadm", &["control", "--reload"]),
         (of(Backend::Systemd), "systemctl", &["daemon-reload"]),
@@ -215,7 +235,16 @@ fn reload(context: &Context, files: &[Draft]) {
         context
             .note("TuneD does not run here: `tuned-adm profile foreread` has it take the profile");
     }
-    context.note("the files count from the next boot on; `foreread apply` sets it now");
+    if files.iter().any(|draft| read(draft.backend)) {
+        context.note("the files count from the next boot on; `foreread apply` sets it now");
+    }
+}
+
+/// The lock of the device that taking the record back sets at once; `None` if it sets none.
+fn lock_of(context: &Context, record: &Persisted) -> Option<Result<DeviceLock, TunableError>> {
+    let volume = record.volume.as_ref().and(record.target.as_ref())?;
+    let storage = resolve(&context.root, volume).ok()?;
+    Some(DeviceLock::take(&context.dirs, &storage.bdi))
 }
 
 /// Has TuneD take a profile.
@@ -234,6 +263,13 @@ pub fn roll_back(
     let mut removed = Vec::new();
     for (path, record) in persisted(&context.dirs)?.into_iter().rev() {
         let parent = tuned_parent(&context.root).filter(|_| record.backend == Backend::Tuned);
+        let _lock = match lock_of(context, &record).filter(|_| !dry_run).transpose() {
+            Ok(lock) => lock,
+            Err(error) => {
+                errors.push(error.into());
+                continue;
+            }
+        };
         match remove(&context.root, &path, &record, dry_run) {
             Ok(_) => {
                 removed.push(record.path.display().to_string());

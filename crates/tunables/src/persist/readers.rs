@@ -1,0 +1,123 @@
+//! Whether anything on this host reads what is persisted.
+//!
+//! A rule of udev does nothing where there is no udev, and a unit nothing where systemd is not the
+//! first process, as in most containers. The files are written all the same if that is asked for
+//! (an image may be built here for another place), but the user is told.
+
+use host::Root;
+
+use super::Backend;
+
+const UDEV: &[&str] = &[
+    "/usr/lib/systemd/systemd-udevd",
+    "/lib/systemd/systemd-udevd",
+    "/usr/lib/udev/udevd",
+    "/lib/udev/udevd",
+    "/usr/sbin/udevd",
+    "/sbin/udevd",
+];
+const SYSTEMD: &[&str] = &["/usr/lib/systemd/systemd", "/lib/systemd/systemd"];
+const SYSTEMD_SYSCTL: &[&str] = &["/usr/lib/systemd/systemd-sysctl", "/lib/systemd/systemd-sysctl"];
+/// What reads `/etc/sysctl.d` at boot under OpenRC and System V's init.
+const SYSCTL_SCRIPTS: &[&str] =
+    &["/etc/init.d/procps", "/etc/init.d/procps.sh", "/etc/init.d/sysctl", "/etc/init.d/sysctl.sh"];
+const NFSRAHEAD: &[&str] = &[
+    "/usr/libexec/nfsrahead",
+    "/usr/libexec/nfs-utils/nfsrahead",
+    "/usr/lib/nfsrahead",
+    "/usr/lib/nfs-utils/nfsrahead",
+    "/usr/sbin/nfsrahead",
+];
+const TUNED: &[&str] = &["/usr/sbin/tuned", "/usr/bin/tuned", "/sbin/tuned"];
+const LVCHANGE: &[&str] = &["/usr/sbin/lvchange", "/sbin/lvchange", "/usr/bin/lvchange"];
+
+/// Why what is persisted with this owner does not take effect on this host; `None` if it does from
+/// the next boot on.
+pub fn obstacle(root: &Root, backend: Backend) -> Option<&'static str> {
+    let any = |paths: &[&str]| paths.iter().any(|path| root.exists(path));
+    let runs_systemd = root.exists("/run/systemd/system");
+    let udev = || match (any(UDEV), root.exists("/run/udev/control")) {
+        (_, true) => None,
+        (true, false) => Some("udev is installed, but does not run on this host"),
+        (false, false) => Some("udev is not installed on this host"),
+    };
+    match backend {
+        Backend::Udev => udev(),
+        Backend::Systemd => match (any(SYSTEMD), runs_systemd) {
+            (_, true) => None,
+            (true, false) => Some("systemd is installed, but is not the init of this host"),
+            (false, false) => Some("systemd is not installed on this host"),
+        },
+        Backend::Sysctl => match (any(SYSTEMD_SYSCTL), runs_systemd, any(SYSCTL_SCRIPTS)) {
+            (true, true, _) | (_, _, true) => None,
+            (true, false, false) => Some(
+                "systemd-sysctl is installed, but systemd is not the init of this host, and no \
+                 init script reads /etc/sysctl.d",
+            ),
+            (false, _, false) => {
+                Some("neither systemd-sysctl nor an init script of procps is installed")
+            }
+        },
+        Backend::NfsConf if !any(NFSRAHEAD) => {
+            Some("nfsrahead of nfs-utils, which reads it, is not installed on this host")
+        }
+        Backend::NfsConf => udev(),
+        Backend::Tuned if !any(TUNED) => Some("TuneD is not installed on this host"),
+        Backend::Lvm if !any(LVCHANGE) => Some("lvchange of LVM is not installed on this host"),
+        Backend::Tuned | Backend::Lvm => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    const ALL: [Backend; 6] = [
+        Backend::Udev,
+        Backend::Sysctl,
+        Backend::NfsConf,
+        Backend::Tuned,
+        Backend::Systemd,
+        Backend::Lvm,
+    ];
+
+    #[test]
+    fn a_bare_host_reads_nothing_and_a_usual_one_all() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let root = Root::at(dir.path());
+        for backend in ALL {
+            let why = obstacle(&root, backend).expect("nothing is there");
+            assert!(why.contains("installed"), "{backend}: {why}");
+        }
+        let make = |path: &str| {
+            let path = root.path(path);
+            fs::create_dir_all(path.parent().expect("a parent")).expect("directories");
+            fs::write(path, "").expect("a file");
+        };
+        for path in [UDEV[0], SYSTEMD[0], SYSTEMD_SYSCTL[0], NFSRAHEAD[0], TUNED[0], LVCHANGE[0]] {
+            make(path);
+        }
+        // A container whose image has all of it, and in which none of it runs.
+        for backend in [Backend::Udev, Backend::Sysctl, Backend::NfsConf, Backend::Systemd] {
+            let why = obstacle(&root, backend).expect("nothing runs");
+            assert!(why.contains("installed, but"), "{backend}: {why}");
+        }
+        make("/run/udev/control");
+        make("/run/systemd/system/unit");
+        for backend in ALL {
+            assert_eq!(obstacle(&root, backend), None, "{backend}");
+        }
+    }
+
+    #[test]
+    fn an_init_script_reads_sysctls_without_systemd() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let root = Root::at(dir.path());
+        fs::create_dir_all(root.path("/etc/init.d")).expect("directories");
+        fs::write(root.path("/etc/init.d/procps"), "").expect("a file");
+        assert_eq!(obstacle(&root, Backend::Sysctl), None);
+        assert!(obstacle(&root, Backend::Systemd).is_some());
+    }
+}
