@@ -6,6 +6,7 @@ mod calibrate;
 mod control;
 mod outside;
 mod program;
+mod safety;
 mod settings;
 
 use std::fs;

@@ -11,29 +11,29 @@ use serde_json::Value;
 use super::{Stage, document, foreread_in, text};
 
 impl Stage {
-    fn run(&self, words: &[&str]) -> Output {
+    pub fn run(&self, words: &[&str]) -> Output {
         self.foreread().args(words).output().unwrap()
     }
 
-    fn apply(&self, words: &[&str]) -> Output {
+    pub fn apply(&self, words: &[&str]) -> Output {
         let on = self.mount.to_str().unwrap();
         self.run(&[&["apply", "--on", on], words].concat())
     }
 
-    fn journals(&self) -> Vec<PathBuf> {
+    pub fn journals(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.dir.path().join("state/journal"));
         let paths = entries.into_iter().flatten().flatten().map(|entry| entry.path());
         paths.filter(|path| path.extension().is_some_and(|ending| ending == "jsonl")).collect()
     }
 
-    fn roll_back(&self) {
+    pub fn roll_back(&self) {
         let output = self.run(&["rollback", "all"]);
         assert!(output.status.success(), "{}", text(&output.stderr));
         self.assert_as_before();
     }
 
     /// The windows of the open file that a process has as its standard input.
-    fn window_of(&self, reader: &Reader) -> u64 {
+    pub fn window_of(&self, reader: &Reader) -> u64 {
         let bdi = self.knob.parent().unwrap().file_name().unwrap().to_str().unwrap();
         let bdi = host::BdiId::new(bdi).unwrap();
         let files = open_files(&OpenFileFilter::on_bdi(&bdi)).unwrap();
@@ -43,10 +43,10 @@ impl Stage {
 }
 
 /// A process that holds a file open, and waits.
-struct Reader(Child);
+pub struct Reader(Child);
 
 impl Reader {
-    fn of(path: &Path) -> Self {
+    pub fn of(path: &Path) -> Self {
         let stdin = File::open(path).unwrap();
         let child = Command::new("sleep").arg("120").stdin(stdin).spawn().unwrap();
         // Until it is that program, it has what its parent has.
@@ -55,6 +55,10 @@ impl Reader {
             std::thread::yield_now();
         }
         Self(child)
+    }
+
+    pub fn id(&self) -> u32 {
+        self.0.id()
     }
 }
 
@@ -66,7 +70,7 @@ impl Drop for Reader {
 }
 
 #[track_caller]
-fn refused(output: &Output, code: i32, said: &str) {
+pub fn refused(output: &Output, code: i32, said: &str) {
     let stderr = text(&output.stderr);
     assert_eq!(output.status.code(), Some(code), "{stderr}");
     assert!(stderr.contains(said), "{said:?} is not in {stderr}");
