@@ -95,8 +95,7 @@ impl RefreshedFiles {
         }
     }
 
-    /// All that are there, the latest first, and why others cannot be read. Those from before the
-    /// machine was started are removed.
+    /// All since the machine was started, the latest first, and why others cannot be read.
     pub fn list(dirs: &Dirs) -> Result<(Vec<Self>, Vec<JournalError>), JournalError> {
         let dir = directory(dirs);
         let entries = match fs::read_dir(&dir) {
@@ -110,12 +109,27 @@ impl RefreshedFiles {
         let (mut records, mut refused) = (Vec::new(), Vec::new());
         for path in paths.iter().rev() {
             match Self::load(path) {
-                Ok(record) if record.boot_id != boot_id() => drop(fs::remove_file(path)),
-                Ok(record) => records.push(record),
+                Ok(record) if record.is_of_this_boot() => records.push(record),
+                Ok(_) => {}
                 Err(error) => refused.push(error),
             }
         }
         Ok((records, refused))
+    }
+
+    /// Removes those from before the machine was started: nothing is open any more of what they
+    /// speak of.
+    pub fn forget_earlier_boots(dirs: &Dirs) {
+        for entry in fs::read_dir(directory(dirs)).into_iter().flatten().flatten() {
+            if Self::load(&entry.path()).is_ok_and(|record| !record.is_of_this_boot()) {
+                // What stays is left out by whoever lists them.
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+
+    fn is_of_this_boot(&self) -> bool {
+        self.boot_id == boot_id()
     }
 
     fn load(path: &Path) -> Result<Self, JournalError> {
@@ -147,12 +161,13 @@ impl RefreshedFiles {
         directory(dirs).join(format!("{}.json", self.journal))
     }
 
-    /// The one of these files that is meant by `now`, if that has the window that it was given.
-    fn original(&self, now: &OpenFile) -> Option<&OpenFile> {
+    /// The one of these files that is meant by `now`, if `window`, which that has or will have, is
+    /// the one that it was given.
+    fn original(&self, now: &OpenFile, window: Bytes) -> Option<&OpenFile> {
         let same = |then: &&OpenFile| {
             (then.id, then.device, then.inode) == (now.id, now.device, now.inode)
         };
-        self.files.iter().find(same).filter(|_| now.window == self.window)
+        self.files.iter().find(same).filter(|_| window == self.window)
     }
 }
 
@@ -166,11 +181,18 @@ impl Actuator {
         crate::reach::holders(&self.root, &self.limits, file).map(drop)
     }
 
-    /// The open files of a record that still have the window that they were given.
-    pub fn still_refreshed(&self, record: &RefreshedFiles) -> Result<Vec<Reverted>, ActuateError> {
+    /// The open files of a record that still have the window that they were given, or will have it
+    /// once those in `planned` have been given theirs back.
+    pub fn still_refreshed(
+        &self,
+        record: &RefreshedFiles,
+        planned: &[Reverted],
+    ) -> Result<Vec<Reverted>, ActuateError> {
         let now = self.open_files(&OpenFileFilter::on_bdi(&record.site.bdi))?;
         let still = now.into_iter().filter_map(|file| {
-            let original = record.original(&file)?.window;
+            let before = planned.iter().rev().find(|one| one.file.id == file.id);
+            let window = before.map_or(file.window, |one| one.original);
+            let original = record.original(&file, window)?.window;
             Some(Reverted { file, original, outcome: None })
         });
         Ok(still.collect())
@@ -182,12 +204,13 @@ impl Actuator {
         tenure: &mut Tenure,
         record: &RefreshedFiles,
     ) -> Result<Vec<Reverted>, ActuateError> {
-        let mut still = self.still_refreshed(record)?;
+        let mut still = self.still_refreshed(record, &[])?;
         let wanted: Vec<(&OpenFile, Bytes)> =
             still.iter().map(|one| (&one.file, one.original)).collect();
         let outcomes = self.set_windows(tenure, &wanted)?.outcomes;
         for (one, outcome) in still.iter_mut().zip(outcomes) {
-            let random = record.original(&one.file).is_some_and(|then| then.random);
+            let then = record.original(&one.file, one.file.window);
+            let random = then.is_some_and(|then| then.random);
             let again = random && outcome.is_good() && !one.file.random;
             one.outcome = Some(outcome);
             if again {
@@ -260,9 +283,10 @@ mod tests {
     fn a_file_counts_only_while_it_has_the_window_that_it_was_given() {
         let record = record("1");
         let given = OpenFile { window: record.window, ..record.files[0].clone() };
-        assert!(record.original(&given).is_some());
-        assert!(record.original(&record.files[0]).is_none(), "somebody has changed it back");
-        assert!(record.original(&OpenFile { inode: 13, ..given }).is_none(), "another file");
+        let found = |file: &OpenFile| record.original(file, file.window).is_some();
+        assert!(found(&given));
+        assert!(!found(&record.files[0]), "somebody has changed it back");
+        assert!(!found(&OpenFile { inode: 13, ..given }), "another file");
     }
 
     #[test]
@@ -286,6 +310,11 @@ mod tests {
         }
         fs::write(&path, sound.replace(&boot_id(), "another boot")).expect("written");
         let (records, refused) = RefreshedFiles::list(&dirs).expect("listed");
-        assert!(records.is_empty() && refused.is_empty() && !path.exists());
+        assert!(
+            records.is_empty() && refused.is_empty() && path.exists(),
+            "looking is all it does"
+        );
+        RefreshedFiles::forget_earlier_boots(&dirs);
+        assert!(!path.exists());
     }
 }

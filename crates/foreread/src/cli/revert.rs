@@ -2,35 +2,42 @@
 
 use actuate::{Actuator, Missed, Outcome, RefreshedFiles, Reverted};
 use anyhow::{Context as _, anyhow};
-use tunables::{JournalError, Purpose, Tenure, Which};
+use tunables::{Purpose, Tenure, Which};
 
 use super::Context;
 
-/// The records that go with these journals, and why some cannot be read.
+/// The records that go with these journals. Those that cannot be read are errors, unless what was
+/// applied stays anyhow.
 pub fn records(
     context: &Context,
     which: &Which,
-) -> Result<(Vec<RefreshedFiles>, Vec<JournalError>), JournalError> {
-    let (mut records, mut refused) = RefreshedFiles::list(&context.dirs)?;
+    errors: &mut Vec<anyhow::Error>,
+) -> Vec<RefreshedFiles> {
+    if *which == Which::Left {
+        return Vec::new();
+    }
+    let (mut records, refused) = match RefreshedFiles::list(&context.dirs) {
+        Ok(listed) => listed,
+        Err(error) => (Vec::new(), vec![error]),
+    };
+    errors.extend(refused.into_iter().map(anyhow::Error::new));
     records.retain(|record| match which {
-        // What was applied stays.
         Which::Left => false,
         Which::All => true,
         Which::Bdi(bdi) => record.site.bdi == *bdi,
         Which::Journal(name) => name.strip_suffix(".jsonl").unwrap_or(name) == record.journal,
     });
-    if *which == Which::Left {
-        refused.clear();
-    }
-    Ok((records, refused))
+    records
 }
 
-/// Gives the open files of a record back what they had, or says what would be done.
+/// Gives the open files of a record back what they had, or says what would be done if what is
+/// `planned` had been.
 pub fn revert(
     context: &Context,
     record: RefreshedFiles,
-    dry_run: bool,
+    planned: Option<&[Reverted]>,
 ) -> anyhow::Result<Vec<Reverted>> {
+    let dry_run = planned.is_some();
     let journal = context.dirs.state.join(format!("journal/{}.jsonl", record.journal));
     if !dry_run && journal.exists() {
         return Ok(Vec::new()); // its settings could not be undone, which was said
@@ -49,8 +56,8 @@ pub fn revert(
     };
     let limits = record.limits().map_err(|problem| anyhow!(problem))?;
     let actuator = Actuator::begin(limits).with_context(keep)?;
-    if dry_run {
-        return actuator.still_refreshed(&record).with_context(keep);
+    if let Some(planned) = planned {
+        return actuator.still_refreshed(&record, planned).with_context(keep);
     }
     let (dirs, root, site) = (&context.dirs, &context.root, record.site.clone());
     let guard = super::apply::guard()?;

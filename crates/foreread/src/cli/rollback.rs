@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use actuate::Reverted;
+use actuate::{RefreshedFiles, Reverted};
 use anyhow::Context as _;
 use clap::Args;
 use host::{BdiId, DevNo};
@@ -39,71 +39,39 @@ pub struct Rollback {
     json: bool,
 }
 
+/// What a rollback did, or would do.
+#[derive(Default)]
+struct Done {
+    settings: tunables::Rollback,
+    open_files: Vec<Reverted>,
+    data: Vec<String>,
+    servers: Vec<String>,
+    files: Vec<String>,
+    /// What could not be done; all else is done, and reported, all the same.
+    errors: Vec<anyhow::Error>,
+}
+
 impl Rollback {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let which = which(&self.which, context)?;
-        let (records, unread) = super::revert::records(context, &which)?;
-        let roll = if self.dry_run { tunables::rollback_preview } else { tunables::rollback };
-        let rollback = match roll(&context.dirs, &context.root, &which) {
-            // Its settings were undone before, its open files were not.
-            Err(TunableError::NoSuchJournal { .. }) if !records.is_empty() => Default::default(),
-            result => result?,
-        };
-        let mut lines = Vec::new();
-        for undone in &rollback.undone {
-            lines.push(if self.dry_run { would(undone)? } else { did(undone) });
-        }
+        let mut done = self.roll_back(context, &which)?;
         let mut exit = Exit::Fine;
-        let mut errors: Vec<anyhow::Error> =
-            rollback.refused.into_iter().map(anyhow::Error::new).collect();
-        errors.extend(unread.into_iter().map(anyhow::Error::new));
-        let mut reverted: Vec<Reverted> = Vec::new();
-        for record in records {
-            match super::revert::revert(context, record, self.dry_run) {
-                Ok(files) => reverted.extend(files),
-                Err(error) => errors.push(error),
-            }
-        }
-        lines.extend(super::open_files::reverted_text(&reverted).lines().map(str::to_owned));
-        let word = if self.dry_run { "would be removed" } else { "removed" };
-        let mut data = Vec::new();
-        if matches!(which, Which::Left | Which::All) {
-            data = left_data(context, self.dry_run, &mut errors)?;
-            lines.extend(data.iter().map(|path| format!("{path}: data files {word}")));
-            let servers = left_servers(self.dry_run, &mut errors);
-            lines.extend(servers.iter().map(|path| format!("{path}: PostgreSQL's files {word}")));
-            data.extend(servers);
-        }
-        let files = if which == Which::All {
-            super::persist::roll_back(context, self.dry_run, &mut errors)?
-        } else {
-            Vec::new()
-        };
-        lines.extend(files.iter().map(|file| format!("{file}: {word}")));
-        for error in errors {
+        for error in std::mem::take(&mut done.errors) {
             exit = graver(exit, Exit::of(&error));
             output::error(&error, context.global.quiet);
         }
         if self.json {
-            output::print_json(&json!({
-                "schema_version": report::SCHEMA_VERSION,
-                "dry_run": self.dry_run,
-                "undone": rollback.undone.iter().map(undone_json).collect::<Vec<_>>(),
-                "open_files": reverted.iter().map(super::open_files::reverted_json)
-                    .collect::<Vec<_>>(),
-                "still_running": rollback.living.iter().map(living_json).collect::<Vec<_>>(),
-                "data_removed": data,
-                "files_removed": files,
-            }))?;
+            output::print_json(&done.json(self.dry_run))?;
             return Ok(exit);
         }
+        let lines = done.lines(self.dry_run)?;
         for line in &lines {
             output::print(&format!("{line}\n"))?;
         }
         if lines.is_empty() && exit == Exit::Fine {
             context.note("nothing to put back");
         }
-        for LivingRun { bdi, pid, .. } in &rollback.living {
+        for LivingRun { bdi, pid, .. } in &done.settings.living {
             context.note(&format!(
                 "note: process {pid} is at work on bdi {bdi} and restores its settings itself"
             ));
@@ -118,6 +86,90 @@ impl Rollback {
             }
         }
         Ok(exit)
+    }
+
+    /// Does it, or with -n finds out what would be done.
+    fn roll_back(&self, context: &Context, which: &Which) -> anyhow::Result<Done> {
+        let mut done = Done::default();
+        let errors = &mut done.errors;
+        let records = super::revert::records(context, which, errors);
+        let roll = if self.dry_run { tunables::rollback_preview } else { tunables::rollback };
+        done.settings = match roll(&context.dirs, &context.root, which) {
+            // Its settings were undone before, its open files were not.
+            Err(TunableError::NoSuchJournal { .. }) if !records.is_empty() => Default::default(),
+            result => result?,
+        };
+        let refused = std::mem::take(&mut done.settings.refused);
+        errors.extend(refused.into_iter().map(anyhow::Error::new));
+        if !self.dry_run {
+            RefreshedFiles::forget_earlier_boots(&context.dirs);
+        }
+        for record in records {
+            let planned = self.dry_run.then_some(done.open_files.as_slice());
+            let files = super::revert::revert(context, record, planned);
+            done.open_files.extend(unless_failed(files, errors));
+        }
+        if self.dry_run {
+            merge(&mut done.open_files);
+        }
+        if matches!(which, Which::Left | Which::All) {
+            let data = left_data(context, self.dry_run, errors);
+            done.data = unless_failed(data, errors);
+            done.servers = left_servers(self.dry_run, errors);
+        }
+        if *which == Which::All {
+            let files = super::persist::roll_back(context, self.dry_run, errors);
+            done.files = unless_failed(files, errors);
+        }
+        Ok(done)
+    }
+}
+
+/// Leaves of what is planned for one open file, step by step, the last step.
+fn merge(planned: &mut Vec<Reverted>) {
+    let all = std::mem::take(planned);
+    for (at, one) in all.iter().enumerate() {
+        if !all[at + 1..].iter().any(|later| later.file.id == one.file.id) {
+            planned.push(one.clone());
+        }
+    }
+}
+
+/// What there is, or nothing and one error more.
+fn unless_failed<T: Default>(result: anyhow::Result<T>, errors: &mut Vec<anyhow::Error>) -> T {
+    result.unwrap_or_else(|error| {
+        errors.push(error);
+        T::default()
+    })
+}
+
+impl Done {
+    fn lines(&self, dry_run: bool) -> anyhow::Result<Vec<String>> {
+        let mut lines = Vec::new();
+        for undone in &self.settings.undone {
+            lines.push(if dry_run { would(undone)? } else { did(undone) });
+        }
+        let reverted = super::open_files::reverted_text(&self.open_files);
+        lines.extend(reverted.lines().map(str::to_owned));
+        let word = if dry_run { "would be removed" } else { "removed" };
+        lines.extend(self.data.iter().map(|path| format!("{path}: data files {word}")));
+        let servers = self.servers.iter();
+        lines.extend(servers.map(|path| format!("{path}: PostgreSQL's files {word}")));
+        lines.extend(self.files.iter().map(|file| format!("{file}: {word}")));
+        Ok(lines)
+    }
+
+    fn json(&self, dry_run: bool) -> serde_json::Value {
+        let open_files = self.open_files.iter().map(super::open_files::reverted_json);
+        json!({
+            "schema_version": report::SCHEMA_VERSION,
+            "dry_run": dry_run,
+            "undone": self.settings.undone.iter().map(undone_json).collect::<Vec<_>>(),
+            "open_files": open_files.collect::<Vec<_>>(),
+            "still_running": self.settings.living.iter().map(living_json).collect::<Vec<_>>(),
+            "data_removed": self.data.iter().chain(&self.servers).collect::<Vec<_>>(),
+            "files_removed": self.files,
+        })
     }
 }
 

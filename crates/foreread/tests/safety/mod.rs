@@ -116,6 +116,8 @@ fn host_open_files_get_their_window_back_with_the_settings() {
     let first = stage.apply(&[&["read_ahead=64K"], &all[..]].concat());
     let second = stage.apply(&[&["read_ahead=256K"], &all[..]].concat());
     assert_eq!(windows(), (256, 256));
+    let preview = text(&stage.run(&["rollback", "all", "-n"]).stdout);
+    assert!(preview.contains(&format!("window 256 KiB → {before} KiB")), "{preview}");
     for (applied, window) in [(second, 64), (first, before)] {
         let mut undo = stage.command_after(&text(&applied.stdout), "# undo: foreread");
         let output = undo.output().unwrap();
@@ -251,4 +253,23 @@ fn host_a_preview_of_a_rollback_says_what_would_be_done() {
     let names = fs::read_dir(state).unwrap().flatten().map(|entry| entry.file_name());
     let locks: Vec<_> = names.filter(|name| name.to_string_lossy().contains(".run-")).collect();
     assert!(locks.is_empty(), "the lock of the killed run stays behind: {locks:?}");
+}
+
+#[test]
+fn host_what_is_wrong_elsewhere_does_not_keep_settings_from_being_undone() {
+    let test = "host_what_is_wrong_elsewhere_does_not_keep_settings_from_being_undone";
+    let Some(stage) = Stage::set(test) else { return };
+    assert!(stage.apply(&["read_ahead=64K"]).status.success());
+    let state = stage.dir.path().join("state");
+    fs::write(state.join("runs.sqlite"), "not a record").unwrap();
+    fs::write(state.join("open-files"), "not a directory").unwrap();
+    fs::create_dir_all(state.join("persisted")).unwrap();
+    fs::write(state.join("persisted/x.json"), "garbage").unwrap();
+    let output = stage.run(&["rollback", "all"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("again"), "what was undone is reported: {output:?}");
+    let errors = text(&output.stderr).lines().filter(|line| line.starts_with("error:")).count();
+    assert_eq!(errors, 3, "{}", text(&output.stderr));
+    stage.assert_as_before();
+    assert!(stage.journals().is_empty());
 }
