@@ -86,7 +86,7 @@ impl Root {
     }
 
     /// The last part of what the link at `path` points to.
-    pub(crate) fn link_name(&self, path: impl AsRef<Path>) -> Option<String> {
+    pub fn link_name(&self, path: impl AsRef<Path>) -> Option<String> {
         let target = fs::read_link(self.path(path)).ok()?;
         Some(target.file_name()?.to_str()?.to_owned())
     }

@@ -124,10 +124,13 @@ pub fn apply(
 ) -> Result<Applied, TunableError> {
     let mut tenure = Tenure::begin_at(dirs, root, site.clone(), guard, Purpose::Apply)?;
     let inherited = tenure.inherited().to_vec();
-    let settled = plan
-        .settings
-        .iter()
-        .try_for_each(|setting| tenure.set(setting.tunable, &setting.value).map(drop))
+    // All locks before the first change: what is refused has changed nothing.
+    let reserved = plan.writes.iter().try_for_each(|write| tenure.reserve(&write.file));
+    let mut settings = plan.settings.iter();
+    let settled = reserved
+        .and_then(|()| {
+            settings.try_for_each(|setting| tenure.set(setting.tunable, &setting.value).map(drop))
+        })
         .and_then(|()| all_there(root, site, plan));
     if let Err(error) = settled {
         // What cannot be put back stays in the journal, and its reason is the lesser one.

@@ -1,16 +1,17 @@
 //! One foreread for each bdi.
 
+use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder};
 use std::io::{self, Seek, Write};
 use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
-use host::{BdiId, Dirs};
+use host::{BdiId, Dirs, Root};
 use sys::lock::Lock;
 
-use crate::TunableError;
+use crate::{Replay, Site, TunableError};
 
 /// How long a guard may take to put things back after its owner died, before it counts as busy.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -63,6 +64,31 @@ impl Drop for DeviceLock {
         // If this fails, it is free when the file is closed, which is now.
         let _ = self.lock.unlock();
     }
+}
+
+/// The bdi whose lock guards a file of a tunable: that of its device, which may be one below the
+/// bdi that somebody works on, or the machine's for what is of no device.
+pub(crate) fn bdi_of(root: &Root, file: &Path) -> BdiId {
+    let first = |dir: &str| file.strip_prefix(dir).ok()?.iter().next()?.to_str();
+    let device = || {
+        let device = first("/sys/dev/block")?;
+        let link = root.link_name(format!("/sys/dev/block/{device}/bdi"));
+        BdiId::new(&link.unwrap_or_else(|| device.to_owned()))
+    };
+    let bdi = first("/sys/class/bdi").and_then(BdiId::new).or_else(device);
+    bdi.unwrap_or_else(|| Site::machine().bdi)
+}
+
+/// Takes the locks of what else a journal speaks of than the bdi that it is about.
+pub(crate) fn take_others(
+    dirs: &Dirs,
+    root: &Root,
+    replay: &Replay,
+) -> Result<Vec<DeviceLock>, TunableError> {
+    let own = replay.header.as_ref().map(|header| &header.site.bdi);
+    let bdis: BTreeSet<BdiId> = replay.open.iter().map(|open| bdi_of(root, &open.file)).collect();
+    let others = bdis.iter().filter(|bdi| Some(*bdi) != own);
+    others.map(|bdi| DeviceLock::take(dirs, bdi)).collect()
 }
 
 fn prepare(dirs: &Dirs, bdi: &BdiId) -> Result<PathBuf, TunableError> {

@@ -175,8 +175,8 @@ pub enum TunableError {
         found: Value,
     },
     /// Another foreread works on the bdi.
-    #[error("another foreread{} is at work on bdi {bdi}: wait for it or end it",
-        pid.map(|pid| format!(" (process {pid})")).unwrap_or_default())]
+    #[error("another foreread{} is at work on {}: wait for it or end it",
+        pid.map(|pid| format!(" (process {pid})")).unwrap_or_default(), place(bdi))]
     Busy {
         /// The bdi.
         bdi: BdiId,
@@ -240,4 +240,12 @@ pub enum TunableError {
     /// The machine could not be looked at.
     #[error(transparent)]
     Host(#[from] HostError),
+}
+
+/// What a lock is of, in words.
+fn place(bdi: &BdiId) -> String {
+    match bdi.as_str() {
+        "machine" => "settings of the whole machine".to_owned(),
+        bdi => format!("bdi {bdi}"),
+    }
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use host::{BdiId, Dirs, Root};
 
+use crate::bdi_lock::take_others;
 use crate::journal::{list, load};
 use crate::restore::{preview, put_back};
 use crate::{DeviceLock, Replay, TunableError, Undone};
@@ -106,6 +107,7 @@ pub(crate) fn inherit(dirs: &Dirs, root: &Root, bdi: &BdiId) -> Result<Vec<Undon
     for path in list(dirs)?.iter().rev() {
         let left = |replay: &Replay| !replay.kept && is_at(replay, &which);
         if let Some(replay) = load(path)?.filter(left) {
+            let _others = take_others(dirs, root, &replay)?;
             // Its owner may live, but holds no tenure: that would hold the lock.
             undone.extend(put_back(root, &replay)?);
         }
@@ -119,6 +121,7 @@ fn roll_back_one(dirs: &Dirs, root: &Root, replay: &Replay) -> Result<Vec<Undone
         return Ok(Vec::new());
     };
     let _lock = DeviceLock::take(dirs, &header.site.bdi)?;
+    let _others = take_others(dirs, root, replay)?;
     // The guard had the lock until now, and may have done the work.
     match load(&replay.path) {
         Ok(Some(replay)) => put_back(root, &replay),

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use host::{Dirs, Root, Storage, page_size};
+use host::{BdiId, Dirs, Root, Storage, page_size};
 
 use crate::access::{read, read_all, write};
+use crate::bdi_lock::bdi_of;
 use crate::cost::refuse_costly;
 use crate::guard::Guard;
 use crate::journal::{Change, Entry, Header, Journal, Kept, Owner, Purpose, VERSION, unix_ms};
@@ -35,6 +36,9 @@ pub struct Tenure {
     guard: Option<Guard>,
     /// `None` once it has been released.
     lock: Option<DeviceLock>,
+    dirs: Dirs,
+    /// The locks of what else is changed: devices below the bdi, and the machine.
+    others: BTreeMap<BdiId, DeviceLock>,
 }
 
 impl Tenure {
@@ -87,6 +91,8 @@ impl Tenure {
             notes: Vec::new(),
             guard,
             lock: Some(lock),
+            dirs: dirs.clone(),
+            others: BTreeMap::new(),
         })
     }
 
@@ -118,6 +124,7 @@ impl Tenure {
         let value = tunable.validate(value, page_size())?.value;
         let present = read_all(&self.root, tunable, &self.site)?;
         for (file, old) in &present {
+            self.reserve(file)?;
             self.refuse_changed(tunable, file, old)?;
         }
         let setting = Setting { tunable, value };
@@ -127,6 +134,17 @@ impl Tenure {
             self.set_file(tunable, file, &old, &setting.value)?;
         }
         Ok(setting.value)
+    }
+
+    /// Takes the lock of the device that a file is of, where that is not the bdi itself: somebody
+    /// may be measuring there.
+    pub(crate) fn reserve(&mut self, file: &Path) -> Result<(), TunableError> {
+        let bdi = bdi_of(&self.root, file);
+        if bdi != self.site.bdi && !self.others.contains_key(&bdi) {
+            let lock = DeviceLock::take(&self.dirs, &bdi)?;
+            self.others.insert(bdi, lock);
+        }
+        Ok(())
     }
 
     pub(crate) fn refuse_changed(
@@ -184,6 +202,7 @@ impl Tenure {
         new: &Value,
         held: bool,
     ) -> Result<(), TunableError> {
+        self.reserve(file)?;
         self.changes += 1;
         self.known.insert((tunable.name(), file.to_owned()));
         Ok(self.journal.append(&Entry::Change(Change {

@@ -63,6 +63,30 @@ fn the_lock_is_held_until_what_was_applied_is_let_go() {
 }
 
 #[test]
+fn what_is_not_of_the_bdi_has_a_lock_of_its_own() {
+    let (_dir, stage) = machine();
+    let machine = foreread_tunables::Site::machine().bdi;
+    let lock = DeviceLock::take(&stage.dirs(), &machine).expect("free");
+    // Last in the order of writing, and yet nothing is changed before it is refused.
+    for words in ["nr_requests=256 vm.dirty_ratio=10 read_ahead=1M", "vm.dirty_ratio=10"] {
+        let error = applied(&stage, words).expect_err("somebody works on the machine");
+        assert!(matches!(&error, TunableError::Busy { bdi, .. } if *bdi == machine), "{error}");
+        assert_eq!(stage.value(), kib(128));
+        assert!(stage.journals().is_empty());
+    }
+    applied(&stage, "read_ahead=1M nr_requests=256").expect("none of the machine's");
+    drop(lock);
+    applied(&stage, "vm.dirty_ratio=10").expect("free again");
+    let lock = DeviceLock::take(&stage.dirs(), &machine).expect("not kept");
+    let all = rollback(&stage.dirs(), &stage.root(), &Which::All).expect("looked at");
+    assert!(matches!(all.refused.as_slice(), [TunableError::Busy { .. }]), "{all:?}");
+    assert_eq!(stage.value(), kib(128), "the other journal is undone");
+    drop(lock);
+    let all = rollback(&stage.dirs(), &stage.root(), &Which::All).expect("looked at");
+    assert!(all.refused.is_empty() && stage.journals().is_empty(), "{all:?}");
+}
+
+#[test]
 fn a_journal_that_cannot_be_relied_on_is_named() {
     let (_dir, stage) = machine();
     applied(&stage, "read_ahead=1M").expect("applied");
