@@ -132,8 +132,7 @@ impl Persist {
             refuse_owned(context, &chosen, &files)?;
         }
         if !dry {
-            // lvchange sets the device at once, not only from the next boot on.
-            let sets = files.iter().any(|draft| draft.backend == Backend::Lvm);
+            let sets = files.iter().any(|draft| sets_at_once(draft.backend));
             let lock = || DeviceLock::take(&context.dirs, &chosen.site.bdi);
             let _lock = sets.then(lock).transpose()?;
             for draft in &files {
@@ -240,10 +239,16 @@ fn reload(context: &Context, files: &[Draft]) {
     }
 }
 
+/// Whether an owner sets the device now, and not only from the next boot on: lvchange does, and
+/// TuneD when it takes a profile.
+fn sets_at_once(backend: Backend) -> bool {
+    matches!(backend, Backend::Lvm | Backend::Tuned)
+}
+
 /// The lock of the device that taking the record back sets at once; `None` if it sets none.
 fn lock_of(context: &Context, record: &Persisted) -> Option<Result<DeviceLock, TunableError>> {
-    let volume = record.volume.as_ref().and(record.target.as_ref())?;
-    let storage = resolve(&context.root, volume).ok()?;
+    let target = record.target.as_ref().filter(|_| sets_at_once(record.backend))?;
+    let storage = resolve(&context.root, target).ok()?;
     Some(DeviceLock::take(&context.dirs, &storage.bdi))
 }
 
