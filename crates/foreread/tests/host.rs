@@ -7,6 +7,7 @@ mod control;
 mod outside;
 mod program;
 mod safety;
+mod session;
 mod settings;
 
 use std::fs;

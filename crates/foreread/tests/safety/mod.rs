@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::process::{Command, Stdio};
 
+use super::session::Session;
 use super::settings::{Reader, refused};
 use super::{Stage, document, signal, text};
 
@@ -272,4 +273,22 @@ fn host_what_is_wrong_elsewhere_does_not_keep_settings_from_being_undone() {
     assert_eq!(errors, 3, "{}", text(&output.stderr));
     stage.assert_as_before();
     assert!(stage.journals().is_empty());
+}
+
+#[test]
+fn host_a_study_whose_terminal_goes_puts_everything_back() {
+    let test = "host_a_study_whose_terminal_goes_puts_everything_back";
+    let Some(stage) = Stage::set(test) else { return };
+    for hangup in [":", ""] {
+        let words = format!(
+            "sweep --fresh --vary read_ahead=36K,68K --workload seq-1 --repeats 2 --size 256M \
+             --duration 60s {}",
+            stage.mount.display()
+        );
+        let state = stage.dir.path();
+        let Some(mut session) = Session::of(test, state, &words, hangup) else { return };
+        stage.wait(|| stage.value() != stage.original, "the sweep to change the setting");
+        assert_eq!(session.hang_up(), 129, "SIGHUP {hangup:?}");
+        stage.assert_as_before();
+    }
 }
