@@ -1,7 +1,8 @@
 //! Exit codes, and which error gets which. docs/exit-codes.md tells users.
 
 use std::io;
-use std::process::ExitCode;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitCode, ExitStatus};
 
 use actuate::ActuateError;
 use bench::BenchError;
@@ -52,7 +53,31 @@ impl From<Exit> for ExitCode {
 #[error("{0}")]
 pub struct Usage(pub String);
 
+/// A command that was to be run does not start.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot run {program}")]
+pub struct NotStarted {
+    /// Its first word.
+    pub program: String,
+    /// The system's reason.
+    pub source: io::Error,
+}
+
 impl Exit {
+    /// As a command exited, as the shell says it: 128 and the signal if one ended it.
+    pub fn of_command(status: ExitStatus) -> Self {
+        match (status.code(), status.signal()) {
+            (Some(code), _) => Self::Command(u8::try_from(code).unwrap_or(1)),
+            (None, Some(signal)) => Self::Signal(signal),
+            (None, None) => Self::Failed,
+        }
+    }
+
+    /// As the shell says it: 127 if there is no such program, 126 if it cannot be run.
+    fn not_started(problem: io::ErrorKind) -> Self {
+        Self::Command(if problem == io::ErrorKind::NotFound { 127 } else { 126 })
+    }
+
     /// The number that the shell sees.
     pub fn code(self) -> u8 {
         match self {
@@ -119,7 +144,11 @@ impl Exit {
         if cause.is::<TerminalGone>() {
             return Some(Self::Signal(signal_hook::consts::SIGHUP));
         }
+        if let Some(NotStarted { source, .. }) = cause.downcast_ref() {
+            return Some(Self::not_started(source.kind()));
+        }
         let usage = cause.is::<Usage>()
+            || cause.is::<study::ImportError>()
             || cause.is::<TargetError>()
             || cause.is::<sim::SimError>()
             || cause.is::<model::SpecError>()
@@ -327,6 +356,7 @@ fn of_trace(error: &TraceFileError) -> Option<Exit> {
         | TraceFileError::NoFormat(_)
         | TraceFileError::Workload(_)
         | TraceFileError::Words { .. } => Some(Exit::Usage),
+        TraceFileError::NotStarted { problem, .. } => Some(Exit::not_started(*problem)),
         TraceFileError::NoMeans { .. } => Some(Exit::NotPossible),
         TraceFileError::Packed { .. }
         | TraceFileError::TooLarge { .. }
@@ -377,6 +407,9 @@ mod tests {
             Exit::Refused,
             Exit::Inconclusive,
             Exit::NotPossible,
+            Exit::Command(126),
+            Exit::Command(127),
+            Exit::Signal(1),
             Exit::Signal(2),
             Exit::Signal(15),
         ] {

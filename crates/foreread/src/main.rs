@@ -1,39 +1,41 @@
 //! The `foreread` command: reads the command line, starts the verb, says how it ended.
 
+mod ascii;
 mod cli;
+mod destination;
 mod exit;
 mod output;
 mod progress;
 mod signals;
+mod usage;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
+use crate::cli::Invocation;
 use crate::exit::Exit;
 
 fn main() -> ExitCode {
-    let cli = match cli::Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => return said_by_clap(&error).into(),
-    };
-    let quiet = cli.global.quiet;
-    match cli.run() {
+    let words: Vec<_> = std::env::args_os().collect();
+    // Messages about the command line itself have their colour, too.
+    cli::set_up_early(&words);
+    let mut quiet = false;
+    let result = Invocation::read(words).and_then(|invocation| {
+        quiet = invocation.is_quiet();
+        invocation.run()
+    });
+    match result {
         Ok(exit) => exit.into(),
-        Err(error) => {
-            let exit = Exit::of(&error);
-            if exit != Exit::Fine {
-                output::error(&error, quiet);
-            }
-            exit.into()
-        }
+        Err(error) => failed(&error, quiet).into(),
     }
 }
 
-/// Help and version go to stdout and are fine; the rest is a usage error.
-fn said_by_clap(error: &clap::Error) -> Exit {
-    if error.print().is_err() {
-        return Exit::Fine; // nobody reads on
+fn failed(error: &anyhow::Error, quiet: bool) -> Exit {
+    if let Some(error) = error.downcast_ref::<clap::Error>() {
+        return usage::explain(error);
     }
-    if error.use_stderr() { Exit::Usage } else { Exit::Fine }
+    let exit = Exit::of(error);
+    if exit != Exit::Fine {
+        output::error(error, quiet);
+    }
+    exit
 }

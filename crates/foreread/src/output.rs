@@ -1,12 +1,19 @@
-//! The one way out: results to stdout, the rest to stderr.
+//! The one way out: results to stdout or to the file of `--output`, the rest to stderr. Colour and
+//! the ASCII fallback are decided here, for all verbs.
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
+use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use anyhow::Context as _;
 use report::{Look, clean};
 use rustix::fs::FileType;
 use rustix::io::Errno;
+
+use crate::ascii::{self, AsciiWriter};
+use crate::destination::Destination;
 
 /// Whoever read our results has gone, as `head` does: nothing is wrong.
 #[derive(Debug, thiserror::Error)]
@@ -31,8 +38,63 @@ pub fn lost(error: io::Error) -> anyhow::Error {
     }
 }
 
-/// Writes results to stdout.
+/// Whether texts for people are written in ASCII.
+static ASCII: AtomicBool = AtomicBool::new(false);
+/// What is kept for the file of `--output`, if there is one.
+static KEPT: Mutex<Option<Vec<u8>>> = Mutex::new(None);
+
+/// Decides on colour and characters, before anything is written. `Auto` leaves the choice of colour
+/// to `NO_COLOR`, `CLICOLOR_FORCE`, `CLICOLOR` (in this order) and to what the stream is.
+pub fn set_up(colour: ColorChoice, ascii: bool) {
+    effective(colour).write_global();
+    let utf8 = ascii::locale_is_utf8(|name| std::env::var(name).ok());
+    ASCII.store(ascii || !utf8, Ordering::Relaxed);
+}
+
+/// `CLICOLOR_FORCE=0` forces nothing, but to the library any value does: here it is left with what
+/// it would say without it. Where only one of stdout and stderr is a terminal, neither has colours.
+fn effective(colour: ColorChoice) -> ColorChoice {
+    let variable = |name: &str| std::env::var(name).unwrap_or_default();
+    if colour != ColorChoice::Auto || variable("CLICOLOR_FORCE") != "0" {
+        return colour;
+    }
+    let terminals = io::stdout().is_terminal() && io::stderr().is_terminal();
+    let refused = variable("CLICOLOR") == "0" || matches!(variable("TERM").as_str(), "" | "dumb");
+    if terminals && !refused { colour } else { ColorChoice::Never }
+}
+
+/// A text for people, in the characters that they can be shown.
+pub fn shown(text: &str) -> std::borrow::Cow<'_, str> {
+    if is_ascii() { ascii::of(text) } else { text.into() }
+}
+
+/// Whether texts for people are written in ASCII.
+pub fn is_ascii() -> bool {
+    ASCII.load(Ordering::Relaxed)
+}
+
+/// Results go to a file instead of stdout, when [`commit`] is called.
+pub fn keep_results() {
+    *KEPT.lock().unwrap_or_else(PoisonError::into_inner) = Some(Vec::new());
+}
+
+/// Writes the results to their file; nothing if there are none. True if it was written.
+pub fn commit(destination: &Destination) -> anyhow::Result<bool> {
+    let kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
+    if kept.is_empty() {
+        return Ok(false);
+    }
+    destination.write(&kept)?;
+    Ok(true)
+}
+
+/// Writes results for people to stdout.
 pub fn print(text: &str) -> anyhow::Result<()> {
+    with_stdout(|out| out.write_all(shown(text).as_bytes()))
+}
+
+/// Writes a text in a form of its own (Markdown, TOML, HTML, a job file) to stdout, unchanged.
+pub fn print_document(text: &str) -> anyhow::Result<()> {
     with_stdout(|out| out.write_all(text.as_bytes()))
 }
 
@@ -40,18 +102,23 @@ pub fn print(text: &str) -> anyhow::Result<()> {
 pub fn print_json(document: &impl serde::Serialize) -> anyhow::Result<()> {
     let mut text = serde_json::to_string_pretty(document)?;
     text.push('\n');
-    print(&text)
+    print_document(&text)
 }
 
 /// Writes a document to stdout in one line.
 pub fn print_json_line(document: &impl serde::Serialize) -> anyhow::Result<()> {
     let mut text = serde_json::to_string(document)?;
     text.push('\n');
-    print(&text)
+    print_document(&text)
 }
 
 /// Lets `write` write to stdout, which forgets colours that stdout does not take.
 pub fn with_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(kept) = kept.as_mut() {
+        return write(kept).context("cannot keep the results");
+    }
+    drop(kept);
     let mut out = anstream::stdout().lock();
     let written = write(&mut out).and_then(|()| out.flush());
     written.map_err(lost).context("cannot write the results")
@@ -59,14 +126,18 @@ pub fn with_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyh
 
 /// Says something on stderr that is no result; nobody listening is no error.
 pub fn note(text: &str) {
-    let _ = writeln!(anstream::stderr().lock(), "{text}");
+    let _ = writeln!(anstream::stderr().lock(), "{}", shown(text));
+}
+
+/// Stderr for the log, in the characters that can be shown.
+pub fn stderr() -> Box<dyn Write> {
+    if is_ascii() { Box::new(AsciiWriter::new(io::stderr())) } else { Box::new(io::stderr()) }
 }
 
 /// One clear line, and below it what caused it, each cause once.
 pub fn error(error: &anyhow::Error, quiet: bool) {
-    let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
     let mut said = error.to_string();
-    note(&format!("{red}error:{red:#} {}", clean::plain(&said)));
+    error_line(&clean::plain(&said));
     if quiet {
         return;
     }
@@ -79,11 +150,21 @@ pub fn error(error: &anyhow::Error, quiet: bool) {
     }
 }
 
+/// The line that every error begins with.
+pub fn error_line(text: &str) {
+    let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
+    note(&format!("{red}error:{red:#} {text}"));
+}
+
 /// What stdout is like.
 pub fn look() -> Look {
     let stdout = io::stdout();
-    let colour = anstream::AutoStream::choice(&stdout) != anstream::ColorChoice::Never;
-    let width = if stdout.is_terminal() {
+    let filed = KEPT.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+    let colour = match filed {
+        true => ColorChoice::global() == ColorChoice::Always,
+        false => AutoStream::choice(&stdout) != ColorChoice::Never,
+    };
+    let width = if stdout.is_terminal() && !filed {
         console::Term::stdout().size_checked().map_or(80, |(_, columns)| usize::from(columns))
     } else {
         120

@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use report::clean;
 use study::{Phase, Progress, Step};
 
-use crate::output::note;
+use crate::output::{is_ascii, note, shown};
 
 /// How often a line appears where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(20);
@@ -52,7 +52,7 @@ impl Shown {
     /// A line that the next one may replace.
     fn state(&mut self, text: String) {
         match &self.bar {
-            Some(bar) => bar.set_message(text),
+            Some(bar) => bar.set_message(shown(&text).into_owned()),
             None if !self.quiet && self.last_line.elapsed() >= LINE_EVERY => {
                 self.last_line = Instant::now();
                 note(&text);
@@ -129,8 +129,9 @@ impl Progress for Shown {
 }
 
 fn style() -> ProgressStyle {
-    ProgressStyle::with_template("{spinner} {bar:24} {wide_msg}")
-        .unwrap_or_else(|_| ProgressStyle::default_bar())
+    let style = ProgressStyle::with_template("{spinner} {bar:24} {wide_msg}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    if is_ascii() { style.progress_chars("#> ").tick_chars("|/-\\ ") } else { style }
 }
 
 /// `3 min`, `40 s`: nobody wants to know it better.

@@ -45,7 +45,7 @@ fn what_is_no_trace_or_no_place_for_one_is_refused() {
         ("trace show .", "cannot read ."),
         ("trace import good.csv -o no/dir/x", "--output no/dir/x"),
         ("trace import good.csv -o .", "--output ."),
-        ("trace import good.csv -o socket", "--output socket: what is there is no regular file"),
+        ("trace import good.csv -o socket", "--output socket: is no regular file"),
         ("trace import good.csv -o ./good.csv", "is the trace that is read"),
     ] {
         let words: Vec<&str> = words.split(' ').collect();
@@ -91,7 +91,10 @@ fn mistakes_are_told_in_one_line() {
     let dir = tempfile::tempdir().unwrap();
     for (words, code, said) in [
         ("trace show nosuch", 2, "nosuch"),
-        ("trace record -o x.trace -- no-such-program", 1, "PATH"),
+        ("trace record -o x.trace -- no-such-program", 127, "PATH"),
+        ("trace record -o x.trace -- ./no-such-program", 127, "PATH"),
+        ("trace record -o x.trace -- /etc/passwd", 126, "not executable"),
+        ("trace record -o x.trace -- .", 126, "not executable"),
         ("trace record -o no/dir/x -- true", 2, "--output"),
         ("sweep -n / --limits", 2, "sim:"),
         ("sweep -n / --workload trace:nosuch", 2, "nosuch"),
@@ -102,5 +105,19 @@ fn mistakes_are_told_in_one_line() {
         let (found, stdout, stderr) = run(dir.path(), &words);
         assert_eq!((found, stdout.as_str()), (code, ""), "{words:?}: {stderr}");
         assert!(stderr.contains(said), "{words:?}: {stderr}");
+    }
+}
+
+#[test]
+fn a_recorded_command_decides_on_the_exit_code() {
+    for (command, code) in [("cat /etc/passwd; exit 3", 3), ("cat /etc/passwd; kill -9 $$", 137)] {
+        let dir = tempfile::tempdir().unwrap();
+        let words = ["trace", "record", "-o", "x.trace", "--", "sh", "-c", command];
+        let (found, _, said) = run(dir.path(), &words);
+        if found == 6 {
+            return eprintln!("SKIP a_recorded_command_decides_on_the_exit_code: {said}");
+        }
+        assert_eq!(found, code, "{said}");
+        assert!(dir.path().join("x.trace").exists(), "{said}");
     }
 }

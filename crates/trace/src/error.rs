@@ -82,6 +82,17 @@ pub enum TraceFileError {
         /// What was tried, and why it did not do.
         tried: String,
     },
+    /// The program is not there, or is none.
+    #[error("cannot run {program}: {}", match problem {
+        io::ErrorKind::NotFound => "there is no such program on PATH",
+        _ => "it is not executable",
+    }, program = program.display())]
+    NotStarted {
+        /// The first word of the command.
+        program: PathBuf,
+        /// `NotFound`, or another reason.
+        problem: io::ErrorKind,
+    },
     /// The command could not be started or the process cannot be watched.
     #[error("cannot record {subject}: {problem}")]
     Subject {

@@ -1,7 +1,7 @@
-//! Reading and writing trace files.
+//! Reading trace files.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use units::Bytes;
@@ -93,56 +93,10 @@ fn limited(
     Ok(bytes)
 }
 
-/// Writes a trace in foreread's own form. The file is there in whole or not at all: it is written
-/// beside its place and renamed when it is safe on the disk. What stands there and is no regular
-/// file stays.
-pub fn write(path: &Path, trace: &Trace) -> Result<(), TraceFileError> {
-    let problem = |source| TraceFileError::io("write", path)(source);
-    let place = place(path).map_err(problem)?;
-    let dir = match place.parent() {
-        Some(dir) if !dir.as_os_str().is_empty() => dir,
-        _ => Path::new("."),
-    };
-    let named = tempfile::Builder::new().prefix(".foreread-trace-").tempfile_in(dir);
-    let mut file = named.map_err(problem)?;
-    file.write_all(&trace.encode()).map_err(problem)?;
-    file.as_file().sync_all().map_err(problem)?;
-    readable(file.as_file()).map_err(problem)?;
-    file.persist(&place).map_err(|error| problem(error.error))?;
-    Ok(())
-}
-
-/// Where a file that is to stand at `path` belongs: there, or where a link there leads to.
-///
-/// # Errors
-///
-/// If a device, a pipe or a directory stands there, as behind `/dev/stdout` may: the renaming would
-/// put a file in its place. And if a link there leads nowhere.
-pub fn place(path: &Path) -> io::Result<PathBuf> {
-    match path.symlink_metadata() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(path.to_owned()),
-        Err(error) => Err(error),
-        Ok(_) => {
-            let place = path.canonicalize()?;
-            if place.metadata()?.is_file() {
-                return Ok(place);
-            }
-            Err(io::Error::other("what is there is no regular file"))
-        }
-    }
-}
-
-/// A trace is no secret: whoever may read new files may read it.
-fn readable(file: &File) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    // Asking for the mask changes it, so it is set to what is safe and put back.
-    let mask = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
-    rustix::process::umask(mask);
-    file.set_permissions(std::fs::Permissions::from_mode(0o666 & !mask.as_raw_mode()))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     fn written(bytes: &[u8]) -> tempfile::NamedTempFile {
@@ -177,44 +131,5 @@ mod tests {
         assert!(error.contains("--format") && error.contains("strace"), "{error}");
         let options = ReadOptions { format: Some("nosuch".into()), ..ReadOptions::default() };
         assert!(read(file.path(), &options).unwrap_err().to_string().contains("nosuch"));
-    }
-
-    #[test]
-    fn a_written_trace_is_read_back_and_a_failure_leaves_nothing() {
-        let dir = tempfile::tempdir().unwrap();
-        let (trace, _) = read(written(TEXT).path(), &ReadOptions::default()).unwrap();
-        let path = dir.path().join("mine.trace");
-        write(&path, &trace).unwrap();
-        let (again, source) = read(&path, &ReadOptions::default()).unwrap();
-        assert_eq!((again, source.format), (trace.clone(), "foreread"));
-        // A directory stands in its place.
-        let taken = dir.path().join("taken");
-        std::fs::create_dir(&taken).unwrap();
-        assert!(write(&taken, &trace).is_err());
-        assert!(write(&dir.path().join("no/such/place"), &trace).is_err());
-        let names: Vec<_> = std::fs::read_dir(dir.path()).unwrap().flatten().collect();
-        assert_eq!(names.len(), 2, "{names:?}");
-    }
-
-    #[test]
-    fn only_regular_files_are_replaced_and_links_are_followed() {
-        use std::os::unix::fs::FileTypeExt;
-        use std::os::unix::fs::symlink;
-        let dir = tempfile::tempdir().unwrap();
-        let at = |name: &str| dir.path().join(name);
-        let (trace, _) = read(written(TEXT).path(), &ReadOptions::default()).unwrap();
-        let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
-        symlink(at("socket"), at("leads-to-a-socket")).unwrap();
-        symlink(at("nothing"), at("leads-nowhere")).unwrap();
-        for name in ["socket", "leads-to-a-socket", "leads-nowhere"] {
-            assert!(write(&at(name), &trace).is_err(), "{name}");
-        }
-        assert!(at("socket").symlink_metadata().unwrap().file_type().is_socket());
-        assert!(at("leads-to-a-socket").is_symlink() && at("leads-nowhere").is_symlink());
-        std::fs::write(at("old"), "old").unwrap();
-        symlink(at("old"), at("leads-to-old")).unwrap();
-        write(&at("leads-to-old"), &trace).unwrap();
-        assert!(at("leads-to-old").is_symlink());
-        assert_eq!(read(&at("old"), &ReadOptions::default()).unwrap().0, trace);
     }
 }

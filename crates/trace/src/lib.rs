@@ -1,10 +1,9 @@
-//! Traces on disk: read in whatever form they have, written whole or not at all, recorded.
+//! Traces on disk: read in whatever form they have, and recorded.
 //!
 //! The forms themselves are in the room `workload`, which is pure. Here are the files:
-//! [`read`] unpacks (zstd, gzip) and says the file and the line of what is wrong, [`write()`] puts
-//! a trace in the place of its file by renaming, [`record()`] watches a command or a process with
-//! the best means that this machine permits, and [`workload()`] makes a workload of the words
-//! `FILE[,pace=…][,compact]`.
+//! [`read`] unpacks (zstd, gzip) and says the file and the line of what is wrong, [`record()`]
+//! watches a command or a process with the best means that this machine permits, and [`workload()`]
+//! makes a workload of the words `FILE[,pace=…][,compact]`.
 
 mod error;
 mod file;
@@ -12,6 +11,6 @@ mod record;
 mod words;
 
 pub use error::TraceFileError;
-pub use file::{ReadOptions, Source, place, read, write};
-pub use record::{Means, Recording, Subject, Tried, record};
+pub use file::{ReadOptions, Source, read};
+pub use record::{Means, Recording, Subject, Tried, obstacle, record};
 pub use words::workload;

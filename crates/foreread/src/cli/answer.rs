@@ -6,8 +6,8 @@ use clap::Args;
 use experiment::{Answer, ExperimentError};
 use study::Environment;
 
-use super::Context;
 use super::study_options::environment;
+use super::{Context, ResultFile};
 use crate::exit::Exit;
 use crate::output;
 use crate::progress::Shown;
@@ -15,14 +15,15 @@ use crate::signals::Signals;
 
 /// How an answer is printed.
 #[derive(Clone, Debug, Default, Args)]
-#[group(multiple = false)]
 pub struct AnswerFormat {
     /// Print JSON (docs/json.md explains the fields)
-    #[arg(long)]
+    #[arg(long, conflicts_with = "markdown")]
     pub json: bool,
     /// Print Markdown, to paste into an issue or a wiki
     #[arg(long)]
     pub markdown: bool,
+    #[command(flatten)]
+    pub file: ResultFile,
 }
 
 /// Puts the question and prints the answer.
@@ -44,7 +45,7 @@ pub fn ask(
     if format.json {
         output::print_json(&report::answer_json(&answer))?;
     } else if format.markdown {
-        output::print(&report::answer_markdown(&answer))?;
+        output::print_document(&report::answer_markdown(&answer))?;
     } else {
         output::print(&report::answer(&answer, output::look()))?;
     }

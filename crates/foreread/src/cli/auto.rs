@@ -14,6 +14,7 @@ use units::{Bytes, Nanos};
 use super::Context;
 use super::bulletin::status_path;
 use super::flight::{Flight, Orders};
+use crate::destination::Destination;
 use crate::exit::{Exit, Usage};
 use crate::output;
 use crate::signals::Signals;
@@ -88,6 +89,9 @@ pub(super) struct Control {
     /// Keep metrics for Prometheus in this file, as its node exporter collects them
     #[arg(long, value_name = "FILE")]
     metrics: Option<PathBuf>,
+    /// Overwrite the file of --metrics even if something else has written it
+    #[arg(long, requires = "metrics")]
+    force: bool,
 }
 
 /// What to ask a running daemon.
@@ -108,6 +112,14 @@ enum Emit {
     Systemd,
 }
 
+/// Whether a file holds metrics that foreread wrote: a service that starts again replaces them.
+fn are_metrics(path: &Path) -> bool {
+    use std::io::Read as _;
+    let mut start = Vec::new();
+    let read = std::fs::File::open(path).map(|file| file.take(16).read_to_end(&mut start));
+    read.is_ok() && start.starts_with(b"# HELP foreread_")
+}
+
 impl Control {
     /// The orders that these options are, with these limits.
     pub fn orders(
@@ -124,9 +136,13 @@ impl Control {
             let problem = format!("--max {}: from 64K to 1G makes sense", self.max);
             return Err(Usage(problem).into());
         }
-        if let Some(path) = &self.metrics {
-            let problem = |why| Usage(format!("--metrics {}: {why}", path.display()));
-            trace::place(path).map_err(problem)?;
+        let metrics = self
+            .metrics
+            .as_deref()
+            .map(|path| Destination::check_or_own("--metrics", path, self.force, are_metrics));
+        let metrics = metrics.transpose()?;
+        if metrics.as_ref().is_some_and(|destination| destination.path().is_none()) {
+            return Err(Usage("--metrics -: name a file".to_owned()).into());
         }
         let orders = Orders {
             advise: self.advise,
@@ -138,7 +154,7 @@ impl Control {
             json: self.json,
             limits,
             slots,
-            metrics: self.metrics.clone(),
+            metrics,
         };
         Ok((orders, interval))
     }
@@ -204,7 +220,7 @@ impl Auto {
         if kept.iter().any(|word| word.contains(['\n', '\r'])) {
             return Err(Usage("a unit takes no name with a line break".to_owned()).into());
         }
-        output::print(&unit(&program.display().to_string(), &kept.join(" ")))?;
+        output::print_document(&unit(&program.display().to_string(), &kept.join(" ")))?;
         Ok(Exit::Fine)
     }
 
@@ -254,7 +270,7 @@ fn status(context: &Context, json: bool) -> anyhow::Result<Exit> {
         .with_context(|| format!("{} is no status of foreread auto", path.display()))?;
     let lives = context.root.path(format!("/proc/{}", status.pid)).exists();
     if json {
-        output::print(&text)?;
+        output::print_document(&text)?;
     } else {
         output::print(&told(&status, lives))?;
     }

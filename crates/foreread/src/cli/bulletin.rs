@@ -1,13 +1,13 @@
 //! What a running `auto` lets others know: its status, its metrics, and the service manager that it
 //! lives.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use ::auto::{ServiceManager, Status, watchdog};
-use anyhow::Context as _;
 
 use super::Context;
+use crate::destination::Destination;
 
 /// How often the status is written, unless the service manager wants to hear more often.
 const EVERY: Duration = Duration::from_secs(1);
@@ -47,7 +47,7 @@ impl Bulletin {
     }
 
     /// Writes status and metrics once a second, and tells the service manager that it lives.
-    pub fn tell(&mut self, status: &Status, metrics: Option<&Path>) {
+    pub fn tell(&mut self, status: &Status, metrics: Option<&mut Destination>) {
         if self.told.elapsed() < self.every {
             return;
         }
@@ -55,15 +55,16 @@ impl Bulletin {
         let followed: usize = status.devices.values().map(|one| one.followed).sum();
         self.notify(&format!("WATCHDOG=1\nSTATUS={}, {followed} open files", status.state));
         self.write(status);
-        if let Some(path) = metrics {
-            let _ = replace(path, &status.metrics());
+        if let Some(destination) = metrics {
+            let _ = destination.publish(&status.metrics());
         }
     }
 
     fn write(&self, status: &Status) {
         let text = serde_json::to_string_pretty(status).unwrap_or_default();
         // Nobody suffers if it cannot be written.
-        let _ = replace(&self.path, &text);
+        let own = Destination::check("the status", &self.path, true);
+        let _ = own.and_then(|mut own| own.publish(&text));
     }
 
     /// Whether the status that is there is this process's: another may have begun since.
@@ -94,14 +95,6 @@ impl Drop for Bulletin {
 /// Where the daemon of this user keeps its status.
 pub(super) fn status_path(context: &Context) -> PathBuf {
     context.dirs.state.join("auto.json")
-}
-
-/// Writes a file so that nobody reads half of it. What stands there and is no regular file stays.
-fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
-    let place = trace::place(path).with_context(|| format!("writing {}", path.display()))?;
-    let beside = place.with_extension("new");
-    std::fs::write(&beside, text).with_context(|| format!("writing {}", beside.display()))?;
-    std::fs::rename(&beside, &place).with_context(|| format!("writing {}", place.display()))
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! `foreread calibrate`.
 
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
@@ -12,6 +11,7 @@ use units::{Bytes, Kib, Nanos};
 
 use super::study_options::environment;
 use super::{Context, number};
+use crate::destination::Destination;
 use crate::exit::{Exit, Usage};
 use crate::output;
 use crate::progress::Shown;
@@ -43,7 +43,7 @@ pub struct Calibrate {
     /// Where to write the model; ends in .toml
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Write over a file that is there
+    /// Overwrite the file if it exists
     #[arg(long)]
     force: bool,
     /// Size of the file that is made in a directory
@@ -70,11 +70,11 @@ pub struct Calibrate {
 impl Calibrate {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let target = Target::parse(&self.target)?;
-        let name = self.check()?;
+        let (name, destination) = self.check()?;
         let signals = Signals::listen_on_terminal().context("listening to signals")?;
         let environment = environment(context, &signals)?;
         let mut shown = Shown::new(context.global.quiet);
-        let found = self.work(&target, &name, context, &environment, &mut shown);
+        let found = self.work(&target, (&name, &destination), context, &environment, &mut shown);
         shown.finish();
         let (found, curve, run) = match (found, signals.which()) {
             (Err(_), Some(signal)) if signals.cancelled() => return Ok(Exit::Signal(signal)),
@@ -95,8 +95,8 @@ impl Calibrate {
         Ok(Exit::Fine)
     }
 
-    /// What can be wrong before anything is measured; gives the model's name.
-    fn check(&self) -> anyhow::Result<String> {
+    /// What can be wrong before anything is measured; gives the model's name and place.
+    fn check(&self) -> anyhow::Result<(String, Destination)> {
         let path = self.output.display();
         let wrong = |why: &str| Err(Usage(format!("--output {path}: {why}")).into());
         let name = match self.output.file_name().and_then(|name| name.to_str()) {
@@ -106,23 +106,17 @@ impl Calibrate {
         if self.output.to_string_lossy().contains([',', '=']) {
             return wrong("with a comma or an equals sign in it, sim: could not load it");
         }
-        if self.output.exists() && !self.force {
-            return wrong("is there already: name another, or say --force");
-        }
-        let directory = self.output.parent().filter(|dir| !dir.as_os_str().is_empty());
-        if directory.is_some_and(|dir| !dir.is_dir()) {
-            return wrong("no such directory");
-        }
+        let destination = Destination::check("--output", &self.output, self.force)?;
         if self.size < Bytes::from_mib(256) || self.size > Bytes::from_gib(1024) {
             return Err(Usage(format!("--size {}: 256 MiB to 1 TiB", self.size)).into());
         }
-        Ok(name.to_owned())
+        Ok((name.to_owned(), destination))
     }
 
     fn work(
         &self,
         target: &Target,
-        name: &str,
+        (name, destination): (&str, &Destination),
         context: &Context,
         environment: &Environment,
         shown: &mut Shown,
@@ -130,8 +124,7 @@ impl Calibrate {
         // Before it is probed for minutes.
         self.plan(target, self.size).check()?;
         let found = study::calibrate(target, name, self.size, self.seed, environment, shown)?;
-        write_whole(&self.output, &found.calibration.spec.to_toml())
-            .with_context(|| format!("cannot write {}", self.output.display()))?;
+        destination.write(found.calibration.spec.to_toml().as_bytes())?;
         if self.no_check {
             return Ok((found, Vec::new(), None));
         }
@@ -180,23 +173,4 @@ impl Calibrate {
         };
         if layout.is_empty() { path } else { format!("{path},{layout}") }
     }
-}
-
-/// Writes a file so that it is there whole or not at all. What stands there and is no regular file
-/// stays.
-fn write_whole(path: &Path, text: &str) -> anyhow::Result<()> {
-    let path = trace::place(path)?;
-    let directory = path.parent().filter(|dir| !dir.as_os_str().is_empty());
-    let beside = path.with_extension(format!("toml.{}", std::process::id()));
-    let write = || -> std::io::Result<()> {
-        let mut file = std::fs::File::create_new(&beside)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        std::fs::rename(&beside, &path)?;
-        std::fs::File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
-    };
-    write().inspect_err(|_| {
-        let _ = std::fs::remove_file(&beside);
-    })?;
-    Ok(())
 }

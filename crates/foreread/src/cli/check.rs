@@ -7,8 +7,8 @@ use clap::Args;
 use diagnose::Windows;
 use diagnose::check::{Policy, check, emit};
 
-use super::Context;
 use super::doctor::{Tree, examine};
+use super::{Context, ResultFile};
 use crate::exit::{Exit, Usage};
 use crate::output;
 
@@ -34,6 +34,8 @@ pub struct Check {
     junit: bool,
     #[command(flatten)]
     tree: Tree,
+    #[command(flatten)]
+    file: ResultFile,
 }
 
 impl Check {
@@ -43,14 +45,14 @@ impl Check {
         let examination = examine(&root, context, &[], Windows::not_asked())?;
         let scene = examination.scenes.first().context("nothing was looked at")?;
         let Some((name, policy)) = policy else {
-            output::print(&emit(scene, &examination.diagnoses))?;
+            output::print_document(&emit(scene, &examination.diagnoses))?;
             return Ok(Exit::Fine);
         };
         let report = check(&policy, scene, &examination.diagnoses);
         if self.json {
             output::print_json(&report::check_json(&name, &report))?;
         } else if self.junit {
-            output::print(&report::check_junit(&name, &report))?;
+            output::print_document(&report::check_junit(&name, &report))?;
         } else {
             output::print(&report::check_text(&name, &report, output::look()))?;
         }

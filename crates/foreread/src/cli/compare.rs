@@ -1,11 +1,9 @@
 //! `foreread compare`.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use report::{Named, Pairing};
 
-use super::report::{Opened, write_page};
+use super::report::{Opened, print_page};
 use super::{Context, Format};
 use crate::exit::{Exit, Usage};
 use crate::output;
@@ -13,15 +11,13 @@ use crate::output;
 /// Compare runs: the same settings and workloads side by side
 ///
 /// Each further run is compared with the first, cell by cell, for each workload and over all: other
-/// filesystems, controllers, kernels, hosts, or figures that were imported.
+/// filesystems, controllers, kernels, hosts, or figures that were imported. With --output and none
+/// of --json, --csv and --markdown it writes an HTML page.
 #[derive(Debug, Args)]
 pub struct Compare {
     /// Numbers of runs, or `last`; FILE:NUMBER takes a run from another record, 3=NAME names it
     #[arg(value_name = "RUN", required = true, num_args = 2..)]
     runs: Vec<String>,
-    /// Write an HTML page instead; `-` for stdout
-    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["json", "csv", "markdown"])]
-    output: Option<PathBuf>,
     #[command(flatten)]
     format: Format,
 }
@@ -29,18 +25,19 @@ pub struct Compare {
 impl Compare {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let opened = Opened::all(&self.runs, context)?;
-        if let Some(output) = &self.output {
-            write_page(&opened, output, context)?;
+        let Format { json, csv, markdown, ref file } = self.format;
+        if file.output.is_some() && !(json || csv || markdown) {
+            print_page(&opened)?;
             return Ok(Exit::Fine);
         }
         let named: Vec<Named<'_>> = opened.iter().map(Opened::named).collect();
         let pairings = Pairing::all(&named);
-        if self.format.json {
+        if json {
             output::print_json(&report::compare_json(&pairings))?;
-        } else if self.format.csv {
+        } else if csv {
             output::with_stdout(|out| report::compare_csv(&pairings, out))?;
-        } else if self.format.markdown {
-            output::print(&report::compare_markdown(&pairings))?;
+        } else if markdown {
+            output::print_document(&report::compare_markdown(&pairings))?;
         } else {
             output::print(&report::compare_terminal(&pairings, output::look()))?;
         }

@@ -1,9 +1,10 @@
 //! `foreread completions`.
 
-use clap::{Args, CommandFactory};
+use clap::Args;
 use clap_complete::Shell;
 
-use super::Cli;
+use super::ResultFile;
+use super::invocation::command;
 use crate::exit::Exit;
 use crate::output;
 
@@ -17,12 +18,14 @@ use crate::output;
 pub struct Completions {
     /// The shell
     shell: Shell,
+    #[command(flatten)]
+    file: ResultFile,
 }
 
 impl Completions {
     pub fn run(self) -> anyhow::Result<Exit> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Cli::command(), "foreread", &mut script);
+        clap_complete::generate(self.shell, &mut command(), "foreread", &mut script);
         output::with_stdout(|out| out.write_all(&script))?;
         Ok(Exit::Fine)
     }

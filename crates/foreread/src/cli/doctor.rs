@@ -7,7 +7,7 @@ use diagnose::{Diagnosis, Missing, Scene, Windows, diagnose};
 use host::{Root, resolve};
 use report::Doctor as View;
 
-use super::Context;
+use super::{Context, ResultFile};
 use crate::exit::Exit;
 use crate::output;
 
@@ -25,6 +25,8 @@ pub struct Doctor {
     json: bool,
     #[command(flatten)]
     tree: Tree,
+    #[command(flatten)]
+    file: ResultFile,
 }
 
 /// Where the machine is read from.

@@ -156,9 +156,8 @@ fn measurements(plan: &Plan, found: Option<Kib>, dilation: f64, extent: &Extent)
             // Each cell is measured once whatever that takes.
             let within = |trials: usize| minutes(trials).min(limit.max(minutes(cells))).max(1.0);
             text.push_str(&format!(
-                "Time: {:.0} to {:.0} minutes, and the laying out of files{}\n",
-                within(cells * low),
-                within(cells * high),
+                "Time: {}, and the laying out of files{}\n",
+                between(within(cells * low), within(cells * high)),
                 dilation_words(dilation)
             ));
         }
@@ -171,6 +170,16 @@ fn measurements(plan: &Plan, found: Option<Kib>, dilation: f64, extent: &Extent)
     text
 }
 
+/// `2 to 6 minutes`, or `1 minute` where both are the same.
+fn between(low: f64, high: f64) -> String {
+    let (low, high) = (low.round(), high.round());
+    match low == high {
+        true if low == 1.0 => "1 minute".to_owned(),
+        true => format!("{low} minutes"),
+        false => format!("{low} to {high} minutes"),
+    }
+}
+
 fn dilation_words(dilation: f64) -> String {
     if dilation > 1.0 {
         format!("; the disk runs {dilation} times slower than its model")
@@ -178,5 +187,17 @@ fn dilation_words(dilation: f64) -> String {
         format!("; the disk runs {:.1} times faster than its model", 1.0 / dilation)
     } else {
         String::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_of_nothing_is_one_figure() {
+        assert_eq!(between(1.0, 1.2), "1 minute");
+        assert_eq!(between(2.0, 2.0), "2 minutes");
+        assert_eq!(between(1.0, 6.4), "1 to 6 minutes");
     }
 }

@@ -1,14 +1,14 @@
 //! `foreread export`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
 use clap::Args;
 use units::Bytes;
 use workload::fio;
 
 use super::workload_words::workload;
 use super::{Context, number};
+use crate::destination::Destination;
 use crate::exit::{Exit, Usage};
 use crate::output;
 
@@ -25,6 +25,9 @@ pub struct Export {
     /// The job file to write, instead of printing it; logs go beside it
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Overwrite files that exist
+    #[arg(long)]
+    force: bool,
     /// The size of each file, where the workload does not say it
     #[arg(long, value_name = "SIZE", default_value = "1G")]
     size: Bytes,
@@ -37,7 +40,8 @@ impl Export {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let workload = workload(&self.fio)?;
         let exported = fio::export(&workload, self.size, self.seed)?;
-        let Some(path) = &self.output else {
+        let file = self.output.as_ref().filter(|path| path.as_os_str() != "-");
+        let Some(path) = file else {
             if !exported.logs.is_empty() {
                 let usage = format!(
                     "fio has no pattern {:?}: its requests are written to logs beside the job \
@@ -46,15 +50,22 @@ impl Export {
                 );
                 return Err(Usage(usage).into());
             }
-            output::print(&exported.jobs)?;
+            output::print_document(&exported.jobs)?;
             return Ok(Exit::Fine);
         };
         let dir = path.parent().map(PathBuf::from).unwrap_or_default();
-        for (name, log) in &exported.logs {
-            let log_path = dir.join(name);
-            std::fs::write(&log_path, log).with_context(|| format!("writing {log_path:?}"))?;
+        let check = |path: &Path| Destination::check("--output", path, self.force);
+        // All are checked before the first is written.
+        let jobs = check(path)?;
+        let logs: Vec<_> = exported
+            .logs
+            .iter()
+            .map(|(name, log)| check(&dir.join(name)).map(|destination| (destination, log)))
+            .collect::<Result<_, _>>()?;
+        for (destination, log) in logs {
+            destination.write(log.as_bytes())?;
         }
-        std::fs::write(path, &exported.jobs).with_context(|| format!("writing {path:?}"))?;
+        jobs.write(exported.jobs.as_bytes())?;
         let logs = match exported.logs.len() {
             0 => String::new(),
             count => format!(" and {count} logs"),

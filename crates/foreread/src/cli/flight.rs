@@ -1,7 +1,7 @@
 //! The loop of `auto` and `run`: see, decide, act, tell.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,7 @@ use super::Context;
 use super::bulletin::{Bulletin, status_path};
 use super::hands::Hands;
 use super::told::Manner;
+use crate::destination::Destination;
 
 /// Memory must be tight for so long before everything is given back, and be well for as long.
 const TIGHT: Duration = Duration::from_secs(10);
@@ -45,7 +46,7 @@ pub(super) struct Orders {
     pub limits: Limits,
     /// The length of slots, where control and treatment alternate.
     pub slots: Option<Nanos>,
-    pub metrics: Option<PathBuf>,
+    pub metrics: Option<Destination>,
 }
 
 /// One bdi.
@@ -223,7 +224,7 @@ impl<'a> Flight<'a> {
         for bdi in self.crafts.keys().cloned().collect::<Vec<_>>() {
             self.steer(&bdi, &snapshot, &memory)?;
         }
-        self.bulletin.tell(&self.status, self.orders.metrics.as_deref());
+        self.bulletin.tell(&self.status, self.orders.metrics.as_mut());
         Ok(())
     }
 

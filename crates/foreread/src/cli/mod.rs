@@ -18,6 +18,7 @@ mod flight;
 mod guard;
 mod hands;
 mod import;
+mod invocation;
 mod keys;
 mod models;
 mod number;
@@ -55,6 +56,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
+pub use self::invocation::{ColorWhen, Invocation, ResultFile, set_up_early};
 use crate::exit::Exit;
 
 const AFTER_HELP: &str = "\
@@ -84,13 +86,22 @@ pub struct Cli {
 }
 
 /// Options of every verb.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Options of every verb")]
 pub struct Global {
     /// The record of all runs (SQLite); default: runs.sqlite in the state directory, which is
     /// /var/lib/foreread for root and ~/.local/state/foreread for others
     #[arg(long, global = true, value_name = "FILE", env = "FOREREAD_STORE")]
     pub store: Option<PathBuf>,
+    /// When to use colours; auto: on a terminal, unless NO_COLOR, CLICOLOR_FORCE or CLICOLOR=0 say
+    /// otherwise
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t, alias = "colour")]
+    #[arg(hide_possible_values = true)]
+    pub color: ColorWhen,
+    /// Use ASCII only for tables, plots and signs; without it that is done where the locale
+    /// (LC_ALL, LC_CTYPE, LANG) is not one of UTF-8
+    #[arg(long, global = true)]
+    pub ascii: bool,
     /// Say nothing but results and errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
@@ -229,7 +240,7 @@ fn start_log(verbose: u8) {
         .and_then(|words| words.parse::<Targets>().ok())
         .unwrap_or_else(|| Targets::new().with_default(level));
     let lines = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
+        .with_writer(crate::output::stderr)
         .with_target(false)
         .without_time()
         .with_ansi(
@@ -241,15 +252,16 @@ fn start_log(verbose: u8) {
 
 /// A format for programs or for pasting, instead of the terminal's.
 #[derive(Clone, Debug, Default, Args)]
-#[group(multiple = false)]
 pub struct Format {
     /// Print JSON (docs/json.md explains the fields)
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["csv", "markdown"])]
     pub json: bool,
     /// Print CSV, one row for each cell
-    #[arg(long)]
+    #[arg(long, conflicts_with = "markdown")]
     pub csv: bool,
     /// Print Markdown, to paste into an issue or a wiki
     #[arg(long)]
     pub markdown: bool,
+    #[command(flatten)]
+    pub file: ResultFile,
 }

@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use model::{Spec, Words, presets};
 
+use super::ResultFile;
 use crate::exit::{Exit, Usage};
 use crate::output;
 
@@ -28,6 +29,8 @@ struct List {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    file: ResultFile,
 }
 
 #[derive(Debug, Subcommand)]
@@ -41,6 +44,8 @@ enum Action {
         /// Print JSON
         #[arg(long)]
         json: bool,
+        #[command(flatten)]
+        file: ResultFile,
     },
     /// Compare the drive model with the recorded service times of a real drive
     ///
@@ -64,8 +69,8 @@ enum Action {
 impl Models {
     pub fn run(self) -> anyhow::Result<Exit> {
         match self.action.unwrap_or(Action::List(self.list)) {
-            Action::List(List { json }) => list(json)?,
-            Action::Show { model, json } => show(&model, json)?,
+            Action::List(List { json, .. }) => list(json)?,
+            Action::Show { model, json, .. } => show(&model, json)?,
             Action::Score { trace, seek, spec, json } => score(&trace, &seek, &spec, json)?,
         }
         Ok(Exit::Fine)
@@ -109,7 +114,7 @@ fn show(words: &str, json: bool) -> anyhow::Result<()> {
     let toml = preset.map_or_else(|| spec.to_toml(), |preset| preset.toml.to_owned());
     let described = spec.describe();
     let comment: String = described.lines().map(|line| format!("# {line}\n")).collect();
-    output::print(&format!("{comment}\n{}\n", toml.trim_end()))
+    output::print_document(&format!("{comment}\n{}\n", toml.trim_end()))
 }
 
 /// The model that a word names: `NAME[,key=value…]`, or a file with a description.

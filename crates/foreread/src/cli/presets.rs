@@ -6,8 +6,8 @@ use diagnose::{Windows, presets};
 use host::BdiId;
 use report::{NameOf, Presets as View};
 
-use super::Context;
 use super::doctor::{Tree, examine};
+use super::{Context, ResultFile};
 use crate::exit::{Exit, Usage};
 use crate::output;
 
@@ -28,6 +28,8 @@ pub struct Presets {
     json: bool,
     #[command(flatten)]
     tree: Tree,
+    #[command(flatten)]
+    file: ResultFile,
 }
 
 impl Presets {

@@ -1,8 +1,7 @@
 //! `foreread report`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::Context as _;
 use clap::Args;
 use report::{Closeup, Exhibit, Findings, Named};
 use study::{Analysis, Run, Store, Target};
@@ -22,8 +21,11 @@ pub struct Report {
     #[arg(value_name = "RUN", default_value = "last")]
     runs: Vec<String>,
     /// The file to write; `-` for stdout. One that ends in .parquet gets every trial as a row
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(id = "result_file", short = 'o', long = "output", value_name = "FILE")]
     output: PathBuf,
+    /// Overwrite the file if it exists
+    #[arg(long)]
+    force: bool,
     /// Of simulated runs: draw what is possible as lines (the lower bound, a reader-ahead that
     /// knows the future, the best change of settings), which takes a while to work out
     #[arg(long)]
@@ -79,25 +81,16 @@ impl Opened {
     }
 }
 
-/// Writes a page of these runs to a file, or to stdout if that is `-`.
-pub fn write_page(opened: &[Opened], output: &Path, context: &Context) -> anyhow::Result<()> {
+/// Prints a page of these runs.
+pub fn print_page(opened: &[Opened]) -> anyhow::Result<()> {
     let exhibits: Vec<Exhibit<'_>> = opened.iter().map(Opened::exhibit).collect();
-    let page = report::html(&exhibits);
-    if output.as_os_str() == "-" {
-        return output::print(&page);
-    }
-    std::fs::write(output, &page).with_context(|| format!("cannot write {output:?}"))?;
-    context.note(&format!("wrote {}", report::clean::plain(&output.display().to_string())));
-    Ok(())
+    output::print_document(&report::html(&exhibits))
 }
 
-/// Writes all trials of these runs as a table.
-fn write_parquet(opened: &[Opened], output: &Path, context: &Context) -> anyhow::Result<()> {
+/// Prints all trials of these runs as a table.
+fn print_parquet(opened: &[Opened]) -> anyhow::Result<()> {
     let findings: Vec<Findings<'_>> = opened.iter().map(|one| one.named().findings).collect();
-    let file = std::fs::File::create(output).with_context(|| format!("cannot write {output:?}"))?;
-    report::write_parquet(&findings, file).with_context(|| format!("cannot write {output:?}"))?;
-    context.note(&format!("wrote {}", report::clean::plain(&output.display().to_string())));
-    Ok(())
+    output::with_stdout(|out| report::write_parquet(&findings, out))
 }
 
 /// Works out what is possible, where that can be done.
@@ -122,10 +115,10 @@ impl Report {
             add_limits(&mut opened, context)?;
         }
         if self.output.extension().is_some_and(|end| end.eq_ignore_ascii_case("parquet")) {
-            write_parquet(&opened, &self.output, context)?;
-            return Ok(Exit::Fine);
+            print_parquet(&opened)?;
+        } else {
+            print_page(&opened)?;
         }
-        write_page(&opened, &self.output, context)?;
         Ok(Exit::Fine)
     }
 }

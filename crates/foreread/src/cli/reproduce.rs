@@ -3,7 +3,7 @@
 use clap::Args;
 use reproduce::{EXPERIMENTS, Effort, Reproduction};
 
-use super::number;
+use super::{ResultFile, number};
 use crate::exit::Exit;
 use crate::output;
 
@@ -33,6 +33,8 @@ pub struct Reproduce {
     /// Print Markdown
     #[arg(long)]
     markdown: bool,
+    #[command(flatten)]
+    file: ResultFile,
 }
 
 impl Reproduce {
@@ -63,7 +65,8 @@ impl Reproduce {
             false => report::reproduction(table, look),
         });
         let text = texts.collect::<Vec<_>>().join("\n");
-        output::print(&format!("{text}\n{}", report::reproductions_summary(tables)))
+        let text = format!("{text}\n{}", report::reproductions_summary(tables));
+        if self.markdown { output::print_document(&text) } else { output::print(&text) }
     }
 }
 

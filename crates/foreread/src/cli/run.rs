@@ -1,7 +1,6 @@
 //! `foreread run`.
 
 use std::collections::BTreeSet;
-use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command};
 use std::time::Duration;
 
@@ -9,13 +8,14 @@ use actuate::Limits;
 use anyhow::Context as _;
 use clap::Args;
 use host::Root;
+use report::clean::plain;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::Context;
 use super::auto::Control;
 use super::flight::Flight;
 use super::unprivileged::Unprivileged;
-use crate::exit::{Exit, Usage};
+use crate::exit::{Exit, NotStarted, Usage};
 use crate::signals::Signals;
 
 /// How often to look where only what readers wait for can be seen.
@@ -49,6 +49,9 @@ impl Run {
         let Some((program, words)) = self.command.split_first() else {
             return Err(Usage("say what to run".to_owned()).into());
         };
+        if let Some(problem) = trace::obstacle(program.as_ref()) {
+            return Err(NotStarted { program: plain(program), source: problem.into() }.into());
+        }
         let signals = Signals::listen().context("cannot listen for signals")?;
         let (mut control, interval) = match may_look() {
             true => (Controlled::Fully(Box::new(Flight::begin(context, orders)?)), interval),
@@ -57,21 +60,21 @@ impl Run {
                 (Controlled::Unprivileged(Box::new(control)), interval.min(LOOKS))
             }
         };
-        let mut child = Command::new(program)
-            .args(words)
-            .spawn()
-            .with_context(|| format!("cannot run {program:?}"))?;
+        let child = Command::new(program).args(words).spawn();
+        let mut child = match child {
+            Ok(child) => child,
+            Err(source) => {
+                control.end()?;
+                return Err(NotStarted { program: plain(program), source }.into());
+            }
+        };
         let result = follow(context, &mut control, &mut child, interval, &signals);
         let ended = control.end();
         // Whatever became of the control, the command is not left alone.
         let status = child.wait().with_context(|| format!("waiting for {program:?}"))?;
         result?;
         ended?;
-        Ok(match (status.code(), status.signal()) {
-            (Some(code), _) => Exit::Command(u8::try_from(code).unwrap_or(1)),
-            (None, Some(signal)) => Exit::Signal(signal),
-            (None, None) => Exit::Failed,
-        })
+        Ok(Exit::of_command(status))
     }
 }
 

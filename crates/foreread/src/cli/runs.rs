@@ -141,7 +141,7 @@ impl List {
         } else if self.format.csv {
             output::with_stdout(|out| report::runs_csv(&runs, out))
         } else if self.format.markdown {
-            output::print(&report::runs_markdown(&runs))
+            output::print_document(&report::runs_markdown(&runs))
         } else if runs.is_empty() {
             context.note("no runs yet: foreread tune TARGET makes the first one");
             Ok(())

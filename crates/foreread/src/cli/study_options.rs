@@ -261,7 +261,7 @@ pub fn print(findings: &Findings<'_>, format: &Format) -> anyhow::Result<()> {
     } else if format.csv {
         output::with_stdout(|out| report::write_csv(findings, out))
     } else if format.markdown {
-        output::print(&report::markdown(findings))
+        output::print_document(&report::markdown(findings))
     } else {
         output::print(&report::terminal(findings, output::look()))
     }
@@ -288,7 +288,7 @@ mod tests {
     use crate::cli::Global;
 
     fn planned(words: &[&str]) -> anyhow::Result<Vec<study::PlannedWorkload>> {
-        let global = Global { store: None, quiet: true, verbose: 0 };
+        let global = Global { quiet: true, ..Global::default() };
         let context = Context { global, dirs: Dirs::of_user(), root: Root::system() };
         let options = WorkloadOptions::default();
         let choice = Choice { context: &context, options: &options, simulated: false, size: None };

@@ -12,6 +12,7 @@ use units::Bytes;
 use workload::trace::{FORMATS, ImportOptions, Summary, Trace};
 
 use super::Context;
+use crate::destination::Destination;
 use crate::exit::{Exit, Usage};
 use crate::output;
 use crate::signals::Signals;
@@ -43,6 +44,8 @@ enum Action {
     /// Say what a trace is like: requests, sizes, streams, how sequential, hot files
     Show(Show),
     /// Record what a command or a running process reads
+    ///
+    /// The exit code is that of the command.
     Record(Record),
     /// List the forms of traces that can be read
     Formats(Formats),
@@ -76,9 +79,12 @@ impl Form {
 struct Import {
     /// The trace; may be packed with zstd or gzip
     file: PathBuf,
-    /// Where to write it
+    /// Where to write it; `-` for stdout
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    /// Overwrite the file if it exists
+    #[arg(long)]
+    force: bool,
     #[command(flatten)]
     form: Form,
 }
@@ -119,6 +125,9 @@ struct Record {
     /// Where to write the trace
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    /// Overwrite the file if it exists
+    #[arg(long)]
+    force: bool,
     /// Record this process until it ends, or until control-C
     #[arg(long, value_name = "PID", conflicts_with = "command")]
     pid: Option<u32>,
@@ -150,29 +159,18 @@ impl TraceVerb {
 
 impl Import {
     fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        writable(&self.output)?;
         let same = |path: &Path| path.canonicalize().ok();
         if same(&self.output).is_some_and(|output| Some(output) == same(&self.file)) {
             let path = self.output.display();
             let why = "is the trace that is read, and would be lost: name another";
             return Err(Usage(format!("--output {path}: {why}")).into());
         }
+        let destination = Destination::check("--output", &self.output, self.force)?;
         let (trace, source) = trace::read(&self.file, &self.form.options()?)?;
-        trace::write(&self.output, &trace)?;
+        destination.write(&trace.encode())?;
         context.note(&format!("{} ({}): {}", self.file.display(), source.format, brief(&trace)));
         Ok(Exit::Fine)
     }
-}
-
-/// Whether a file may come to be there.
-fn writable(output: &Path) -> anyhow::Result<()> {
-    let directory = output.parent().filter(|dir| !dir.as_os_str().is_empty());
-    let path = output.display();
-    if directory.is_some_and(|dir| !dir.is_dir()) || output.is_dir() {
-        return Err(Usage(format!("--output {path}: no file can be written there")).into());
-    }
-    trace::place(output).map_err(|why| Usage(format!("--output {path}: {why}")))?;
-    Ok(())
 }
 
 /// How much there is of a trace.
@@ -196,13 +194,18 @@ impl Record {
             None => Subject::Command(self.command),
         };
         // Before the command runs for an hour and its trace has no place.
-        writable(&self.output)?;
+        let destination = Destination::check("--output", &self.output, self.force)?;
         let signals = Signals::listen().context("listening to signals")?;
         let stop = || signals.which().is_some();
         let recording = trace::record(&subject, self.by.map(Means::from), &stop)?;
-        trace::write(&self.output, &recording.trace)?;
+        destination.write(&recording.trace.encode())?;
         tell(&recording, context);
-        Ok(Exit::Fine)
+        // A command that foreread was asked to stop has ended as it was asked to.
+        Ok(match (recording.command, signals.which()) {
+            (None, _) => Exit::Fine,
+            (Some(_), Some(signal)) => Exit::Signal(signal),
+            (Some(status), None) => Exit::of_command(status),
+        })
     }
 }
 

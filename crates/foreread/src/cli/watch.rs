@@ -13,6 +13,7 @@ use units::Nanos;
 
 use super::Context;
 use super::watch_scope::Scope;
+use crate::destination::Destination;
 use crate::exit::{Exit, Usage};
 use crate::output;
 use crate::signals::Signals;
@@ -45,6 +46,9 @@ pub struct Watch {
     /// Keep all that is seen in this file
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     record: Option<PathBuf>,
+    /// Overwrite the file of --record if it exists
+    #[arg(long, requires = "record")]
+    force: bool,
     /// Show what a file has kept instead of what happens now
     #[arg(long, value_name = "FILE")]
     replay: Option<PathBuf>,
@@ -60,9 +64,9 @@ impl Watch {
             return self.show_again(&scope, file);
         }
         let interval = self.interval()?;
+        let mut keep = self.keep()?;
         let mut source = begin(context)?;
         let mut tracker = Tracker::new();
-        let mut keep = self.record.as_deref().map(create).transpose()?;
         let signals = Signals::listen_on_terminal().context("cannot listen for signals")?;
         let first = source.beginning();
         store(&mut keep, &first)?;
@@ -81,6 +85,16 @@ impl Watch {
                 return Ok(ended(&signals));
             }
         }
+    }
+
+    /// The file that keeps what is seen.
+    fn keep(&self) -> anyhow::Result<Keep> {
+        let Some(path) = &self.record else { return Ok(None) };
+        let destination = Destination::check("--record", path, self.force)?;
+        if destination.path().is_none() {
+            return Err(Usage("--record -: name a file; stdout has the figures".into()).into());
+        }
+        Ok(Some(BufWriter::new(destination.create()?)))
     }
 
     fn interval(&self) -> anyhow::Result<Duration> {
@@ -179,12 +193,10 @@ pub fn begin(context: &Context) -> anyhow::Result<Source> {
     Ok(source)
 }
 
-fn create(path: &Path) -> anyhow::Result<BufWriter<File>> {
-    let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
-    Ok(BufWriter::new(file))
-}
+/// What is seen, on its way to a file.
+type Keep = Option<BufWriter<Box<dyn Write>>>;
 
-fn store(keep: &mut Option<BufWriter<File>>, record: &Record) -> anyhow::Result<()> {
+fn store(keep: &mut Keep, record: &Record) -> anyhow::Result<()> {
     match keep {
         Some(file) => write_record(file, record).context("cannot keep what is seen"),
         None => Ok(()),
@@ -195,7 +207,7 @@ fn store(keep: &mut Option<BufWriter<File>>, record: &Record) -> anyhow::Result<
 fn look(
     source: &mut Source,
     tracker: &mut Tracker,
-    keep: &mut Option<BufWriter<File>>,
+    keep: &mut Keep,
 ) -> anyhow::Result<Option<View>> {
     let (mut view, mut kept) = (None, Ok(()));
     source.look(|record| {

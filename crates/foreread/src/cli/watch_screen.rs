@@ -74,7 +74,7 @@ impl Drop for Screen {
 }
 
 fn draw(frame: &mut Frame<'_>, view: &View, note: Option<&str>, top: usize) {
-    let devices = device_cells(&view.devices);
+    let devices = shown(device_cells(&view.devices));
     let most = u16::try_from(devices.rows.len()).unwrap_or(u16::MAX).saturating_add(2);
     let parts = Layout::vertical([
         Constraint::Length(1),
@@ -94,12 +94,19 @@ fn draw(frame: &mut Frame<'_>, view: &View, note: Option<&str>, top: usize) {
         parts[0],
     );
     frame.render_widget(table(&devices, 0), parts[1]);
-    frame.render_widget(table(&stream_cells(&view.streams), top), parts[2]);
+    frame.render_widget(table(&shown(stream_cells(&view.streams)), top), parts[2]);
     let foot = note.map_or_else(
         || "q ends, arrows scroll; * differs from the bdi's window".to_owned(),
-        clean::plain,
+        |note| output::shown(&clean::plain(note)).into_owned(),
     );
     frame.render_widget(Line::from(foot), parts[3]);
+}
+
+/// The cells in the characters that can be shown.
+fn shown(cells: Cells) -> Cells {
+    let text = |text: String| output::shown(&text).into_owned();
+    let rows = cells.rows.into_iter().map(|row| row.into_iter().map(text).collect());
+    Cells { rows: rows.collect(), ..cells }
 }
 
 fn table(cells: &Cells, top: usize) -> Table<'static> {

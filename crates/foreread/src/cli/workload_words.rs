@@ -39,9 +39,9 @@ pub struct WorkloadOptions {
     /// number, as in 'tps = ([0-9.]+)'; more is better
     #[arg(long, value_name = "REGEX|json:PATH|wall")]
     pub metric: Option<String>,
-    /// How long cmd:… and bonnie++ may take on the wall before they are killed
-    #[arg(long, value_name = "TIME", default_value = "1h")]
-    pub timeout: Limit,
+    /// How long cmd:… and bonnie++ may take on the wall before they are killed; default: 1h
+    #[arg(long, value_name = "TIME")]
+    pub timeout: Option<Limit>,
 }
 
 /// A time on the wall.
@@ -104,6 +104,7 @@ pub fn planned(words: &[String], choice: &Choice<'_>) -> anyhow::Result<Chosen> 
             all.push((workload, shrinks));
         }
     }
+    choice.check_used(&all)?;
     let random =
         |workload: &Workload| matches!(workload.pattern, Pattern::Uniform | Pattern::Zipf { .. });
     let streams = all.iter().any(|(workload, _)| !random(workload));
@@ -174,6 +175,29 @@ impl Choice<'_> {
             Some(words) if words.starts_with(':') => exact(vec![self.of_bonnie(&words[1..])?]),
             _ => exact(vec![workload(word)?]),
         }
+    }
+
+    /// Options of programs that none of the workloads runs are a mistake.
+    fn check_used(&self, all: &[(Workload, bool)]) -> anyhow::Result<()> {
+        let options = self.options;
+        let runs = |program: &str| {
+            let outside = all.iter().filter_map(|(workload, _)| workload.outside.as_ref());
+            outside.into_iter().any(|outside| outside.program() == program)
+        };
+        let unused = [
+            (options.metric.is_some() && !runs("sh"), "--metric", "cmd:'…'"),
+            (options.prepare.is_some() && !runs("sh"), "--prepare", "cmd:'…'"),
+            (
+                options.timeout.is_some() && !runs("sh") && !runs("bonnie++"),
+                "--timeout",
+                "cmd:'…' or bonnie++",
+            ),
+        ];
+        if let Some((_, option, needed)) = unused.into_iter().find(|(unused, ..)| *unused) {
+            let usage = format!("{option} is about --workload {needed}, and there is none");
+            return Err(Usage(usage).into());
+        }
+        Ok(())
     }
 
     fn of_fio(&self, path: &str) -> anyhow::Result<Words> {
@@ -248,7 +272,7 @@ impl Choice<'_> {
     }
 
     fn limit_seconds(&self) -> u64 {
-        (self.options.timeout.0.as_secs_f64().ceil() as u64).max(1)
+        (self.options.timeout.unwrap_or_default().0.as_secs_f64().ceil() as u64).max(1)
     }
 }
 

@@ -4,6 +4,7 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use workload::Workload;
 
+use super::ResultFile;
 use crate::exit::Exit;
 use crate::output;
 
@@ -33,6 +34,8 @@ enum Action {
     Show {
         /// Its name, or a file with a declaration
         workload: String,
+        #[command(flatten)]
+        file: ResultFile,
     },
 }
 
@@ -41,6 +44,8 @@ struct List {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    file: ResultFile,
 }
 
 /// One workload in the list.
@@ -58,11 +63,11 @@ struct Line<'a> {
 impl Workloads {
     pub fn run(self) -> anyhow::Result<Exit> {
         match self.action.unwrap_or(Action::List(self.list)) {
-            Action::List(List { json: true }) => print_json()?,
+            Action::List(List { json: true, .. }) => print_json()?,
             Action::List(_) => print_list()?,
-            Action::Show { workload } => {
+            Action::Show { workload, .. } => {
                 let workload = super::workload_words::workload(&workload)?;
-                output::print(&workload.to_toml())?;
+                output::print_document(&workload.to_toml())?;
             }
         }
         Ok(Exit::Fine)

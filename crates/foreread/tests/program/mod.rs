@@ -12,7 +12,11 @@ pub fn foreread_in(dir: &Path) -> Command {
     command
         .env("FOREREAD_STATE_DIR", dir.join("state"))
         .env("FOREREAD_RUNTIME_DIR", dir.join("runtime"))
+        .env("LC_ALL", "C.UTF-8")
         .env_remove("FOREREAD_STORE")
+        .env_remove("NO_COLOR")
+        .env_remove("CLICOLOR")
+        .env_remove("CLICOLOR_FORCE")
         .env_remove("FOREREAD_LOG");
     command
 }

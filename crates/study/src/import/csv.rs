@@ -48,7 +48,11 @@ pub(super) fn tables(
         let record = record.map_err(bad)?;
         let number = |at: usize| number(&record, index + 1, at, &headings[at]);
         let Some(size) = number(setting)? else { continue };
-        let kib = Kib::new((size * unit).round() as u64);
+        let kib = super::setting(size, unit).ok_or_else(|| ImportError::Setting {
+            row: index + 1,
+            column: headings[setting].clone(),
+            text: record.get(setting).unwrap_or("").to_owned(),
+        })?;
         let rates = rates.iter().map(|at| number(*at)).collect::<Result<_, _>>()?;
         let label = label.and_then(|at| record.get(at)).unwrap_or("").to_owned();
         groups.entry(label).or_default().push(Line { kib, rates });
@@ -119,5 +123,10 @@ mod tests {
         assert!(error("read_ahead,seq-1\n128,5\n").contains("read-ahead with its unit"));
         assert!(error("read_ahead_kib,seq-1\n128,fast\n").contains("row 1, column \"seq-1\""));
         assert!(error("read_ahead_kib,seq-1\n128,-1\n").contains("0 or more"));
+        let large = "99999999999999999999";
+        for heading in ["read_ahead_kib", "readahead_sectors", "read_ahead_mib"] {
+            let told = error(&format!("{heading},seq-1\n128,5\n{large},5\n"));
+            assert!(told.contains("row 2") && told.contains(large), "{told}");
+        }
     }
 }

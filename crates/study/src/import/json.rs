@@ -3,7 +3,6 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value as Json};
-use units::Kib;
 
 use super::{ImportError, RateUnit, Table, TableColumn, Tables, setting_unit};
 
@@ -68,7 +67,13 @@ impl Entry {
         };
         let mut rows = Vec::with_capacity(self.rows.len());
         for row in 0..self.rows.len() {
-            rows.push(Kib::new((number(row, 0)?.unwrap_or(0.0) * kib).round() as u64));
+            let size = number(row, 0)?.unwrap_or(0.0);
+            let setting = super::setting(size, kib).ok_or_else(|| ImportError::Setting {
+                row: row + 1,
+                column: self.columns.first().cloned().unwrap_or_default(),
+                text: size.to_string(),
+            })?;
+            rows.push(setting);
         }
         let rate = |heading: &String| {
             heading.starts_with("rate_") || RateUnit::of_heading(heading).0.is_some()

@@ -52,6 +52,16 @@ pub enum ImportError {
         /// What stands there.
         text: String,
     },
+    /// A setting that no device has.
+    #[error("row {row}, column {column:?}: {text} is no read-ahead: from 0 to 1 TiB")]
+    Setting {
+        /// The row, from 1, without the heading.
+        row: usize,
+        /// The column's heading.
+        column: String,
+        /// What stands there.
+        text: String,
+    },
     /// A unit that is none.
     #[error("{0:?} is no unit of throughput: MiB/s, MB/s, KiB/s or kB/s")]
     Unit(String),
@@ -123,6 +133,15 @@ fn setting_unit(heading: &str) -> Option<f64> {
     let unit = units.iter().find(|(unit, _)| heading.trim_end_matches('_').ends_with(unit));
     // blockdev counts in sectors, whatever the disk does.
     unit.map(|(_, kib)| *kib).or_else(|| (heading == "setra").then_some(0.5))
+}
+
+/// The largest read-ahead that a table may have, in KiB: 1 TiB. A larger one is a mistyped figure.
+const LARGEST_SETTING_KIB: f64 = (1u64 << 30) as f64;
+
+/// A setting of a table, if it can be one.
+fn setting(size: f64, unit_kib: f64) -> Option<Kib> {
+    let kib = (size * unit_kib).round();
+    (0.0..=LARGEST_SETTING_KIB).contains(&kib).then(|| Kib::new(kib as u64))
 }
 
 /// The workload of a heading: readers of streams by our own name for them, so that they can be

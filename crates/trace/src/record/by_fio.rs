@@ -36,7 +36,7 @@ pub(super) fn record(subject: &Subject, stop: &dyn Fn() -> bool) -> Result<Caugh
     let (trace, _) = read(&log, &options).map_err(|error| told(error, subject))?;
     let mut notes: Vec<String> = child::note(status).into_iter().collect();
     notes.push("of several jobs fio writes but one into its log".to_owned());
-    Ok(Caught { trace, notes })
+    Ok(Caught { trace, notes, command: Some(status) })
 }
 
 fn is_fio(words: &[OsString]) -> bool {

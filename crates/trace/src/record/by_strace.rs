@@ -57,7 +57,7 @@ pub(super) fn record(subject: &Subject, stop: &dyn Fn() -> bool) -> Result<Caugh
         notes.extend(child::note(status));
     }
     notes.push("what was read through mappings or io_uring is not in it".to_owned());
-    Ok(Caught { trace, notes })
+    Ok(Caught { trace, notes, command: watched.then_some(status) })
 }
 
 /// What strace says when it refuses.

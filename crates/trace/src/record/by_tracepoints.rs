@@ -27,11 +27,8 @@ pub(super) fn record(subject: &Subject, stop: &dyn Fn() -> bool) -> Result<Caugh
     }
     let (text, names) = follow(subject, running.as_mut(), &threads, &mut pipe, stop)?;
     let mut notes = Vec::new();
-    if let Some(status) = running.as_mut().and_then(Running::ended)
-        && !stop()
-    {
-        notes.extend(child::note(status));
-    }
+    let command = running.as_mut().and_then(Running::ended);
+    notes.extend(command.filter(|_| !stop()).and_then(child::note));
     let lost = lost(&text);
     if lost > 0 {
         notes.push(format!("{lost} events were lost: the trace has holes"));
@@ -40,7 +37,7 @@ pub(super) fn record(subject: &Subject, stop: &dyn Fn() -> bool) -> Result<Caugh
     let parsed = format("ftrace").and_then(|format| format.parse(&text, options));
     let path = "trace_pipe".into();
     let trace = parsed.map_err(|error| told(TraceFileError::Broken { path, error }, subject))?;
-    Ok(Caught { trace: names.apply(trace), notes })
+    Ok(Caught { trace: names.apply(trace), notes, command })
 }
 
 /// Starts the command, stopped, or finds the threads of the process.

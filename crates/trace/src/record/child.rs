@@ -1,6 +1,7 @@
 //! Starting programs and waiting for them.
 
 use std::ffi::OsStr;
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
@@ -24,6 +25,20 @@ pub(super) fn find(program: &OsStr) -> Option<PathBuf> {
     }
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|dir| dir.join(program)).find(|path| runs(path))
+}
+
+/// Why a program cannot be started: it is not there, or there is something that cannot be run.
+pub fn obstacle(program: &OsStr) -> Option<io::ErrorKind> {
+    if find(program).is_some() {
+        return None;
+    }
+    let found = if program.as_encoded_bytes().contains(&b'/') {
+        Path::new(program).exists()
+    } else {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path).map(|dir| dir.join(program)).any(|path| path.exists())
+    };
+    Some(if found { io::ErrorKind::PermissionDenied } else { io::ErrorKind::NotFound })
 }
 
 /// A program under way, which does not outlive whoever watches it.

@@ -12,8 +12,11 @@ mod child;
 mod names;
 mod tracefs;
 
+pub use self::child::obstacle;
+
 use std::ffi::OsString;
 use std::fmt;
+use std::process::ExitStatus;
 
 use workload::trace::Trace;
 
@@ -91,12 +94,15 @@ pub struct Recording {
     pub tried: Vec<Tried>,
     /// What a reader of the trace should know: events that were lost, a command that failed.
     pub notes: Vec<String>,
+    /// How the command exited, if it was one that was recorded.
+    pub command: Option<ExitStatus>,
 }
 
 /// What one means brought.
 struct Caught {
     trace: Trace,
     notes: Vec<String>,
+    command: Option<ExitStatus>,
 }
 
 /// Why one means brought nothing.
@@ -128,7 +134,9 @@ pub fn record(
             Means::Fio => by_fio::record(subject, stop),
         };
         match caught {
-            Ok(Caught { trace, notes }) => return Ok(Recording { trace, means, tried, notes }),
+            Ok(Caught { trace, notes, command }) => {
+                return Ok(Recording { trace, means, tried, notes, command });
+            }
             Err(Missed::Failed(error)) => return Err(error),
             Err(Missed::Unavailable(reason)) => tried.push(Tried { means, reason }),
         }
@@ -147,10 +155,12 @@ fn check(subject: &Subject) -> Result<(), TraceFileError> {
     match subject {
         Subject::Command(words) => match words.first() {
             None => wrong("no command is given"),
-            Some(program) if child::find(program).is_none() => {
-                wrong("there is no such program on PATH")
-            }
-            Some(_) => Ok(()),
+            Some(program) => match child::obstacle(program) {
+                Some(problem) => {
+                    Err(TraceFileError::NotStarted { program: program.into(), problem })
+                }
+                None => Ok(()),
+            },
         },
         Subject::Process(pid) if !std::path::Path::new(&format!("/proc/{pid}")).exists() => {
             wrong("there is no such process")

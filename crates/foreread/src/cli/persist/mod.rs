@@ -15,8 +15,8 @@ use tunables::persist::{
 };
 use tunables::{DeviceLock, Settings, TunableError};
 
-use super::Context;
 use super::apply::Choice;
+use super::{Context, ResultFile};
 use crate::exit::Exit;
 use crate::output;
 use owned::{refuse_other_profile, refuse_owned};
@@ -59,6 +59,8 @@ pub struct Persist {
     /// Print JSON (docs/json.md explains the fields)
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    file: ResultFile,
 }
 
 /// An owner on the command line.
@@ -188,7 +190,7 @@ fn with_earlier(known: &[(PathBuf, Persisted)], files: &[Draft], new: Settings) 
 }
 
 fn printed(text: &str) -> anyhow::Result<Exit> {
-    output::print(text)?;
+    output::print_document(text)?;
     Ok(Exit::Fine)
 }
 

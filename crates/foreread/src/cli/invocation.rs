@@ -1,0 +1,143 @@
+//! From the words of the command line to what is to be done, and to where its results go.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use anstream::ColorChoice;
+use clap::{ArgMatches, Args, Command, CommandFactory, FromArgMatches, ValueEnum};
+
+use super::Cli;
+use crate::destination::Destination;
+use crate::exit::Exit;
+use crate::output;
+
+/// When messages and results have colours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ColorWhen {
+    /// On a terminal, unless NO_COLOR, CLICOLOR_FORCE or CLICOLOR say otherwise
+    #[default]
+    Auto,
+    /// Even in a file or pipe
+    Always,
+    /// Nowhere
+    Never,
+}
+
+impl From<ColorWhen> for ColorChoice {
+    fn from(when: ColorWhen) -> Self {
+        match when {
+            ColorWhen::Auto => Self::Auto,
+            ColorWhen::Always => Self::Always,
+            ColorWhen::Never => Self::Never,
+        }
+    }
+}
+
+/// A file for results instead of stdout.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ResultFile {
+    /// Write the results to this file instead of stdout (`-`); it is there in whole or not at all
+    #[arg(id = "result_file", short = 'o', long = "output", value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Overwrite the file if it exists
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// A command line that was understood.
+pub struct Invocation {
+    cli: Cli,
+    results: Option<(PathBuf, bool)>,
+}
+
+/// The whole command line as clap knows it.
+pub fn command() -> Command {
+    take_negative_numbers(Cli::command())
+}
+
+/// Options take `-1` for a value, so that it is refused with their own reason and not as an unknown
+/// option.
+fn take_negative_numbers(command: Command) -> Command {
+    let command =
+        command.mut_args(|arg| match arg.get_action().takes_values() && !arg.is_positional() {
+            true => arg.allow_negative_numbers(true),
+            false => arg,
+        });
+    command.mut_subcommands(take_negative_numbers)
+}
+
+/// Colour and characters as far as the words tell before they are understood.
+pub fn set_up_early(words: &[OsString]) {
+    let mut words = words.iter().skip(1).map(|word| word.to_string_lossy());
+    let (mut when, mut ascii) = (ColorWhen::Auto, false);
+    while let Some(word) = words.next() {
+        let value = match word.split_once('=') {
+            _ if word == "--" => break,
+            _ if word == "--ascii" => {
+                ascii = true;
+                continue;
+            }
+            Some(("--color" | "--colour", value)) => Some(value.into()),
+            None if word == "--color" || word == "--colour" => words.next(),
+            _ => continue,
+        };
+        let value = value.and_then(|value| ColorWhen::from_str(&value, false).ok());
+        when = value.unwrap_or(when);
+    }
+    output::set_up(when.into(), ascii);
+}
+
+impl Invocation {
+    /// Reads the words.
+    pub fn read(words: Vec<OsString>) -> anyhow::Result<Self> {
+        let matches = command().try_get_matches_from(words)?;
+        let cli = Cli::from_arg_matches(&matches)?;
+        output::set_up(cli.global.color.into(), cli.global.ascii);
+        Ok(Self { cli, results: result_file(&matches) })
+    }
+
+    /// Whether nothing but results and errors is to be said.
+    pub fn is_quiet(&self) -> bool {
+        self.cli.global.quiet
+    }
+
+    /// Does what the verb says.
+    pub fn run(self) -> anyhow::Result<Exit> {
+        let quiet = self.is_quiet();
+        let check = |(path, force): (PathBuf, bool)| Destination::check("--output", &path, force);
+        let destination = self.results.map(check).transpose()?;
+        let destination = destination.filter(|destination| destination.path().is_some());
+        if destination.is_some() {
+            output::keep_results();
+        }
+        let exit = self.cli.run()?;
+        if let Some(destination) = destination
+            && output::commit(&destination)?
+            && let (Some(path), false) = (destination.path(), quiet)
+        {
+            output::note(&format!("wrote {}", report::clean::plain(&path.display().to_string())));
+        }
+        Ok(exit)
+    }
+}
+
+/// The file that the verb's results go to, and whether it may be overwritten.
+fn result_file(matches: &ArgMatches) -> Option<(PathBuf, bool)> {
+    let mut verb = matches;
+    while let Some((_, below)) = verb.subcommand() {
+        verb = below;
+    }
+    let file = verb.try_get_one::<PathBuf>("result_file").ok().flatten()?;
+    let force = verb.try_get_one::<bool>("force").ok().flatten().copied().unwrap_or(false);
+    Some((file.clone(), force))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        command().debug_assert();
+    }
+}

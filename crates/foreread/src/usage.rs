@@ -1,0 +1,85 @@
+//! What clap has to say of a command line, in the form of every other message: help and version to
+//! stdout, an error in one line with a hint below it to stderr.
+
+use clap::error::ErrorKind;
+use report::clean;
+
+use crate::exit::Exit;
+use crate::output;
+
+/// Prints it, and says how the program ends.
+pub fn explain(error: &clap::Error) -> Exit {
+    let text = error.render();
+    if !error.use_stderr() {
+        // A reader who leaves is no error here either.
+        let _ = output::print(&text.ansi().to_string());
+        return Exit::Fine;
+    }
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        output::note(text.ansi().to_string().trim_end());
+        return Exit::Usage;
+    }
+    let (message, hints) = parts(&text.to_string());
+    output::error_line(&clean::plain(&message));
+    for hint in hints {
+        output::note(&format!("hint: {}", clean::plain(&hint)));
+    }
+    Exit::Usage
+}
+
+/// The message in one line, and the hints.
+fn parts(text: &str) -> (String, Vec<String>) {
+    let mut paragraphs = text.split("\n\n");
+    let message = paragraphs.next().unwrap_or_default();
+    let message = one_line(message.strip_prefix("error: ").unwrap_or(message));
+    let (mut hints, mut command) = (Vec::new(), None);
+    for paragraph in paragraphs {
+        if let Some(usage) = paragraph.trim_start().strip_prefix("Usage: ") {
+            let named = |word: &&str| !word.starts_with(['[', '<', '-']);
+            command =
+                Some(usage.split_whitespace().take_while(named).collect::<Vec<_>>().join(" "));
+            continue;
+        }
+        let tips = paragraph.split("tip: ").skip(1).map(one_line);
+        hints.extend(tips.filter(|tip| !passes_on(tip)));
+    }
+    if hints.is_empty() {
+        let command = command.unwrap_or_else(|| "foreread".to_owned());
+        hints.push(format!("'{command} --help' explains the options"));
+    }
+    (message, hints)
+}
+
+/// Whether a tip takes a word that is mistyped, or a number below 0, for a value that only wants to
+/// be passed on behind `--`: it never is one.
+fn passes_on(tip: &str) -> bool {
+    tip.starts_with("to pass '")
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_one_line_with_hints() {
+        let text = "error: the following required arguments were not provided:\n  <TARGET>\n\n\
+                    Usage: foreread tune <TARGET>\n\nFor more information, try '--help'.\n";
+        let (message, hints) = parts(text);
+        assert_eq!(message, "the following required arguments were not provided: <TARGET>");
+        assert_eq!(hints, ["'foreread tune --help' explains the options"]);
+    }
+
+    #[test]
+    fn nothing_is_to_be_passed_on() {
+        let text = "error: unexpected argument '-4' found\n\n  tip: to pass '-4' as a value, use \
+                    '-- -4'\n\nUsage: foreread runs [OPTIONS]\n\nFor more information, try '--help'.\n";
+        assert_eq!(parts(text).1, ["'foreread runs --help' explains the options"]);
+        let text = text.replace("to pass '-4' as a value", "a similar argument exists: '--size'");
+        let text = text.replace(", use '-- -4'", "");
+        assert_eq!(parts(&text).1, ["a similar argument exists: '--size'"]);
+    }
+}
