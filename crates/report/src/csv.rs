@@ -7,6 +7,7 @@ use study::{Cell, Quantiles, WorkloadLimits};
 
 use crate::clean;
 use crate::findings::Findings;
+use crate::unit::unit;
 
 const COLUMNS: &[&str] = &[
     "run",
@@ -37,6 +38,7 @@ const COLUMNS: &[&str] = &[
     "headroom_captured",
     "headroom_captured_clairvoyant",
     "times_bound",
+    "figure",
 ];
 
 /// Writes the cells of a run. What was not measured is an empty field.
@@ -71,6 +73,7 @@ fn row(findings: &Findings<'_>, cell: &Cell) -> Vec<String> {
     fields.push(number(findings.analysis.dilation));
     fields.push(clean::csv(&cell.settings.to_string()));
     fields.extend(distances(findings, cell));
+    fields.push(clean::csv(&unit(findings.run, &cell.workload)));
     fields
 }
 

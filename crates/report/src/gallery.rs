@@ -13,6 +13,7 @@ use crate::names::settings_label;
 use crate::number::{short, time};
 use crate::plot::{Point, bar, plot, plot_over};
 use crate::terminal::{Look, wrap};
+use crate::unit::{RATE, unit};
 
 /// Letters of the longest bar of a histogram.
 const BAR: usize = 40;
@@ -34,7 +35,7 @@ const METRICS: [Metric; 5] = [
         of: |c| Some(c.amplification?.median),
     },
     Metric { name: "requests to the device in a trial", of: |c| Some(c.device_requests?.median) },
-    Metric { name: "MiB/s", of: |c| Some(c.throughput_mib_s.median) },
+    Metric { name: RATE, of: |c| Some(c.throughput_mib_s.median) },
 ];
 
 /// Everything that a page draws and the terminal's table does not show.
@@ -70,7 +71,11 @@ fn curves(exhibit: &Exhibit<'_>, workload: &str, width: usize) -> String {
         let points: Vec<Point> = cells.iter().filter_map(point).collect();
         if let Some(drawn) = plot(&points) {
             let name = clean::plain(workload);
-            let title = wrap(&format!("{name}: {}", metric.name), width);
+            let what = match metric.name {
+                RATE => clean::plain(&unit(exhibit.run, workload)),
+                named => named.to_owned(),
+            };
+            let title = wrap(&format!("{name}: {what}"), width);
             text.push_str(&format!("\n{title}{drawn}"));
         }
     }

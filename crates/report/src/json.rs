@@ -23,7 +23,17 @@ struct Planned<'a> {
     streams: u32,
     /// All its files together, as they were laid out; none for what was there already.
     data_bytes: Option<Bytes>,
+    /// What `throughput_mib_s` of its cells holds, if it is the figure of a command instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    figure: Option<Figure>,
     declaration_toml: String,
+}
+
+/// What a command calls its figure.
+#[derive(Debug, Serialize)]
+struct Figure {
+    name: String,
+    unit: Option<String>,
 }
 
 /// The document of a run: what `sweep`, `tune` and `runs show` print with `--json`.
@@ -74,6 +84,7 @@ pub fn json<'a>(findings: &Findings<'a>) -> Document<'a> {
         role: planned.role,
         streams: planned.workload.streams(),
         data_bytes: data_bytes(run, &planned.workload.name),
+        figure: planned.workload.figure().map(|it| Figure { name: it.name, unit: it.unit }),
         declaration_toml: planned.workload.to_toml(),
     });
     Document {

@@ -34,6 +34,7 @@ mod table;
 mod terminal;
 mod trace;
 mod tradeoff;
+mod unit;
 mod verdict;
 mod watch;
 

@@ -6,6 +6,7 @@ use crate::findings::Findings;
 use crate::limits::limits_markdown;
 use crate::number::{ABSENT, spread_legend};
 use crate::table::{Figures, Table};
+use crate::unit::unit;
 use crate::verdict::{Line, verdict};
 
 /// The verdict in sentences, the table below.
@@ -28,7 +29,8 @@ pub fn markdown(findings: &Findings<'_>) -> String {
     }
     text.push_str("\n| read-ahead (KiB) | sectors |");
     for name in &table.workloads {
-        text.push_str(&format!(" {} (MiB/s) |", clean::markdown(name)));
+        let unit = clean::markdown(&unit(findings.run, name));
+        text.push_str(&format!(" {} ({unit}) |", clean::markdown(name)));
     }
     text.push_str(" |\n|---:|---:|");
     text.push_str(&"---:|".repeat(table.workloads.len()));

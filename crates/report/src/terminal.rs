@@ -14,6 +14,7 @@ use crate::number::{ABSENT, counted, short, spread_legend};
 use crate::plot::{Point, plot, scatter};
 use crate::table::{Figures, Row, SHADES, Table};
 use crate::tradeoff::tradeoffs;
+use crate::unit::{unit, units};
 use crate::verdict::{Line, verdict};
 
 /// How the terminal is.
@@ -33,8 +34,11 @@ const CELL_PADDING: usize = 2;
 pub(crate) fn legend(findings: &Findings<'_>) -> String {
     let spread = spread_legend(findings.analysis.cells.iter().map(|cell| &cell.throughput_mib_s));
     let spread = if spread.is_empty() { spread } else { format!("{spread}; ") };
+    let measured = findings.workloads();
+    let names = measured.iter().map(|planned| planned.workload.name.as_str());
+    let units = clean::plain(&units(findings.run, names));
     format!(
-        "MiB/s; {spread}×: amplification (bytes read from the device ÷ bytes asked for). Shades: \
+        "{units}; {spread}×: amplification (bytes read from the device ÷ bytes asked for). Shades: \
          from the worst of each column (none) to the best (█)."
     )
 }
@@ -215,7 +219,8 @@ fn plots(findings: &Findings<'_>) -> String {
         let cells = findings.settings().into_iter().filter_map(|s| findings.cell(s, name));
         let points: Vec<Point> = cells.map(point).collect();
         if let Some(drawn) = plot(&points) {
-            text.push_str(&format!("\n{} (MiB/s against read-ahead)\n", clean::plain(name)));
+            let unit = clean::plain(&unit(findings.run, name));
+            text.push_str(&format!("\n{} ({unit} against read-ahead)\n", clean::plain(name)));
             text.push_str(&drawn);
         }
     }

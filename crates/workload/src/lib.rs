@@ -26,5 +26,5 @@ mod zone;
 pub use accesses::{Access, AccessClass, Accesses};
 pub use declaration::{AccessMethod, Hint, Layout, Pattern, Sharing, Workload};
 pub use error::WorkloadError;
-pub use outside::{Metric, Outside};
+pub use outside::{Figure, Metric, Outside};
 pub use zone::Zone;

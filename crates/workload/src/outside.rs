@@ -18,6 +18,65 @@ pub enum Metric {
     Json(String),
 }
 
+/// What a figure that a command prints is called, and its unit where that can be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Figure {
+    /// As the command calls it: `tps`, `jobs.0.read.bw`.
+    pub name: String,
+    /// As the command prints it behind the number: `MB/s`.
+    pub unit: Option<String>,
+}
+
+impl std::fmt::Display for Figure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.unit {
+            Some(unit) => write!(f, "{} ({unit})", self.name),
+            None => f.write_str(&self.name),
+        }
+    }
+}
+
+impl Metric {
+    /// What its figure is; `None` for data by time, which is in MiB/s.
+    pub fn figure(&self) -> Option<Figure> {
+        match self {
+            Self::Wall => None,
+            Self::Json(path) => Some(Figure { name: path.clone(), unit: None }),
+            Self::Regex(pattern) => Some(figure_of(pattern)),
+        }
+    }
+}
+
+/// The words before the first group of a pattern name its figure, and a unit may follow it.
+fn figure_of(pattern: &str) -> Figure {
+    let (before, group) = pattern.split_once('(').unwrap_or((pattern, ""));
+    // `(?P<tps>…)` and `(?<tps>…)` say the name.
+    let named = group.strip_prefix("?P<").or_else(|| group.strip_prefix("?<"));
+    let named = named.and_then(|rest| rest.split_once('>')).map(|(name, _)| name.to_owned());
+    let words = |text: &str| -> Vec<String> {
+        let plain = text.replace("\\s", "\u{0}").replace("\\d", "\u{0}").replace("\\b", "");
+        let meta = |c: char| "\u{0}\\.*+?[]{}|^$\"'=:,;\t".contains(c);
+        plain.split(meta).map(|word| word.trim().to_owned()).filter(|w| !w.is_empty()).collect()
+    };
+    let name = named.or_else(|| words(before).pop()).unwrap_or_else(|| "metric".to_owned());
+    let after = group.split_once(')').map_or("", |(_, after)| after);
+    let unit = after.split_whitespace().next().map(|word| word.replace('\\', ""));
+    Figure { name, unit: unit.filter(|word| is_unit(word)) }
+}
+
+/// Whether a word behind a number is its unit.
+fn is_unit(word: &str) -> bool {
+    const UNITS: [&str; 18] = [
+        "%", "s", "sec", "seconds", "ms", "us", "µs", "ns", "KB", "kB", "KiB", "MB", "MiB", "GB",
+        "GiB", "iops", "IOPS", "tps",
+    ];
+    let rate = word.split_once('/').is_some_and(|(what, time)| {
+        let letters = |text: &str| !text.is_empty() && text.chars().all(char::is_alphanumeric);
+        letters(what) && letters(time)
+    });
+    rate || UNITS.contains(&word)
+}
+
 /// A program that is none of ours, and what it is to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "program", rename_all = "kebab-case")]
@@ -122,6 +181,14 @@ fn limited(seconds: u64) -> Result<(), WorkloadError> {
 }
 
 impl Workload {
+    /// What its figure is, if it is one that a command prints; data by time otherwise.
+    pub fn figure(&self) -> Option<Figure> {
+        match self.outside.as_ref()? {
+            Outside::Command { metric, .. } => metric.figure(),
+            _ => None,
+        }
+    }
+
     /// What a program of somebody else's does.
     pub fn of_program(name: impl Into<String>, outside: Outside) -> Result<Self, WorkloadError> {
         let group = outside.group().and_then(Result::ok);
@@ -141,5 +208,26 @@ impl Workload {
         };
         workload.validate()?;
         Ok(workload)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_has_the_name_and_unit_that_its_command_gives_it() {
+        let figure =
+            |pattern: &str| Metric::Regex(pattern.to_owned()).figure().unwrap().to_string();
+        assert_eq!(figure("tps = ([0-9.]+)"), "tps");
+        assert_eq!(figure("tps = ([0-9.]+) \\(excluding"), "tps");
+        assert_eq!(figure("^latency average = ([0-9.]+) ms"), "latency average (ms)");
+        assert_eq!(figure(r#""bw"\s*:\s*([0-9]+)"#), "bw");
+        assert_eq!(figure("copied, .* s, ([0-9.]+) MB/s"), "s (MB/s)");
+        assert_eq!(figure("(?P<queries>[0-9]+) of"), "queries");
+        assert_eq!(figure("([0-9]+)"), "metric");
+        let json = Metric::Json("jobs.0.read.bw".to_owned()).figure().unwrap();
+        assert_eq!(json.to_string(), "jobs.0.read.bw");
+        assert_eq!(Metric::Wall.figure(), None);
     }
 }

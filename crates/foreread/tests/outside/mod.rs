@@ -86,7 +86,15 @@ fn host_a_command_is_prepared_cold_counted_and_killed() {
     let figure = run(&["--metric", "rate ([0-9.]+)"], "echo rate 41.5");
     let found = json(&figure);
     assert_eq!(found["cells"][0]["throughput_mib_s"]["median"], 41.5);
-    assert!(found["notes"].to_string().contains("not MiB/s"), "{}", found["notes"]);
+    assert!(found["notes"].to_string().contains("rate, as the command"), "{}", found["notes"]);
+    assert_eq!(found["workloads"][0]["figure"]["name"], "rate");
+    for (format, said) in
+        [("--plots", "rate, ± half"), ("--markdown", "(rate)"), ("--csv", ",rate")]
+    {
+        let shown = stage.foreread().args(["runs", "show", "last", format]).output().unwrap();
+        let shown = text(&shown.stdout);
+        assert!(shown.contains(said) && !shown.contains("MiB/s"), "{format}: {shown}");
+    }
 
     let begun = Instant::now();
     let hung = run(&["--timeout", "1s"], "sleep 600 & sleep 600");

@@ -120,10 +120,11 @@ pub fn compare_markdown(pairings: &[Pairing<'_>]) -> String {
             text.push_str(&format!("- {sentence}\n"));
         }
         if !pairing.comparison.cells.is_empty() {
-            text.push_str(
-                "\n| workload | read-ahead (KiB) | A (MiB/s) | B (MiB/s) | B ÷ A | 95 % CI \
-                 or range (a–b) | B is |\n",
-            );
+            let unit = clean::markdown(&pairing.units());
+            text.push_str(&format!(
+                "\n| workload | read-ahead (KiB) | A ({unit}) | B ({unit}) | B ÷ A | 95 % CI or \
+                 range (a–b) | B is |\n"
+            ));
             text.push_str("|---|---:|---:|---:|---:|---:|---|\n");
         }
         for cell in &pairing.comparison.cells {

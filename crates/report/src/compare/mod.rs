@@ -9,6 +9,7 @@ use study::{Comparison, Difference};
 
 use crate::findings::{Findings, Named};
 use crate::names::labels;
+use crate::unit::{unit, units};
 
 pub use formats::{ComparedDocument, compare_csv, compare_json, compare_markdown};
 pub(crate) use sentences::sentences;
@@ -28,6 +29,20 @@ pub struct Pairing<'a> {
 }
 
 impl<'a> Pairing<'a> {
+    /// What the figures of all workloads are.
+    pub(crate) fn units(&self) -> String {
+        let mut names: Vec<&str> =
+            self.comparison.cells.iter().map(|cell| cell.workload.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        units(self.first.run, names.into_iter())
+    }
+
+    /// What the figures of one workload are.
+    pub(crate) fn unit(&self, workload: &str) -> String {
+        unit(self.first.run, workload)
+    }
+
     /// Compares each further run with the first.
     pub fn all(runs: &[Named<'a>]) -> Vec<Self> {
         let Some((first, others)) = runs.split_first() else { return Vec::new() };

@@ -38,7 +38,8 @@ fn one(pairing: &Pairing<'_>, look: Look) -> String {
     workloads.dedup();
     for workload in workloads {
         let chosen: Vec<&CellPair> = cells.iter().filter(|c| c.workload == workload).collect();
-        text.push_str(&format!("\n{} (MiB/s)\n", clean::plain(workload)));
+        let unit = clean::plain(&pairing.unit(workload));
+        text.push_str(&format!("\n{} ({unit})\n", clean::plain(workload)));
         text.push_str(&table(&chosen, look));
     }
     text.push('\n');

@@ -68,7 +68,7 @@ fn bends(exhibits: &[Exhibit<'_>], names: &[String]) -> Markup {
                     th scope="col" class="word" { "workload" }
                     th scope="col" { "80 % of the gain from" }
                     th scope="col" { "all of it from" }
-                    th scope="col" { "MiB/s there" }
+                    th scope="col" { "throughput there" }
                     th scope="col" { "knee" }
                     th scope="col" class="word" { "verdict" }
                 } }
@@ -87,7 +87,9 @@ fn bends(exhibits: &[Exhibit<'_>], names: &[String]) -> Markup {
 fn bend(exhibit: &Exhibit<'_>, name: &str, alone: &study::WorkloadVerdict) -> Markup {
     let at = alone.best_kib.unwrap_or(alone.fastest_kib);
     let cell = exhibit.findings().cell(at, &alone.workload);
+    let unit = crate::unit::unit(exhibit.run, &alone.workload);
     let rate = cell.and_then(|cell| short(cell.throughput_mib_s.median));
+    let rate = rate.map(|rate| format!("{rate} {unit}"));
     let kib = |kib: Option<units::Kib>| kib.map_or_else(|| ABSENT.to_owned(), setting);
     let said = match alone.kind {
         VerdictKind::Better => "settings differ",
@@ -150,9 +152,9 @@ fn pairs(pairing: &Pairing<'_>, index: usize) -> Markup {
                 div class="scroll" tabindex="0" role="region" aria-label={ "Cells of " (second) } {
                     table class="sortable" {
                         caption {
-                            "MiB/s; B ÷ A with its 95 % confidence interval (a to b), or the range \
-                             (a–b) of fewer than five repeats. A: "
-                            (first) ". B: " (second) "."
+                            (pairing.units()) "; B ÷ A with its 95 % confidence interval (a to b), or \
+                             the range (a–b) of fewer than five repeats. A: " (first) ". B: "
+                            (second) "."
                         }
                         (pair_heads())
                         tbody { @for cell in &pairing.comparison.cells { (pair_row(cell)) } }

@@ -10,6 +10,7 @@ use super::{Exhibit, derived};
 use crate::closeup::{Detail, bucket_us};
 use crate::names::{brief, settings_label};
 use crate::number::setting;
+use crate::unit::unit;
 
 /// The document.
 #[derive(Debug, Serialize)]
@@ -54,6 +55,8 @@ struct SettingData {
 struct WorkloadData {
     name: String,
     goal: bool,
+    /// What its figures are.
+    unit: String,
 }
 
 /// A median with the ends of its interval or range, as three numbers.
@@ -232,6 +235,7 @@ impl RunData {
                 .map(|planned| WorkloadData {
                     name: brief(&planned.workload.name),
                     goal: planned.role == Role::Goal,
+                    unit: brief(&unit(exhibit.run, &planned.workload.name)),
                 })
                 .collect(),
             cells: cells(exhibit, &settings, &place_of),

@@ -198,9 +198,10 @@ fn reach(exhibit: &Exhibit<'_>, workload: &str) -> Option<(String, f64, String)>
         .collect();
     medians.sort_by(|a, b| a.0.total_cmp(&b.0));
     let ((worst, at_worst), (best, at_best)) = (*medians.first()?, *medians.last()?);
+    let unit = brief(&crate::unit::unit(exhibit.run, workload));
     (medians.len() > 1).then(|| {
         let ends = format!(
-            "{} MiB/s at {at_worst} to {} MiB/s at {at_best}",
+            "{} {unit} at {at_worst} to {} {unit} at {at_best}",
             short(worst).unwrap_or_default(),
             short(best).unwrap_or_default()
         );

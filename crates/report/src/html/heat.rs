@@ -29,6 +29,8 @@ pub(super) fn table(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
         .collect();
     let spread = spread_legend(cells.iter().map(|cell| &cell.throughput_mib_s));
     let spread = if spread.is_empty() { spread } else { format!("{spread}; ") };
+    let measured = findings.workloads();
+    let names = measured.iter().map(|planned| planned.workload.name.as_str());
     html! {
         section id=(place.id("heat")) aria-labelledby=(place.id("heat-title")) {
             h2 id=(place.id("heat-title")) { "Every setting, every workload" }
@@ -39,8 +41,8 @@ pub(super) fn table(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
             div class="scroll" tabindex="0" role="region" aria-label="Settings and workloads" {
                 table class="sortable" {
                     caption {
-                        "MiB/s; " (spread) "×: amplification, bytes read from the device ÷ bytes \
-                         asked for."
+                        (crate::unit::units(findings.run, names)) "; " (spread) "×: amplification, \
+                         bytes read from the device ÷ bytes asked for."
                     }
                     (heads(&tunables, &columns))
                     tbody {

@@ -34,15 +34,16 @@ fn figures_of_commands(run: &Run) -> impl Iterator<Item = String> {
     run.plan.workloads.iter().filter_map(|planned| {
         let Some(Outside::Command { metric, .. }) = &planned.workload.outside else { return None };
         let name = &planned.workload.name;
+        let figure = metric.figure().map(|figure| figure.to_string()).unwrap_or_default();
         match metric {
             Metric::Wall => Some(format!(
                 "{name}: MiB/s are what the command's processes got by read(2), by its time"
             )),
             Metric::Regex(pattern) => Some(format!(
-                "{name}: not MiB/s, but what the command prints ({pattern}); more counts as better"
+                "{name}: {figure}, as the command prints it ({pattern}); more counts as better"
             )),
             Metric::Json(path) => Some(format!(
-                "{name}: not MiB/s, but {path} of what the command prints; more counts as better"
+                "{name}: {path} of the JSON that the command prints; more counts as better"
             )),
         }
     })

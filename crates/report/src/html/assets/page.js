@@ -5,7 +5,7 @@ const X = {
 };
 
 const METRICS = [
-  { name: "Throughput", of: (c) => c.throughput_mib_s, y: { title: "MiB/s", format: short, unit: " MiB/s" } },
+  { name: "Throughput", of: (c) => c.throughput_mib_s, y: { format: short }, units: true },
   { name: "Throughput, relative to each curve's own best", relative: true, of: (c) => c.throughput_mib_s, y: { title: "% of its best", format: short, unit: " %" } },
   { name: "Latency p50", of: (c) => c.latency_us && [c.latency_us[0]], y: { title: "latency of half of the reads", format: time, log: true } },
   { name: "Latency p99", of: (c) => c.latency_us && [c.latency_us[1]], y: { title: "latency of 99 of 100 reads", format: time, log: true } },
@@ -15,6 +15,13 @@ const METRICS = [
   { name: "Requests to the device", of: (c) => c.device_requests, y: { title: "requests in a trial", format: short, log: true } },
   { name: "Mean size of a request", of: (c) => c.request_kib && [c.request_kib], y: { title: "KiB for each request to the device", format: short, unit: " KiB" } },
 ];
+
+// The axis of a metric: throughput is in what each workload says, MiB/s or a command's own figure.
+function axis(metric, runs) {
+  if (!metric.units) return metric.y;
+  const units = [...new Set(runs.flatMap((run) => run.workloads.map((w) => w.unit)))];
+  return { ...metric.y, title: units.join(" or "), unit: units.length === 1 ? ` ${units[0]}` : "" };
+}
 
 const seriesName = (run, w, many) => (many ? `${run.label}: ${run.workloads[w].name}` : run.workloads[w].name);
 
@@ -81,7 +88,7 @@ function curves(host, runs) {
     const marks = [...(runs.length > 1 ? [] : gather(runs[0])), ...vendor];
     const limits = metric.name === "Throughput" && runs.length === 1 ? runs[0].limits : [];
     const levels = limits.filter((l) => l.w === null || l.w === worked[limited]);
-    return { label: `${metric.name} against read-ahead`, x: X, y: metric.y, series: [...own, ...predicted], marks, levels, rug };
+    return { label: `${metric.name} against read-ahead`, x: X, y: axis(metric, runs), series: [...own, ...predicted], marks, levels, rug };
   };
   // What vendors advise, each value once.
   const rug = [...new Set(advised.flatMap((a) => [a.low_kib, a.high_kib]))].map((x) => ({ x, label: adviceAt(advised, x) }));

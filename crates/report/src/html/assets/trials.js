@@ -9,7 +9,7 @@ function trialsTable(host, run) {
     number("trial", (i) => t.order[i], String), number("block", (i) => t.block[i], String),
     { name: "workload", word: true, value: (i) => t.w[i], show: (i) => run.workloads[t.w[i]].name },
     { name: "setting", value: (i) => t.s[i], show: (i) => settingName(run, t.s[i]) },
-    number("MiB/s", (i) => t.throughput_mib_s[i]), number("÷ median", (i) => t.relative[i]),
+    number([...new Set(run.workloads.map((w) => w.unit))].join(" or "), (i) => t.throughput_mib_s[i]), number("÷ median", (i) => t.relative[i]),
     number("amplification", (i) => t.amplification[i]), number("requests", (i) => t.requests[i], (v) => (v === null ? "–" : String(v))),
     number("KiB/request", (i) => t.request_kib[i]), number("queue", (i) => t.queue[i]),
     number("busy", (i) => t.busy[i]),

@@ -1,0 +1,34 @@
+//! What the figures of a workload are: data by time, or what a command prints of itself.
+
+use study::Run;
+
+/// The figure of every workload that is none of a command's own.
+pub(crate) const RATE: &str = "MiB/s";
+
+/// What the figures of a workload are called, with their unit: `MiB/s`, `tps`, `bandwidth (MB/s)`.
+pub(crate) fn unit(run: &Run, workload: &str) -> String {
+    own(run, workload).unwrap_or_else(|| RATE.to_owned())
+}
+
+/// The same where it is not data by time.
+pub(crate) fn own(run: &Run, workload: &str) -> Option<String> {
+    let planned = run.plan.workloads.iter().find(|one| one.workload.name == workload)?;
+    planned.workload.figure().map(|figure| figure.to_string())
+}
+
+/// What the figures of these workloads are, for the legend of a table of all of them.
+pub(crate) fn units<'a>(run: &Run, workloads: impl Iterator<Item = &'a str>) -> String {
+    let (mut rates, mut named) = (false, Vec::new());
+    for workload in workloads {
+        match own(run, workload) {
+            None => rates = true,
+            Some(figure) => named.push((workload, figure)),
+        }
+    }
+    let mut parts: Vec<String> = rates.then(|| RATE.to_owned()).into_iter().collect();
+    match named.as_slice() {
+        [(_, figure)] if !rates => parts.push(figure.clone()),
+        _ => parts.extend(named.iter().map(|(name, figure)| format!("{name}: {figure}"))),
+    }
+    if parts.is_empty() { RATE.to_owned() } else { parts.join("; ") }
+}
