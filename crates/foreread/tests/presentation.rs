@@ -67,8 +67,9 @@ fn a_terminal_has_colours_unless_clicolor_forbids() {
 }
 
 /// Texts for people, of as many verbs as run without rights and in no time.
-const TEXTS: [&str; 21] = [
+const TEXTS: [&str; 22] = [
     SWEEP,
+    "info",
     "runs",
     "runs show 1",
     "runs show 1 --plots",
@@ -171,5 +172,47 @@ fn documents_are_utf8_everywhere() {
         let (code, out, _) = scratch.run(words);
         let (found, plain, _) = with(&scratch, &format!("{words} --ascii"), &[("LC_ALL", "C")]);
         assert_eq!((found, plain), (code, out), "{words}");
+    }
+}
+
+#[test]
+fn the_version_is_short_or_says_of_what_it_was_built() {
+    let scratch = Scratch::new();
+    let version = env!("CARGO_PKG_VERSION");
+    let (code, short, _) = scratch.run("-V");
+    assert_eq!((code, short), (0, format!("foreread {version}\n")));
+    let (code, long, _) = scratch.run("--version");
+    assert_eq!(code, 0);
+    let lines: Vec<&str> = long.lines().collect();
+    assert_eq!(lines[0], format!("foreread {version}"));
+    for what in ["commit: ", "target: ", "kernel probes: "] {
+        assert!(lines.iter().any(|line| line.starts_with(what)), "{long}");
+    }
+}
+
+#[test]
+fn info_says_what_works_here_and_why_not() {
+    let scratch = Scratch::new();
+    let (code, text, said) = scratch.run("info --json");
+    assert_eq!(code, 0, "{said}");
+    let info: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(info["schema_version"], 1);
+    assert_eq!(info["version"], env!("CARGO_PKG_VERSION"));
+    assert!(info["target"].as_str().unwrap().contains("linux"), "{info}");
+    assert!(info["kernel_probes"].is_boolean() && info["kernel"]["btf"].is_boolean(), "{info}");
+    let features = info["features"].as_array().unwrap();
+    assert!(features.len() >= 9, "{info}");
+    for feature in features {
+        let reason = feature["reason"].as_str();
+        assert!(feature["works"] == true || reason.is_some_and(|why| !why.is_empty()), "{feature}");
+    }
+    assert!(info["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "fio"), "{info}");
+    let state = scratch.path().join("state");
+    assert_eq!(info["directories"]["state"], state.to_str().unwrap());
+    assert!(!state.exists(), "nothing is made");
+    let (code, text, _) = scratch.run("info");
+    assert_eq!(code, 0);
+    for what in ["foreread ", "commit ", "kernel ", "What works here", "Programs of others"] {
+        assert!(text.contains(what), "{what}: {text}");
     }
 }

@@ -21,7 +21,7 @@ mod self_test;
 pub use error::ObserveError;
 pub use event::{Event, EventKind, Window};
 pub use misses::{Miss, Misses};
-pub use object::KernelTypes;
+pub use object::{KernelTypes, built_in};
 pub use open_files::{Census, FileKind, Holder, OpenFile, OpenFileFilter, OpenFileId, open_files};
 pub use probes::{Probes, Rung, Signal};
 pub use self_test::{SelfTest, self_test};

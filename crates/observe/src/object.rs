@@ -27,6 +27,11 @@ pub(crate) const OPEN_FILES: Object = None;
 #[cfg(not(bpf_object))]
 pub(crate) const EVENTS: Object = None;
 
+/// Whether the programs are part of this binary: they are not if it was built without clang.
+pub fn built_in() -> bool {
+    OPEN_FILES.is_some()
+}
+
 /// The kernel's description of its types. It takes a tenth of a second to read and tens of
 /// megabytes to hold, so whoever loads several programs reads it once, and lets it go then.
 pub struct KernelTypes(pub(crate) Btf);

@@ -7,6 +7,7 @@ use anstream::ColorChoice;
 use clap::{ArgMatches, Args, Command, CommandFactory, FromArgMatches, ValueEnum};
 
 use super::Cli;
+use super::info::LONG_VERSION;
 use crate::destination::Destination;
 use crate::exit::Exit;
 use crate::output;
@@ -52,7 +53,7 @@ pub struct Invocation {
 
 /// The whole command line as clap knows it.
 pub fn command() -> Command {
-    take_negative_numbers(Cli::command())
+    take_negative_numbers(Cli::command().long_version(LONG_VERSION.as_str()))
 }
 
 /// Options take `-1` for a value, so that it is refused with their own reason and not as an unknown

@@ -18,6 +18,7 @@ mod flight;
 mod guard;
 mod hands;
 mod import;
+mod info;
 mod invocation;
 mod keys;
 mod models;
@@ -141,6 +142,7 @@ enum Verb {
     Auto(auto::Auto),
     Run(run::Run),
     Rollback(rollback::Rollback),
+    Info(info::Info),
     Completions(completions::Completions),
     #[command(hide = true)]
     Guard(guard::Guard),
@@ -202,6 +204,7 @@ impl Cli {
             Verb::Auto(verb) => verb.run(&context),
             Verb::Run(verb) => verb.run(&context),
             Verb::Rollback(verb) => verb.run(&context),
+            Verb::Info(verb) => verb.run(&context),
             Verb::Completions(verb) => verb.run(),
             Verb::Guard(verb) => verb.run(&context),
         }

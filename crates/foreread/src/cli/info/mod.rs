@@ -1,0 +1,202 @@
+//! `foreread info`.
+
+mod features;
+mod tools;
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+use clap::Args;
+use observe::{Rung, Signal};
+use report::clean::plain;
+use serde::Serialize;
+
+use self::features::{Cgroups, Feature, Rights};
+use self::tools::Tool;
+use super::{Context, ResultFile};
+use crate::exit::Exit;
+use crate::output;
+
+/// What `--version` prints below the version; `-V` prints that alone.
+pub static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
+    let build = Build::this();
+    format!(
+        "{}\ncommit: {}\ntarget: {}\nkernel probes: {}",
+        build.version,
+        build.commit,
+        build.target,
+        if build.kernel_probes { "built in" } else { "not built in" }
+    )
+});
+
+/// Show this foreread and what works here: version, kernel, rights, probes, programs, files
+///
+/// Changes nothing and needs no rights, but shows what more rights would give. To be sent along
+/// with a report of a problem.
+#[derive(Debug, Args)]
+pub struct Info {
+    /// Print JSON (docs/json.md explains the fields)
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    file: ResultFile,
+}
+
+/// This binary.
+#[derive(Debug, Serialize)]
+struct Build {
+    version: &'static str,
+    commit: &'static str,
+    target: &'static str,
+    kernel_probes: bool,
+}
+
+impl Build {
+    fn this() -> Self {
+        Self {
+            version: env!("CARGO_PKG_VERSION"),
+            commit: env!("BUILD_COMMIT"),
+            target: env!("BUILD_TARGET"),
+            kernel_probes: observe::built_in(),
+        }
+    }
+}
+
+/// The kernel.
+#[derive(Debug, Serialize)]
+struct Kernel {
+    release: String,
+    page_bytes: u64,
+    /// Whether it describes its types, without which no probe fits it.
+    btf: bool,
+    cgroups: Cgroups,
+}
+
+/// Where foreread keeps things.
+#[derive(Debug, Serialize)]
+struct Places {
+    state: PathBuf,
+    runtime: PathBuf,
+    store: PathBuf,
+}
+
+/// The document.
+#[derive(Debug, Serialize)]
+struct Document {
+    schema_version: u32,
+    #[serde(flatten)]
+    build: Build,
+    kernel: Kernel,
+    rights: Rights,
+    /// Empty where the kernel may not be looked into: `features` says why.
+    signals: Vec<Signal>,
+    features: Vec<Feature>,
+    tools: Vec<Tool>,
+    directories: Places,
+}
+
+impl Document {
+    fn of(context: &Context) -> Self {
+        let root = &context.root;
+        let release = root.read("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let (signals, features) = features::look(context);
+        Self {
+            schema_version: report::SCHEMA_VERSION,
+            build: Build::this(),
+            kernel: Kernel {
+                release: release.trim().to_owned(),
+                page_bytes: host::page_size().bytes().get(),
+                btf: root.exists("/sys/kernel/btf/vmlinux"),
+                cgroups: Cgroups::of(root),
+            },
+            rights: Rights::of(root),
+            signals,
+            features,
+            tools: tools::all(),
+            directories: Places {
+                state: context.dirs.state.clone(),
+                runtime: context.dirs.runtime.clone(),
+                store: context.store_path(),
+            },
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        let mut line = |what: &str, value: &str| {
+            let _ = writeln!(text, "{what:<16} {}", plain(value));
+        };
+        line("foreread", self.build.version);
+        line("commit", self.build.commit);
+        line("target", self.build.target);
+        line("kernel probes", if self.build.kernel_probes { "built in" } else { "not built in" });
+        line("kernel", &self.kernel.release);
+        line("page size", &format!("{} bytes", self.kernel.page_bytes));
+        line("kernel types", if self.kernel.btf { "described (BTF)" } else { "not described" });
+        line("cgroups", self.kernel.cgroups.words());
+        line("user", &self.rights.words());
+        line("state", &self.directories.state.display().to_string());
+        line("runtime", &self.directories.runtime.display().to_string());
+        line("record", &self.directories.store.display().to_string());
+        self.add_signals(&mut text);
+        self.add_features(&mut text);
+        self.add_tools(&mut text);
+        text
+    }
+
+    fn add_signals(&self, text: &mut String) {
+        if self.signals.is_empty() {
+            return;
+        }
+        text.push_str("\nSignals of read-ahead:\n");
+        for signal in &self.signals {
+            let by = match signal.rung {
+                Rung::TpBtf => "tracepoint".to_owned(),
+                Rung::Fentry => "function entry".to_owned(),
+                Rung::Missing => format!("missing: {}", signal.refused.join("; ")),
+            };
+            let _ = writeln!(text, "  {:<14} {}", signal.name, plain(&by));
+        }
+    }
+
+    fn add_features(&self, text: &mut String) {
+        text.push_str("\nWhat works here:\n");
+        for feature in self.features.iter().filter(|feature| feature.works) {
+            let note = feature.reason.as_deref().map(|why| format!(" ({})", plain(why)));
+            let _ = writeln!(text, "  {}{}", feature.title, note.unwrap_or_default());
+        }
+        let mut lacking = self.features.iter().filter(|feature| !feature.works).peekable();
+        if lacking.peek().is_none() {
+            return;
+        }
+        text.push_str("\nWhat does not work here:\n");
+        for feature in lacking {
+            let why = feature.reason.as_deref().unwrap_or("no reason is known");
+            let _ = writeln!(text, "  {}: {}", feature.title, plain(why));
+        }
+    }
+
+    fn add_tools(&self, text: &mut String) {
+        text.push_str("\nPrograms of others:\n");
+        for tool in &self.tools {
+            let place = match &tool.path {
+                Some(path) => plain(&path.display().to_string()),
+                None => format!("not found ({})", tool.used_for),
+            };
+            let _ = writeln!(text, "  {:<14} {place}", tool.name);
+        }
+    }
+}
+
+impl Info {
+    pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let document = Document::of(context);
+        if self.json {
+            output::print_json(&document)?;
+        } else {
+            output::print(&document.text())?;
+        }
+        Ok(Exit::Fine)
+    }
+}
