@@ -528,7 +528,15 @@ fn metrics_replace_nothing_but_a_file() {
 fn watch_refuses_what_it_cannot_show() {
     let scratch = Scratch::new();
     for (words, says) in [
-        ("watch 99999999", "there is no process"),
+        ("watch pid:99999999", "there is no process"),
+        ("watch pid:x", "number of a process"),
+        ("watch 99999999", "pid:99999999"),
+        ("watch 1 0", "whole number"),
+        ("watch 1 2 3", "are enough"),
+        ("watch . / 1", "one target"),
+        ("watch 1 --interval 2s", "once"),
+        ("watch 1 5 --once", "--once"),
+        ("watch 0", "makes sense"),
         ("watch nowhere", "no such file"),
         ("watch cgroup:/no/such", "there is no cgroup"),
         ("watch cgroup:up", "write cgroup:/PATH"),
@@ -544,4 +552,20 @@ fn watch_refuses_what_it_cannot_show() {
     let (code, _, said) = run(&mut scratch.foreread("watch --once --replay torn"));
     assert_eq!(code, 1, "{said}");
     assert!(said.contains("torn is no recording") && said.contains("line 1"), "{said}");
+}
+
+#[test]
+fn watch_takes_seconds_and_a_count_as_iostat_does() {
+    let scratch = Scratch::new();
+    scratch.file("7", "a file whose name is a number\n");
+    for words in ["watch 0.2 3 --json", "watch / 0.2 3 --json", "watch 200ms 3 --json"] {
+        let (code, out, said) = scratch.run(words);
+        assert_eq!(code, 0, "{words}: {said}");
+        assert_eq!(out.lines().count(), 3, "{words}: {out}");
+    }
+    let (code, out, said) = scratch.run("watch 0.1 2");
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(out.matches("queue").count(), 2, "{out}");
+    let own = format!("watch pid:{} 0.1 1 --json", std::process::id());
+    assert_eq!(scratch.run(&own).0, 0);
 }

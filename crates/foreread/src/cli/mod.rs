@@ -46,6 +46,7 @@ mod verify;
 mod watch;
 mod watch_scope;
 mod watch_screen;
+mod watch_words;
 mod workload_words;
 mod workloads;
 

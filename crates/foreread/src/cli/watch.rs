@@ -13,6 +13,7 @@ use units::Nanos;
 
 use super::Context;
 use super::watch_scope::Scope;
+use super::watch_words::Words;
 use crate::destination::Destination;
 use crate::exit::{Exit, Usage};
 use crate::output;
@@ -25,15 +26,18 @@ use crate::signals::Signals;
 /// without, the devices are shown. A read that finds its pages in the cache costs nothing more.
 ///
 ///   foreread watch                        everything, in the terminal
+///   foreread watch 1 5                    five times, every second, as plain text
 ///   foreread watch /srv/data --once       a summary of five seconds
-///   foreread watch 4711 --json            a line of JSON each second, of one process
+///   foreread watch pid:4711 --json        a line of JSON each second, of one process
 ///   foreread watch --record FILE          … to look at it again with --replay FILE
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub struct Watch {
-    /// A directory, file or device; the number of a process; or cgroup:/PATH. Default: everything
-    #[arg(value_name = "TARGET")]
-    target: Option<String>,
+    /// What to watch: a directory, file or device; pid:N; or cgroup:/PATH. Default: everything.
+    /// Then, as for iostat, the interval in seconds and how many times to show it; a plain number
+    /// is never a path: write ./1
+    #[arg(value_name = "TARGET] [INTERVAL [COUNT]")]
+    words: Vec<String>,
     /// Print one summary as plain text and end
     #[arg(long)]
     once: bool,
@@ -59,11 +63,13 @@ const INTERVALS: (Nanos, Nanos) = (Nanos::from_millis(100), Nanos::from_secs(360
 
 impl Watch {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let scope = Scope::of(&context.root, self.target.as_deref())?;
+        let words = Words::read(&self.words)?;
+        let count = self.count(&words)?;
+        let interval = self.interval(&words)?;
+        let scope = Scope::of(&context.root, words.target.as_deref())?;
         if let Some(file) = &self.replay {
-            return self.show_again(&scope, file);
+            return self.show_again(&scope, file, count);
         }
-        let interval = self.interval()?;
         let mut keep = self.keep()?;
         let mut source = begin(context)?;
         let mut tracker = Tracker::new();
@@ -72,7 +78,8 @@ impl Watch {
         store(&mut keep, &first)?;
         tracker.take(first);
         look(&mut source, &mut tracker, &mut keep)?; // what the first interval is measured from
-        let mut screen = self.screen()?;
+        let mut screen = self.screen(count)?;
+        let mut left = count;
         loop {
             let asked_to_end = wait(interval, &signals, screen.as_mut())?;
             let view = look(&mut source, &mut tracker, &mut keep)?;
@@ -80,7 +87,8 @@ impl Watch {
             if let (false, Some(view)) = (asked_to_end && screen.is_some(), &view) {
                 self.show(view, screen.as_mut(), source.note())?;
             }
-            if asked_to_end || self.once {
+            left = left.map(|left| left.saturating_sub(1));
+            if asked_to_end || left == Some(0) {
                 drop(screen);
                 return Ok(ended(&signals));
             }
@@ -97,19 +105,42 @@ impl Watch {
         Ok(Some(BufWriter::new(destination.create()?)))
     }
 
-    fn interval(&self) -> anyhow::Result<Duration> {
+    /// How many times it is shown; for ever if nothing is said.
+    fn count(&self, words: &Words) -> anyhow::Result<Option<u64>> {
+        match words.count {
+            Some(count) if self.once => {
+                Err(Usage(format!("--once is a count of 1, and {count} is another")).into())
+            }
+            count => Ok(if self.once { Some(1) } else { count }),
+        }
+    }
+
+    fn interval(&self, words: &Words) -> anyhow::Result<Duration> {
+        if let (Some(_), Some(second)) = (self.interval, words.interval) {
+            let problem = format!("--interval and {second}: say the interval once");
+            return Err(Usage(problem).into());
+        }
         let default = Nanos::from_secs(if self.once { 5 } else { 1 });
-        let interval = self.interval.unwrap_or(default);
+        let interval = self.interval.or(words.interval).unwrap_or(default);
         if interval < INTERVALS.0 || interval > INTERVALS.1 {
             let (least, most) = INTERVALS;
-            let problem = format!("--interval {interval}: from {least} to {most} makes sense");
+            let seconds = interval.get() / 1_000_000_000;
+            let process = match words.interval {
+                Some(_) if interval > most => {
+                    format!("; a process is named by pid:{seconds}")
+                }
+                _ => String::new(),
+            };
+            let problem =
+                format!("--interval {interval}: from {least} to {most} makes sense{process}");
             return Err(Usage(problem).into());
         }
         Ok(Duration::from_nanos(interval.get()))
     }
 
-    fn screen(&self) -> anyhow::Result<Option<super::watch_screen::Screen>> {
-        let wanted = !self.once && !self.json && std::io::stdout().is_terminal();
+    /// A count is for logs and scripts: then each view is printed as plain text.
+    fn screen(&self, count: Option<u64>) -> anyhow::Result<Option<super::watch_screen::Screen>> {
+        let wanted = count.is_none() && !self.json && std::io::stdout().is_terminal();
         wanted.then(super::watch_screen::Screen::open).transpose()
     }
 
@@ -128,12 +159,13 @@ impl Watch {
 
     /// Shows what a file has kept: its last view with `--once`, else all, at the pace at which they
     /// were taken if a terminal shows them.
-    fn show_again(&self, scope: &Scope, path: &Path) -> anyhow::Result<Exit> {
+    fn show_again(&self, scope: &Scope, path: &Path, count: Option<u64>) -> anyhow::Result<Exit> {
         let unreadable = |error| Usage(format!("cannot read {}: {error}", path.display()));
         let file = File::open(path).map_err(unreadable)?;
         let signals = Signals::listen_on_terminal().context("cannot listen for signals")?;
         let mut tracker = Tracker::new();
-        let (mut screen, mut last) = (self.screen()?, None);
+        let (mut screen, mut last) = (self.screen(count)?, None);
+        let mut left = count.filter(|_| !self.once);
         for record in read_records(BufReader::new(file)) {
             let record = record.with_context(|| format!("{} is no recording", path.display()))?;
             let Some(view) = tracker.take(record) else { continue };
@@ -147,6 +179,10 @@ impl Watch {
                     self.show(&view, screen.as_mut(), None)?;
                 }
                 last = Some(view);
+                left = left.map(|left| left.saturating_sub(1));
+                if left == Some(0) {
+                    break;
+                }
             }
         }
         match last {

@@ -37,7 +37,9 @@ impl Scope {
         if let Some(path) = target.strip_prefix("cgroup:") {
             return cgroups(root, path).map(Self::Cgroups);
         }
-        if let Ok(pid) = target.parse() {
+        if let Some(pid) = target.strip_prefix("pid:") {
+            let wrong = || Usage(format!("pid:{pid}: give the number of a process"));
+            let pid: u32 = pid.parse().map_err(|_| wrong())?;
             return match root.exists(format!("/proc/{pid}")) {
                 true => Ok(Self::Process(pid)),
                 false => Err(Usage(format!("there is no process {pid}")).into()),
