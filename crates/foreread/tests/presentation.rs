@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used)] // a test may panic
 
 mod program;
+#[path = "../../report/tests/validate/mod.rs"]
+mod validate;
 
 use std::process::Command;
 
@@ -103,8 +105,12 @@ fn a_locale_without_utf8_gets_ascii() {
     for words in TEXTS {
         let (code, stdout, stderr) = scratch.run(words);
         signs += stdout.chars().filter(|c| !c.is_ascii()).count();
-        for environment in [("LC_ALL", "C"), ("LC_ALL", "POSIX"), ("LC_ALL", "de_DE.ISO-8859-1")] {
-            let (found, out, said) = with(&scratch, words, &[environment]);
+        let locales = match words {
+            "models" => ["C", "POSIX", "de_DE.ISO-8859-1"].as_slice(),
+            _ => &["C"],
+        };
+        for locale in locales {
+            let (found, out, said) = with(&scratch, words, &[("LC_ALL", locale)]);
             assert_eq!(found, code, "{words}: {said}");
             let foreign = out.chars().chain(said.chars()).find(|c| !c.is_ascii());
             assert_eq!(foreign, None, "{words}: {out}{said}");
@@ -196,7 +202,7 @@ fn info_says_what_works_here_and_why_not() {
     let (code, text, said) = scratch.run("info --json");
     assert_eq!(code, 0, "{said}");
     let info: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(info["schema_version"], 1);
+    validate::assert_valid_as("info_document", &info);
     assert_eq!(info["version"], env!("CARGO_PKG_VERSION"));
     assert!(info["target"].as_str().unwrap().contains("linux"), "{info}");
     assert!(info["kernel_probes"].is_boolean() && info["kernel"]["btf"].is_boolean(), "{info}");

@@ -21,7 +21,7 @@ use crate::output;
 #[derive(Debug, Args)]
 pub struct Check {
     /// The policy
-    #[arg(long, value_name = "FILE", required_unless_present = "emit_policy")]
+    #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
     /// Write a policy that the present state keeps, and check nothing
     #[arg(long, conflicts_with_all = ["policy", "json", "junit"])]
@@ -40,7 +40,12 @@ pub struct Check {
 
 impl Check {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let policy = self.policy.as_ref().map(read).transpose()?;
+        let named = self.policy.as_ref().filter(|_| !self.emit_policy);
+        let policy = named.map(read).transpose()?;
+        if policy.is_none() && !self.emit_policy {
+            let usage = "say what to check: --policy FILE; --emit-policy writes one";
+            return Err(Usage(usage.to_owned()).into());
+        }
         let root = self.tree.root(context);
         let examination = examine(&root, context, &[], Windows::not_asked())?;
         let scene = examination.scenes.first().context("nothing was looked at")?;

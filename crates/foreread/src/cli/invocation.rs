@@ -4,9 +4,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anstream::ColorChoice;
+use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Command, CommandFactory, FromArgMatches, ValueEnum};
 
 use super::Cli;
+use super::config::{self, Consulted, Values};
 use super::info::LONG_VERSION;
 use crate::destination::Destination;
 use crate::exit::Exit;
@@ -49,6 +51,7 @@ pub struct ResultFile {
 pub struct Invocation {
     cli: Cli,
     results: Option<(PathBuf, bool)>,
+    configuration: Vec<Consulted>,
 }
 
 /// The whole command line as clap knows it.
@@ -89,12 +92,21 @@ pub fn set_up_early(words: &[OsString]) {
 }
 
 impl Invocation {
-    /// Reads the words.
+    /// Reads the words, and the configuration below them.
     pub fn read(words: Vec<OsString>) -> anyhow::Result<Self> {
-        let matches = command().try_get_matches_from(words)?;
+        let first = command().try_get_matches_from(&words);
+        let asks = |error: &clap::Error| {
+            !error.use_stderr()
+                || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+        };
+        let (matches, configuration) = match first {
+            Err(error) if asks(&error) => return Err(error.into()),
+            Ok(matches) if !config::applies_to(&matches) => (matches, Vec::new()),
+            first => configured(&words, first)?,
+        };
         let cli = Cli::from_arg_matches(&matches)?;
         output::set_up(cli.global.color.into(), cli.global.ascii);
-        Ok(Self { cli, results: result_file(&matches) })
+        Ok(Self { cli, results: result_file(&matches), configuration })
     }
 
     /// Whether nothing but results and errors is to be said.
@@ -111,7 +123,7 @@ impl Invocation {
         if destination.is_some() {
             output::keep_results();
         }
-        let exit = self.cli.run()?;
+        let exit = self.cli.run(self.configuration)?;
         if let Some(destination) = destination
             && output::commit(&destination)?
             && let (Some(path), false) = (destination.path(), quiet)
@@ -120,6 +132,30 @@ impl Invocation {
         }
         Ok(exit)
     }
+}
+
+/// The words again, with what configuration files say as defaults.
+fn configured(
+    words: &[OsString],
+    first: Result<ArgMatches, clap::Error>,
+) -> anyhow::Result<(ArgMatches, Vec<Consulted>)> {
+    let mut built = command();
+    built.build();
+    let mut files = config::files(words, |name| std::env::var_os(name));
+    let mut values = match (config::read(&built, &mut files), &first) {
+        (Ok(values), _) => values,
+        // Whoever asks what is wrong is told that, too.
+        (Err(_), Ok(matches)) if matches.subcommand_name() == Some("info") => Values::default(),
+        (Err(error), _) => return Err(error),
+    };
+    let says_colour = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    if ["NO_COLOR", "CLICOLOR_FORCE", "CLICOLOR"].into_iter().any(says_colour) {
+        values.forget("color");
+    }
+    if let Ok(matches) = &first {
+        values.yield_to(&built, matches);
+    }
+    Ok((values.apply(command()).try_get_matches_from(words)?, files))
 }
 
 /// The file that the verb's results go to, and whether it may be overwritten.

@@ -9,6 +9,7 @@ mod calibrate;
 mod check;
 mod compare;
 mod completions;
+mod config;
 mod dd;
 mod doctor;
 mod dry_run;
@@ -58,6 +59,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
+use self::config::Consulted;
 pub use self::invocation::{ColorWhen, Invocation, ResultFile, set_up_early};
 use crate::exit::Exit;
 
@@ -104,6 +106,11 @@ pub struct Global {
     /// (LC_ALL, LC_CTYPE, LANG) is not one of UTF-8
     #[arg(long, global = true)]
     pub ascii: bool,
+    /// Read the configuration from this file and from no other (docs/book/configuration.md);
+    /// default: /etc/foreread.toml, then ~/.config/foreread/config.toml, or the file that the
+    /// variable FOREREAD_CONFIG names
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
     /// Say nothing but results and errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
@@ -154,6 +161,8 @@ pub struct Context {
     pub global: Global,
     pub dirs: Dirs,
     pub root: Root,
+    /// The configuration files that were looked for.
+    pub configuration: Vec<Consulted>,
 }
 
 impl Context {
@@ -172,10 +181,11 @@ impl Context {
 
 impl Cli {
     /// Does what the verb says.
-    pub fn run(self) -> anyhow::Result<Exit> {
+    pub fn run(self, configuration: Vec<Consulted>) -> anyhow::Result<Exit> {
         start_log(self.global.verbose);
         declare_tunables()?;
-        let context = Context { global: self.global, dirs: Dirs::of_user(), root: Root::system() };
+        let (dirs, root) = (Dirs::of_user(), Root::system());
+        let context = Context { global: self.global, dirs, root, configuration };
         match self.verb {
             Verb::Doctor(verb) => verb.run(&context),
             Verb::Check(verb) => verb.run(&context),

@@ -289,7 +289,8 @@ mod tests {
 
     fn planned(words: &[&str]) -> anyhow::Result<Vec<study::PlannedWorkload>> {
         let global = Global { quiet: true, ..Global::default() };
-        let context = Context { global, dirs: Dirs::of_user(), root: Root::system() };
+        let (dirs, root) = (Dirs::of_user(), Root::system());
+        let context = Context { global, dirs, root, configuration: Vec::new() };
         let options = WorkloadOptions::default();
         let choice = Choice { context: &context, options: &options, simulated: false, size: None };
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();

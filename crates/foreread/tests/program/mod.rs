@@ -13,6 +13,7 @@ pub fn foreread_in(dir: &Path) -> Command {
         .env("FOREREAD_STATE_DIR", dir.join("state"))
         .env("FOREREAD_RUNTIME_DIR", dir.join("runtime"))
         .env("LC_ALL", "C.UTF-8")
+        .env("FOREREAD_CONFIG", "")
         .env_remove("FOREREAD_STORE")
         .env_remove("NO_COLOR")
         .env_remove("CLICOLOR")

@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use self::features::{Cgroups, Feature, Rights};
 use self::tools::Tool;
+use super::config::Consulted;
 use super::{Context, ResultFile};
 use crate::exit::Exit;
 use crate::output;
@@ -94,6 +95,7 @@ struct Document {
     features: Vec<Feature>,
     tools: Vec<Tool>,
     directories: Places,
+    configuration: Vec<Consulted>,
 }
 
 impl Document {
@@ -119,6 +121,7 @@ impl Document {
                 runtime: context.dirs.runtime.clone(),
                 store: context.store_path(),
             },
+            configuration: context.configuration.clone(),
         }
     }
 
@@ -139,6 +142,14 @@ impl Document {
         line("state", &self.directories.state.display().to_string());
         line("runtime", &self.directories.runtime.display().to_string());
         line("record", &self.directories.store.display().to_string());
+        for file in &self.configuration {
+            let state = match (&file.problem, file.read) {
+                (Some(problem), _) => problem.clone(),
+                (None, true) => format!("{} (read)", file.path.display()),
+                (None, false) => format!("{} (not there)", file.path.display()),
+            };
+            let _ = writeln!(text, "{:<16} {}", "configuration", plain(&state));
+        }
         self.add_signals(&mut text);
         self.add_features(&mut text);
         self.add_tools(&mut text);

@@ -1,0 +1,163 @@
+//! Configuration files: the options that a user, or a whole host, would otherwise type each time.
+//!
+//! Their values become the defaults of the options, so that the command line and the environment
+//! come first without any rule of our own. docs/book/configuration.md explains them to users.
+
+mod read;
+mod values;
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+use clap::{ArgMatches, Command};
+use serde::Serialize;
+
+pub use self::values::Values;
+use crate::exit::Usage;
+
+/// The file of the whole host.
+const SYSTEM: &str = "/etc/foreread.toml";
+
+/// Why a file is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Whose {
+    System,
+    User,
+    /// By `--config` or `FOREREAD_CONFIG`: then no other is read.
+    Named,
+}
+
+/// A configuration file that was looked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Consulted {
+    pub path: PathBuf,
+    pub whose: Whose,
+    /// Whether it is there and was read.
+    pub read: bool,
+    /// What is wrong with it.
+    pub problem: Option<String>,
+}
+
+impl Consulted {
+    fn of(path: PathBuf, whose: Whose) -> Self {
+        Self { path, whose, read: false, problem: None }
+    }
+}
+
+/// The files to look for, the more important one last.
+pub fn files(words: &[OsString], variable: impl Fn(&str) -> Option<OsString>) -> Vec<Consulted> {
+    let named = named(words).or_else(|| variable("FOREREAD_CONFIG"));
+    match named {
+        Some(path) if path.is_empty() => return Vec::new(),
+        Some(path) => return vec![Consulted::of(path.into(), Whose::Named)],
+        None => {}
+    }
+    let absolute = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || absolute("HOME").map(|home| home.join(".config"));
+    let user = absolute("XDG_CONFIG_HOME").or_else(home);
+    let user = user.map(|base| Consulted::of(base.join("foreread/config.toml"), Whose::User));
+    [Consulted::of(SYSTEM.into(), Whose::System)].into_iter().chain(user).collect()
+}
+
+/// The file that `--config` names, before the command line is understood.
+fn named(words: &[OsString]) -> Option<OsString> {
+    let mut words = words.iter().skip(1).take_while(|word| *word != "--");
+    let mut found = None;
+    while let Some(word) = words.next() {
+        if word == "--config" {
+            found = words.next().cloned();
+        } else if let Some(path) = word.as_encoded_bytes().strip_prefix(b"--config=") {
+            use std::os::unix::ffi::OsStrExt;
+            found = Some(OsStr::from_bytes(path).to_owned());
+        }
+    }
+    found
+}
+
+/// Reads the files; what they say of options of `command` is what is returned.
+///
+/// # Errors
+///
+/// A file that was named and is not there, one that cannot be read, a key that is no option, and a
+/// value that the option does not take.
+pub fn read(command: &Command, files: &mut [Consulted]) -> anyhow::Result<Values> {
+    let mut values = Values::default();
+    for file in files {
+        match read_one(command, file, &mut values) {
+            Ok(()) => {}
+            Err(problem) => {
+                file.problem = Some(problem.clone());
+                return Err(Usage(problem).into());
+            }
+        }
+    }
+    Ok(values)
+}
+
+fn read_one(command: &Command, file: &mut Consulted, values: &mut Values) -> Result<(), String> {
+    let name = report::clean::plain(&file.path.display().to_string());
+    // Nobody's configuration is larger, and a device has no end.
+    const LARGEST: u64 = 1 << 20;
+    let opened = std::fs::File::open(&file.path);
+    let opened = match opened {
+        Err(error)
+            if error.kind() == std::io::ErrorKind::NotFound && file.whose != Whose::Named =>
+        {
+            return Ok(());
+        }
+        opened => {
+            opened.map_err(|error| format!("cannot read the configuration {name}: {error}"))?
+        }
+    };
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut std::io::Read::take(opened, LARGEST + 1), &mut text)
+        .map_err(|error| format!("cannot read the configuration {name}: {error}"))?;
+    if text.len() as u64 > LARGEST {
+        return Err(format!("the configuration {name} has more than 1 MiB"));
+    }
+    file.read = true;
+    read::into(command, &text, values).map_err(|(line, why)| format!("{name}:{line}: {why}"))
+}
+
+/// Verbs that a person does not type: no file of a person's may stop them.
+pub fn applies_to(matches: &ArgMatches) -> bool {
+    !matches!(
+        (
+            matches.subcommand_name(),
+            matches.subcommand().and_then(|(_, verb)| verb.subcommand_name())
+        ),
+        (Some("guard" | "complete"), _) | (Some("vdisk"), Some("serve"))
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn looked_for(words: &[&str], variables: &[(&str, &str)]) -> Vec<String> {
+        let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+        let found = files(&words, |name| {
+            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into())
+        });
+        found.into_iter().map(|file| file.path.display().to_string()).collect()
+    }
+
+    #[test]
+    fn the_user_s_file_comes_after_the_host_s_unless_another_is_named() {
+        let home = [("HOME", "/home/a")];
+        assert_eq!(
+            looked_for(&["foreread"], &home),
+            ["/etc/foreread.toml", "/home/a/.config/foreread/config.toml"]
+        );
+        let xdg = [("HOME", "/home/a"), ("XDG_CONFIG_HOME", "/x")];
+        assert_eq!(looked_for(&[""], &xdg)[1], "/x/foreread/config.toml");
+        assert_eq!(looked_for(&[""], &[("XDG_CONFIG_HOME", "relative")]).len(), 1);
+        let named = [("HOME", "/home/a"), ("FOREREAD_CONFIG", "mine.toml")];
+        assert_eq!(looked_for(&[""], &named), ["mine.toml"]);
+        assert_eq!(looked_for(&["", "runs", "--config", "b"], &named), ["b"]);
+        assert_eq!(looked_for(&["", "--config=b", "runs"], &named), ["b"]);
+        assert_eq!(looked_for(&["", "run", "--", "--config=b"], &named), ["mine.toml"]);
+        assert!(looked_for(&[""], &[("HOME", "/h"), ("FOREREAD_CONFIG", "")]).is_empty());
+    }
+}
