@@ -4,6 +4,7 @@ mod ascii;
 mod cli;
 mod destination;
 mod exit;
+mod json_lines;
 mod output;
 mod progress;
 mod signals;

@@ -7,6 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use report::clean;
 use study::{Phase, Progress, Step};
 
+use crate::json_lines::Lines;
 use crate::output::{is_ascii, note, shown};
 
 /// How often a line appears where there is no terminal.
@@ -15,6 +16,7 @@ const LINE_EVERY: Duration = Duration::from_secs(20);
 /// Shows what a study is doing.
 pub struct Shown {
     quiet: bool,
+    lines: Option<Lines>,
     bar: Option<ProgressBar>,
     last_line: Instant,
 }
@@ -28,7 +30,17 @@ impl Shown {
             bar.enable_steady_tick(Duration::from_millis(200));
             bar
         });
-        Self { quiet, bar, last_line: Instant::now() }
+        Self { quiet, lines: None, bar, last_line: Instant::now() }
+    }
+
+    /// Also prints trials as lines of JSON, where there are any to be printed.
+    pub fn with_lines(self, lines: Option<Lines>) -> Self {
+        Self { lines, ..self }
+    }
+
+    /// Why lines of JSON could not be printed any more.
+    pub fn failure(&mut self) -> Option<anyhow::Error> {
+        self.lines.as_mut().and_then(Lines::failure)
     }
 
     /// Takes the bar away.
@@ -87,6 +99,12 @@ impl Shown {
 
 impl Progress for Shown {
     fn step(&mut self, step: &Step) {
+        if let Some(lines) = &mut self.lines {
+            match &self.bar {
+                Some(bar) => bar.suspend(|| lines.step(step)),
+                None => lines.step(step),
+            }
+        }
         match step {
             Step::Phase(phase) => self.phase(phase),
             Step::LaidOut { done, total } => {

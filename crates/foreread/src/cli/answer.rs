@@ -9,6 +9,7 @@ use study::Environment;
 use super::study_options::environment;
 use super::{Context, ResultFile};
 use crate::exit::Exit;
+use crate::json_lines::Lines;
 use crate::output;
 use crate::progress::Shown;
 use crate::signals::Signals;
@@ -22,6 +23,9 @@ pub struct AnswerFormat {
     /// Print Markdown, to paste into an issue or a wiki
     #[arg(long)]
     pub markdown: bool,
+    /// Print a line of JSON for each trial while it runs, and the document of --json as last line
+    #[arg(long, conflicts_with_all = ["json", "markdown"])]
+    pub json_lines: bool,
     #[command(flatten)]
     pub file: ResultFile,
 }
@@ -34,15 +38,21 @@ pub fn ask(
 ) -> anyhow::Result<Exit> {
     let signals = Signals::listen_on_terminal().context("listening to signals")?;
     let environment = environment(context, &signals)?;
-    let mut shown = Shown::new(context.global.quiet);
+    let lines = format.json_lines.then(|| Lines::new(signals.flag()));
+    let mut shown = Shown::new(context.global.quiet).with_lines(lines);
     let answer = question(&environment, &mut shown);
     shown.finish();
+    if let Some(failure) = shown.failure() {
+        return Err(failure);
+    }
     let answer = match (answer, signals.which()) {
         // Whatever an interrupted question complains of, it is the signal that ended it.
         (Err(_), Some(signal)) => return Ok(Exit::Signal(signal)),
         (answer, _) => answer?,
     };
-    if format.json {
+    if format.json_lines {
+        output::print_json_line(&report::answer_json(&answer))?;
+    } else if format.json {
         output::print_json(&report::answer_json(&answer))?;
     } else if format.markdown {
         output::print_document(&report::answer_markdown(&answer))?;

@@ -17,6 +17,7 @@ use vdisk::ServerCommand;
 use super::workload_words::{self, Choice, WorkloadOptions};
 use super::{Context, Format, number};
 use crate::exit::{Exit, Usage};
+use crate::json_lines::Lines;
 use crate::output;
 use crate::progress::Shown;
 use crate::signals::Signals;
@@ -79,6 +80,9 @@ pub struct StudyOptions {
     /// Change nothing: print what would be written and undone, what would run, and how long
     #[arg(short = 'n', long)]
     pub dry_run: bool,
+    /// Print a line of JSON for each trial while it runs, and the document of --json as last line
+    #[arg(long, conflicts_with_all = ["json", "csv", "markdown"])]
+    pub json_lines: bool,
     #[command(flatten)]
     pub format: Format,
     /// How the levels of several tunables are combined.
@@ -197,9 +201,13 @@ impl StudyOptions {
         let signals = Signals::listen_on_terminal().context("listening to signals")?;
         let environment = environment(context, &signals)?;
         let mut store = Store::open(&context.store_path())?;
-        let mut shown = Shown::new(context.global.quiet);
+        let lines = self.json_lines.then(|| Lines::new(signals.flag()));
+        let mut shown = Shown::new(context.global.quiet).with_lines(lines);
         let outcome = conduct(&plan, &mut store, &environment, &mut shown);
         shown.finish();
+        if let Some(failure) = shown.failure() {
+            return Err(failure);
+        }
         let outcome = match (outcome, signals.which()) {
             // Whatever a cancelled study complains of, it is the signal that ended it.
             (Err(_), Some(signal)) if signals.cancelled() => return Ok(Exit::Signal(signal)),
@@ -222,7 +230,10 @@ impl StudyOptions {
     fn tell(&self, context: &Context, store: &Store, outcome: &Outcome) -> anyhow::Result<()> {
         let run = store.load(outcome.run)?;
         let findings = Findings { run: &run, analysis: &outcome.analysis };
-        print(&findings, &self.format)?;
+        match self.json_lines {
+            true => output::print_json_line(&report::json(&findings))?,
+            false => print(&findings, &self.format)?,
+        }
         if !outcome.complete {
             context.note("interrupted: everything was put back; the same command goes on with it");
         }

@@ -1,0 +1,74 @@
+//! A study as lines of JSON: one for each trial while it runs. docs/json.md explains them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde::Serialize;
+use study::{Figures, Settings, Step};
+
+use crate::output;
+
+/// A line. The document of the whole study, which follows the last of them, has no `event`.
+#[derive(Debug, Serialize)]
+struct Line<'a> {
+    schema_version: u32,
+    #[serde(flatten)]
+    event: Event<'a>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum Event<'a> {
+    Trial {
+        number: usize,
+        settings: &'a Settings,
+        workload: &'a str,
+        #[serde(flatten)]
+        figures: &'a Figures,
+    },
+    Spoiled {
+        number: usize,
+        reasons: &'a [String],
+        again: bool,
+    },
+}
+
+/// Prints a line for each trial. If they cannot be printed any more, the study is asked to stop.
+#[derive(Debug)]
+pub struct Lines {
+    stop: Arc<AtomicBool>,
+    failed: Option<anyhow::Error>,
+}
+
+impl Lines {
+    /// Lines of a study that `stop` stops.
+    pub fn new(stop: Arc<AtomicBool>) -> Self {
+        Self { stop, failed: None }
+    }
+
+    /// Prints what this step is, if it is one of a trial.
+    pub fn step(&mut self, step: &Step) {
+        let event = match step {
+            Step::TrialDone { number, settings, workload, figures } => {
+                Event::Trial { number: *number, settings, workload, figures }
+            }
+            Step::TrialSpoiled { number, reasons, again } => {
+                Event::Spoiled { number: *number, reasons, again: *again }
+            }
+            _ => return,
+        };
+        if self.failed.is_some() {
+            return;
+        }
+        let line = Line { schema_version: report::SCHEMA_VERSION, event };
+        if let Err(error) = output::print_json_line(&line) {
+            self.failed = Some(error);
+            self.stop.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// Why no more could be printed.
+    pub fn failure(&mut self) -> Option<anyhow::Error> {
+        self.failed.take()
+    }
+}
