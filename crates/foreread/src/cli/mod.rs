@@ -8,6 +8,7 @@ mod bulletin;
 mod calibrate;
 mod check;
 mod compare;
+mod complete;
 mod completions;
 mod config;
 mod dd;
@@ -153,6 +154,8 @@ enum Verb {
     Info(info::Info),
     Completions(completions::Completions),
     #[command(hide = true)]
+    Complete(complete::Complete),
+    #[command(hide = true)]
     Guard(guard::Guard),
 }
 
@@ -217,6 +220,7 @@ impl Cli {
             Verb::Rollback(verb) => verb.run(&context),
             Verb::Info(verb) => verb.run(&context),
             Verb::Completions(verb) => verb.run(),
+            Verb::Complete(verb) => verb.run(&context),
             Verb::Guard(verb) => verb.run(&context),
         }
     }

@@ -1,0 +1,187 @@
+//! What the words of an option or a place are, and which there are.
+
+use clap::Arg;
+use diagnose::presets;
+use study::Store;
+use workload::Workload;
+
+use super::super::Context;
+use super::{Candidate, Offer};
+
+/// A kind of words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// One of these.
+    Fixed(Vec<Candidate>),
+    Targets,
+    Models,
+    Workloads,
+    Tunables,
+    Presets,
+    Runs,
+    Tables,
+    Disks,
+    Files,
+    /// Numbers, sizes, names that nobody knows yet.
+    Free,
+}
+
+impl Kind {
+    /// What this option or place takes.
+    pub fn of(arg: &Arg) -> Self {
+        let possible = arg.get_possible_values();
+        if !possible.is_empty() {
+            let shown = possible.iter().filter(|value| !value.is_hide_set());
+            let candidate = |value: &clap::builder::PossibleValue| {
+                let about = value.get_help().map(ToString::to_string).unwrap_or_default();
+                Candidate::new(value.get_name(), about)
+            };
+            return Self::Fixed(shown.map(candidate).collect());
+        }
+        let names = arg.get_value_names().unwrap_or_default();
+        let name = names.first().map(|name| name.as_str()).unwrap_or_default();
+        match (arg.get_id().as_str(), arg.is_positional()) {
+            ("workload" | "fio", _) => Self::Workloads,
+            ("vary" | "settings", _) => Self::Tunables,
+            ("preset" | "software", _) => Self::Presets,
+            ("run" | "runs" | "from" | "which", _) => Self::Runs,
+            ("table", true) => Self::Tables,
+            ("names" | "name", true) => Self::Disks,
+            _ if name.starts_with("TARGET") => Self::Targets,
+            _ if name.starts_with("MODEL") => Self::Models,
+            _ => match ["FILE", "PATH", "DIR", "TRACE", "SPEC", "SEEK"]
+                .iter()
+                .any(|it| name.contains(it))
+            {
+                true => Self::Files,
+                false => Self::Free,
+            },
+        }
+    }
+
+    /// What begins with `word` or may go on from it.
+    pub fn offer(&self, word: &str, context: &Context) -> Offer {
+        let (candidates, files) = match self {
+            Self::Fixed(words) => (after_comma(word, words.clone()), false),
+            Self::Targets => {
+                (targets(word), !word.starts_with("virtual:") && !word.starts_with("sim:"))
+            }
+            Self::Models => (model(word, false), true),
+            Self::Workloads => (workloads(word), true),
+            Self::Tunables => (tunables(word), false),
+            Self::Presets => (groups(), false),
+            Self::Runs => (runs(context), false),
+            Self::Tables => (tables(), false),
+            Self::Disks => (disks(context), false),
+            Self::Files => (Vec::new(), true),
+            Self::Free => (Vec::new(), false),
+        };
+        Offer { candidates, files }
+    }
+}
+
+/// Puts what is typed before the last comma before each candidate.
+fn after_comma(word: &str, candidates: Vec<Candidate>) -> Vec<Candidate> {
+    let Some((before, _)) = word.rsplit_once(',') else { return candidates };
+    let put = |one: Candidate| Candidate::new(format!("{before},{}", one.word), one.about);
+    candidates.into_iter().map(put).collect()
+}
+
+fn prefixed(prefix: &str, candidates: Vec<Candidate>) -> Vec<Candidate> {
+    let put = |one: Candidate| Candidate::new(format!("{prefix}{}", one.word), one.about);
+    candidates.into_iter().map(put).collect()
+}
+
+fn targets(word: &str) -> Vec<Candidate> {
+    for (kind, simulated) in [("virtual:", false), ("sim:", true)] {
+        if let Some(model_word) = word.strip_prefix(kind) {
+            return prefixed(kind, model(model_word, simulated));
+        }
+    }
+    vec![
+        Candidate::new("virtual:", "a virtual disk: the real kernel over a model of a device"),
+        Candidate::new("sim:", "a simulation of device, page cache and read-ahead"),
+    ]
+}
+
+/// A model, or a key behind one.
+fn model(word: &str, simulated: bool) -> Vec<Candidate> {
+    let Some((before, key)) = word.rsplit_once(',') else {
+        let presets = model::presets().iter();
+        return presets.map(|preset| Candidate::new(preset.name, preset.summary())).collect();
+    };
+    let keys = match (key.split_once('='), simulated) {
+        (Some((key @ ("policy" | "kernel"), _)), true) => prefixed(&format!("{key}="), policies()),
+        (Some(("fs", _)), simulated) => {
+            let names: &[&str] = match simulated {
+                true => &["xfs", "ext4", "ext3", "plain"],
+                false => &["ext4", "xfs", "btrfs", "ext3", "raw"],
+            };
+            names.iter().map(|name| Candidate::new(format!("fs={name}"), "")).collect()
+        }
+        (Some(_), _) => Vec::new(),
+        (None, true) => {
+            sim::KEYS.iter().map(|(key, about)| Candidate::new(format!("{key}="), *about)).collect()
+        }
+        (None, false) => ["fs=", "size=", "dilation="].map(|key| Candidate::new(key, "")).to_vec(),
+    };
+    prefixed(&format!("{before},"), keys)
+}
+
+fn policies() -> Vec<Candidate> {
+    policy::REGISTRY.iter().map(|entry| Candidate::new(entry.name, entry.summary)).collect()
+}
+
+fn workloads(word: &str) -> Vec<Candidate> {
+    let suite = Workload::suite().into_iter().chain(Workload::writing());
+    let mut all: Vec<Candidate> = suite
+        .map(|workload| Candidate::new(workload.name.clone(), workload.pattern.name()))
+        .collect();
+    all.extend([
+        Candidate::new("trace:", "replay a trace"),
+        Candidate::new("fio:", "a job file of fio"),
+        Candidate::new("dd", "streaming reads at the beginning, middle and end"),
+        Candidate::new("bonnie++", "bonnie++"),
+        Candidate::new("cmd:", "any command"),
+    ]);
+    after_comma(word, all)
+}
+
+fn tunables(word: &str) -> Vec<Candidate> {
+    match word.split_once('=') {
+        Some((key @ ("policy" | "kernel"), values)) => {
+            prefixed(&format!("{key}="), after_comma(values, policies()))
+        }
+        Some(_) => Vec::new(),
+        None => {
+            let registry = tunables::REGISTRY.iter().map(|tunable| tunable.name());
+            let names = registry.chain(["policy"]);
+            names.map(|name| Candidate::new(format!("{name}="), "")).collect()
+        }
+    }
+}
+
+fn groups() -> Vec<Candidate> {
+    presets::groups().iter().map(|group| Candidate::new(group.name.as_str(), "")).collect()
+}
+
+/// The runs of the record; none where it cannot be read.
+fn runs(context: &Context) -> Vec<Candidate> {
+    let store = Store::open_existing(&context.store_path()).ok().flatten();
+    let runs = store.and_then(|store| store.runs().ok()).unwrap_or_default();
+    let run = |run: &study::RunSummary| {
+        Candidate::new(run.id.to_string(), report::clean::plain(&run.target))
+    };
+    [Candidate::new("last", "the latest run")].into_iter().chain(runs.iter().map(run)).collect()
+}
+
+fn tables() -> Vec<Candidate> {
+    let all = Candidate::new("all", "all tables");
+    let tables = reproduce::EXPERIMENTS.iter().map(|table| Candidate::new(table.name, table.title));
+    [all].into_iter().chain(tables).collect()
+}
+
+fn disks(context: &Context) -> Vec<Candidate> {
+    let disks = vdisk::list(&context.dirs).unwrap_or_default();
+    disks.into_iter().map(|disk| Candidate::new(disk.name, "")).collect()
+}

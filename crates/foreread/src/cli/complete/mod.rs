@@ -1,0 +1,159 @@
+//! `foreread complete`: what may stand where the cursor is. The scripts of `foreread completions`
+//! ask it, so that they know models, workloads and runs as well as options, and never grow old.
+
+mod kinds;
+
+use clap::{Arg, ArgAction, Args, Command};
+
+use self::kinds::Kind;
+use super::Context;
+use super::invocation::command;
+use crate::exit::Exit;
+use crate::output;
+
+/// Print what may stand in the place of the last of these words, a candidate and what it is in
+/// each line; `:files` where a path may stand there, too
+#[derive(Debug, Args)]
+pub struct Complete {
+    /// The words behind `foreread`, the last one as far as it is typed
+    #[arg(last = true)]
+    words: Vec<String>,
+}
+
+/// A word that may stand there, and what it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    pub word: String,
+    pub about: String,
+}
+
+impl Candidate {
+    pub fn new(word: impl Into<String>, about: impl Into<String>) -> Self {
+        Self { word: word.into(), about: about.into() }
+    }
+}
+
+/// What a place may take.
+#[derive(Debug, Default)]
+pub struct Offer {
+    pub candidates: Vec<Candidate>,
+    /// Whether a path may stand there.
+    pub files: bool,
+}
+
+impl Complete {
+    pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let mut built = command();
+        built.build();
+        let (before, word) = match self.words.split_last() {
+            Some((word, before)) => (before, word.as_str()),
+            None => (&[][..], ""),
+        };
+        let offer = offer(&built, before, word, context);
+        let mut text = String::new();
+        for candidate in offer.candidates.iter().filter(|one| one.word.starts_with(word)) {
+            let about = candidate.about.lines().next().unwrap_or_default();
+            text.push_str(&format!("{}\t{about}\n", candidate.word));
+        }
+        if offer.files {
+            text.push_str(":files\n");
+        }
+        output::print_document(&text)?;
+        Ok(Exit::Fine)
+    }
+}
+
+/// The verb that words lead to, and what of it the next word is.
+struct Place<'a> {
+    verb: &'a Command,
+    /// An option that waits for its value.
+    option: Option<&'a Arg>,
+    positional: usize,
+    /// Behind `--`.
+    passed_on: bool,
+}
+
+fn place<'a>(top: &'a Command, before: &[String]) -> Place<'a> {
+    let mut place = Place { verb: top, option: None, positional: 0, passed_on: false };
+    for word in before {
+        if place.option.take().is_some() || place.passed_on {
+            continue;
+        }
+        if word == "--" {
+            place.passed_on = true;
+        } else if let Some(name) = word.strip_prefix("--") {
+            place.option = named(place.verb, name).filter(|arg| waits(arg));
+        } else if word.len() > 1 && word.starts_with('-') {
+            let last = word.chars().last();
+            let arg = place.verb.get_arguments().find(|arg| arg.get_short() == last);
+            place.option = arg.filter(|arg| waits(arg));
+        } else if let Some(verb) = place.verb.find_subcommand(word) {
+            (place.verb, place.positional) = (verb, 0);
+        } else {
+            place.positional += 1;
+        }
+    }
+    place
+}
+
+fn named<'a>(verb: &'a Command, name: &str) -> Option<&'a Arg> {
+    verb.get_arguments().find(|arg| {
+        arg.get_long() == Some(name)
+            || arg.get_all_aliases().is_some_and(|aliases| aliases.contains(&name))
+    })
+}
+
+/// Whether the next word is the option's value.
+fn waits(arg: &Arg) -> bool {
+    arg.get_action().takes_values() && !arg.is_require_equals_set()
+}
+
+fn offer(top: &Command, before: &[String], word: &str, context: &Context) -> Offer {
+    let place = place(top, before);
+    if let Some(option) = place.option {
+        return Kind::of(option).offer(word, context);
+    }
+    if place.passed_on {
+        return Offer { candidates: Vec::new(), files: true };
+    }
+    if let Some((name, value)) = word.strip_prefix("--").and_then(|word| word.split_once('=')) {
+        let Some(option) = named(place.verb, name) else { return Offer::default() };
+        let mut offer = Kind::of(option).offer(value, context);
+        for candidate in &mut offer.candidates {
+            candidate.word = format!("--{name}={}", candidate.word);
+        }
+        return offer;
+    }
+    if word.starts_with('-') {
+        return Offer { candidates: options(place.verb), files: false };
+    }
+    let mut offer =
+        positional(&place).map_or_else(Offer::default, |arg| Kind::of(arg).offer(word, context));
+    if place.positional == 0 {
+        let verbs = place.verb.get_subcommands().filter(|verb| !verb.is_hide_set());
+        let verbs = verbs.map(|verb| Candidate::new(verb.get_name(), about(verb.get_about())));
+        offer.candidates.splice(0..0, verbs);
+    }
+    offer
+}
+
+/// The positional word that stands there; the last one may be repeated.
+fn positional<'a>(place: &Place<'a>) -> Option<&'a Arg> {
+    let mut all: Vec<&Arg> =
+        place.verb.get_positionals().filter(|arg| !arg.is_last_set()).collect();
+    all.sort_by_key(|arg| arg.get_index());
+    let repeats = |arg: &&Arg| matches!(arg.get_action(), ArgAction::Append);
+    all.get(place.positional).copied().or_else(|| all.last().copied().filter(repeats))
+}
+
+fn options(verb: &Command) -> Vec<Candidate> {
+    let shown = verb.get_arguments().filter(|arg| !arg.is_hide_set() && !arg.is_positional());
+    let named = shown.filter_map(|arg| {
+        Some(Candidate::new(format!("--{}", arg.get_long()?), about(arg.get_help())))
+    });
+    named.collect()
+}
+
+fn about(text: Option<&clap::builder::StyledStr>) -> String {
+    text.map(ToString::to_string).unwrap_or_default()
+}
