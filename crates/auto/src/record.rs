@@ -1,7 +1,7 @@
 //! What was seen, in the form in which it is kept in a file: one line of JSON for each record.
 
 use std::collections::BTreeMap;
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, Read as _, Write};
 
 use host::{BlockStat, DevNo};
 use observe::{Event, OpenFile, OpenFileId, Signal};
@@ -58,10 +58,37 @@ pub fn write_record(to: &mut dyn Write, record: &Record) -> io::Result<()> {
     to.write_all(line.as_bytes())
 }
 
+/// The longest line: a snapshot of several hundred thousand open files.
+pub const LINE_BYTES_MAX: u64 = 64 << 20;
+
+/// The lines of an input that may have no end, or no end of a line. Nothing follows an error.
+fn lines(mut from: impl BufRead) -> impl Iterator<Item = io::Result<Vec<u8>>> {
+    let mut failed = false;
+    std::iter::from_fn(move || {
+        let mut line = Vec::new();
+        let read = match failed {
+            true => Ok(0),
+            false => (&mut from).take(LINE_BYTES_MAX + 1).read_until(b'\n', &mut line),
+        };
+        let ends = line.pop_if(|last| *last == b'\n').is_some();
+        let line = match read {
+            Ok(0) => return None,
+            Ok(read) if !ends && read as u64 > LINE_BYTES_MAX => {
+                Err(io::ErrorKind::FileTooLarge.into())
+            }
+            read => read.map(|_| line),
+        };
+        failed = line.is_err();
+        Some(line)
+    })
+}
+
 /// Reads records one by one. A line that is none is an error that says which; a last line that was
 /// cut short is not.
+///
+/// A line longer than [`LINE_BYTES_MAX`] is an error of the kind `FileTooLarge`.
 pub fn read_records(from: impl BufRead) -> impl Iterator<Item = io::Result<Record>> {
-    let mut lines = from.split(b'\n').enumerate().peekable();
+    let mut lines = lines(from).enumerate().peekable();
     std::iter::from_fn(move || {
         let (number, line) = lines.next()?;
         let record = line.and_then(|line| {

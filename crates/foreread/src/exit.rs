@@ -12,6 +12,7 @@ use observe::ObserveError;
 use postgres::PostgresError;
 use rustix::io::Errno;
 use study::{StoreError, StudyError, TargetError};
+use sys::input::InputError;
 use trace::TraceFileError;
 use tunables::persist::PersistError;
 use tunables::{JournalError, TunableError};
@@ -134,6 +135,9 @@ impl Exit {
         }
         if let Some(error) = cause.downcast_ref() {
             return of_experiment(error);
+        }
+        if let Some(error) = cause.downcast_ref() {
+            return of_input(error);
         }
         if let Some(error) = cause.downcast_ref::<io::Error>() {
             return of_io(error);
@@ -301,7 +305,7 @@ fn of_vdisk(error: &VdiskError) -> Option<Exit> {
             Some(Exit::Refused)
         }
         VdiskError::Io { source, .. } | VdiskError::System { source, .. } => of_io(source),
-        VdiskError::ModelUnread { source, .. } => of_named(source),
+        VdiskError::ModelUnread(error) => of_input(error),
         VdiskError::Dead { .. }
         | VdiskError::Server { .. }
         | VdiskError::Control { .. }
@@ -351,7 +355,9 @@ fn of_bench(error: &BenchError) -> Option<Exit> {
 fn of_trace(error: &TraceFileError) -> Option<Exit> {
     match error {
         TraceFileError::Io { source, .. } => of_named(source),
+        TraceFileError::Input(error) => of_input(error),
         TraceFileError::Empty { .. }
+        | TraceFileError::TooLarge { .. }
         | TraceFileError::UnknownFormat { .. }
         | TraceFileError::NoFormat(_)
         | TraceFileError::Workload(_)
@@ -359,7 +365,6 @@ fn of_trace(error: &TraceFileError) -> Option<Exit> {
         TraceFileError::NotStarted { problem, .. } => Some(Exit::not_started(*problem)),
         TraceFileError::NoMeans { .. } => Some(Exit::NotPossible),
         TraceFileError::Packed { .. }
-        | TraceFileError::TooLarge { .. }
         | TraceFileError::Broken { .. }
         | TraceFileError::Subject { .. } => Some(Exit::Failed),
     }
@@ -372,6 +377,17 @@ fn of_io(error: &io::Error) -> Option<Exit> {
             Some(Exit::NotPossible)
         }
         _ => Some(Exit::Failed),
+    }
+}
+
+/// An input that was named is no file, has no end or cannot be read.
+fn of_input(error: &InputError) -> Option<Exit> {
+    match error {
+        InputError::Io { reason, .. } => of_named(reason),
+        InputError::NoFile { .. }
+        | InputError::TooLarge { .. }
+        | InputError::NotText { .. }
+        | InputError::StdinTaken { .. } => Some(Exit::Usage),
     }
 }
 

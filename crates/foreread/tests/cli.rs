@@ -542,7 +542,7 @@ fn watch_refuses_what_it_cannot_show() {
         ("watch cgroup:up", "write cgroup:/PATH"),
         ("watch --interval 1ms", "makes sense"),
         ("watch --interval 5", "unit"),
-        ("watch --replay nowhere", "cannot read nowhere"),
+        ("watch --replay nowhere", "cannot read the recording nowhere"),
     ] {
         let (code, _, said) = run(&mut scratch.foreread(words));
         assert_eq!(code, 2, "{words}: {said}");

@@ -1,13 +1,16 @@
 //! The tree that everything is read from.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use crate::HostError;
 
 /// More than anybody configures by hand.
 const LARGEST_CONFIGURATION: u64 = 4 << 20;
+
+/// The largest file of a captured tree that is read.
+const LARGEST_CAPTURED: u64 = 64 << 20;
 
 /// Where `/sys`, `/proc` and `/dev` are: the machine itself, or a captured tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +43,8 @@ impl Root {
     /// The text of a file, white space at its ends taken off.
     pub fn read(&self, path: impl AsRef<Path>) -> Result<String, HostError> {
         let path = self.path(path);
-        match fs::read(&path) {
+        let content = if self.is_system() { fs::read(&path) } else { captured(&path) };
+        match content {
             Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).trim().to_owned()),
             Err(source) => Err(HostError::Read { path, source }),
         }
@@ -58,12 +62,8 @@ impl Root {
     /// The text of a file of somebody's configuration as it is, so that lines can be counted;
     /// `None` where it is missing, cannot be read, or is larger than people write.
     pub(crate) fn lines_of(&self, path: impl AsRef<Path>) -> Option<String> {
-        let path = self.path(path);
-        let status = fs::metadata(&path).ok()?;
-        if !status.is_file() || status.len() > LARGEST_CONFIGURATION {
-            return None;
-        }
-        Some(String::from_utf8_lossy(&fs::read(&path).ok()?).into_owned())
+        let bytes = limited(&self.path(path), LARGEST_CONFIGURATION).ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// The whole number in a file.
@@ -99,6 +99,25 @@ impl Root {
         names.sort();
         names
     }
+}
+
+/// The content of a file of a captured tree, in which anything may stand in the place of a file.
+fn captured(path: &Path) -> io::Result<Vec<u8>> {
+    limited(path, LARGEST_CAPTURED)
+}
+
+/// The content of a regular file that is not larger than `limit` bytes.
+fn limited(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let no_file = || io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
+    if !fs::metadata(path)?.is_file() {
+        return Err(no_file());
+    }
+    let mut bytes = Vec::new();
+    fs::File::open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    Ok(bytes)
 }
 
 /// Whether a file is missing, or is there but has nothing to give on this device.

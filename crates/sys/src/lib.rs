@@ -5,6 +5,7 @@
 pub mod cachestat;
 pub mod extents;
 pub mod hold;
+pub mod input;
 pub mod lock;
 pub mod loopdev;
 pub mod mapping;

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use sys::input::{InputError, InputKind};
 use thiserror::Error;
-use units::Bytes;
 use workload::WorkloadError;
 use workload::trace::{Place, TraceError};
 
@@ -29,13 +29,17 @@ pub enum TraceFileError {
         /// The unpacker's reason.
         source: io::Error,
     },
-    /// The file is too large to be kept in memory.
-    #[error("{path} has more than {most}: cut the trace", path = path.display())]
+    /// The file cannot be read, is no file, or is too large.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// The file unpacks to more than is kept in memory.
+    #[error(
+        "{path} unpacks to more than {limit}, which is the limit for traces",
+        path = path.display(), limit = InputKind::TRACE.limit()
+    )]
     TooLarge {
         /// The file.
         path: PathBuf,
-        /// The most that is read.
-        most: Bytes,
     },
     /// There is nothing in the file.
     #[error("{path} is empty: it holds no trace", path = path.display())]

@@ -1,16 +1,10 @@
 //! Reading trace files.
 
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use units::Bytes;
 use workload::trace::{FORMATS, Format, ImportOptions, Trace, detect, format};
 
-use crate::TraceFileError;
-
-/// The most that a file may have, unpacked.
-const LARGEST: Bytes = Bytes::from_gib(4);
+use crate::{TraceFileError, unpack};
 
 /// How a file is read.
 #[derive(Clone, Debug, Default)]
@@ -30,13 +24,13 @@ pub struct Source {
     pub format: &'static str,
 }
 
-/// Reads a trace, packed with zstd or gzip or not at all.
+/// Reads a trace, packed with zstd or gzip or not at all; `-` is standard input.
+///
+/// # Errors
+///
+/// If it cannot be read, is larger than 1 GiB, packed or unpacked, or is no trace.
 pub fn read(path: &Path, options: &ReadOptions) -> Result<(Trace, Source), TraceFileError> {
-    let bytes = unpacked(path)?;
-    if bytes.is_empty() {
-        return Err(TraceFileError::Empty { path: path.to_owned() });
-    }
-    let form = form(path, &bytes, options)?;
+    let (bytes, form) = unpack::content(path, |head| form(path, head, options))?;
     let trace = form.parse(&bytes, options.import);
     let trace = trace.map_err(|error| TraceFileError::Broken { path: path.to_owned(), error })?;
     Ok((trace, Source { path: path.to_owned(), format: form.name }))
@@ -44,53 +38,19 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<(Trace, Source), Trace
 
 fn form(
     path: &Path,
-    bytes: &[u8],
+    head: &[u8],
     options: &ReadOptions,
 ) -> Result<&'static Format, TraceFileError> {
+    if head.is_empty() {
+        return Err(TraceFileError::Empty { path: path.to_owned() });
+    }
     if let Some(name) = &options.format {
         return format(name).map_err(|error| TraceFileError::NoFormat(error.problem));
     }
-    detect(bytes).ok_or_else(|| {
+    detect(head).ok_or_else(|| {
         let known: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
         TraceFileError::UnknownFormat { path: path.to_owned(), known: known.join(", ") }
     })
-}
-
-/// The content of a file.
-fn unpacked(path: &Path) -> Result<Vec<u8>, TraceFileError> {
-    let file = File::open(path).map_err(TraceFileError::io("open", path))?;
-    let directory = file.metadata().is_ok_and(|metadata| metadata.is_dir());
-    if directory {
-        let problem = io::Error::from(io::ErrorKind::IsADirectory);
-        return Err(TraceFileError::io("read", path)(problem));
-    }
-    let bytes = limited(path, file, &|path, source| TraceFileError::io("read", path)(source))?;
-    let packed = |path: &Path, source| TraceFileError::Packed { path: path.to_owned(), source };
-    match bytes.get(..4) {
-        Some([0x1f, 0x8b, ..]) => {
-            limited(path, flate2::read::MultiGzDecoder::new(bytes.as_slice()), &packed)
-        }
-        Some([0x28, 0xb5, 0x2f, 0xfd]) => {
-            let decoder = ruzstd::decoding::StreamingDecoder::new(bytes.as_slice());
-            let decoder = decoder.map_err(|error| packed(path, io::Error::other(error)))?;
-            limited(path, decoder, &packed)
-        }
-        _ => Ok(bytes),
-    }
-}
-
-fn limited(
-    path: &Path,
-    from: impl Read,
-    problem: &dyn Fn(&Path, io::Error) -> TraceFileError,
-) -> Result<Vec<u8>, TraceFileError> {
-    let mut bytes = Vec::new();
-    let most = LARGEST.get();
-    from.take(most + 1).read_to_end(&mut bytes).map_err(|error| problem(path, error))?;
-    if bytes.len() as u64 > most {
-        return Err(TraceFileError::TooLarge { path: path.to_owned(), most: LARGEST });
-    }
-    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 mod error;
 mod file;
 mod record;
+mod unpack;
 mod words;
 
 pub use error::TraceFileError;

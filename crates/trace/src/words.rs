@@ -32,7 +32,10 @@ pub fn workload(words: &str) -> Result<Workload, TraceFileError> {
     if pace == Pace::Recorded && !trace.is_timed() {
         return Err(wrong("it has no times, so it has no recorded pace".to_owned()));
     }
-    let path_text = std::path::absolute(path).unwrap_or_else(|_| path.into());
+    let path_text = match path {
+        "-" => path.into(),
+        _ => std::path::absolute(path).unwrap_or_else(|_| path.into()),
+    };
     let name = name_of(Path::new(path));
     Ok(Workload::of_trace(name, path_text.to_string_lossy(), &trace, pace, compact)?)
 }
@@ -40,6 +43,9 @@ pub fn workload(words: &str) -> Result<Workload, TraceFileError> {
 /// A name that a workload may have, from that of the file: without the ends that only say what
 /// sort of file it is.
 fn name_of(path: &Path) -> String {
+    if sys::input::is_stdin(path) {
+        return "trace-stdin".to_owned();
+    }
     let mut name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     for end in [".zst", ".gz", ".trace", ".txt", ".csv", ".vscsi", ".iolog"] {
         if let Some(stem) = name.strip_suffix(end).filter(|stem| !stem.is_empty()) {

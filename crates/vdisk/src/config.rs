@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use model::{Spec, SpecError, Words};
 use serde::{Deserialize, Serialize};
+use sys::input::InputKind;
 use units::{Bytes, ParseUnitError};
 
 use crate::error::VdiskError;
@@ -271,8 +272,7 @@ fn automatic(bytes_per_second: f64, requests_per_second: f64) -> f64 {
 pub fn model_of(words: &Words<'_>) -> Result<Spec, VdiskError> {
     let Some(path) = words.file() else { return Ok(Spec::named(words.model)?) };
     let broken = |source| VdiskError::ModelFile { path: path.to_owned(), source };
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| VdiskError::ModelUnread { path: path.to_owned(), source })?;
+    let text = sys::input::read_text(path, InputKind::MODEL)?;
     Spec::from_toml(&text).map_err(broken)
 }
 

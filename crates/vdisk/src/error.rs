@@ -18,13 +18,8 @@ pub enum VdiskError {
     #[error(transparent)]
     Model(#[from] model::SpecError),
     /// The file that should describe the model cannot be read.
-    #[error("cannot read the model {}: {}", .path.display(), unread(source))]
-    ModelUnread {
-        /// The file.
-        path: PathBuf,
-        /// The system's reason.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    ModelUnread(#[from] sys::input::InputError),
     /// The file that should describe the model describes none.
     #[error("{}: {source}", .path.display())]
     ModelFile {
@@ -166,13 +161,6 @@ impl VdiskError {
 }
 
 /// Bytes that are no text are a mistake of whoever named the file, not of the system.
-fn unread(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::InvalidData => "it is no text".to_owned(),
-        _ => error.to_string(),
-    }
-}
-
 fn those_known(names: &[String]) -> String {
     if names.is_empty() { "there are none".to_owned() } else { format!("there are {names:?}") }
 }

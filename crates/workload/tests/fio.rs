@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use foreread_workload::fio::{Conditions, FioError, JobFile, Stand, Surroundings, export};
+use foreread_workload::fio::{
+    Conditions, FioError, Included, JobFile, Stand, Surroundings, export,
+};
 use foreread_workload::{AccessMethod, Hint, Outside, Pattern, Sharing, Workload};
 use proptest::prelude::*;
 use units::{Bytes, Nanos};
@@ -284,10 +286,10 @@ fn no_job_file_panics() {
     assert!(corpus.len() >= 5, "{} seeds", corpus.len());
     let around = Surroundings {
         variable: &|name| (name.len() % 2 == 0).then(|| "4k".to_owned()),
-        include: &|name| match name.len() % 3 {
+        include: &|name, _| match name.len() % 3 {
             0 => Err("no such file".to_owned()),
-            1 => Ok(format!("include {name}")),
-            _ => Ok("bs=8k\nrw=randread\n".to_owned()),
+            1 => Ok(Included { file: name.to_owned(), text: format!("include {name}") }),
+            _ => Ok(Included { file: name.to_owned(), text: "bs=8k\nrw=randread\n".to_owned() }),
         },
     };
     let inputs = fuzz::run(fuzz::budget(), &corpus, |input| {

@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
 use host::resolve;
 use report::clean::plain;
+use sys::input::{self, InputError, InputKind};
 use units::{Bytes, Nanos};
 
 use super::Context;
@@ -258,13 +259,16 @@ impl Auto {
 
 fn status(context: &Context, json: bool) -> anyhow::Result<Exit> {
     let path = status_path(context);
-    let text = match std::fs::read_to_string(&path) {
+    let absent = |error: &InputError| {
+        error.io().is_some_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+    };
+    let text = match input::read_text(&path, InputKind::STATUS) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+        Err(error) if absent(&error) => {
             context.note(&format!("no foreread auto is at work (there is no {})", path.display()));
             return Ok(Exit::Failed);
         }
-        Err(error) => return Err(error).with_context(|| format!("reading {}", path.display())),
+        Err(error) => return Err(error.into()),
     };
     let status: Status = serde_json::from_str(&text)
         .with_context(|| format!("{} is no status of foreread auto", path.display()))?;

@@ -8,6 +8,8 @@ use diagnose::Windows;
 use diagnose::check::{Policy, check, emit};
 
 use super::doctor::{Tree, examine};
+use sys::input::InputKind;
+
 use super::{Context, ResultFile};
 use crate::exit::{Exit, Usage};
 use crate::output;
@@ -20,8 +22,8 @@ use crate::output;
 /// present state.
 #[derive(Debug, Args)]
 pub struct Check {
-    /// The policy
-    #[arg(long, value_name = "FILE")]
+    /// The policy; `-` is standard input
+    #[arg(long, value_name = "FILE", required_unless_present = "emit_policy")]
     policy: Option<PathBuf>,
     /// Write a policy that the present state keeps, and check nothing
     #[arg(long, conflicts_with_all = ["policy", "json", "junit"])]
@@ -68,8 +70,7 @@ impl Check {
 /// Reads a policy; what is wrong with it is an error of the command line.
 fn read(path: &PathBuf) -> anyhow::Result<(String, Policy)> {
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Usage(format!("cannot read {name}: {error}")))?;
+    let text = sys::input::read_text(path, InputKind::POLICY)?;
     let policy = Policy::parse(&text).map_err(|error| Usage(format!("policy {name}, {error}")))?;
     Ok((name, policy))
 }

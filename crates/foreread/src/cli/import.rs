@@ -1,11 +1,13 @@
 //! `foreread import`.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
 use results::{Report, Value};
 use study::{RateUnit, Store, Table, Tables};
+use sys::input::{self, InputKind};
 use units::{Bytes, Kib};
 
 use super::Context;
@@ -23,7 +25,7 @@ use crate::output;
 /// each report in the files: --at 512K,2M. Without it the figures are only shown.
 #[derive(Debug, Args)]
 pub struct Import {
-    /// The files; several together make one table
+    /// The files; several together make one table; `-` is standard input
     #[arg(required = true)]
     file: Vec<PathBuf>,
     /// The read-ahead of each report of a benchmark, in their order, as in 512K,2M
@@ -101,8 +103,11 @@ impl Import {
     fn reports(&self) -> anyhow::Result<Option<Vec<Report>>> {
         let mut all = Vec::new();
         let mut tables = false;
+        if self.file.iter().filter(|file| input::is_stdin(file)).count() > 1 {
+            return Err(Usage("standard input (-) is named twice".to_owned()).into());
+        }
         for file in &self.file {
-            match study::reports(&read(file)?) {
+            match study::reports(&input::read_text(file, InputKind::RESULTS)?) {
                 Some(reports) => {
                     all.extend(reports.with_context(|| format!("cannot import {file:?}"))?);
                 }
@@ -134,8 +139,8 @@ impl Import {
             return Err(Usage(report::clean::plain(&usage)).into());
         }
         let tool = reports.first().map_or("", |report| report.tool);
-        let stem = self.file.first().and_then(|file| file.file_stem()).unwrap_or_default();
-        let title = format!("{tool}, {}", stem.to_string_lossy());
+        let title =
+            format!("{tool}, {}", self.file.first().map(|file| stem(file)).unwrap_or_default());
         let rows: Vec<(Kib, Report)> =
             self.at.iter().map(|size| size.to_kib_floor()).zip(reports).collect();
         let table = study::table_of(&rows, &title)?;
@@ -147,9 +152,8 @@ impl Import {
         let [file] = self.file.as_slice() else {
             return Err(Usage("tables are imported one file at a time".to_owned()).into());
         };
-        let text = read(file)?;
-        let stem = file.file_stem().unwrap_or_default().to_string_lossy();
-        let mut tables = study::tables(&text, &stem, self.unit)
+        let text = input::read_text(file, InputKind::RESULTS)?;
+        let mut tables = study::tables(&text, &stem(file), self.unit)
             .with_context(|| format!("cannot import {file:?}"))?;
         if self.table.is_empty() {
             return Ok(tables);
@@ -199,9 +203,12 @@ fn present(table: &Table, found: Option<Kib>) -> Option<Kib> {
     found.filter(|found| table.rows.contains(found))
 }
 
-fn read(file: &Path) -> anyhow::Result<String> {
-    std::fs::read_to_string(file)
-        .map_err(|error| Usage(format!("cannot read {file:?}: {error}")).into())
+/// The name that the title of what was in this file begins with.
+fn stem(file: &Path) -> Cow<'_, str> {
+    match input::is_stdin(file) {
+        true => "standard input".into(),
+        false => file.file_stem().unwrap_or_default().to_string_lossy(),
+    }
 }
 
 fn describe(name: &str, table: &Table) -> String {

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use model::{Spec, Words, presets};
+use sys::input::{self, InputKind};
 
 use super::ResultFile;
-use crate::exit::{Exit, Usage};
+use crate::exit::Exit;
 use crate::output;
 
 /// List the devices that a virtual disk can be, explain one, or score a drive model
@@ -39,7 +40,8 @@ enum Action {
     List(List),
     /// Explain a model: its description in TOML with sources, and what it can reach
     Show {
-        /// Its name, with keys changed or not (NAME[,key=value…]), or a TOML file
+        /// Its name, with keys changed or not (NAME[,key=value…]), or a TOML file; `-` is
+        /// standard input
         model: String,
         /// Print JSON
         #[arg(long)]
@@ -129,7 +131,9 @@ fn spec(words: &str) -> anyhow::Result<Spec> {
 }
 
 fn score(trace: &Path, seek: &Path, spec: &Path, json: bool) -> anyhow::Result<()> {
-    let score = model::score::score(&read(trace)?, &read_text(seek)?, &read_text(spec)?)
+    let read = |path| input::read_text(path, InputKind::SERVICE_TIMES);
+    let times = input::read(trace, InputKind::SERVICE_TIMES)?;
+    let score = model::score::score(&times, &read(seek)?, &read(spec)?)
         .with_context(|| format!("cannot score {}", trace.display()))?;
     if json {
         return output::print_json_line(&score);
@@ -141,14 +145,4 @@ fn score(trace: &Path, seek: &Path, spec: &Path, json: bool) -> anyhow::Result<(
         score.demerit_ms,
         score.demerit_percent
     ))
-}
-
-fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
-    let unreadable = |error| Usage(format!("cannot read {}: {error}", path.display())).into();
-    std::fs::read(path).map_err(unreadable)
-}
-
-fn read_text(path: &Path) -> anyhow::Result<String> {
-    let not_text = |_| Usage(format!("{} is not text", path.display())).into();
-    String::from_utf8(read(path)?).map_err(not_text)
 }

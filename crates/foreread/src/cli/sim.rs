@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use policy::golden;
+use sys::input::InputKind;
 
 use crate::exit::{Exit, Usage};
 use crate::output;
@@ -38,7 +39,7 @@ enum What {
 /// The recording.
 #[derive(Debug, Args)]
 pub struct Golden {
-    /// JSON in the schema of the recordings that the project's tests have
+    /// JSON in the schema of the recordings that the project's tests have; `-` is standard input
     file: PathBuf,
 }
 
@@ -65,8 +66,7 @@ impl Sim {
 impl Golden {
     fn run(&self) -> anyhow::Result<Exit> {
         let name = report::clean::plain(&self.file.display().to_string());
-        let text = std::fs::read_to_string(&self.file)
-            .map_err(|error| Usage(format!("cannot read the recording {name}: {error}")))?;
+        let text = sys::input::read_text(&self.file, InputKind::DECISIONS)?;
         let results = golden::run(&text).map_err(|error| Usage(explain(&name, &error)))?;
         let mut lines = String::new();
         for result in &results {

@@ -77,7 +77,7 @@ impl Form {
 
 #[derive(Debug, Args)]
 struct Import {
-    /// The trace; may be packed with zstd or gzip
+    /// The trace; may be packed with zstd or gzip; `-` is standard input
     file: PathBuf,
     /// Where to write it; `-` for stdout
     #[arg(short, long, value_name = "FILE")]
@@ -91,7 +91,7 @@ struct Import {
 
 #[derive(Debug, Args)]
 struct Show {
-    /// The trace, in foreread's form or any other
+    /// The trace, in foreread's form or any other; `-` is standard input
     file: PathBuf,
     #[command(flatten)]
     form: Form,

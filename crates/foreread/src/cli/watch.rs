@@ -1,7 +1,6 @@
 //! `foreread watch`.
 
-use std::fs::File;
-use std::io::{BufReader, BufWriter, IsTerminal, Write};
+use std::io::{self, BufReader, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -9,6 +8,7 @@ use ::auto::{Record, Source, Tracker, View, read_records, write_record};
 use anyhow::Context as _;
 use clap::Args;
 use serde::Serialize;
+use sys::input::{self, InputError, InputKind};
 use units::Nanos;
 
 use super::Context;
@@ -53,7 +53,7 @@ pub struct Watch {
     /// Overwrite the file of --record if it exists
     #[arg(long, requires = "record")]
     force: bool,
-    /// Show what a file has kept instead of what happens now
+    /// Show what a file has kept instead of what happens now; `-` is standard input
     #[arg(long, value_name = "FILE")]
     replay: Option<PathBuf>,
 }
@@ -160,14 +160,13 @@ impl Watch {
     /// Shows what a file has kept: its last view with `--once`, else all, at the pace at which they
     /// were taken if a terminal shows them.
     fn show_again(&self, scope: &Scope, path: &Path, count: Option<u64>) -> anyhow::Result<Exit> {
-        let unreadable = |error| Usage(format!("cannot read {}: {error}", path.display()));
-        let file = File::open(path).map_err(unreadable)?;
+        let file = input::open(path, InputKind::RECORDING)?;
         let signals = Signals::listen_on_terminal().context("cannot listen for signals")?;
         let mut tracker = Tracker::new();
         let (mut screen, mut last) = (self.screen(count)?, None);
         let mut left = count.filter(|_| !self.once);
         for record in read_records(BufReader::new(file)) {
-            let record = record.with_context(|| format!("{} is no recording", path.display()))?;
+            let record = record.map_err(|error| broken(path, error))?;
             let Some(view) = tracker.take(record) else { continue };
             let view = scope.filter(view);
             if view.interval_s > 0.0 {
@@ -198,6 +197,14 @@ fn ended(signals: &Signals) -> Exit {
     match signals.which().filter(|_| signals.hung_up()) {
         Some(signal) => Exit::Signal(signal),
         None => Exit::Fine,
+    }
+}
+
+/// What it means that a record cannot be read.
+fn broken(path: &Path, error: io::Error) -> anyhow::Error {
+    match error.kind() {
+        io::ErrorKind::FileTooLarge => InputError::too_large(path, InputKind::RECORDING).into(),
+        _ => anyhow::Error::new(error).context(format!("{} is no recording", path.display())),
     }
 }
 

@@ -5,8 +5,9 @@ use std::path::Path;
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use study::PlannedWorkload;
+use sys::input::{self, InputKind};
 use units::{Bytes, Nanos};
-use workload::fio::{Group, JobFile, Surroundings};
+use workload::fio::{Group, Included, JobFile, Surroundings};
 use workload::trace::Pace;
 use workload::{Metric, Outside, Pattern, Workload, WorkloadError};
 
@@ -278,17 +279,27 @@ impl Choice<'_> {
 
 /// Reads a job file with what it includes.
 pub fn job_file(path: &str) -> anyhow::Result<JobFile> {
-    let read =
-        |path: &Path| std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    let text = read(Path::new(path))
-        .map_err(|error| Usage(format!("cannot read the job file {path:?}: {error}")))?;
-    let beside = Path::new(path).parent().unwrap_or(Path::new("."));
-    let include = |name: &str| {
-        read(Path::new(name)).or_else(|_| read(&beside.join(name))).map_err(|e| e.to_string())
-    };
+    let text = input::read(Path::new(path), InputKind::JOB_FILE)?;
+    let text = String::from_utf8_lossy(&text);
+    let include = |name: &str, from: Option<&str>| included(name, from.unwrap_or(path));
     let around = Surroundings { variable: &|name| std::env::var(name).ok(), include: &include };
     let parsed = JobFile::parse(&text, &around);
-    parsed.map_err(|problem| Usage(format!("{path}: {problem}")).into())
+    let shown = if path == "-" { "(standard input)" } else { path };
+    parsed.map_err(|problem| Usage(format!("{shown}: {problem}")).into())
+}
+
+/// A file that a job file includes. As fio has it, its name counts from the current directory, and
+/// if nothing is there, from the directory of the file that includes it.
+fn included(name: &str, from: &str) -> Result<Included, String> {
+    let here = Path::new(name);
+    let beside = Path::new(from).parent().map(|dir| dir.join(name));
+    let path = match beside {
+        Some(beside) if !here.exists() && beside.exists() => beside,
+        _ => here.to_owned(),
+    };
+    let text = input::read(&path, InputKind::JOB_FILE).map_err(|error| error.to_string())?;
+    let text = String::from_utf8_lossy(&text).into_owned();
+    Ok(Included { file: path.to_string_lossy().into_owned(), text })
 }
 
 /// The workloads that a group of jobs is for this engine.
@@ -307,6 +318,7 @@ fn of_group(group: &Group, name: &str, engine: Engine) -> anyhow::Result<Vec<Wor
 /// A name for a group: that of the file, and where there are several that of its job as well.
 fn name_of(path: &str, group: &Group, only: bool) -> String {
     let stem = Path::new(path).file_stem().unwrap_or_default().to_string_lossy();
+    let stem = if path == "-" { "stdin".into() } else { stem };
     match only {
         true => plain(&stem),
         false => plain(&format!("{stem}-{}", group.name())),
@@ -330,7 +342,7 @@ pub fn workload(word: &str) -> anyhow::Result<Workload> {
     if let Some(words) = word.strip_prefix("trace:") {
         return Ok(trace::workload(words)?);
     }
-    let file = word.contains('/') || word.ends_with(".toml");
+    let file = word == "-" || word.contains('/') || word.ends_with(".toml");
     if !file {
         if word.ends_with(".fio") {
             return Err(Usage(format!("a job file of fio is named fio:{word}")).into());
@@ -343,10 +355,10 @@ pub fn workload(word: &str) -> anyhow::Result<Workload> {
         };
         return Workload::named(word).map_err(unknown);
     }
-    let text = std::fs::read_to_string(word)
-        .map_err(|error| Usage(format!("cannot read the workload file {word:?}: {error}")))?;
-    let declared = Workload::from_toml(&text).with_context(|| format!("in {word:?}"))?;
-    with_trace(declared).with_context(|| format!("in {word:?}"))
+    let text = input::read_text(Path::new(word), InputKind::WORKLOAD)?;
+    let within = || format!("in {}", if word == "-" { "(standard input)" } else { word });
+    let declared = Workload::from_toml(&text).with_context(within)?;
+    with_trace(declared).with_context(within)
 }
 
 /// What was meant by a word that is no name of the suite: the name of a file without the kind

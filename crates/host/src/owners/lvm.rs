@@ -45,7 +45,12 @@ impl Metadata {
         }
         for group in root.names(FOLDER) {
             let file = Path::new(FOLDER).join(&group);
-            match std::fs::File::open(root.path(&file)) {
+            // Opening a pipe would wait for a writer.
+            let path = root.path(&file);
+            match path
+                .metadata()
+                .and_then(|it| it.is_file().then(|| std::fs::File::open(&path)).transpose())
+            {
                 Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
                     return Err((file, error.to_string()));
                 }

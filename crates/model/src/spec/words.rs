@@ -7,7 +7,7 @@ use super::SpecError;
 /// What people write of a device: a model, and what is to be different of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Words<'a> {
-    /// The name of a preset or the path of a TOML file.
+    /// The name of a preset, the path of a TOML file, or `-` for standard input.
     pub model: &'a str,
     /// Keys and values in the order in which they stand; no key stands there twice.
     pub settings: Vec<(&'a str, &'a str)>,
@@ -36,7 +36,8 @@ impl<'a> Words<'a> {
 
     /// The path of the file, if the model is none of the presets; its `/` or `.toml` tells it.
     pub fn file(&self) -> Option<&'a Path> {
-        let is_file = self.model.contains('/') || self.model.ends_with(".toml");
+        let is_file =
+            self.model.contains('/') || self.model.ends_with(".toml") || self.model == "-";
         is_file.then(|| Path::new(self.model))
     }
 }

@@ -7,7 +7,9 @@
 use super::error::{FioError, Place};
 
 /// How deep included files may include others.
-const DEPTH_MAX: u32 = 8;
+const DEPTH_MAX: usize = 8;
+/// How large included files may be, all together.
+const BYTES_MAX: usize = 16 << 20;
 /// How many options and sections a file may have, all included files together.
 const LINES_MAX: usize = 100_000;
 
@@ -15,14 +17,27 @@ const LINES_MAX: usize = 100_000;
 pub struct Surroundings<'a> {
     /// The value of a variable of the environment.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
-    /// The text of an included file, or why it cannot be read.
-    pub include: &'a dyn Fn(&str) -> Result<String, String>,
+    /// An included file by the name that stands in the job file, or in the file given second if
+    /// that was included itself; or why it cannot be read.
+    pub include: &'a dyn Fn(&str, Option<&str>) -> Result<Included, String>,
+}
+
+/// A file that is included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Included {
+    /// What tells it from others: its path.
+    pub file: String,
+    /// What is in it.
+    pub text: String,
 }
 
 impl Surroundings<'_> {
     /// No variables, no files.
     pub fn none() -> Self {
-        Self { variable: &|_| None, include: &|_| Err("nothing can be included here".to_owned()) }
+        Self {
+            variable: &|_| None,
+            include: &|_, _| Err("nothing can be included here".to_owned()),
+        }
     }
 }
 
@@ -52,8 +67,8 @@ impl Section {
 
 /// The sections of a file, in its order.
 pub(super) fn sections(text: &str, around: &Surroundings<'_>) -> Result<Vec<Section>, FioError> {
-    let mut reader = Reader { around, sections: Vec::new(), lines: 0 };
-    reader.read(text, None, 0)?;
+    let mut reader = Reader { around, sections: Vec::new(), lines: 0, bytes: 0, open: Vec::new() };
+    reader.read(text)?;
     Ok(reader.sections)
 }
 
@@ -61,12 +76,24 @@ struct Reader<'a> {
     around: &'a Surroundings<'a>,
     sections: Vec<Section>,
     lines: usize,
+    /// How much was included.
+    bytes: usize,
+    /// The included files that are being read, each included by the one before it.
+    open: Vec<Opened>,
+}
+
+/// An included file that is being read.
+struct Opened {
+    file: String,
+    /// Whether it stands for a part of the job file: it is included before the first section, and
+    /// may have sections of its own.
+    top: bool,
 }
 
 impl Reader<'_> {
-    fn read(&mut self, text: &str, file: Option<&str>, depth: u32) -> Result<(), FioError> {
+    fn read(&mut self, text: &str) -> Result<(), FioError> {
         for (line, written) in (1..).zip(text.split('\n')) {
-            let place = Place { file: file.map(str::to_owned), line };
+            let place = Place { file: self.open.last().map(|open| open.file.clone()), line };
             let text = content(written);
             if text.is_empty() {
                 continue;
@@ -79,35 +106,50 @@ impl Reader<'_> {
             }
             if let Some(name) = text.strip_prefix('[') {
                 let name = name.strip_suffix(']').ok_or_else(|| problem("no ] at its end"))?;
-                if file.is_some() {
-                    return Err(problem("an included file has no sections"));
+                if self.open.last().is_some_and(|open| !open.top) {
+                    return Err(problem(
+                        "a file that is included within a section has no sections",
+                    ));
                 }
                 let (name, options) = (name.to_owned(), Vec::new());
                 self.sections.push(Section { place, name, options });
                 continue;
             }
-            if self.sections.is_empty() {
-                return Err(problem("an option before the first [section]"));
-            }
             match text.strip_prefix("include").filter(|rest| rest.starts_with([' ', '\t'])) {
-                Some(name) => self.include(name.trim(), &place, depth)?,
+                Some(name) => self.include(name.trim(), &place)?,
+                None if self.sections.is_empty() => {
+                    return Err(problem("an option before the first [section]"));
+                }
                 None => self.option(text, place)?,
             }
         }
         Ok(())
     }
 
-    fn include(&mut self, name: &str, place: &Place, depth: u32) -> Result<(), FioError> {
+    fn include(&mut self, name: &str, place: &Place) -> Result<(), FioError> {
         let failed = |problem: String| FioError::Include {
             place: place.clone(),
             file: name.to_owned(),
             problem,
         };
-        if depth >= DEPTH_MAX {
-            return Err(failed("included files include one another too deep".to_owned()));
+        if self.open.len() >= DEPTH_MAX {
+            return Err(failed(format!("files are included more than {DEPTH_MAX} deep")));
         }
-        let text = (self.around.include)(name).map_err(failed)?;
-        self.read(&text, Some(name), depth + 1)
+        let from = self.open.last().map(|open| open.file.as_str());
+        let Included { file, text } = (self.around.include)(name, from).map_err(failed)?;
+        if self.open.iter().any(|open| open.file == file) {
+            return Err(failed("the file includes itself".to_owned()));
+        }
+        self.bytes += text.len();
+        if self.bytes > BYTES_MAX {
+            let most = BYTES_MAX >> 20;
+            return Err(failed(format!("all included files together are larger than {most} MiB")));
+        }
+        let top = self.sections.is_empty() && self.open.iter().all(|open| open.top);
+        self.open.push(Opened { file, top });
+        self.read(text.strip_prefix('\u{feff}').unwrap_or(&text))?;
+        self.open.pop();
+        Ok(())
     }
 
     fn option(&mut self, text: &str, place: Place) -> Result<(), FioError> {
@@ -173,11 +215,20 @@ mod tests {
     fn around() -> Surroundings<'static> {
         Surroundings {
             variable: &|name| (name == "SIZE").then(|| "64g".to_owned()),
-            include: &|name| match name {
-                "more.fio" => Ok("bs=8k\n; nothing\ndirect=1\n".to_owned()),
-                "itself" => Ok("include itself".to_owned()),
-                "bad" => Ok("[job]".to_owned()),
-                _ => Err("no such file".to_owned()),
+            include: &|name, from| {
+                let text = match name {
+                    "more.fio" => "bs=8k\n; nothing\ndirect=1\n".to_owned(),
+                    "itself" | "back" => "include back".to_owned(),
+                    "bad" => "[job]".to_owned(),
+                    "defaults" => "include defaults.d\n[job]\nthread\n".to_owned(),
+                    "defaults.d" => "[global]\nbs=8k\n".to_owned(),
+                    "large" => "#".repeat(9 << 20),
+                    _ => match name.strip_prefix("deep") {
+                        Some(depth) => format!("include deep{depth}x"),
+                        None => return Err(format!("no such file, from {from:?}")),
+                    },
+                };
+                Ok(Included { file: name.to_owned(), text })
             },
         }
     }
@@ -211,7 +262,22 @@ mod tests {
         assert_eq!(told("\n[job\n"), "line 2: \"[job\": no ] at its end");
         assert!(told("[j]\nsize=${NOPE}\n").starts_with("line 2: ${NOPE} is not set"));
         assert!(told("[j]\ninclude x\n").contains("line 2: include \"x\": no such file"));
-        assert!(told("[j]\ninclude itself\n").contains("too deep"));
+        assert!(told("[j]\ninclude itself\n").ends_with("\"back\": the file includes itself"));
+        assert!(told("[j]\ninclude deep\n").ends_with("more than 8 deep"));
+        assert!(told("include large\ninclude large\n").starts_with("line 2: include \"large\""));
         assert!(told("[j]\ninclude bad\n").contains("no sections"));
+    }
+
+    #[test]
+    fn what_is_included_at_the_top_stands_in_its_place() {
+        let found = read("include defaults\nrw=read\n[two]\ninclude more.fio\n").unwrap();
+        let names: Vec<&str> = found.iter().map(|section| section.name.as_str()).collect();
+        assert_eq!(names, ["global", "job", "two"]);
+        let options: Vec<&str> =
+            found[1].options.iter().map(|option| option.name.as_str()).collect();
+        assert_eq!(options, ["thread", "rw"]);
+        let told = read("include more.fio\n[j]\n").unwrap_err().to_string();
+        assert!(told.starts_with("line 1 of \"more.fio\": \"bs=8k\": an option before"), "{told}");
+        assert!(read("[one]\ninclude defaults\n").is_err(), "not within a section");
     }
 }

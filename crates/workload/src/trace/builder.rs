@@ -7,8 +7,8 @@ use units::{Bytes, Nanos};
 use super::{Kind, OpenFile, Place, Record, Trace, TraceError, TraceFile};
 use crate::{AccessMethod, Hint};
 
-/// The most records that a trace may have: they are kept in memory.
-pub const RECORDS_MAX: usize = 1 << 26;
+/// The most records that a trace may have: they are kept in memory, in 1.5 GiB at most.
+pub const RECORDS_MAX: usize = 1 << 25;
 /// The most files and open files.
 const FILES_MAX: usize = 1 << 20;
 /// No file is larger; more is a broken number, and sums of two are safe.
@@ -124,6 +124,12 @@ impl TraceBuilder {
             return wrong(format!("there is no open file {open} or no process {process}"));
         };
         file.size = file.size.max(Bytes::new(end));
+        let records = &mut self.trace.records;
+        if records.len() == records.capacity() && records.try_reserve(records.len().max(1)).is_err()
+        {
+            let (many, problem) = (records.len(), "there is no memory for more requests");
+            return wrong(format!("{problem} than {many}: cut the trace"));
+        }
         self.trace.records.push(record);
         Ok(())
     }

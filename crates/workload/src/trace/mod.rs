@@ -18,7 +18,7 @@ use units::{Bytes, Nanos};
 pub use binary::MAGIC;
 pub use builder::{RECORDS_MAX, TraceBuilder};
 pub use error::{Place, TraceError};
-pub use import::{FORMATS, Format, ImportOptions, detect, format};
+pub use import::{FORMATS, Format, HEAD_BYTES, ImportOptions, detect, format};
 pub use replay::{Pace, Replay};
 pub use summary::{HotFile, SizeCount, Summary};
 

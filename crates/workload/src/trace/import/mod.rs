@@ -77,7 +77,7 @@ pub const FORMATS: &[Format] = &[
 ];
 
 /// How much of a file is looked at to tell its form.
-const HEAD: usize = 1 << 16;
+pub const HEAD_BYTES: usize = 1 << 16;
 
 /// The form of this name.
 pub fn format(name: &str) -> Result<&'static Format, TraceError> {
@@ -92,7 +92,7 @@ pub fn format(name: &str) -> Result<&'static Format, TraceError> {
 
 /// The form that this file seems to be in.
 pub fn detect(bytes: &[u8]) -> Option<&'static Format> {
-    let head = &bytes[..bytes.len().min(HEAD)];
+    let head = &bytes[..bytes.len().min(HEAD_BYTES)];
     FORMATS.iter().find(|format| (format.detects)(head))
 }
 

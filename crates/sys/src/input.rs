@@ -1,0 +1,405 @@
+//! Files that a user names, read up to a limit that depends on their kind.
+//!
+//! Nothing here trusts a size: a pipe has none, `/dev/zero` has no end, and a file in `/proc` says
+//! that it is empty. `-` is standard input.
+
+use std::fmt;
+use std::fs::{File, Metadata};
+use std::io::{self, IsTerminal as _, Read};
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use thiserror::Error;
+use units::Bytes;
+
+/// What an input is, and the most that is read of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InputKind {
+    one: &'static str,
+    many: &'static str,
+    limit: Bytes,
+}
+
+impl InputKind {
+    /// The description of a device in TOML.
+    pub const MODEL: Self = Self::new("model", "models", Bytes::from_mib(16));
+    /// The declaration of a workload in TOML.
+    pub const WORKLOAD: Self = Self::new("workload file", "workload files", Bytes::from_mib(16));
+    /// A job file of fio, or a file that it includes.
+    pub const JOB_FILE: Self = Self::new("job file", "job files", Bytes::from_mib(16));
+    /// A policy of `foreread check`.
+    pub const POLICY: Self = Self::new("policy", "policies", Bytes::from_mib(16));
+    /// Declared tunables and other configuration.
+    pub const CONFIGURATION: Self =
+        Self::new("configuration file", "configuration files", Bytes::from_mib(16));
+    /// The status that a running foreread keeps.
+    pub const STATUS: Self = Self::new("status file", "status files", Bytes::from_mib(16));
+    /// Tables and reports of benchmarks.
+    pub const RESULTS: Self = Self::new("results", "results", Bytes::from_mib(64));
+    /// Recorded decisions of a kernel.
+    pub const DECISIONS: Self =
+        Self::new("recorded decisions", "recorded decisions", Bytes::from_mib(64));
+    /// Recorded service times of a drive, its seek curve and its description.
+    pub const SERVICE_TIMES: Self =
+        Self::new("service times", "service times", Bytes::from_mib(64));
+    /// What requests a program made: the file, and what it unpacks to.
+    pub const TRACE: Self = Self::new("trace", "traces", Bytes::from_gib(1));
+    /// A recording of `foreread watch`, which is read line by line.
+    pub const RECORDING: Self = Self::new("recording", "recordings", Bytes::from_gib(4));
+
+    /// A kind with its name in the singular and the plural.
+    pub const fn new(one: &'static str, many: &'static str, limit: Bytes) -> Self {
+        Self { one, many, limit }
+    }
+
+    /// The most that is read of one.
+    pub const fn limit(self) -> Bytes {
+        self.limit
+    }
+}
+
+/// Why an input cannot be read.
+#[derive(Debug, Error)]
+pub enum InputError {
+    /// The system refuses it.
+    #[error("cannot read the {kind} {source_name}: {}", plain(reason), kind = .kind.one)]
+    Io {
+        /// What it should be.
+        kind: InputKind,
+        /// The file.
+        source_name: SourceName,
+        /// The system's reason.
+        reason: io::Error,
+    },
+    /// It is neither a file nor a pipe.
+    #[error("cannot read the {kind} {source_name}: it is {found}", kind = .kind.one)]
+    NoFile {
+        /// What it should be.
+        kind: InputKind,
+        /// The name.
+        source_name: SourceName,
+        /// What it is.
+        found: &'static str,
+    },
+    /// It has no end, or one that is too far away.
+    #[error(
+        "{source_name} is larger than {limit}, which is the limit for {kind}",
+        limit = .kind.limit, kind = .kind.many
+    )]
+    TooLarge {
+        /// What it should be.
+        kind: InputKind,
+        /// The file.
+        source_name: SourceName,
+    },
+    /// It should be text and is not UTF-8.
+    #[error("cannot read the {kind} {source_name}: it is not text (UTF-8)", kind = .kind.one)]
+    NotText {
+        /// What it should be.
+        kind: InputKind,
+        /// The file.
+        source_name: SourceName,
+    },
+    /// Two arguments name standard input.
+    #[error(
+        "standard input (-) cannot be the {kind} as well: it is the {first} already",
+        kind = .kind.one, first = .first.one
+    )]
+    StdinTaken {
+        /// What it should be.
+        kind: InputKind,
+        /// What it is already.
+        first: InputKind,
+    },
+}
+
+impl InputError {
+    /// That an input is larger than its kind may be, found out by whoever reads it piece by piece.
+    pub fn too_large(path: &Path, kind: InputKind) -> Self {
+        Self::TooLarge { kind, source_name: SourceName(path.to_owned()) }
+    }
+
+    /// The system's reason, where it is one.
+    pub fn io(&self) -> Option<&io::Error> {
+        match self {
+            Self::Io { reason, .. } => Some(reason),
+            _ => None,
+        }
+    }
+}
+
+/// The system's reason without the number of the error, which says the same.
+fn plain(reason: &io::Error) -> String {
+    let text = reason.to_string();
+    let text = text.split_once(" (os error").map_or(text.as_str(), |(text, _)| text);
+    let mut letters = text.chars();
+    letters
+        .next()
+        .map_or(String::new(), |first| first.to_lowercase().to_string() + letters.as_str())
+}
+
+/// The name of an input as messages have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceName(PathBuf);
+
+impl fmt::Display for SourceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if is_stdin(&self.0) {
+            return f.write_str("(standard input)");
+        }
+        // A line break or an escape sequence in a name would break the line or the terminal.
+        let name = self.0.to_string_lossy();
+        match name.is_empty() || name.chars().any(|c| c.is_control() || c == '\u{fffd}') {
+            true => write!(f, "{name:?}"),
+            false => f.write_str(&name),
+        }
+    }
+}
+
+/// Whether a name stands for standard input.
+pub fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// The content of the input, all of it.
+///
+/// What came from standard input is kept: whoever asks for it again as the same kind gets the same.
+///
+/// # Errors
+///
+/// If it cannot be read, is a directory or device, or is larger than its kind may be.
+pub fn read(path: &Path, kind: InputKind) -> Result<Vec<u8>, InputError> {
+    if !is_stdin(path) {
+        return drain(open(path, kind)?);
+    }
+    let mut stdin = STDIN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((first, content)) = stdin.as_ref() {
+        return match content {
+            Some(content) if *first == kind => Ok(content.to_vec()),
+            _ => Err(InputError::StdinTaken { kind, first: *first }),
+        };
+    }
+    *stdin = Some((kind, None));
+    let content: Arc<[u8]> = drain(of_stdin(kind)?)?.into();
+    *stdin = Some((kind, Some(Arc::clone(&content))));
+    Ok(content.to_vec())
+}
+
+/// The content of an input that is text.
+///
+/// # Errors
+///
+/// As [`read`], and if it is not UTF-8.
+pub fn read_text(path: &Path, kind: InputKind) -> Result<String, InputError> {
+    String::from_utf8(read(path, kind)?)
+        .map_err(|_| InputError::NotText { kind, source_name: SourceName(path.to_owned()) })
+}
+
+/// Opens an input that is too large to be kept, or that is read as it comes.
+///
+/// # Errors
+///
+/// If it cannot be opened or is a directory or device, or if standard input was read before.
+pub fn open(path: &Path, kind: InputKind) -> Result<Input, InputError> {
+    if is_stdin(path) {
+        let mut stdin = STDIN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((first, _)) = stdin.as_ref() {
+            return Err(InputError::StdinTaken { kind, first: *first });
+        }
+        *stdin = Some((kind, None));
+        return of_stdin(kind);
+    }
+    let failed = |reason| InputError::Io { kind, source_name: SourceName(path.to_owned()), reason };
+    // Before it is opened as well: opening a device may do something to it.
+    refuse(path, kind, &path.metadata().map_err(failed)?, false)?;
+    let file = File::open(path).map_err(failed)?;
+    let status = file.metadata().map_err(failed)?;
+    refuse(path, kind, &status, false)?;
+    Input::of(path, kind, file, &status)
+}
+
+/// What standard input was read as, and its content if that was kept.
+static STDIN: Mutex<Option<(InputKind, Option<Arc<[u8]>>)>> = Mutex::new(None);
+
+fn of_stdin(kind: InputKind) -> Result<Input, InputError> {
+    let path = Path::new("-");
+    let failed = |reason| InputError::Io { kind, source_name: SourceName(path.to_owned()), reason };
+    let stdin = io::stdin();
+    let terminal = stdin.is_terminal();
+    let file = File::from(stdin.as_fd().try_clone_to_owned().map_err(failed)?);
+    let status = file.metadata().map_err(failed)?;
+    refuse(path, kind, &status, terminal)?;
+    Input::of(path, kind, file, &status)
+}
+
+/// Refuses what is neither a file nor a pipe; `/dev/null` is an empty file.
+fn refuse(
+    path: &Path,
+    kind: InputKind,
+    status: &Metadata,
+    terminal: bool,
+) -> Result<(), InputError> {
+    let sort = status.file_type();
+    let found = match () {
+        () if sort.is_file() || sort.is_fifo() || terminal => return Ok(()),
+        () if sort.is_char_device() && status.rdev() == NULL => return Ok(()),
+        () if sort.is_dir() => "a directory",
+        () if sort.is_block_device() || sort.is_char_device() => "a device",
+        // What inetd and some shells give for standard input.
+        () if is_stdin(path) => return Ok(()),
+        () => "a socket",
+    };
+    Err(InputError::NoFile { kind, source_name: SourceName(path.to_owned()), found })
+}
+
+/// The number of `/dev/null` (Documentation/admin-guide/devices.txt).
+const NULL: u64 = (1 << 8) | 3;
+
+fn drain(mut input: Input) -> Result<Vec<u8>, InputError> {
+    let mut content = Vec::new();
+    let most = input.left.saturating_add(1);
+    match fill(&mut input, &mut content, most) {
+        Ok(()) => Ok(content),
+        Err(reason) => Err(input.error(reason)),
+    }
+}
+
+/// Reads on until `content` has `most` bytes or there is no more. It takes no more memory than
+/// that, and is an error where there is none.
+///
+/// # Errors
+///
+/// Of the reader, or if there is not enough memory.
+pub fn fill(mut from: impl Read, content: &mut Vec<u8>, most: u64) -> io::Result<()> {
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    while content.len() < most {
+        if content.len() == content.capacity() {
+            let larger = content.len().saturating_mul(2).max(1 << 16).min(most);
+            content
+                .try_reserve_exact(larger - content.len())
+                .map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        }
+        let room = content.capacity().min(most) - content.len();
+        if (&mut from).take(room as u64).read_to_end(content)? < room {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// An open input. A read beyond the limit of its kind fails.
+#[derive(Debug)]
+pub struct Input {
+    file: File,
+    kind: InputKind,
+    path: PathBuf,
+    left: u64,
+    exceeded: bool,
+}
+
+impl Input {
+    fn of(path: &Path, kind: InputKind, file: File, status: &Metadata) -> Result<Self, InputError> {
+        let path = path.to_owned();
+        if status.is_file() && status.len() > kind.limit.get() {
+            return Err(InputError::TooLarge { kind, source_name: SourceName(path) });
+        }
+        Ok(Self { file, kind, path, left: kind.limit.get(), exceeded: false })
+    }
+
+    /// Whether there was more than the limit.
+    pub fn is_exceeded(&self) -> bool {
+        self.exceeded
+    }
+
+    /// What an error of reading means.
+    pub fn error(&self, reason: io::Error) -> InputError {
+        let (kind, source_name) = (self.kind, SourceName(self.path.clone()));
+        match reason.kind() {
+            io::ErrorKind::FileTooLarge => InputError::TooLarge { kind, source_name },
+            _ => InputError::Io { kind, source_name, reason },
+        }
+    }
+}
+
+impl Read for Input {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        // One byte more than may be: an input that ends at its limit is not too large.
+        let most = usize::try_from(self.left.saturating_add(1)).unwrap_or(usize::MAX);
+        let most = most.min(buffer.len());
+        let got = self.file.read(&mut buffer[..most])?;
+        match self.left.checked_sub(got as u64) {
+            Some(left) => self.left = left,
+            None => {
+                self.exceeded = true;
+                return Err(io::ErrorKind::FileTooLarge.into());
+            }
+        }
+        Ok(got)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    const SMALL: InputKind = InputKind::new("note", "notes", Bytes::from_kib(1));
+
+    fn why(path: &Path) -> String {
+        read(path, SMALL).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn an_input_may_be_as_large_as_its_limit_and_no_larger() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(&[b'x'; 1024]).unwrap();
+        assert_eq!(read(file.path(), SMALL).unwrap().len(), 1024);
+        file.write_all(b"x").unwrap();
+        let path = file.path().display();
+        let said = format!("{path} is larger than 1 KiB, which is the limit for notes");
+        assert_eq!(why(file.path()), said);
+        // Without a size to look at, as a pipe.
+        let mut input = open(file.path(), InputKind::TRACE).unwrap();
+        input.left = 1000;
+        let reason = input.read_to_end(&mut Vec::new()).unwrap_err();
+        assert!(matches!(input.error(reason), InputError::TooLarge { .. }));
+    }
+
+    #[test]
+    fn a_pipe_without_end_stops_at_the_limit() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        let endless = std::thread::spawn(move || while writer.write_all(&[0; 4096]).is_ok() {});
+        let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&reader));
+        assert!(why(Path::new(&path)).ends_with("1 KiB, which is the limit for notes"));
+        drop(reader);
+        endless.join().unwrap();
+    }
+
+    #[test]
+    fn devices_directories_and_sockets_are_refused_but_not_dev_null() {
+        assert_eq!(why(Path::new("/dev/zero")), "cannot read the note /dev/zero: it is a device");
+        assert_eq!(why(Path::new("/")), "cannot read the note /: it is a directory");
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("socket");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        assert!(why(&socket).ends_with("it is a socket"));
+        assert_eq!(read(Path::new("/dev/null"), SMALL).unwrap(), b"");
+        assert!(why(Path::new("/no/such")).starts_with("cannot read the note /no/such: no such"));
+        assert!(why(Path::new("/no\nsuch")).starts_with("cannot read the note \"/no\\nsuch\""));
+    }
+
+    #[test]
+    fn files_without_a_size_are_read_and_text_is_text() {
+        assert!(!read(Path::new("/proc/self/stat"), SMALL).unwrap().is_empty());
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(&[0xff]).unwrap();
+        let error = read_text(file.path(), SMALL).unwrap_err();
+        assert!(error.to_string().ends_with("it is not text (UTF-8)"), "{error}");
+    }
+}
