@@ -75,9 +75,12 @@ impl Entry {
             })?;
             rows.push(setting);
         }
-        let rate = |heading: &String| {
+        let named = |heading: &String| {
             heading.starts_with("rate_") || RateUnit::of_heading(heading).0.is_some()
         };
+        // Where no heading says that it is of a rate, all are, as in CSV.
+        let all = !self.columns.iter().skip(1).any(named);
+        let rate = |heading: &String| all || named(heading);
         let said = unit.or_else(|| self.unit_in_words()).unwrap_or_default();
         let mut published = said;
         let mut columns = Vec::new();

@@ -301,6 +301,31 @@ mod tests {
     }
 
     #[test]
+    fn headings_with_parentheses_are_read() {
+        for (text, name, mib_s) in [
+            ("read_ahead_kib,x(MB/s)\n128,100\n", "x", 100.0 / 1.048_576),
+            ("read-ahead (KiB),x (best\n128,100\n", "x--best", 100.0),
+            (
+                r#"{"tables": [{"id": "t", "columns": ["read_ahead_kib", "x(MiB/s)"],
+                    "rows": [[128, 100]]}]}"#,
+                "x",
+                100.0,
+            ),
+            (
+                r#"{"tables": [{"id": "t", "columns": ["read_ahead_kib", "x(best)"],
+                    "rows": [[128, 100]]}]}"#,
+                "x-best-",
+                100.0,
+            ),
+        ] {
+            let found = tables(text, "file(1)", None).unwrap();
+            assert_eq!(found.skipped, Vec::<String>::new(), "{text}");
+            let column = &found.tables[0].1.columns[0];
+            assert_eq!((column.workload.as_str(), column.mib_s[0]), (name, Some(mib_s)), "{text}");
+        }
+    }
+
+    #[test]
     fn what_is_no_table_is_refused_or_named() {
         assert!(matches!(tables("{\"a\": 1}", "x", None), Err(ImportError::Format(_))));
         assert!(matches!(tables("", "x", None), Err(ImportError::Empty)));

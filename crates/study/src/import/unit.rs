@@ -21,11 +21,11 @@ pub enum RateUnit {
 }
 
 impl RateUnit {
-    const ALL: [(Self, &'static str, &'static str); 4] = [
-        (Self::MibS, "MiB/s", "_mib_s"),
-        (Self::KibS, "KiB/s", "_kib_s"),
-        (Self::MbS, "MB/s", "_mb_s"),
-        (Self::KbS, "kB/s", "_kb_s"),
+    const ALL: [(Self, &'static str, [&'static str; 3]); 4] = [
+        (Self::MibS, "MiB/s", ["mib_s", "mib/s", "mib/sec"]),
+        (Self::KibS, "KiB/s", ["kib_s", "kib/s", "kib/sec"]),
+        (Self::MbS, "MB/s", ["mb_s", "mb/s", "mb/sec"]),
+        (Self::KbS, "kB/s", ["kb_s", "kb/s", "kb/sec"]),
     ];
 
     fn bytes(self) -> f64 {
@@ -42,13 +42,22 @@ impl RateUnit {
         self.bytes() / Self::MibS.bytes()
     }
 
-    /// The unit that ends a heading, and the heading without it.
+    /// The unit that ends a heading, in parentheses or not, and the heading without it:
+    /// `seq-8_mb_s`, `seq-8 (MB/s)`, `seq-8 [MiB/sec]`.
     pub(super) fn of_heading(heading: &str) -> (Option<Self>, &str) {
-        let lower = heading.to_ascii_lowercase();
-        let found = Self::ALL.iter().find(|(_, _, ending)| lower.ends_with(ending));
-        found.map_or((None, heading), |(unit, _, ending)| {
-            (Some(*unit), &heading[..heading.len() - ending.len()])
-        })
+        const BETWEEN: [char; 6] = ['_', ' ', '\t', ',', '(', '['];
+        let lower = heading.trim_end_matches([')', ']', ' ']).to_ascii_lowercase();
+        for (unit, _, endings) in Self::ALL {
+            for before in endings.iter().filter_map(|ending| lower.strip_suffix(ending)) {
+                if before.is_empty() {
+                    return (Some(unit), heading);
+                }
+                if before.ends_with(BETWEEN) {
+                    return (Some(unit), heading[..before.len()].trim_end_matches(BETWEEN));
+                }
+            }
+        }
+        (None, heading)
     }
 
     /// The unit that the collector of published tables says, in words: what the author printed, or
@@ -98,6 +107,18 @@ mod tests {
     fn units_are_read_where_people_write_them() {
         assert_eq!(RateUnit::of_heading("seq-8_mb_s"), (Some(RateUnit::MbS), "seq-8"));
         assert_eq!(RateUnit::of_heading("seq-8"), (None, "seq-8"));
+        for (heading, unit, name) in [
+            ("x(MB/s)", RateUnit::MbS, "x"),
+            ("8 readers (MiB/sec)", RateUnit::MibS, "8 readers"),
+            ("x [kB/s]", RateUnit::KbS, "x"),
+            ("x, KiB/s", RateUnit::KibS, "x"),
+            ("MB/s", RateUnit::MbS, "MB/s"),
+        ] {
+            assert_eq!(RateUnit::of_heading(heading), (Some(unit), name), "{heading}");
+        }
+        for heading in ["", ")", "climb/s", "x (ms)", "é(MB"] {
+            assert_eq!(RateUnit::of_heading(heading), (None, heading));
+        }
         assert_eq!("kb/s".parse(), Ok(RateUnit::KbS));
         assert!("Mbit/s".parse::<RateUnit>().is_err());
         let warning = Some("Treat as MB/s = 1e6 B/s");
