@@ -20,7 +20,7 @@ pub struct Wants {
 #[derive(Debug)]
 pub struct Place {
     tenure: Option<Tenure>,
-    /// The virtual disk, if it is one.
+    /// The virtual disk, if it is one, made for this experiment or by another process.
     pub disk: Option<VirtualDisk>,
     /// The storage.
     pub storage: Storage,
@@ -57,6 +57,7 @@ impl Place {
             (None, Target::Path(path)) => resolve(&environment.root, path)?,
             (None, other) => return Err(ExperimentError::Simulated { target: other.to_string() }),
         };
+        let disk = disk.or_else(|| VirtualDisk::under(&environment.dirs, &storage));
         let dilation = disk.as_ref().map_or(1.0, VirtualDisk::dilation);
         Ok(Self { tenure: None, disk, storage, dilation, environment: environment.clone() })
     }
@@ -91,16 +92,18 @@ impl Place {
         Ok(value.bytes().map(Bytes::to_kib_floor).unwrap_or_default())
     }
 
-    /// Serves a virtual disk at once, or at the pace of its model.
+    /// Serves a virtual disk at once, or at the pace of its model. One that another process made
+    /// keeps its pace: others may be measuring on it.
     pub fn set_timing(&self, on: bool) -> Result<(), ExperimentError> {
-        Ok(self.disk.as_ref().map_or(Ok(()), |disk| disk.set_timing(on))?)
+        let ours = self.disk.as_ref().filter(|disk| disk.is_ours());
+        Ok(ours.map_or(Ok(()), |disk| disk.set_timing(on))?)
     }
 
     /// Puts everything back.
     pub fn close(self, progress: &mut dyn Progress) -> Result<(), ExperimentError> {
         progress.step(&Step::Phase(Phase::Restoring));
         let restored = self.tenure.map(Tenure::restore).transpose();
-        let removed = self.disk.map_or(Ok(()), VirtualDisk::remove);
+        let removed = self.disk.map_or(Ok(()), VirtualDisk::release);
         restored?;
         Ok(removed?)
     }

@@ -233,6 +233,33 @@ fn host_a_virtual_target_is_gone_afterwards() {
 }
 
 #[test]
+fn host_the_dilation_of_a_known_virtual_disk_is_taken_out() {
+    let name = "host_the_dilation_of_a_known_virtual_disk_is_taken_out";
+    let Some(stage) = Stage::of(name, "hdd-2008,fs=ext4,size=1G,dilation=4") else { return };
+    let mut command = stage.foreread();
+    command.args(["sweep", "--vary", "read_ahead=1M", "--workload", "seq-1", "--repeats", "1"]);
+    command.args(["--size", "64M", "--duration", "300ms", "--json"]).arg(&stage.mount);
+    let output = command.output().unwrap();
+    let (found, said) = (document(&output), text(&output.stderr));
+    assert_eq!(found["dilation"], 4.0);
+    assert!(said.contains("this is the virtual disk stage with a dilation of 4"), "{said}");
+    // The model's drive reads 70 to 115 MB/s; a quarter of that is what passes on the wall.
+    let rate = found["cells"][0]["throughput_mib_s"]["median"].as_f64().unwrap();
+    assert!((50.0..130.0).contains(&rate), "{rate}");
+    // Of an experiment as well. The disk is another's, and stays.
+    let mut command = stage.foreread();
+    let device = fs::canonicalize(stage.knob.parent().unwrap()).unwrap();
+    let device = device.file_name().unwrap().to_str().unwrap().to_owned();
+    let block = fs::read_link(format!("/sys/dev/block/{device}")).unwrap();
+    let block = Path::new("/dev").join(block.file_name().unwrap());
+    command.args(["experiment", "zones", "--places", "2", "--duration", "300ms", "--json"]);
+    let output = command.args(["--repeats", "1"]).arg(block).output().unwrap();
+    assert_eq!(document(&output)["dilation"], 4.0);
+    let disks = stage.foreread().args(["vdisk", "show", "stage", "--json"]).output().unwrap();
+    assert_eq!(document(&disks)["state"], "serving");
+}
+
+#[test]
 fn host_a_virtual_disk_counts_and_can_be_removed_when_its_server_is_dead() {
     let name = "host_a_virtual_disk_counts_and_can_be_removed_when_its_server_is_dead";
     let Some(stage) = Stage::set(name) else { return };

@@ -146,6 +146,7 @@ impl Subject {
             }
             StorageKind::File | StorageKind::BlockDevice => DirectFile::open(&storage.path)?,
         };
+        let disk = VirtualDisk::under(&environment.dirs, &storage).map(Box::new);
         let first = storage.devices.first();
         let facts = first.and_then(|device| device_facts(&environment.root, *device).ok());
         let mut host = HostLimits::default();
@@ -157,7 +158,7 @@ impl Subject {
                 host.scheduler = Scheduler::MqDeadline;
             }
         }
-        Ok(Self { host, means: Means::Direct(file, None) })
+        Ok(Self { host, means: Means::Direct(file, disk) })
     }
 
     fn capacity(&self) -> Bytes {

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use host::{DevNo, Dirs};
+use host::{DevNo, Dirs, Storage};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::availability::availability;
@@ -20,7 +20,7 @@ use crate::head_start;
 use crate::layout::{Hold, Home, Job, ServerFacts, read_json, write_json};
 use crate::loop_device;
 use crate::mkfs;
-use crate::registry::{Record, existing};
+use crate::registry::{Record, existing, names};
 use crate::server::{DIR_FLAG, free_memory};
 use crate::teardown::{InUse, take_down};
 
@@ -107,6 +107,32 @@ impl VirtualDisk {
         Ok(Self { home, record, devno, server: None, removed: false, hold: None })
     }
 
+    /// The serving disk that is all of this storage, if another process made one that is.
+    pub fn under(dirs: &Dirs, storage: &Storage) -> Option<Self> {
+        let [leaf] = storage.leaves.as_slice() else { return None };
+        // Without rights to the runtime directory nothing is known, as of any other disk.
+        let names = names(dirs).ok()?;
+        names.iter().find_map(|name| {
+            let record: Record = read_json(&Home::of(dirs, name).ok()?.record()).ok()??;
+            let disk = (devno_of(&record.device).ok()? == *leaf).then(|| Self::open(dirs, name));
+            disk?.ok()
+        })
+    }
+
+    /// Whether it ends with this process, which may then do with it what it likes.
+    pub fn is_ours(&self) -> bool {
+        self.server.is_some() && self.record.dies_with_creator
+    }
+
+    /// Ends the use of the disk: removes it if it is ours, and leaves that of others as it is.
+    ///
+    /// # Errors
+    ///
+    /// As [`remove`](Self::remove).
+    pub fn release(self) -> Result<(), VdiskError> {
+        if self.is_ours() { self.remove() } else { Ok(()) }
+    }
+
     /// What was made, with every setting that it got.
     pub fn record(&self) -> &Record {
         &self.record
@@ -176,8 +202,7 @@ impl VirtualDisk {
 
 impl Drop for VirtualDisk {
     fn drop(&mut self) {
-        let ours = self.server.is_some() && self.record.dies_with_creator;
-        if ours && !self.removed {
+        if self.is_ours() && !self.removed {
             if let Err(error) = take_down(&self.home, InUse::Force) {
                 tracing::warn!("virtual disk {} was not removed: {error}", self.record.name);
             }

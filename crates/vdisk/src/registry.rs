@@ -133,7 +133,7 @@ pub(crate) fn existing(dirs: &Dirs, name: &str) -> Result<Home, VdiskError> {
     Err(VdiskError::NoSuchDisk { name: name.to_owned(), known: names(dirs)? })
 }
 
-fn names(dirs: &Dirs) -> Result<Vec<String>, VdiskError> {
+pub(crate) fn names(dirs: &Dirs) -> Result<Vec<String>, VdiskError> {
     let folder = folder(dirs);
     let entries = match fs::read_dir(&folder) {
         Ok(entries) => entries,

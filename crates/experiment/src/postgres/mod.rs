@@ -26,6 +26,7 @@ use rand_pcg::Pcg64;
 use serde_json::{Value as Json, json};
 use study::{Environment, Phase, Progress, Step, Store, Target, describe_storage};
 use units::{Bytes, Nanos};
+use vdisk::VirtualDisk;
 
 use crate::{Answer, ExperimentError, Place, Wants, drawn_seed};
 use arms::Arm;
@@ -180,7 +181,9 @@ struct Aftermath(Option<Storage>);
 
 impl Aftermath {
     fn of(place: &Place) -> Self {
-        Self(place.disk.is_none().then(|| place.storage.clone()))
+        Self(
+            (!place.disk.as_ref().is_some_and(VirtualDisk::is_ours)).then(|| place.storage.clone()),
+        )
     }
 
     /// The storage as it is now.

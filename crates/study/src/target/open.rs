@@ -73,6 +73,7 @@ impl LiveSite {
         plan.memory_limit.map_or(Ok(()), bench::check_memory_limit)?;
         let made = Made::of(plan, environment, progress)?;
         let storage = resolve(root, made.path(&plan.target))?;
+        let made = made.or_known(&storage, environment, progress);
         only_in_directories(plan, &storage)?;
         let mut tenure = Tenure::begin(&environment.dirs, root, &storage, &environment.guard)?;
         for undone in tenure.inherited() {
@@ -229,6 +230,22 @@ impl Made {
         Ok(Self { disk: Some(disk), peak: Some(peak) })
     }
 
+    /// With the virtual disk of another process that the storage is: its times are dilated as well.
+    fn or_known(
+        self,
+        storage: &Storage,
+        environment: &Environment,
+        progress: &mut dyn Progress,
+    ) -> Self {
+        if self.disk.is_some() {
+            return self;
+        }
+        let Some(disk) = VirtualDisk::under(&environment.dirs, storage) else { return self };
+        progress.step(&Step::Note(known_disk(&disk)));
+        let model = model::Spec::from_toml(&disk.record().model).ok();
+        Self { peak: model.map(|model| model.peak().throughput), disk: Some(disk) }
+    }
+
     fn path<'a>(&'a self, target: &'a Target) -> &'a Path {
         match (&self.disk, target) {
             (Some(disk), _) => disk.target(),
@@ -271,7 +288,9 @@ impl Made {
             return Ok(Dataset::existing(&storage.path)?);
         }
         progress.step(&Step::Phase(Phase::LayingOut));
-        if let Some(disk) = &self.disk {
+        // Others may be using, and timing, a disk that is not ours.
+        let untimed = self.disk.as_ref().filter(|disk| disk.is_ours());
+        if let Some(disk) = untimed {
             disk.set_timing(false)?;
         }
         let options = LayOutOptions {
@@ -283,11 +302,20 @@ impl Made {
             let (done, total) = (laid.written.get(), laid.total.get());
             progress.step(&Step::LaidOut { done, total });
         })?;
-        if let Some(disk) = &self.disk {
+        if let Some(disk) = untimed {
             disk.set_timing(true)?;
         }
         Ok(dataset)
     }
+}
+
+/// What is to be said of a virtual disk that another process made.
+fn known_disk(disk: &VirtualDisk) -> String {
+    let (name, dilation) = (disk.name(), disk.dilation());
+    format!(
+        "this is the virtual disk {name} with a dilation of {dilation}: all times are divided by \
+         it, and the disk's counters are reset before each trial"
+    )
 }
 
 /// The storage and its tunables as they are now, in the form in which a record has them.
@@ -404,7 +432,7 @@ impl Site for LiveSite {
         let after = describe(&site.environment, &site.storage, site.disk.as_ref());
         // An open file of our own would keep the disk's filesystem busy.
         let removed = if site.own_files { site.dataset.remove() } else { Ok(()) };
-        let disk = site.disk.map_or(Ok(()), VirtualDisk::remove);
+        let disk = site.disk.map_or(Ok(()), VirtualDisk::release);
         restored?;
         removed?;
         disk?;
