@@ -1,5 +1,5 @@
 //! Simulated targets, and the recorded decisions, as a person meets them.
-#![allow(clippy::unwrap_used)] // a test may panic
+#![allow(clippy::print_stdout, clippy::unwrap_used)] // a test may panic, or say what it skips
 
 mod program;
 
@@ -167,7 +167,7 @@ fn files_that_describe_no_device_are_named_with_the_place() {
         }
     }
     scratch.file("mine.toml", [0xff, 0xfe, 0]);
-    refused(&scratch, "sweep sim:mine.toml", "it is no text");
+    refused(&scratch, "sweep sim:mine.toml", "it is not text");
     refused(&scratch, "models show nosuch.toml", "nosuch.toml");
     refused(&scratch, "models show ./", "cannot read the model ./");
 }
@@ -229,5 +229,36 @@ fn policies_and_keys_are_listed() {
 fn a_dry_run_says_that_nothing_happens() {
     let (code, stdout, _) = Scratch::new().run("tune -n sim:nvme,kernel=none");
     assert_eq!(code, 0);
-    assert!(stdout.contains("nothing is read or changed") && stdout.contains("none"), "{stdout}");
+    assert!(
+        stdout.contains("nothing is read, written or changed") && stdout.contains("none"),
+        "{stdout}"
+    );
+}
+
+#[test]
+fn a_dry_run_says_what_is_written_and_how_long_a_simulation_really_takes() {
+    let scratch = Scratch::new();
+    let words = "--vary read_ahead=128K,1M --workload seq-1,seq-8 --repeats 1 --duration 200ms";
+    let (code, plan, stderr) = scratch.run(&format!("sweep -n sim:hdd-2008 {words}"));
+    assert_eq!(code, 0, "{stderr}");
+    assert!(plan.contains("Written: nothing; the files are simulated as well"), "{plan}");
+    assert!(plan.contains("seq-8  8 files of") && plan.contains("in all"), "{plan}");
+    assert!(plan.contains("Time: less than a second"), "{plan}");
+    assert!(plan.contains("1 repeat of 200 ms each"), "{plan}");
+    // Of a real directory: the sizes that are laid out, and what a disk takes.
+    let words = format!("sweep -n . {words} --size 64M");
+    let (code, plan, stderr) = scratch.run(&words);
+    if code == 6 {
+        println!("SKIP the directory's part: {stderr}");
+        return;
+    }
+    assert_eq!(code, 0, "{stderr}");
+    assert!(plan.contains("seq-1  1 file of 64 MiB"), "{plan}");
+    assert!(plan.contains("8 files of 64 MiB, 512 MiB in all"), "{plan}");
+    assert!(plan.contains("Written: 512 MiB in a directory of its own"), "{plan}");
+    assert!(plan.contains("about 3 seconds, and the time to write 512 MiB"), "{plan}");
+    // A file that is there is only read.
+    scratch.file("data", vec![0; 1 << 20]);
+    let (_, plan, _) = scratch.run("tune -n data");
+    assert!(plan.contains("Written: nothing; what is there is only read"), "{plan}");
 }

@@ -59,8 +59,8 @@ pub use store::{
 };
 pub use sweep::{Outcome, sweep};
 pub use target::{
-    LimitPhase, SettingOutcome, Target, TargetError, WorkloadLimits, describe_storage, limits,
-    simulated_machine,
+    Forecast, LimitPhase, SettingOutcome, Target, TargetError, WorkloadLimits, describe_storage,
+    limits, simulated_machine,
 };
 pub use trial::{Figures, Record, Trial, TrialRequest, TrialStatus, Trials};
 pub use tune::{Predicted, predict, tune};

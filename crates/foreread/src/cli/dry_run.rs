@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use host::{StorageKind, page_size};
-use study::{Plan, Role, Target};
+use host::page_size;
+use study::{Forecast, Plan, Role, Target};
 use tunables::{REGISTRY, Site};
-use units::Kib;
+use units::{Bytes, Kib};
 
 use super::Context;
 use crate::exit::{Exit, Usage};
@@ -25,49 +25,54 @@ const BESIDE_TRIAL: Duration = Duration::from_millis(500);
 
 /// Prints the plan, the exact writes and their undo, and an estimate of the time.
 pub fn dry_run(plan: &Plan, extent: Extent, context: &Context) -> anyhow::Result<Exit> {
+    let forecast = Forecast::of(plan, &context.dirs, &context.root)?;
     let mut text = format!("Target: {}\n", report::clean::plain(&plan.target.to_string()));
-    let (found, dilation) = match &plan.target {
+    let found = match &plan.target {
         Target::Path(path) => {
-            let (described, found) = on_path(path, plan, context)?;
+            let (described, found) = on_path(path, plan, &forecast, context)?;
             text.push_str(&described);
-            (found, 1.0)
+            found
         }
         Target::Virtual(words) => {
             let config = vdisk::Config::parse(words)?;
             text.push_str(&on_virtual_disk(&config));
-            (None, config.dilation_factor())
+            None
         }
         Target::Simulation(words) => {
             let machine = study::simulated_machine(words)?;
             text.push_str(&format!(
-                "Simulated: {} with {} and a page cache of {}; nothing is read or changed, and it \
-                 takes less time than it simulates\n",
+                "Simulated: {} with {} and a page cache of {}; nothing is read, written or changed\n",
                 report::clean::plain(&machine.model.name),
                 machine.policy,
                 machine.cache
             ));
-            (Some(machine.read_ahead), 1.0)
+            Some(machine.read_ahead)
         }
         Target::Imported(title) => {
             let title = report::clean::plain(title);
             return Err(Usage(format!("{title} was measured elsewhere")).into());
         }
     };
-    text.push_str(&measurements(plan, found, dilation, &extent));
+    text.push_str(&measurements(plan, found));
+    text.push_str(&files(&forecast, plan));
+    text.push_str(&time(plan, found, &forecast, &extent));
     output::print(&text)?;
     Ok(Exit::Fine)
 }
 
 /// What would happen on real storage, and what its read-ahead is now.
-fn on_path(path: &Path, plan: &Plan, context: &Context) -> anyhow::Result<(String, Option<Kib>)> {
+fn on_path(
+    path: &Path,
+    plan: &Plan,
+    forecast: &Forecast,
+    context: &Context,
+) -> anyhow::Result<(String, Option<Kib>)> {
     let storage = host::resolve(&context.root, path)?;
     let mut text = format!("Backing device: bdi {}\n", storage.bdi);
-    text.push_str(match storage.kind {
-        StorageKind::Directory => {
-            "Files: laid out in a directory of its own in there, removed at the end\n"
-        }
-        _ => "Files: none are made; it is only read\n",
-    });
+    if let Some(disk) = &forecast.known_disk {
+        let disk = report::clean::plain(disk);
+        text.push_str(&format!("It is the virtual disk {disk}: its dilation is taken out\n"));
+    }
     let site = Site::from(&storage);
     let mut found = None;
     text.push_str("Changes, one before each trial, in random order:\n");
@@ -129,54 +134,157 @@ fn on_virtual_disk(config: &vdisk::Config) -> String {
     text
 }
 
-fn measurements(plan: &Plan, found: Option<Kib>, dilation: f64, extent: &Extent) -> String {
-    let settings = plan.read_ahead.values(page_size(), found);
-    let combinations = plan.combinations(settings.len());
-    let cells = combinations * plan.workloads.len();
-    let mut text = String::from("Workloads:");
-    for planned in &plan.workloads {
-        let role = if planned.role == Role::Price { " (only its price)" } else { "" };
-        text.push_str(&format!(" {}{role}", planned.workload.name));
-    }
-    let (low, high) = (plan.repeats.min as usize, plan.repeats.max.max(plan.repeats.min) as usize);
+fn measurements(plan: &Plan, found: Option<Kib>) -> String {
+    let combinations = combinations(plan, found);
+    let (low, high) = repeats(plan);
     let repeats = if low == high { low.to_string() } else { format!("{low} to {high}") };
-    let trial = Duration::from_nanos(plan.trial.get());
-    text.push_str(&format!(
-        "\nSettings: {combinations} {} × {} workloads, {repeats} repeats of {} each\n",
-        if plan.factors.is_empty() { "values of read-ahead" } else { "combinations" },
-        plan.workloads.len(),
+    let counted = |count: usize, one: &str, more: &str| match count {
+        1 => format!("1 {one}"),
+        _ => format!("{count} {more}"),
+    };
+    let settings = match plan.factors.is_empty() {
+        true => counted(combinations, "value of read-ahead", "values of read-ahead"),
+        false => counted(combinations, "combination", "combinations"),
+    };
+    format!(
+        "Settings: {settings} × {}, {repeats} {} of {} each\n",
+        counted(plan.workloads.len(), "workload", "workloads"),
+        if high == 1 { "repeat" } else { "repeats" },
         plan.trial
-    ));
-    // The disk's own time is dilated; what passes beside a trial is the machine's.
-    let each = trial.as_secs_f64() * dilation + BESIDE_TRIAL.as_secs_f64();
-    let minutes = |trials: usize| each * trials as f64 / 60.0;
-    match extent {
-        Extent::Grid(limit) => {
-            let limit = limit.map_or(f64::INFINITY, |time| time.as_secs_f64() / 60.0);
-            // Each cell is measured once whatever that takes.
-            let within = |trials: usize| minutes(trials).min(limit.max(minutes(cells))).max(1.0);
-            text.push_str(&format!(
-                "Time: {}, and the laying out of files{}\n",
-                between(within(cells * low), within(cells * high)),
-                dilation_words(dilation)
-            ));
-        }
-        Extent::Budget(time) => text.push_str(&format!(
-            "Time: at most {:.1} minutes of trials, chosen among those, and the laying out of \
-             files\n",
-            time.as_secs_f64() / 60.0
-        )),
+    )
+}
+
+fn combinations(plan: &Plan, found: Option<Kib>) -> usize {
+    plan.combinations(plan.read_ahead.values(page_size(), found).len())
+}
+
+/// The least and the most repeats.
+fn repeats(plan: &Plan) -> (usize, usize) {
+    (plan.repeats.min as usize, plan.repeats.max.max(plan.repeats.min) as usize)
+}
+
+/// The files of each workload, and what is written in all.
+fn files(forecast: &Forecast, plan: &Plan) -> String {
+    let mut text = String::from("Workloads and their files:\n");
+    let widest = forecast.workloads.iter().map(|workload| workload.name.len()).max().unwrap_or(0);
+    for (planned, workload) in plan.workloads.iter().zip(&forecast.workloads) {
+        let role = if planned.role == Role::Price { "; only its cost is shown" } else { "" };
+        let files = match (forecast.laid_out, Forecast::files_of(workload)) {
+            (None, _) => "reads what is there".to_owned(),
+            (_, (0, ..)) => "no files are laid out for it".to_owned(),
+            (_, (1, _, total)) => format!("1 file of {}", amount(total)),
+            (_, (count, largest, total)) if largest * count as u64 == total => {
+                format!("{count} files of {}, {} in all", amount(largest), amount(total))
+            }
+            (_, (count, _, total)) => format!("{count} files, {} in all", amount(total)),
+        };
+        text.push_str(&format!("  {:widest$}  {files}{role}\n", workload.name));
     }
+    text.push_str(&match (forecast.laid_out, forecast.simulated_trial) {
+        (_, Some(_)) => "Written: nothing; the files are simulated as well\n".to_owned(),
+        (None, _) => "Written: nothing; what is there is only read\n".to_owned(),
+        (Some(total), _) => format!(
+            "Written: {} in a directory of its own on the target, removed at the end; workloads share \
+             files of the same size\n",
+            amount(total)
+        ),
+    });
     text
 }
 
-/// `2 to 6 minutes`, or `1 minute` where both are the same.
-fn between(low: f64, high: f64) -> String {
-    let (low, high) = (low.round(), high.round());
-    match low == high {
-        true if low == 1.0 => "1 minute".to_owned(),
-        true => format!("{low} minutes"),
-        false => format!("{low} to {high} minutes"),
+/// An amount of data in the largest unit of which it is at least ten.
+fn amount(bytes: Bytes) -> String {
+    let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    let bytes = bytes.get();
+    match units.into_iter().find(|(unit, _)| bytes >= 10 * unit || bytes % unit == 0 && bytes > 0) {
+        Some((unit, name)) if bytes % unit == 0 => format!("{} {name}", bytes / unit),
+        Some((unit, name)) => format!("{:.1} {name}", bytes as f64 / unit as f64),
+        None => format!("{bytes} bytes"),
+    }
+}
+
+fn time(plan: &Plan, found: Option<Kib>, forecast: &Forecast, extent: &Extent) -> String {
+    let cells = combinations(plan, found) * plan.workloads.len();
+    let (low, high) = repeats(plan);
+    let trial = Duration::from_nanos(plan.trial.get());
+    // The disk's own time is dilated; what passes beside a trial is the machine's.
+    let each = match forecast.simulated_trial {
+        Some(simulated) => simulated,
+        None => trial.mul_f64(forecast.dilation) + BESIDE_TRIAL,
+    };
+    let seconds = |trials: usize| each.as_secs_f64() * trials as f64;
+    let replays = plan.workloads.iter().any(|planned| planned.workload.replay.is_some());
+    let besides = match (forecast.simulated_trial, forecast.laid_out) {
+        (Some(_), _) if replays => " and what simulating the traces takes".to_owned(),
+        (None, Some(total)) if !total.is_zero() => {
+            format!(
+                ", and the time to write {}{}",
+                amount(total),
+                dilation_words(forecast.dilation)
+            )
+        }
+        (Some(_), _) => String::new(),
+        _ => dilation_words(forecast.dilation),
+    };
+    match (extent, forecast.simulated_trial) {
+        (Extent::Grid(limit), simulated) => {
+            let limit = match (limit, simulated) {
+                // A budget of a simulation is counted in the time that it simulates.
+                (Some(limit), Some(_)) => limit.as_secs_f64() / trial.as_secs_f64().max(1e-9),
+                (Some(limit), None) => limit.as_secs_f64() / each.as_secs_f64(),
+                (None, _) => f64::INFINITY,
+            };
+            // Each cell is measured once whatever that takes.
+            let within = |trials: usize| (trials as f64).min(limit.max(cells as f64)) as usize;
+            let (low, high) = (seconds(within(cells * low)), seconds(within(cells * high)));
+            format!("Time: {}{besides}\n", span(low, high))
+        }
+        (Extent::Budget(budget), None) => {
+            format!("Time: at most {} of trials{besides}\n", about(budget.as_secs_f64()))
+        }
+        (Extent::Budget(budget), Some(simulated)) => {
+            let trials = budget.as_secs_f64() / trial.as_secs_f64().max(1e-9);
+            let budget = about(budget.as_secs_f64());
+            format!(
+                "Time: at most {budget} of simulated trials, which takes {}{besides}\n",
+                span(0.0, simulated.as_secs_f64() * trials)
+            )
+        }
+    }
+}
+
+/// From so many seconds to so many, as far as an estimate goes.
+fn span(low: f64, high: f64) -> String {
+    if high < 1.0 {
+        return "less than a second".to_owned();
+    }
+    let (unit, name) = unit_of(high);
+    let counts = [low, high].map(|seconds| (seconds / unit).round().max(1.0));
+    if low < 1.0 {
+        return format!("up to {}", counted(counts[1], name));
+    }
+    if counts[0] == counts[1] {
+        return format!("about {}", counted(counts[1], name));
+    }
+    format!("{} to {}", counts[0], counted(counts[1], name))
+}
+
+/// A time as far as an estimate goes.
+fn about(seconds: f64) -> String {
+    let (unit, name) = unit_of(seconds);
+    counted((seconds / unit).round().max(1.0), name)
+}
+
+fn counted(count: f64, name: &str) -> String {
+    if count == 1.0 { format!("1 {name}") } else { format!("{count} {name}s") }
+}
+
+/// The unit in which a time is shown, in seconds, and its name.
+fn unit_of(seconds: f64) -> (f64, &'static str) {
+    match seconds {
+        ..120.0 => (1.0, "second"),
+        120.0..7200.0 => (60.0, "minute"),
+        _ => (3600.0, "hour"),
     }
 }
 
@@ -195,9 +303,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_of_nothing_is_one_figure() {
-        assert_eq!(between(1.0, 1.2), "1 minute");
-        assert_eq!(between(2.0, 2.0), "2 minutes");
-        assert_eq!(between(1.0, 6.4), "1 to 6 minutes");
+    fn times_are_rounded_and_no_span_begins_where_it_ends() {
+        for (low, high, said) in [
+            (0.1, 0.7, "less than a second"),
+            (0.5, 3.2, "up to 3 seconds"),
+            (1.2, 1.4, "about 1 second"),
+            (40.0, 41.0, "40 to 41 seconds"),
+            (61.0, 89.0, "61 to 89 seconds"),
+            (61.0, 119.9, "61 to 120 seconds"),
+            (100.0, 130.0, "about 2 minutes"),
+            (60.0, 180.0, "1 to 3 minutes"),
+            (3600.0, 36000.0, "1 to 10 hours"),
+        ] {
+            assert_eq!(span(low, high), said);
+        }
+    }
+
+    #[test]
+    fn amounts_keep_what_matters() {
+        for (bytes, said) in [
+            (0, "0 bytes"),
+            (512, "512 bytes"),
+            (1 << 30, "1 GiB"),
+            (1907 << 20, "1907 MiB"),
+            ((11 << 30) + (512 << 20), "11.5 GiB"),
+            (17 << 10, "17 KiB"),
+        ] {
+            assert_eq!(amount(Bytes::new(bytes)), said);
+        }
     }
 }

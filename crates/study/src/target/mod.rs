@@ -1,5 +1,6 @@
 //! What is studied, as the command line names it.
 
+mod forecast;
 mod identity;
 mod limits;
 mod open;
@@ -14,6 +15,7 @@ use model::Spec;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+pub use forecast::Forecast;
 pub use limits::{Phase as LimitPhase, SettingOutcome, WorkloadLimits, limits};
 pub use open::describe as describe_storage;
 pub(crate) use open::opener;

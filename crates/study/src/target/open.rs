@@ -268,12 +268,8 @@ impl Made {
             StorageKind::Directory => Some(storage.space()?.available),
             StorageKind::File | StorageKind::BlockDevice => None,
         };
-        // What is written to a virtual disk is kept in memory, and so is the cache of it.
-        let memory = self.disk.as_ref().map(|_| Bytes::new(machine.memory_available.get() / 3));
-        let window = grid.last().copied().unwrap_or_default().to_bytes();
-        let space = disk.map(|available| Bytes::new(available.get() / 2));
-        let most = [space, memory].into_iter().flatten().min();
-        Ok(Room { most, peak: self.peak, trial: plan.trial, window, unwritten: false })
+        let window = grid.last().copied().unwrap_or_default();
+        Ok(live_room(plan, disk, self.peak, machine, window))
     }
 
     fn lay_out(
@@ -307,6 +303,21 @@ impl Made {
         }
         Ok(dataset)
     }
+}
+
+/// What bounds files under the real kernel; only of a virtual disk the peak is known.
+pub(super) fn live_room(
+    plan: &Plan,
+    space: Option<Bytes>,
+    peak: Option<BytesPerSecond>,
+    machine: &Machine,
+    window: Kib,
+) -> Room {
+    // What is written to a virtual disk is kept in memory, and so is the cache of it.
+    let memory = peak.map(|_| Bytes::new(machine.memory_available.get() / 3));
+    let space = space.map(|available| Bytes::new(available.get() / 2));
+    let most = [space, memory].into_iter().flatten().min();
+    Room { most, peak, trial: plan.trial, window: window.to_bytes(), unwritten: false }
 }
 
 /// What is to be said of a virtual disk that another process made.

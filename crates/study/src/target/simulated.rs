@@ -1,5 +1,7 @@
 //! A target that is simulated whole: device, page cache, read-ahead and readers.
 
+use std::time::Duration;
+
 use bench::{
     ClassSample, ColdProof, CpuTime, DeviceDelta, DeviceMoment, ReaderSample, ResidencyMethod,
     Sample, Series, Timeline,
@@ -87,12 +89,49 @@ impl SimulatedSite {
         Ok(Self { facts, machine, baseline, plan: plan.clone(), places })
     }
 
+    /// How long a trial takes on an idle processor: two parts of trials under a small, a middle and
+    /// a large window are simulated and extrapolated, since each trial takes time of its own to
+    /// begin. A replay goes to its end however long that takes, so it counts as nothing.
+    pub(super) fn processor_time_of_a_trial(&mut self) -> Result<Duration, StudyError> {
+        const PARTS: [Nanos; 2] = [Nanos::from_millis(50), Nanos::from_millis(200)];
+        let whole = self.plan.trial;
+        let grid = &self.facts.grid;
+        let last = grid.len().saturating_sub(1);
+        let windows = [0, last / 2, last].map(|at| grid.get(at).copied());
+        let workloads = self.facts.workloads.clone();
+        let (mut seconds, mut trials) = (0.0, 0.0);
+        for workload in workloads.iter().filter(|workload| workload.replay.is_none()) {
+            for window in windows.iter().flatten() {
+                let mut took = [0.0; 2];
+                for (part, took) in PARTS.into_iter().zip(&mut took) {
+                    self.plan.trial = whole.min(part);
+                    let settings = crate::Settings::read_ahead(*window);
+                    let begun = processor_time();
+                    self.trial(&TrialRequest { settings, workload, seed: 1 })?;
+                    *took = processor_time().saturating_sub(begun).as_secs_f64();
+                }
+                let span = PARTS[1].saturating_sub(PARTS[0]).as_secs_f64();
+                let each = f64::max(took[1] - took[0], 0.0) / span;
+                seconds += took[1] + each * whole.saturating_sub(PARTS[1]).as_secs_f64();
+                trials += 1.0;
+            }
+        }
+        self.plan.trial = whole;
+        Ok(Duration::from_secs_f64((seconds / f64::max(trials, 1.0)).min(1e9)))
+    }
+
     pub(super) fn files(&self, workload: &Workload) -> Vec<FileOnDisk> {
         let place = self.places.iter().find(|(name, _)| *name == workload.name);
         let start = place.map_or(self.machine.files_at, |(_, start)| *start);
         let sizes = workload.data_files(Bytes::ZERO);
         sim::lay_out(&sizes, workload.layout, self.machine.filesystem.layout, start)
     }
+}
+
+/// What this thread has computed so far.
+fn processor_time() -> Nanos {
+    let used = sys::thread_usage::thread_cpu().unwrap_or_default();
+    used.user + used.system
 }
 
 /// What a simulation has of the tunables that it knows, besides read-ahead.
