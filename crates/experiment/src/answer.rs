@@ -11,7 +11,7 @@ pub struct Answer {
     pub question: String,
     /// Of what.
     pub target: String,
-    /// The kernel that ran it.
+    /// The kernel that ran it: its release, or the simulated one by its name.
     pub kernel: String,
     /// Seed of all that was random.
     pub seed: u64,
@@ -50,6 +50,11 @@ impl Answer {
             notes: Vec::new(),
             run: None,
         }
+    }
+
+    /// Says which kernel is simulated, where this machine's has no part in it.
+    pub(crate) fn simulated_by(&mut self, machine: &sim::Machine) {
+        self.kernel = format!("{} (simulated)", machine.policy);
     }
 }
 

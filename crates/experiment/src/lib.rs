@@ -18,6 +18,7 @@ mod direct;
 mod error;
 mod place;
 pub mod postgres;
+mod simulated;
 pub mod sweeps;
 pub mod zones;
 

@@ -1,5 +1,7 @@
 //! How fast are start, middle and end of the disk? A stream of large direct reads at each place.
 
+use std::path::Path;
+
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
@@ -9,6 +11,7 @@ use sys::realtime;
 use units::{Bytes, Nanos};
 
 use crate::direct::{Aligned, Direct};
+use crate::simulated::{Load, SimulatedDisk};
 use crate::{
     Answer, Column, Curve, ExperimentError, Place, Plot, Table, Wants, blocks::readable, drawn_seed,
 };
@@ -26,7 +29,7 @@ const ALIKE: f64 = 0.05;
 /// How it is measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ZonePlan {
-    /// A block device, a file, or a virtual disk.
+    /// A block device, a file, a virtual disk, or a simulation.
     pub target: Target,
     /// How many places, the start and the end among them.
     pub places: u32,
@@ -48,6 +51,9 @@ pub fn run(
         let text = "it takes 2 places at least (1000 at most), and 20 ms at each";
         return Err(ExperimentError::Usage(text.to_owned()));
     }
+    if let Target::Simulation(words) = &plan.target {
+        return simulated(plan, words, environment);
+    }
     let place = Place::open(&plan.target, Wants { raw: true }, environment, progress)?;
     progress.step(&Step::Phase(Phase::Measuring));
     let measured = measure(plan, &place, environment);
@@ -67,10 +73,57 @@ fn measure(
     (answer.seed, answer.dilation) = (seed, place.dilation);
     let path = readable(place)?;
     let file = Direct::open(path)?;
-    let (size, needed) = (file.size()?, REQUEST * 2 * u64::from(plan.places));
-    if size < needed {
-        return Err(ExperimentError::TooSmall { path: path.to_owned(), size, needed });
+    let size = file.size()?;
+    roomy(plan, path, size)?;
+    let found = gather(plan, seed, &mut |share| {
+        Stream { file: &file, size, share, place }.rate(plan.duration, environment)
+    })?;
+    conclude(&mut answer, &found);
+    Ok(answer)
+}
+
+/// The same of a simulated device.
+fn simulated(
+    plan: &ZonePlan,
+    words: &str,
+    environment: &Environment,
+) -> Result<Answer, ExperimentError> {
+    let mut answer = Answer::new(NAME, QUESTION, plan.target.to_string());
+    answer.seed = plan.seed.unwrap_or_else(drawn_seed);
+    let mut disk = SimulatedDisk::open(words, answer.seed)?;
+    answer.simulated_by(disk.machine());
+    let size = disk.size();
+    roomy(plan, answer.target.as_ref(), size)?;
+    let found = gather(plan, answer.seed, &mut |share| {
+        if environment.cancel.is_cancelled() {
+            return Err(ExperimentError::Cancelled);
+        }
+        let mut places = places(size, share);
+        let mut place = |_| places.next().unwrap_or_default();
+        let (duration, length) = (plan.duration, REQUEST);
+        let mut load = Load { readers: 1, length, part: None, duration, place: &mut place };
+        let served = disk.serve(&mut load);
+        Ok((REQUEST * served.times.len() as u64).as_mib() / served.elapsed.as_secs_f64())
+    })?;
+    conclude(&mut answer, &found);
+    Ok(answer)
+}
+
+/// Whether the storage has room for all places.
+fn roomy(plan: &ZonePlan, path: &Path, size: Bytes) -> Result<(), ExperimentError> {
+    let needed = REQUEST * 2 * u64::from(plan.places);
+    match size < needed {
+        true => Err(ExperimentError::TooSmall { path: path.to_owned(), size, needed }),
+        false => Ok(()),
     }
+}
+
+/// The rate at each place, which `rate` measures at a share of the whole.
+fn gather(
+    plan: &ZonePlan,
+    seed: u64,
+    rate: &mut dyn FnMut(f64) -> Result<f64, ExperimentError>,
+) -> Result<Vec<(f64, Estimate)>, ExperimentError> {
     let mut random = Pcg64::seed_from_u64(seed);
     let mut rates = vec![Vec::new(); plan.places as usize];
     let share = |index: usize| index as f64 / f64::from(plan.places - 1);
@@ -78,20 +131,23 @@ fn measure(
         let mut order: Vec<usize> = (0..rates.len()).collect();
         order.shuffle(&mut random);
         for index in order {
-            let stream = Stream { file: &file, size, share: share(index), place };
-            rates[index].push(stream.rate(plan.duration, environment)?);
+            rates[index].push(rate(share(index))?);
         }
     }
-    let found: Vec<(f64, Estimate)> = rates
-        .iter()
-        .enumerate()
-        .filter_map(|(index, rates)| Some((share(index), Estimate::of(rates)?)))
-        .collect();
-    conclude(&mut answer, &found);
-    Ok(answer)
+    let found = rates.iter().enumerate();
+    Ok(found.filter_map(|(index, rates)| Some((share(index), Estimate::of(rates)?))).collect())
 }
 
-/// A stream that begins at a share of the whole, or ends with it.
+/// The places of a stream that begins at a share of the whole, or ends with it: when it has gone
+/// through its part it begins again.
+fn places(size: Bytes, share: f64) -> impl Iterator<Item = Bytes> {
+    let requests = size.get() / REQUEST.get();
+    let room = (requests / 20).max(1);
+    let first = (share * (requests - room) as f64) as u64;
+    (0..room).cycle().map(move |read| REQUEST * (first + read))
+}
+
+/// A stream of a file or device.
 struct Stream<'a> {
     file: &'a Direct,
     size: Bytes,
@@ -102,10 +158,7 @@ struct Stream<'a> {
 impl Stream<'_> {
     /// MiB/s in the storage's own time.
     fn rate(&self, duration: Nanos, environment: &Environment) -> Result<f64, ExperimentError> {
-        let requests = self.size.get() / REQUEST.get();
-        // Room for the stream; if it has gone through that it begins again.
-        let room = (requests / 20).max(1);
-        let first = (self.share * (requests - room) as f64) as u64;
+        let mut places = places(self.size, self.share);
         let mut buffer = Aligned::new(REQUEST);
         let begun = realtime::now();
         let end = begun + duration.scaled(self.place.dilation);
@@ -114,7 +167,7 @@ impl Stream<'_> {
             if environment.cancel.is_cancelled() {
                 return Err(ExperimentError::Cancelled);
             }
-            self.file.read(REQUEST * (first + read % room), buffer.as_mut())?;
+            self.file.read(places.next().unwrap_or_default(), buffer.as_mut())?;
             read += 1;
         }
         let seconds = realtime::now().saturating_sub(begun).as_secs_f64() / self.place.dilation;

@@ -397,11 +397,19 @@ fn what_makes_no_sense_is_refused_in_a_line() {
     };
     refused(&["blocks", "/no/such/disk"], 2, "/no/such/disk");
     refused(&["blocks", "/tmp"], 2, "is a directory");
-    refused(&["blocks", "sim:hdd-2008"], 2, "asks a real kernel");
+    refused(&["blocks", "sim:hdd-2008", "--span", "64K"], 2, "sim:hdd-2008 has 64 KiB");
     refused(&["blocks", "/dev/null", "--block", "1000B"], 2, "multiple of 4 KiB");
     refused(&["blocks", "/dev/null", "--blocks", "0"], 2, "1 or more");
     refused(&["blocks", "/dev/null", "--block", "8"], 2, "unit");
-    refused(&["experiment", "activation", "sim:hdd-2008"], 2, "asks a real kernel");
+    refused(
+        &["experiment", "memory", "sim:nvme", "--memory", "0"],
+        2,
+        "--memory 0 B: must be 8 MiB at least",
+    );
+    let small = ["experiment", "memory", "sim:nvme", "--memory", "8M", "--read-ahead", "16M"];
+    refused(&small, 2, "give --memory 16MiB or more, or smaller windows with --read-ahead");
+    refused(&["experiment", "readers", "sim:nvme,cache=4M"], 2, "give cache=8MiB");
+    refused(&["sweep", "sim:nvme", "--workload", "dd:"], 2, "an option is missing");
     refused(&["experiment", "zones", "/dev/null", "--places", "1"], 2, "2 places");
     refused(&["blocks", "/dev/null", "--part", "1000B"], 2, "multiple of 4 KiB");
     refused(&["experiment", "memory", "/tmp", "--memory", "1M"], 2, "8 MiB at least");
@@ -413,4 +421,39 @@ fn what_makes_no_sense_is_refused_in_a_line() {
     refused(&["experiment", "mixed", "sim:hdd-2008", "--percent", "101"], 2, "less than 100");
     refused(&["experiment", "readers", "sim:hdd-2008", "--readers", "4"], 2, "two numbers");
     refused(&["experiment", "guess", "/tmp"], 2, "unrecognized subcommand");
+}
+
+#[test]
+fn simulations_answer_without_rights_and_the_same_for_the_same_seed() {
+    let scratch = program::Scratch::new();
+    let ask = |words: &str| {
+        let json = || {
+            let (code, stdout, stderr) = scratch.run(&format!("{words} --json"));
+            assert_eq!(code, 0, "{words}: {stderr}");
+            stdout
+        };
+        let first = json();
+        assert_eq!(first, json(), "{words}: not the same");
+        serde_json::from_str::<Value>(&first).unwrap()
+    };
+    let zones = ask("experiment zones sim:hdd-2008 --places 3 --duration 200ms --seed 4");
+    assert_eq!(zones["kernel"], "linux-6.18 (simulated)");
+    let rates = zones["tables"][0]["rows"].as_array().unwrap();
+    let ratio = rates[2]["ratio_to_start"].as_f64().unwrap();
+    assert!((0.4..0.7).contains(&ratio), "{ratio}");
+    let blocks = ask("blocks sim:hdd-2008 --blocks 1,16 --duration 500ms --seed 4");
+    let rows = blocks["tables"][0]["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 4);
+    let ms = rows[0]["ms_per_request"].as_f64().unwrap();
+    assert!((8.0..18.0).contains(&ms), "{ms}");
+    let activation = ask("experiment activation sim:hdd-2008 --read-ahead 1M");
+    let said = activation["verdict"].to_string();
+    assert!(said.contains("as the rules of linux-6.18 say"), "{said}");
+    assert!(said.contains("comes to 1024 KiB at once"), "{said}");
+    let other = ask("experiment activation sim:hdd-2008,kernel=none");
+    assert_eq!(other["kernel"], "none (simulated)");
+    let readers = "experiment readers sim:hdd-2008 --readers 1,2 --repeats 1 --duration 100ms";
+    let (_, stdout, _) = scratch.run(&format!("{readers} --seed 4"));
+    let head = stdout.lines().next().unwrap();
+    assert!(head.ends_with("sim:hdd-2008, linux-6.18 (simulated), seed 4"), "{head}");
 }

@@ -49,9 +49,11 @@ fn head(answer: &Answer, clean: impl Fn(&str) -> String) -> String {
         String::new()
     };
     format!(
-        "{} {}, Linux {}, seed {}{pace}",
+        "{} {}, {}{}, seed {}{pace}",
         clean(&answer.question),
         clean(&answer.target),
+        // A simulated kernel has a name of its own.
+        if answer.kernel.starts_with(|first: char| first.is_ascii_digit()) { "Linux " } else { "" },
         clean(&answer.kernel),
         answer.seed
     )

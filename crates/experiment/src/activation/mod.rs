@@ -32,7 +32,7 @@ const LARGE: u8 = 9;
 /// How it is found out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ActivationPlan {
-    /// A directory, a file, or a virtual disk.
+    /// A directory, a file, a virtual disk, or a simulation.
     pub target: Target,
     /// The read-ahead to set meanwhile; what is there if `None`.
     pub read_ahead: Option<Kib>,
@@ -51,6 +51,9 @@ pub fn run(
     environment: &Environment,
     progress: &mut dyn Progress,
 ) -> Result<Answer, ExperimentError> {
+    if let Target::Simulation(words) = &plan.target {
+        return simulated(plan, words, environment);
+    }
     let mut place = Place::open(&plan.target, Wants::default(), environment, progress)?;
     let measured = measure(plan, &mut place, environment, progress);
     let closed = place.close(progress);
@@ -98,20 +101,64 @@ fn measure(
     Ok(answer)
 }
 
+/// The same of a simulated kernel: its policy and page cache do what the simulator has them do.
+fn simulated(
+    plan: &ActivationPlan,
+    words: &str,
+    environment: &Environment,
+) -> Result<Answer, ExperimentError> {
+    let mut machine = study::simulated_machine(words)?;
+    machine.read_ahead = plan.read_ahead.unwrap_or(machine.read_ahead);
+    machine.validate().map_err(study::StudyError::from)?;
+    let window = machine.read_ahead;
+    let mut answer = Answer::new(NAME, QUESTION, plan.target.to_string());
+    answer.simulated_by(&machine);
+    let rules = match machine.policy.starts_with("linux-on-demand") {
+        true => "linux-on-demand",
+        false => "linux-6.18",
+    };
+    let pages = |bytes: Bytes| bytes.to_pages_floor(PageSize::FOUR_KIB);
+    let limits = DeviceLimits {
+        read_ahead: pages(window.to_bytes()),
+        max_request: pages(machine.model.host().max_request),
+    };
+    let shape =
+        FileShape { size: file_size(window), folio_limit: machine.filesystem.folio_limit, limits };
+    let mut outcomes = Vec::new();
+    for pattern in pattern::all() {
+        if environment.cancel.is_cancelled() {
+            return Err(ExperimentError::Cancelled);
+        }
+        let by = |policy: &str| {
+            predict(policy, shape, &pattern)
+                .map_err(|error| ExperimentError::Usage(error.to_string()))
+        };
+        let (observed, predicted) = (by(&machine.policy)?, by(rules)?);
+        outcomes.push(Outcome { pattern, observed, predicted });
+    }
+    conclude::conclude(&mut answer, &outcomes, rules, window);
+    Ok(answer)
+}
+
+/// The size of a file for all patterns: several windows, so that its end cuts none.
+fn file_size(window: Kib) -> Bytes {
+    const MOST: Bytes = Bytes::from_mib(256);
+    let needed = pattern::LEAST.get() * PAGE.get();
+    let size = (window.to_bytes().get().saturating_mul(6)).clamp(needed, MOST.get());
+    Bytes::new(size.next_multiple_of(1 << 20))
+}
+
 /// The file to read: one without a name in a directory, or the one that is named.
 fn file_for(
     place: &Place,
     window: Kib,
     progress: &mut dyn Progress,
 ) -> Result<(std::fs::File, Bytes), ExperimentError> {
-    const MOST: Bytes = Bytes::from_mib(256);
     let path = &place.storage.path;
     let needed = pattern::LEAST.get() * PAGE.get();
     match place.storage.kind {
         StorageKind::Directory => {
-            // Several windows, so that the end of the file cuts none.
-            let size = (window.to_bytes().get() * 6).clamp(needed, MOST.get());
-            let size = Bytes::new(size.next_multiple_of(1 << 20));
+            let size = file_size(window);
             progress.step(&Step::Phase(Phase::LayingOut));
             place.set_timing(false)?;
             let file = bench::nameless(path, size)?;

@@ -12,6 +12,7 @@ use units::{Bytes, Nanos};
 
 use crate::ExperimentError;
 use crate::direct::{Aligned, Direct};
+use crate::simulated::{Load, SimulatedDisk};
 
 /// The interval of a mean is made of the means of so many groups of requests.
 const GROUPS: usize = 20;
@@ -78,7 +79,44 @@ impl Order<'_> {
             return Err(ExperimentError::Cancelled);
         }
         let times: Vec<f64> = times.into_iter().flatten().collect();
-        let ms = mean(&times).ok_or_else(|| {
+        self.cell(&times)
+    }
+
+    /// Runs it on a simulated device.
+    pub(super) fn simulate(
+        &self,
+        disk: &mut SimulatedDisk,
+        cancel: &Cancel,
+    ) -> Result<Cell, ExperimentError> {
+        if cancel.is_cancelled() {
+            return Err(ExperimentError::Cancelled);
+        }
+        let places = self.places();
+        let random = |number| Pcg64::new(u128::from(self.seed), u128::from(number));
+        let mut random: Vec<Pcg64> = (0..self.processes).map(random).collect();
+        let mut place = |reader: usize| {
+            let place = random.get_mut(reader).map(|random| random.random_range(0..places));
+            self.block * place.unwrap_or_default()
+        };
+        let served = disk.serve(&mut Load {
+            readers: self.processes as usize,
+            length: self.block * self.blocks,
+            part: self.part,
+            duration: self.duration,
+            place: &mut place,
+        });
+        let times: Vec<f64> = served.times.iter().map(|time| time.as_millis_f64()).collect();
+        self.cell(&times)
+    }
+
+    /// How many places there are.
+    fn places(&self) -> u64 {
+        (self.span.saturating_sub(self.largest).get() / self.block.get()).max(1)
+    }
+
+    /// What the milliseconds of all requests come to.
+    fn cell(&self, times: &[f64]) -> Result<Cell, ExperimentError> {
+        let ms = mean(times).ok_or_else(|| {
             let (size, span) = (self.block * self.blocks, self.duration);
             ExperimentError::Usage(format!("no read of {size} was done in {span}: give it longer"))
         })?;
@@ -100,7 +138,7 @@ impl Order<'_> {
         start.wait();
         let file = opened?;
         let mut buffer = Aligned::new(self.block * self.blocks);
-        let places = (self.span.saturating_sub(self.largest).get() / self.block.get()).max(1);
+        let places = self.places();
         let mut random = Pcg64::new(u128::from(self.seed), u128::from(number));
         let end = realtime::now() + self.duration.scaled(self.dilation);
         let mut times = Vec::new();

@@ -20,6 +20,7 @@ use study::{Environment, Phase, Progress, Step, Target};
 use units::{Bytes, Nanos};
 
 use crate::direct::{ALIGNMENT, Direct};
+use crate::simulated::SimulatedDisk;
 use crate::{Answer, ExperimentError, Place, Wants, drawn_seed};
 
 pub use cell::Cell;
@@ -119,6 +120,9 @@ pub fn run(
     let mut plan = plan.checked()?;
     let seed = plan.seed.unwrap_or_else(drawn_seed);
     plan.seed = Some(seed);
+    if let Target::Simulation(words) = &plan.target {
+        return simulated(&plan, words, seed, environment);
+    }
     let place = Place::open(&plan.target, Wants { raw: true }, environment, progress)?;
     let measured = measure(&plan, seed, &place, environment, progress);
     let closed = place.close(progress);
@@ -138,16 +142,9 @@ fn measure(
     let path = readable(place)?;
     let span = span(plan, path, &mut answer)?;
     progress.step(&Step::Phase(Phase::Measuring));
-    let mut orders: Vec<(u32, u64)> = plan
-        .processes
-        .iter()
-        .flat_map(|processes| plan.blocks.iter().map(|blocks| (*processes, *blocks)))
-        .collect();
-    // In random order, so that what changes with time does not look like an effect of size.
-    orders.shuffle(&mut Pcg64::seed_from_u64(seed));
-    let mut cells = Vec::with_capacity(orders.len());
+    let mut cells = Vec::new();
     let mut late = 0;
-    for (processes, blocks) in orders {
+    for (processes, blocks) in orders(plan, seed) {
         if let Some(disk) = &place.disk {
             disk.reset_counters()?;
         }
@@ -167,7 +164,6 @@ fn measure(
         let counters = place.disk.as_ref().map(|disk| disk.counters()).transpose()?;
         late += usize::from(counters.is_some_and(|counters| counters.is_spoiled()));
     }
-    cells.sort_by_key(|cell| (cell.processes, cell.blocks));
     (answer.seed, answer.dilation) = (seed, place.dilation);
     if late > 0 {
         answer.notes.push(format!(
@@ -175,11 +171,58 @@ fn measure(
             cells.len()
         ));
     }
+    Ok(concluded(answer, plan, cells))
+}
+
+/// The same of a simulated device.
+fn simulated(
+    plan: &BlockPlan,
+    words: &str,
+    seed: u64,
+    environment: &Environment,
+) -> Result<Answer, ExperimentError> {
+    let mut answer = Answer::new(NAME, QUESTION, plan.target.to_string());
+    let mut disk = SimulatedDisk::open(words, seed)?;
+    answer.simulated_by(disk.machine());
+    answer.seed = seed;
+    let name = answer.target.clone();
+    let span = part_of(plan, name.as_ref(), disk.size(), &mut answer)?;
+    let mut cells = Vec::new();
+    for (processes, blocks) in orders(plan, seed) {
+        let order = cell::Order {
+            path: name.as_ref(),
+            processes,
+            blocks,
+            block: plan.block,
+            span,
+            largest: plan.largest(),
+            part: plan.part,
+            duration: plan.duration,
+            dilation: 1.0,
+            seed,
+        };
+        cells.push(order.simulate(&mut disk, &environment.cancel)?);
+    }
+    Ok(concluded(answer, plan, cells))
+}
+
+/// The rows of the table in random order, so that what changes with time does not look like an
+/// effect of size.
+fn orders(plan: &BlockPlan, seed: u64) -> Vec<(u32, u64)> {
+    let all = plan.processes.iter();
+    let all = all.flat_map(|processes| plan.blocks.iter().map(|blocks| (*processes, *blocks)));
+    let mut orders: Vec<(u32, u64)> = all.collect();
+    orders.shuffle(&mut Pcg64::seed_from_u64(seed));
+    orders
+}
+
+fn concluded(mut answer: Answer, plan: &BlockPlan, mut cells: Vec<Cell>) -> Answer {
+    cells.sort_by_key(|cell| (cell.processes, cell.blocks));
     if let Some(part) = plan.part.filter(|part| *part < plan.largest()) {
         answer.notes.push(format!("requests above {part} went in parts, one after another"));
     }
     conclude::conclude(&mut answer, plan.block, &cells);
-    Ok(answer)
+    answer
 }
 
 /// The file or device that is read.
@@ -198,16 +241,26 @@ pub(crate) fn readable(place: &Place) -> Result<&Path, ExperimentError> {
 /// How much of it is read.
 fn span(plan: &BlockPlan, path: &Path, answer: &mut Answer) -> Result<Bytes, ExperimentError> {
     let size = Direct::open(path)?.size()?;
+    let facts = std::fs::metadata(path).map_err(ExperimentError::io("look at", path))?;
+    if !facts.file_type().is_block_device() && facts.blocks() * 512 < size.get() {
+        answer.notes.push("the file has holes, and what is read of them is no I/O".to_owned());
+    }
+    part_of(plan, path, size, answer)
+}
+
+/// How much is read of storage of this size.
+fn part_of(
+    plan: &BlockPlan,
+    path: &Path,
+    size: Bytes,
+    answer: &mut Answer,
+) -> Result<Bytes, ExperimentError> {
     let span = plan.span.map_or(size, |span| span.min(size));
     // Fewer places than that, and drives and controllers know them all by heart.
     let needed = plan.largest() * 16;
     if span < needed {
         let path = path.to_owned();
         return Err(ExperimentError::TooSmall { path, size: span, needed });
-    }
-    let facts = std::fs::metadata(path).map_err(ExperimentError::io("look at", path))?;
-    if !facts.file_type().is_block_device() && facts.blocks() * 512 < size.get() {
-        answer.notes.push("the file has holes, and what is read of them is no I/O".to_owned());
     }
     if span < size {
         answer.notes.push(format!("random places in the first {:.1} MiB only", span.as_mib()));

@@ -17,6 +17,9 @@ pub const NAME: &str = "memory";
 /// What it asks.
 pub const QUESTION: &str = "What happens when memory is scarce?";
 
+/// The least that the page cache may be limited to: the process itself needs some.
+const MEMORY_MIN: Bytes = Bytes::from_mib(8);
+
 /// From here on data are called read again: ends of files and metadata are never so much.
 const THRASHES: f64 = 1.1;
 
@@ -49,6 +52,10 @@ pub fn run(
     environment: &Environment,
     progress: &mut dyn Progress,
 ) -> Result<Answer, ExperimentError> {
+    if limit < MEMORY_MIN {
+        let text = format!("--memory {limit}: must be {MEMORY_MIN} at least");
+        return Err(ExperimentError::Usage(text));
+    }
     let streams = ordered(streams)?;
     let workloads = streams.iter().map(|count| workload(*count)).collect::<Result<_, _>>()?;
     let plan = SweepPlan { memory_limit: Some(limit), ..plan.clone() };

@@ -4,11 +4,12 @@ pub mod memory;
 pub mod mixed;
 pub mod readers;
 
+use sim::{Machine, SimError};
 use study::{
     Analysis, Cell, Environment, Grid, Plan, PlannedWorkload, Progress, Repeats, Store, Target,
-    sweep,
+    simulated_machine, sweep,
 };
-use units::{Bytes, Kib, Nanos};
+use units::{Bytes, Kib, Nanos, PageSize};
 use workload::Workload;
 
 use crate::{Answer, ExperimentError};
@@ -55,16 +56,44 @@ impl SweepPlan {
         plan.file_size = self.size;
         plan.memory_limit = self.memory_limit;
         plan.seed = self.seed;
+        let simulated = self.simulated(&plan)?;
         let outcome = sweep(&plan, None, self.fresh, store, environment, progress)?;
         if !outcome.complete {
             return Err(ExperimentError::Cancelled);
         }
         let mut answer = Answer::new(name, question, self.target.to_string());
+        if let Some(machine) = simulated {
+            answer.simulated_by(&machine);
+        }
         answer.run = Some(outcome.run.0);
         answer.seed = store.load(outcome.run).map_err(study::StudyError::from)?.seed;
         answer.dilation = outcome.analysis.dilation;
         answer.notes = outcome.analysis.notes.clone();
         Ok((answer, outcome.analysis))
+    }
+}
+
+impl SweepPlan {
+    /// The machine of a simulated target, if all windows fit into its page cache.
+    fn simulated(&self, plan: &Plan) -> Result<Option<Machine>, ExperimentError> {
+        let Target::Simulation(words) = &self.target else { return Ok(None) };
+        let machine = simulated_machine(words)?;
+        let found = machine.read_ahead;
+        let cache = self.memory_limit.unwrap_or(machine.cache);
+        let windows = plan.read_ahead.values(PageSize::FOUR_KIB, Some(found));
+        let largest = windows.into_iter().max().unwrap_or_default();
+        let tried = Machine { cache, read_ahead: largest.max(found), ..machine.clone() };
+        match tried.validate() {
+            Err(SimError::CacheTooSmall { what, needed, .. }) => {
+                let option = if self.memory_limit.is_some() { "--memory " } else { "cache=" };
+                let enough = needed.to_string().replace(' ', "");
+                Err(ExperimentError::Usage(format!(
+                    "a page cache of {cache} is smaller than {what}, {needed}: give \
+                     {option}{enough} or more, or smaller windows with --read-ahead"
+                )))
+            }
+            _ => Ok(Some(machine)),
+        }
     }
 }
 

@@ -25,7 +25,8 @@ at most 25 % longer.";
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Blocks {
-    /// What to read: a block device, a file, or virtual:MODEL[,key=value…] (its bare device)
+    /// What to read: a block device, a file, virtual:MODEL[,key=value…] (its bare device) or
+    /// sim:MODEL[,key=value…]
     target: String,
     /// The size of a block: a multiple of 4 KiB
     #[arg(long, value_name = "SIZE", default_value = "8K")]

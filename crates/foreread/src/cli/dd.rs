@@ -8,10 +8,20 @@ use crate::exit::Usage;
 /// What dd reads at once if nobody says otherwise.
 const BLOCK: Bytes = Bytes::from_kib(64);
 
+/// The workloads of `dd` without options: one for each zone.
+pub fn plain() -> anyhow::Result<Vec<Workload>> {
+    workloads_of(BLOCK, &Zone::ALL)
+}
+
 /// The workloads of `bs=SIZE[,at=beginning|middle|end]`: one for each zone.
 pub fn workloads(words: &str) -> anyhow::Result<Vec<Workload>> {
     let (mut block, mut zones) = (BLOCK, Zone::ALL.to_vec());
-    for word in words.split(',').filter(|word| !word.is_empty()) {
+    for word in words.split(',') {
+        if word.is_empty() {
+            let usage = "dd: an option is missing after the colon or a comma: write dd, or \
+                         dd:bs=SIZE[,at=beginning|middle|end]";
+            return Err(Usage(usage.to_owned()).into());
+        }
         match word.split_once('=') {
             Some(("bs" | "ibs", text)) => block = size(text)?,
             Some(("at", text)) => {
@@ -34,11 +44,15 @@ pub fn workloads(words: &str) -> anyhow::Result<Vec<Workload>> {
             }
         }
     }
+    workloads_of(block, &zones)
+}
+
+fn workloads_of(block: Bytes, zones: &[Zone]) -> anyhow::Result<Vec<Workload>> {
     let workload = |zone: Zone| Workload {
         zone: Some(zone),
         ..Workload::new(format!("dd-{}", zone.name()), Pattern::Sequential, block)
     };
-    let workloads: Vec<Workload> = zones.into_iter().map(workload).collect();
+    let workloads: Vec<Workload> = zones.iter().copied().map(workload).collect();
     workloads.iter().try_for_each(Workload::validate)?;
     Ok(workloads)
 }
@@ -101,7 +115,10 @@ mod tests {
         assert_eq!(names("bs=64k"), ["dd-beginning", "dd-middle", "dd-end"]);
         assert_eq!(names("ibs=24M,obs=64K,at=end"), ["dd-end"]);
         assert_eq!(workloads("ibs=24M").unwrap()[0].block, Bytes::from_mib(24));
-        for wrong in ["bs=0", "bs=1T", "at=start", "if=/dev/sda", "count=5", "skip=1"] {
+        assert_eq!(plain().unwrap().len(), 3);
+        for wrong in
+            ["", ",", "bs=64k,", "bs=0", "bs=1T", "at=start", "if=/dev/sda", "count=5", "skip=1"]
+        {
             assert!(workloads(wrong).is_err(), "{wrong}");
         }
     }

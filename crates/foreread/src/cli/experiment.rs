@@ -18,6 +18,7 @@ Examples:
   foreread experiment activation virtual:hdd-2008,fs=ext4 --read-ahead 1M
   foreread experiment request-size /dev/sdb
   foreread experiment zones /dev/sdb
+  foreread experiment zones sim:hdd-2008       in simulation, which needs no rights
   foreread experiment mixed /srv/data --read-ahead 128K,1M,8M
   foreread experiment memory /srv/data --memory 64M --streams 4,16,64
   foreread experiment readers sim:raid10-2008,cache=8G
@@ -55,8 +56,8 @@ enum Question {
 /// page cache; beside it stands what the rules of the kernel say.
 #[derive(Debug, Args)]
 struct Activation {
-    /// A directory (a file without a name is made in it), a file of 16 MiB or more (only read), or
-    /// virtual:MODEL[,key=value…]
+    /// A directory (a file without a name is made in it), a file of 16 MiB or more (only read),
+    /// virtual:MODEL[,key=value…] or sim:MODEL[,key=value…]
     target: String,
     /// Set read-ahead to this meanwhile; default: what is there
     #[arg(long, value_name = "SIZE")]
@@ -116,7 +117,8 @@ struct Memory {
 /// order; nothing is written.
 #[derive(Debug, Args)]
 struct Zones {
-    /// A block device, a file, or virtual:MODEL[,key=value…] (its bare device)
+    /// A block device, a file, virtual:MODEL[,key=value…] (its bare device) or
+    /// sim:MODEL[,key=value…]
     target: String,
     /// How many places, the start and the end among them
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = number::whole::<u32>)]

@@ -166,7 +166,7 @@ impl Choice<'_> {
             return exact(dd::workloads(words)?);
         }
         if word == "dd" {
-            return exact(dd::workloads("")?);
+            return exact(dd::plain()?);
         }
         if let Some(command) = word.strip_prefix("cmd:") {
             return exact(vec![self.of_command(command)?]);

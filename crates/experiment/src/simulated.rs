@@ -1,0 +1,199 @@
+//! Direct reads of a simulated device: what `O_DIRECT` asks of a real one, in the model's own time.
+
+use std::collections::{HashMap, VecDeque};
+
+use model::{Completion, Device, Request, RequestId, RequestKind};
+use sim::{Machine, SimError};
+use study::{StudyError, simulated_machine};
+use units::{Bytes, Nanos};
+
+use crate::ExperimentError;
+
+/// How long the device rests between two measurements.
+const REST: Nanos = Nanos::from_millis(50);
+
+/// A simulated device below the kernel's block layer.
+pub(crate) struct SimulatedDisk {
+    device: Box<dyn Device>,
+    machine: Machine,
+    clock: Nanos,
+    next_id: u64,
+}
+
+/// What the readers of a measurement ask for, each one request after another.
+pub(crate) struct Load<'a> {
+    /// How many readers.
+    pub(crate) readers: usize,
+    /// How much each asks for at once.
+    pub(crate) length: Bytes,
+    /// A reader asks for parts of this size one after another; for all at once if `None`.
+    pub(crate) part: Option<Bytes>,
+    /// How long they read: a request that was begun is finished.
+    pub(crate) duration: Nanos,
+    /// Where a reader asks next.
+    pub(crate) place: &'a mut dyn FnMut(usize) -> Bytes,
+}
+
+/// What came of a measurement.
+pub(crate) struct Served {
+    /// How long each request took, in the order in which they ended.
+    pub(crate) times: Vec<Nanos>,
+    /// From the beginning to the end of the last.
+    pub(crate) elapsed: Nanos,
+}
+
+/// A reader in the middle of a request.
+#[derive(Clone, Debug, Default)]
+struct Reader {
+    /// When it asked.
+    begun: Nanos,
+    /// Where the part after the present one begins, and how much follows.
+    rest: (Bytes, Bytes),
+    /// Requests of the present part that have not come back.
+    open: usize,
+}
+
+impl SimulatedDisk {
+    /// The device that the words after `sim:` describe; its chance follows from the seed.
+    pub(crate) fn open(words: &str, seed: u64) -> Result<Self, ExperimentError> {
+        let machine = simulated_machine(words)?;
+        let device = machine.model.build(machine.seed ^ seed);
+        let device = device.map_err(|error| StudyError::from(SimError::from(error)))?;
+        Ok(Self { device, machine, clock: Nanos::ZERO, next_id: 0 })
+    }
+
+    pub(crate) fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    pub(crate) fn size(&self) -> Bytes {
+        self.device.capacity()
+    }
+
+    /// Serves readers until their time is over and all is quiet again.
+    pub(crate) fn serve(&mut self, load: &mut Load<'_>) -> Served {
+        let begun = self.clock;
+        let end = begun + load.duration;
+        let mut course = Course { waiting: VecDeque::new(), owners: HashMap::new() };
+        let mut readers = vec![Reader::default(); load.readers];
+        let mut served = Served { times: Vec::new(), elapsed: Nanos::ZERO };
+        for (number, reader) in readers.iter_mut().enumerate() {
+            *reader = Reader { begun, rest: ((load.place)(number), load.length), open: 0 };
+            self.next_part(number, reader, load.part, &mut course);
+        }
+        let mut done: Vec<Completion> = Vec::new();
+        loop {
+            self.submit(&mut course);
+            let Some(at) = self.device.next_wake() else { break };
+            self.device.advance(at, &mut done);
+            self.clock = self.clock.max(at);
+            for completion in done.drain(..) {
+                let Some(number) = course.owners.remove(&completion.id) else { continue };
+                self.clock = self.clock.max(completion.at);
+                let Some(reader) = readers.get_mut(number) else { continue };
+                reader.open -= 1;
+                if reader.open > 0 {
+                    continue;
+                }
+                if reader.rest.1.is_zero() {
+                    served.times.push(completion.at.saturating_sub(reader.begun));
+                    served.elapsed = completion.at.saturating_sub(begun);
+                    if completion.at >= end {
+                        continue;
+                    }
+                    let begun = completion.at;
+                    *reader = Reader { begun, rest: ((load.place)(number), load.length), open: 0 };
+                }
+                self.next_part(number, reader, load.part, &mut course);
+            }
+        }
+        self.clock += REST;
+        served
+    }
+
+    /// Queues the next part of a reader's request, cut as the block layer cuts it.
+    fn next_part(
+        &mut self,
+        number: usize,
+        reader: &mut Reader,
+        part: Option<Bytes>,
+        course: &mut Course,
+    ) {
+        let (mut at, rest) = reader.rest;
+        let mut left = part.map_or(rest, |part| part.min(rest));
+        reader.rest = (at + left, rest.saturating_sub(left));
+        let most = self.machine.model.host().max_request.max(Bytes::from_kib(4));
+        while !left.is_zero() {
+            let length = left.min(most);
+            let id = RequestId(self.next_id);
+            self.next_id += 1;
+            course.owners.insert(id, number);
+            course.waiting.push_back(Request { id, kind: RequestKind::Read, offset: at, length });
+            reader.open += 1;
+            at += length;
+            left = left.saturating_sub(length);
+        }
+    }
+
+    /// Hands over as many requests as may be under way at once.
+    fn submit(&mut self, course: &mut Course) {
+        let most = self.machine.model.host().nr_requests.max(1);
+        while self.device.in_flight() < most {
+            let Some(request) = course.waiting.pop_front() else { break };
+            self.device.submit(self.clock, request);
+        }
+    }
+}
+
+/// Requests on their way.
+struct Course {
+    /// Not yet handed over.
+    waiting: VecDeque<Request>,
+    /// Which reader each is of.
+    owners: HashMap<RequestId, usize>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn served(words: &str, readers: usize, length: Bytes, part: Option<Bytes>) -> Served {
+        let mut disk = SimulatedDisk::open(words, 1).unwrap();
+        let mut at = 0u64;
+        let mut place = |_| {
+            at = (at + 7919) % 100_000;
+            Bytes::from_mib(1) * at
+        };
+        let duration = Nanos::from_millis(500);
+        disk.serve(&mut Load { readers, length, part, duration, place: &mut place })
+    }
+
+    #[test]
+    fn each_reader_has_one_request_under_way() {
+        let one = served("hdd-2008", 1, Bytes::from_kib(8), None);
+        let sum: Nanos = one.times.iter().copied().fold(Nanos::ZERO, |sum, time| sum + time);
+        assert_eq!(sum, one.elapsed, "one after another");
+        assert!(one.elapsed >= Nanos::from_millis(500));
+        let mean = |served: &Served| {
+            let sum: f64 = served.times.iter().map(|time| time.as_millis_f64()).sum();
+            sum / served.times.len() as f64
+        };
+        assert!((5.0..20.0).contains(&mean(&one)), "{}", mean(&one));
+        let four = served("hdd-2008", 4, Bytes::from_kib(8), None);
+        assert!(mean(&four) > 1.5 * mean(&one), "they wait for one another");
+    }
+
+    #[test]
+    fn parts_follow_one_another() {
+        let length = Bytes::from_mib(1);
+        let whole = served("nvme", 1, length, None).times;
+        let parts = served("nvme", 1, length, Some(Bytes::from_kib(64))).times;
+        assert!(parts[0] > whole[0], "{:?} {:?}", parts[0], whole[0]);
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_times() {
+        let times = || served("hdd-modern", 3, Bytes::from_kib(64), None).times;
+        assert_eq!(times(), times());
+    }
+}
