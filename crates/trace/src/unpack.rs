@@ -175,6 +175,22 @@ mod tests {
     }
 
     #[test]
+    fn no_packed_file_panics() {
+        let text: String = (0..500).map(|line| format!("{line},{}\n", line * 37 % 91)).collect();
+        let level = ruzstd::encoding::CompressionLevel::Fastest;
+        let compressed = ruzstd::encoding::compress_to_vec(text.as_bytes(), level);
+        let two = [compressed.as_slice(), &frames()].concat();
+        let mut whole_text = String::new();
+        ZstdFrames::new(two.as_slice()).read_to_string(&mut whole_text).unwrap();
+        assert_eq!(whole_text, text + "abcdef");
+        let inputs = fuzz::run(fuzz::budget(), &[frames(), compressed, two], |input| {
+            let _ = whole(ZstdFrames::new(input), 1 << 20, |_| Ok(()));
+            let _ = whole(MultiGzDecoder::new(input), 1 << 20, |_| Ok(()));
+        });
+        assert!(inputs > 3);
+    }
+
+    #[test]
     fn what_unpacks_to_more_than_the_limit_stops_there() {
         let fine = whole(io::repeat(0).take(100_000), 100_000, |_| Ok(()));
         assert_eq!(fine.ok().map(|(content, ())| content.len()), Some(100_000));

@@ -47,7 +47,18 @@ fn name_of(path: &Path) -> String {
         return "trace-stdin".to_owned();
     }
     let mut name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    for end in [".zst", ".gz", ".trace", ".txt", ".csv", ".vscsi", ".iolog"] {
+    for end in [
+        ".zst",
+        ".gz",
+        ".bin",
+        ".oracleGeneral",
+        ".lcs",
+        ".trace",
+        ".txt",
+        ".csv",
+        ".vscsi",
+        ".iolog",
+    ] {
         if let Some(stem) = name.strip_suffix(end).filter(|stem| !stem.is_empty()) {
             name = stem.to_owned();
         }

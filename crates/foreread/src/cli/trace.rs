@@ -60,15 +60,16 @@ struct Form {
     /// Put requests in order of time, where a time that runs backward would be refused
     #[arg(long)]
     sort: bool,
-    /// The size of a page, where a trace has page numbers
-    #[arg(long, value_name = "SIZE", default_value = "4K")]
-    page: Bytes,
+    /// The size of a page, where a trace has page numbers; default: 4K, or for the ids of
+    /// libCacheSim's traces what makes most requests follow one another
+    #[arg(long, value_name = "SIZE")]
+    page: Option<Bytes>,
 }
 
 impl Form {
     fn options(&self) -> anyhow::Result<ReadOptions> {
-        if self.page.is_zero() || self.page > Bytes::from_gib(1) {
-            return Err(Usage(format!("--page {}: 1 byte to 1 GiB", self.page)).into());
+        if let Some(page) = self.page.filter(|page| page.is_zero() || *page > Bytes::from_gib(1)) {
+            return Err(Usage(format!("--page {page}: 1 byte to 1 GiB")).into());
         }
         let import = ImportOptions { sort: self.sort, page: self.page };
         Ok(ReadOptions { format: self.format.clone(), import })
@@ -236,7 +237,7 @@ impl Formats {
                 "formats": formats,
             }))?;
         } else {
-            let lines = FORMATS.iter().map(|form| format!("{:<10} {}\n", form.name, form.summary));
+            let lines = FORMATS.iter().map(|form| format!("{:<14} {}\n", form.name, form.summary));
             output::print(&lines.collect::<String>())?;
         }
         Ok(Exit::Fine)

@@ -28,7 +28,7 @@ fn detects(bytes: &[u8]) -> bool {
 
 fn parse(bytes: &[u8], options: ImportOptions) -> Result<Trace, TraceError> {
     let mut trace = OneProcess::new(false, options.sort);
-    let page = options.page.get();
+    let page = options.page.map_or(4096, units::Bytes::get);
     for (line, text) in lines(bytes) {
         if is_break(&text) {
             continue;

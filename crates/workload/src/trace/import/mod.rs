@@ -5,6 +5,7 @@ mod csv_table;
 mod disksim;
 mod fio_iolog;
 mod ftrace;
+mod libcachesim;
 mod lines;
 mod lirs;
 mod mqsim;
@@ -17,18 +18,13 @@ use units::Bytes;
 use super::{MAGIC, Place, Trace, TraceError};
 
 /// What an importer is told beside the text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImportOptions {
     /// Put records in order of time instead of refusing a time that runs backward.
     pub sort: bool,
-    /// The size of a page, where a trace has page numbers.
-    pub page: Bytes,
-}
-
-impl Default for ImportOptions {
-    fn default() -> Self {
-        Self { sort: false, page: Bytes::from_kib(4) }
-    }
+    /// The size of a page, where a trace has page numbers; 4 KiB, or what the trace itself shows, if
+    /// nothing is said.
+    pub page: Option<Bytes>,
 }
 
 /// A form that can be read.
@@ -64,9 +60,11 @@ const NATIVE: Format = Format {
 /// Every form that can be read, those first whose beginning cannot be mistaken.
 pub const FORMATS: &[Format] = &[
     NATIVE,
+    libcachesim::LCS,
     fio_iolog::FORMAT,
     csv_table::FORMAT,
     vscsi::FORMAT,
+    libcachesim::ORACLE_GENERAL,
     blkparse::FORMAT,
     ftrace::FORMAT,
     strace::FORMAT,
@@ -79,9 +77,10 @@ pub const FORMATS: &[Format] = &[
 /// How much of a file is looked at to tell its form.
 pub const HEAD_BYTES: usize = 1 << 16;
 
-/// The form of this name.
+/// The form of this name; capitals and hyphens do not count (`oracleGeneral`).
 pub fn format(name: &str) -> Result<&'static Format, TraceError> {
-    FORMATS.iter().find(|format| format.name == name).ok_or_else(|| {
+    let plain = |name: &str| name.replace(['-', '_'], "").to_ascii_lowercase();
+    FORMATS.iter().find(|format| plain(format.name) == plain(name)).ok_or_else(|| {
         let known: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
         TraceError::at(
             Place::Whole,
@@ -109,6 +108,7 @@ mod tests {
             assert!(format.parse(b"", ImportOptions::default()).is_err(), "{}", format.name);
         }
         assert!(super::format("blktrace").unwrap_err().to_string().contains("blkparse"));
+        assert_eq!(super::format("oracleGeneral").unwrap().name, "oracle-general");
         assert!(detect(b"nothing of the sort").is_none());
         assert!(detect(b"R\nW\n17\n18\n19\n").is_none());
     }
