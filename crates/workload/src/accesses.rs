@@ -1,5 +1,6 @@
 //! From a workload and a seed to the accesses of one reader.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use rand::{Rng, SeedableRng};
@@ -10,6 +11,7 @@ use units::{Bytes, Nanos};
 use crate::permutation::Permutation;
 use crate::space::{Space, share};
 use crate::trace::Replay;
+use crate::varied::{Places, Varied};
 use crate::zipf::Zipf;
 use crate::{Pattern, Sharing, Workload, WorkloadError};
 
@@ -61,6 +63,7 @@ enum Order {
     Mixed(Box<Mixed>),
     Disorder { span: u64, group: Permutation, rng: Pcg64Mcg },
     Trace(Arc<[Access]>),
+    Varied(Box<Varied>),
 }
 
 /// One of several streams on an open file.
@@ -147,6 +150,7 @@ impl Iterator for Accesses {
                     self.space.at(start + group.at(within), AccessClass::Stream)
                 })
             }
+            Order::Varied(varied) => varied.next(&self.space, &mut self.next),
             Order::Trace(reads) => {
                 self.next += 1;
                 reads.get(step as usize).copied()
@@ -289,9 +293,10 @@ impl Workload {
             Sharing::OwnFile => (0, 1),
             Sharing::SharedOpenFile | Sharing::SharedFile => (reader, self.readers),
         };
+        let unit = self.block_min.unwrap_or(self.block);
         let space = match self.zone {
-            None => Space::of_files(file_sizes, self.block, part, parts),
-            Some(zone) => Space::of_zone(file_sizes, self.block, (part, parts), zone),
+            None => Space::of_files(file_sizes, unit, part, parts),
+            Some(zone) => Space::of_zone(file_sizes, unit, (part, parts), zone),
         };
         let blocks = match self.pattern {
             Pattern::Interleaved { streams } => u64::from(streams),
@@ -347,6 +352,9 @@ impl Workload {
         let len = space.len();
         let left = self.requests.unwrap_or(u64::MAX);
         let with = |space, order| Accesses { space, next: 0, order, left };
+        if let Some(least) = self.block_min {
+            return with(space, self.varied(least, len, rng));
+        }
         match self.pattern {
             Pattern::Sequential => with(space, Order::Forward),
             Pattern::Backward => with(space, Order::Backward),
@@ -392,6 +400,23 @@ impl Workload {
                 with(space, Order::Disorder { span, group, rng: fork(rng) })
             }
         }
+    }
+}
+
+impl Workload {
+    /// The order of requests of drawn sizes.
+    fn varied(&self, least: Bytes, len: u64, rng: &mut Pcg64Mcg) -> Order {
+        let places = match self.pattern {
+            Pattern::Uniform => {
+                Places::Uniform { places: Permutation::new(len, rng), read: HashSet::new() }
+            }
+            Pattern::Zipf { theta } => {
+                let places = Permutation::new(len, rng);
+                Places::Zipf { ranks: Zipf::new(len, theta), places }
+            }
+            _ => Places::Forward,
+        };
+        Order::Varied(Box::new(Varied::new((least, self.block), places, fork(rng))))
     }
 }
 

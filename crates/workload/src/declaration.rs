@@ -147,6 +147,9 @@ pub struct Workload {
     pub pattern: Pattern,
     /// How much is read at once.
     pub block: Bytes,
+    /// The smallest request, where the size of each is drawn between it and [`Self::block`] as fio
+    /// draws it (`bsrange`); all are of one size if nothing is said.
+    pub block_min: Option<Bytes>,
     /// How many readers are at work at the same time.
     pub readers: u32,
     /// What the readers have in common.
@@ -182,6 +185,7 @@ impl Workload {
             name: name.into(),
             pattern,
             block,
+            block_min: None,
             readers: 1,
             sharing: Sharing::OwnFile,
             files_per_reader: 1,
@@ -286,6 +290,7 @@ impl Workload {
             ));
         }
         block_within("block", self.block)?;
+        self.validate_block_min()?;
         if let Some(size) = self.file_size
             && size < self.block
         {
@@ -313,6 +318,22 @@ impl Workload {
             return Err(WorkloadError::ForeignKey { key: "outside", pattern });
         }
         self.validate_pattern()
+    }
+
+    fn validate_block_min(&self) -> Result<(), WorkloadError> {
+        let Some(least) = self.block_min else { return Ok(()) };
+        let drawn =
+            matches!(self.pattern, Pattern::Sequential | Pattern::Uniform | Pattern::Zipf { .. });
+        if !drawn {
+            let pattern = self.pattern.name();
+            return Err(WorkloadError::ForeignKey { key: "block_min", pattern });
+        }
+        block_within("block_min", least)?;
+        if least >= self.block || !self.block.get().is_multiple_of(least.get()) {
+            let wanted = format!("less than the block ({}), which is a multiple of it", self.block);
+            return Err(WorkloadError::out_of_range("block_min", least, wanted));
+        }
+        Ok(())
     }
 
     fn validate_name(&self) -> Result<(), WorkloadError> {

@@ -20,6 +20,7 @@ mod space;
 mod suite;
 mod text;
 pub mod trace;
+mod varied;
 mod zipf;
 mod zone;
 

@@ -39,6 +39,8 @@ struct Declaration {
     #[serde(skip_serializing_if = "Option::is_none")]
     compact: Option<bool>,
     block: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    block_min: Option<String>,
     #[serde(default = "one")]
     readers: u32,
     #[serde(default = "own_file")]
@@ -299,6 +301,7 @@ impl TryFrom<Declaration> for Workload {
             pattern,
             replay: text.replay()?,
             block: unit("block", &text.block)?,
+            block_min: text.block_min.as_deref().map(|size| unit("block_min", size)).transpose()?,
             readers: text.readers,
             sharing: word("sharing", &text.sharing, SHARING)?,
             files_per_reader: text.files_per_reader,
@@ -335,6 +338,7 @@ impl From<&Workload> for Declaration {
             pace: None,
             compact: None,
             block: print_bytes(workload.block),
+            block_min: workload.block_min.map(print_bytes),
             readers: workload.readers,
             sharing: print_word(workload.sharing, SHARING),
             files_per_reader: workload.files_per_reader,

@@ -55,6 +55,41 @@ fn global_sections_add_up_and_hold_for_what_follows() {
 }
 
 #[test]
+fn ranges_of_sizes_are_drawn_by_our_own_engine_and_by_fio() {
+    for (text, least, most) in [
+        ("bs=4k-64k", Some(4), 64),
+        ("bs=4k-64k,8k", Some(4), 64),
+        ("bs=8k,4k-64k", None, 8),
+        ("bsrange=64k-4k,1k-2k", Some(4), 64),
+        ("blocksize_range=4k:64k", Some(4), 64),
+        ("bsrange=8k-8k", None, 8),
+    ] {
+        let text = format!("[a]\n{text}\nrw=randread\nsize=1m\n");
+        let workload = native(&text).unwrap();
+        let sizes = (workload.block_min, workload.block);
+        assert_eq!(sizes, (least.map(Bytes::from_kib), Bytes::from_kib(most)), "{text}");
+        // fio gets an option that means the same to it, and what we export we read again.
+        let file = parse(&text).unwrap();
+        let jobs = file.groups()[0].to_text();
+        assert!(!jobs.contains("bs=4k-") && !jobs.contains("bs=8k,"), "{jobs}");
+        assert_eq!(native(&jobs).unwrap(), workload);
+        let exported = export(&workload, Bytes::from_mib(1), 1).unwrap().jobs;
+        let again = native(&exported).unwrap();
+        assert_eq!((again.block_min, again.block), (workload.block_min, workload.block));
+    }
+    let file = parse("[a]\nrw=read\nbs=4k-64k,8k\n").unwrap();
+    let note = file.notes()[0].to_string();
+    assert_eq!(note, "line 3: bs: taken as bsrange=4k-64k,8k-8k: fio's bs has no ranges");
+    let refused = |text: &str| native(text).unwrap_err().to_string();
+    assert!(refused("[a]\nbs=4k-10k\nrw=read\n").contains("multiple"));
+    assert!(refused("[a]\nbs=4k-8k\nrw=read:4k\n").contains("where some are skipped"));
+    for wrong in ["bs=-4k", "bs=4k-", "bs=0-4k", "bs=4k-8k-16k", "bs=-"] {
+        let text = format!("[a]\n{wrong}\nrw=read\n");
+        assert!(parse(&text).is_err(), "{wrong}");
+    }
+}
+
+#[test]
 fn the_last_of_an_option_s_names_counts() {
     let workload = native("[a]\nblocksize=64k\nbs=16k\nreadwrite=randread\nsize=1m\n").unwrap();
     assert_eq!((workload.block, workload.pattern), (Bytes::from_kib(16), Pattern::Uniform));

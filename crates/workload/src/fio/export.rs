@@ -70,7 +70,11 @@ fn jobs(workload: &Workload, size: Bytes, pattern: &str) -> String {
     let mut text = head(workload);
     let _ = writeln!(text, "[{}]", workload.name);
     text.push_str(pattern);
-    let _ = writeln!(text, "bs={}", workload.block.get());
+    let block = workload.block.get();
+    let _ = match workload.block_min {
+        Some(least) => writeln!(text, "bsrange={}-{block}", least.get()),
+        None => writeln!(text, "bs={block}"),
+    };
     text.push_str(&common(workload));
     let readers = workload.readers;
     let _ = writeln!(text, "numjobs={readers}");

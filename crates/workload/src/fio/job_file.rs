@@ -5,6 +5,7 @@ use std::fmt;
 use super::error::{FioError, Place};
 use super::ini::{RawOption, Section, Surroundings, sections, shortened};
 use super::job::{Job, Setting};
+use super::meaning::as_range;
 use super::options::{self, Use};
 use super::value::Size;
 
@@ -117,7 +118,15 @@ impl Progress {
                 self.notes.push(Note { place, option: name, text });
                 Ok(None)
             }
-            Use::Own | Use::Fio | Use::Both => Ok(Some(Setting { place, name: known.name, value })),
+            Use::Own | Use::Fio | Use::Both => {
+                let range = value.as_deref().filter(|_| known.name == "bs").and_then(as_range);
+                let name = if range.is_some() { "bsrange" } else { known.name };
+                if let Some(range) = &range {
+                    let text = format!("taken as bsrange={range}: fio's bs has no ranges");
+                    self.notes.push(Note { place: place.clone(), option: "bs".to_owned(), text });
+                }
+                Ok(Some(Setting { place, name, value: range.or(value) }))
+            }
         }
     }
 }

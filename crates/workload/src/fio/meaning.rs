@@ -34,7 +34,7 @@ pub(super) fn block(given: &Given<'_>) -> Result<(Bytes, Bytes), FioError> {
 fn range(given: &Given<'_>, text: &str) -> Result<(Bytes, Bytes), FioError> {
     let ends = match given.option {
         "bsrange" => text.split_once(['-', ':']),
-        _ => None,
+        _ => text.split_once('-'),
     };
     match ends {
         Some((low, high)) => {
@@ -44,6 +44,16 @@ fn range(given: &Given<'_>, text: &str) -> Result<(Bytes, Bytes), FioError> {
         None if given.option == "bsrange" => Err(given.wrong("two sizes, as in 4k-64k")),
         None => given.part(text).bytes().map(|size| (size, size)),
     }
+}
+
+/// `bs` with ranges as the `bsrange` that means the same: fio's `bs` takes one size for each
+/// direction and leaves the rest of `4k-64k` unread.
+pub(super) fn as_range(value: &str) -> Option<String> {
+    let parts = value.split(',').map(|part| match part {
+        part if part.is_empty() || part.contains('-') => part.to_owned(),
+        part => format!("{part}-{part}"),
+    });
+    value.contains('-').then(|| parts.collect::<Vec<_>>().join(","))
 }
 
 pub(super) fn file_size(given: &Given<'_>) -> Result<Bytes, FioError> {

@@ -30,6 +30,7 @@ impl Group {
             },
             hint: job.hint(),
             file_size,
+            block_min: (job.block.0 < job.block.1).then_some(job.block.0),
             ..Workload::new(name, job.pattern()?, job.block.1)
         };
         workload.validate().map_err(|problem| job.unlike("rw", problem.to_string()))?;
@@ -120,8 +121,15 @@ impl Job {
         if self.engine == Engine::Async && self.iodepth > 1 {
             return no("iodepth", "the native engine has one request of each reader under way");
         }
-        if self.block.0 != self.block.1 {
-            return no("bsrange", "the native engine has blocks of one size");
+        let option = self.option_of_block();
+        if !self.block.1.get().is_multiple_of(self.block.0.get().max(1)) {
+            return no(
+                option,
+                "the native engine has ranges whose end is a multiple of their beginning",
+            );
+        }
+        if self.block.0 != self.block.1 && self.postfix.is_some_and(|skip| skip != 0) {
+            return no(option, "the native engine has blocks of one size where some are skipped");
         }
         if self.files > 1 && !self.files_in_order {
             return no(
@@ -145,6 +153,13 @@ impl Job {
             return no("fadvise_hint", "the native engine has no such hint");
         }
         Ok(())
+    }
+
+    /// The option that says how large blocks are.
+    fn option_of_block(&self) -> &'static str {
+        let said = self.settings.iter().rev().map(|setting| setting.name);
+        let mut said = said.filter(|name| matches!(*name, "bs" | "bsrange"));
+        said.next().unwrap_or("bs")
     }
 
     fn hint(&self) -> Hint {
