@@ -225,7 +225,8 @@ fn words(findings: &Findings<'_>, settings: &Settings) -> String {
     read_ahead.into_iter().chain(settings.others.words()).collect::<Vec<_>>().join(" ")
 }
 
-fn headline(findings: &Findings<'_>, clean: Clean) -> String {
+/// What to do.
+pub(crate) fn headline(findings: &Findings<'_>, clean: Clean) -> String {
     let goals = goals(findings, clean);
     let count = findings.all_settings().len();
     let Some(Combination { settings, over, ratio: much, .. }) = &findings.analysis.combination

@@ -52,6 +52,14 @@ pub fn verdict(findings: &Findings<'_>, clean: Clean) -> Vec<Line> {
     lines
 }
 
+/// What to do, in the first sentence of [`verdict`].
+pub(crate) fn headline(findings: &Findings<'_>, clean: Clean) -> String {
+    if factors::varied(findings) {
+        return factors::headline(findings, clean);
+    }
+    Words { findings, advice: &findings.analysis.recommendation, clean }.headline()
+}
+
 /// What is to be known first of a run that is not complete.
 pub(crate) fn unfinished(findings: &Findings<'_>, clean: Clean) -> String {
     let summary = &findings.run.summary;

@@ -46,7 +46,15 @@ fn the_first_sentence_says_what_it_gains_on_which_condition_and_what_it_costs() 
 
 #[test]
 fn a_setting_without_the_cost_stands_beside_the_condition() {
-    let mapped = |kib: u64| if kib <= 1088 { 0.7 } else { 0.02 };
+    let mapped = |kib: u64| {
+        if kib <= 128 {
+            1.0
+        } else if kib <= 1088 {
+            0.7
+        } else {
+            0.02
+        }
+    };
     let text = said(&sample().with_rates("rand-mmap", mapped));
     assert_says(&text, &["Otherwise set 1088 KiB (2176 sectors): ×2.0", "rand-mmap ×0.700"]);
 }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use stats::Estimate;
-use study::Comparison;
+use study::{Comparison, Recommendation};
 
 use super::{Pairing, sentences, word};
 use crate::clean;
@@ -25,6 +25,7 @@ struct Side<'a> {
     run: i64,
     target: &'a str,
     version: &'a str,
+    recommendation: &'a Recommendation,
 }
 
 #[derive(Debug, Serialize)]
@@ -37,7 +38,12 @@ struct Other<'a> {
 impl<'a> Side<'a> {
     fn of(findings: &crate::Findings<'a>) -> Self {
         let summary = &findings.run.summary;
-        Self { run: summary.id.0, target: &summary.target, version: &summary.version }
+        Self {
+            run: summary.id.0,
+            target: &summary.target,
+            version: &summary.version,
+            recommendation: &findings.analysis.recommendation,
+        }
     }
 }
 

@@ -5,9 +5,10 @@ use study::{Condition, Difference, OwnBest, Together};
 
 use super::Pairing;
 use crate::number::{certainty, counted, ratio, setting};
+use crate::verdict::headline;
 
-/// The verdict over all, for each workload, under each one's own best setting, and what could not
-/// be compared. `clean` makes names harmless for where the sentences go.
+/// The verdict over all, for each workload, under each one's own best setting, what each run
+/// recommends, and what could not be compared. `clean` makes names harmless for where the sentences go.
 pub(crate) fn sentences(pairing: &Pairing<'_>, clean: fn(&str) -> String) -> Vec<String> {
     let comparison = &pairing.comparison;
     let [first, second] = pairing.names.each_ref().map(|name| clean(name));
@@ -30,6 +31,11 @@ pub(crate) fn sentences(pairing: &Pairing<'_>, clean: fn(&str) -> String) -> Vec
         }));
     }
     said.extend(comparison.own_best.iter().map(|best| own_best(best, clean)));
+    for (findings, name) in [(&pairing.first, &first), (&pairing.second, &second)] {
+        if !findings.analysis.cells.is_empty() {
+            said.push(format!("{name}: {}", headline(findings, clean)));
+        }
+    }
     said.extend(differences(&comparison.conditions, &first, &second, clean));
     let missing = [(comparison.only_first, &first), (comparison.only_second, &second)];
     for (count, name) in missing.into_iter().filter(|(count, _)| *count > 0) {

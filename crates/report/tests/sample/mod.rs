@@ -13,6 +13,7 @@ const SEQ_1: [f64; 6] = [30.1, 88.25, 101.0, 103.0, 104.0, 104.5];
 const SEQ_8: [f64; 6] = [14.2, 40.0, 130.0, 141.0, 212.5, 213.0];
 const MMAP: [f64; 6] = [1.9, 0.8, 0.12, 0.11, 0.02, 0.02];
 
+#[derive(Debug)]
 pub struct Sample {
     pub run: Run,
     pub analysis: Analysis,
@@ -55,7 +56,8 @@ fn trials() -> Vec<Trial> {
     trials
 }
 
-fn trial(workload: &str, setting: u64, mib_s: f64, order: u32) -> Trial {
+/// A clean trial.
+pub fn trial(workload: &str, setting: u64, mib_s: f64, order: u32) -> Trial {
     let random = workload.starts_with("rand");
     let quantiles = Quantiles { p50: 1e5 / mib_s, p99: 3e5 / mib_s };
     Trial {
