@@ -73,7 +73,8 @@ impl Evidence {
     }
 
     /// A setting of the grid in the middle of those that nothing is known of between `above` and
-    /// the largest measured one below it that fails.
+    /// the largest measured one below it that fails. Where there is none left, the neighbour of the
+    /// one that fails: windows of 2ⁿ and of 17·2ⁿ pages lie close together and differ.
     fn between(
         &self,
         above: &Point,
@@ -82,14 +83,19 @@ impl Evidence {
     ) -> Option<Settings> {
         let below = self.goals.points.iter().rev();
         let below = below.filter(|point| point.settings < above.settings).find(|p| fails(p));
-        let unknown: Vec<Settings> = self
-            .grid
-            .iter()
-            .copied()
-            .filter(|s| *s < above.settings && below.is_none_or(|below| *s > below.settings))
-            .filter(|s| s.read_ahead >= least && self.goals.at(*s).is_none())
+        let unknown = |s: &Settings| s.read_ahead >= least && self.goals.at(*s).is_none();
+        let grid = || self.grid.iter().copied().filter(|s| *s < above.settings);
+        let within: Vec<Settings> = grid()
+            .filter(|s| below.is_none_or(|below| *s > below.settings))
+            .filter(unknown)
             .collect();
-        unknown.get(unknown.len() / 2).copied()
+        let twin = || {
+            let below = below?.settings;
+            let next = grid().rfind(|s| *s < below)?;
+            let close = next.read_ahead.get() * 4 > below.read_ahead.get() * 3;
+            Some(next).filter(|next| close && unknown(next))
+        };
+        within.get(within.len() / 2).copied().or_else(twin)
     }
 
     /// Repeats of the settings that the decision compares.
