@@ -16,6 +16,8 @@ use crate::{OpenWindow, Origin, Scene};
 pub struct Diagnosis {
     /// What it is.
     pub subject: Subject,
+    /// What to call it on a command line, in quotes where a shell needs them.
+    pub on: String,
     /// Where its read-ahead came from.
     pub origin: Origin,
     /// The origins of all bdis in its stacks, its own among them.
@@ -59,6 +61,7 @@ fn of_subject(scene: &Scene, subject: &Subject) -> Diagnosis {
     let own = origins.get(&subject.bdi).cloned().unwrap_or_else(|| unseen(scene, subject));
     let mut diagnosis = Diagnosis {
         subject: subject.clone(),
+        on: crate::plan::on(scene, subject),
         origin: own,
         origins,
         claims: own_claims,
@@ -81,6 +84,12 @@ fn open(scene: &Scene, subject: &Subject) -> Option<OpenHere> {
 }
 
 impl Diagnosis {
+    /// Whether files are read through it: not a member of an array, whose read-ahead does not
+    /// count, a vacant device, or what cannot be seen from here.
+    pub fn is_read_through(&self) -> bool {
+        !self.subject.vacant() && !self.subject.member && !self.subject.stacks.is_empty()
+    }
+
     /// The read-ahead that counts.
     pub fn read_ahead(&self) -> Kib {
         self.subject.read_ahead

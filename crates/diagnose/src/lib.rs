@@ -7,17 +7,19 @@
 //! cannot be told is `unknown`.
 
 pub mod check;
+mod claims;
 mod diagnosis;
 mod evidence;
 pub mod findings;
 pub mod origin;
+pub mod plan;
 pub mod presets;
 mod scene;
 mod windows;
 
 pub use diagnosis::{Diagnosis, OpenHere, diagnose};
 pub use evidence::Evidence;
-pub use findings::{Found, Mend, Severity};
+pub use findings::{Found, Mend, Remedy, Severity};
 pub use origin::{Confidence, Origin, OriginKind};
 pub use scene::{Missing, OwnChange, Scene};
 pub use windows::{OpenWindow, Windows};

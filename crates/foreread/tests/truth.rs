@@ -46,15 +46,80 @@ fn doctor_names_the_owner_and_the_loser() {
         "{text}"
     );
     assert!(text.contains("overwritten: /srv"), "{text}");
-    assert!(text.contains("foreread apply read_ahead=64K --on /srv"), "{text}");
+    // TuneD acts later and decides, so the rule is to go, and nothing fights with it.
+    assert!(text.contains("/srv: stays at 4096 KiB"), "{text}");
+    assert!(text.contains("    ${EDITOR:-vi} /etc/udev/rules.d/60-ra.rules"), "{text}");
+    assert!(!text.contains("foreread apply"), "{text}");
+    assert!(text.contains("not this machine"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 120), "{text}");
     let (_, json, _) = foreread(machine.path(), &["doctor", "/srv", "--json"]);
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["schema_version"], 2);
     assert_eq!(json["storage"][0]["origin"]["kind"], "tuned");
     assert_eq!(json["storage"][0]["findings"][0]["id"], "overwritten");
+    assert_eq!(json["plan"][0]["device"], "/srv");
+    assert_eq!(json["plan"][0]["steps"][0]["action"], "edit");
+    assert_eq!(json["plan"][0]["overrides"][0]["read_ahead_kib"], 64);
     let (_, text, _) = foreread(machine.path(), &["doctor", "8:0"]);
     assert!(text.contains("◀ counts") && text.contains("60-ra.rules:1"), "{text}");
+}
+
+/// `--root` is the option of fleets and images: documented, checked, and named in the output.
+#[test]
+fn a_tree_is_named_and_checked() {
+    let machine = machine();
+    let tree = machine.path().to_str().unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let run = |words: &[&str]| {
+        let mut command = foreread_in(&elsewhere.path().join("own"));
+        program::run(command.current_dir(elsewhere.path()).args(words))
+    };
+    let (code, text, _) = run(&["doctor", "--root", tree]);
+    assert!(code == 0 && text.contains("not this machine"), "{text}");
+    let (_, json, _) = run(&["doctor", "--root", tree, "--json"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert!(json["root"].as_str().is_some_and(|root| tree.ends_with(root) || root == tree));
+    std::fs::write(elsewhere.path().join("p.toml"), "version = 1\n[[rule]]\nmax = \"1M\"\n")
+        .unwrap();
+    let (code, text, _) = run(&["check", "--root", tree, "--policy", "p.toml"]);
+    assert!(code == 3 && text.contains("not this machine"), "{text}");
+    let (_, help, _) = run(&["doctor", "--help"]);
+    assert!(help.contains("--root <DIR>") && help.contains("FOREREAD_ROOT"), "{help}");
+    for (root, said) in [("/nonexistent", "cannot open /nonexistent"), ("/usr", "is no tree")] {
+        for verb in [&["doctor"][..], &["check", "--emit-policy"]] {
+            let (code, _, stderr) = run(&[verb, &["--root", root]].concat());
+            assert!(code == 2 && stderr.contains(said), "{stderr}");
+        }
+    }
+}
+
+/// A slip in a pattern must not turn a check off in silence (defect 29).
+#[test]
+fn a_rule_that_is_about_nothing_is_reported() {
+    let machine = Machine::new("6.1.0")
+        .device("sda", "8:0", FLASH)
+        .mount("8:0", "/srv/db", "xfs", "/dev/sda");
+    let check = |rules: &str| {
+        let file = machine.path().join("policy.toml");
+        std::fs::write(&file, format!("version = 1\n{rules}")).unwrap();
+        foreread(machine.path(), &["check", "--policy", "policy.toml"])
+    };
+    let rule =
+        |mount: &str, more: &str| format!("[[rule]]\nmount = \"{mount}\"\nmax = \"1M\"\n{more}");
+    let any = "[[rule]]\nmax = \"1M\"\n";
+    for (rules, code, said) in [
+        (rule("/srv/bd*", ""), 3, "did you mean \"/srv/db\"?"),
+        (format!("{any}{}", rule("/svr/*", "")), 3, "did you mean \"/srv/db\"?"),
+        (rule("/var/lib/mysql", ""), 3, "no rule of this policy is about anything here"),
+        (format!("{any}{}", rule("/var/lib/mysql", "")), 0, "is about nothing here"),
+        (rule("/srv/bd", "required = false\n"), 0, "is about nothing here"),
+        (rule("/srv/db", ""), 0, "1 check passed"),
+        (format!("{any}{}", rule("/srv/bd", "required = true\n")), 3, "1 of 2 checks failed"),
+    ] {
+        let (found, text, stderr) = check(&rules);
+        assert_eq!(found, code, "{rules}\n{text}{stderr}");
+        assert!(text.contains(said), "{rules}\n{text}");
+    }
 }
 
 #[test]

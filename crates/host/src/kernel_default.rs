@@ -135,7 +135,7 @@ fn of_block_device(kernel: KernelRelease, page: PageSize, owner: &Layer) -> Kern
         if found.read_ahead > FLOOR {
             return found;
         }
-        return floor(&format!("128 KiB, as 2 × optimal_io_size ({wish}) is no more"));
+        return floor(&format!("128 KiB, as 2 × optimal_io_size ({wish}) is less"));
     }
     if at_least(6, 17)
         && queue.rotational == Some(true)
@@ -150,7 +150,7 @@ fn of_block_device(kernel: KernelRelease, page: PageSize, owner: &Layer) -> Kern
         if found.read_ahead > FLOOR {
             return found;
         }
-        return floor("128 KiB, as 2 × max_sectors_kb is no more");
+        return floor("128 KiB, as 2 × max_sectors_kb is less");
     }
     floor("128 KiB, which every block device without an optimal_io_size starts with")
 }

@@ -15,6 +15,7 @@ use crate::terminal::Look;
 pub struct CheckDocument<'a> {
     schema_version: u32,
     policy: &'a str,
+    root: Option<&'a str>,
     kept: bool,
     broken: usize,
     results: &'a [Outcome],
@@ -22,11 +23,16 @@ pub struct CheckDocument<'a> {
     uncovered: &'a [String],
 }
 
-/// The document of a check.
-pub fn check_json<'a>(policy: &'a str, report: &'a Report) -> CheckDocument<'a> {
+/// The document of a check; `root` is the tree that stands for the host, if it is not this machine.
+pub fn check_json<'a>(
+    policy: &'a str,
+    report: &'a Report,
+    root: Option<&'a str>,
+) -> CheckDocument<'a> {
     CheckDocument {
         schema_version: SCHEMA_VERSION,
         policy,
+        root,
         kept: report.kept(),
         broken: report.broken(),
         results: &report.results,
@@ -36,17 +42,20 @@ pub fn check_json<'a>(policy: &'a str, report: &'a Report) -> CheckDocument<'a> 
 }
 
 /// A check for a terminal.
-pub fn check_text(policy: &str, report: &Report, look: Look) -> String {
+pub fn check_text(policy: &str, report: &Report, root: Option<&str>, look: Look) -> String {
     let mut page = Page::new(look);
+    if let Some(root) = root {
+        page.hanging(0, "", bold(), &format!("The host in {root}, not this machine."));
+        page.gap();
+    }
     for outcome in &report.results {
         of_outcome(&mut page, outcome);
     }
     for idle in &report.idle_rules {
         let text = format!("{} (line {}) is about nothing here", idle.rule, idle.line);
-        if idle.required {
-            page.marked(0, "✗ ", yellow(), &format!("{text}, and says that it has to be"));
-        } else {
-            page.marked(0, "– ", dim(), &text);
+        match &idle.violation {
+            Some(violation) => page.marked(0, "✗ ", yellow(), &format!("{text}: {violation}")),
+            None => page.marked(0, "– ", dim(), &text),
         }
     }
     if !report.uncovered.is_empty() {
@@ -54,10 +63,10 @@ pub fn check_text(policy: &str, report: &Report, look: Look) -> String {
         page.marked(0, "– ", dim(), &text);
     }
     page.gap();
-    let checks = counted(report.results.len(), "check");
+    let checks = counted(report.checks(), "check");
     let verdict = match report.broken() {
-        0 => format!("{policy} is kept: {checks}"),
-        broken => format!("{policy} is broken: {broken} of {checks}"),
+        0 => format!("{policy} is kept: {checks} passed"),
+        broken => format!("{policy} is broken: {broken} of {checks} failed"),
     };
     page.line(0, bold(), &verdict);
     page.text()
@@ -83,8 +92,9 @@ fn of_outcome(page: &mut Page, outcome: &Outcome) {
 
 /// A check as JUnit XML, as continuous integration reads it: a test for each rule and storage.
 pub fn check_junit(policy: &str, report: &Report) -> String {
-    let idle: Vec<&IdleRule> = report.idle_rules.iter().filter(|rule| rule.required).collect();
-    let tests = report.results.len() + idle.len();
+    let idle: Vec<&IdleRule> =
+        report.idle_rules.iter().filter(|rule| rule.violation.is_some()).collect();
+    let tests = report.checks();
     let counts = format!("tests=\"{tests}\" failures=\"{}\" errors=\"0\"", report.broken());
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     xml.push_str(&format!("<testsuites name=\"foreread check\" {counts}>\n"));
@@ -96,7 +106,8 @@ pub fn check_junit(policy: &str, report: &Report) -> String {
         xml.push_str(&test(&outcome.rule, &outcome.storage, failure));
     }
     for rule in idle {
-        let failure = Some(("this rule is about nothing here", "required = true"));
+        let violation = rule.violation.as_deref().unwrap_or_default();
+        let failure = Some(("this rule is about nothing here", violation));
         xml.push_str(&test(&rule.rule, "nothing", failure));
     }
     xml.push_str("  </testsuite>\n</testsuites>\n");

@@ -44,8 +44,16 @@ fn doctor_keeps_the_promise() {
     let scene = machine().scene(Windows::not_asked());
     let diagnoses = examine(&scene);
     assert!(diagnoses.iter().any(|diagnosis| !diagnosis.findings.is_empty()));
-    let doctor =
-        Doctor { diagnoses: &diagnoses, missing: &scene.missing, kernel: "6.1.0", detail: true };
+    let plan = diagnose::plan::plan(&scene, &diagnoses);
+    assert!(plan.iter().any(|plan| plan.changes() && !plan.overrides.is_empty()));
+    let doctor = Doctor {
+        diagnoses: &diagnoses,
+        plan: &plan,
+        missing: &scene.missing,
+        tree: Some("/tree"),
+        kernel: "6.1.0",
+        detail: true,
+    };
     let document = serde_json::to_value(doctor_json(&doctor)).unwrap();
     validate::assert_valid_as("doctor_document", &document);
     assert_eq!(document["schema_version"], 2);
@@ -58,7 +66,7 @@ fn check_keeps_the_promise() {
     let text = "version = 1\n[[rule]]\nmax = \"1M\"\n[[rule]]\nmount = \"/no\"\nmin = \"4K\"\n";
     let report = check(&Policy::parse(text).unwrap(), &scene, &diagnoses);
     assert!(!report.kept() && !report.idle_rules.is_empty());
-    let document = serde_json::to_value(check_json("p.toml", &report)).unwrap();
+    let document = serde_json::to_value(check_json("p.toml", &report, None)).unwrap();
     validate::assert_valid_as("check_document", &document);
 }
 

@@ -9,6 +9,9 @@ use crate::{Setting, Site, TunableError, Value};
 /// The share of the available memory that one setting may take.
 pub const LARGEST_SHARE: f64 = 0.25;
 
+/// How many streams are read at once where the user does not say; `apply --streams` overrides it.
+pub const DEFAULT_STREAMS: u32 = 8;
+
 /// What a setting takes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cost {

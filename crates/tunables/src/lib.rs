@@ -34,7 +34,7 @@ pub use apply::{
     state_of, verify,
 };
 pub use bdi_lock::DeviceLock;
-pub use cost::{Cost, LARGEST_SHARE, memory_cost, refuse_costly};
+pub use cost::{Cost, DEFAULT_STREAMS, LARGEST_SHARE, memory_cost, refuse_costly};
 pub use error::TunableError;
 pub use guard::{GuardCommand, guard_main};
 pub use identity::{DeviceIdentity, Identity, Likeness};

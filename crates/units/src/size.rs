@@ -203,14 +203,15 @@ impl Pages {
 }
 
 impl Kib {
-    /// The same amount in bytes.
+    /// The same amount in bytes; the largest there is where it would not fit.
     pub const fn to_bytes(self) -> Bytes {
-        Bytes(self.0 * KIB)
+        Bytes(self.0.saturating_mul(KIB))
     }
 
-    /// The same amount in 512-byte sectors, the unit of `blockdev --setra`.
+    /// The same amount in 512-byte sectors, the unit of `blockdev --setra`; the largest there is
+    /// where it would not fit.
     pub const fn to_sectors(self) -> Sectors {
-        Sectors(self.0 * (KIB / SECTOR_BYTES))
+        Sectors(self.0.saturating_mul(KIB / SECTOR_BYTES))
     }
 }
 

@@ -2,6 +2,7 @@
 //! file system or label. For images, admission and audits of fleets.
 
 mod emit;
+mod idle;
 mod policy;
 mod storage;
 
@@ -35,6 +36,10 @@ pub struct IdleRule {
     pub line: usize,
     /// Whether it says that it must be about something.
     pub required: bool,
+    /// What may have been meant: a name that is here and that no rule names.
+    pub suggestion: Option<String>,
+    /// Whether that breaks the policy, and why.
+    pub violation: Option<String>,
 }
 
 /// A rule applied to a storage.
@@ -58,10 +63,18 @@ pub struct Outcome {
 }
 
 impl Report {
-    /// How many rules are broken, those that had to be about something among them.
+    /// How many checks failed: values and owners that a rule does not allow, and rules that are
+    /// about nothing though they should be.
     pub fn broken(&self) -> usize {
         let results = self.results.iter().filter(|outcome| !outcome.violations.is_empty()).count();
-        results + self.idle_rules.iter().filter(|rule| rule.required).count()
+        results + self.idle_rules.iter().filter(|rule| rule.violation.is_some()).count()
+    }
+
+    /// How many checks there were: one for each rule and storage, and one for each rule that should
+    /// have been about something.
+    pub fn checks(&self) -> usize {
+        let idle = self.idle_rules.iter().filter(|rule| rule.violation.is_some()).count();
+        self.results.len() + idle
     }
 
     /// Whether the policy is kept.
@@ -76,6 +89,7 @@ pub fn check(policy: &Policy, scene: &Scene, diagnoses: &[Diagnosis]) -> Report 
         diagnoses.iter().map(|diagnosis| (diagnosis, Facts::of(scene, diagnosis))).collect();
     let mut report = Report { results: Vec::new(), idle_rules: Vec::new(), uncovered: Vec::new() };
     let mut covered = vec![false; all.len()];
+    let mut idle = Vec::new();
     for rule in &policy.rules {
         let mut about = 0;
         for (index, (diagnosis, facts)) in all.iter().enumerate() {
@@ -86,10 +100,13 @@ pub fn check(policy: &Policy, scene: &Scene, diagnoses: &[Diagnosis]) -> Report 
             }
         }
         if about == 0 {
-            let (name, line, required) = (rule.name.clone(), rule.line, rule.required);
-            report.idle_rules.push(IdleRule { rule: name, line, required });
+            idle.push(rule);
         }
     }
+    let facts: Vec<&Facts> = all.iter().map(|(_, facts)| facts).collect();
+    let checked = !report.results.is_empty();
+    report.idle_rules =
+        idle.into_iter().map(|rule| idle::explain(rule, policy, &facts, checked)).collect();
     let open = all.iter().zip(&covered).filter(|((diagnosis, _), covered)| {
         !**covered && !diagnosis.subject.member && !diagnosis.subject.vacant()
     });

@@ -66,8 +66,8 @@ pub struct Rule {
     pub max: Option<Kib>,
     /// Origins that are not allowed.
     pub forbidden_owners: Vec<String>,
-    /// Whether it has to be about something.
-    pub required: bool,
+    /// Whether it has to be about something; `None` if it does not say.
+    pub required: Option<bool>,
 }
 
 const TOP_KEYS: &[&str] = &["version", "rule"];
@@ -205,9 +205,9 @@ impl Reader<'_> {
                     rule.forbidden_owners = self.words(value, Some(OriginKind::WORDS))?;
                 }
                 "required" => {
-                    rule.required = value.get_ref().as_bool().ok_or_else(|| {
+                    rule.required = Some(value.get_ref().as_bool().ok_or_else(|| {
                         self.at(value.span().start, "write true or false".to_owned())
-                    })?;
+                    })?);
                 }
                 other => return Err(self.unknown(key, other, RULE_KEYS)),
             }
@@ -225,7 +225,7 @@ impl Reader<'_> {
             return wrong(format!("rule {:?} allows nothing: min {min}, max {max}", rule.name));
         }
         let asks = rule.min.is_some() || rule.max.is_some() || !rule.forbidden_owners.is_empty();
-        if !asks && !rule.required {
+        if !asks && rule.required != Some(true) {
             return wrong(format!(
                 "rule {:?} asks for nothing: give it min, max, forbidden_owners or required",
                 rule.name
@@ -289,7 +289,7 @@ mod tests {
         assert_eq!((policy.rules[0].line, policy.rules[1].line), (3, 8));
         assert_eq!(policy.rules[0].max, Some(Kib::new(128)));
         assert_eq!(policy.rules[1].name, "db");
-        assert!(policy.rules[1].required);
+        assert_eq!(policy.rules[1].required, Some(true));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use host::owners::Wanted;
 
-use super::{Finding, Found, Mend, Severity, set_now};
+use super::{Finding, Found, Remedy, Severity};
 use crate::{Diagnosis, Evidence, Scene};
 
 pub(super) struct BelowPage;
@@ -22,7 +22,6 @@ impl Finding for BelowPage {
             kib.get() > 0 && scene.floored(kib).get() == 0
         })?;
         let page = scene.page.bytes();
-        let smallest = page.to_kib_floor();
         Some(Found {
             id: self.id(),
             severity: Severity::Warning,
@@ -35,13 +34,8 @@ impl Finding for BelowPage {
                   large reads are cut into single pages"
                 .to_owned(),
             evidence: vec![Evidence::at(claim.text.clone(), claim.place.clone())],
-            mend: vec![Mend {
-                what: format!("write {} or more there, and set it now", smallest.get()),
-                commands: vec![
-                    format!("editor {}", claim.place.file.display()),
-                    set_now(diagnosis, smallest),
-                ],
-            }],
+            remedy: Remedy::EditOwner,
+            mend: Vec::new(),
         })
     }
 }

@@ -3,14 +3,15 @@
 use host::{KernelRule, LayerKind};
 use units::Kib;
 
-use super::{Finding, Found, Mend, Severity, keep, set_now, tune};
+use super::{Basis, Finding, Found, Proposal, Remedy, Severity, tune};
 use crate::{Diagnosis, Evidence, OriginKind, Scene};
 
 pub(super) struct Jumped;
 
 /// Thirty-two times what everybody takes for the default.
-const FAR: Kib = Kib::new(4096);
-const USUAL: Kib = Kib::new(128);
+pub(super) const FAR: Kib = Kib::new(4096);
+/// What the kernel gives to devices without wishes of their own (`VM_READAHEAD_PAGES`).
+pub(super) const USUAL: Kib = Kib::new(128);
 
 impl Finding for Jumped {
     fn id(&self) -> &'static str {
@@ -56,12 +57,15 @@ impl Finding for Jumped {
             format!("the kernel is {}", scene.kernel),
             "/proc/sys/kernel/osrelease",
         ));
-        let mut back =
-            Mend::new("go back to what kernels before it had", set_now(diagnosis, USUAL));
-        if let Some(keep) = keep(scene, diagnosis, USUAL) {
-            back.commands.extend(keep.commands);
-            back.what.push_str(", also after a reboot");
-        }
+        // A disk that does turn may well gain by it: there only a measurement can say.
+        let remedy = match severity {
+            Severity::Warning => Remedy::Set(Proposal::new(
+                USUAL,
+                Basis::Usual,
+                "what the kernel gives to devices that name no size of their own",
+            )),
+            Severity::Notice => Remedy::Measure,
+        };
         Some(Found {
             id: self.id(),
             severity,
@@ -71,7 +75,8 @@ impl Finding for Jumped {
             ),
             why,
             evidence,
-            mend: vec![tune(diagnosis), back],
+            remedy,
+            mend: vec![tune(diagnosis)],
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use units::{Bytes, Kib};
 
-use super::{Finding, Found, Mend, Severity, set_now};
+use super::{Finding, Found, Mend, Remedy, Severity};
 use crate::{Diagnosis, Evidence, Scene};
 
 pub(super) struct MappedFiles;
@@ -49,7 +49,6 @@ impl Finding for MappedFiles {
             let fact = format!("{name} ({pid}) maps {:.0} MiB of files here", size.as_mib());
             Evidence::in_file(fact, format!("/proc/{pid}/maps"))
         });
-        let small = Kib::new(64);
         Some(Found {
             id: self.id(),
             severity: Severity::Warning,
@@ -62,20 +61,12 @@ impl Finding for MappedFiles {
                  Only MADV_RANDOM in the program, or a smaller window, helps; FADV_RANDOM does not"
             ),
             evidence: evidence.collect(),
-            mend: vec![
-                Mend::new(
-                    "if it reads at random: a smaller window, then restart it, as open files keep \
-                     theirs",
-                    set_now(diagnosis, small),
-                ),
-                Mend::new(
-                    "measure both kinds of reading first",
-                    format!(
-                        "foreread sweep {} --workload rand-mmap --workload seq-8",
-                        super::target(diagnosis)
-                    ),
-                ),
-            ],
+            remedy: Remedy::Measure,
+            mend: vec![Mend::new(
+                "measure random reads of mapped files and streams; if the program reads at \
+                 random, a window of 64 KiB or less serves it better",
+                format!("foreread sweep {} --workload rand-mmap --workload seq-8", diagnosis.on),
+            )],
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use units::{Bytes, Kib, largest_window, read_ahead_memory};
 
-use super::{Finding, Found, Mend, Severity, set_now, tune};
+use super::{Basis, Finding, Found, Proposal, Remedy, Severity, tune};
 use crate::{Diagnosis, Evidence, Scene};
 
 pub(super) struct Memory;
@@ -22,16 +22,9 @@ impl Finding for Memory {
     fn look(&self, scene: &Scene, diagnosis: &Diagnosis) -> Option<Found> {
         let available = scene.memory_available.filter(|bytes| bytes.get() > 0)?;
         let value = diagnosis.read_ahead();
-        let window = value.to_bytes();
-        // Small files end before their window does.
-        let streams = scene
-            .windows
-            .on(&diagnosis.subject.bdi)
-            .filter(|file| file.cached && !file.random && file.size >= window)
-            .count() as u64;
+        let streams = streams(scene, diagnosis, value);
         let counted = streams > LIKELY_STREAMS;
-        let streams = streams.max(LIKELY_STREAMS);
-        let need = read_ahead_memory(window, streams);
+        let need = read_ahead_memory(value.to_bytes(), streams);
         if need <= available {
             return None;
         }
@@ -59,15 +52,36 @@ impl Finding for Memory {
                 Evidence::of(format!("{streams} {from}")),
                 Evidence::in_file(format!("MemAvailable is {}", mib(available)), "/proc/meminfo"),
             ],
-            mend: vec![
-                Mend::new(
-                    format!("set the largest value of which {streams} streams fit"),
-                    set_now(diagnosis, fitting),
-                ),
-                tune(diagnosis),
-            ],
+            remedy: Remedy::AtMost(Proposal::new(
+                fitting,
+                Basis::Memory,
+                format!("the largest power of two of which {streams} streams fit into memory"),
+            )),
+            mend: vec![tune(diagnosis)],
         })
     }
+}
+
+/// How many streams are read at once, or may well be: larger files that are open for reading.
+fn streams(scene: &Scene, diagnosis: &Diagnosis, value: Kib) -> u64 {
+    // Small files end before their window does.
+    let window = value.to_bytes();
+    let open = scene.windows.on(&diagnosis.subject.bdi);
+    let large = open.filter(|file| file.cached && !file.random && file.size >= window);
+    (large.count() as u64).max(LIKELY_STREAMS)
+}
+
+/// The largest power of two that memory allows, and for how many streams, where `value` does not
+/// fit; `None` where it does, or the available memory is not known.
+pub(crate) fn most_by_memory(
+    scene: &Scene,
+    diagnosis: &Diagnosis,
+    value: Kib,
+) -> Option<(Kib, u64)> {
+    let available = scene.memory_available.filter(|bytes| bytes.get() > 0)?;
+    let streams = streams(scene, diagnosis, value);
+    let fits = read_ahead_memory(value.to_bytes(), streams) <= available;
+    (!fits).then(|| (fitting(scene, available, streams), streams))
 }
 
 /// The largest power of two of which so many streams fit.

@@ -1,7 +1,9 @@
 //! What is wrong with a read-ahead: one file and one line of [`REGISTRY`] for each finding.
 //!
-//! A finding says what is the matter, why that matters, what it rests on, and exactly what to
-//! type to mend it. What is only a matter of taste is none.
+//! A finding says what is the matter, why that matters, what it rests on, and what it proposes.
+//! It prints no command that changes a setting: several findings about one device may propose
+//! different values, and [`crate::plan`] makes one plan of them. What is only a matter of taste is
+//! no finding.
 
 mod below_page;
 mod jumped;
@@ -19,6 +21,8 @@ use serde::Serialize;
 use units::Kib;
 
 use crate::{Diagnosis, Evidence, Scene};
+
+pub(crate) use memory::most_by_memory;
 
 /// Every finding, gravest first.
 pub static REGISTRY: &[&dyn Finding] = &[
@@ -70,11 +74,69 @@ pub struct Found {
     pub why: String,
     /// What it rests on.
     pub evidence: Vec<Evidence>,
-    /// What to type; each alone is a way.
+    /// What it proposes for the plan.
+    pub remedy: Remedy,
+    /// What to type to find out more; it changes no setting for good.
     pub mend: Vec<Mend>,
 }
 
-/// A way to mend something.
+/// What a finding proposes. The plan weighs the proposals of all findings about a device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Remedy {
+    /// Give it this value.
+    Set(Proposal),
+    /// Give it no more than this value.
+    AtMost(Proposal),
+    /// Give it this value if no owner and no other finding decides.
+    Refine(Proposal),
+    /// Keep the value after a reboot.
+    Persist,
+    /// Give files that are open already the value, too.
+    OpenFiles,
+    /// Change what the owner's file asks for.
+    EditOwner,
+    /// Measure before changing anything.
+    Measure,
+}
+
+/// A value that a finding proposes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Proposal {
+    /// The value.
+    #[serde(rename = "read_ahead_kib")]
+    pub value: Kib,
+    /// What it rests on; the strongest counts.
+    pub basis: Basis,
+    /// Why this value, in half a sentence.
+    pub reason: String,
+}
+
+/// What a proposed value rests on, weakest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Basis {
+    /// The kernel's usual value, where nothing better is known.
+    Usual,
+    /// What a vendor publishes for software that runs here.
+    Vendor,
+    /// What was set on another layer of the stack.
+    Layer,
+    /// What an owner's file asks for.
+    Owner,
+    /// What the comment in an owner's file says that it means.
+    Comment,
+    /// What the memory allows.
+    Memory,
+}
+
+impl Proposal {
+    fn new(value: Kib, basis: Basis, reason: impl Into<String>) -> Self {
+        Self { value, basis, reason: reason.into() }
+    }
+}
+
+/// Something to type that finds out more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mend {
     /// What it does.
@@ -91,9 +153,7 @@ impl Mend {
 
 /// Everything that is wrong, gravest first.
 pub(crate) fn look(scene: &Scene, diagnosis: &Diagnosis) -> Vec<Found> {
-    // What nobody reads through needs no mending: members matter to what is built on them.
-    let subject = &diagnosis.subject;
-    if subject.vacant() || subject.member || subject.stacks.is_empty() {
+    if !diagnosis.is_read_through() {
         return Vec::new();
     }
     let mut found: Vec<Found> =
@@ -102,48 +162,18 @@ pub(crate) fn look(scene: &Scene, diagnosis: &Diagnosis) -> Vec<Found> {
     found
 }
 
-/// The command that sets read-ahead now, and can be undone by `foreread rollback`.
-fn set_now(diagnosis: &Diagnosis, kib: Kib) -> String {
-    format!("foreread apply read_ahead={}K --on {}", kib.get(), target(diagnosis))
+/// The kernel's own value for the device, or 128 KiB where that is 0, unknown or very large.
+fn usual(scene: &Scene, diagnosis: &Diagnosis) -> Kib {
+    let owner = diagnosis.subject.owner();
+    let default = owner.and_then(|owner| host::kernel_default(scene.kernel, scene.page, owner));
+    let value = default.map(|default| scene.floored(default.read_ahead));
+    value.filter(|value| !value.is_zero() && *value < jumped::FAR).unwrap_or(jumped::USUAL)
 }
 
 /// `foreread tune` of what the subject is.
 fn tune(diagnosis: &Diagnosis) -> Mend {
-    let target = target(diagnosis);
-    Mend::new("measure which value is right for it", format!("foreread tune {target}"))
-}
-
-/// What to call the subject on a command line, in quotes if a shell would split it.
-fn target(diagnosis: &Diagnosis) -> String {
-    let subject = &diagnosis.subject;
-    let point = subject.filesystems().find_map(|layer| match &layer.kind {
-        host::LayerKind::Filesystem { points, .. } => points.first(),
-        _ => None,
-    });
-    let device = subject.stacks.first().filter(|layer| layer.device.is_some());
-    let text = match (point, device) {
-        (Some(point), _) => point.display().to_string(),
-        (None, Some(device)) => format!("/dev/{}", device.name),
-        (None, None) => subject.bdi.to_string(),
-    };
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:".contains(c);
-    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
-}
-
-/// What keeps a value after a boot; `None` where nothing can know the device then.
-fn keep(scene: &Scene, diagnosis: &Diagnosis, kib: Kib) -> Option<Mend> {
-    let owner = diagnosis.subject.owner()?;
-    let mounted = diagnosis.subject.filesystems().next().is_some();
-    let with = match owner.device {
-        Some(device) if tunables::persist::is_known_after_boot(&scene.root, device) => "",
-        // Without a mark of the device's own, a unit that knows the mount point.
-        Some(_) if mounted => " --with systemd",
-        Some(_) => return None,
-        None => "",
-    };
-    let command =
-        format!("foreread persist read_ahead={}K --on {}{with}", kib.get(), target(diagnosis));
-    Some(Mend::new("keep it after a reboot", command))
+    let on = &diagnosis.on;
+    Mend::new("measure which value is best for it", format!("foreread tune {on}"))
 }
 
 #[cfg(test)]

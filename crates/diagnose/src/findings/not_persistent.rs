@@ -1,6 +1,6 @@
 //! A value that will be gone after a reboot.
 
-use super::{Finding, Found, Mend, Severity, keep};
+use super::{Finding, Found, Remedy, Severity};
 use crate::{Diagnosis, OriginKind, Scene};
 
 pub(super) struct NotPersistent;
@@ -21,9 +21,6 @@ impl Finding for NotPersistent {
         let owner = diagnosis.subject.owner()?;
         let default = host::kernel_default(scene.kernel, scene.page, owner)?;
         let value = diagnosis.read_ahead();
-        let mend = keep(scene, diagnosis, value).unwrap_or_else(|| {
-            Mend::new("see what its owners ask for", "foreread doctor --json".to_owned())
-        });
         Some(Found {
             id: self.id(),
             severity: Severity::Notice,
@@ -35,7 +32,8 @@ impl Finding for NotPersistent {
                   profile or unit that foreread can see will do so again"
                 .to_owned(),
             evidence: diagnosis.origin.evidence.clone(),
-            mend: vec![mend],
+            remedy: Remedy::Persist,
+            mend: Vec::new(),
         })
     }
 }

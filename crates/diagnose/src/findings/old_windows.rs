@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use units::Kib;
 
-use super::{Finding, Found, Mend, Severity, set_now};
+use super::{Finding, Found, Remedy, Severity};
 use crate::{Diagnosis, Evidence, OpenWindow, Scene};
 
 pub(super) struct OldWindows;
@@ -45,18 +45,14 @@ impl Finding for OldWindows {
                 "{plural} another window than {}: {name} ({pid}){others}",
                 diagnosis.read_ahead()
             ),
-            why:
+            why: format!(
                 "the kernel copies read-ahead into a file when that is opened, and a later change \
-                  does not reach it; so these go on as before"
-                    .to_owned(),
+                 does not reach it; these keep their window until the plan's step reaches them or \
+                 {name} is restarted"
+            ),
             evidence: evidence.collect(),
-            mend: vec![
-                Mend::new(
-                    "give them the present value, without restarting anything",
-                    format!("{} --open-files", set_now(diagnosis, diagnosis.read_ahead())),
-                ),
-                Mend::new("or restart what holds them", format!("systemctl restart {name}")),
-            ],
+            remedy: Remedy::OpenFiles,
+            mend: Vec::new(),
         })
     }
 }

@@ -3,7 +3,7 @@
 use host::{BdiId, LargeFolios, Layer, LayerKind, Mount, Storage, StorageKind};
 use units::Kib;
 
-use super::{Finding, Found, Mend, Severity, set_now};
+use super::{Basis, Finding, Found, Mend, Proposal, Remedy, Severity};
 use crate::{Diagnosis, Evidence, Scene};
 
 pub(super) struct PowerOfTwo;
@@ -54,18 +54,20 @@ impl Finding for PowerOfTwo {
                     diagnosis.subject.bdi.dir().join("read_ahead_kb"),
                 ),
             ],
-            mend: vec![
-                Mend::new("set 17/16 of it", set_now(diagnosis, better)),
-                Mend::new(
-                    "measure whether that helps your work",
-                    format!(
-                        "foreread sweep {} --vary read_ahead={}K,{}K",
-                        super::target(diagnosis),
-                        value.get(),
-                        better.get()
-                    ),
+            remedy: Remedy::Refine(Proposal::new(
+                better,
+                Basis::Usual,
+                format!("17/16 of {value}, which ramps better with large folios"),
+            )),
+            mend: vec![Mend::new(
+                "measure whether that helps your work",
+                format!(
+                    "foreread sweep {} --vary read_ahead={}K,{}K",
+                    diagnosis.on,
+                    value.get(),
+                    better.get()
                 ),
-            ],
+            )],
         })
     }
 }

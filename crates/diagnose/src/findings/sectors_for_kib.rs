@@ -3,7 +3,7 @@
 use host::owners::Claim;
 use units::Kib;
 
-use super::{Finding, Found, Mend, Severity, set_now};
+use super::{Basis, Finding, Found, Proposal, Remedy, Severity};
 use crate::presets::{self, Sectors};
 use crate::{Diagnosis, Evidence, Scene};
 
@@ -43,13 +43,8 @@ fn of_comment(diagnosis: &Diagnosis) -> Option<Found> {
                 claim.place.clone(),
             ),
         ],
-        mend: vec![Mend {
-            what: format!("write the number for {meant} there, and set it now"),
-            commands: vec![
-                format!("editor {}", claim.place.file.display()),
-                set_now(diagnosis, meant),
-            ],
-        }],
+        remedy: Remedy::Set(Proposal::new(meant, Basis::Comment, "what the comment means")),
+        mend: Vec::new(),
     })
 }
 
@@ -108,9 +103,11 @@ fn of_vendor(scene: &Scene, diagnosis: &Diagnosis) -> Option<Found> {
                 diagnosis.subject.bdi.dir().join("read_ahead_kb"),
             ),
         ],
-        mend: vec![Mend::new(
-            format!("set {meant}, if that advice is what was followed"),
-            set_now(diagnosis, meant),
-        )],
+        remedy: Remedy::Set(Proposal::new(
+            meant,
+            Basis::Vendor,
+            format!("what {} publishes, in KiB", preset.preset.software),
+        )),
+        mend: Vec::new(),
     })
 }

@@ -3,9 +3,10 @@
 use host::{Layer, LayerKind};
 use units::Kib;
 
-use super::{Finding, Found, Mend, Severity, set_now};
+use super::{Basis, Finding, Found, Proposal, Remedy, Severity};
+use crate::claims::last_word;
 use crate::origin::claims_on;
-use crate::{Diagnosis, Evidence, OriginKind, Scene};
+use crate::{Confidence, Diagnosis, Evidence, OriginKind, Scene};
 
 pub(super) struct WrongLayer;
 
@@ -22,14 +23,21 @@ impl Finding for WrongLayer {
         let subject = &diagnosis.subject;
         let top = diagnosis.read_ahead();
         // Somebody has seen to the layer that counts.
-        let seen_to = matches!(diagnosis.origin.kind, OriginKind::Owner(_) | OriginKind::Foreread);
+        let owned = matches!(diagnosis.origin.kind, OriginKind::Owner(_) | OriginKind::Foreread);
+        let seen_to = owned && diagnosis.origin.confidence > Confidence::Low
+            || last_word(&diagnosis.claims).is_some();
         if seen_to || subject.filesystems().next().is_none() {
             return None;
         }
         let below = subject.stacks.iter().flat_map(|stack| members(stack, subject));
+        // A smaller value below takes nothing away from an array: it has its stripes, and its
+        // members keep the 128 KiB that every disk starts with. A file system with a bdi of its
+        // own, as btrfs has, takes nothing from its disks, whatever was meant there.
+        let own = subject.owner().is_some_and(|owner| owner.fstype().is_some());
         let (layer, value, evidence) = below
-            .filter(|layer| layer.read_ahead != Some(top))
-            .find_map(|layer| set_here(scene, diagnosis, layer))?;
+            .filter(|layer| layer.read_ahead.is_some_and(|value| value > top || own && value < top))
+            .filter_map(|layer| set_here(scene, diagnosis, layer))
+            .max_by_key(|(_, value, _)| *value)?;
         let owner = subject.owner()?;
         let what = match &owner.kind {
             LayerKind::Filesystem { fstype, .. } => format!("{fstype}'s own bdi"),
@@ -43,10 +51,12 @@ impl Finding for WrongLayer {
                   below does not pass its own on"
                 .to_owned(),
             evidence,
-            mend: vec![Mend::new(
-                format!("set it where it counts, on {what}"),
-                set_now(diagnosis, value),
-            )],
+            remedy: Remedy::Set(Proposal::new(
+                value,
+                Basis::Layer,
+                format!("what was set on {}, which does not count here", layer.name),
+            )),
+            mend: Vec::new(),
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use host::KernelRule;
 
-use super::{Finding, Found, Mend, Severity, set_now, tune};
+use super::{Basis, Finding, Found, Proposal, Remedy, Severity, tune, usual};
 use crate::{Diagnosis, Evidence, OriginKind, Scene};
 
 pub(super) struct Zero;
@@ -37,13 +37,12 @@ impl Finding for Zero {
                 "read-ahead is 0",
                 subject.bdi.dir().join("read_ahead_kb"),
             )],
-            mend: vec![
-                Mend::new(
-                    "go back to the kernel's own floor",
-                    set_now(diagnosis, units::Kib::new(128)),
-                ),
-                tune(diagnosis),
-            ],
+            remedy: Remedy::Set(Proposal::new(
+                usual(scene, diagnosis),
+                Basis::Usual,
+                "the kernel's usual value for this device",
+            )),
+            mend: vec![tune(diagnosis)],
         })
     }
 }

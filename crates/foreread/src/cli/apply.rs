@@ -67,7 +67,7 @@ pub struct Choice {
     #[arg(long, value_name = "NAME[=VALUE]", conflicts_with = "from")]
     pub preset: Option<String>,
     /// How many streams are likely to be read at once: what the memory bill of read-ahead is for
-    #[arg(long, value_name = "N", default_value_t = 8,
+    #[arg(long, value_name = "N", default_value_t = tunables::DEFAULT_STREAMS,
         value_parser = number::within(1..=100_000_u32))]
     pub streams: u32,
 }

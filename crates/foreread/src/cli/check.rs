@@ -14,12 +14,14 @@ use super::{Context, ResultFile};
 use crate::exit::{Exit, Usage};
 use crate::output;
 
-/// Hold a policy against this machine's read-ahead: exit code 0 if it is kept, 3 if not
+/// Check this host's read-ahead against a policy: exit code 0 if it is kept, 3 if not
 ///
 /// A policy is TOML: [[rule]] tables that say what they are about (class, mount, filesystem, label,
 /// device; patterns allowed), which read-ahead is allowed there (min, max) and which owners are not
 /// (forbidden_owners). docs/book/doctor.md has an example; --emit-policy writes one from the
-/// present state.
+/// present state. A rule that is about nothing here is broken if it says required = true, if a name
+/// in it looks like a slip of one that is here, or if no rule is about anything; required = false
+/// allows it.
 #[derive(Debug, Args)]
 pub struct Check {
     /// The policy; `-` is standard input
@@ -48,8 +50,8 @@ impl Check {
             let usage = "say what to check: --policy FILE; --emit-policy writes one";
             return Err(Usage(usage.to_owned()).into());
         }
-        let root = self.tree.root(context);
-        let examination = examine(&root, context, &[], Windows::not_asked())?;
+        let host = self.tree.host(context)?;
+        let examination = examine(&host, &[], Windows::not_asked())?;
         let scene = examination.scenes.first().context("nothing was looked at")?;
         let Some((name, policy)) = policy else {
             output::print_document(&emit(scene, &examination.diagnoses))?;
@@ -57,11 +59,16 @@ impl Check {
         };
         let report = check(&policy, scene, &examination.diagnoses);
         if self.json {
-            output::print_json(&report::check_json(&name, &report))?;
+            output::print_json(&report::check_json(&name, &report, host.tree.as_deref()))?;
         } else if self.junit {
             output::print_document(&report::check_junit(&name, &report))?;
         } else {
-            output::print(&report::check_text(&name, &report, output::look()))?;
+            output::print(&report::check_text(
+                &name,
+                &report,
+                host.tree.as_deref(),
+                output::look(),
+            ))?;
         }
         Ok(if report.kept() { Exit::Fine } else { Exit::Drift })
     }

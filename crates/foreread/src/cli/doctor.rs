@@ -3,19 +3,34 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use diagnose::plan::plan;
 use diagnose::{Diagnosis, Missing, Scene, Windows, diagnose};
-use host::{Root, resolve};
+use host::{Dirs, Root, resolve};
 use report::Doctor as View;
 
 use super::{Context, ResultFile};
-use crate::exit::Exit;
+use crate::exit::{Exit, Usage};
 use crate::output;
 
-/// Say what read-ahead is here, where each value came from, and what is wrong with it
+const AFTER_HELP: &str = "\
+Examples:
+  foreread doctor                              every device, what is wrong, and one plan
+  foreread doctor /srv/data                    one in full: the stack, the evidence, the neighbours
+  foreread doctor --json | jq '.plan[].steps[].command'
+  foreread doctor --root /mnt/image            the host in a mounted image or a captured tree
+
+A tree holds sys, proc and etc as a host has them. Of /sys it needs class/bdi, block, class/block,
+dev/block, devices and fs/btrfs, of /proc self/mountinfo, meminfo and sys/kernel/osrelease;
+/run/udev, /usr/lib/udev and /etc add who sets read-ahead. docs/book/doctor.md shows how to capture
+one.";
+
+/// Explain this host's read-ahead settings: values, origins, problems, and one plan
 ///
-/// Looks at all storage, or at what PATH is on. Changes nothing and needs no rights; with those of
-/// root it also sees which open files still have an older window, and whose large files are mapped.
+/// Looks at all storage, or at what PATH is on. Changes nothing and needs no rights; root also sees
+/// which open files still have an older window, and whose large files are mapped. The plan has one
+/// value for each device; `foreread apply -n` and `foreread persist -n` accept each of its steps.
 #[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
 pub struct Doctor {
     /// Directories, files, block devices or MAJ:MIN; all storage if none is named
     #[arg(value_name = "PATH|DEVICE")]
@@ -32,15 +47,50 @@ pub struct Doctor {
 /// Where the machine is read from.
 #[derive(Clone, Debug, Args)]
 pub struct Tree {
-    /// Look at a captured tree of /sys, /proc and /etc instead of this machine
-    #[arg(long, value_name = "DIR", env = "FOREREAD_ROOT", hide = true)]
+    /// Look at the host in this directory, a mounted image or a captured tree with its sys, proc
+    /// and etc, instead of this machine
+    #[arg(long, value_name = "DIR", env = "FOREREAD_ROOT")]
     root: Option<PathBuf>,
 }
 
 impl Tree {
-    /// The tree that is meant.
-    pub fn root(&self, context: &Context) -> Root {
-        self.root.as_ref().map_or_else(|| context.root.clone(), Root::at)
+    /// The host that is meant: this machine, or the one in a directory, whose own journals count.
+    pub fn host(&self, context: &Context) -> anyhow::Result<Host> {
+        let Some(given) = &self.root else { return Ok(Host::machine(context)) };
+        let name = given.display();
+        let tree = given
+            .canonicalize()
+            .map_err(|error| Usage(format!("--root: cannot open {name}: {error}")))?;
+        if tree == Path::new("/") {
+            return Ok(Host::machine(context));
+        }
+        let root = Root::at(&tree);
+        if !root.exists("/sys/class/bdi") {
+            let usage = format!(
+                "--root: {name} is no tree of a host: it has no sys/class/bdi\n\
+                 hint: `foreread doctor --help` lists what a tree needs"
+            );
+            return Err(Usage(usage).into());
+        }
+        let dirs =
+            Dirs { state: root.path("/var/lib/foreread"), runtime: root.path("/run/foreread") };
+        Ok(Host { root, dirs, tree: Some(tree.display().to_string()) })
+    }
+}
+
+/// The host that is looked at.
+pub struct Host {
+    /// Where it is read from.
+    pub root: Root,
+    /// Where its foreread keeps journals.
+    pub dirs: Dirs,
+    /// The directory, if it is not this machine.
+    pub tree: Option<String>,
+}
+
+impl Host {
+    fn machine(context: &Context) -> Self {
+        Self { root: context.root.clone(), dirs: context.dirs.clone(), tree: None }
     }
 }
 
@@ -55,21 +105,17 @@ pub struct Examination {
 }
 
 /// Looks at the storage that the paths are on, or at all.
-pub fn examine(
-    root: &Root,
-    context: &Context,
-    paths: &[PathBuf],
-    windows: Windows,
-) -> anyhow::Result<Examination> {
+pub fn examine(host: &Host, paths: &[PathBuf], windows: Windows) -> anyhow::Result<Examination> {
     let mut examination =
         Examination { scenes: Vec::new(), diagnoses: Vec::new(), missing: Vec::new() };
     if paths.is_empty() {
-        examination.add(Scene::look(root, &context.dirs, None, windows)?);
+        examination.add(Scene::look(&host.root, &host.dirs, None, windows)?);
         return Ok(examination);
     }
     for path in paths {
-        let storage = resolve(root, Path::new(path))?;
-        examination.add(Scene::look(root, &context.dirs, Some(&storage), windows.clone())?);
+        let storage = resolve(&host.root, Path::new(path))?;
+        let scene = Scene::look(&host.root, &host.dirs, Some(&storage), windows.clone())?;
+        examination.add(scene);
     }
     Ok(examination)
 }
@@ -92,12 +138,19 @@ impl Examination {
 
 impl Doctor {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let root = self.tree.root(context);
+        let host = self.tree.host(context)?;
+        let root = &host.root;
         let windows = if root.is_system() { Windows::of_kernel() } else { Windows::not_asked() };
-        let examination = examine(&root, context, &self.paths, windows)?;
+        let examination = examine(&host, &self.paths, windows)?;
         let kernel = root.read("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let plan = match examination.scenes.first() {
+            Some(scene) => plan(scene, &examination.diagnoses),
+            None => Vec::new(),
+        };
         let view = View {
             diagnoses: &examination.diagnoses,
+            plan: &plan,
+            tree: host.tree.as_deref(),
             missing: &examination.missing,
             kernel: &kernel,
             detail: !self.paths.is_empty() || context.global.verbose > 0,

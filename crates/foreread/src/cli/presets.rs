@@ -38,8 +38,11 @@ impl Presets {
             Some(word) => named(word)?,
             None => presets::all().iter().collect(),
         };
-        let root = self.tree.root(context);
-        let examination = examine(&root, context, &[], Windows::not_asked())?;
+        let host = self.tree.host(context)?;
+        if let Some(tree) = &host.tree {
+            context.note(&format!("note: the host in {tree}, not this machine"));
+        }
+        let examination = examine(&host, &[], Windows::not_asked())?;
         let scene = examination.scenes.first().context("nothing was looked at")?;
         let here: Vec<_> = presets::running(scene)
             .iter()

@@ -193,6 +193,14 @@ pub struct Claim {
     pub by_foreread: bool,
 }
 
+impl Claim {
+    /// Whether this is what nfsrahead does unless nfs.conf says otherwise: the udev rule of
+    /// nfs-utils, which asks for nothing of its own.
+    pub fn is_nfsrahead_default(&self) -> bool {
+        self.owner == OwnerKind::NfsConf && !self.place.file.starts_with("/etc")
+    }
+}
+
 /// What claims are asked about: a bdi, by all the names that owners know it by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use diagnose::plan::DevicePlan;
 use diagnose::{Diagnosis, Found, Missing, OpenHere, Origin};
 use host::owners::{Claim, Place};
 use host::{BdiId, Layer, LayerKind, Queue};
@@ -17,7 +18,9 @@ use crate::SCHEMA_VERSION;
 pub struct DoctorDocument<'a> {
     schema_version: u32,
     kernel: &'a str,
+    root: Option<&'a str>,
     storage: Vec<Storage<'a>>,
+    plan: &'a [DevicePlan],
     missing: &'a [Missing],
 }
 
@@ -80,7 +83,9 @@ pub fn doctor_json<'a>(doctor: &Doctor<'a>) -> DoctorDocument<'a> {
     DoctorDocument {
         schema_version: SCHEMA_VERSION,
         kernel: doctor.kernel,
+        root: doctor.tree,
         storage: doctor.diagnoses.iter().map(storage).collect(),
+        plan: doctor.plan,
         missing: doctor.missing,
     }
 }

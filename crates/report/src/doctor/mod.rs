@@ -4,9 +4,11 @@
 mod json;
 mod names;
 mod page;
+mod plan;
 mod tree;
 
 use anstyle::{AnsiColor, Style};
+use diagnose::plan::DevicePlan;
 use diagnose::{Confidence, Diagnosis, Found, Missing, OriginKind, Severity};
 
 use crate::terminal::Look;
@@ -20,8 +22,12 @@ pub use names::short as storage_name;
 pub struct Doctor<'a> {
     /// All bdis that were looked at.
     pub diagnoses: &'a [Diagnosis],
+    /// What to do, one plan for each device.
+    pub plan: &'a [DevicePlan],
     /// What could not be looked at.
     pub missing: &'a [Missing],
+    /// The tree that was looked at in place of this machine.
+    pub tree: Option<&'a str>,
     /// The kernel's release, as it calls itself.
     pub kernel: &'a str,
     /// Whether to show trees, neighbours and evidence.
@@ -47,6 +53,7 @@ pub(crate) fn green() -> Style {
 /// All of it, for a terminal.
 pub fn doctor(doctor: &Doctor<'_>, look: Look) -> String {
     let mut page = Page::new(look);
+    of_tree(&mut page, doctor.tree);
     let shown: Vec<&Diagnosis> =
         doctor.diagnoses.iter().filter(|diagnosis| doctor.detail || !aside(diagnosis)).collect();
     for diagnosis in &shown {
@@ -55,12 +62,24 @@ pub fn doctor(doctor: &Doctor<'_>, look: Look) -> String {
     if !doctor.detail {
         in_passing(&mut page, doctor.diagnoses);
     }
-    advice(&mut page, &shown, doctor.detail);
+    explained(&mut page, &shown, doctor.detail);
+    plan::show(&mut page, doctor.plan, shown.is_empty());
     unseen(&mut page, doctor.missing);
     if shown.is_empty() && doctor.diagnoses.is_empty() {
         page.line(0, Style::new(), "Nothing here has read-ahead.");
     }
     page.text()
+}
+
+/// Says that what follows is not about this machine.
+pub(crate) fn of_tree(page: &mut Page, tree: Option<&str>) {
+    let Some(tree) = tree else { return };
+    let text = format!(
+        "The host in {tree}, not this machine: run the commands below on that host. Open files and \
+         what only a running kernel tells are not known."
+    );
+    page.hanging(0, "", bold(), &text);
+    page.gap();
 }
 
 /// What needs no block of its own: members, which show in the trees of what is built on them, and
@@ -132,15 +151,15 @@ fn in_passing(page: &mut Page, diagnoses: &[Diagnosis]) {
     if lines.is_empty() {
         return;
     }
-    page.line(0, bold(), "In passing");
+    page.line(0, bold(), "Other devices");
     for line in lines {
         page.hanging(2, "", dim(), &line);
     }
     page.gap();
 }
 
-/// What to do, each finding once with all that it is about.
-fn advice(page: &mut Page, diagnoses: &[&Diagnosis], detail: bool) {
+/// Why each finding matters, once for all that it is about.
+fn explained(page: &mut Page, diagnoses: &[&Diagnosis], detail: bool) {
     let mut seen: Vec<(&'static str, Severity)> = Vec::new();
     for found in diagnoses.iter().flat_map(|diagnosis| &diagnosis.findings) {
         if !seen.iter().any(|(id, _)| *id == found.id) {
@@ -151,40 +170,34 @@ fn advice(page: &mut Page, diagnoses: &[&Diagnosis], detail: bool) {
     if seen.is_empty() {
         return;
     }
-    page.line(0, bold(), "What to do");
+    page.line(0, bold(), "Findings");
     for (id, _) in seen {
         let about = diagnoses.iter().flat_map(|diagnosis| {
             diagnosis.findings.iter().filter(move |found| found.id == id).map(|f| (*diagnosis, f))
         });
         let about: Vec<(&Diagnosis, &Found)> = about.collect();
         page.gap();
-        one_advice(page, &about, detail);
+        one_finding(page, &about, detail);
     }
     page.gap();
 }
 
-/// Storages of one finding that get commands of their own; the rest are like them.
-const MOST_MENDED: usize = 3;
+/// Storages of one finding that get evidence of their own; the rest are like them.
+const MOST_SHOWN: usize = 3;
 
-fn one_advice(page: &mut Page, about: &[(&Diagnosis, &Found)], detail: bool) {
+fn one_finding(page: &mut Page, about: &[(&Diagnosis, &Found)], detail: bool) {
     let Some((_, first)) = about.first() else { return };
     let names: Vec<String> = about.iter().map(|(d, _)| names::short(&d.subject)).collect();
     let title = format!("{}: {}", first.id, names.join(", "));
     page.marked(0, mark(first), severity_style(first).bold(), &title);
     page.hanging(2, "", Style::new(), &sentence(&first.why));
-    for (_, found) in about.iter().take(MOST_MENDED) {
-        for evidence in found.evidence.iter().filter(|_| detail) {
+    for (_, found) in about.iter().take(MOST_SHOWN).filter(|_| detail) {
+        for evidence in &found.evidence {
             page.hanging(2, "seen: ", dim(), &names::evidence(evidence));
         }
-        for mend in &found.mend {
-            page.hanging(2, "", dim(), &format!("{}:", mend.what));
-            for command in &mend.commands {
-                page.command(command);
-            }
-        }
     }
-    if about.len() > MOST_MENDED {
-        let rest = format!("and {} more in the same way", about.len() - MOST_MENDED);
+    if detail && about.len() > MOST_SHOWN {
+        let rest = format!("and {} more in the same way", about.len() - MOST_SHOWN);
         page.hanging(2, "", dim(), &rest);
     }
 }

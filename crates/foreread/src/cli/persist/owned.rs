@@ -34,9 +34,8 @@ pub fn refuse_owned(context: &Context, chosen: &Chosen, files: &[Draft]) -> anyh
     let by_lvm = files.iter().any(|draft| draft.backend == Backend::Lvm);
     let ours = |claim: &Claim| match claim.owner {
         OwnerKind::Lvm => by_lvm,
-        // The default of nfsrahead, which its udev rule brings, is what nfs.conf is to change.
-        OwnerKind::NfsConf => !claim.place.file.starts_with("/etc"),
-        _ => false,
+        // nfs.conf is to change it.
+        _ => claim.is_nfsrahead_default(),
     };
     match claimed(root, storage, ours)? {
         Some(claim) => Err(owned(setting, claim.owner.name(), &claim.place.to_string())),

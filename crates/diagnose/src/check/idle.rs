@@ -1,0 +1,110 @@
+//! Rules that are about nothing here: meant for other hosts, or mistyped.
+//!
+//! A policy for many hosts has rules that are about some of them only, so such a rule is no
+//! violation as such. But a slip in a pattern must not turn a check off in silence: a rule is
+//! broken where it names something that looks like what is here and what no other rule names, and
+//! where the policy as a whole checks nothing.
+
+use super::{Facts, IdleRule, Policy, Rule};
+
+/// What to say of a rule that is about nothing; `checked` is whether another rule is about
+/// something.
+pub(super) fn explain(rule: &Rule, policy: &Policy, all: &[&Facts], checked: bool) -> IdleRule {
+    let suggestion = suggestion(rule, policy, all);
+    let violation = match (rule.required, &suggestion) {
+        (Some(false), _) => None,
+        (Some(true), _) => Some("it says that it must be about something".to_owned()),
+        (None, Some(name)) => {
+            Some(format!("did you mean {name:?}? Write required = false if it is for other hosts"))
+        }
+        (None, None) if !checked => {
+            Some("no rule of this policy is about anything here".to_owned())
+        }
+        (None, None) => None,
+    };
+    IdleRule {
+        rule: rule.name.clone(),
+        line: rule.line,
+        required: rule.required == Some(true),
+        suggestion,
+        violation,
+    }
+}
+
+type Patterns = fn(&Rule) -> &[String];
+type Names = fn(&Facts) -> &[String];
+
+/// The keys that hold names which people choose and mistype.
+const NAMED: [(Patterns, Names); 4] = [
+    (|rule| &rule.mount, |facts| &facts.mounts),
+    (|rule| &rule.label, |facts| &facts.labels),
+    (|rule| &rule.device, |facts| &facts.devices),
+    (|rule| &rule.filesystem, |facts| &facts.filesystems),
+];
+
+/// A name that is here and looks like one of the rule's patterns.
+fn suggestion(rule: &Rule, policy: &Policy, all: &[&Facts]) -> Option<String> {
+    // What another rule names is what that rule is about.
+    let free = all.iter().filter(|facts| {
+        !policy.rules.iter().any(|other| names_something(other) && other.is_about(facts))
+    });
+    let free: Vec<&Facts> = free.copied().collect();
+    NAMED.iter().find_map(|(patterns, names)| {
+        let here: Vec<&str> =
+            free.iter().flat_map(|facts| names(facts)).map(String::as_str).collect();
+        patterns(rule).iter().find_map(|pattern| similar(pattern, &here))
+    })
+}
+
+fn names_something(rule: &Rule) -> bool {
+    NAMED.iter().any(|(patterns, _)| !patterns(rule).is_empty())
+}
+
+/// The name that a pattern nearly fits. Of a pattern only what comes before its first wildcard is
+/// compared, with as much of each name.
+fn similar(pattern: &str, names: &[&str]) -> Option<String> {
+    let start: String = pattern.chars().take_while(|c| !"*?[\\".contains(*c)).collect();
+    if start.len() == pattern.len() {
+        return spelling::nearest(pattern, names.iter().copied()).map(str::to_owned);
+    }
+    let length = start.chars().count();
+    // Two letters are like any others.
+    if length < 3 {
+        return None;
+    }
+    let starts: Vec<(String, &str)> =
+        names.iter().map(|name| (name.chars().take(length).collect(), *name)).collect();
+    let near = spelling::nearest(&start, starts.iter().map(|(start, _)| start.as_str()))?;
+    // A pattern whose beginning fits may well be about what other hosts have.
+    let found = starts.iter().find(|(start, _)| start == near)?;
+    (near != start).then(|| found.1.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_pattern_with_a_slip_is_recognised() {
+        let names = ["/srv/db", "/home"];
+        for (pattern, meant) in [
+            ("/srv/bd", Some("/srv/db")),
+            ("/svr/*", Some("/srv/db")),
+            ("/hoem", Some("/home")),
+            ("/srv/[a-c]*", None),
+            ("/var/lib/mysql", None),
+            ("*", None),
+        ] {
+            assert_eq!(similar(pattern, &names).as_deref(), meant, "{pattern}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_pattern_is_survived(pattern in "\\PC*", name in "\\PC*") {
+            let _ = similar(&pattern, &[name.as_str()]);
+        }
+    }
+}

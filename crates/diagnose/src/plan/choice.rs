@@ -1,0 +1,255 @@
+//! One value for each device.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use host::owners::{Claim, Place, Wanted};
+use tunables::{DEFAULT_STREAMS, Settings, Site, plan_apply};
+use units::Kib;
+
+use super::{Override, Reason, name};
+use crate::claims::{holds, last_of_each, last_word};
+use crate::findings::{Basis, Proposal, most_by_memory};
+use crate::{Diagnosis, OriginKind, Remedy, Scene};
+
+/// The value of a device, and how it came about.
+pub(super) struct Choice {
+    /// The value.
+    pub value: Kib,
+    /// What it rests on; `None` for the present value.
+    pub basis: Option<Basis>,
+    /// Why.
+    pub reasons: Vec<Reason>,
+    /// What is not followed.
+    pub overrides: Vec<Override>,
+    /// Why the value that would be right cannot be set.
+    pub refused: Option<String>,
+}
+
+impl Choice {
+    fn is_usable(&self) -> bool {
+        !self.value.is_zero() && self.refused.is_none()
+    }
+}
+
+/// What `apply` takes at most, whatever the memory: 1 GiB.
+const LARGEST: Kib = Kib::new(1 << 20);
+
+type Named<'a> = (&'static str, &'a Proposal);
+
+/// The strongest proposal within what the memory allows; the present value if there is none.
+pub(super) fn choose(scene: &Scene, diagnosis: &Diagnosis) -> Choice {
+    let present = diagnosis.read_ahead();
+    let mut choice = Choice {
+        value: present,
+        basis: None,
+        reasons: Vec::new(),
+        overrides: Vec::new(),
+        refused: None,
+    };
+    let proposals = proposals(scene, diagnosis);
+    let strongest = proposals.iter().max_by_key(|(_, proposal)| proposal.basis);
+    if let Some((finding, proposal)) = strongest.or(refinement(diagnosis).as_ref()) {
+        choice.value = scene.floored(proposal.value);
+        choice.basis = Some(proposal.basis);
+        choice.reasons.push(Reason { finding, reason: proposal.reason.clone() });
+    }
+    respect(scene, diagnosis, &mut choice);
+    bound(scene, diagnosis, &mut choice);
+    refuse(scene, diagnosis, &mut choice);
+    let value = choice.value;
+    for (finding, proposal) in proposals.iter().filter(|(_, p)| scene.floored(p.value) != value) {
+        let reason = match choice.reasons.first() {
+            Some(first) => format!("{}: {}", first.finding, first.reason),
+            None => "it is not possible here".to_owned(),
+        };
+        let source = (*finding).to_owned();
+        let known = choice.overrides.iter().any(|known| known.source == source);
+        if !known {
+            choice.overrides.push(Override { source, read_ahead_kib: proposal.value, reason });
+        }
+    }
+    choice
+}
+
+/// What findings propose to set. What becomes 0 is no value.
+fn proposals<'a>(scene: &Scene, diagnosis: &'a Diagnosis) -> Vec<Named<'a>> {
+    let set = diagnosis.findings.iter().filter_map(|found| match &found.remedy {
+        Remedy::Set(proposal) => Some((found.id, proposal)),
+        _ => None,
+    });
+    set.filter(|(_, proposal)| !scene.floored(proposal.value).is_zero()).collect()
+}
+
+/// A refinement gives way to every owner: who asks for a value gets it.
+fn refinement(diagnosis: &Diagnosis) -> Option<Named<'_>> {
+    let owned = matches!(diagnosis.origin.kind, OriginKind::Owner(_) | OriginKind::Foreread);
+    if owned || last_word(&diagnosis.claims).is_some() {
+        return None;
+    }
+    diagnosis.findings.iter().find_map(|found| match &found.remedy {
+        Remedy::Refine(proposal) => Some((found.id, proposal)),
+        _ => None,
+    })
+}
+
+/// Keeps the kernel's usual value within what an owner asks for at least or at most, as TuneD does.
+fn respect(scene: &Scene, diagnosis: &Diagnosis, choice: &mut Choice) {
+    let claim = last_word(&diagnosis.claims).filter(|claim| !holds(scene, claim, choice.value));
+    let (Some(claim), Some(Basis::Usual)) = (claim, choice.basis) else { return };
+    let (Wanted::AtLeast(value) | Wanted::AtMost(value)) = claim.wanted else { return };
+    let value = scene.floored(value);
+    if value.is_zero() {
+        return;
+    }
+    let (wanted, owner) = (claim.wanted, claim.owner.name());
+    let reason = format!("what meets \"{wanted}\" of the {owner} ({})", claim.place);
+    choice.reasons = vec![Reason { finding: "plan", reason }];
+    (choice.value, choice.basis) = (value, Some(Basis::Owner));
+}
+
+/// Lowers a value that the memory does not allow.
+fn bound(scene: &Scene, diagnosis: &Diagnosis, choice: &mut Choice) {
+    let by_memory = most_by_memory(scene, diagnosis, choice.value);
+    let most = by_memory.map_or(LARGEST, |(most, _)| most.min(LARGEST));
+    // What is there already needs no leave of apply.
+    let stays = choice.value == diagnosis.read_ahead();
+    if choice.value <= most || stays && by_memory.is_none() {
+        return;
+    }
+    let (finding, reason) = match by_memory.filter(|(by_memory, _)| *by_memory == most) {
+        Some((most, streams)) => {
+            ("memory", format!("{streams} streams at more than {most} do not fit into memory"))
+        }
+        None => ("plan", format!("{LARGEST} is the most that apply sets")),
+    };
+    let source = choice.reasons.first().map_or("present value", |first| first.finding);
+    choice.overrides.push(Override {
+        source: source.to_owned(),
+        read_ahead_kib: choice.value,
+        reason: reason.clone(),
+    });
+    choice.value = most;
+    choice.basis = Some(Basis::Memory);
+    let reason = match by_memory {
+        Some((_, streams)) if finding == "memory" => {
+            format!("the largest power of two of which {streams} streams fit into memory")
+        }
+        _ => reason,
+    };
+    choice.reasons = vec![Reason { finding, reason }];
+}
+
+/// Keeps the present value where `apply` would refuse the new one.
+fn refuse(scene: &Scene, diagnosis: &Diagnosis, choice: &mut Choice) {
+    let present = diagnosis.read_ahead();
+    if choice.value == present {
+        return;
+    }
+    if let Err(reason) = accepted(scene, diagnosis, choice.value) {
+        choice.refused = Some(format!("{} cannot be set: {reason}", choice.value));
+        (choice.value, choice.basis) = (present, None);
+        choice.reasons.clear();
+    }
+}
+
+/// Whether `foreread apply -n` takes this value.
+fn accepted(scene: &Scene, diagnosis: &Diagnosis, value: Kib) -> Result<(), String> {
+    let site = Site::of(&scene.root, &name::storage(scene, &diagnosis.subject));
+    let settings = Settings::read_ahead(value.to_bytes());
+    match plan_apply(&scene.root, &site, &settings, DEFAULT_STREAMS) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Whether a claim is in a file that somebody has to edit: not foreread's own, and not the default
+/// of nfsrahead, which nfs.conf changes.
+pub(super) fn is_foreign(claim: &Claim) -> bool {
+    !claim.by_foreread && !claim.is_nfsrahead_default()
+}
+
+/// Devices whose value one line of a file decides get one value if that line is to be changed.
+pub(super) fn agree(scene: &Scene, subjects: &[&Diagnosis], choices: &mut [Choice]) {
+    let mut groups: BTreeMap<&Place, Vec<usize>> = BTreeMap::new();
+    for (index, diagnosis) in subjects.iter().enumerate() {
+        if let Some(claim) = last_word(&diagnosis.claims).filter(|claim| is_foreign(claim)) {
+            groups.entry(&claim.place).or_default().push(index);
+        }
+    }
+    for (place, group) in groups.into_iter().filter(|(_, group)| group.len() > 1) {
+        let kept = group.iter().all(|index| {
+            let value = choices[*index].value;
+            !choices[*index].is_usable()
+                || last_word(&subjects[*index].claims)
+                    .is_none_or(|claim| holds(scene, claim, value))
+        });
+        if !kept {
+            unite(scene, place, &group, subjects, choices);
+        }
+        for index in group {
+            refuse(scene, subjects[index], &mut choices[index]);
+        }
+    }
+}
+
+/// The value of the strongest reason, of several the smallest, within everybody's memory.
+fn unite(
+    scene: &Scene,
+    place: &Place,
+    group: &[usize],
+    subjects: &[&Diagnosis],
+    choices: &mut [Choice],
+) {
+    let used: Vec<usize> =
+        group.iter().copied().filter(|index| choices[*index].is_usable()).collect();
+    let strongest = used.iter().map(|index| choices[*index].basis).max().flatten();
+    let values = used.iter().map(|index| &choices[*index]);
+    let value = values.filter(|choice| choice.basis == strongest).map(|choice| choice.value).min();
+    let Some(value) = value else { return };
+    let most = used.iter().filter_map(|index| most_by_memory(scene, subjects[*index], value));
+    let value = most.map(|(most, _)| most).min().map_or(value, |most| value.min(most));
+    for index in used {
+        let choice = &mut choices[index];
+        if choice.value == value {
+            continue;
+        }
+        let reason = format!("the one value for all devices that {place} sets");
+        choice.overrides.push(Override {
+            source: choice.reasons.first().map_or("present value", |first| first.finding).into(),
+            read_ahead_kib: choice.value,
+            reason: format!("{place} sets several devices, which get one value"),
+        });
+        choice.value = value;
+        choice.basis = strongest;
+        choice.reasons = vec![Reason { finding: "plan", reason }];
+    }
+}
+
+/// What the owners ask for that the plan does not follow, the last to act first.
+pub(super) fn unheeded<'a>(scene: &Scene, diagnosis: &'a Diagnosis, value: Kib) -> Vec<&'a Claim> {
+    let asked = last_of_each(&diagnosis.claims).into_iter().rev();
+    asked
+        .filter(|claim| is_foreign(claim) && claim.wanted.kib().is_some())
+        .filter(|claim| !holds(scene, claim, value))
+        .collect()
+}
+
+/// The same as overrides, each with why it is not followed.
+pub(super) fn owners_overridden(scene: &Scene, diagnosis: &Diagnosis, value: Kib) -> Vec<Override> {
+    let deciding = last_word(&diagnosis.claims);
+    let described = |claim: &Claim| {
+        let reason = match deciding.filter(|deciding| *deciding != claim) {
+            Some(later) => format!("{} at {} acts later", later.owner.name(), later.place),
+            None => format!("the plan has it ask for {value}"),
+        };
+        let source = format!("{} at {}", claim.owner.name(), claim.place);
+        Some(Override { source, read_ahead_kib: claim.wanted.kib()?, reason })
+    };
+    unheeded(scene, diagnosis, value).into_iter().filter_map(described).collect()
+}
+
+/// Whether a file came with a package, so that it is to be copied before it is changed.
+pub(super) fn is_packaged(file: &Path) -> bool {
+    file.starts_with("/usr/lib") || file.starts_with("/lib")
+}

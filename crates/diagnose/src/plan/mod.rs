@@ -1,0 +1,129 @@
+//! One plan for a host: per device one read-ahead, and the steps that lead to it and keep it.
+//!
+//! Findings look at one thing each, and each may propose another value for the same device. The
+//! plan takes the strongest proposal, bounds it by the memory, lists what it overrides, and orders
+//! the steps: first the owner's file that would set another value again, then `foreread apply`,
+//! then `foreread persist`. Devices that one line of a file sets get one value. Every step is
+//! checked by the code of `apply -n` and `persist -n` before it is given.
+
+mod choice;
+mod edit;
+mod name;
+mod steps;
+
+use host::BdiId;
+use serde::Serialize;
+use units::Kib;
+
+use crate::{Diagnosis, Scene};
+
+pub(crate) use name::on;
+
+/// What to do about one device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DevicePlan {
+    /// The device as commands name it: a mount point, a device file or MAJ:MIN.
+    pub device: String,
+    /// Its bdi.
+    pub bdi: BdiId,
+    /// The tunable that the plan is about.
+    pub setting: &'static str,
+    /// What the device has.
+    pub present_kib: Kib,
+    /// What it is to have; the present value if it stays.
+    pub target_kib: Kib,
+    /// Why that value.
+    pub reasons: Vec<Reason>,
+    /// Values that findings or owners ask for and that the plan does not follow.
+    pub overrides: Vec<Override>,
+    /// What to do, in this order.
+    pub steps: Vec<Step>,
+    /// What the plan cannot do, and why.
+    pub notes: Vec<String>,
+}
+
+/// Why a plan has its value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Reason {
+    /// The finding that proposes it, or `plan` for the plan's own rules.
+    pub finding: &'static str,
+    /// Half a sentence.
+    pub reason: String,
+}
+
+/// A value that the plan does not follow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Override {
+    /// The finding or owner that asks for it.
+    pub source: String,
+    /// The value.
+    pub read_ahead_kib: Kib,
+    /// Why it is not followed, in half a sentence.
+    pub reason: String,
+}
+
+/// What a step does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Action {
+    /// Changes a file that another owner reads.
+    Edit,
+    /// Sets the value now.
+    Apply,
+    /// Keeps the value after a reboot.
+    Persist,
+    /// Optional: finds out whether another value is better. It changes nothing for good.
+    Measure,
+}
+
+/// One step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Step {
+    /// What it does.
+    pub action: Action,
+    /// What to type, as root.
+    pub command: String,
+    /// The value that it sets; `None` if it sets none.
+    pub read_ahead_kib: Option<Kib>,
+    /// Why, in half a sentence.
+    pub reason: String,
+}
+
+impl DevicePlan {
+    /// Whether there is something to change, not only to measure.
+    pub fn changes(&self) -> bool {
+        self.steps.iter().any(|step| step.action != Action::Measure)
+    }
+}
+
+/// Makes one plan of all diagnoses of a host. Devices without a finding have none, unless a file
+/// that sets them, too, is to be changed.
+pub fn plan(scene: &Scene, diagnoses: &[Diagnosis]) -> Vec<DevicePlan> {
+    let mut subjects: Vec<&Diagnosis> = Vec::new();
+    for diagnosis in diagnoses.iter().filter(|diagnosis| diagnosis.is_read_through()) {
+        if !subjects.iter().any(|known| known.subject.bdi == diagnosis.subject.bdi) {
+            subjects.push(diagnosis);
+        }
+    }
+    let mut choices: Vec<choice::Choice> =
+        subjects.iter().map(|diagnosis| choice::choose(scene, diagnosis)).collect();
+    choice::agree(scene, &subjects, &mut choices);
+    let many_nfs = subjects.iter().filter(|diagnosis| name::is_nfs(&diagnosis.subject)).count() > 1;
+    let plans = subjects.iter().zip(choices).map(|(diagnosis, choice)| {
+        let (steps, notes) = steps::steps(scene, diagnosis, &choice, many_nfs);
+        let mut overrides = choice.overrides;
+        overrides.extend(choice::owners_overridden(scene, diagnosis, choice.value));
+        DevicePlan {
+            device: diagnosis.on.clone(),
+            bdi: diagnosis.subject.bdi.clone(),
+            setting: "read_ahead",
+            present_kib: diagnosis.read_ahead(),
+            target_kib: choice.value,
+            reasons: choice.reasons,
+            overrides,
+            steps,
+            notes,
+        }
+    });
+    plans.filter(|plan| !plan.steps.is_empty() || !plan.notes.is_empty()).collect()
+}
