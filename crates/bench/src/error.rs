@@ -41,7 +41,8 @@ pub enum BenchError {
     /// Too little room for the files.
     #[error(
         "{path}: {needed} are needed for the files, {available} are free: make room or ask for \
-         smaller files with --size", path = path.display()
+         smaller files with --size", path = path.display(), needed = needed.rounded(),
+         available = available.rounded()
     )]
     NoSpace {
         /// The directory.

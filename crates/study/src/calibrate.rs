@@ -64,7 +64,7 @@ pub fn calibrate(
 ) -> Result<Calibrated, StudyError> {
     let mut subject = Subject::open(target, size, environment, progress)?;
     if subject.capacity() < SIZE_LEAST {
-        let (has, least) = (subject.capacity(), SIZE_LEAST);
+        let (has, least) = (subject.capacity().rounded(), SIZE_LEAST.rounded());
         return Err(StudyError::Plan(format!("{target} has {has}: probes need {least} or more")));
     }
     progress.step(&Step::Phase(Phase::Probing));

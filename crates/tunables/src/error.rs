@@ -74,7 +74,7 @@ pub enum TunableError {
     /// More memory than may be spent on it.
     #[error(
         "{tunable}={value} would take {needs} of memory, more than a quarter of the {available} \
-         that is available: choose less"
+         that is available: choose less", needs = needs.rounded(), available = available.rounded()
     )]
     Memory {
         /// The tunable.

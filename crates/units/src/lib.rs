@@ -13,7 +13,7 @@ mod time;
 mod window;
 
 pub use rate::BytesPerSecond;
-pub use size::{Bytes, Kib, PageSize, Pages, SECTOR_BYTES, Sectors};
+pub use size::{Bytes, Kib, PageSize, Pages, Rounded, SECTOR_BYTES, Sectors};
 pub use text::ParseUnitError;
 pub use time::Nanos;
 pub use window::{WINDOWS_PER_STREAM, largest_window, read_ahead_memory};

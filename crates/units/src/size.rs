@@ -188,6 +188,36 @@ impl Bytes {
     }
 }
 
+/// An amount for people, to about three digits: `7.28 TiB`, `16 GiB`, `4 KiB`. For sizes of disks and
+/// of memory, which are seldom a whole number of a large unit; a setting is shown exactly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rounded(Bytes);
+
+impl Bytes {
+    /// The amount to about three digits.
+    pub const fn rounded(self) -> Rounded {
+        Rounded(self)
+    }
+}
+
+impl fmt::Display for Rounded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = self.0.0;
+        let units = [(TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")];
+        let Some((size, unit)) = units.into_iter().find(|(size, _)| bytes >= *size) else {
+            return self.0.fmt(f);
+        };
+        let value = bytes as f64 / size as f64;
+        let digits = match value {
+            _ if bytes.is_multiple_of(size) => 0,
+            value if value < 9.995 => 2,
+            value if value < 99.95 => 1,
+            _ => 0,
+        };
+        f.pad(&format!("{value:.digits$} {unit}"))
+    }
+}
+
 impl Sectors {
     /// The same amount in bytes.
     pub const fn to_bytes(self) -> Bytes {
@@ -273,5 +303,27 @@ impl FromStr for Bytes {
             return Err(ParseUnitError::not_whole(text, "bytes"));
         }
         Ok(Bytes(bytes as u64))
+    }
+}
+
+#[cfg(test)]
+mod rounding {
+    use super::*;
+
+    #[test]
+    fn sizes_of_disks_have_three_digits() {
+        for (kib, shown) in [
+            (976_762_584, "932 GiB"),
+            (7_814_026_584, "7.28 TiB"),
+            (1 << 30, "1 TiB"),
+            (16 << 20, "16 GiB"),
+            (1_047_552, "1023 MiB"),
+            (130, "130 KiB"),
+            (0, "0 B"),
+        ] {
+            assert_eq!(Bytes::from_kib(kib).rounded().to_string(), shown);
+        }
+        assert_eq!(Bytes::new(u64::MAX).rounded().to_string(), "16777216 TiB");
+        assert_eq!(Bytes::new(1000).rounded().to_string(), "1000 B");
     }
 }

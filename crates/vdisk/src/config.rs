@@ -236,7 +236,7 @@ impl Config {
         }
         let capacity = self.model.capacity();
         if self.size > capacity {
-            return bad(format!("the modelled device has {capacity} only"));
+            return bad(format!("the modelled device has {} only", capacity.rounded()));
         }
         if let Dilation::Fixed(factor) = self.dilation {
             Dilation::checked(factor)?;

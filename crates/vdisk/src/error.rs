@@ -119,7 +119,7 @@ pub enum VdiskError {
     /// There is not enough memory for the disk.
     #[error(
         "a virtual disk keeps what is written to it in memory, and {free} of memory is too \
-         little: free some, {needed} at least"
+         little: free some, {needed} at least", free = free.rounded(), needed = needed.rounded()
     )]
     Memory {
         /// What a disk needs to begin with.

@@ -199,7 +199,11 @@ impl Apply {
             context.note(&format!("note: {note}"));
         }
         for (setting, cost) in &plan.costs {
-            context.note(&format!("{setting} takes {} of memory: {}", cost.memory, cost.explained));
+            context.note(&format!(
+                "{setting} takes {} of memory: {}",
+                cost.memory.rounded(),
+                cost.explained
+            ));
         }
         let window = plan.settings.window();
         if self.dry_run {

@@ -20,7 +20,7 @@ impl Spec {
             text,
             "  {} usable, at most {} and {:.0} requests/s; host: requests up to {}, {} waiting, \
              scheduler {}",
-            self.capacity(),
+            self.capacity().rounded(),
             peak.throughput,
             peak.requests,
             self.host.max_request,
@@ -38,7 +38,7 @@ fn line(device: &DeviceSpec) -> String {
     match device {
         DeviceSpec::Hdd(spec) => format!(
             "disk of {}, {} rpm, seeks {} ms on average, {} to {} MB/s, {} commands queued",
-            spec.capacity,
+            spec.capacity.rounded(),
             spec.rpm,
             spec.seek_average_ms,
             spec.outer_mb_s,
@@ -47,11 +47,18 @@ fn line(device: &DeviceSpec) -> String {
         ),
         DeviceSpec::Flash(spec) => format!(
             "flash of {}, {} dies that read in {} µs, link of {} MB/s",
-            spec.capacity, spec.dies, spec.read_us, spec.link_mb_s,
+            spec.capacity.rounded(),
+            spec.dies,
+            spec.read_us,
+            spec.link_mb_s,
         ),
         DeviceSpec::Volume(spec) => format!(
             "volume of {}, latency {} ms, {} I/Os/s of up to {}, {} MiB/s (0: no limit)",
-            spec.capacity, spec.latency_ms, spec.iops, spec.accounting, spec.throughput_mib_s,
+            spec.capacity.rounded(),
+            spec.latency_ms,
+            spec.iops,
+            spec.accounting,
+            spec.throughput_mib_s,
         ),
         DeviceSpec::Array(spec) => {
             let level = format!("{:?}", spec.level).to_lowercase();
@@ -64,6 +71,6 @@ fn line(device: &DeviceSpec) -> String {
             "controller: {} ms for each command, reads ahead {}, cache {}",
             spec.overhead_ms, spec.prefetch, spec.cache,
         ),
-        DeviceSpec::Zero(spec) => format!("nothing: {} that take no time", spec.capacity),
+        DeviceSpec::Zero(spec) => format!("nothing: {} that take no time", spec.capacity.rounded()),
     }
 }
