@@ -65,6 +65,10 @@ pub struct Group {
     pub packages: Vec<String>,
     /// Where it keeps its data.
     pub data: Vec<String>,
+    /// Directories whose name, at the `*`, is the version that is installed.
+    pub versions: Vec<String>,
+    /// Files that hold the version.
+    pub version_files: Vec<String>,
     /// Its types of file system.
     pub fstypes: Vec<String>,
     /// Words of what is mounted, where the type alone does not tell.
@@ -94,6 +98,14 @@ pub struct Sectors {
 }
 
 impl Preset {
+    /// The versions of the software that it is about, as `PostgreSQL 17/18` names them; empty if it
+    /// names none.
+    pub fn versions(&self) -> Vec<u32> {
+        let last = self.software.split(' ').next_back().unwrap_or_default();
+        let versions: Option<Vec<u32>> = last.split('/').map(|part| part.parse().ok()).collect();
+        versions.unwrap_or_default()
+    }
+
     /// Its group.
     pub fn group(&self) -> Option<&'static Group> {
         groups().get(self.group?)
@@ -202,6 +214,20 @@ mod tests {
                 group.name
             );
         }
+    }
+
+    #[test]
+    fn versions_are_read_from_the_software() {
+        let of = |word: &str| -> Vec<u32> {
+            all()
+                .iter()
+                .filter(|preset| preset.software == word)
+                .flat_map(Preset::versions)
+                .collect()
+        };
+        assert_eq!(of("PostgreSQL 17/18"), [17, 18]);
+        let dated = ["Azure Blob NFS 3.0", "Linux >= 6.17", "Android (Pixel 1/2)"];
+        assert!(dated.iter().all(|word| of(word).is_empty()));
     }
 
     #[test]

@@ -35,6 +35,8 @@ struct Sign {
     group: usize,
     because: String,
     storage: Where,
+    /// Its major versions that are here; empty if that cannot be seen.
+    versions: Vec<u32>,
 }
 
 /// The advice that is about something here.
@@ -47,7 +49,8 @@ fn find(scene: &Scene) -> Vec<Applies> {
     let packages = installed_packages(&scene.root);
     let signs = groups().iter().enumerate().filter_map(|(index, group)| {
         let (because, storage) = sign(scene, group, &processes, &packages)?;
-        Some(Sign { group: index, because, storage })
+        let versions = super::version::installed(scene, group, &processes, &packages);
+        Some(Sign { group: index, because, storage, versions })
     });
     let signs: Vec<Sign> = signs.collect();
     let mut found = Vec::new();
@@ -57,7 +60,15 @@ fn find(scene: &Scene) -> Vec<Applies> {
             continue;
         };
         let Some(storage) = narrowed(scene, preset, &sign.storage) else { continue };
-        found.push(Applies { preset, because: sign.because.clone(), storage });
+        let (wanted, here) = (preset.versions(), &sign.versions);
+        if !wanted.is_empty() && !here.is_empty() && !wanted.iter().any(|one| here.contains(one)) {
+            continue;
+        }
+        let mut because = sign.because.clone();
+        if !wanted.is_empty() && here.is_empty() {
+            because.push_str(", of which version cannot be seen");
+        }
+        found.push(Applies { preset, because, storage });
     }
     found
 }
@@ -140,7 +151,7 @@ fn name_of(layer: &Layer) -> String {
     }
 }
 
-fn runs(process: &Process, group: &Group) -> bool {
+pub(super) fn runs(process: &Process, group: &Group) -> bool {
     let named = |name: &str| group.processes.iter().any(|wanted| wanted == name);
     // The name of a process has fifteen bytes, and Java's is java: its main class tells.
     named(&process.name)

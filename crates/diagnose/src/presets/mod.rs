@@ -6,6 +6,7 @@ mod choose;
 mod data;
 mod here;
 mod survey;
+mod version;
 
 pub use advice::Advice;
 pub use choose::{ChoiceError, Chosen, choose};
