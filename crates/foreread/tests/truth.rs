@@ -85,6 +85,9 @@ fn a_tree_is_named_and_checked() {
     assert!(code == 3 && text.contains("not this machine"), "{text}");
     let (_, help, _) = run(&["doctor", "--help"]);
     assert!(help.contains("--root <DIR>") && help.contains("FOREREAD_ROOT"), "{help}");
+    let mut command = foreread_in(&elsewhere.path().join("own"));
+    let (code, ..) = program::run(command.env("FOREREAD_ROOT", "").args(["doctor"]));
+    assert_eq!(code, 0, "an empty variable is none");
     for (root, said) in [("/nonexistent", "cannot open /nonexistent"), ("/usr", "is no tree")] {
         for verb in [&["doctor"][..], &["check", "--emit-policy"]] {
             let (code, _, stderr) = run(&[verb, &["--root", root]].concat());

@@ -29,7 +29,6 @@ impl Finding for Memory {
             return None;
         }
         let fitting = fitting(scene, available, streams);
-        let mib = |bytes: Bytes| format!("{:.0} MiB", bytes.as_mib());
         let from = if counted {
             "larger files are open for reading now"
         } else {
@@ -40,9 +39,9 @@ impl Finding for Memory {
             id: self.id(),
             severity: if counted { Severity::Warning } else { Severity::Notice },
             title: format!(
-                "{streams} streams at {value} would hold {}, and {} are free",
-                mib(need),
-                mib(available)
+                "{streams} streams at {value} need {} of memory, and {} are available",
+                need.rounded(),
+                available.rounded()
             ),
             why: "each stream keeps up to two windows in the page cache; when they do not fit, \
                   what was read ahead is evicted before it is used and read again (measured: 64 \
@@ -50,7 +49,10 @@ impl Finding for Memory {
                 .to_owned(),
             evidence: vec![
                 Evidence::of(format!("{streams} {from}")),
-                Evidence::in_file(format!("MemAvailable is {}", mib(available)), "/proc/meminfo"),
+                Evidence::in_file(
+                    format!("MemAvailable is {}", available.rounded()),
+                    "/proc/meminfo",
+                ),
             ],
             remedy: Remedy::AtMost(Proposal::new(
                 fitting,

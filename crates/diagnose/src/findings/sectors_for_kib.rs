@@ -4,6 +4,7 @@ use host::owners::Claim;
 use units::Kib;
 
 use super::{Basis, Finding, Found, Proposal, Remedy, Severity};
+use crate::claims::last_word;
 use crate::presets::{self, Sectors};
 use crate::{Diagnosis, Evidence, Scene};
 
@@ -43,7 +44,11 @@ fn of_comment(diagnosis: &Diagnosis) -> Option<Found> {
                 claim.place.clone(),
             ),
         ],
-        remedy: Remedy::Set(Proposal::new(meant, Basis::Comment, "what the comment means")),
+        // Where a later owner decides, this file does not.
+        remedy: match last_word(&diagnosis.claims) == Some(claim) {
+            true => Remedy::Set(Proposal::new(meant, Basis::Comment, "what the comment means")),
+            false => Remedy::EditOwner,
+        },
         mend: Vec::new(),
     })
 }

@@ -1,6 +1,6 @@
 //! One value for each device.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use host::owners::{Claim, Place, Wanted};
@@ -49,7 +49,7 @@ pub(super) fn choose(scene: &Scene, diagnosis: &Diagnosis) -> Choice {
     };
     let proposals = proposals(scene, diagnosis);
     let strongest = proposals.iter().max_by_key(|(_, proposal)| proposal.basis);
-    if let Some((finding, proposal)) = strongest.or(refinement(diagnosis).as_ref()) {
+    if let Some((finding, proposal)) = strongest.or(refinement(scene, diagnosis).as_ref()) {
         choice.value = scene.floored(proposal.value);
         choice.basis = Some(proposal.basis);
         choice.reasons.push(Reason { finding, reason: proposal.reason.clone() });
@@ -82,15 +82,16 @@ fn proposals<'a>(scene: &Scene, diagnosis: &'a Diagnosis) -> Vec<Named<'a>> {
 }
 
 /// A refinement gives way to every owner: who asks for a value gets it.
-fn refinement(diagnosis: &Diagnosis) -> Option<Named<'_>> {
+fn refinement<'a>(scene: &Scene, diagnosis: &'a Diagnosis) -> Option<Named<'a>> {
     let owned = matches!(diagnosis.origin.kind, OriginKind::Owner(_) | OriginKind::Foreread);
     if owned || last_word(&diagnosis.claims).is_some() {
         return None;
     }
-    diagnosis.findings.iter().find_map(|found| match &found.remedy {
+    let found = diagnosis.findings.iter().find_map(|found| match &found.remedy {
         Remedy::Refine(proposal) => Some((found.id, proposal)),
         _ => None,
-    })
+    });
+    found.filter(|(_, proposal)| most_by_memory(scene, diagnosis, proposal.value).is_none())
 }
 
 /// Keeps the kernel's usual value within what an owner asks for at least or at most, as TuneD does.
@@ -172,23 +173,25 @@ pub(super) fn is_foreign(claim: &Claim) -> bool {
 /// Devices whose value one line of a file decides get one value if that line is to be changed.
 pub(super) fn agree(scene: &Scene, subjects: &[&Diagnosis], choices: &mut [Choice]) {
     let mut groups: BTreeMap<&Place, Vec<usize>> = BTreeMap::new();
+    let mut unheld: BTreeSet<&Place> = BTreeSet::new();
     for (index, diagnosis) in subjects.iter().enumerate() {
-        if let Some(claim) = last_word(&diagnosis.claims).filter(|claim| is_foreign(claim)) {
+        let claim = last_word(&diagnosis.claims).filter(|claim| is_foreign(claim));
+        let Some(claim) = claim.filter(|_| choices[index].is_usable()) else { continue };
+        let held = holds(scene, claim, choices[index].value);
+        // Of a bound that is to be moved, devices within it may keep what they have.
+        if !held || matches!(claim.wanted, Wanted::Exactly(_)) {
             groups.entry(&claim.place).or_default().push(index);
         }
-    }
-    for (place, group) in groups.into_iter().filter(|(_, group)| group.len() > 1) {
-        let kept = group.iter().all(|index| {
-            let value = choices[*index].value;
-            !choices[*index].is_usable()
-                || last_word(&subjects[*index].claims)
-                    .is_none_or(|claim| holds(scene, claim, value))
-        });
-        if !kept {
-            unite(scene, place, &group, subjects, choices);
+        if !held {
+            unheld.insert(&claim.place);
         }
-        for index in group {
-            refuse(scene, subjects[index], &mut choices[index]);
+    }
+    for (place, group) in groups {
+        if group.len() > 1 && unheld.contains(place) {
+            unite(scene, place, &group, subjects, choices);
+            for index in group {
+                refuse(scene, subjects[index], &mut choices[index]);
+            }
         }
     }
 }
@@ -201,16 +204,14 @@ fn unite(
     subjects: &[&Diagnosis],
     choices: &mut [Choice],
 ) {
-    let used: Vec<usize> =
-        group.iter().copied().filter(|index| choices[*index].is_usable()).collect();
-    let strongest = used.iter().map(|index| choices[*index].basis).max().flatten();
-    let values = used.iter().map(|index| &choices[*index]);
+    let strongest = group.iter().map(|index| choices[*index].basis).max().flatten();
+    let values = group.iter().map(|index| &choices[*index]);
     let value = values.filter(|choice| choice.basis == strongest).map(|choice| choice.value).min();
     let Some(value) = value else { return };
-    let most = used.iter().filter_map(|index| most_by_memory(scene, subjects[*index], value));
+    let most = group.iter().filter_map(|index| most_by_memory(scene, subjects[*index], value));
     let value = most.map(|(most, _)| most).min().map_or(value, |most| value.min(most));
-    for index in used {
-        let choice = &mut choices[index];
+    for index in group {
+        let choice = &mut choices[*index];
         if choice.value == value {
             continue;
         }

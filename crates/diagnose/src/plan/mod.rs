@@ -125,5 +125,23 @@ pub fn plan(scene: &Scene, diagnoses: &[Diagnosis]) -> Vec<DevicePlan> {
             notes,
         }
     });
-    plans.filter(|plan| !plan.steps.is_empty() || !plan.notes.is_empty()).collect()
+    let mut plans: Vec<DevicePlan> =
+        plans.filter(|plan| !plan.steps.is_empty() || !plan.notes.is_empty()).collect();
+    name_shared_edits(&mut plans);
+    plans
+}
+
+/// One line that sets several devices is edited once: later plans say where that was.
+fn name_shared_edits(plans: &mut [DevicePlan]) {
+    let mut known: Vec<(Step, String)> = Vec::new();
+    for plan in plans {
+        for step in plan.steps.iter_mut().filter(|step| step.action == Action::Edit) {
+            match known.iter().find(|(other, _)| other == step) {
+                Some((_, device)) => {
+                    step.reason = format!("once for {device} and here: {}", step.reason);
+                }
+                None => known.push((step.clone(), plan.device.clone())),
+            }
+        }
+    }
 }

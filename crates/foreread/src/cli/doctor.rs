@@ -1,5 +1,6 @@
 //! `foreread doctor`.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -17,7 +18,7 @@ Examples:
   foreread doctor                              every device, what is wrong, and one plan
   foreread doctor /srv/data                    one in full: the stack, the evidence, the neighbours
   foreread doctor --json | jq '.plan[].steps[].command'
-  foreread doctor --root /mnt/image            the host in a mounted image or a captured tree
+  foreread doctor --root captures/web17        another host, of which this is a captured tree
 
 A tree holds sys, proc and etc as a host has them. Of /sys it needs class/bdi, block, class/block,
 dev/block, devices and fs/btrfs, of /proc self/mountinfo, meminfo and sys/kernel/osrelease;
@@ -47,16 +48,18 @@ pub struct Doctor {
 /// Where the machine is read from.
 #[derive(Clone, Debug, Args)]
 pub struct Tree {
-    /// Look at the host in this directory, a mounted image or a captured tree with its sys, proc
-    /// and etc, instead of this machine
+    /// Look at the host in this directory, a captured tree with its sys, proc and etc, instead of
+    /// this machine
     #[arg(long, value_name = "DIR", env = "FOREREAD_ROOT")]
-    root: Option<PathBuf>,
+    root: Option<OsString>,
 }
 
 impl Tree {
     /// The host that is meant: this machine, or the one in a directory, whose own journals count.
     pub fn host(&self, context: &Context) -> anyhow::Result<Host> {
-        let Some(given) = &self.root else { return Ok(Host::machine(context)) };
+        // An empty variable is one that is not set.
+        let given = self.root.as_ref().filter(|root| !root.is_empty()).map(Path::new);
+        let Some(given) = given else { return Ok(Host::machine(context)) };
         let name = given.display();
         let tree = given
             .canonicalize()
@@ -67,8 +70,8 @@ impl Tree {
         let root = Root::at(&tree);
         if !root.exists("/sys/class/bdi") {
             let usage = format!(
-                "--root: {name} is no tree of a host: it has no sys/class/bdi\n\
-                 hint: `foreread doctor --help` lists what a tree needs"
+                "--root: {name} is no tree of a host: it has no sys/class/bdi; `foreread doctor \
+                 --help` lists what a tree needs"
             );
             return Err(Usage(usage).into());
         }

@@ -100,7 +100,7 @@ fn storage(page: &mut Page, doctor: &Doctor<'_>, diagnosis: &Diagnosis) {
         }
         tree::show(page, diagnosis);
         if let Some(beside) = names::neighbours(&diagnosis.subject) {
-            page.hanging(2, "beside ", dim(), &beside);
+            page.hanging(2, "queue ", dim(), &beside);
         }
     } else if let Some(below) = names::stack_line(&diagnosis.subject) {
         page.hanging(2, "over ", dim(), &below);
