@@ -64,6 +64,38 @@ fn doctor_names_the_owner_and_the_loser() {
     assert!(text.contains("◀ counts") && text.contains("60-ra.rules:1"), "{text}");
 }
 
+/// Devices of other tests may go while this one looks, so it looks again.
+#[test]
+fn the_plan_of_this_machine_is_accepted_by_dry_runs() {
+    let own = tempfile::tempdir().unwrap();
+    let run = |words: &[&str]| program::run(foreread_in(&own.path().join("own")).args(words));
+    let refused = || -> Option<String> {
+        let (code, json, stderr) = run(&["doctor", "--json"]);
+        assert_eq!(code, 0, "{stderr}");
+        let json: Value = serde_json::from_str(&json).unwrap();
+        let plans = json["plan"].as_array().unwrap().iter();
+        let steps = plans.flat_map(|plan| plan["steps"].as_array().unwrap().iter());
+        let changing =
+            steps.filter(|step| step["action"] == "apply" || step["action"] == "persist");
+        for step in changing {
+            let command = step["command"].as_str().unwrap();
+            // What a shell would have to read is left to other tests.
+            if command.contains(['\'', '"']) {
+                continue;
+            }
+            let mut words: Vec<&str> = command.split(' ').skip(1).collect();
+            words.push("-n");
+            let (code, _, stderr) = run(&words);
+            if code != 0 {
+                return Some(format!("{command}: {code} {stderr}"));
+            }
+        }
+        None
+    };
+    let failed: Vec<String> = (0..3).map_while(|_| refused()).collect();
+    assert!(failed.len() < 3, "{failed:#?}");
+}
+
 /// `--root` is the option of fleets and images: documented, checked, and named in the output.
 #[test]
 fn a_tree_is_named_and_checked() {

@@ -188,8 +188,8 @@ impl Bytes {
     }
 }
 
-/// An amount for people, to about three digits: `7.28 TiB`, `16 GiB`, `4 KiB`. For sizes of disks and
-/// of memory, which are seldom a whole number of a large unit; a setting is shown exactly.
+/// An amount for people, to about three digits: `7.28 TiB`, `16 GiB`, `4 KiB`. For sizes of disks
+/// and of memory, which are seldom a whole number of a large unit; a setting is shown exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rounded(Bytes);
 

@@ -28,8 +28,8 @@ impl Finding for NotPersistent {
                 "nothing here asks for {value}: a reboot will make it {}",
                 default.read_ahead
             ),
-            why: "it was written by hand, or by a program that leaves no trace; no udev rule, profile \
-                  or unit that foreread can see will write it again"
+            why: "it was written by hand, or by a program that leaves no trace; no udev rule, \
+                  profile or unit that foreread can see will write it again"
                 .to_owned(),
             evidence: diagnosis.origin.evidence.clone(),
             remedy: Remedy::Persist,
