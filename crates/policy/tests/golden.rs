@@ -43,11 +43,9 @@ fn reach(decisions: &Value) -> Vec<u64> {
     let decisions = decisions.as_array().expect("decisions");
     let end = |decision: &Value| {
         let submissions = decision[4].as_array().into_iter().flatten();
-        let ends = submissions.map(|one| one[1].as_u64().unwrap() + one[2].as_u64().unwrap());
-        ends.max()
+        submissions.filter_map(|one| Some(one[1].as_u64()? + one[2].as_u64()?)).max()
     };
-    let index = |decision: &Value| decision[1].as_u64().unwrap();
-    decisions.iter().filter_map(|one| Some(end(one)? - index(one))).collect()
+    decisions.iter().filter_map(|one| Some(end(one)? - one[1].as_u64()?)).collect()
 }
 
 /// The memory formula of `units` rests on this: of each sequential stream the kernel has two
@@ -57,13 +55,8 @@ fn a_stream_has_two_windows_ahead_at_most() {
     let recording: Value = serde_json::from_str(RECORDING).expect("JSON");
     let mut full = 0;
     for (config, patterns) in recording["results"].as_object().expect("configurations") {
-        let kib: u64 = config
-            .split("/ra")
-            .nth(1)
-            .and_then(|ra| ra.strip_suffix('k'))
-            .unwrap()
-            .parse()
-            .expect("KiB");
+        let kib = config.split("/ra").nth(1).and_then(|ra| ra.strip_suffix('k')).expect("a size");
+        let kib: u64 = kib.parse().expect("KiB");
         for pattern in ["seq4k_from0", "seq64k_from0", "seq4k_from_mid"] {
             let most = reach(&patterns[pattern]["decisions"]).into_iter().max();
             let bound = units::WINDOWS_PER_STREAM * kib / 4;
