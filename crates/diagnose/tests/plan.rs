@@ -158,6 +158,7 @@ fn a_path_that_a_shell_would_split_is_quoted() {
     );
     let plan = only(&machine);
     assert!(plan.steps[0].command.ends_with("--on '/srv/it'\\''s'"), "{plan:#?}");
+    assert_eq!(plan.device, "/srv/it's");
 }
 
 /// What is mounted over a mount point is what `--on` would find there.

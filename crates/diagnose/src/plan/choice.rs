@@ -69,7 +69,37 @@ pub(super) fn choose(scene: &Scene, diagnosis: &Diagnosis) -> Choice {
             choice.overrides.push(Override { source, read_ahead_kib: proposal.value, reason });
         }
     }
+    choice.overrides.extend(unrefined(diagnosis, value));
     choice
+}
+
+/// A refinement that is not followed, and why.
+fn unrefined(diagnosis: &Diagnosis, value: Kib) -> Option<Override> {
+    let (source, proposal) = proposed_refinement(diagnosis)?;
+    if proposal.value == value {
+        return None;
+    }
+    let reason = if value != diagnosis.read_ahead() {
+        "it refines the present value, which does not stay"
+    } else if is_owned(diagnosis) {
+        "an owner asks for the present value"
+    } else {
+        "it does not fit into memory"
+    };
+    let (source, reason) = (source.to_owned(), reason.to_owned());
+    Some(Override { source, read_ahead_kib: proposal.value, reason })
+}
+
+fn proposed_refinement(diagnosis: &Diagnosis) -> Option<Named<'_>> {
+    diagnosis.findings.iter().find_map(|found| match &found.remedy {
+        Remedy::Refine(proposal) => Some((found.id, proposal)),
+        _ => None,
+    })
+}
+
+fn is_owned(diagnosis: &Diagnosis) -> bool {
+    matches!(diagnosis.origin.kind, OriginKind::Owner(_) | OriginKind::Foreread)
+        || last_word(&diagnosis.claims).is_some()
 }
 
 /// What findings propose to set. What becomes 0 is no value.
@@ -83,14 +113,7 @@ fn proposals<'a>(scene: &Scene, diagnosis: &'a Diagnosis) -> Vec<Named<'a>> {
 
 /// A refinement gives way to every owner: who asks for a value gets it.
 fn refinement<'a>(scene: &Scene, diagnosis: &'a Diagnosis) -> Option<Named<'a>> {
-    let owned = matches!(diagnosis.origin.kind, OriginKind::Owner(_) | OriginKind::Foreread);
-    if owned || last_word(&diagnosis.claims).is_some() {
-        return None;
-    }
-    let found = diagnosis.findings.iter().find_map(|found| match &found.remedy {
-        Remedy::Refine(proposal) => Some((found.id, proposal)),
-        _ => None,
-    });
+    let found = proposed_refinement(diagnosis).filter(|_| !is_owned(diagnosis));
     found.filter(|(_, proposal)| most_by_memory(scene, diagnosis, proposal.value).is_none())
 }
 

@@ -22,7 +22,7 @@ pub(crate) use name::on;
 /// What to do about one device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DevicePlan {
-    /// The device as commands name it: a mount point, a device file or MAJ:MIN.
+    /// The device as `--on` takes it, not quoted: a mount point, a device file or MAJ:MIN.
     pub device: String,
     /// Its bdi.
     pub bdi: BdiId,
@@ -114,7 +114,7 @@ pub fn plan(scene: &Scene, diagnoses: &[Diagnosis]) -> Vec<DevicePlan> {
         let mut overrides = choice.overrides;
         overrides.extend(choice::owners_overridden(scene, diagnosis, choice.value));
         DevicePlan {
-            device: diagnosis.on.clone(),
+            device: name::plain(scene, &diagnosis.subject).display().to_string(),
             bdi: diagnosis.subject.bdi.clone(),
             setting: "read_ahead",
             present_kib: diagnosis.read_ahead(),

@@ -12,7 +12,8 @@ pub(crate) fn on(scene: &Scene, subject: &Subject) -> String {
     quoted(&plain(scene, subject).display().to_string())
 }
 
-fn plain(scene: &Scene, subject: &Subject) -> PathBuf {
+/// The same name as a path.
+pub(super) fn plain(scene: &Scene, subject: &Subject) -> PathBuf {
     let shadowed = |point: &&PathBuf| {
         let others = scene.survey.subjects.iter().filter(|other| other.bdi != subject.bdi);
         others.flat_map(Subject::filesystems).any(|layer| points(layer).contains(*point))

@@ -171,6 +171,15 @@ pub(super) fn evidence(evidence: &Evidence) -> String {
     }
 }
 
+/// Names in one line, of many the first.
+fn few(names: &[String]) -> String {
+    const MOST: usize = 4;
+    match names.len() {
+        0..=MOST => names.join(", "),
+        all => format!("{} and {} more", names[..MOST - 1].join(", "), all - (MOST - 1)),
+    }
+}
+
 /// Storages that need no block of their own, those of one kind, value and origin in one line.
 pub(super) fn in_passing<'a>(diagnoses: impl Iterator<Item = &'a Diagnosis>) -> Vec<String> {
     let mut groups: BTreeMap<(String, Kib, String), Vec<String>> = BTreeMap::new();
@@ -184,7 +193,9 @@ pub(super) fn in_passing<'a>(diagnoses: impl Iterator<Item = &'a Diagnosis>) -> 
         groups.entry(key).or_default().push(short(subject));
     }
     let line = |((what, value, from), names): ((String, Kib, String), Vec<String>)| {
-        format!("{} ({what}): {value}, from {from}", names.join(", "))
+        // The value stands in front of it already.
+        let from = from.replacen(&format!("{value}, "), "its default, ", 1);
+        format!("{} ({what}): {value}, from {from}", few(&names))
     };
     groups.into_iter().map(line).collect()
 }

@@ -11,8 +11,10 @@ pub(super) fn show(page: &mut Page, plans: &[DevicePlan], nothing_shown: bool) {
     if nothing_shown && plans.is_empty() {
         return;
     }
-    page.line(0, bold(), "Plan");
-    if !plans.iter().any(DevicePlan::changes) {
+    if plans.iter().any(DevicePlan::changes) {
+        page.line(0, bold(), "Plan (as root)");
+    } else {
+        page.line(0, bold(), "Plan");
         page.hanging(2, "", Style::new(), "Nothing to change.");
     }
     for plan in plans {
