@@ -89,7 +89,8 @@ pub enum BenchError {
     /// The thing to be read is too small for the workload.
     #[error(
         "{path} has {size}: the workload needs {needed} or more; name a larger one, or use fewer \
-         readers or smaller blocks", path = path.display()
+         readers or smaller blocks", path = path.display(), size = size.rounded(),
+         needed = needed.rounded()
     )]
     TooSmall {
         /// The path.

@@ -60,24 +60,42 @@ fn names_something(rule: &Rule) -> bool {
     NAMED.iter().any(|(patterns, _)| !patterns(rule).is_empty())
 }
 
-/// The name that a pattern nearly fits. Of a pattern only what comes before its first wildcard is
-/// compared, with as much of each name.
+/// The name that a pattern nearly fits. Of a pattern with wildcards only what stands before the
+/// first and behind the last is compared, with as much of each name.
 fn similar(pattern: &str, names: &[&str]) -> Option<String> {
-    let start: String = pattern.chars().take_while(|c| !"*?[\\".contains(*c)).collect();
-    if start.len() == pattern.len() {
+    let is_wild = |c: char| "*?[]\\".contains(c);
+    if !pattern.contains(is_wild) {
         return spelling::nearest(pattern, names.iter().copied()).map(str::to_owned);
     }
-    let length = start.chars().count();
+    let start: Vec<char> = pattern.chars().take_while(|c| !is_wild(*c)).collect();
+    let mut end: Vec<char> = pattern.chars().rev().take_while(|c| !is_wild(*c)).collect();
+    end.reverse();
+    let first = |name: &str| name.chars().take(start.len()).collect::<String>();
+    let last = |name: &str| {
+        let length = name.chars().count();
+        name.chars().skip(length.saturating_sub(end.len())).collect::<String>()
+    };
+    let (start, end): (String, String) = (start.iter().collect(), end.iter().collect());
+    near_part(&start, names, first).or_else(|| {
+        let begun: Vec<&str> = names.iter().copied().filter(|n| n.starts_with(&start)).collect();
+        near_part(&end, &begun, last)
+    })
+}
+
+/// The name of which a part looks like `word`, and none of which is it.
+fn near_part(word: &str, names: &[&str], part: impl Fn(&str) -> String) -> Option<String> {
     // Two letters are like any others.
-    if length < 3 {
+    if word.chars().count() < 3 {
         return None;
     }
-    let starts: Vec<(String, &str)> =
-        names.iter().map(|name| (name.chars().take(length).collect(), *name)).collect();
-    let near = spelling::nearest(&start, starts.iter().map(|(start, _)| start.as_str()))?;
-    // A pattern whose beginning fits may well be about what other hosts have.
-    let found = starts.iter().find(|(start, _)| start == near)?;
-    (near != start).then(|| found.1.to_owned())
+    let parts: Vec<(String, &str)> = names.iter().map(|name| (part(name), *name)).collect();
+    // What fits here may well be about more of the same on other hosts.
+    if parts.iter().any(|(part, _)| part == word) {
+        return None;
+    }
+    let near = spelling::nearest(word, parts.iter().map(|(part, _)| part.as_str()))?;
+    let found = parts.iter().find(|(part, _)| part == near)?;
+    Some(found.1.to_owned())
 }
 
 #[cfg(test)]
@@ -96,6 +114,10 @@ mod tests {
             ("/srv/[a-c]*", None),
             ("/var/lib/mysql", None),
             ("*", None),
+            ("/srv*/bd", Some("/srv/db")),
+            ("/*/bdx", None),
+            ("*oem", Some("/home")),
+            ("/h*oem", Some("/home")),
         ] {
             assert_eq!(similar(pattern, &names).as_deref(), meant, "{pattern}");
         }

@@ -250,7 +250,14 @@ impl Reader<'_> {
             }
             _ => self.text(value).map(|word| vec![(word, value.span().start)]),
         }?;
+        if words.is_empty() {
+            let problem = "the list is empty: name something, or leave the key out".to_owned();
+            return Err(self.at(value.span().start, problem));
+        }
         for (word, offset) in &words {
+            if known.is_none() {
+                sound_pattern(word).map_err(|problem| self.at(*offset, problem))?;
+            }
             if let Some(known) = known.filter(|known| !known.contains(&word.as_str())) {
                 let problem = format!("there is no {word:?} here: {}", hint(word, known));
                 return Err(self.at(*offset, problem));
@@ -267,6 +274,23 @@ impl Reader<'_> {
         let bytes: Bytes = text.parse().map_err(|error| wrong(format!("{error}")))?;
         bytes.to_kib_exact().ok_or_else(|| wrong(format!("{text:?} is no whole number of KiB")))
     }
+}
+
+/// A pattern that can fit what it is meant to fit.
+fn sound_pattern(pattern: &str) -> Result<(), String> {
+    if pattern.is_empty() {
+        return Err("an empty pattern fits nothing: name something, or leave it out".to_owned());
+    }
+    let mut escaped = false;
+    for (at, c) in pattern.char_indices() {
+        if c == '[' && !escaped && !pattern[at + 1..].chars().skip(1).any(|c| c == ']') {
+            return Err(format!(
+                "{pattern:?} has a [ that no ] closes: close it, or write \\\\[ for the character"
+            ));
+        }
+        escaped = c == '\\' && !escaped;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -315,9 +339,25 @@ mod tests {
             ("version = 1\n[[rule]]\nmount = \"/\"\n", "asks for nothing"),
             ("version = 1\n[rule]\nmax = \"1M\"\n", "[[rule]]"),
             ("version = 1\n[[rule]\n", "line 2"),
+            (
+                "version = 1\n[[rule]]\nmax = \"1M\"\nmount = \"/srv/[db\"\n",
+                "line 4: \"/srv/[db\" has",
+            ),
+            ("version = 1\n[[rule]]\nmax = \"1M\"\nmount = []\n", "line 4: the list is empty"),
+            ("version = 1\n[[rule]]\nmax = \"1M\"\nlabel = [\"a\", \"\"]\n", "an empty pattern"),
         ] {
             let problem = problem(text);
             assert!(problem.contains(said), "{text:?}: {problem}");
+        }
+    }
+
+    #[test]
+    fn brackets_that_are_closed_or_escaped_are_sound() {
+        for pattern in ["/srv/[ab]", "/srv/\\[db", "[]a]", "a]b", "/srv/é[x]"] {
+            assert_eq!(sound_pattern(pattern), Ok(()), "{pattern}");
+        }
+        for pattern in ["[", "[]", "a[b", "a\\\\[b"] {
+            assert!(sound_pattern(pattern).is_err(), "{pattern}");
         }
     }
 
