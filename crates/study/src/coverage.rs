@@ -35,8 +35,6 @@ enum Quantity {
     NamedGain,
 }
 
-/// Repeats of what `tune` confirms.
-const CONFIRMED: Repeats = Repeats { min: 5, max: 9 };
 const ENDLESS: f64 = 1e9;
 
 /// How trials vary.
@@ -128,7 +126,7 @@ fn world(number: u64, seed: u64, noise: Noise) -> World {
 fn strategy(world: &World, strategist: Strategist, grid: &Grid) -> Box<dyn Strategy> {
     world.strategy(grid, |field| match strategist {
         Strategist::Sweep => Box::new(Blocks::new(field, Repeats::default())),
-        Strategist::Tune => Box::new(Tuner::new(field, CONFIRMED, ENDLESS)),
+        Strategist::Tune => Box::new(Tuner::new(field, Repeats::default(), ENDLESS)),
     })
 }
 
@@ -212,20 +210,24 @@ fn of(tallies: &Tallies, quantity: Quantity, repeats: RangeInclusive<usize>) -> 
 const INTERVALS: RangeInclusive<usize> = INTERVAL_FROM..=usize::MAX;
 const QUANTITIES: [Quantity; 3] = [Quantity::Throughput, Quantity::Gain, Quantity::NamedGain];
 
-fn grid(settings: &[u64]) -> Grid {
+fn of_kib(settings: &[u64]) -> Grid {
     Grid::Values(settings.iter().copied().map(Kib::new).collect())
 }
 
 fn few_settings() -> Grid {
-    grid(&[4, 32, 128, 512, 2048, 16384])
+    of_kib(&[4, 32, 128, 512, 2048, 16384])
 }
 
 #[test]
 fn intervals_hold_the_truth_in_93_to_97_of_100_studies() {
     for strategist in [Strategist::Sweep, Strategist::Tune] {
         let mut all = Tallies::new();
+        let grid = match strategist {
+            Strategist::Sweep => few_settings(),
+            Strategist::Tune => Grid::Full,
+        };
         for (seed, noise) in (1..).zip(KNOWN) {
-            merge(&mut all, studies(250, seed, strategist, noise, &few_settings()));
+            merge(&mut all, studies(250, seed, strategist, noise, &grid));
         }
         for quantity in QUANTITIES {
             let tally = of(&all, quantity, INTERVALS);
@@ -240,15 +242,21 @@ fn intervals_hold_the_truth_in_93_to_97_of_100_studies() {
 #[test]
 #[ignore = "prints tables; takes minutes"]
 fn tables() {
-    let grids = [grid(&[128]), grid(&[128, 2048]), few_settings(), Grid::Full];
     let mut total = Tallies::new();
     println!("| strategy | noise of a trial | throughput | gain | recommended gain |");
     println!("|---|---|---:|---:|---:|");
     for strategist in [Strategist::Sweep, Strategist::Tune] {
         for (seed, noise) in (7001..).zip(KNOWN.into_iter().chain(UNSEEN)) {
             let mut all = Tallies::new();
-            for (at, grid) in (0..).zip(&grids) {
-                merge(&mut all, studies(500, 10 * seed + at, strategist, noise, grid));
+            let grids = match strategist {
+                Strategist::Sweep => {
+                    &[of_kib(&[128]), of_kib(&[128, 2048]), few_settings(), Grid::Full][..]
+                }
+                Strategist::Tune => &[Grid::Full],
+            };
+            let count = 2000 / grids.len() as u64;
+            for (at, grid) in (0..).zip(grids) {
+                merge(&mut all, studies(count, 10 * seed + at, strategist, noise, grid));
             }
             let cells = QUANTITIES.map(|quantity| of(&all, quantity, INTERVALS).to_string());
             let name = format!("{strategist:?}").to_lowercase();

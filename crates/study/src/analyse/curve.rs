@@ -305,6 +305,7 @@ fn covariance(a: &[f64], b: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use stats::Spread;
     use units::Kib;
 
@@ -366,5 +367,33 @@ mod tests {
         assert_eq!(word(&[104.0, 150.0, 190.0]), Difference::Inconclusive, "all above, too wide");
         assert_eq!(word(&[99.5, 100.0, 100.5]), Difference::NoMeasurableDifference);
         assert_eq!(word(&[150.0, 152.0]), Difference::Inconclusive, "two decide nothing");
+    }
+
+    fn blocks() -> impl Strategy<Value = BTreeMap<u32, f64>> {
+        prop::collection::btree_map(0..9u32, 50.0..1000.0f64, 1..9)
+    }
+
+    proptest! {
+        /// Whatever blocks two settings have and share, no end of their ratio is beyond what some
+        /// two of their trials show, but for the little that five repeats are extrapolated by.
+        #[test]
+        fn ratios_end_where_the_trials_do(above in blocks(), below in blocks()) {
+            let values = [(128, above.clone()), (1024, below.clone())];
+            let settings = |kib| Settings::read_ahead(Kib::new(kib));
+            let curve = values.into_iter().map(|(kib, values)| (settings(kib), values, true));
+            let curve = Curve::new("seq-8", curve, 1);
+            let ratio = curve.ratio(&curve.points[0], &curve.points[1]);
+            let ends = |values: &BTreeMap<u32, f64>| {
+                values.values().fold((f64::MAX, 0f64), |(a, b), v| (a.min(*v), b.max(*v)))
+            };
+            let ((a_low, a_high), (b_low, b_high)) = (ends(&above), ends(&below));
+            let (least, most) = (a_low / b_high, a_high / b_low);
+            prop_assert!(least <= ratio.median && ratio.median <= most);
+            let slack = (most / least).powf(0.2);
+            if let Some((low, high)) = ratio.bounds() {
+                prop_assert!(low >= least / slack && high <= most * slack, "{ratio:?}");
+            }
+            prop_assert_eq!(ratio.is_bounded(), above.len().min(below.len()) > 1);
+        }
     }
 }
