@@ -41,8 +41,11 @@ pub enum Spread {
     },
 }
 
-/// Repeats of which a range may decide anything: two of two on the same side are no evidence.
-const RANGE_DECIDES_FROM: u32 = 3;
+/// By how many of its own widths a range of two repeats is widened to decide, and one of three or
+/// four: a little more than the 95 % t interval of so many repeats, which for two is 6.35 widths to
+/// either side of their middle.
+const WIDTHS_OF_TWO: i32 = 6;
+const WIDTHS: i32 = 1;
 
 impl Estimate {
     /// A value of whose spread nothing is known.
@@ -124,20 +127,23 @@ impl Estimate {
     /// The ends that a decision may rest on; minus and plus infinity where none may.
     ///
     /// An interval has its own. A range holds the truth too seldom (three repeats: in 75 of 100
-    /// cases), so it is widened by its own width on either side, on a log scale where all is
-    /// positive: of three repeats that is a little more than what a 95 % t interval spans. Fewer
-    /// than three repeats decide nothing.
+    /// cases), so it is widened by its own width on either side, and one of two repeats by six
+    /// times its width, on a log scale where all is positive: that is about what a 95 % t interval
+    /// spans.
     pub fn decision_bounds(&self) -> (f64, f64) {
         match self.spread {
             Spread::Interval { low, high, .. } => (low, high),
-            Spread::Range { low, high, repeats } if repeats >= RANGE_DECIDES_FROM => {
+            Spread::Range { low, high, repeats } => {
+                let widths = if repeats < 3 { WIDTHS_OF_TWO } else { WIDTHS };
                 if low > 0.0 {
-                    (low * (low / high), high * (high / low))
+                    let wider = (high / low).powi(widths);
+                    (low / wider, high * wider)
                 } else {
-                    (low - (high - low), high + (high - low))
+                    let wider = (high - low) * f64::from(widths);
+                    (low - wider, high + wider)
                 }
             }
-            _ => (f64::NEG_INFINITY, f64::INFINITY),
+            Spread::Unknown => (f64::NEG_INFINITY, f64::INFINITY),
         }
     }
 
@@ -305,7 +311,9 @@ mod tests {
         let (low, high) = Estimate::range(1.2, 1.1, 1.21, 3).decision_bounds();
         assert!((low - 1.0).abs() < 1e-12 && (high - 1.331).abs() < 1e-12, "{low} {high}");
         let nothing = (f64::NEG_INFINITY, f64::INFINITY);
-        assert_eq!(Estimate::range(1.2, 1.2, 1.2, 2).decision_bounds(), nothing);
+        let (low, high) = Estimate::range(2.0, 1.9, 2.1, 2).decision_bounds();
+        assert!((low - 1.9 * (1.9f64 / 2.1).powi(6)).abs() < 1e-9, "{low}");
+        assert!((high - 2.1 * (2.1f64 / 1.9).powi(6)).abs() < 1e-9, "{high}");
         assert_eq!(Estimate::unbounded(1.2).decision_bounds(), nothing);
         assert_eq!(Estimate::interval(1.2, 1.1, 1.21).decision_bounds(), (1.1, 1.21));
         assert_eq!(Estimate::range(0.0, -1.0, 1.0, 4).decision_bounds(), (-3.0, 3.0));

@@ -244,8 +244,8 @@ pub(super) fn told(value: f64, spread: f64) -> Estimate {
     Estimate::interval(value, value / (1.0 + spread), value * (1.0 + spread))
 }
 
-/// A ratio in a word. An interval decides by its ends. A range decides by [three times its
-/// width](Estimate::decision_bounds), and calls a ratio better or worse only by a clear margin.
+/// A ratio in a word. An interval decides by its ends; a range decides by [wider
+/// ones](Estimate::decision_bounds), and only by a clear margin.
 pub(crate) fn in_a_word(ratio: &Estimate) -> Difference {
     let (low, high) = ratio.decision_bounds();
     let margin = if ratio.is_interval() { EQUIVALENT } else { CLEAR };
@@ -366,7 +366,8 @@ mod tests {
         assert_eq!(word(&[101.0, 102.0, 104.0]), Difference::Inconclusive, "all above, no margin");
         assert_eq!(word(&[104.0, 150.0, 190.0]), Difference::Inconclusive, "all above, too wide");
         assert_eq!(word(&[99.5, 100.0, 100.5]), Difference::NoMeasurableDifference);
-        assert_eq!(word(&[150.0, 152.0]), Difference::Inconclusive, "two decide nothing");
+        assert_eq!(word(&[150.0, 175.0]), Difference::Inconclusive, "two, by six widths");
+        assert_eq!(word(&[150.0, 152.0]), Difference::Better);
     }
 
     fn blocks() -> impl Strategy<Value = BTreeMap<u32, f64>> {
