@@ -76,7 +76,8 @@ mod tests {
     #[test]
     fn nothing_is_to_be_passed_on() {
         let text = "error: unexpected argument '-4' found\n\n  tip: to pass '-4' as a value, use \
-                    '-- -4'\n\nUsage: foreread runs [OPTIONS]\n\nFor more information, try '--help'.\n";
+                    '-- -4'\n\nUsage: foreread runs [OPTIONS]\n\nFor more information, try \
+                    '--help'.\n";
         assert_eq!(parts(text).1, ["'foreread runs --help' explains the options"]);
         let text = text.replace("to pass '-4' as a value", "a similar argument exists: '--size'");
         let text = text.replace(", use '-- -4'", "");

@@ -534,8 +534,6 @@ fn watch_refuses_what_it_cannot_show() {
         ("watch 1 0", "whole number"),
         ("watch 1 2 3", "are enough"),
         ("watch . / 1", "one target"),
-        ("watch 1 --interval 2s", "once"),
-        ("watch 1 5 --once", "--once"),
         ("watch 0", "makes sense"),
         ("watch nowhere", "no such file"),
         ("watch cgroup:/no/such", "there is no cgroup"),
@@ -558,7 +556,12 @@ fn watch_refuses_what_it_cannot_show() {
 fn watch_takes_seconds_and_a_count_as_iostat_does() {
     let scratch = Scratch::new();
     scratch.file("7", "a file whose name is a number\n");
-    for words in ["watch 0.2 3 --json", "watch / 0.2 3 --json", "watch 200ms 3 --json"] {
+    for words in [
+        "watch 0.2 3 --json",
+        "watch / 0.2 3 --json",
+        "watch 200ms 3 --json",
+        "watch 0.2 3 --json --interval 1h",
+    ] {
         let (code, out, said) = scratch.run(words);
         assert_eq!(code, 0, "{words}: {said}");
         assert_eq!(out.lines().count(), 3, "{words}: {out}");

@@ -78,7 +78,7 @@ fn an_option_typed_displaces_what_does_not_go_with_it() {
     let (_, out, said) = with(&scratch, text, &format!("{sweep} --csv"));
     assert!(out.starts_with("run,"), "{out}{said}");
     assert_eq!(with(&scratch, "quiet = true", "runs -v").0, 0);
-    assert_eq!(with(&scratch, "color = \"always\"", "tune -n nosuch").2.contains('\u{1b}'), true);
+    assert!(with(&scratch, "color = \"always\"", "tune -n nosuch").2.contains('\u{1b}'));
     let mut command = scratch.foreread("tune -n nosuch");
     command.env("FOREREAD_CONFIG", "c.toml").env("NO_COLOR", "1");
     assert!(!run(&mut command).2.contains('\u{1b}'));

@@ -100,6 +100,7 @@ fn mistakes_are_told_in_one_line() {
         ("sweep -n / --workload trace:nosuch", 2, "nosuch"),
         ("sweep -n / --workload trace:", 2, "trace:FILE"),
         ("trace record -o x.trace", 2, "COMMAND"),
+        ("trace record -o - -- true", 2, "writes to stdout itself"),
     ] {
         let words: Vec<&str> = words.split(' ').collect();
         let (found, stdout, stderr) = run(dir.path(), &words);

@@ -196,6 +196,10 @@ impl Record {
         };
         // Before the command runs for an hour and its trace has no place.
         let destination = Destination::check("--output", &self.output, self.force)?;
+        if destination.path().is_none() && matches!(subject, Subject::Command(_)) {
+            let usage = "--output -: the command writes to stdout itself; name a file";
+            return Err(Usage(usage.to_owned()).into());
+        }
         let signals = Signals::listen().context("listening to signals")?;
         let stop = || signals.which().is_some();
         let recording = trace::record(&subject, self.by.map(Means::from), &stop)?;

@@ -139,7 +139,7 @@ fn create(
     if json {
         output::print_json(disk.record())?;
     } else {
-        output::print(&format!("{}\n", disk.target().display()))?;
+        output::print_document(&format!("{}\n", disk.target().display()))?;
         context.note(&format!(
             "virtual disk {} on {}, {}; remove it with: foreread vdisk remove {}",
             disk.name(),

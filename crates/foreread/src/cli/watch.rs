@@ -64,7 +64,7 @@ const INTERVALS: (Nanos, Nanos) = (Nanos::from_millis(100), Nanos::from_secs(360
 impl Watch {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let words = Words::read(&self.words)?;
-        let count = self.count(&words)?;
+        let count = self.count(&words);
         let interval = self.interval(&words)?;
         let scope = Scope::of(&context.root, words.target.as_deref())?;
         if let Some(file) = &self.replay {
@@ -105,23 +105,15 @@ impl Watch {
         Ok(Some(BufWriter::new(destination.create()?)))
     }
 
-    /// How many times it is shown; for ever if nothing is said.
-    fn count(&self, words: &Words) -> anyhow::Result<Option<u64>> {
-        match words.count {
-            Some(count) if self.once => {
-                Err(Usage(format!("--once is a count of 1, and {count} is another")).into())
-            }
-            count => Ok(if self.once { Some(1) } else { count }),
-        }
+    /// How many times it is shown; for ever if nothing is said. Numbers come before options, which
+    /// a configuration file may have set.
+    fn count(&self, words: &Words) -> Option<u64> {
+        words.count.or(self.once.then_some(1))
     }
 
     fn interval(&self, words: &Words) -> anyhow::Result<Duration> {
-        if let (Some(_), Some(second)) = (self.interval, words.interval) {
-            let problem = format!("--interval and {second}: say the interval once");
-            return Err(Usage(problem).into());
-        }
         let default = Nanos::from_secs(if self.once { 5 } else { 1 });
-        let interval = self.interval.or(words.interval).unwrap_or(default);
+        let interval = words.interval.or(self.interval).unwrap_or(default);
         if interval < INTERVALS.0 || interval > INTERVALS.1 {
             let (least, most) = INTERVALS;
             let seconds = interval.get() / 1_000_000_000;

@@ -152,9 +152,9 @@ fn pairs(pairing: &Pairing<'_>, index: usize) -> Markup {
                 div class="scroll" tabindex="0" role="region" aria-label={ "Cells of " (second) } {
                     table class="sortable" {
                         caption {
-                            (pairing.units()) "; B ÷ A with its 95 % confidence interval (a to b), or \
-                             the range (a–b) of fewer than five repeats. A: " (first) ". B: "
-                            (second) "."
+                            (pairing.units())
+                            "; B ÷ A with its 95 % confidence interval (a to b), or the range \
+                             (a–b) of fewer than five repeats. A: " (first) ". B: " (second) "."
                         }
                         (pair_heads())
                         tbody { @for cell in &pairing.comparison.cells { (pair_row(cell)) } }
