@@ -10,6 +10,7 @@ mod progress;
 mod signals;
 mod usage;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use crate::cli::Invocation;
@@ -20,19 +21,19 @@ fn main() -> ExitCode {
     // Messages about the command line itself have their colour, too.
     cli::set_up_early(&words);
     let mut quiet = false;
-    let result = Invocation::read(words).and_then(|invocation| {
+    let result = Invocation::read(words.clone()).and_then(|invocation| {
         quiet = invocation.is_quiet();
         invocation.run()
     });
     match result {
         Ok(exit) => exit.into(),
-        Err(error) => failed(&error, quiet).into(),
+        Err(error) => failed(&error, &words, quiet).into(),
     }
 }
 
-fn failed(error: &anyhow::Error, quiet: bool) -> Exit {
+fn failed(error: &anyhow::Error, words: &[OsString], quiet: bool) -> Exit {
     if let Some(error) = error.downcast_ref::<clap::Error>() {
-        return usage::explain(error);
+        return usage::explain(error, &cli::verb_of(words));
     }
     let exit = Exit::of(error);
     if exit != Exit::Fine {

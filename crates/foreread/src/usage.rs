@@ -7,8 +7,8 @@ use report::clean;
 use crate::exit::Exit;
 use crate::output;
 
-/// Prints it, and says how the program ends.
-pub fn explain(error: &clap::Error) -> Exit {
+/// Prints it, and says how the program ends. `verb` is the command with its verbs.
+pub fn explain(error: &clap::Error, verb: &str) -> Exit {
     let text = error.render();
     if !error.use_stderr() {
         // A reader who leaves is no error here either.
@@ -19,7 +19,7 @@ pub fn explain(error: &clap::Error) -> Exit {
         output::note(text.ansi().to_string().trim_end());
         return Exit::Usage;
     }
-    let (message, hints) = parts(&text.to_string());
+    let (message, hints) = parts(&text.to_string(), verb);
     output::error_line(&clean::plain(&message));
     for hint in hints {
         output::note(&format!("hint: {}", clean::plain(&hint)));
@@ -28,24 +28,17 @@ pub fn explain(error: &clap::Error) -> Exit {
 }
 
 /// The message in one line, and the hints.
-fn parts(text: &str) -> (String, Vec<String>) {
+fn parts(text: &str, verb: &str) -> (String, Vec<String>) {
     let mut paragraphs = text.split("\n\n");
     let message = paragraphs.next().unwrap_or_default();
     let message = one_line(message.strip_prefix("error: ").unwrap_or(message));
-    let (mut hints, mut command) = (Vec::new(), None);
-    for paragraph in paragraphs {
-        if let Some(usage) = paragraph.trim_start().strip_prefix("Usage: ") {
-            let named = |word: &&str| !word.starts_with(['[', '<', '-']);
-            command =
-                Some(usage.split_whitespace().take_while(named).collect::<Vec<_>>().join(" "));
-            continue;
-        }
+    let mut hints = Vec::new();
+    for paragraph in paragraphs.filter(|paragraph| !paragraph.starts_with("Usage: ")) {
         let tips = paragraph.split("tip: ").skip(1).map(one_line);
         hints.extend(tips.filter(|tip| !passes_on(tip)));
     }
     if hints.is_empty() {
-        let command = command.unwrap_or_else(|| "foreread".to_owned());
-        hints.push(format!("'{command} --help' explains the options"));
+        hints.push(format!("'{verb} --help' explains the options"));
     }
     (message, hints)
 }
@@ -68,7 +61,7 @@ mod tests {
     fn an_error_is_one_line_with_hints() {
         let text = "error: the following required arguments were not provided:\n  <TARGET>\n\n\
                     Usage: foreread tune <TARGET>\n\nFor more information, try '--help'.\n";
-        let (message, hints) = parts(text);
+        let (message, hints) = parts(text, "foreread tune");
         assert_eq!(message, "the following required arguments were not provided: <TARGET>");
         assert_eq!(hints, ["'foreread tune --help' explains the options"]);
     }
@@ -78,9 +71,9 @@ mod tests {
         let text = "error: unexpected argument '-4' found\n\n  tip: to pass '-4' as a value, use \
                     '-- -4'\n\nUsage: foreread runs [OPTIONS]\n\nFor more information, try \
                     '--help'.\n";
-        assert_eq!(parts(text).1, ["'foreread runs --help' explains the options"]);
+        assert_eq!(parts(text, "foreread runs").1, ["'foreread runs --help' explains the options"]);
         let text = text.replace("to pass '-4' as a value", "a similar argument exists: '--size'");
         let text = text.replace(", use '-- -4'", "");
-        assert_eq!(parts(&text).1, ["a similar argument exists: '--size'"]);
+        assert_eq!(parts(&text, "foreread runs").1, ["a similar argument exists: '--size'"]);
     }
 }

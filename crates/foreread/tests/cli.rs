@@ -196,6 +196,10 @@ fn a_command_line_that_is_wrong_gets_one_line_and_a_hint() {
         assert!(lines[0].starts_with("error: "), "{words}: {stderr}");
         let below = |line: &&str| line.starts_with("hint: ") || line.starts_with("  caused by: ");
         assert!(lines[1..].iter().all(below), "{words}: {stderr}");
+        let help = lines.iter().any(|line| line.contains("--help"));
+        let verb = words.split(' ').next().unwrap();
+        let named = stderr.contains(&format!("'foreread {verb} "));
+        assert!(!help || named || verb == "nosuch", "{words}: {stderr}");
     }
 }
 

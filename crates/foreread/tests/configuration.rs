@@ -25,13 +25,13 @@ fn a_key_is_the_default_of_its_option() {
     let minutes = |text: &str, words: &str| {
         let (code, out, said) = with(&scratch, text, words);
         assert_eq!(code, 0, "{text}: {said}");
-        out.split("at most ").nth(1).unwrap().split(' ').next().unwrap().to_owned()
+        out.split("at most ").nth(1).unwrap().split(' ').next().unwrap().parse::<f64>().unwrap()
     };
-    assert_eq!(minutes("", DRY), "10.0");
-    assert_eq!(minutes("[tune]\nbudget = 7", DRY), "7.0");
-    assert_eq!(minutes("[tune]\nbudget = 2.5", DRY), "2.5");
-    assert_eq!(minutes("[tune]\nbudget = \"3\"\n[sweep]\nbudget = 4", DRY), "3.0");
-    assert_eq!(minutes("[tune]\nbudget = 7", "tune -n sim:hdd-2008 --budget 5"), "5.0");
+    assert_eq!(minutes("", DRY), 10.0);
+    assert_eq!(minutes("[tune]\nbudget = 7", DRY), 7.0);
+    assert_eq!(minutes("[tune]\nbudget = 6.0", DRY), 6.0);
+    assert_eq!(minutes("[tune]\nbudget = \"3\"\n[sweep]\nbudget = 4", DRY), 3.0);
+    assert_eq!(minutes("[tune]\nbudget = 7", "tune -n sim:hdd-2008 --budget 5"), 5.0);
     let listed = |text: &str| with(&scratch, text, DRY).1;
     let list = listed("[tune]\nworkload = [\"seq-1\", \"rand-pread\"]\nrepeats = 4");
     assert!(list.contains("seq-1") && !list.contains("seq-8"), "{list}");
@@ -117,7 +117,7 @@ fn what_is_wrong_is_named_with_file_line_and_a_suggestion() {
         assert!(stderr.contains(said), "{text}: {stderr}");
         assert_eq!(stderr.lines().count(), 1, "{text}: {stderr}");
     }
-    for place in ["nowhere.toml", ".", "/dev/zero"] {
+    for place in ["nowhere.toml", ".", "/dev/zero", "/proc/self/mem"] {
         let (code, _, said) = scratch.run(&format!("runs --config {place}"));
         assert_eq!(code, 2, "{said}");
         assert!(said.contains(place), "{said}");

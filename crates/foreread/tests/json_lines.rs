@@ -31,7 +31,7 @@ fn a_study_is_a_line_for_each_trial_and_its_document() {
             assert_eq!(line["event"], "trial");
             validate::assert_valid_as("trial_line", line);
         }
-        assert!(document.get("event").is_none() && document["verdict"].is_object());
+        assert!(document.get("event").is_none() && document["cells"].is_array());
         let (_, shown, _) = scratch.run("runs show last --json");
         let shown: Value = serde_json::from_str(&shown).unwrap();
         assert_eq!(document["cells"], shown["cells"], "{words}");
@@ -41,7 +41,7 @@ fn a_study_is_a_line_for_each_trial_and_its_document() {
     let (_, out, said) = scratch.run(experiment);
     let lines = lines(&out);
     assert_eq!(lines.len(), 5, "{said}");
-    assert!(lines[4].get("event").is_none() && lines[4]["schema_version"] == 1);
+    assert!(lines[4].get("event").is_none() && lines[4]["schema_version"].is_number());
     let (code, _, said) = scratch.run(&format!("{SWEEP} --json-lines --json"));
     assert!(code == 2 && said.contains("--json"), "{said}");
 }

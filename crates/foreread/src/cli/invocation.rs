@@ -70,6 +70,19 @@ fn take_negative_numbers(command: Command) -> Command {
     command.mut_subcommands(take_negative_numbers)
 }
 
+/// The command with the verbs that words name, as far as they name any: `foreread runs show`.
+pub fn verb_of(words: &[OsString]) -> String {
+    let top = command();
+    let (mut verb, mut path) = (&top, vec!["foreread"]);
+    for word in words.iter().skip(1).take_while(|word| *word != "--") {
+        if let Some(below) = word.to_str().and_then(|word| verb.find_subcommand(word)) {
+            path.push(below.get_name());
+            verb = below;
+        }
+    }
+    path.join(" ")
+}
+
 /// Colour and characters as far as the words tell before they are understood.
 pub fn set_up_early(words: &[OsString]) {
     let mut words = words.iter().skip(1).map(|word| word.to_string_lossy());

@@ -62,7 +62,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use self::config::Consulted;
-pub use self::invocation::{ColorWhen, Invocation, ResultFile, set_up_early};
+pub use self::invocation::{ColorWhen, Invocation, ResultFile, set_up_early, verb_of};
 use crate::exit::Exit;
 
 const AFTER_HELP: &str = "\

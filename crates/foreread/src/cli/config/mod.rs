@@ -7,10 +7,12 @@ mod read;
 mod values;
 
 use std::ffi::{OsStr, OsString};
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use clap::{ArgMatches, Command};
 use serde::Serialize;
+use sys::input::{self, InputError, InputKind};
 
 pub use self::values::Values;
 use crate::exit::Usage;
@@ -97,25 +99,14 @@ pub fn read(command: &Command, files: &mut [Consulted]) -> anyhow::Result<Values
 
 fn read_one(command: &Command, file: &mut Consulted, values: &mut Values) -> Result<(), String> {
     let name = report::clean::plain(&file.path.display().to_string());
-    // Nobody's configuration is larger, and a device has no end.
-    const LARGEST: u64 = 1 << 20;
-    let opened = std::fs::File::open(&file.path);
-    let opened = match opened {
-        Err(error)
-            if error.kind() == std::io::ErrorKind::NotFound && file.whose != Whose::Named =>
-        {
-            return Ok(());
-        }
-        opened => {
-            opened.map_err(|error| format!("cannot read the configuration {name}: {error}"))?
-        }
+    let absent = |error: &InputError| {
+        let missing = error.io().is_some_and(|error| error.kind() == ErrorKind::NotFound);
+        missing && file.whose != Whose::Named
     };
-    let mut text = String::new();
-    std::io::Read::read_to_string(&mut std::io::Read::take(opened, LARGEST + 1), &mut text)
-        .map_err(|error| format!("cannot read the configuration {name}: {error}"))?;
-    if text.len() as u64 > LARGEST {
-        return Err(format!("the configuration {name} has more than 1 MiB"));
-    }
+    let text = match input::read_text(&file.path, InputKind::CONFIGURATION) {
+        Err(error) if absent(&error) => return Ok(()),
+        text => text.map_err(|error| error.to_string())?,
+    };
     file.read = true;
     read::into(command, &text, values).map_err(|(line, why)| format!("{name}:{line}: {why}"))
 }
