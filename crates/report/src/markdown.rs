@@ -6,7 +6,7 @@ use crate::findings::Findings;
 use crate::limits::limits_markdown;
 use crate::number::{ABSENT, spread_legend};
 use crate::table::{Figures, Table};
-use crate::unit::unit;
+use crate::unit::{unit, units};
 use crate::verdict::{Line, verdict};
 
 /// The verdict in sentences, the table below.
@@ -46,8 +46,9 @@ pub fn markdown(findings: &Findings<'_>) -> String {
     }
     let spread = spread_legend(findings.analysis.cells.iter().map(|cell| &cell.throughput_mib_s));
     text.push_str(&format!(
-        "\nMiB/s; {}×: amplification (bytes read from the device ÷ bytes asked for). Run {}, seed \
-         {}, foreread {}.\n",
+        "\n{}; {}×: amplification (bytes read from the device ÷ bytes asked for). Run {}, seed {}, \
+         foreread {}.\n",
+        clean::markdown(&units(findings.run, table.workloads.iter().map(String::as_str))),
         if spread.is_empty() { spread } else { format!("{spread}; ") },
         findings.run.summary.id,
         findings.run.seed,

@@ -1,6 +1,7 @@
 //! `foreread run`.
 
 use std::collections::BTreeSet;
+use std::io::{self, ErrorKind};
 use std::process::{Child, Command};
 use std::time::Duration;
 
@@ -50,7 +51,12 @@ impl Run {
             return Err(Usage("say what to run".to_owned()).into());
         };
         if let Some(problem) = trace::obstacle(program.as_ref()) {
-            return Err(NotStarted { program: plain(program), source: problem.into() }.into());
+            let why = match problem {
+                ErrorKind::NotFound => "there is no such program",
+                _ => "it is not executable",
+            };
+            let source = io::Error::new(problem, why);
+            return Err(NotStarted { program: plain(program), source }.into());
         }
         let signals = Signals::listen().context("cannot listen for signals")?;
         let (mut control, interval) = match may_look() {

@@ -89,7 +89,7 @@ fn host_a_command_is_prepared_cold_counted_and_killed() {
     assert!(found["notes"].to_string().contains("rate, as the command"), "{}", found["notes"]);
     assert_eq!(found["workloads"][0]["figure"]["name"], "rate");
     for (format, said) in
-        [("--plots", "rate, ± half"), ("--markdown", "(rate)"), ("--csv", ",rate")]
+        [("--plots", "rate; ×: amplification"), ("--markdown", "(rate)"), ("--csv", ",rate")]
     {
         let shown = stage.foreread().args(["runs", "show", "last", format]).output().unwrap();
         let shown = text(&shown.stdout);
