@@ -42,7 +42,7 @@ fn what_is_no_trace_or_no_place_for_one_is_refused() {
         ("trace show empty", "empty: it holds no trace"),
         ("sweep sim:nvme --workload trace:empty", "empty: it holds no trace"),
         ("trace show prose", "--format of `foreread trace import`"),
-        ("trace show .", "cannot read the trace ."),
+        ("trace show .", "cannot read the trace .: it is a directory"),
         ("trace import good.csv -o no/dir/x", "--output no/dir/x"),
         ("trace import good.csv -o .", "--output ."),
         ("trace import good.csv -o socket", "--output socket: is no regular file"),

@@ -118,7 +118,7 @@ pub enum InputError {
 impl InputError {
     /// That an input is larger than its kind may be, found out by whoever reads it piece by piece.
     pub fn too_large(path: &Path, kind: InputKind) -> Self {
-        Self::TooLarge { kind, source_name: SourceName(path.to_owned()) }
+        Self::TooLarge { kind, source_name: SourceName::new(path) }
     }
 
     /// The system's reason, where it is one.
@@ -143,6 +143,13 @@ fn plain(reason: &io::Error) -> String {
 /// The name of an input as messages have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceName(PathBuf);
+
+impl SourceName {
+    /// The name of the input at this path.
+    pub fn new(path: &Path) -> Self {
+        Self(path.to_owned())
+    }
+}
 
 impl fmt::Display for SourceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -175,15 +182,15 @@ pub fn read(path: &Path, kind: InputKind) -> Result<Vec<u8>, InputError> {
         return drain(open(path, kind)?);
     }
     let mut stdin = STDIN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((first, content)) = stdin.as_ref() {
-        return match content {
-            Some(content) if *first == kind => Ok(content.to_vec()),
-            _ => Err(InputError::StdinTaken { kind, first: *first }),
+    if let Some(read) = stdin.as_ref() {
+        return match &read.content {
+            Some(content) if read.kind == kind => Ok(content.to_vec()),
+            _ => Err(InputError::StdinTaken { kind, first: read.kind }),
         };
     }
-    *stdin = Some((kind, None));
+    *stdin = Some(ReadStdin { kind, content: None });
     let content: Arc<[u8]> = drain(of_stdin(kind)?)?.into();
-    *stdin = Some((kind, Some(Arc::clone(&content))));
+    *stdin = Some(ReadStdin { kind, content: Some(Arc::clone(&content)) });
     Ok(content.to_vec())
 }
 
@@ -194,7 +201,7 @@ pub fn read(path: &Path, kind: InputKind) -> Result<Vec<u8>, InputError> {
 /// As [`read`], and if it is not UTF-8.
 pub fn read_text(path: &Path, kind: InputKind) -> Result<String, InputError> {
     String::from_utf8(read(path, kind)?)
-        .map_err(|_| InputError::NotText { kind, source_name: SourceName(path.to_owned()) })
+        .map_err(|_| InputError::NotText { kind, source_name: SourceName::new(path) })
 }
 
 /// Opens an input that is too large to be kept, or that is read as it comes.
@@ -205,13 +212,13 @@ pub fn read_text(path: &Path, kind: InputKind) -> Result<String, InputError> {
 pub fn open(path: &Path, kind: InputKind) -> Result<Input, InputError> {
     if is_stdin(path) {
         let mut stdin = STDIN.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((first, _)) = stdin.as_ref() {
-            return Err(InputError::StdinTaken { kind, first: *first });
+        if let Some(read) = stdin.as_ref() {
+            return Err(InputError::StdinTaken { kind, first: read.kind });
         }
-        *stdin = Some((kind, None));
+        *stdin = Some(ReadStdin { kind, content: None });
         return of_stdin(kind);
     }
-    let failed = |reason| InputError::Io { kind, source_name: SourceName(path.to_owned()), reason };
+    let failed = |reason| InputError::Io { kind, source_name: SourceName::new(path), reason };
     // Before it is opened as well: opening a device may do something to it.
     refuse(path, kind, &path.metadata().map_err(failed)?, false)?;
     let file = File::open(path).map_err(failed)?;
@@ -220,12 +227,18 @@ pub fn open(path: &Path, kind: InputKind) -> Result<Input, InputError> {
     Input::of(path, kind, file, &status)
 }
 
-/// What standard input was read as, and its content if that was kept.
-static STDIN: Mutex<Option<(InputKind, Option<Arc<[u8]>>)>> = Mutex::new(None);
+/// What standard input was read as.
+struct ReadStdin {
+    kind: InputKind,
+    /// Its content, if that was kept.
+    content: Option<Arc<[u8]>>,
+}
+
+static STDIN: Mutex<Option<ReadStdin>> = Mutex::new(None);
 
 fn of_stdin(kind: InputKind) -> Result<Input, InputError> {
     let path = Path::new("-");
-    let failed = |reason| InputError::Io { kind, source_name: SourceName(path.to_owned()), reason };
+    let failed = |reason| InputError::Io { kind, source_name: SourceName::new(path), reason };
     let stdin = io::stdin();
     let terminal = stdin.is_terminal();
     let file = File::from(stdin.as_fd().try_clone_to_owned().map_err(failed)?);
@@ -251,7 +264,7 @@ fn refuse(
         () if is_stdin(path) => return Ok(()),
         () => "a socket",
     };
-    Err(InputError::NoFile { kind, source_name: SourceName(path.to_owned()), found })
+    Err(InputError::NoFile { kind, source_name: SourceName::new(path), found })
 }
 
 /// The number of `/dev/null` (Documentation/admin-guide/devices.txt).
@@ -303,7 +316,7 @@ impl Input {
     fn of(path: &Path, kind: InputKind, file: File, status: &Metadata) -> Result<Self, InputError> {
         let path = path.to_owned();
         if status.is_file() && status.len() > kind.limit.get() {
-            return Err(InputError::TooLarge { kind, source_name: SourceName(path) });
+            return Err(InputError::TooLarge { kind, source_name: SourceName::new(&path) });
         }
         Ok(Self { file, kind, path, left: kind.limit.get(), exceeded: false })
     }
@@ -315,7 +328,7 @@ impl Input {
 
     /// What an error of reading means.
     pub fn error(&self, reason: io::Error) -> InputError {
-        let (kind, source_name) = (self.kind, SourceName(self.path.clone()));
+        let (kind, source_name) = (self.kind, SourceName::new(&self.path));
         match reason.kind() {
             io::ErrorKind::FileTooLarge => InputError::TooLarge { kind, source_name },
             _ => InputError::Io { kind, source_name, reason },

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use sys::input::{InputError, InputKind};
+use sys::input::{InputError, InputKind, SourceName};
 use thiserror::Error;
 use workload::WorkloadError;
 use workload::trace::{Place, TraceError};
@@ -12,7 +12,7 @@ use workload::trace::{Place, TraceError};
 #[derive(Debug, Error)]
 pub enum TraceFileError {
     /// A system call on a path did not work.
-    #[error("cannot {action} {path}", path = path.display())]
+    #[error("cannot {action} {path}", path = shown(path))]
     Io {
         /// What was tried, such as `read`.
         action: &'static str,
@@ -22,7 +22,7 @@ pub enum TraceFileError {
         source: io::Error,
     },
     /// The file is packed and cannot be unpacked.
-    #[error("{path} cannot be unpacked: it is cut short or damaged", path = path.display())]
+    #[error("{path} cannot be unpacked: it is cut short or damaged", path = shown(path))]
     Packed {
         /// The file.
         path: PathBuf,
@@ -35,14 +35,14 @@ pub enum TraceFileError {
     /// The file unpacks to more than is kept in memory.
     #[error(
         "{path} unpacks to more than {limit}, which is the limit for traces",
-        path = path.display(), limit = InputKind::TRACE.limit()
+        path = shown(path), limit = InputKind::TRACE.limit()
     )]
     TooLarge {
         /// The file.
         path: PathBuf,
     },
     /// There is nothing in the file.
-    #[error("{path} is empty: it holds no trace", path = path.display())]
+    #[error("{path} is empty: it holds no trace", path = shown(path))]
     Empty {
         /// The file.
         path: PathBuf,
@@ -50,7 +50,7 @@ pub enum TraceFileError {
     /// No form that is known begins like this file.
     #[error(
         "{path} is no trace in a form that can be told by its beginning: name it with --format of \
-         `foreread trace import`, one of {known}", path = path.display()
+         `foreread trace import`, one of {known}", path = shown(path)
     )]
     UnknownFormat {
         /// The file.
@@ -107,12 +107,17 @@ pub enum TraceFileError {
     },
 }
 
+/// The name of a file as messages have it.
+fn shown(path: &std::path::Path) -> SourceName {
+    SourceName::new(path)
+}
+
 /// `FILE:LINE: problem`, as compilers say it, where there are lines.
 fn placed(path: &std::path::Path, error: &TraceError) -> String {
     match error.place {
-        Place::Line(line) => format!("{}:{line}: {}", path.display(), error.problem),
-        Place::Whole => format!("{}: {}", path.display(), error.problem),
-        place => format!("{}: {place}: {}", path.display(), error.problem),
+        Place::Line(line) => format!("{}:{line}: {}", shown(path), error.problem),
+        Place::Whole => format!("{}: {}", shown(path), error.problem),
+        place => format!("{}: {place}: {}", shown(path), error.problem),
     }
 }
 

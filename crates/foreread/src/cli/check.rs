@@ -1,14 +1,14 @@
 //! `foreread check`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
 use diagnose::Windows;
 use diagnose::check::{Policy, check, emit};
+use sys::input::InputKind;
 
 use super::doctor::{Tree, examine};
-use sys::input::InputKind;
 
 use super::{Context, ResultFile};
 use crate::exit::{Exit, Usage};
@@ -44,7 +44,7 @@ pub struct Check {
 
 impl Check {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let named = self.policy.as_ref().filter(|_| !self.emit_policy);
+        let named = self.policy.as_deref().filter(|_| !self.emit_policy);
         let policy = named.map(read).transpose()?;
         if policy.is_none() && !self.emit_policy {
             let usage = "say what to check: --policy FILE; --emit-policy writes one";
@@ -75,7 +75,7 @@ impl Check {
 }
 
 /// Reads a policy; what is wrong with it is an error of the command line.
-fn read(path: &PathBuf) -> anyhow::Result<(String, Policy)> {
+fn read(path: &Path) -> anyhow::Result<(String, Policy)> {
     let name = path.display().to_string();
     let text = sys::input::read_text(path, InputKind::POLICY)?;
     let policy = Policy::parse(&text).map_err(|error| Usage(format!("policy {name}, {error}")))?;

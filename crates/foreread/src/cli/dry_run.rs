@@ -41,7 +41,8 @@ pub fn dry_run(plan: &Plan, extent: Extent, context: &Context) -> anyhow::Result
         Target::Simulation(words) => {
             let machine = study::simulated_machine(words)?;
             text.push_str(&format!(
-                "Simulated: {} with {} and a page cache of {}; nothing is read, written or changed\n",
+                "Simulated: {} with {} and a page cache of {}; nothing is read, written or \
+                 changed\n",
                 report::clean::plain(&machine.model.name),
                 machine.policy,
                 machine.cache
@@ -184,8 +185,8 @@ fn files(forecast: &Forecast, plan: &Plan) -> String {
         (_, Some(_)) => "Written: nothing; the files are simulated as well\n".to_owned(),
         (None, _) => "Written: nothing; what is there is only read\n".to_owned(),
         (Some(total), _) => format!(
-            "Written: {} in a directory of its own on the target, removed at the end; workloads share \
-             files of the same size\n",
+            "Written: {} in a directory of its own on the target, removed at the end; workloads \
+             share files of the same size\n",
             amount(total)
         ),
     });
@@ -196,60 +197,56 @@ fn files(forecast: &Forecast, plan: &Plan) -> String {
 fn amount(bytes: Bytes) -> String {
     let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     let bytes = bytes.get();
-    match units.into_iter().find(|(unit, _)| bytes >= 10 * unit || bytes % unit == 0 && bytes > 0) {
-        Some((unit, name)) if bytes % unit == 0 => format!("{} {name}", bytes / unit),
+    let whole = |unit: u64| bytes > 0 && bytes.is_multiple_of(unit);
+    match units.into_iter().find(|(unit, _)| bytes >= 10 * unit || whole(*unit)) {
+        Some((unit, name)) if whole(unit) => format!("{} {name}", bytes / unit),
         Some((unit, name)) => format!("{:.1} {name}", bytes as f64 / unit as f64),
         None => format!("{bytes} bytes"),
     }
 }
 
 fn time(plan: &Plan, found: Option<Kib>, forecast: &Forecast, extent: &Extent) -> String {
-    let cells = combinations(plan, found) * plan.workloads.len();
-    let (low, high) = repeats(plan);
-    let trial = Duration::from_nanos(plan.trial.get());
+    let trial = Duration::from_nanos(plan.trial.get()).as_secs_f64().max(1e-9);
+    let simulated = forecast.simulated_trial.map(|time| time.as_secs_f64());
     // The disk's own time is dilated; what passes beside a trial is the machine's.
-    let each = match forecast.simulated_trial {
-        Some(simulated) => simulated,
-        None => trial.mul_f64(forecast.dilation) + BESIDE_TRIAL,
-    };
-    let seconds = |trials: usize| each.as_secs_f64() * trials as f64;
-    let replays = plan.workloads.iter().any(|planned| planned.workload.replay.is_some());
-    let besides = match (forecast.simulated_trial, forecast.laid_out) {
-        (Some(_), _) if replays => " and what simulating the traces takes".to_owned(),
-        (None, Some(total)) if !total.is_zero() => {
-            format!(
-                ", and the time to write {}{}",
-                amount(total),
-                dilation_words(forecast.dilation)
-            )
-        }
-        (Some(_), _) => String::new(),
-        _ => dilation_words(forecast.dilation),
-    };
-    match (extent, forecast.simulated_trial) {
-        (Extent::Grid(limit), simulated) => {
-            let limit = match (limit, simulated) {
-                // A budget of a simulation is counted in the time that it simulates.
-                (Some(limit), Some(_)) => limit.as_secs_f64() / trial.as_secs_f64().max(1e-9),
-                (Some(limit), None) => limit.as_secs_f64() / each.as_secs_f64(),
-                (None, _) => f64::INFINITY,
-            };
+    let each = simulated.unwrap_or(trial * forecast.dilation + BESIDE_TRIAL.as_secs_f64());
+    let besides = besides(plan, forecast);
+    match extent {
+        Extent::Grid(limit) => {
+            let cells = combinations(plan, found) * plan.workloads.len();
+            // A budget of a simulation is counted in the time that it simulates.
+            let counted = if simulated.is_some() { trial } else { each };
+            let limit = limit.map_or(f64::INFINITY, |limit| limit.as_secs_f64() / counted);
             // Each cell is measured once whatever that takes.
-            let within = |trials: usize| (trials as f64).min(limit.max(cells as f64)) as usize;
-            let (low, high) = (seconds(within(cells * low)), seconds(within(cells * high)));
-            format!("Time: {}{besides}\n", span(low, high))
+            let within = |repeats: usize| ((cells * repeats) as f64).min(limit.max(cells as f64));
+            let (low, high) = repeats(plan);
+            format!("Time: {}{besides}\n", span(within(low) * each, within(high) * each))
         }
-        (Extent::Budget(budget), None) => {
-            format!("Time: at most {} of trials{besides}\n", about(budget.as_secs_f64()))
+        Extent::Budget(budget) => {
+            let budget = budget.as_secs_f64();
+            match simulated {
+                None => format!("Time: at most {} of trials{besides}\n", about(budget)),
+                Some(each) => format!(
+                    "Time: at most {} of simulated trials, which takes {}{besides}\n",
+                    about(budget),
+                    span(0.0, budget / trial * each)
+                ),
+            }
         }
-        (Extent::Budget(budget), Some(simulated)) => {
-            let trials = budget.as_secs_f64() / trial.as_secs_f64().max(1e-9);
-            let budget = about(budget.as_secs_f64());
-            format!(
-                "Time: at most {budget} of simulated trials, which takes {}{besides}\n",
-                span(0.0, simulated.as_secs_f64() * trials)
-            )
+    }
+}
+
+/// What takes time besides trials, and why trials take longer than they say.
+fn besides(plan: &Plan, forecast: &Forecast) -> String {
+    let replays = plan.workloads.iter().any(|planned| planned.workload.replay.is_some());
+    let dilation = dilation_words(forecast.dilation);
+    match (forecast.simulated_trial, forecast.laid_out) {
+        (Some(_), _) if replays => " and what simulating the traces takes".to_owned(),
+        (Some(_), _) => String::new(),
+        (None, Some(total)) if !total.is_zero() => {
+            format!(", and the time to write {}{dilation}", amount(total))
         }
+        (None, _) => dilation,
     }
 }
 

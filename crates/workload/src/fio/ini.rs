@@ -19,8 +19,11 @@ pub struct Surroundings<'a> {
     pub variable: &'a dyn Fn(&str) -> Option<String>,
     /// An included file by the name that stands in the job file, or in the file given second if
     /// that was included itself; or why it cannot be read.
-    pub include: &'a dyn Fn(&str, Option<&str>) -> Result<Included, String>,
+    pub include: &'a Include<'a>,
 }
+
+/// Finds an included file.
+pub type Include<'a> = dyn Fn(&str, Option<&str>) -> Result<Included, String> + 'a;
 
 /// A file that is included.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -25,6 +25,6 @@ mod value;
 pub use area::{Area, Conditions, FioFile, Ground, Stand};
 pub use error::{FioError, Place};
 pub use export::{Exported, export};
-pub use ini::{Included, Surroundings};
+pub use ini::{Include, Included, Surroundings};
 pub use job::{Access as FioAccess, Job};
 pub use job_file::{Group, JobFile, Note};

@@ -22,8 +22,8 @@ use super::{MAGIC, Place, Trace, TraceError};
 pub struct ImportOptions {
     /// Put records in order of time instead of refusing a time that runs backward.
     pub sort: bool,
-    /// The size of a page, where a trace has page numbers; 4 KiB, or what the trace itself shows, if
-    /// nothing is said.
+    /// The size of a page, where a trace has page numbers; 4 KiB, or what the trace itself shows,
+    /// if nothing is said.
     pub page: Option<Bytes>,
 }
 
