@@ -125,3 +125,26 @@ fn is_absent(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidInput, NotADirectory, NotFound, Unsupported};
     matches!(error.kind(), NotFound | NotADirectory | Unsupported | InvalidInput)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_file_of_a_captured_tree_is_not_read() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| dir.path().join(name);
+        let root = Root::at(dir.path());
+        fs::write(at("good"), " text\n").expect("a file");
+        assert_eq!(root.read("/good").expect("a file"), "text");
+        // A device without end, a pipe without writer, and more than anybody captures.
+        std::os::unix::fs::symlink("/dev/zero", at("zero")).expect("a link");
+        let made = std::process::Command::new("mkfifo").arg(at("pipe")).status().expect("mkfifo");
+        assert!(made.success());
+        fs::File::create(at("huge")).and_then(|file| file.set_len(1 << 40)).expect("a file");
+        for name in ["/zero", "/pipe", "/huge", "/"] {
+            assert!(root.read(name).is_err(), "{name}");
+            assert_eq!(root.lines_of(name), None, "{name}");
+        }
+    }
+}
