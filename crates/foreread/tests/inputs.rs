@@ -65,6 +65,9 @@ fn a_file_larger_than_its_kind_may_be_is_refused_unread() {
     let tunables = &mut scratch.foreread("models");
     tunables.env("FOREREAD_TUNABLES", "huge.toml");
     refused("FOREREAD_TUNABLES", run(tunables), "16 MiB, which is the limit for configuration");
+    let configured = &mut scratch.foreread("models");
+    configured.env("FOREREAD_CONFIG", "/dev/zero");
+    refused("FOREREAD_CONFIG", run(configured), "/dev/zero: it is a device");
 }
 
 #[test]
@@ -169,6 +172,17 @@ fn a_dash_is_standard_input_wherever_a_file_is_read() {
     assert!(scratch.path().join("out.trace").is_file());
     let (code, _, stderr) = fed(&scratch, "check --policy -", b"nonsense");
     assert_eq!(code, 2, "{stderr}");
+    // A record of another host: its last run, or one by its number.
+    scratch.run(&format!("sweep sim:nvme {sweep} --workload seq-1 --seed 3"));
+    let record = std::fs::read(scratch.path().join("state/runs.sqlite")).unwrap();
+    for words in ["compare - last", "compare --json - last", "compare last -- -:1"] {
+        let (code, stdout, stderr) = fed(&scratch, words, &record);
+        assert_eq!(code, 0, "{words}: {stderr}");
+        assert!(stdout.contains("seq-1"), "{words}: {stdout}");
+    }
+    let (code, _, stderr) = fed(&scratch, "compare - last", b"no database");
+    assert_ne!(code, 0);
+    assert_eq!(stderr.lines().next().map(|line| line.starts_with("error: ")), Some(true));
     // One input is one thing.
     let (code, _, stderr) = fed(&scratch, "sweep sim:- --workload -", model.as_bytes());
     assert_eq!(code, 2, "{stderr}");

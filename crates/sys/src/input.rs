@@ -44,6 +44,8 @@ impl InputKind {
     /// Recorded service times of a drive, its seek curve and its description.
     pub const SERVICE_TIMES: Self =
         Self::new("service times", "service times", Bytes::from_mib(64));
+    /// A record of runs on standard input.
+    pub const RECORD: Self = Self::new("record", "records", Bytes::from_mib(256));
     /// What requests a program made: the file, and what it unpacks to.
     pub const TRACE: Self = Self::new("trace", "traces", Bytes::from_gib(1));
     /// A recording of `foreread watch`, which is read line by line.

@@ -15,7 +15,8 @@ use crate::output;
 /// of --json, --csv and --markdown it writes an HTML page.
 #[derive(Debug, Args)]
 pub struct Compare {
-    /// Numbers of runs, or `last`; FILE:NUMBER takes a run from another record, 3=NAME names it
+    /// Numbers of runs, or `last`; FILE:NUMBER takes a run from another record, `-` the last of the
+    /// record on standard input, 3=NAME names it
     #[arg(value_name = "RUN", required = true, num_args = 2..)]
     runs: Vec<String>,
     #[command(flatten)]

@@ -1,10 +1,12 @@
 //! `foreread report`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use clap::Args;
 use report::{Closeup, Exhibit, Findings, Named};
 use study::{Analysis, Run, Store, Target};
+use sys::input::{self, InputKind};
 
 use super::Context;
 use super::runs::number;
@@ -17,7 +19,8 @@ use crate::output;
 /// runs it shows all in one picture, and compares each with the first.
 #[derive(Debug, Args)]
 pub struct Report {
-    /// Numbers of runs, or `last`; FILE:NUMBER takes a run from another record, 3=NAME names it
+    /// Numbers of runs, or `last`; FILE:NUMBER takes a run from another record, `-` the last of the
+    /// record on standard input, 3=NAME names it
     #[arg(value_name = "RUN", default_value = "last")]
     runs: Vec<String>,
     /// The file to write; `-` for stdout. One that ends in .parquet gets every trial as a row
@@ -30,6 +33,18 @@ pub struct Report {
     /// knows the future, the best change of settings), which takes a while to work out
     #[arg(long)]
     limits: bool,
+}
+
+/// What the copy of a record from standard input is called.
+const SPOOLED: &str = "record-from-standard-input.sqlite";
+
+/// Copies the record on standard input to a directory that is removed when it is read.
+fn spool() -> anyhow::Result<tempfile::TempDir> {
+    let content = input::read(Path::new("-"), InputKind::RECORD)?;
+    let dir = tempfile::tempdir().context("cannot make a temporary directory")?;
+    let path = dir.path().join(SPOOLED);
+    std::fs::write(&path, content).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(dir)
 }
 
 /// A run with what a page needs of it.
@@ -49,8 +64,12 @@ impl Opened {
         };
         let (path, word) = match word.rsplit_once(':') {
             Some((file, run)) => (PathBuf::from(file), run),
+            None if word == "-" => (PathBuf::from(word), "last"),
             None => (context.store_path(), word),
         };
+        // A database is read here and there, which a pipe does not allow.
+        let spooled = input::is_stdin(&path).then(spool).transpose()?;
+        let path = spooled.as_ref().map_or(path, |dir| dir.path().join(SPOOLED));
         let Some(store) = Store::open_existing(&path)? else {
             let usage = format!("there is no run yet: {} does not exist", path.display());
             return Err(Usage(usage).into());
