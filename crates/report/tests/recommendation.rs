@@ -13,6 +13,8 @@ use serde_json::Value;
 use study::{Decision, Trial, TrialStatus};
 use units::Kib;
 
+const LOOK: Look = Look { width: 100, colour: false };
+
 /// Settings that are drawn from.
 const SETTINGS: [u64; 7] = [4, 64, 128, 1024, 1088, 8192, 65536];
 
@@ -110,8 +112,13 @@ fn marked(findings: &Findings<'_>) -> Vec<u64> {
     kib
 }
 
+/// Without a file of failures, which would stand in the sources.
+fn config() -> ProptestConfig {
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(96) }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(96) })]
+    #![proptest_config(config())]
 
     #[test]
     fn every_output_says_the_same(sample in records()) {
@@ -126,7 +133,7 @@ proptest! {
         if sample.analysis.cells.is_empty() {
             return Ok(());
         }
-        prop_assert_eq!(of_sentence(&terminal(&findings, Look { width: 100, colour: false })), said);
+        prop_assert_eq!(of_sentence(&terminal(&findings, LOOK)), said);
         prop_assert_eq!(of_sentence(&markdown(&findings)), said);
         let (run, analysis) = (&sample.run, &sample.analysis);
         let page = html(&[Exhibit { run, analysis, closeup: None, name: None }]);
@@ -140,7 +147,7 @@ proptest! {
             Line::Command(command) => Some(command.as_str()),
             Line::Sentence(_) => None,
         });
-        let applied = commands.filter_map(|command| command.strip_prefix("foreread apply read_ahead="));
+        let applied = commands.filter_map(|it| it.strip_prefix("foreread apply read_ahead="));
         let applied: Vec<u64> =
             applied.map(|rest| rest.split('K').next().unwrap().parse().unwrap()).collect();
         prop_assert_eq!(applied, set.into_iter().collect::<Vec<_>>());
@@ -152,7 +159,7 @@ proptest! {
             let (word, kib) = of_json(&side["recommendation"]);
             prop_assert_eq!((word.as_str(), kib), said);
         }
-        let text = compare_terminal(&pairings, Look { width: 100, colour: false });
+        let text = compare_terminal(&pairings, LOOK);
         for side in ["the-first: ", "the-second: "] {
             let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
             prop_assert_eq!(of_sentence(&flat[flat.find(side).unwrap()..]), said);

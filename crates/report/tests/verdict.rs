@@ -32,8 +32,8 @@ fn the_first_sentence_says_what_it_gains_on_which_condition_and_what_it_costs() 
     assert_says(
         &text,
         &[
-            "Set read-ahead to 8192 KiB (16384 sectors) if no process reads mapped files at random: \
-             throughput of seq-1 and seq-8 ×2.50 (95 % CI",
+            "Set read-ahead to 8192 KiB (16384 sectors) if no process reads mapped files at \
+             random: throughput of seq-1 and seq-8 ×2.50 (95 % CI",
             "compared with the present 128 KiB, but rand-mmap ×0.0250.",
             "Otherwise keep 128 KiB (256 sectors).",
             "up to 128 MiB of memory for 8 streams",

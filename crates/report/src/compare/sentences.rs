@@ -8,7 +8,8 @@ use crate::number::{certainty, counted, ratio, setting};
 use crate::verdict::headline;
 
 /// The verdict over all, for each workload, under each one's own best setting, what each run
-/// recommends, and what could not be compared. `clean` makes names harmless for where the sentences go.
+/// recommends, and what could not be compared. `clean` makes names harmless for where the sentences
+/// go.
 pub(crate) fn sentences(pairing: &Pairing<'_>, clean: fn(&str) -> String) -> Vec<String> {
     let comparison = &pairing.comparison;
     let [first, second] = pairing.names.each_ref().map(|name| clean(name));

@@ -221,8 +221,8 @@ fn used_up(cells: &[Cell]) -> Option<String> {
     let (first, most) = (all.first()?, all.len());
     let others = if most > 1 { format!(" and {} other cells", most - 1) } else { String::new() };
     Some(format!(
-        "random reads had half of their files in the cache by the end of the trial ({first}{others}), \
-         so they look faster than they are: larger files (--size) show the cost"
+        "random reads had half of their files in the cache by the end of the trial \
+         ({first}{others}), so they look faster than they are: larger files (--size) show the cost"
     ))
 }
 

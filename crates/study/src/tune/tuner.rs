@@ -3,8 +3,9 @@
 //! 1. A coarse block: seven settings from end to end, the one found among them.
 //! 2. A few single probes, where the model says that something better may hide.
 //! 3. The open questions of the recommendation, the most important first, for as long as the budget
-//!    lasts: which setting is the smallest that suffices, repeats of what is compared, what it costs,
-//!    and which setting has no such cost. What is still open at the end, the recommendation names.
+//!    lasts: which setting is the smallest that suffices, repeats of what is compared, what it
+//!    costs, and which setting has no such cost. What is still open at the end, the recommendation
+//!    names.
 //!
 //! Where the budget is too small for the coarse block, it has fewer settings.
 
@@ -183,10 +184,10 @@ impl Tuner {
     }
 
     /// How many times settings may be measured for the goals: half of the least that the grid would
-    /// take, though a grid of a few settings cannot be judged by so little.
+    /// take, though what is compared on a small grid takes an interval, too.
     fn allowance(&self) -> usize {
-        let least = self.repeats.min as usize;
-        (self.settings.len() * least / 2).max(least * self.settings.len().min(4))
+        let half = self.settings.len() * self.repeats.min as usize / 2;
+        half.max(COARSE + stats::INTERVAL_FROM * self.settings.len().min(4))
     }
 
     /// Times that a setting was measured for the goals; attempts that were spoiled are none, or

@@ -54,6 +54,7 @@ impl Evidence {
             .or_else(|| self.costs_of_headline(least, streams))
             .or_else(|| self.settings_without_conditions(least, effort))
             .or_else(|| self.sharpen(firm, repeats.max as usize).filter(|_| again))
+            .or_else(|| self.costs_of_headline(firm, streams))
     }
 
     /// One measurement of a setting that may be the economical one, or a smaller one that is as
@@ -172,12 +173,15 @@ impl Evidence {
     fn sharpen(&self, firm: usize, most: usize) -> Option<Question> {
         let ladder = self.ladder()?;
         let headline = self.headline(&ladder);
-        let pair = [ladder.base.settings, headline.settings];
+        let together = |point: &Point, wanted: usize| {
+            // An interval of the gain takes as many blocks that both were measured in.
+            let pair = [ladder.base.settings, point.settings];
+            let missing = self.tries_together(&self.goals, &pair) < wanted;
+            missing.then(|| Question::Goals(distinct(pair.into_iter())))
+        };
         let undecided = in_a_word(&self.goals.ratio(headline, ladder.base));
         let wanted = if undecided == Difference::Inconclusive { most } else { firm };
-        // An interval of the gain takes as many blocks that both were measured in.
-        let together = self.tries_together(&self.goals, &pair);
-        (together < wanted).then(|| Question::Goals(distinct(pair.into_iter())))
+        together(headline, wanted).or_else(|| together(ladder.best, firm))
     }
 
     fn cost_repeats(&self, named: &[Settings], least: usize) -> Option<Question> {

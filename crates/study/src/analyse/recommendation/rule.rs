@@ -1,7 +1,7 @@
 //! The rule.
 //!
-//! The economical setting leads, the smallest with 80 % of the possible gain. The best one leads
-//! only if it gains a tenth more than that and costs the workloads nothing that show costs. Under a tenth of
+//! The economical setting leads: the smallest with 80 % of the possible gain. The best one leads
+//! only if it gains a tenth more than that and costs nothing that was measured. Under a tenth of
 //! gain the device keeps what it has, unless a smaller setting is as fast and saves what a person
 //! would notice. A workload that loses more than half makes a condition.
 
