@@ -17,10 +17,14 @@ fn main() {
     println!("cargo:rerun-if-env-changed=PATH");
     match PROGRAMS.iter().try_for_each(|name| compile(name)) {
         Ok(()) => println!("cargo:rustc-cfg=bpf_object"),
-        Err(problem) => println!(
-            "cargo:warning=built without kernel probes: {problem}; to list open files and to \
-             watch, install clang (scripts/deps does) and build again"
-        ),
+        Err(problem) => {
+            println!(
+                "cargo:warning=built without kernel probes: {problem}; to list open files and to \
+                 watch, install clang (scripts/deps does) and build again"
+            );
+            // A file that is never there: the next build tries again.
+            println!("cargo:rerun-if-changed=bpf/compiled");
+        }
     }
 }
 
