@@ -3,10 +3,12 @@
 //! `cargo run -p xtask -- tidy` checks the rules of the house, `… -- test` runs everything that
 //! can be tested on this machine and says what could not, `… -- guest` boots and tests an emulated
 //! machine, `… -- tune-vs-grid` compares what `tune` finds with what the full grid finds, and what
-//! both take, `… -- coverage` prints how often intervals hold the truth in simulated studies.
+//! both take, `… -- coverage` prints how often intervals hold the truth in simulated studies,
+//! `… -- advice` what is recommended for every preset.
 
 #![allow(clippy::print_stdout)] // it has no results to keep apart from its talk
 
+mod advice;
 mod coverage;
 mod guest;
 mod suite;
@@ -20,7 +22,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 
 const USAGE: &str = "usage: cargo run -p xtask -- tidy | test | guest … | \
-                     tune-vs-grid [MODEL…] [--OPTION…] | coverage";
+                     tune-vs-grid [MODEL…] [--OPTION…] | coverage | advice";
 
 fn main() -> ExitCode {
     match run() {
@@ -47,6 +49,7 @@ fn run() -> Result<bool> {
         }
         ["test"] => suite::run(&root),
         ["guest", ref words @ ..] => guest::chore(&root, words),
+        ["advice"] => advice::run(&root),
         ["coverage"] => coverage::run(&root),
         ["tune-vs-grid", ref words @ ..] => tune_vs_grid::run(&root, words),
         _ => bail!(USAGE),

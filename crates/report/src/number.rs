@@ -121,9 +121,14 @@ pub(crate) fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-/// A ratio as a factor: `×2.53`, `×0.104`.
+/// A ratio as a factor: `×2.53`, `×0.53`, `×0.092`: below 1, two digits that mean something.
 pub(crate) fn times(ratio: f64) -> Option<String> {
-    short(ratio).map(|factor| format!("×{factor}"))
+    if !(0.0001..0.995).contains(&ratio) {
+        return short(ratio).map(|factor| format!("×{factor}"));
+    }
+    // The cast cannot overflow: at most five decimals.
+    let decimals = (-ratio.log10()).ceil() as usize + 1;
+    Some(format!("×{ratio:.decimals$}"))
 }
 
 /// A ratio as people say it: `31 % more`, `2.31 times as much`, `12 % less`, `40.0 times less`.
@@ -175,6 +180,16 @@ pub(crate) fn plain_interval(estimate: &Estimate) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn factors_below_one_have_two_digits() {
+        let shown =
+            [12.3, 2.534, 1.0, 0.9951, 0.953, 0.53, 0.1, 0.0920, 0.00004, f64::NAN].map(times);
+        let shown: Vec<String> = shown.into_iter().flatten().collect();
+        let expected =
+            ["×12.3", "×2.53", "×1.00", "×0.995", "×0.95", "×0.53", "×0.10", "×0.092", "×0"];
+        assert_eq!(shown, expected);
+    }
 
     #[test]
     fn three_digits_and_no_more() {

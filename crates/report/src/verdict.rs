@@ -258,11 +258,7 @@ impl Words<'_> {
         let much = times(best.gain.ratio.median)?;
         let changes = best.changes.iter().filter_map(|change| self.change(change));
         let parts: Vec<String> = std::iter::once(much).chain(changes).collect();
-        Some(format!(
-            "The most was measured from {} on: {}.",
-            best.read_ahead_kib,
-            parts.join(", ")
-        ))
+        Some(format!("The fastest setting is {}: {}.", best.read_ahead_kib, parts.join(", ")))
     }
 
     /// Goals that would be served by another setting than the one for all.

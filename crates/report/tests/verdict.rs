@@ -34,10 +34,10 @@ fn the_first_sentence_says_what_it_gains_on_which_condition_and_what_it_costs() 
         &[
             "Set read-ahead to 8192 KiB (16384 sectors) if no process reads mapped files at \
              random: throughput of seq-1 and seq-8 ×2.50 (95 % CI",
-            "compared with the present 128 KiB, but rand-mmap ×0.0250.",
+            "compared with the present 128 KiB, but rand-mmap ×0.025.",
             "Otherwise keep 128 KiB (256 sectors).",
             "up to 128 MiB of memory for 8 streams",
-            "rand-mmap ×0.0250 (p99 latency 375 ms → 15.0 s), reading 2048 times what it asks for",
+            "rand-mmap ×0.025 (p99 latency 375 ms → 15.0 s), reading 2048 times what it asks for",
             "2 trials were disturbed",
             "foreread apply read_ahead=8192K --on 8:16",
         ],
@@ -56,7 +56,7 @@ fn a_setting_without_the_cost_stands_beside_the_condition() {
         }
     };
     let text = said(&sample().with_rates("rand-mmap", mapped));
-    assert_says(&text, &["Otherwise set 1088 KiB (2176 sectors): ×2.0", "rand-mmap ×0.700"]);
+    assert_says(&text, &["Otherwise set 1088 KiB (2176 sectors): ×2.0", "rand-mmap ×0.70"]);
 }
 
 #[test]

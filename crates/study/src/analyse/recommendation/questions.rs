@@ -14,6 +14,9 @@ use crate::settings::Settings;
 
 /// Repeats from which there is an interval.
 const FIRM: usize = stats::INTERVAL_FROM;
+/// A setting that falls short by more than this says that smaller ones do, too. Curves are not
+/// that smooth: windows of 2ⁿ and of 17·2ⁿ pages lie close together and differ by up to 5 %.
+const CLEARLY_SHORT: f64 = 0.95;
 /// A condition is met with certainty at this share; the setting without one is looked for here.
 const CONDITION_MET: f64 = 0.55;
 
@@ -60,43 +63,31 @@ impl Evidence {
     /// One measurement of a setting that may be the economical one, or a smaller one that is as
     /// fast as the present: halves the gap below it on the grid.
     fn search(&self, ladder: &Ladder<'_>) -> Option<Question> {
-        let enough = enough(ladder.base.median, ladder.best.median);
         let gains = Self::gain(ladder.economical, ladder.base) >= MATTERS;
         let next = if gains {
-            let fails = |point: &Point| point.median < enough;
-            self.between(ladder.economical, fails, Kib::new(0))
+            let enough = enough(ladder.base.median, ladder.best.median);
+            self.between(ladder.economical, enough, Kib::new(0))
         } else {
             let fastest = self.goals.points.iter().find(|p| self.is_as_fast(p, ladder.base));
-            let fails = |point: &Point| !self.is_as_fast(point, ladder.base);
-            self.between(fastest.unwrap_or(ladder.base), fails, SMALLEST_SAVING)
+            let above = fastest.unwrap_or(ladder.base);
+            self.between(above, ladder.base.median, SMALLEST_SAVING)
         };
         next.map(|settings| Question::Goals(vec![settings]))
     }
 
     /// A setting of the grid in the middle of those that nothing is known of between `above` and
-    /// the largest measured one below it that fails. Where there is none left, the neighbour of the
-    /// one that fails: windows of 2ⁿ and of 17·2ⁿ pages lie close together and differ.
-    fn between(
-        &self,
-        above: &Point,
-        fails: impl Fn(&Point) -> bool,
-        least: Kib,
-    ) -> Option<Settings> {
-        let below = self.goals.points.iter().rev();
-        let below = below.filter(|point| point.settings < above.settings).find(|p| fails(p));
-        let unknown = |s: &Settings| s.read_ahead >= least && self.goals.at(*s).is_none();
-        let grid = || self.grid.iter().copied().filter(|s| *s < above.settings);
-        let within: Vec<Settings> = grid()
-            .filter(|s| below.is_none_or(|below| *s > below.settings))
-            .filter(unknown)
+    /// the largest measured one below it that clearly falls short of `enough`.
+    fn between(&self, above: &Point, enough: f64, least: Kib) -> Option<Settings> {
+        let mut smaller = self.goals.points.iter().rev().filter(|p| p.settings < above.settings);
+        let below = smaller.find(|point| point.median < enough * CLEARLY_SHORT);
+        let unknown: Vec<Settings> = self
+            .grid
+            .iter()
+            .copied()
+            .filter(|s| *s < above.settings && below.is_none_or(|below| *s > below.settings))
+            .filter(|s| s.read_ahead >= least && self.goals.at(*s).is_none())
             .collect();
-        let twin = || {
-            let below = below?.settings;
-            let next = grid().rfind(|s| *s < below)?;
-            let close = next.read_ahead.get() * 4 > below.read_ahead.get() * 3;
-            Some(next).filter(|next| close && unknown(next))
-        };
-        within.get(within.len() / 2).copied().or_else(twin)
+        unknown.get(unknown.len() / 2).copied()
     }
 
     /// Repeats of the settings that the decision compares.

@@ -1,0 +1,157 @@
+//! Whether an expert would sign the recommendation: every preset, by several seeds.
+//!
+//! `data/experts.json` has the setting that an expert would choose for each preset, and why. The
+//! rule knows nothing of them.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may panic and print
+
+use std::collections::BTreeMap;
+
+use foreread_study::{
+    Budget, Cancel, Decision, Environment, Outcome, Plan, Recommendation, Silent, Store, Target,
+    sweep, tune,
+};
+use host::{Dirs, Root};
+use serde::Deserialize;
+use tunables::GuardCommand;
+use vdisk::ServerCommand;
+
+/// The seeds of the table.
+const SEEDS: std::ops::RangeInclusive<u64> = 1..=10;
+/// Of ten seeds, so many agree with the usual recommendation.
+const AGREE: usize = 9;
+
+#[derive(Deserialize)]
+struct Expert {
+    model: String,
+    kib: u64,
+    why: String,
+}
+
+fn experts() -> Vec<Expert> {
+    serde_json::from_str(include_str!("data/experts.json")).unwrap()
+}
+
+/// A study of a simulated preset, in a record of its own.
+fn study(model: &str, seed: u64, whole_grid: bool) -> Outcome {
+    // In memory where that is possible: each trial is synced to the disk.
+    let memory = std::path::Path::new("/dev/shm");
+    let scratch = match memory.is_dir() {
+        true => tempfile::tempdir_in(memory).unwrap(),
+        false => tempfile::tempdir().unwrap(),
+    };
+    let dirs = Dirs::under(scratch.path().to_str().unwrap());
+    let mut store = Store::open(&scratch.path().join("runs.sqlite")).unwrap();
+    // Nothing of the machine is used: no guard and no server is ever started.
+    let environment = Environment {
+        dirs,
+        root: Root::system(),
+        guard: GuardCommand { program: "none".into(), args: Vec::new() },
+        server: ServerCommand { program: "none".into(), args: Vec::new() },
+        cancel: Cancel::new(),
+    };
+    let plan =
+        Plan { seed: Some(seed), ..Plan::new(Target::parse(&format!("sim:{model}")).unwrap()) };
+    match whole_grid {
+        true => sweep(&plan, None, true, &mut store, &environment, &mut Silent),
+        false => {
+            let budget = Budget::minutes(10.0).unwrap();
+            tune(&plan, budget, true, &mut store, &environment, &mut Silent)
+        }
+    }
+    .unwrap()
+}
+
+/// What the device should have: 128 KiB where nothing is to be changed.
+fn advised(advice: &Recommendation) -> u64 {
+    match advice.decision {
+        Decision::Set(kib) | Decision::Keep(kib) => kib.get(),
+        Decision::NoDifference => 128,
+        Decision::Inconclusive(doubt) => panic!("inconclusive: {doubt}"),
+    }
+}
+
+/// Whether two settings are the same or neighbours on the grid, whose steps are factors of two with
+/// 17·2ⁿ pages between them.
+fn neighbours(a: u64, b: u64) -> bool {
+    let ratio = a.max(b) as f64 / a.min(b) as f64;
+    ratio <= 2.0 * 17.0 / 16.0
+}
+
+#[test]
+fn an_expert_would_sign_what_tune_says_of_every_preset() {
+    for expert in experts() {
+        let seed = 1000 + u64::from(std::process::id());
+        let advice = study(&expert.model, seed, false).analysis.recommendation;
+        let advised = advised(&advice);
+        let near = neighbours(advised, expert.kib);
+        assert!(near, "{}, seed {seed}: {advised} KiB, not {}", expert.model, expert.kib);
+    }
+}
+
+/// Every line of the table, as `cargo run -p xtask -- advice` prints it.
+#[test]
+#[ignore = "takes minutes: cargo run -p xtask -- advice"]
+fn table() {
+    println!(
+        "| preset | recommendation | gain | random reads of mapped files | without that cost | of \
+         ten seeds | `sweep` | an expert's choice | why |\n|---|---:|---:|---:|---:|---|---:|---:|---|"
+    );
+    let mut wrong = Vec::new();
+    for expert in experts() {
+        let all: Vec<Recommendation> =
+            SEEDS.map(|seed| study(&expert.model, seed, false).analysis.recommendation).collect();
+        let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
+        for advice in &all {
+            *counts.entry(advised(advice)).or_default() += 1;
+        }
+        let usual = counts.iter().max_by_key(|(_, count)| **count).map(|(kib, _)| *kib).unwrap();
+        let agree: usize =
+            counts.iter().filter(|(kib, _)| neighbours(**kib, usual)).map(|(_, n)| n).sum();
+        let swept = advised(&study(&expert.model, 1, true).analysis.recommendation);
+        let advice = all.iter().find(|advice| advised(advice) == usual).unwrap();
+        println!("{}", row(&expert, advice, &counts, swept));
+        if agree < AGREE || !neighbours(usual, expert.kib) || !neighbours(usual, swept) {
+            wrong.push(format!("{}: {counts:?}, sweep {swept}", expert.model));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+fn row(
+    expert: &Expert,
+    advice: &Recommendation,
+    counts: &BTreeMap<u64, usize>,
+    swept: u64,
+) -> String {
+    let said = match advice.decision {
+        Decision::Set(kib) => format!("set {kib}"),
+        Decision::Keep(kib) => format!("keep {kib}"),
+        _ => "no difference".to_owned(),
+    };
+    let gain = advice.gain.as_ref().map(|gain| format!("×{:.2}", gain.ratio.median));
+    let mapped = advice.cost.as_ref().and_then(|cost| {
+        let change = cost.changes.iter().find(|change| change.workload == "rand-mmap")?;
+        Some(format!("×{:.2}", change.throughput_ratio.median))
+    });
+    let other = match (&advice.without_conditions, advice.conditions.is_empty()) {
+        (Some(other), _) => {
+            Some(format!("{}: ×{:.2}", other.read_ahead_kib, other.gain.ratio.median))
+        }
+        (None, false) => Some("keep 128 KiB".to_owned()),
+        (None, true) => None,
+    };
+    let seeds: Vec<String> = counts.iter().map(|(kib, count)| format!("{count} × {kib}")).collect();
+    let shown = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
+    let cells = [
+        expert.model.clone(),
+        said,
+        shown(gain),
+        shown(mapped),
+        shown(other),
+        seeds.join(", "),
+        format!("{swept} KiB"),
+        format!("{} KiB", expert.kib),
+        expert.why.clone(),
+    ];
+    format!("| {} |", cells.join(" | "))
+}
