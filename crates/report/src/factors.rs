@@ -12,7 +12,9 @@ use crate::clean;
 use crate::findings::Findings;
 use crate::limits::limits_text;
 use crate::names::brief;
-use crate::number::{ABSENT, certainty, counted, ratio, short, spread_text, times};
+use crate::number::{
+    ABSENT, certainty, counted, factor_certainty, ratio, short, spread_text, times,
+};
 use crate::plot::bar;
 use crate::shade::Shades;
 use crate::table::SHADES;
@@ -32,9 +34,10 @@ pub(crate) fn varied(findings: &Findings<'_>) -> bool {
 pub(crate) fn terminal(findings: &Findings<'_>, look: Look) -> String {
     let run = findings.run;
     let mut text = format!(
-        "Run {}: tunables of {}, {} in {} s of measuring, seed {}\n\n",
+        "Run {}: tunables of {}{}, {} in {} s of measuring, seed {}\n\n",
         run.summary.id,
         clean::plain(&run.summary.target),
+        at_read_ahead(findings),
         counted(run.trials.len(), "trial"),
         short(findings.analysis.measured_seconds).unwrap_or_default(),
         run.seed
@@ -67,6 +70,14 @@ pub(crate) fn terminal(findings: &Findings<'_>, look: Look) -> String {
         }
     }
     text
+}
+
+/// The read-ahead of all combinations, if that was not varied.
+fn at_read_ahead(findings: &Findings<'_>) -> String {
+    match findings.settings()[..] {
+        [only] => format!(" at read-ahead {only}"),
+        _ => String::new(),
+    }
 }
 
 /// The effects as bars, the strongest first, for each workload.
@@ -234,7 +245,8 @@ pub(crate) fn headline(findings: &Findings<'_>, clean: Clean) -> String {
         return "Too little was measured to tell what each tunable does.".to_owned();
     };
     let (best, base) = (clean(&words(findings, settings)), clean(&words(findings, over)));
-    let sure = if much.is_bounded() { format!(" ({})", certainty(much)) } else { String::new() };
+    let sure =
+        if much.is_bounded() { format!(" ({})", factor_certainty(much)) } else { String::new() };
     let gain = times(much.median).unwrap_or_default();
     match findings.analysis.recommendation.decision {
         Decision::Set(_) => {

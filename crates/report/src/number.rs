@@ -101,6 +101,17 @@ pub(crate) fn certainty(ratio: &Estimate) -> String {
     }
 }
 
+/// How sure a factor is, in factors: `95 % CI 2.20 to 2.42`, `range of 3 repeats: 1.20 to 1.25`.
+pub(crate) fn factor_certainty(ratio: &Estimate) -> String {
+    match (ratio.spread(), plain_interval(ratio)) {
+        (Spread::Interval { .. }, Some(ends)) => format!("95 % CI {ends}"),
+        (Spread::Range { repeats, .. }, Some(ends)) => {
+            format!("range of {repeats} repeats: {ends}")
+        }
+        _ => "measured once".to_owned(),
+    }
+}
+
 /// A time given in microseconds, in the unit that suits it.
 pub(crate) fn time(micros: f64) -> Option<String> {
     let (value, unit) = match micros {

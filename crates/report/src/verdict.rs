@@ -2,7 +2,7 @@
 
 use study::{
     Alternative, Caveat, Change, Decision, Doubt, Gain, Purpose, Recommendation, Role, RunStatus,
-    Target, VerdictKind, WorkloadVerdict,
+    Target, WorkloadVerdict,
 };
 use units::Kib;
 use workload::AccessMethod;
@@ -10,7 +10,7 @@ use workload::AccessMethod;
 use crate::clean;
 use crate::factors;
 use crate::findings::Findings;
-use crate::number::{certainty, counted, setting, short, time, times};
+use crate::number::{counted, factor_certainty, setting, short, time, times};
 
 /// A piece of the recommendation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,7 +134,7 @@ impl Words<'_> {
         let better = self.advice.best.as_ref().filter(|best| best.read_ahead_kib != kib);
         let best = better.and_then(|best| {
             let much = times(best.gain.ratio.median)?;
-            let sure = certainty(&best.gain.ratio);
+            let sure = factor_certainty(&best.gain.ratio);
             Some(format!("; the best of them, {}, gives {much} ({sure})", best.read_ahead_kib))
         });
         format!(
@@ -265,19 +265,20 @@ impl Words<'_> {
     fn each_goal(&self) -> Vec<String> {
         let goals = &self.findings.analysis.per_workload;
         // That nothing is known of any has been said.
-        let unknown = |goal: &WorkloadVerdict| goal.kind == VerdictKind::Inconclusive;
+        let unknown = |goal: &WorkloadVerdict| matches!(goal.decision, Decision::Inconclusive(_));
         if goals.len() < 2 || goals.iter().all(unknown) {
             return Vec::new();
         }
         let line = |goal: &WorkloadVerdict| {
             let name = (self.clean)(&goal.workload);
-            match (goal.kind, goal.economical_kib) {
-                (VerdictKind::Better, Some(kib)) => {
-                    let gain = goal.economical_gain.as_ref().and_then(gain_words);
-                    format!("{name} alone: {kib}, {}.", gain.unwrap_or_default())
+            match goal.decision {
+                Decision::Set(kib) => {
+                    let gain = goal.gain.as_ref().and_then(gain_words).unwrap_or_default();
+                    format!("{name} alone: set {kib}, {gain}.")
                 }
-                (VerdictKind::Inconclusive, _) => format!("{name} alone: inconclusive."),
-                _ => format!("{name} alone: no measurable difference."),
+                Decision::Keep(kib) => format!("{name} alone: keep {kib}."),
+                Decision::NoDifference => format!("{name} alone: no measurable difference."),
+                Decision::Inconclusive(_) => format!("{name} alone: inconclusive."),
             }
         };
         goals.iter().map(line).collect()
@@ -309,7 +310,7 @@ impl Words<'_> {
         // What chance may well have made is no cost.
         let (low, high) = ratio.decision_bounds();
         if ratio.is_bounded() && low < 1.0 && high > 1.0 {
-            part.push_str(&format!(", within the noise ({})", certainty(ratio)));
+            part.push_str(&format!(", within the noise ({})", factor_certainty(ratio)));
         }
         if let Some(latency) = change.latency
             && let (Some(before), Some(after)) =
@@ -351,7 +352,7 @@ pub(crate) fn goals(findings: &Findings<'_>, clean: Clean) -> String {
 
 /// `×2.53 (95 % CI 2.40–2.60) compared with the present 128 KiB`.
 fn gain_words(gain: &Gain) -> Option<String> {
-    let (much, sure) = (times(gain.ratio.median)?, certainty(&gain.ratio));
+    let (much, sure) = (times(gain.ratio.median)?, factor_certainty(&gain.ratio));
     Some(format!("{much} ({sure}) compared with{}", compared_with(gain)))
 }
 

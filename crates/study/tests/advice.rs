@@ -94,8 +94,9 @@ fn an_expert_would_sign_what_tune_says_of_every_preset() {
 fn table() {
     println!(
         "| preset | recommendation | gain | random reads of mapped files | without that cost | of \
-         ten seeds | `sweep` | an expert's choice | why |\n|---|---:|---:|---:|---:|---|---:|---:|---|"
+         ten seeds | `sweep` | an expert's choice | why |"
     );
+    println!("|---|---:|---:|---:|---:|---|---:|---:|---|");
     let mut wrong = Vec::new();
     for expert in experts() {
         let all: Vec<Recommendation> =

@@ -6,7 +6,7 @@ use study::{Gain, RunStatus};
 use super::Exhibit;
 use super::sections::Place;
 use crate::names::{brief, tied};
-use crate::number::{certainty, setting, short, time, times};
+use crate::number::{factor_certainty, setting, short, time, times};
 use crate::verdict::Line;
 
 /// The section.
@@ -129,5 +129,5 @@ fn cards(exhibit: &Exhibit<'_>) -> Markup {
 /// A gain as a figure and how sure it is.
 fn gain(gain: &Gain) -> Option<(String, String)> {
     let figure = times(gain.ratio.median)?;
-    Some((figure, format!("over {}; {}", gain.over_kib, certainty(&gain.ratio))))
+    Some((figure, format!("over {}; {}", gain.over_kib, factor_certainty(&gain.ratio))))
 }

@@ -5,7 +5,7 @@ use units::Kib;
 
 use super::costs::{gain, kib};
 use super::curve::{Curve, Point};
-use super::ladder::Ladder;
+use super::recommendation::Evidence;
 use super::types::{Difference, VerdictKind, WorkloadVerdict};
 use crate::settings::Settings;
 
@@ -14,24 +14,28 @@ const DIP: f64 = 0.10;
 /// What the authors of Kneedle recommend.
 const SENSITIVITY: f64 = 1.0;
 
-/// What a goal would have by itself.
-pub(super) fn verdict(curve: &Curve, found: Option<Kib>) -> Option<WorkloadVerdict> {
-    let ladder = Ladder::of(curve, found.map(Settings::read_ahead))?;
-    let clean = ladder.best.clean && ladder.economical.clean;
+/// What a goal would have by itself: as the recommendation, but whatever it costs.
+pub(super) fn verdict(curve: &Curve, found: Option<Kib>, streams: u32) -> Option<WorkloadVerdict> {
+    let evidence = Evidence::of_goal(curve, found.map(Settings::read_ahead));
+    let choice = evidence.decide(streams);
+    let ladder = evidence.ladder()?;
+    let compared = choice.ladder.is_some();
+    let clean = ladder.best.clean && ladder.economical.clean && compared;
     let kind = match curve.difference() {
         Difference::Better | Difference::Worse if clean => VerdictKind::Better,
-        Difference::NoMeasurableDifference => VerdictKind::NoMeasurableDifference,
+        Difference::NoMeasurableDifference if compared => VerdictKind::NoMeasurableDifference,
         _ => VerdictKind::Inconclusive,
     };
     let differs = kind == VerdictKind::Better;
     Some(WorkloadVerdict {
         workload: curve.name.clone(),
         kind,
+        gain: choice.chosen.map(|chosen| gain(curve, chosen, &ladder)),
+        decision: choice.decision,
         fastest_kib: kib(curve.best()?),
         economical_kib: differs.then(|| kib(ladder.economical)),
         best_kib: differs.then(|| kib(ladder.best)),
         knee_kib: bend(curve).filter(|_| differs),
-        economical_gain: differs.then(|| gain(curve, ladder.economical, &ladder)),
         best_gain: differs.then(|| gain(curve, ladder.best, &ladder)),
     })
 }

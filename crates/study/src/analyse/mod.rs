@@ -80,7 +80,7 @@ pub fn analyse(run: &Run) -> Analysis {
         per_workload: goals
             .iter()
             .filter(|_| !varied)
-            .filter_map(|goal| goal::verdict(goal, run.found))
+            .filter_map(|goal| goal::verdict(goal, run.found, run.plan.streams()))
             .collect(),
         effects,
         interactions,

@@ -109,6 +109,11 @@ pub struct WorkloadVerdict {
     /// What can be said.
     #[serde(rename = "verdict")]
     pub kind: VerdictKind,
+    /// What to do for this goal alone, whatever it costs.
+    #[serde(flatten)]
+    pub decision: super::recommendation::Decision,
+    /// What it gains.
+    pub gain: Option<Gain>,
     /// The setting with the highest median.
     pub fastest_kib: Kib,
     /// The smallest setting with at least 80 % of the possible gain.
@@ -118,8 +123,6 @@ pub struct WorkloadVerdict {
     /// Where the curve bends from rising to flat, as geometry has it: Kneedle over log₂ of the
     /// setting.
     pub knee_kib: Option<Kib>,
-    /// What the economical setting gains.
-    pub economical_gain: Option<Gain>,
     /// What the best setting gains.
     pub best_gain: Option<Gain>,
 }

@@ -60,6 +60,13 @@ impl Evidence {
         Some(Self { goals, costs, tried, found, grid, purpose })
     }
 
+    /// One goal alone, whatever it costs.
+    pub(crate) fn of_goal(goal: &Curve, found: Option<Settings>) -> Self {
+        let grid = goal.points.iter().map(|point| point.settings).collect();
+        let (costs, tried) = (Vec::new(), BTreeMap::new());
+        Self { goals: goal.clone(), costs, tried, found, grid, purpose: Purpose::Streaming }
+    }
+
     /// In how many blocks a setting of this curve was tried.
     pub(crate) fn tries(&self, curve: &Curve, settings: Settings) -> usize {
         self.tried.get(&(curve.name.clone(), settings)).map_or(0, BTreeSet::len)
