@@ -17,8 +17,6 @@ const FIRM: usize = stats::INTERVAL_FROM;
 /// A setting that falls short by more than this says that smaller ones do, too. Curves are not
 /// that smooth: windows of 2ⁿ and of 17·2ⁿ pages lie close together and differ by up to 5 %.
 const CLEARLY_SHORT: f64 = 0.95;
-/// A condition is met with certainty at this share; the setting without one is looked for here.
-const CONDITION_MET: f64 = 0.55;
 
 /// Settings that one block should measure, for all goals or for all cost workloads.
 #[derive(Clone, Debug, PartialEq)]
@@ -130,7 +128,7 @@ impl Evidence {
             let named = [found.settings];
             return self.cost_repeats(&named, least);
         }
-        let candidate = self.expected_without_conditions(base, top)?;
+        let candidate = self.candidate_without_conditions(&ladder, top)?;
         let needed =
             if self.goals.at(candidate).is_none() { Effort::NewSettings } else { Effort::Repeats };
         let goals = self.repeated(&self.goals, [candidate].into_iter(), least);
@@ -138,6 +136,25 @@ impl Evidence {
             return None;
         }
         goals.map(Question::Goals).or_else(|| self.cost_repeats(&[candidate], least))
+    }
+
+    /// A setting that may gain and meet no condition: the largest that is expected to meet none, or
+    /// one of those just below it, as curves have dips.
+    fn candidate_without_conditions(&self, ladder: &Ladder<'_>, top: Settings) -> Option<Settings> {
+        let base = ladder.base.settings;
+        let gains = |s: &Settings| {
+            self.goals.at(*s).is_none_or(|point| Self::gain(point, ladder.base) >= MATTERS)
+        };
+        let fails = |s: &Settings| {
+            let measured = self.costs.iter().all(|curve| curve.at(*s).is_some());
+            measured && !self.all_keep(CONDITION, *s, base)
+        };
+        let harmless = |s: &Settings| self.all_keep(CONDITION, *s, base);
+        let known = self.grid.iter().rfind(|s| **s < top && harmless(s)).copied();
+        let limit = self.expected_without_conditions(base, top).max(known)?;
+        let close = |s: &Settings| s.read_ahead.get() * 4 > limit.read_ahead.get();
+        let range = self.grid.iter().filter(|s| **s > base && **s <= limit && close(s));
+        range.rev().find(|s| gains(s) && !fails(s)).copied()
     }
 
     /// The largest setting of the grid that is expected to meet no condition. Each random read of a
@@ -151,7 +168,7 @@ impl Evidence {
             let below = measured().rfind(|p| time(p).is_some_and(|t| t <= 1.0 / CONDITION))?;
             let above = measured().find(|p| p.settings > below.settings)?;
             let (t0, t1) = (time(below)?, time(above)?);
-            let share = (1.0 / CONDITION_MET - t0) / (t1 - t0);
+            let share = (1.0 / CONDITION - t0) / (t1 - t0);
             let window = kib(below.settings)
                 + share.clamp(0.0, 1.0) * (kib(above.settings) - kib(below.settings));
             let fits = |s: &&Settings| kib(**s) <= window && **s > below.settings;
