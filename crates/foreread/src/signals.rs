@@ -5,10 +5,14 @@ use std::fs;
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+/// How long a computation may go on after a signal, to end in its own way.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Which signal has come, if any.
 #[derive(Clone, Debug)]
@@ -73,6 +77,21 @@ impl Signals {
                 Err(_) => return,
             }
         }
+    }
+
+    /// For a verb that only computes: when a signal has come and the computation goes on, which may
+    /// take hours, the program ends all the same. There is nothing to put back, and the record of
+    /// the run is whole at any moment.
+    pub fn end_computing(&self) -> io::Result<()> {
+        let watched = self.clone();
+        let watcher = move || {
+            while !watched.cancelled() {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            std::thread::sleep(PATIENCE);
+            std::process::exit(128 + watched.which().unwrap_or(SIGTERM));
+        };
+        std::thread::Builder::new().name("computing".to_owned()).spawn(watcher).map(drop)
     }
 
     /// What SIGHUP does.

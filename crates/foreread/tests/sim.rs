@@ -3,6 +3,9 @@
 
 mod program;
 
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
 use program::Scratch;
 use serde_json::Value;
 
@@ -261,4 +264,34 @@ fn a_dry_run_says_what_is_written_and_how_long_a_simulation_really_takes() {
     scratch.file("data", vec![0; 1 << 20]);
     let (_, plan, _) = scratch.run("tune -n data");
     assert!(plan.contains("Written: nothing; what is there is only read"), "{plan}");
+}
+
+/// A trial that computes for hours is in no hurry to look whether a signal has come.
+#[test]
+fn a_signal_ends_a_long_simulation_and_the_limits_of_one() {
+    let scratch = Scratch::new();
+    let limits = "sweep sim:nvme,cache=64M --workload seq-1 --repeats 1 --vary read_ahead=128K \
+                  --duration 20s --limits";
+    let blocks = "blocks sim:nvme --duration 1000000s --seed 1";
+    for words in [limits, blocks] {
+        let mut command = scratch.foreread(words);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(1500));
+        let pid = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        let begun = Instant::now();
+        let code = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break status.code();
+            }
+            if begun.elapsed() > Duration::from_secs(15) {
+                child.kill().unwrap();
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        // A fast machine may have worked out the limits by then.
+        let done = words.ends_with("--limits") && matches!(code, Some(0 | 5));
+        assert!(done || code == Some(143), "{words}: {code:?}");
+    }
 }

@@ -34,9 +34,13 @@ pub struct AnswerFormat {
 pub fn ask(
     context: &Context,
     format: &AnswerFormat,
+    simulated: bool,
     question: impl FnOnce(&Environment, &mut Shown) -> Result<Answer, ExperimentError>,
 ) -> anyhow::Result<Exit> {
     let signals = Signals::listen_on_terminal().context("listening to signals")?;
+    if simulated {
+        signals.end_computing().context("listening to signals")?;
+    }
     let environment = environment(context, &signals)?;
     let lines = format.json_lines.then(|| Lines::new(signals.flag()));
     let mut shown = Shown::new(context.global.quiet).with_lines(lines);

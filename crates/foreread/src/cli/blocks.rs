@@ -72,6 +72,9 @@ impl Blocks {
             part: self.part,
             seed: self.seed,
         };
-        ask(context, &self.format, |environment, shown| blocks::run(plan, environment, shown))
+        let simulated = plan.target.is_simulated();
+        ask(context, &self.format, simulated, |environment, shown| {
+            blocks::run(plan, environment, shown)
+        })
     }
 }

@@ -72,6 +72,9 @@ impl Calibrate {
         let target = Target::parse(&self.target)?;
         let (name, destination) = self.check()?;
         let signals = Signals::listen_on_terminal().context("listening to signals")?;
+        if target.is_simulated() {
+            signals.end_computing().context("listening to signals")?;
+        }
         let environment = environment(context, &signals)?;
         let mut shown = Shown::new(context.global.quiet);
         let found = self.work(&target, (&name, &destination), context, &environment, &mut shown);

@@ -193,28 +193,28 @@ impl Experiment {
                     target: Target::parse(&question.target)?,
                     read_ahead: question.read_ahead.map(Bytes::to_kib_floor),
                 };
-                ask(context, &question.format, |environment, shown| {
+                ask(context, &question.format, plan.target.is_simulated(), |environment, shown| {
                     activation::run(&plan, environment, shown)
                 })
             }
             Question::Mixed(Mixed { percent, sweep }) => {
                 let plan = sweep.plan()?;
                 let mut store = Store::open(&context.store_path())?;
-                ask(context, &sweep.format, |environment, shown| {
+                ask(context, &sweep.format, plan.target.is_simulated(), |environment, shown| {
                     mixed::run(&plan, &percent, &mut store, environment, shown)
                 })
             }
             Question::Readers(Readers { readers, sweep }) => {
                 let plan = sweep.plan()?;
                 let mut store = Store::open(&context.store_path())?;
-                ask(context, &sweep.format, |environment, shown| {
+                ask(context, &sweep.format, plan.target.is_simulated(), |environment, shown| {
                     readers::run(&plan, &readers, &mut store, environment, shown)
                 })
             }
             Question::Memory(Memory { memory: limit, streams, sweep }) => {
                 let plan = sweep.plan()?;
                 let mut store = Store::open(&context.store_path())?;
-                ask(context, &sweep.format, |environment, shown| {
+                ask(context, &sweep.format, plan.target.is_simulated(), |environment, shown| {
                     memory::run(&plan, limit, &streams, &mut store, environment, shown)
                 })
             }
@@ -222,7 +222,7 @@ impl Experiment {
                 let Zones { places, duration, repeats, seed, .. } = question;
                 let target = Target::parse(&question.target)?;
                 let plan = ZonePlan { target, places, duration, repeats, seed };
-                ask(context, &question.format, |environment, shown| {
+                ask(context, &question.format, plan.target.is_simulated(), |environment, shown| {
                     zones::run(&plan, environment, shown)
                 })
             }

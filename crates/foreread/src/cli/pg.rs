@@ -145,7 +145,7 @@ impl Pg {
                 seed: self.seed,
             };
             let mut store = Store::open(&context.store_path())?;
-            return ask(context, &format, |environment, shown| {
+            return ask(context, &format, false, |environment, shown| {
                 given::run(&plan, &mut store, environment, shown)
             });
         }
@@ -166,7 +166,7 @@ impl Pg {
             seed: self.seed,
         };
         let mut store = Store::open(&context.store_path())?;
-        ask(context, &format, |environment, shown| {
+        ask(context, &format, false, |environment, shown| {
             postgres::run(&plan, &mut store, environment, shown)
         })
     }

@@ -199,6 +199,9 @@ impl StudyOptions {
     pub fn conduct(&self, context: &Context, conduct: Box<Conduct<'_>>) -> anyhow::Result<Exit> {
         let plan = self.plan(context)?;
         let signals = Signals::listen_on_terminal().context("listening to signals")?;
+        if plan.target.is_simulated() {
+            signals.end_computing().context("listening to signals")?;
+        }
         let environment = environment(context, &signals)?;
         let mut store = Store::open(&context.store_path())?;
         let lines = self.json_lines.then(|| Lines::new(signals.flag()));
@@ -214,7 +217,7 @@ impl StudyOptions {
             (outcome, _) => outcome?,
         };
         let mut outcome = outcome;
-        if self.limits || replays_in_simulation(&plan) {
+        if outcome.complete && (self.limits || replays_in_simulation(&plan)) {
             let run = store.load(outcome.run)?;
             context.note("working out what is possible …");
             outcome.analysis.limits = study::limits(&plan, &run.workloads, run.seed)?;

@@ -70,6 +70,11 @@ pub enum TargetError {
 }
 
 impl Target {
+    /// Whether it is only computed: then there is nothing to put back.
+    pub fn is_simulated(&self) -> bool {
+        matches!(self, Self::Simulation(_))
+    }
+
     /// Reads `PATH`, `MAJ:MIN`, `virtual:MODEL[,key=value…]` or `sim:MODEL[,key=value…]`.
     /// A path that looks like one of the others can be written as `./virtual:…`.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
