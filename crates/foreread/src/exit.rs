@@ -156,6 +156,7 @@ impl Exit {
             || cause.is::<TargetError>()
             || cause.is::<sim::SimError>()
             || cause.is::<model::SpecError>()
+            || cause.is::<model::score::ScoreError>()
             || cause.is::<reproduce::ReproduceError>()
             || cause.is::<workload::WorkloadError>()
             || cause.is::<units::ParseUnitError>();

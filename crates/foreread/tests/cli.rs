@@ -88,6 +88,23 @@ fn one_format_at_a_time() {
 }
 
 #[test]
+fn inputs_that_are_not_what_they_should_be_are_usage_errors() {
+    refuses("doctor --root Cargo.toml", 2, &["no captured tree"]);
+    refuses("presets --root nosuch", 2, &["no captured tree"]);
+    refuses("check --emit-policy --root nosuch", 2, &["no captured tree"]);
+    let scratch = Scratch::new();
+    scratch.run("sweep sim:nvme --vary read_ahead=4K --workload seq-1 --repeats 1 --duration 50ms");
+    let (code, _, stderr) = scratch.run("rollback last");
+    assert_eq!(code, 2, "{stderr}");
+    assert!(stderr.contains("about no device"), "{stderr}");
+}
+
+#[test]
+fn asking_for_an_auto_that_is_not_there_is_an_error() {
+    refuses("auto status -q", 1, &["error: no foreread auto is at work"]);
+}
+
+#[test]
 fn a_run_that_is_not_there_is_a_usage_error() {
     refuses("runs show 7", 2, &["no run"]);
     refuses("runs show seven", 2, &["no run"]);
@@ -507,7 +524,7 @@ fn scoring_needs_files_that_can_be_read() {
         scratch.file(name, "nothing of use\n");
     }
     let (code, stdout, stderr) = run(&mut scratch.foreread("models score a.trace a.seek a.toml"));
-    assert_eq!((code, stdout.as_str()), (1, ""), "{stderr}");
+    assert_eq!((code, stdout.as_str()), (2, ""), "{stderr}");
     assert!(stderr.contains("a.trace"), "{stderr}");
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use ::auto::{Status, quoted, unit};
 use actuate::{Limits, Rule};
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use clap::{Args, Subcommand, ValueEnum};
 use host::resolve;
 use report::clean::plain;
@@ -265,8 +265,8 @@ fn status(context: &Context, json: bool) -> anyhow::Result<Exit> {
     let text = match input::read_text(&path, InputKind::STATUS) {
         Ok(text) => text,
         Err(error) if absent(&error) => {
-            context.note(&format!("no foreread auto is at work (there is no {})", path.display()));
-            return Ok(Exit::Failed);
+            let path = path.display();
+            return Err(anyhow!("no foreread auto is at work (there is no {path})"));
         }
         Err(error) => return Err(error.into()),
     };

@@ -7,7 +7,7 @@ use clap::Args;
 use diagnose::plan::plan;
 use diagnose::{Diagnosis, Missing, Scene, Windows, diagnose};
 use host::{Dirs, Root, resolve};
-use report::Doctor as View;
+use report::{Doctor as View, clean};
 
 use super::{Context, ResultFile};
 use crate::exit::{Exit, Usage};
@@ -68,6 +68,11 @@ impl Tree {
             return Ok(Host::machine(context));
         }
         let root = Root::at(&tree);
+        let (name, mounts) = (clean::plain(&name.to_string()), "/proc/self/mountinfo");
+        if root.read(mounts).is_err() {
+            let usage = format!("--root: {name} is no tree of a host: cannot read {name}{mounts}");
+            return Err(Usage(usage).into());
+        }
         if !root.exists("/sys/class/bdi") {
             let usage = format!(
                 "--root: {name} is no tree of a host: it has no sys/class/bdi; `foreread doctor \

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use actuate::{RefreshedFiles, Reverted};
-use anyhow::Context as _;
 use clap::Args;
 use host::{BdiId, DevNo};
 use serde_json::json;
@@ -11,7 +10,7 @@ use study::{RunStatus, Store, Target};
 use tunables::{LivingRun, Outcome, TunableError, Undone, Which};
 
 use super::Context;
-use crate::exit::Exit;
+use crate::exit::{Exit, Usage};
 use crate::output;
 
 /// Put back what was changed: what runs that died left, or what was applied, too
@@ -278,7 +277,8 @@ fn of_run(word: &str, context: &Context) -> anyhow::Result<Which> {
     let run = record.summary.id;
     let bdi = record.device_before.pointer("/storage/bdi").and_then(|bdi| bdi.as_str());
     let bdi = bdi.and_then(BdiId::new);
-    bdi.map(Which::Bdi).with_context(|| format!("run {run} does not say which device it was about"))
+    let simulated = || Usage(format!("run {run} was about no device: it changed nothing"));
+    Ok(Which::Bdi(bdi.ok_or_else(simulated)?))
 }
 
 /// What was done.
