@@ -4,6 +4,7 @@
 
 mod calibrate;
 mod control;
+mod drawn;
 mod outside;
 mod program;
 mod safety;
@@ -372,4 +373,18 @@ fn read_cold(file: &fs::File, end: &std::sync::atomic::AtomicBool) {
             std::os::unix::fs::FileExt::read_exact_at(file, &mut buffer, at << 16).unwrap();
         }
     }
+}
+
+#[test]
+fn host_drawn_command_lines_leave_the_machine_as_it_was() {
+    let name = "host_drawn_command_lines_leave_the_machine_as_it_was";
+    if drawn::sandbox::is_inside() {
+        return drawn::run(name, &drawn::sandbox::Place::nowhere());
+    }
+    let Some(stage) = Stage::set(name) else { return };
+    let shown = stage.foreread().args(["vdisk", "show", "stage", "--json"]).output().unwrap();
+    let device = document(&shown)["record"]["device"].as_str().unwrap().to_owned();
+    let device = device.strip_prefix("/dev/").map(str::to_owned);
+    drawn::run(name, &drawn::sandbox::Place { mount: Some(stage.mount.clone()), device });
+    stage.assert_as_before();
 }

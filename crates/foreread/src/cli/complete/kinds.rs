@@ -59,6 +59,23 @@ impl Kind {
         }
     }
 
+    /// Its name in the grammar.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Fixed(_) => "fixed",
+            Self::Targets => "target",
+            Self::Models => "model",
+            Self::Workloads => "workload",
+            Self::Tunables => "tunable",
+            Self::Presets => "preset",
+            Self::Runs => "run",
+            Self::Tables => "table",
+            Self::Disks => "virtual_disk",
+            Self::Files => "file",
+            Self::Free => "free",
+        }
+    }
+
     /// What begins with `word` or may go on from it.
     pub fn offer(&self, word: &str, context: &Context) -> Offer {
         let (candidates, files) = match self {

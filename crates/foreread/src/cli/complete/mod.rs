@@ -1,6 +1,7 @@
 //! `foreread complete`: what may stand where the cursor is. The scripts of `foreread completions`
 //! ask it, so that they know models, workloads and runs as well as options, and never grow old.
 
+mod grammar;
 mod kinds;
 
 use clap::{Arg, ArgAction, Args, Command};
@@ -15,6 +16,9 @@ use crate::output;
 /// each line; `:files` where a path may stand there, too
 #[derive(Debug, Args)]
 pub struct Complete {
+    /// Print all verbs and options as JSON instead
+    #[arg(long, conflicts_with = "words")]
+    grammar: bool,
     /// The words behind `foreread`, the last one as far as it is typed
     #[arg(last = true)]
     words: Vec<String>,
@@ -45,6 +49,10 @@ impl Complete {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let mut built = command();
         built.build();
+        if self.grammar {
+            output::print_json(&grammar::document(&built, context))?;
+            return Ok(Exit::Fine);
+        }
         let (before, word) = match self.words.split_last() {
             Some((word, before)) => (before, word.as_str()),
             None => (&[][..], ""),
