@@ -309,7 +309,7 @@ impl Words<'_> {
         let mut part = self.change(change)?;
         // What chance may well have made is no cost.
         let (low, high) = ratio.decision_bounds();
-        if ratio.is_bounded() && low < 1.0 && high > 1.0 {
+        if ratio.is_bounded() && low < 1.0 && high > 1.0 && !self.is_condition(&change.workload) {
             part.push_str(&format!(", within the noise ({})", factor_certainty(ratio)));
         }
         if let Some(latency) = change.latency
