@@ -89,9 +89,9 @@ fn one_format_at_a_time() {
 
 #[test]
 fn inputs_that_are_not_what_they_should_be_are_usage_errors() {
-    refuses("doctor --root Cargo.toml", 2, &["no captured tree"]);
-    refuses("presets --root nosuch", 2, &["no captured tree"]);
-    refuses("check --emit-policy --root nosuch", 2, &["no captured tree"]);
+    refuses("doctor --root /etc/passwd", 2, &["--root", "is no tree of a host"]);
+    refuses("presets --root nosuch", 2, &["--root", "cannot open nosuch"]);
+    refuses("check --emit-policy --root nosuch", 2, &["--root", "cannot open nosuch"]);
     let scratch = Scratch::new();
     scratch.run("sweep sim:nvme --vary read_ahead=4K --workload seq-1 --repeats 1 --duration 50ms");
     let (code, _, stderr) = scratch.run("rollback last");

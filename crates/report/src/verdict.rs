@@ -185,7 +185,10 @@ impl Words<'_> {
         }
         let Some(other) = &self.advice.without_conditions else {
             return Some(match self.findings.run.found {
-                Some(found) => format!("Otherwise keep {}.", setting(found)),
+                Some(found) => format!(
+                    "Otherwise keep {}: no measured setting gains 10 % without that cost.",
+                    setting(found)
+                ),
                 None => "No measured setting gains without that cost.".to_owned(),
             });
         };
