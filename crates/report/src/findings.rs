@@ -85,7 +85,7 @@ impl<'a> Findings<'a> {
         [
             (self.run.found, NOW),
             (advice.value(), RECOMMENDED),
-            (kib(&advice.without_conditions), "no condition"),
+            (kib(&advice.without_conditions), "unconditional"),
             (kib(&advice.best).filter(|_| differs), "best"),
         ]
         .into_iter()

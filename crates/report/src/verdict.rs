@@ -185,6 +185,9 @@ impl Words<'_> {
         }
         let Some(other) = &self.advice.without_conditions else {
             return Some(match self.findings.run.found {
+                Some(found) if self.is_alternative_open() => {
+                    format!("Otherwise keep {}.", setting(found))
+                }
                 Some(found) => format!(
                     "Otherwise keep {}: no measured setting gains 10 % without that cost.",
                     setting(found)
@@ -198,6 +201,17 @@ impl Words<'_> {
         let parts = costly.filter_map(|change| self.change(change));
         let parts: Vec<String> = std::iter::once(much).chain(parts).collect();
         Some(format!("Otherwise set {}: {}.", setting(other.read_ahead_kib), parts.join(", ")))
+    }
+
+    /// Whether the cost of a setting that might do without the condition was not measured.
+    fn is_alternative_open(&self) -> bool {
+        let open = |caveat: &Caveat| match caveat {
+            Caveat::CostNotMeasured { read_ahead_kib, .. } => {
+                self.advice.value() != Some(*read_ahead_kib)
+            }
+            _ => false,
+        };
+        self.advice.caveats.iter().any(open)
     }
 
     fn is_condition(&self, workload: &str) -> bool {
@@ -277,7 +291,7 @@ impl Words<'_> {
             match goal.decision {
                 Decision::Set(kib) => {
                     let gain = goal.gain.as_ref().and_then(gain_words).unwrap_or_default();
-                    format!("{name} alone: set {kib}, {gain}.")
+                    format!("{name} alone: {kib}, {gain}.")
                 }
                 Decision::Keep(kib) => format!("{name} alone: keep {kib}."),
                 Decision::NoDifference => format!("{name} alone: no measurable difference."),

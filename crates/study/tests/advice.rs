@@ -93,8 +93,8 @@ fn an_expert_would_sign_what_tune_says_of_every_preset() {
 #[ignore = "takes minutes: cargo run -p xtask -- advice"]
 fn table() {
     println!(
-        "| preset | recommendation | gain | random reads of mapped files | without that cost | of \
-         ten seeds | `sweep` | an expert's choice | why |"
+        "| preset | recommendation | gain | random reads of mapped files | unconditional \
+         alternative | KiB (of ten seeds) | `sweep` | an expert's choice | why |"
     );
     println!("|---|---:|---:|---:|---:|---|---:|---:|---|");
     let mut wrong = Vec::new();
@@ -141,7 +141,7 @@ fn row(
         (None, false) => Some("keep 128 KiB".to_owned()),
         (None, true) => None,
     };
-    let seeds: Vec<String> = counts.iter().map(|(kib, count)| format!("{count} × {kib}")).collect();
+    let seeds: Vec<String> = counts.iter().map(|(kib, count)| format!("{kib} ({count})")).collect();
     let shown = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
     let cells = [
         expert.model.clone(),

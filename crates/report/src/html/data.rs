@@ -299,7 +299,7 @@ fn marks(exhibit: &Exhibit<'_>) -> Vec<Mark> {
     let without = advice.without_conditions.as_ref().map(|other| other.read_ahead_kib);
     let named = [
         ("now", "now", exhibit.run.found),
-        ("other", "no condition", without),
+        ("other", "unconditional", without),
         ("recommended", "recommended", advice.value()),
     ];
     let mark = |(kind, label, kib): (&'static str, &str, Option<units::Kib>)| {

@@ -153,7 +153,27 @@ impl Account<'_> {
                 None => caveats.extend(self.used_up(&workload, &both)),
             }
         }
+        caveats.extend(self.unpriced_alternative(point, ladder));
         caveats
+    }
+
+    /// A smaller setting that gains enough and may meet no condition, where none is known to.
+    fn unpriced_alternative(&self, point: &Point, ladder: &Ladder<'_>) -> Option<Caveat> {
+        let conditional = !self.conditions(point, ladder).is_empty();
+        if !conditional || self.evidence.without_conditions(ladder).is_some() {
+            return None;
+        }
+        let between = ladder.base.settings..point.settings;
+        let gains = |other: &&Point| {
+            between.contains(&other.settings)
+                && Evidence::gain(other, ladder.base) >= super::recommendation::MATTERS
+        };
+        let candidates = self.evidence.goals.points.iter().filter(gains);
+        candidates.rev().find_map(|other| {
+            let unknown = self.evidence.costs.iter().find(|c| c.at(other.settings).is_none())?;
+            let (read_ahead_kib, workload) = (other.settings.read_ahead, unknown.name.clone());
+            Some(Caveat::CostNotMeasured { read_ahead_kib, workload })
+        })
     }
 
     fn used_up(&self, workload: &str, settings: &[Settings]) -> Option<Caveat> {

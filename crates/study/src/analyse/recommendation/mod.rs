@@ -147,7 +147,8 @@ pub enum Caveat {
         /// That setting.
         read_ahead_kib: Kib,
     },
-    /// A cost workload was not measured under the recommended setting.
+    /// A cost workload was not measured under the recommended setting, or under one that might do
+    /// without the condition.
     CostNotMeasured {
         /// That setting.
         read_ahead_kib: Kib,
