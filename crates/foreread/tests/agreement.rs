@@ -192,3 +192,60 @@ fn effects_are_the_same_in_every_format() {
     assert!(json["combination"]["ratio"]["median"].is_f64());
     assert!(texts[2].contains("What they do together"));
 }
+
+/// Figures of a table to import, drawn by a step of a linear congruence: rising, falling and flat.
+fn drawn_table(seed: u64) -> String {
+    let mut state = seed;
+    let mut draw = |most: u64| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % most
+    };
+    let (base, slope) = (10 + draw(90), draw(3));
+    let mut rate = base as f64 * 4.0;
+    let mut table = String::from("read_ahead_kib,seq-8\n");
+    for kib in [4u64, 64, 128, 1024, 8192, 65536] {
+        table.push_str(&format!("{kib},{rate:.3}\n"));
+        let step = 1.0 + draw(60) as f64 / 100.0;
+        rate = [rate, rate * step, rate / step][slope as usize];
+    }
+    table
+}
+
+#[test]
+fn what_apply_and_persist_plan_is_what_the_run_recommends() {
+    let record = Record(tempfile::tempdir().unwrap());
+    let dry_run = |words: &[&str]| {
+        let words = [words, &["--on", "/", "-n", "--json"]].concat();
+        foreread_in(record.path()).args(words).output().unwrap()
+    };
+    let probe = dry_run(&["apply", "read_ahead=128K"]);
+    if !probe.status.success() {
+        println!(
+            "SKIP what_apply_and_persist_plan_is_what_the_run_recommends: / has no read-ahead"
+        );
+        return;
+    }
+    for seed in 1..=12 {
+        std::fs::write(record.path().join("table.csv"), drawn_table(seed)).unwrap();
+        let table = record.path().join("table.csv");
+        record.print(&["import", table.to_str().unwrap(), "--now", "128K", "--spread", "2"]);
+        let run = seed.to_string();
+        let advised = record.json(&run)["recommendation"]["read_ahead_kib"].as_u64();
+        let applied = dry_run(&["apply", "--from", &run]);
+        let Some(kib) = advised else {
+            assert_eq!(applied.status.code(), Some(2), "run {run} recommends nothing");
+            continue;
+        };
+        let plan: Value = serde_json::from_slice(&applied.stdout).unwrap();
+        let written = plan["writes"].as_array().unwrap().last().unwrap();
+        assert_eq!(written["after"].as_u64(), Some(kib), "run {run}: {plan}");
+        // Another owner of the setting may be in the way here.
+        let persisted = dry_run(&["persist", "--from", &run]);
+        if persisted.status.success() {
+            let files: Value = serde_json::from_slice(&persisted.stdout).unwrap();
+            let kept = &files["files"][0]["settings"]["read_ahead_kib"];
+            assert_eq!(kept.as_u64(), Some(kib), "run {run}: {files}");
+        }
+    }
+}
