@@ -106,7 +106,14 @@ impl Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        let _ = self.foreread().args(["vdisk", "remove", "--all", "-q"]).status();
+        // Whatever looks at new mounts may have a file of it open for a moment.
+        for _ in 0..20 {
+            let removed = self.foreread().args(["vdisk", "remove", "--all", "-q"]).status();
+            if removed.is_ok_and(|status| status.success()) {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
     }
 }
 

@@ -99,8 +99,11 @@ pub fn read(command: &Command, files: &mut [Consulted]) -> anyhow::Result<Values
 
 fn read_one(command: &Command, file: &mut Consulted, values: &mut Values) -> Result<(), String> {
     let name = report::clean::plain(&file.path.display().to_string());
+    // A file that nobody named and that this user may not read is another user's: HOME often is
+    // that of root where a process runs as somebody else.
     let absent = |error: &InputError| {
-        let missing = error.io().is_some_and(|error| error.kind() == ErrorKind::NotFound);
+        let passed_over = [ErrorKind::NotFound, ErrorKind::PermissionDenied];
+        let missing = error.io().is_some_and(|error| passed_over.contains(&error.kind()));
         missing && file.whose != Whose::Named
     };
     let text = match input::read_text(&file.path, InputKind::CONFIGURATION) {
