@@ -149,16 +149,10 @@ fn measure(
             disk.reset_counters()?;
         }
         let order = cell::Order {
-            path,
             processes,
             blocks,
-            block: plan.block,
-            span,
-            largest: plan.largest(),
-            part: plan.part,
-            duration: plan.duration,
             dilation: place.dilation,
-            seed,
+            ..rows(plan, path, span, seed)
         };
         cells.push(order.run(&environment.cancel)?);
         let counters = place.disk.as_ref().map(|disk| disk.counters()).transpose()?;
@@ -172,6 +166,22 @@ fn measure(
         ));
     }
     Ok(concluded(answer, plan, cells))
+}
+
+/// What all rows of a table have in common.
+fn rows<'a>(plan: &BlockPlan, path: &'a Path, span: Bytes, seed: u64) -> cell::Order<'a> {
+    cell::Order {
+        path,
+        processes: 1,
+        blocks: 1,
+        block: plan.block,
+        span,
+        largest: plan.largest(),
+        part: plan.part,
+        duration: plan.duration,
+        dilation: 1.0,
+        seed,
+    }
 }
 
 /// The same of a simulated device.
@@ -189,18 +199,7 @@ fn simulated(
     let span = part_of(plan, name.as_ref(), disk.size(), &mut answer)?;
     let mut cells = Vec::new();
     for (processes, blocks) in orders(plan, seed) {
-        let order = cell::Order {
-            path: name.as_ref(),
-            processes,
-            blocks,
-            block: plan.block,
-            span,
-            largest: plan.largest(),
-            part: plan.part,
-            duration: plan.duration,
-            dilation: 1.0,
-            seed,
-        };
+        let order = cell::Order { processes, blocks, ..rows(plan, name.as_ref(), span, seed) };
         cells.push(order.simulate(&mut disk, &environment.cancel)?);
     }
     Ok(concluded(answer, plan, cells))
