@@ -1,36 +1,45 @@
-# The two commands that matter are `make demo` and `make test`; both do all the set-up themselves
-# on Debian and Ubuntu.
+# The main targets are `demo` and `test`. Both install what they need on Debian and Ubuntu.
 
 CARGO := scripts/cargo
 
-# Tests start mkfs and losetup, which ordinary users do not have on their path.
+# Tests run mkfs and losetup, which are not on the path of ordinary users.
 export PATH := $(PATH):/usr/sbin:/sbin
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build demo test bench fmt lint tidy clean
+.PHONY: help deps build book demo test bench fmt lint tidy clean
 
-help: ## Show this list
+help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
-deps: ## Install what is missing to build, test and show foreread (apt; uses sudo)
+deps: ## Install the packages needed to build, test and demonstrate foreread (apt, sudo)
 	@scripts/deps
 
 build: ## Build target/release/foreread
 	$(CARGO) build --release --locked -p foreread
 
-demo: deps ## Tune a virtual disk array and print the verdict: a few minutes
+MDBOOK := target/mdbook/bin/mdbook
+
+book: $(MDBOOK) ## Build the book with search in target/book
+	@$(MDBOOK) build
+
+# Without its server and its watcher it needs half the crates.
+$(MDBOOK):
+	@$(CARGO) install mdbook --version 0.5.4 --locked --no-default-features --features search \
+	    --root target/mdbook
+
+demo: deps ## Tune a virtual disk array and print the recommendation (a few minutes)
 	@$(CARGO) build --release --locked -p foreread
 	@scripts/demo
 
-test: deps ## Run every check that can run here, and name those that can't
+test: deps ## Run every check that can run here; name the others
 	@$(CARGO) run --quiet --locked -p xtask -- test
 
-bench: deps ## Measure foreread itself against its peers; leave the machine alone meanwhile
+bench: deps ## Measure foreread against its peers (on an idle machine)
 	@$(CARGO) build --release --locked -p foreread
 	@$(CARGO) run --release --locked --quiet -p foreread-vdisk --example pace
 	@$(CARGO) bench --locked -p foreread-bench
 	@$(CARGO) bench --locked -p foreread-sim
-	@$(CARGO) bench --locked -p foreread-diagnose
+	@$(CARGO) bench --locked -p foreread-doctor
 	@$(CARGO) bench --locked -p foreread-observe
 	@$(CARGO) bench --locked -p foreread --bench report
 	@$(CARGO) bench --locked -p foreread --bench auto
@@ -42,8 +51,8 @@ fmt: ## Format the code
 lint: ## Compile with all lints as errors
 	@$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 
-tidy: ## Check the rules of the house
+tidy: ## Check the rules of the workspace
 	@$(CARGO) run --quiet --locked -p xtask -- tidy
 
-clean: ## Remove what was built
+clean: ## Remove build output
 	@$(CARGO) clean

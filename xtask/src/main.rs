@@ -1,16 +1,24 @@
 //! Chores of the workspace.
 //!
-//! `cargo run -p xtask -- tidy` checks the rules of the house, `… -- test` runs everything that
-//! can be tested on this machine and says what could not, `… -- guest` boots and tests an emulated
-//! machine, `… -- tune-vs-grid` compares what `tune` finds with what the full grid finds, and what
-//! both take, `… -- coverage` prints how often intervals hold the truth in simulated studies,
-//! `… -- advice` what is recommended for every preset.
+//! | command | what it does |
+//! |---|---|
+//! | `cargo run -p xtask -- tidy` | checks the repository's own rules |
+//! | `… -- test` | runs everything that can be tested on this machine and names the rest |
+//! | `… -- guest` | boots and tests an emulated machine |
+//! | `… -- tune-vs-grid` | compares setting and cost of `tune` with those of the full grid |
+//! | `… -- coverage` | prints how often confidence intervals hold the true value |
+//! | `… -- advice` | prints the recommendation for every preset |
+//! | `… -- real` | runs real programs with and without `foreread auto` |
+//! | `… -- results NAME` | measures a table of docs/results/ and writes it |
 
 #![allow(clippy::print_stdout)] // it has no results to keep apart from its talk
 
 mod advice;
+mod binaries;
 mod coverage;
 mod guest;
+mod real;
+mod results;
 mod suite;
 mod tidy;
 mod transcript;
@@ -22,7 +30,8 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 
 const USAGE: &str = "usage: cargo run -p xtask -- tidy | test | guest … | \
-                     tune-vs-grid [MODEL…] [--OPTION…] | coverage | advice";
+                     tune-vs-grid [MODEL…] [--OPTION…] | coverage | advice | \
+                     real [--OPTION…] | results NAME…";
 
 fn main() -> ExitCode {
     match run() {
@@ -40,20 +49,22 @@ fn run() -> Result<bool> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let root = repository()?;
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["tidy"] => {
-            let complaints = tidy::complaints(&root)?;
-            for complaint in &complaints {
-                eprintln!("{complaint}");
-            }
-            Ok(complaints.is_empty())
-        }
+        ["tidy"] => all_is_well(&tidy::complaints(&root)?),
         ["test"] => suite::run(&root),
         ["guest", ref words @ ..] => guest::chore(&root, words),
         ["advice"] => advice::run(&root),
         ["coverage"] => coverage::run(&root),
+        ["real", ref words @ ..] => real::run(&root, words),
+        ["results", ref names @ ..] => results::run(&root, names),
         ["tune-vs-grid", ref words @ ..] => tune_vs_grid::run(&root, words),
         _ => bail!(USAGE),
     }
+}
+
+/// Prints complaints; whether there are none.
+fn all_is_well(complaints: &[String]) -> Result<bool> {
+    complaints.iter().for_each(|complaint| eprintln!("{complaint}"));
+    Ok(complaints.is_empty())
 }
 
 /// The top of the repository, wherever cargo was started.

@@ -3,13 +3,13 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
-use cargo_metadata::{MetadataCommand, TargetKind};
+use anyhow::{Context, Result, anyhow};
 
 use crate::transcript::Transcript;
-use crate::{guest, tidy};
+use crate::{binaries, guest, tidy};
 
 /// The integration tests that need the machine to themselves, and mostly root.
 const HOST_TIER: &str = "host";
@@ -22,7 +22,6 @@ struct Outcome {
     failed_count: usize,
     skipped: Vec<String>,
     skipped_count: usize,
-    /// How long each step took.
     times: Vec<(String, Duration)>,
 }
 
@@ -50,48 +49,31 @@ pub fn run(root: &Path) -> Result<bool> {
     let clippy = ["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"];
     check_with(root, "clippy", &clippy, &mut outcome)?;
     // Tests start the examples as processes that may be killed; a choice of tests builds none.
-    let helpers = ["build", "--locked", "--workspace", "--bins", "--examples"];
-    check_with(root, "build", &helpers, &mut outcome)?;
-    run_tests(root, "unit and integration tests", &ordinary_tests(root)?, &mut outcome)?;
-    let documented = ["--doc"].map(str::to_owned);
-    run_tests(root, "examples in the documentation", &documented, &mut outcome)?;
-    let host = ["--test", HOST_TIER, "--", "--test-threads=1"].map(str::to_owned);
-    run_tests(root, "host tier, one at a time", &host, &mut outcome)?;
-    guest_tier(root, &mut outcome)?;
+    check_with(root, "build", &binaries::BUILD, &mut outcome)?;
+    run_ordinary_tests(root, &mut outcome)?;
+    run_tests(root, "examples in the documentation", &["--doc"], &mut outcome)?;
+    host_and_guest_tier(root, &mut outcome)?;
     report(&outcome);
     Ok(outcome.failed_count == 0)
 }
 
-/// The tier on a machine of its own, which is emulated.
-fn guest_tier(root: &Path, outcome: &mut Outcome) -> Result<()> {
-    println!("== guest tier");
-    let started = Instant::now();
-    let tier = guest::run(root, &[])?;
-    outcome.passed += tier.passed.len();
-    tier.failed.into_iter().for_each(|line| outcome.fail(line));
-    tier.skipped.into_iter().for_each(|line| outcome.skip(line));
-    outcome.took("guest tier", started);
-    Ok(())
-}
-
-/// The arguments that choose all tests but those of the host tier.
-fn ordinary_tests(root: &Path) -> Result<Vec<String>> {
-    let metadata = MetadataCommand::new()
-        .manifest_path(root.join("Cargo.toml"))
-        .no_deps()
-        .exec()
-        .context("reading cargo metadata")?;
-    let packages = metadata.workspace_packages();
-    let targets = packages.iter().flat_map(|package| &package.targets);
-    let mut names: Vec<String> = targets
-        .filter(|target| target.kind.contains(&TargetKind::Test) && target.name != HOST_TIER)
-        .map(|target| target.name.clone())
-        .collect();
-    names.sort();
-    names.dedup();
-    let mut arguments = vec!["--lib".to_owned(), "--bins".to_owned()];
-    arguments.extend(names.into_iter().flat_map(|name| ["--test".to_owned(), name]));
-    Ok(arguments)
+/// The tests that need this machine to themselves, and beside them those on an emulated one: the
+/// former mostly wait for virtual disks, the latter take the processor time that is left.
+fn host_and_guest_tier(root: &Path, outcome: &mut Outcome) -> Result<()> {
+    thread::scope(|scope| {
+        let guest = scope.spawn(|| {
+            let started = Instant::now();
+            guest::run(root, &[]).map(|tier| (tier, started))
+        });
+        let host = ["--test", HOST_TIER, "--", "--test-threads=1"];
+        run_tests(root, "host tier, one at a time, and guest tier", &host, outcome)?;
+        let (tier, started) = guest.join().map_err(|_| anyhow!("the guest tier panicked"))??;
+        outcome.passed += tier.passed.len();
+        tier.failed.into_iter().for_each(|line| outcome.fail(line));
+        tier.skipped.into_iter().for_each(|line| outcome.skip(line));
+        outcome.took("guest tier, beside the host tier", started);
+        Ok(())
+    })
 }
 
 fn check_rules(root: &Path, outcome: &mut Outcome) -> Result<()> {
@@ -126,10 +108,10 @@ fn check_with(root: &Path, name: &str, arguments: &[&str], outcome: &mut Outcome
 }
 
 /// Runs `cargo test` with these arguments, shows what it prints and counts.
-fn run_tests(root: &Path, title: &str, arguments: &[String], outcome: &mut Outcome) -> Result<()> {
+fn run_tests(root: &Path, title: &str, arguments: &[&str], outcome: &mut Outcome) -> Result<()> {
     println!("== {title}");
     let started = Instant::now();
-    let (ours, libtest) = match arguments.iter().position(|argument| argument == "--") {
+    let (ours, libtest) = match arguments.iter().position(|argument| *argument == "--") {
         Some(at) => (&arguments[..at], &arguments[at + 1..]),
         None => (arguments, &[][..]),
     };
@@ -155,6 +137,28 @@ fn run_tests(root: &Path, title: &str, arguments: &[String], outcome: &mut Outco
     let status = child.wait().context("waiting for cargo test")?;
     add(title, &transcript, status.success(), outcome);
     outcome.took(title, started);
+    Ok(())
+}
+
+/// Runs all tests but those of the host tier, as many binaries at once as there are processors:
+/// cargo runs one after another, and the last test of each leaves the other processors idle.
+fn run_ordinary_tests(root: &Path, outcome: &mut Outcome) -> Result<()> {
+    const TITLE: &str = "unit and integration tests";
+    println!("== {TITLE}");
+    let started = Instant::now();
+    let mut binaries = binaries::build(cargo(root))?;
+    binaries.retain(|binary| binary.target != HOST_TIER);
+    outcome.took("building the tests", started);
+    let started = Instant::now();
+    let (mut transcript, mut success) = (Transcript::default(), true);
+    binaries::run(binaries, |binary, text, passed| {
+        println!("     Running {}\n{text}", binary.title());
+        transcript.line(&format!("Running {}", binary.title()));
+        text.lines().for_each(|line| transcript.line(line));
+        success &= passed;
+    });
+    add(TITLE, &transcript, success, outcome);
+    outcome.took(TITLE, started);
     Ok(())
 }
 
@@ -187,7 +191,6 @@ fn report(outcome: &Outcome) {
     println!("{passed} passed, {failed} failed, {skipped} skipped");
 }
 
-/// The cargo that runs us.
 fn cargo(root: &Path) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root).env("CARGO_TERM_COLOR", "never").env("RUST_BACKTRACE", "0");

@@ -42,12 +42,10 @@ impl Transcript {
         self.ok.saturating_sub(self.skips.len())
     }
 
-    /// Tests that found something wrong.
     pub fn failed(&self) -> usize {
         self.failed
     }
 
-    /// The names of those.
     pub fn failures(&self) -> &[String] {
         &self.failures
     }
@@ -57,7 +55,6 @@ impl Transcript {
         self.skips.len() + self.ignored
     }
 
-    /// Those that said why.
     pub fn skips(&self) -> impl Iterator<Item = (&str, &str)> {
         self.skips.iter().map(|((_, name), reason)| (name.as_str(), reason.as_str()))
     }

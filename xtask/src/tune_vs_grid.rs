@@ -15,8 +15,8 @@ const MODELS: [&str; 4] = ["raid10-2008", "hdd-2008", "cloud-hdd", "nvme"];
 const WORKLOADS: &str = "seq-8,seq-1";
 const REPEATS: &str = "3";
 /// What `tune` should reach of the grid's best, and the share of the grid's seconds it may take.
-const REACHED: f64 = 0.97;
-const SECONDS: f64 = 0.25;
+const MIN_RATIO_TO_GRID: f64 = 0.97;
+const MAX_SHARE_OF_GRID_TIME: f64 = 0.25;
 
 /// Prints a line for each of `models` (all four if none is named); whether all are good enough.
 /// Words that begin with `-` are options for `sweep` and `tune` alike, such as `--duration=1s`.
@@ -29,7 +29,7 @@ pub fn run(root: &Path, words: &[&str]) -> Result<bool> {
     for model in models {
         let line = compare(root, model, &options)?;
         let share = line.tune_seconds / line.grid_seconds;
-        good &= line.reached >= REACHED && share <= SECONDS;
+        good &= line.reached >= MIN_RATIO_TO_GRID && share <= MAX_SHARE_OF_GRID_TIME;
         println!(
             "{model:13} {:7.0} {:7.0} {:5.1}%  {:>10}  {:>15}  {:6.1}%",
             line.grid_seconds,
@@ -62,7 +62,7 @@ fn compare(root: &Path, model: &str, options: &[&str]) -> Result<Line> {
         .context("the grid has no cells")?;
     // Where nothing differs, tune leaves what is there.
     let chosen =
-        tune["recommendation"]["best"]["read_ahead_kib"].as_u64().or(tune["found_kib"].as_u64());
+        tune["recommendation"]["best"]["read_ahead_kib"].as_u64().or(tune["current_kib"].as_u64());
     let chosen = chosen.with_context(|| format!("tune chose nothing for {model}"))?;
     let score = scores.get(&chosen).with_context(|| format!("{chosen} KiB is not in the grid"))?;
     let seconds = |run: &Value| run["measured_seconds"].as_f64().unwrap_or(f64::NAN);

@@ -1,4 +1,4 @@
-//! The guard of the tests' tenures.
+//! The guard of the tests' leases.
 
 use std::path::PathBuf;
 

@@ -8,8 +8,8 @@ use rustix::fs::fadvise;
 use sys::readahead::readahead;
 use units::Bytes;
 
-use crate::reach::{Grip, Taken, confirm, reach};
-use crate::{ActuateError, Limits, Missed, Outcome};
+use crate::reach::{ConfirmedFile, DupFd, confirm, reach};
+use crate::{AccessRules, ActionOutcome, ActuateError, ActuateFailure};
 
 /// The largest piece that is asked for at once where nothing says more: what the kernel gives any
 /// device at least.
@@ -17,7 +17,7 @@ pub(crate) const SMALLEST_PIECE: Bytes = Bytes::from_kib(128);
 
 /// What an open file can be told by `posix_fadvise(2)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Advice {
+pub enum FileAdvice {
     /// The window of the bdi, as it is now.
     Normal,
     /// Twice the window of the bdi.
@@ -26,7 +26,7 @@ pub enum Advice {
     Random,
 }
 
-impl Advice {
+impl FileAdvice {
     pub(crate) fn raw(self) -> rustix::fs::Advice {
         match self {
             Self::Normal => rustix::fs::Advice::Normal,
@@ -49,18 +49,18 @@ impl Advice {
 #[derive(Debug)]
 pub struct Actuator {
     pub(crate) census: Census,
-    pub(crate) limits: Limits,
+    pub(crate) limits: AccessRules,
     pub(crate) root: Root,
 }
 
 impl Actuator {
     /// An actuator that may touch what `limits` let it.
-    pub fn begin(limits: Limits) -> Result<Self, ActuateError> {
+    pub fn begin(limits: AccessRules) -> Result<Self, ActuateError> {
         Ok(Self::with(Census::begin()?, limits))
     }
 
     /// The same with a census that is there already.
-    pub fn with(census: Census, limits: Limits) -> Self {
+    pub fn with(census: Census, limits: AccessRules) -> Self {
         Self { census, limits, root: Root::system() }
     }
 
@@ -71,30 +71,34 @@ impl Actuator {
 
     /// Gives an open file the window that files opened now get. Advice that its process had given
     /// is forgotten by this, as the kernel has one word for both.
-    pub fn refresh(&self, file: &OpenFile) -> Result<Outcome, ActuateError> {
-        self.advise(file, Advice::Normal)
+    pub fn refresh(&self, file: &OpenFile) -> Result<ActionOutcome, ActuateError> {
+        self.advise(file, FileAdvice::Normal)
     }
 
     /// Gives advice on an open file as if its process did, and reads back what came of it.
-    pub fn advise(&self, file: &OpenFile, advice: Advice) -> Result<Outcome, ActuateError> {
+    pub fn advise(
+        &self,
+        file: &OpenFile,
+        advice: FileAdvice,
+    ) -> Result<ActionOutcome, ActuateError> {
         let (grip, now) = match self.take(file)? {
             Ok(taken) => taken,
-            Err(missed) => return Ok(Outcome::Missed(missed)),
+            Err(missed) => return Ok(ActionOutcome::Failed(missed)),
         };
         let (window, random) = advice.result(&now);
         if (now.window, now.random) == (window, random) {
-            return Ok(Outcome::AsWanted { window });
+            return Ok(ActionOutcome::AsWanted { window });
         }
         if let Err(missed) = tell(&grip, advice) {
-            return Ok(Outcome::Missed(missed));
+            return Ok(ActionOutcome::Failed(missed));
         }
         let after = confirm(&self.census, &[(file, &grip)])?.pop().flatten();
         Ok(match after {
-            None => Outcome::Missed(Missed::Gone),
+            None => ActionOutcome::Failed(ActuateFailure::Gone),
             Some(after) if (after.window, after.random) == (window, random) => {
-                Outcome::Done { before: now.window, after: after.window }
+                ActionOutcome::Done { before: now.window, after: after.window }
             }
-            Some(after) => Outcome::DidNotStick { wanted: window, found: after.window },
+            Some(after) => ActionOutcome::DidNotStick { wanted: window, found: after.window },
         })
     }
 
@@ -108,7 +112,7 @@ impl Actuator {
         file: &OpenFile,
         offset: Bytes,
         length: Bytes,
-    ) -> Result<Result<Bytes, Missed>, ActuateError> {
+    ) -> Result<Result<Bytes, ActuateFailure>, ActuateError> {
         self.prefetch_all(file, &[(offset, length)])
     }
 
@@ -117,7 +121,7 @@ impl Actuator {
         &self,
         file: &OpenFile,
         wanted: &[(Bytes, Bytes)],
-    ) -> Result<Result<Bytes, Missed>, ActuateError> {
+    ) -> Result<Result<Bytes, ActuateFailure>, ActuateError> {
         let (grip, now) = match self.take(file)? {
             Ok(taken) => taken,
             Err(missed) => return Ok(Err(missed)),
@@ -127,20 +131,20 @@ impl Actuator {
     }
 
     /// A duplicate of the very open file that is meant, and what that is now.
-    pub(crate) fn take(&self, file: &OpenFile) -> Result<Taken, ActuateError> {
+    pub(crate) fn take(&self, file: &OpenFile) -> Result<ConfirmedFile, ActuateError> {
         let grip = match reach(&self.root, &self.limits, file) {
             Ok(grip) => grip,
             Err(missed) => return Ok(Err(missed)),
         };
         let now = confirm(&self.census, &[(file, &grip)])?.pop().flatten();
-        Ok(now.map(|now| (grip, now)).ok_or(Missed::Gone))
+        Ok(now.map(|now| (grip, now)).ok_or(ActuateFailure::Gone))
     }
 }
 
 /// Gives advice on the whole of an open file.
-pub(crate) fn tell(grip: &Grip, advice: Advice) -> Result<(), Missed> {
+pub(crate) fn tell(grip: &DupFd, advice: FileAdvice) -> Result<(), ActuateFailure> {
     fadvise(grip.as_fd(), 0, None, advice.raw())
-        .map_err(|errno| Missed::of("posix_fadvise", grip.pid, errno))
+        .map_err(|errno| ActuateFailure::of("posix_fadvise", grip.pid, errno))
 }
 
 /// Has the kernel read these places and lengths of a file of this size; how much that is.
@@ -149,7 +153,7 @@ pub(crate) fn read_places(
     wanted: &[(Bytes, Bytes)],
     size: Bytes,
     piece: Bytes,
-) -> Result<Bytes, Missed> {
+) -> Result<Bytes, ActuateFailure> {
     let mut asked = Bytes::ZERO;
     for (offset, length) in wanted {
         let end = Bytes::new(offset.get().saturating_add(length.get()).min(size.get()));
@@ -163,12 +167,14 @@ pub(crate) fn read_ahead(
     file: BorrowedFd<'_>,
     (from, end): (Bytes, Bytes),
     piece: Bytes,
-) -> Result<Bytes, Missed> {
+) -> Result<Bytes, ActuateFailure> {
     let mut at = from;
     while at < end {
         let now = piece.min(end - at);
-        readahead(file, at, now)
-            .map_err(|error| Missed::Kernel { doing: "readahead", reason: error.to_string() })?;
+        readahead(file, at, now).map_err(|error| ActuateFailure::Kernel {
+            doing: "readahead",
+            reason: error.to_string(),
+        })?;
         at += now;
     }
     Ok(at.saturating_sub(from))

@@ -18,22 +18,22 @@ use std::time::{Duration, Instant};
 
 use host::page_size;
 use observe::{FileKind, Miss, Misses, OpenFile, OpenFileId};
-use policy::control::Answer;
+use policy::MissPrefetch;
 use policy::{Extent, Page};
 use units::{Bytes, Pages};
 
 use crate::actuator::{SMALLEST_PIECE, read_ahead};
-use crate::reach::Grip;
-use crate::{ActuateError, Actuator, Missed};
+use crate::reach::DupFd;
+use crate::{ActuateError, ActuateFailure, Actuator};
 
 /// For how long a grip is kept: after that it is let go of, and taken anew if a miss asks for it.
-const KEPT: Duration = Duration::from_millis(100);
+const DUP_FD_LIFETIME: Duration = Duration::from_millis(100);
 /// How long to wait where nothing is held: for ever, as whoever has news wakes the thread.
-const LONG: Duration = Duration::from_secs(3600);
+const IDLE_WAIT: Duration = Duration::from_secs(3600);
 
 /// What came of answers since the last time.
 #[derive(Debug, Default)]
-pub struct Answered {
+pub struct MissPrefetched {
     /// Misses of which the rest of their run was asked for.
     pub runs: u64,
     /// What the kernel was asked to read.
@@ -41,8 +41,7 @@ pub struct Answered {
     /// Misses that came faster than they could be told.
     pub dropped: u64,
     /// Open files that are answered no more, as they could not be reached, and why.
-    pub missed: Vec<(OpenFile, Missed)>,
-    /// What stopped all answering.
+    pub missed: Vec<(OpenFile, ActuateFailure)>,
     pub failed: Option<ActuateError>,
 }
 
@@ -50,13 +49,13 @@ pub struct Answered {
 #[derive(Debug)]
 struct Wanted {
     file: Arc<OpenFile>,
-    answer: Answer,
+    answer: MissPrefetch,
 }
 
 #[derive(Debug, Default)]
 struct State {
     wanted: HashMap<OpenFileId, Wanted>,
-    done: Answered,
+    done: MissPrefetched,
     ends: bool,
 }
 
@@ -87,7 +86,7 @@ impl Shared {
     }
 
     /// Answers an open file no more, as it could not be reached.
-    fn give_up(&self, file: &OpenFile, why: Missed) {
+    fn give_up(&self, file: &OpenFile, why: ActuateFailure) {
         let mut state = self.lock();
         self.misses.unwatch(file.id);
         state.wanted.remove(&file.id);
@@ -103,7 +102,7 @@ impl Shared {
             return Some(file);
         }
         // That was closed, and another has its address.
-        self.give_up(&file, Missed::Gone);
+        self.give_up(&file, ActuateFailure::Gone);
         None
     }
 
@@ -118,16 +117,16 @@ impl Shared {
 
 /// Answers misses of open files. Dropped, it ends with the answer that it is at.
 #[derive(Debug)]
-pub struct Answerer {
+pub struct MissPrefetcher {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Answerer {
+impl MissPrefetcher {
     /// Starts the thread, which answers `misses` by `actuator`.
     pub fn begin(actuator: Actuator, misses: Arc<Misses>) -> io::Result<Self> {
         let shared = Arc::new(Shared { misses, state: Mutex::default() });
-        let hand = Hand {
+        let hand = Worker {
             actuator,
             shared: Arc::clone(&shared),
             held: HashMap::new(),
@@ -139,10 +138,11 @@ impl Answerer {
     }
 
     /// Answers the misses of an open file from now on.
-    pub fn answer(&self, file: OpenFile, answer: Answer) {
+    pub fn answer(&self, file: OpenFile, answer: MissPrefetch) {
         let mut state = self.shared.lock();
         if let Err(error) = self.shared.misses.watch(file.id) {
-            let why = Missed::Kernel { doing: "watching its misses", reason: error.to_string() };
+            let why =
+                ActuateFailure::Kernel { doing: "watching its misses", reason: error.to_string() };
             state.done.missed.push((file, why));
             return;
         }
@@ -186,7 +186,6 @@ impl Answerer {
         }
     }
 
-    /// Answers nothing more.
     pub fn clear(&self) {
         self.shared.stop(|_| true);
     }
@@ -197,12 +196,12 @@ impl Answerer {
     }
 
     /// What came of answers since the last time.
-    pub fn report(&self) -> Answered {
+    pub fn report(&self) -> MissPrefetched {
         std::mem::take(&mut self.shared.lock().done)
     }
 }
 
-impl Drop for Answerer {
+impl Drop for MissPrefetcher {
     fn drop(&mut self) {
         self.shared.lock().ends = true;
         self.clear();
@@ -215,16 +214,14 @@ impl Drop for Answerer {
 
 /// A hand on an open file.
 struct Held {
-    grip: Grip,
+    grip: DupFd,
     /// The file as it was meant, when that was made sure of.
     file: Arc<OpenFile>,
-    /// Its size then.
     size: Bytes,
     since: Instant,
 }
 
-/// What the thread works with.
-struct Hand {
+struct Worker {
     actuator: Actuator,
     shared: Arc<Shared>,
     held: HashMap<OpenFileId, Held>,
@@ -234,11 +231,12 @@ struct Hand {
     untold: u64,
 }
 
-impl Hand {
+impl Worker {
     fn work(mut self) {
         let mut missed = Vec::new();
         while !self.shared.lock().ends {
-            let most = self.until.map_or(LONG, |at| at.saturating_duration_since(Instant::now()));
+            let most =
+                self.until.map_or(IDLE_WAIT, |at| at.saturating_duration_since(Instant::now()));
             let result = self.shared.misses.wait(most, |miss| missed.push(miss));
             let result = result.map_err(ActuateError::from).and_then(|()| {
                 missed.drain(..).try_for_each(|miss| {
@@ -278,7 +276,7 @@ impl Hand {
     }
 
     /// Makes sure of an open file, unless it was just done.
-    fn take(&mut self, file: &Arc<OpenFile>) -> Result<Result<(), Missed>, ActuateError> {
+    fn take(&mut self, file: &Arc<OpenFile>) -> Result<Result<(), ActuateFailure>, ActuateError> {
         if self.held.get(&file.id).is_some_and(|held| Arc::ptr_eq(&held.file, file)) {
             return Ok(Ok(()));
         }
@@ -290,7 +288,9 @@ impl Hand {
         };
         let held = Held { grip, file: Arc::clone(file), size: now.size, since };
         self.held.insert(file.id, held);
-        self.until = Some(self.until.map_or(since + KEPT, |until| until.min(since + KEPT)));
+        self.until = Some(
+            self.until.map_or(since + DUP_FD_LIFETIME, |until| until.min(since + DUP_FD_LIFETIME)),
+        );
         Ok(Ok(()))
     }
 
@@ -304,7 +304,7 @@ impl Hand {
         let is_wanted = |id, held: &Held| {
             state.wanted.get(id).is_some_and(|it| Arc::ptr_eq(&it.file, &held.file))
         };
-        let stays = |id, held: &Held| held.since.elapsed() < KEPT && is_wanted(id, held);
+        let stays = |id, held: &Held| held.since.elapsed() < DUP_FD_LIFETIME && is_wanted(id, held);
         let over = self.held.iter().filter(|(id, held)| !stays(*id, held)).map(|(id, _)| *id);
         let over: Vec<OpenFileId> = over.collect();
         drop(state);
@@ -312,7 +312,7 @@ impl Hand {
         for id in over {
             self.held.remove(&id);
         }
-        self.until = self.held.values().map(|held| held.since + KEPT).min();
+        self.until = self.held.values().map(|held| held.since + DUP_FD_LIFETIME).min();
     }
 
     fn count_untold(&mut self) {

@@ -21,16 +21,16 @@ use units::Bytes;
 
 use crate::actuator::{Actuator, largest_piece, read_ahead};
 use crate::reach::holders;
-use crate::{ActuateError, Limits, Missed};
+use crate::{AccessRules, ActuateError, ActuateFailure};
 
 /// Of larger directories nothing is read: to go through them would take too long.
-const MOST: usize = 1 << 16;
+const MAX_ENTRIES: usize = 1 << 16;
 /// What is read of one file at most. One among small ones may be of any size, and sparse, and a
 /// window does for the rest of it.
-const LARGEST: Bytes = Bytes::from_mib(1);
+const MAX_FILE_BYTES: Bytes = Bytes::from_mib(1);
 /// Each file may have a process of its own, which is gone when the next one is to be read. What the
 /// limits said of the last one that could be asked about holds for so long.
-const GRANTED: Duration = Duration::from_secs(2);
+const GRANT_LIFETIME: Duration = Duration::from_secs(2);
 
 /// The directory of an open file, and the regular files in it.
 #[derive(Debug)]
@@ -40,9 +40,7 @@ pub struct Directory {
     descriptor: OwnedFd,
     /// Who owns that file, and on which device `stat(2)` has it.
     owner: (u32, u64),
-    /// Inodes and names, as listed.
     entries: Vec<(u64, OsString)>,
-    /// Which entry an inode is.
     places: BTreeMap<u64, usize>,
     readers: Mutex<Readers>,
 }
@@ -60,7 +58,7 @@ impl Directory {
     /// The directory of an open file, of which `path` is the path as its holder has it; `None` if
     /// it is not there any more, or the limits forbid to touch what is open there. One that is too
     /// large has no files.
-    pub fn of(root: &Root, limits: &Limits, file: &OpenFile, path: &str) -> Option<Self> {
+    pub fn of(root: &Root, limits: &AccessRules, file: &OpenFile, path: &str) -> Option<Self> {
         let allowed = holders(root, limits, file).ok()?;
         Self::held(root, allowed.first()?.holder, file, path)
     }
@@ -99,7 +97,7 @@ impl Directory {
     /// Whether its files may be read for whoever goes through them. Where the limits are about
     /// processes, and the one that was seen last has ended, they are asked in vain: then it may for
     /// a little while.
-    fn check(&self, root: &Root, limits: &Limits) -> Result<(), Missed> {
+    fn check(&self, root: &Root, limits: &AccessRules) -> Result<(), ActuateFailure> {
         limits.check_mount(root, self.file.device)?;
         if !limits.are_about_holders() {
             return Ok(());
@@ -107,7 +105,7 @@ impl Directory {
         let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
         match holders(root, limits, &readers.last).map(drop) {
             Ok(()) => readers.granted = Instant::now(),
-            Err(Missed::Gone) if readers.granted.elapsed() < GRANTED => {}
+            Err(ActuateFailure::Gone) if readers.granted.elapsed() < GRANT_LIFETIME => {}
             Err(missed) => return Err(missed),
         }
         Ok(())
@@ -149,7 +147,7 @@ fn list(descriptor: &OwnedFd) -> Option<Vec<(u64, OsString)>> {
     let mut entries = Vec::new();
     for (entry, count) in Dir::read_from(descriptor).ok()?.zip(0..) {
         let entry = entry.ok()?;
-        if count >= MOST {
+        if count >= MAX_ENTRIES {
             return Some(Vec::new());
         }
         if matches!(entry.file_type(), FileType::RegularFile | FileType::Unknown) {
@@ -185,7 +183,7 @@ impl Actuator {
         &self,
         directory: &Directory,
         wanted: &[(u64, Bytes)],
-    ) -> Result<Result<Bytes, Missed>, ActuateError> {
+    ) -> Result<Result<Bytes, ActuateFailure>, ActuateError> {
         if let Err(missed) = directory.check(&self.root, &self.limits) {
             return Ok(Err(missed));
         }
@@ -193,7 +191,7 @@ impl Actuator {
         let mut asked = Bytes::ZERO;
         for (inode, from) in wanted {
             let Some((file, size)) = directory.open(*inode) else { continue };
-            match read_ahead(file.as_fd(), (*from, size.min(LARGEST)), piece) {
+            match read_ahead(file.as_fd(), (*from, size.min(MAX_FILE_BYTES)), piece) {
                 Ok(bytes) => asked += bytes,
                 Err(missed) => return Ok(Err(missed)),
             }
@@ -220,7 +218,7 @@ mod tests {
     fn open_file(path: &Path) -> OpenFile {
         let stat = fs::metadata(path).expect("a file");
         OpenFile {
-            id: OpenFileId::numbered(1),
+            id: OpenFileId::new(1),
             kind: FileKind::Regular,
             device: DevNo::from_raw(stat.dev()),
             inode: stat.ino(),
@@ -306,7 +304,7 @@ mod tests {
         let path = home.join("a");
         fs::write(&path, "a").expect("a file");
         let rule = format!("pid:{}", std::process::id()).parse().expect("a rule");
-        let limits = Limits { deny: vec![rule], ..Limits::default() };
+        let limits = AccessRules { deny: vec![rule], ..AccessRules::default() };
         let text = path.to_str().expect("a name");
         assert!(Directory::of(&Root::system(), &limits, &open_file(&path), text).is_none());
     }
@@ -319,7 +317,7 @@ mod tests {
         }
         let found = of(&home.join("a")).expect("it is there");
         let own = format!("pid:{}", std::process::id()).parse().expect("a rule");
-        let limits = Limits { allow: vec![own], ..Limits::default() };
+        let limits = AccessRules { allow: vec![own], ..AccessRules::default() };
         let check = || found.check(&Root::system(), &limits);
         assert_eq!(check(), Ok(()));
         let by = |pid: u32| {
@@ -331,14 +329,14 @@ mod tests {
         let gone = by(i32::MAX.unsigned_abs());
         found.seen([&gone]);
         assert_eq!(check(), Ok(()));
-        found.readers.lock().expect("a lock").granted -= GRANTED;
-        assert_eq!(check(), Err(Missed::Gone));
-        assert_eq!(found.check(&Root::system(), &Limits::default()), Ok(()), "no rules");
+        found.readers.lock().expect("a lock").granted -= GRANT_LIFETIME;
+        assert_eq!(check(), Err(ActuateFailure::Gone));
+        assert_eq!(found.check(&Root::system(), &AccessRules::default()), Ok(()), "no rules");
         found.seen([&by(1)]);
-        assert_eq!(check(), Err(Missed::NotAllowed), "a stranger goes on with it");
+        assert_eq!(check(), Err(ActuateFailure::NotAllowed), "a stranger goes on with it");
         let elsewhere = OpenFile { inode: 1, ..by(std::process::id()) };
         found.seen([&elsewhere]);
-        assert_eq!(check(), Err(Missed::NotAllowed), "that file is not in it");
+        assert_eq!(check(), Err(ActuateFailure::NotAllowed), "that file is not in it");
         found.seen([&by(std::process::id())]);
         assert_eq!(check(), Ok(()));
     }

@@ -11,83 +11,83 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use host::BdiId;
 use observe::{Census, OpenFile, OpenFileFilter, OpenFileId};
 use serde::Serialize;
-use tunables::{Tenure, find};
+use tunables::{BdiLease, find};
 use units::Bytes;
 
 use crate::actuator::tell;
-use crate::reach::{Grip, Taken, confirm, reach};
-use crate::{ActuateError, Actuator, Advice, Limits, Missed, Outcome};
+use crate::reach::{ConfirmedFile, DupFd, confirm, reach};
+use crate::{AccessRules, ActionOutcome, ActuateError, ActuateFailure, Actuator, FileAdvice};
 
 /// A file that was opened, or told to be normal, while the bdi was held at another window.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Mended {
-    /// It, as it was found.
+pub struct CollateralRestore {
     pub file: OpenFile,
-    /// What came of mending it.
-    pub outcome: Outcome,
+    pub outcome: ActionOutcome,
 }
 
 /// What came of giving open files windows of their own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Exact {
+pub struct WindowsSet {
     /// One for each open file, in the order in which they were given.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<ActionOutcome>,
     /// Files that got a window by accident, and what came of mending them.
-    pub mended: Vec<Mended>,
+    pub mended: Vec<CollateralRestore>,
 }
 
 impl Actuator {
-    /// Gives each of these open files this window, all of them on the bdi of `tenure`. Whether a
+    /// Gives each of these open files this window, all of them on the bdi of `lease`. Whether a
     /// file is under `FADV_RANDOM` stays as it is.
     ///
     /// The bdi's own window is what it was when this returns, also with an error, and its journal
     /// and guard see to it if foreread dies in between.
     pub fn set_windows(
         &self,
-        tenure: &mut Tenure,
+        lease: &mut BdiLease,
         wanted: &[(&OpenFile, Bytes)],
-    ) -> Result<Exact, ActuateError> {
-        let mut exact = Exact::default();
-        let mut outcomes: Vec<Option<Outcome>> = vec![None; wanted.len()];
+    ) -> Result<WindowsSet, ActuateError> {
+        let mut exact = WindowsSet::default();
+        let mut outcomes: Vec<Option<ActionOutcome>> = vec![None; wanted.len()];
         let mut by_window: BTreeMap<Bytes, Vec<usize>> = BTreeMap::new();
         for (index, (_, window)) in wanted.iter().enumerate() {
             by_window.entry(*window).or_default().push(index);
         }
         for (window, indices) in by_window {
             let files: Vec<&OpenFile> = indices.iter().map(|index| wanted[*index].0).collect();
-            let (results, mended) = self.set_one_window(tenure, &files, window)?;
+            let (results, mended) = self.set_one_window(lease, &files, window)?;
             for (index, outcome) in indices.into_iter().zip(results) {
                 outcomes[index] = Some(outcome);
             }
             exact.mended.extend(mended);
         }
-        exact.outcomes =
-            outcomes.into_iter().map(|one| one.unwrap_or(Outcome::Missed(Missed::Gone))).collect();
+        exact.outcomes = outcomes
+            .into_iter()
+            .map(|one| one.unwrap_or(ActionOutcome::Failed(ActuateFailure::Gone)))
+            .collect();
         Ok(exact)
     }
 
     fn set_one_window(
         &self,
-        tenure: &mut Tenure,
+        lease: &mut BdiLease,
         files: &[&OpenFile],
         window: Bytes,
-    ) -> Result<(Vec<Outcome>, Vec<Mended>), ActuateError> {
-        let mut batch = Batch::take(self, tenure.bdi(), files)?;
+    ) -> Result<(Vec<ActionOutcome>, Vec<CollateralRestore>), ActuateError> {
+        let mut batch = Batch::take(self, lease.bdi(), files)?;
         if batch.all_have(window) {
             return Ok((batch.outcomes(window, &[]), Vec::new()));
         }
         let tunable = find("read_ahead")?;
-        let own = tenure.read(tunable)?.bytes().unwrap_or_default();
+        let own = lease.read(tunable)?.bytes().unwrap_or_default();
         // Where advice alone gives the window, nobody else is disturbed.
         if window == own {
-            batch.tell(Advice::Normal);
+            batch.tell(FileAdvice::Normal);
         } else if window == own * 2 {
-            batch.tell(Advice::Sequential);
+            batch.tell(FileAdvice::Sequential);
         } else {
             let instant = Instant { window, own };
-            let with_such = with_such(tenure.bdi(), window);
+            let with_such = with_such(lease.bdi(), window);
             let before = self.census.open_files(&with_such)?;
-            tenure.hold(tunable, &window.into(), || batch.tell(Advice::Normal))?;
+            lease.with_value(tunable, &window.into(), || batch.tell(FileAdvice::Normal))?;
             let outcomes = batch.outcomes(window, &self.own_files()?);
             let after = self.census.open_files(&with_such)?;
             let ours: HashSet<OpenFileId> = files.iter().map(|file| file.id).collect();
@@ -112,7 +112,7 @@ pub(crate) fn with_such(bdi: &BdiId, window: Bytes) -> OpenFileFilter {
 
 /// Open files that get one window together.
 struct Batch<'a> {
-    members: Vec<(&'a OpenFile, Taken)>,
+    members: Vec<(&'a OpenFile, ConfirmedFile)>,
 }
 
 impl<'a> Batch<'a> {
@@ -121,18 +121,18 @@ impl<'a> Batch<'a> {
         bdi: &BdiId,
         files: &[&'a OpenFile],
     ) -> Result<Self, ActuateError> {
-        let elsewhere = || Missed::Kernel {
+        let elsewhere = || ActuateFailure::Kernel {
             doing: "setting a window",
             reason: format!("it is not on bdi {bdi}"),
         };
-        let grips: Vec<Result<Grip, Missed>> = files
+        let grips: Vec<Result<DupFd, ActuateFailure>> = files
             .iter()
             .map(|file| match &file.bdi {
                 Some(of) if of == bdi => reach(&actuator.root, &actuator.limits, file),
                 _ => Err(elsewhere()),
             })
             .collect();
-        let held: Vec<(&OpenFile, &Grip)> = files
+        let held: Vec<(&OpenFile, &DupFd)> = files
             .iter()
             .zip(&grips)
             .filter_map(|(file, grip)| Some((*file, grip.as_ref().ok()?)))
@@ -141,7 +141,7 @@ impl<'a> Batch<'a> {
         let mut members = Vec::new();
         for (file, grip) in files.iter().zip(grips) {
             let taken = grip.and_then(|grip| {
-                confirmed.next().flatten().map(|now| (grip, now)).ok_or(Missed::Gone)
+                confirmed.next().flatten().map(|now| (grip, now)).ok_or(ActuateFailure::Gone)
             });
             members.push((*file, taken));
         }
@@ -153,12 +153,12 @@ impl<'a> Batch<'a> {
     }
 
     /// Gives advice to all; short, as the bdi is held meanwhile.
-    fn tell(&mut self, advice: Advice) {
+    fn tell(&mut self, advice: FileAdvice) {
         for (_, taken) in &mut self.members {
             let told = match taken {
                 Ok((grip, now)) => tell(grip, advice).and_then(|()| {
                     // Advice on the window takes the flag away, which is not what was asked for.
-                    if now.random { tell(grip, Advice::Random) } else { Ok(()) }
+                    if now.random { tell(grip, FileAdvice::Random) } else { Ok(()) }
                 }),
                 Err(_) => Ok(()),
             };
@@ -168,16 +168,16 @@ impl<'a> Batch<'a> {
         }
     }
 
-    fn outcomes(&self, wanted: Bytes, after: &[OpenFile]) -> Vec<Outcome> {
-        let outcome = |taken: &Taken| match taken {
-            Err(missed) => Outcome::Missed(missed.clone()),
-            Ok((_, now)) if now.window == wanted => Outcome::AsWanted { window: wanted },
+    fn outcomes(&self, wanted: Bytes, after: &[OpenFile]) -> Vec<ActionOutcome> {
+        let outcome = |taken: &ConfirmedFile| match taken {
+            Err(missed) => ActionOutcome::Failed(missed.clone()),
+            Ok((_, now)) if now.window == wanted => ActionOutcome::AsWanted { window: wanted },
             Ok((_, now)) => match after.iter().find(|file| file.id == now.id) {
-                None => Outcome::Missed(Missed::Gone),
+                None => ActionOutcome::Failed(ActuateFailure::Gone),
                 Some(found) if found.window == wanted => {
-                    Outcome::Done { before: now.window, after: found.window }
+                    ActionOutcome::Done { before: now.window, after: found.window }
                 }
-                Some(found) => Outcome::DidNotStick { wanted, found: found.window },
+                Some(found) => ActionOutcome::DidNotStick { wanted, found: found.window },
             },
         };
         self.members.iter().map(|(_, taken)| outcome(taken)).collect()
@@ -186,7 +186,6 @@ impl<'a> Batch<'a> {
 
 /// The instant in which the bdi had another window.
 pub(crate) struct Instant {
-    /// The window it had.
     pub window: Bytes,
     /// Its own window, before and after.
     pub own: Bytes,
@@ -195,13 +194,13 @@ pub(crate) struct Instant {
 impl Instant {
     /// Which advice a file of this window must have had from the bdi in the instant; `None` if the
     /// window does not come from there.
-    fn origin(&self, window: Bytes) -> Option<Advice> {
+    fn origin(&self, window: Bytes) -> Option<FileAdvice> {
         if window == self.own || self.window == self.own || self.window == self.own * 2 {
             None // no hold, or nothing to be told apart
         } else if window == self.window {
-            Some(Advice::Normal)
+            Some(FileAdvice::Normal)
         } else if window == self.window * 2 {
-            Some(Advice::Sequential)
+            Some(FileAdvice::Sequential)
         } else {
             None
         }
@@ -234,10 +233,10 @@ impl Instant {
         &self,
         actuator: &Actuator,
         stray: &OpenFile,
-    ) -> Result<Mended, ActuateError> {
-        let advice = self.origin(stray.window).unwrap_or(Advice::Normal);
+    ) -> Result<CollateralRestore, ActuateError> {
+        let advice = self.origin(stray.window).unwrap_or(FileAdvice::Normal);
         let outcome = mend(&actuator.census, &actuator.root, stray, advice)?;
-        Ok(Mended { file: stray.clone(), outcome })
+        Ok(CollateralRestore { file: stray.clone(), outcome })
     }
 }
 
@@ -245,25 +244,25 @@ fn mend(
     census: &Census,
     root: &host::Root,
     stray: &OpenFile,
-    advice: Advice,
-) -> Result<Outcome, ActuateError> {
+    advice: FileAdvice,
+) -> Result<ActionOutcome, ActuateError> {
     // What foreread spoiled it mends, whoever it belongs to.
-    let grip = match reach(root, &Limits::default(), stray) {
+    let grip = match reach(root, &AccessRules::default(), stray) {
         Ok(grip) => grip,
-        Err(missed) => return Ok(Outcome::Missed(missed)),
+        Err(missed) => return Ok(ActionOutcome::Failed(missed)),
     };
     let now = confirm(census, &[(stray, &grip)])?.pop().flatten();
-    let Some(now) = now else { return Ok(Outcome::Missed(Missed::Gone)) };
+    let Some(now) = now else { return Ok(ActionOutcome::Failed(ActuateFailure::Gone)) };
     if now.window != stray.window {
-        return Ok(Outcome::AsWanted { window: now.window });
+        return Ok(ActionOutcome::AsWanted { window: now.window });
     }
     let told = tell(&grip, advice)
-        .and_then(|()| if now.random { tell(&grip, Advice::Random) } else { Ok(()) });
+        .and_then(|()| if now.random { tell(&grip, FileAdvice::Random) } else { Ok(()) });
     if let Err(missed) = told {
-        return Ok(Outcome::Missed(missed));
+        return Ok(ActionOutcome::Failed(missed));
     }
     let after = confirm(census, &[(stray, &grip)])?.pop().flatten();
-    Ok(after.map_or(Outcome::Missed(Missed::Gone), |after| Outcome::Done {
+    Ok(after.map_or(ActionOutcome::Failed(ActuateFailure::Gone), |after| ActionOutcome::Done {
         before: now.window,
         after: after.window,
     }))

@@ -9,16 +9,16 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 use host::Root;
 use observe::OpenFile;
 
-use crate::{Directory, Limits};
+use crate::{AccessRules, Directory};
 
 /// A directory, and the path of the open file that it is of, as its holder has it.
-pub type Found = (Directory, String);
+pub type FoundDirectory = (Directory, String);
 
 /// Finds directories, one at a time.
 #[derive(Debug)]
 pub struct Finder {
     ask: SyncSender<(OpenFile, String)>,
-    answers: Receiver<Option<Found>>,
+    answers: Receiver<Option<FoundDirectory>>,
     /// Whether it has not answered yet.
     asked: bool,
 }
@@ -26,7 +26,7 @@ pub struct Finder {
 impl Finder {
     /// Starts the thread, which keeps to these limits. Nobody waits for its end: it may be that it
     /// waits for ever.
-    pub fn begin(root: &Root, limits: &Limits) -> io::Result<Self> {
+    pub fn begin(root: &Root, limits: &AccessRules) -> io::Result<Self> {
         let (root, limits) = (root.clone(), limits.clone());
         let (ask, questions) = mpsc::sync_channel::<(OpenFile, String)>(1);
         let (answer, answers) = mpsc::channel();
@@ -51,7 +51,7 @@ impl Finder {
     }
 
     /// The directory that was asked for, if it was found by now.
-    pub fn found(&mut self) -> Option<Found> {
+    pub fn found(&mut self) -> Option<FoundDirectory> {
         let answer = self.answers.try_recv().ok()?;
         self.asked = false;
         answer

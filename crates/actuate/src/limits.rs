@@ -3,147 +3,68 @@
 //! Nothing here rests on what a process can say of itself: its name is not looked at, and its
 //! executable is known by device and inode, as the path could be one of its own mount namespace.
 
-use std::fmt;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::str::FromStr;
+use std::path::Path;
 
 use host::{DevNo, MountInfo, Root, parse_mountinfo};
 use observe::Holder;
-use serde::{Serialize, Serializer};
-use thiserror::Error;
 
-use crate::Missed;
+use crate::outcome::ActuateFailure;
+use crate::rule::AccessRule;
 
 /// File systems on which a call may wait for somebody else than a disk.
 const REMOTE: &[&str] =
     &["nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "afs", "orangefs", "gfs2", "ocfs2", "virtiofs"];
 
-/// Whom a rule is about: `pid:4711`, `user:26`, `cgroup:/system.slice/postgresql.service`,
-/// `exe:/usr/bin/postgres`, `mount:/srv`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Rule {
-    /// A process.
-    Pid(u32),
-    /// A user, by number: the real one of a process, not one that a set-user-id program lends.
-    User(u32),
-    /// A cgroup and all below it, by its path in the unified hierarchy.
-    Cgroup(String),
-    /// The program that a process runs.
-    Executable(PathBuf),
-    /// All files of the file system that is mounted there.
-    Mount(PathBuf),
-}
-
-impl fmt::Display for Rule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Pid(pid) => write!(f, "pid:{pid}"),
-            Self::User(uid) => write!(f, "user:{uid}"),
-            Self::Cgroup(path) if path.is_empty() => f.write_str("cgroup:/"),
-            Self::Cgroup(path) => write!(f, "cgroup:{path}"),
-            Self::Executable(path) => write!(f, "exe:{}", path.display()),
-            Self::Mount(path) => write!(f, "mount:{}", path.display()),
-        }
-    }
-}
-
-impl Serialize for Rule {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-/// A text that is no rule.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error(
-    "{text:?} is no rule: {problem}; write pid:N, user:NAME, cgroup:/PATH, exe:/PATH or mount:/PATH"
-)]
-pub struct ParseRuleError {
-    text: String,
-    problem: &'static str,
-}
-
-impl FromStr for Rule {
-    type Err = ParseRuleError;
-
-    fn from_str(text: &str) -> Result<Self, ParseRuleError> {
-        let fail = |problem| ParseRuleError { text: text.to_owned(), problem };
-        let (kind, of) = text.split_once(':').ok_or_else(|| fail("there is no colon"))?;
-        let path = || {
-            let plain = of.starts_with('/') && !of.split('/').any(|part| part == "..");
-            plain.then(|| PathBuf::from(of)).ok_or_else(|| fail("the path must be absolute"))
-        };
-        match kind {
-            "pid" => of.parse().map(Self::Pid).map_err(|_| fail("that is no process's number")),
-            "user" => user(of).map(Self::User).ok_or_else(|| fail("there is no such user")),
-            "cgroup" => path().map(|_| Self::Cgroup(of.trim_end_matches('/').to_owned())),
-            "exe" => path().map(Self::Executable),
-            "mount" => path().map(Self::Mount),
-            _ => Err(fail("that is no kind of rule")),
-        }
-    }
-}
-
-/// The number of a user, given as such or by a name of `/etc/passwd`.
-fn user(name: &str) -> Option<u32> {
-    if let Ok(uid) = name.parse() {
-        return Some(uid);
-    }
-    let table = fs::read_to_string("/etc/passwd").ok()?;
-    let line = table.lines().find(|line| line.split(':').next() == Some(name))?;
-    line.split(':').nth(2)?.parse().ok()
-}
-
 /// Whose open files may be touched: denied is denied, and where anything is allowed by name,
 /// nothing else is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Limits {
+pub struct AccessRules {
     /// Only these, if there are any.
-    pub allow: Vec<Rule>,
+    pub allow: Vec<AccessRule>,
     /// Never these, and never a file that one of these holds together with others.
-    pub deny: Vec<Rule>,
+    pub deny: Vec<AccessRule>,
 }
 
-impl Limits {
+impl AccessRules {
     /// Whether a file may be touched, going by its file system alone.
-    pub(crate) fn check_mount(&self, root: &Root, device: DevNo) -> Result<(), Missed> {
+    pub(crate) fn check_mount(&self, root: &Root, device: DevNo) -> Result<(), ActuateFailure> {
         let table = root.read("/proc/self/mountinfo").unwrap_or_default();
         let mounts: Vec<MountInfo> =
             parse_mountinfo(&table).into_iter().filter(|info| info.device == device).collect();
         let is_at = |path: &Path| mounts.iter().any(|info| info.mount.point == path);
-        let named = |rules: &[Rule]| {
-            let hit = |rule: &&Rule| matches!(rule, Rule::Mount(path) if is_at(path));
+        let named = |rules: &[AccessRule]| {
+            let hit = |rule: &&AccessRule| matches!(rule, AccessRule::Mount(path) if is_at(path));
             rules.iter().find(hit).cloned()
         };
         if let Some(rule) = named(&self.deny) {
-            return Err(Missed::Denied(rule));
+            return Err(ActuateFailure::Denied(rule));
         }
         let by_name = named(&self.allow).is_some();
         if !by_name && let Some(fstype) = mounts.iter().find_map(remote) {
-            return Err(Missed::Remote { fstype });
+            return Err(ActuateFailure::Remote { fstype });
         }
         // If there are rules for mounts, one of them must fit, whoever holds the file.
-        let chosen = self.allow.iter().any(|rule| matches!(rule, Rule::Mount(_)));
-        if chosen && !by_name { Err(Missed::NotAllowed) } else { Ok(()) }
+        let chosen = self.allow.iter().any(|rule| matches!(rule, AccessRule::Mount(_)));
+        if chosen && !by_name { Err(ActuateFailure::NotAllowed) } else { Ok(()) }
     }
 
     /// Whether it matters who holds a file.
     pub(crate) fn are_about_holders(&self) -> bool {
         let mut rules = self.allow.iter().chain(&self.deny);
-        rules.any(|rule| !matches!(rule, Rule::Mount(_)))
+        rules.any(|rule| !matches!(rule, AccessRule::Mount(_)))
     }
 
     /// Whether a rule speaks against this holder.
-    pub(crate) fn denies(&self, root: &Root, holder: &Holder) -> Option<Rule> {
+    pub(crate) fn denies(&self, root: &Root, holder: &Holder) -> Option<AccessRule> {
         self.deny.iter().find(|rule| rule.fits(root, holder, true)).cloned()
     }
 
     /// Whether this holder makes the file one that may be touched.
     pub(crate) fn allows(&self, root: &Root, holder: &Holder) -> bool {
         let mut about_holders =
-            self.allow.iter().filter(|rule| !matches!(rule, Rule::Mount(_))).peekable();
+            self.allow.iter().filter(|rule| !matches!(rule, AccessRule::Mount(_))).peekable();
         about_holders.peek().is_none() || about_holders.any(|rule| rule.fits(root, holder, false))
     }
 }
@@ -155,7 +76,7 @@ fn remote(info: &MountInfo) -> Option<String> {
     is_remote.then(|| fstype.clone())
 }
 
-impl Rule {
+impl AccessRule {
     /// Whether a rule is about this holder; in doubt it is if it denies.
     fn fits(&self, root: &Root, holder: &Holder, denies: bool) -> bool {
         match self {
@@ -204,7 +125,7 @@ mod tests {
         Holder { pid, fd: 3, comm: "postgres".to_owned(), uid, cgroup: 1 }
     }
 
-    fn rules(texts: &[&str]) -> Vec<Rule> {
+    fn rules(texts: &[&str]) -> Vec<AccessRule> {
         texts.iter().map(|text| text.parse().expect("a rule")).collect()
     }
 
@@ -213,10 +134,13 @@ mod tests {
         for text in
             ["pid:7", "user:26", "cgroup:/", "cgroup:/a.slice/b", "exe:/usr/bin/x", "mount:/srv"]
         {
-            assert_eq!(text.parse::<Rule>().expect("a rule").to_string(), text);
+            assert_eq!(text.parse::<AccessRule>().expect("a rule").to_string(), text);
         }
-        assert_eq!("user:root".parse(), Ok(Rule::User(0)));
-        assert_eq!("cgroup:/".parse::<Rule>().expect("all"), Rule::Cgroup(String::new()));
+        assert_eq!("user:root".parse(), Ok(AccessRule::User(0)));
+        assert_eq!(
+            "cgroup:/".parse::<AccessRule>().expect("all"),
+            AccessRule::Cgroup(String::new())
+        );
         for text in [
             "",
             "postgres",
@@ -231,7 +155,7 @@ mod tests {
             "user:nobody-has-this-name",
             "exe:/a/../b",
         ] {
-            assert!(text.parse::<Rule>().is_err(), "{text:?}");
+            assert!(text.parse::<AccessRule>().is_err(), "{text:?}");
         }
     }
 
@@ -247,14 +171,14 @@ mod tests {
     #[test]
     fn what_is_denied_stays_denied_and_a_list_allows_only_what_is_on_it() {
         let root = Root::system();
-        let limits = Limits { allow: rules(&["user:7"]), deny: rules(&["pid:42"]) };
-        assert_eq!(limits.denies(&root, &holder(42, 7)), Some(Rule::Pid(42)));
+        let limits = AccessRules { allow: rules(&["user:7"]), deny: rules(&["pid:42"]) };
+        assert_eq!(limits.denies(&root, &holder(42, 7)), Some(AccessRule::Pid(42)));
         assert_eq!(limits.denies(&root, &holder(43, 7)), None);
         assert!(limits.allows(&root, &holder(43, 7)));
         assert!(!limits.allows(&root, &holder(43, 8)));
-        assert!(Limits::default().allows(&root, &holder(43, 8)));
+        assert!(AccessRules::default().allows(&root, &holder(43, 8)));
         // A list of mounts alone says nothing of processes.
-        let limits = Limits { allow: rules(&["mount:/srv"]), deny: Vec::new() };
+        let limits = AccessRules { allow: rules(&["mount:/srv"]), deny: Vec::new() };
         assert!(limits.allows(&root, &holder(43, 8)));
     }
 
@@ -281,22 +205,22 @@ mod tests {
         fs::write(dir.path().join("proc/self/mountinfo"), mounts).expect("a file");
         let root = Root::at(dir.path());
         let check = |device: &str, allow: &[&str], deny: &[&str]| {
-            let limits = Limits { allow: rules(allow), deny: rules(deny) };
+            let limits = AccessRules { allow: rules(allow), deny: rules(deny) };
             limits.check_mount(&root, device.parse().expect("a device"))
         };
-        let remote = Missed::Remote { fstype: "fuse.sshfs".to_owned() };
+        let remote = ActuateFailure::Remote { fstype: "fuse.sshfs".to_owned() };
         assert_eq!(check("0:40", &[], &[]), Err(remote));
         assert_eq!(check("0:40", &["mount:/remote"], &[]), Ok(()));
-        assert_eq!(check("8:1", &["mount:/remote"], &[]), Err(Missed::NotAllowed));
+        assert_eq!(check("8:1", &["mount:/remote"], &[]), Err(ActuateFailure::NotAllowed));
         assert_eq!(check("8:1", &["user:7"], &[]), Ok(()), "who holds it is another question");
-        let rule = Rule::Mount("/data".into());
-        assert_eq!(check("8:1", &[], &["mount:/data"]), Err(Missed::Denied(rule)));
+        let rule = AccessRule::Mount("/data".into());
+        assert_eq!(check("8:1", &[], &["mount:/data"]), Err(ActuateFailure::Denied(rule)));
     }
 
     proptest! {
         #[test]
         fn any_text_is_a_rule_or_refused(text in "\\PC{0,40}") {
-            let _ = text.parse::<Rule>();
+            let _ = text.parse::<AccessRule>();
         }
     }
 }

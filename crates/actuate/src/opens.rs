@@ -8,10 +8,10 @@
 use std::collections::{BTreeSet, HashSet};
 
 use observe::{OpenFile, OpenFileId};
-use tunables::{Tenure, find};
+use tunables::{BdiLease, find};
 use units::Bytes;
 
-use crate::exact::{Instant, Mended, with_such};
+use crate::exact::{CollateralRestore, Instant, with_such};
 use crate::{ActuateError, Actuator};
 
 /// An open file with a window that it had of its own before the bdi was set to that.
@@ -19,8 +19,7 @@ type Had = (OpenFileId, u64, Bytes);
 
 /// The window of files that will be opened on one bdi.
 #[derive(Debug)]
-pub struct Opens {
-    /// The bdi's own.
+pub struct NewFiles {
     own: Bytes,
     /// What the bdi is set to.
     now: Option<Bytes>,
@@ -29,13 +28,12 @@ pub struct Opens {
     had: HashSet<Had>,
 }
 
-impl Opens {
+impl NewFiles {
     /// Files are opened with the bdi's own window, which is this.
     pub fn with(own: Bytes) -> Self {
         Self { own, now: None, given: BTreeSet::new(), had: HashSet::new() }
     }
 
-    /// The bdi's own window.
     pub fn own(&self) -> Bytes {
         self.own
     }
@@ -50,7 +48,7 @@ impl Opens {
     pub fn set(
         &mut self,
         actuator: &Actuator,
-        tenure: &mut Tenure,
+        lease: &mut BdiLease,
         window: Option<Bytes>,
     ) -> Result<bool, ActuateError> {
         let window = window.filter(|window| *window != self.own);
@@ -60,11 +58,11 @@ impl Opens {
         let tunable = find("read_ahead")?;
         match window {
             Some(window) => {
-                self.note(actuator.open_files(&with_such(tenure.bdi(), window))?);
+                self.note(actuator.open_files(&with_such(lease.bdi(), window))?);
                 self.given.insert(window);
-                tenure.set(tunable, &window.into())?;
+                lease.set(tunable, &window.into())?;
             }
-            None => tenure.withdraw(tunable, &self.own.into())?,
+            None => lease.release_value(tunable, &self.own.into())?,
         }
         self.now = window;
         Ok(true)
@@ -96,14 +94,14 @@ impl Opens {
     pub fn end(
         &mut self,
         actuator: &Actuator,
-        tenure: &mut Tenure,
+        lease: &mut BdiLease,
         others: &HashSet<OpenFileId>,
-    ) -> Result<Vec<Mended>, ActuateError> {
-        self.set(actuator, tenure, None)?;
+    ) -> Result<Vec<CollateralRestore>, ActuateError> {
+        self.set(actuator, lease, None)?;
         let mut mended = Vec::new();
         for window in std::mem::take(&mut self.given) {
             let instant = Instant { window, own: self.own };
-            let mut after = actuator.open_files(&with_such(tenure.bdi(), window))?;
+            let mut after = actuator.open_files(&with_such(lease.bdi(), window))?;
             after.retain(|file| !self.had.contains(&had(file)));
             for stray in instant.strays(&[], &after, others) {
                 mended.push(instant.mend(actuator, stray)?);

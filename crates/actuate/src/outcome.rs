@@ -8,11 +8,11 @@ use rustix::io::Errno;
 use serde::Serialize;
 use thiserror::Error;
 use tunables::TunableError;
-use units::Bytes;
+use units::{Bytes, Classified, ErrorKind};
 
-use crate::Rule;
+use crate::rule::AccessRule;
 
-/// What stops all acting, as against one open file that could not be reached ([`Missed`]).
+/// What stops all acting, as against one open file that could not be reached ([`ActuateFailure`]).
 #[derive(Debug, Error)]
 pub enum ActuateError {
     /// Open files cannot be seen, so that none can be told from another.
@@ -23,34 +23,35 @@ pub enum ActuateError {
     Tunable(#[from] TunableError),
 }
 
+impl Classified for ActuateError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Observe(error) => error.kind(),
+            Self::Tunable(error) => error.kind(),
+        }
+    }
+}
+
 /// What came of acting on one open file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum ActionOutcome {
     /// It was done, and read back.
-    Done {
-        /// The window before.
-        before: Bytes,
-        /// The window now.
-        after: Bytes,
-    },
+    Done { before: Bytes, after: Bytes },
     /// Nothing had to be done.
-    AsWanted {
-        /// The window that it has.
-        window: Bytes,
-    },
+    AsWanted { window: Bytes },
     /// The kernel took the advice and has another window now: somebody else was at it.
     DidNotStick {
         /// The window that it should have.
         wanted: Bytes,
-        /// The window that it has.
         found: Bytes,
     },
     /// It was not reached.
-    Missed(Missed),
+    #[serde(rename = "missed")]
+    Failed(ActuateFailure),
 }
 
-impl Outcome {
+impl ActionOutcome {
     /// Whether the open file is now as it was to be.
     pub fn is_good(&self) -> bool {
         matches!(self, Self::Done { .. } | Self::AsWanted { .. })
@@ -58,7 +59,7 @@ impl Outcome {
 }
 
 /// One line for people: `window 128 KiB → 1088 KiB`.
-impl fmt::Display for Outcome {
+impl fmt::Display for ActionOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Done { before, after } if before == after => write!(f, "window stays {after}"),
@@ -67,7 +68,7 @@ impl fmt::Display for Outcome {
             Self::DidNotStick { wanted, found } => {
                 write!(f, "window was set to {wanted} but reads back as {found}")
             }
-            Self::Missed(missed) => missed.fmt(f),
+            Self::Failed(missed) => missed.fmt(f),
         }
     }
 }
@@ -75,13 +76,13 @@ impl fmt::Display for Outcome {
 /// Why an open file was not reached.
 #[derive(Clone, Debug, PartialEq, Eq, Error, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Missed {
+pub enum ActuateFailure {
     /// It was closed, or its processes have ended, since it was listed.
     #[error("closed meanwhile")]
     Gone,
     /// A rule of the deny list keeps foreread from it.
     #[error("left alone, as {0} is denied")]
-    Denied(Rule),
+    Denied(AccessRule),
     /// No rule of the allow list lets foreread at it.
     #[error("left alone, as no rule allows it")]
     NotAllowed,
@@ -92,23 +93,14 @@ pub enum Missed {
         /// The type of its file system.
         fstype: String,
     },
-    /// The right is missing.
     #[error("not permitted to reach the files of process {pid}: it takes CAP_SYS_PTRACE")]
-    NotPermitted {
-        /// The process that holds it.
-        pid: u32,
-    },
+    NotPermitted { pid: u32 },
     /// The kernel cannot, or will not.
     #[error("{doing} failed: {reason}")]
-    Kernel {
-        /// What was being done.
-        doing: &'static str,
-        /// The system's reason.
-        reason: String,
-    },
+    Kernel { doing: &'static str, reason: String },
 }
 
-impl Missed {
+impl ActuateFailure {
     /// What an error of the kernel means.
     pub(crate) fn of(doing: &'static str, pid: u32, errno: Errno) -> Self {
         match errno {

@@ -12,8 +12,8 @@ use rustix::fs::fstat;
 use units::Bytes;
 
 use crate::actuator::{largest_piece, read_places, tell};
-use crate::reach::{Grip, Process};
-use crate::{Advice, Missed};
+use crate::reach::{DupFd, HolderProcess};
+use crate::{ActuateFailure, FileAdvice};
 
 /// Acts on open files of processes that this user may trace.
 #[derive(Clone, Debug)]
@@ -28,31 +28,36 @@ impl OwnFiles {
     }
 
     /// Has these places and lengths of a file read; how much of that the kernel was asked for.
-    pub fn prefetch(&self, file: &OpenFile, wanted: &[(Bytes, Bytes)]) -> Result<Bytes, Missed> {
+    pub fn prefetch(
+        &self,
+        file: &OpenFile,
+        wanted: &[(Bytes, Bytes)],
+    ) -> Result<Bytes, ActuateFailure> {
         let (grip, size) = take(file)?;
         let piece = largest_piece(&self.root, file.device, file.window);
         read_places(grip.as_fd(), wanted, size, piece)
     }
 
     /// Gives advice on an open file as if its process did.
-    pub fn advise(&self, file: &OpenFile, advice: Advice) -> Result<(), Missed> {
+    pub fn advise(&self, file: &OpenFile, advice: FileAdvice) -> Result<(), ActuateFailure> {
         let (grip, _) = take(file)?;
         tell(&grip, advice)
     }
 }
 
 /// A duplicate of a descriptor of this very file, and the file's size now.
-fn take(file: &OpenFile) -> Result<(Grip, Bytes), Missed> {
-    let mut missed = Missed::Gone;
+fn take(file: &OpenFile) -> Result<(DupFd, Bytes), ActuateFailure> {
+    let mut missed = ActuateFailure::Gone;
     for holder in &file.holders {
-        let grip = match Process::of(holder).and_then(|process| process.duplicate()) {
+        let grip = match HolderProcess::of(holder).and_then(|process| process.duplicate()) {
             Ok(grip) => grip,
             Err(why) => {
                 missed = why;
                 continue;
             }
         };
-        let now = fstat(grip.as_fd()).map_err(|errno| Missed::of("fstat", holder.pid, errno))?;
+        let now =
+            fstat(grip.as_fd()).map_err(|errno| ActuateFailure::of("fstat", holder.pid, errno))?;
         let device = DevNo::from_raw(now.st_dev);
         if (device, now.st_ino) == (file.device, file.inode) {
             return Ok((grip, Bytes::new(u64::try_from(now.st_size).unwrap_or(0))));

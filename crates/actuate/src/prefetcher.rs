@@ -11,10 +11,10 @@ use std::thread::JoinHandle;
 use observe::OpenFile;
 use units::Bytes;
 
-use crate::{ActuateError, Actuator, Directory, Missed, OwnFiles};
+use crate::{ActuateError, ActuateFailure, Actuator, Directory, OwnFiles};
 
 /// Orders that wait at most. What comes on top pushes out the oldest: its reader has been there.
-const QUEUE: usize = 256;
+const MAX_QUEUED_JOBS: usize = 256;
 
 /// What came of orders since the last time.
 #[derive(Debug, Default)]
@@ -24,20 +24,19 @@ pub struct Prefetched {
     /// Orders that were pushed out, as the device did not keep up.
     pub dropped: u64,
     /// Open files that could not be reached, and why.
-    pub missed: Vec<(OpenFile, Missed)>,
-    /// What stopped all acting.
+    pub missed: Vec<(OpenFile, ActuateFailure)>,
     pub failed: Option<ActuateError>,
 }
 
 #[derive(Debug)]
-enum Order {
+enum PrefetchJob {
     /// Places and lengths of an open file.
     Places(OpenFile, Vec<(Bytes, Bytes)>),
     /// Files of a directory, by inode, from an offset on.
     Files(Arc<Directory>, Vec<(u64, Bytes)>),
 }
 
-impl Order {
+impl PrefetchJob {
     fn file(self) -> OpenFile {
         match self {
             Self::Places(file, _) => file,
@@ -48,7 +47,7 @@ impl Order {
 
 #[derive(Debug, Default)]
 struct State {
-    orders: VecDeque<Order>,
+    orders: VecDeque<PrefetchJob>,
     done: Prefetched,
     ends: bool,
 }
@@ -66,7 +65,7 @@ impl Shared {
     }
 
     /// The next order; `None` at the end.
-    fn next(&self) -> Option<Order> {
+    fn next(&self) -> Option<PrefetchJob> {
         let idle = |state: &mut State| state.orders.is_empty() && !state.ends;
         let waited = self.wake.wait_while(self.lock(), idle);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner);
@@ -74,24 +73,25 @@ impl Shared {
     }
 }
 
-/// What reaches open files.
 #[derive(Debug)]
-enum Hand {
+enum Worker {
     Any(Actuator),
     Own(OwnFiles),
 }
 
-impl Hand {
-    fn follow(&self, order: &Order) -> Result<Result<Bytes, Missed>, ActuateError> {
+impl Worker {
+    fn follow(&self, order: &PrefetchJob) -> Result<Result<Bytes, ActuateFailure>, ActuateError> {
         match (self, order) {
-            (Self::Any(actuator), Order::Places(file, wanted)) => {
+            (Self::Any(actuator), PrefetchJob::Places(file, wanted)) => {
                 actuator.prefetch_all(file, wanted)
             }
-            (Self::Any(actuator), Order::Files(directory, wanted)) => {
+            (Self::Any(actuator), PrefetchJob::Files(directory, wanted)) => {
                 actuator.prefetch_files(directory, wanted)
             }
-            (Self::Own(files), Order::Places(file, wanted)) => Ok(files.prefetch(file, wanted)),
-            (Self::Own(_), Order::Files(..)) => Ok(Ok(Bytes::ZERO)),
+            (Self::Own(files), PrefetchJob::Places(file, wanted)) => {
+                Ok(files.prefetch(file, wanted))
+            }
+            (Self::Own(_), PrefetchJob::Files(..)) => Ok(Ok(Bytes::ZERO)),
         }
     }
 }
@@ -107,15 +107,15 @@ pub struct Prefetcher {
 impl Prefetcher {
     /// Starts the thread, which acts by `actuator`.
     pub fn begin(actuator: Actuator) -> io::Result<Self> {
-        Self::begin_with(Hand::Any(actuator))
+        Self::begin_with(Worker::Any(actuator))
     }
 
     /// The same on open files of one's own processes. Files of a directory it leaves alone.
     pub fn begin_own(files: OwnFiles) -> io::Result<Self> {
-        Self::begin_with(Hand::Own(files))
+        Self::begin_with(Worker::Own(files))
     }
 
-    fn begin_with(hand: Hand) -> io::Result<Self> {
+    fn begin_with(hand: Worker) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let own = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("prefetch".to_owned()).spawn(move || {
@@ -134,18 +134,18 @@ impl Prefetcher {
 
     /// Has these places and lengths of a file read, after what was ordered before.
     pub fn order(&self, file: OpenFile, wanted: Vec<(Bytes, Bytes)>) {
-        self.push(Order::Places(file, wanted));
+        self.push(PrefetchJob::Places(file, wanted));
     }
 
     /// Has files of a directory read, by inode and from an offset on, after what was ordered
     /// before.
     pub fn order_files(&self, directory: Arc<Directory>, wanted: Vec<(u64, Bytes)>) {
-        self.push(Order::Files(directory, wanted));
+        self.push(PrefetchJob::Files(directory, wanted));
     }
 
-    fn push(&self, order: Order) {
+    fn push(&self, order: PrefetchJob) {
         let mut state = self.shared.lock();
-        if state.orders.len() >= QUEUE {
+        if state.orders.len() >= MAX_QUEUED_JOBS {
             state.orders.pop_front();
             state.done.dropped += 1;
         }

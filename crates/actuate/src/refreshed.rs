@@ -5,21 +5,22 @@
 //! before the first of them is touched. It holds until the machine is started again: then nothing
 //! is open any more that it speaks of.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use host::{Dirs, Root};
 use observe::{OpenFile, OpenFileFilter};
-use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
-use tunables::{JournalError, Site, Tenure};
+use sys::replace::{Durability, FileMode, replace};
+use tunables::{BdiLease, JournalError, TunableScope};
 use units::Bytes;
 
-use crate::{ActuateError, Actuator, Advice, Limits, Missed, Outcome, Rule};
+use crate::{
+    AccessRule, AccessRules, ActionOutcome, ActuateError, ActuateFailure, Actuator, FileAdvice,
+};
 
-/// The form of the record.
 const VERSION: u32 = 1;
 
 /// The open files that one apply gave another window.
@@ -30,8 +31,7 @@ pub struct RefreshedFiles {
     boot_id: String,
     /// The name of the journal that has the settings.
     pub journal: String,
-    /// The device.
-    pub site: Site,
+    pub site: TunableScope,
     /// The window that they were given.
     pub window: Bytes,
     allow: Vec<String>,
@@ -48,19 +48,19 @@ pub struct Reverted {
     /// The window that it had before the apply.
     pub original: Bytes,
     /// What came of it; `None` in a preview.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<ActionOutcome>,
 }
 
 impl RefreshedFiles {
     /// What is about to be done to these files, at a site whose window is `window` now.
     pub fn new(
         journal: &str,
-        site: &Site,
+        site: &TunableScope,
         window: Bytes,
-        limits: &Limits,
+        limits: &AccessRules,
         files: Vec<OpenFile>,
     ) -> Self {
-        let words = |rules: &[Rule]| rules.iter().map(Rule::to_string).collect();
+        let words = |rules: &[AccessRule]| rules.iter().map(AccessRule::to_string).collect();
         Self {
             version: VERSION,
             boot_id: boot_id(),
@@ -81,7 +81,7 @@ impl RefreshedFiles {
         }
         let fail = |source| JournalError::Io { doing: "write", path: path.clone(), source };
         let text = serde_json::to_vec_pretty(self).map_err(io::Error::from).map_err(fail)?;
-        replace(&path, &text).map_err(fail)
+        write_private(&path, &text).map_err(fail)
     }
 
     /// Removes it: nothing of it is left to undo.
@@ -149,12 +149,12 @@ impl RefreshedFiles {
     }
 
     /// Whose open files the apply was allowed to touch.
-    pub fn limits(&self) -> Result<Limits, String> {
+    pub fn limits(&self) -> Result<AccessRules, String> {
         let rules = |words: &[String]| {
-            let parsed = words.iter().map(|word| word.parse::<Rule>());
+            let parsed = words.iter().map(|word| word.parse::<AccessRule>());
             parsed.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())
         };
-        Ok(Limits { allow: rules(&self.allow)?, deny: rules(&self.deny)? })
+        Ok(AccessRules { allow: rules(&self.allow)?, deny: rules(&self.deny)? })
     }
 
     fn path(&self, dirs: &Dirs) -> PathBuf {
@@ -177,7 +177,7 @@ impl Actuator {
     /// # Errors
     ///
     /// Why not, or that it has been closed.
-    pub fn permits(&self, file: &OpenFile) -> Result<(), Missed> {
+    pub fn permits(&self, file: &OpenFile) -> Result<(), ActuateFailure> {
         crate::reach::holders(&self.root, &self.limits, file).map(drop)
     }
 
@@ -201,20 +201,20 @@ impl Actuator {
     /// Gives them the window back that they had, and the flag of `FADV_RANDOM`.
     pub fn revert(
         &self,
-        tenure: &mut Tenure,
+        lease: &mut BdiLease,
         record: &RefreshedFiles,
     ) -> Result<Vec<Reverted>, ActuateError> {
         let mut still = self.still_refreshed(record, &[])?;
         let wanted: Vec<(&OpenFile, Bytes)> =
             still.iter().map(|one| (&one.file, one.original)).collect();
-        let outcomes = self.set_windows(tenure, &wanted)?.outcomes;
+        let outcomes = self.set_windows(lease, &wanted)?.outcomes;
         for (one, outcome) in still.iter_mut().zip(outcomes) {
             let then = record.original(&one.file, one.file.window);
             let random = then.is_some_and(|then| then.random);
             let again = random && outcome.is_good() && !one.file.random;
             one.outcome = Some(outcome);
             if again {
-                let advised = self.advise(&one.file, Advice::Random)?;
+                let advised = self.advise(&one.file, FileAdvice::Random)?;
                 one.outcome = one.outcome.take().filter(|_| advised.is_good()).or(Some(advised));
             }
         }
@@ -231,18 +231,11 @@ fn boot_id() -> String {
     Root::system().read("/proc/sys/kernel/random/boot_id").unwrap_or_default()
 }
 
-/// Writes a file for its owner alone, wholly or not at all.
-fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+/// Writes a file that only its owner may read, so that all of it or nothing is on stable storage.
+fn write_private(path: &Path, text: &[u8]) -> io::Result<()> {
     let dir = path.parent().unwrap_or(Path::new("/"));
     DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-    let new = path.with_extension("new");
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
-    let mut file = options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed()).open(&new)?;
-    file.write_all(text)?;
-    file.sync_all()?;
-    fs::rename(&new, path)?;
-    File::open(dir)?.sync_all()
+    replace(path, text, FileMode::Masked(0o600), Durability::Synced)
 }
 
 #[cfg(test)]
@@ -255,10 +248,11 @@ mod tests {
             "position": 0, "previous": null, "readable": true, "writable": false, "direct": false,
             "window": 131_072, "bdi_window": 131_072, "random": true, "holders": [],
         }));
-        let limits = Limits { allow: vec![Rule::Pid(7)], deny: vec![Rule::User(26)] };
+        let limits =
+            AccessRules { allow: vec![AccessRule::Pid(7)], deny: vec![AccessRule::User(26)] };
         let window = Bytes::from_kib(1088);
         let files = vec![file.expect("an open file")];
-        RefreshedFiles::new(journal, &Site::machine(), window, &limits, files)
+        RefreshedFiles::new(journal, &TunableScope::machine(), window, &limits, files)
     }
 
     #[test]
@@ -273,7 +267,10 @@ mod tests {
         assert_eq!(records, [record("2-1-8:0"), record("1-1-8:0")]);
         assert!(refused.is_empty());
         let limits = records[0].limits().expect("rules");
-        assert_eq!(limits, Limits { allow: vec![Rule::Pid(7)], deny: vec![Rule::User(26)] });
+        assert_eq!(
+            limits,
+            AccessRules { allow: vec![AccessRule::Pid(7)], deny: vec![AccessRule::User(26)] }
+        );
         RefreshedFiles { files: Vec::new(), ..record("2-1-8:0") }.store(&dirs).expect("removed");
         records[1].remove(&dirs).expect("removed");
         assert!(RefreshedFiles::list(&dirs).expect("none").0.is_empty());

@@ -12,18 +12,20 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use foreread_actuate::{Actuator, Advice, Limits, Missed, Opens, Outcome};
+use foreread_actuate::{
+    AccessRules, ActionOutcome, ActuateFailure, Actuator, FileAdvice, NewFiles,
+};
 use observe::OpenFile;
 use stage::{Reader, Stage};
 use sys::cachestat::cachestat;
 use units::{Bytes, Pages};
 
-fn rules(texts: &[&str]) -> Limits {
+fn rules(texts: &[&str]) -> AccessRules {
     let allow = texts.iter().map(|text| text.parse().expect("a rule")).collect();
-    Limits { allow, deny: Vec::new() }
+    AccessRules { allow, deny: Vec::new() }
 }
 
-fn only(reader: &Reader) -> Limits {
+fn only(reader: &Reader) -> AccessRules {
     rules(&[&format!("pid:{}", reader.pid())])
 }
 
@@ -43,14 +45,14 @@ fn host_an_open_file_of_another_process_gets_the_new_window() {
     let file = stage.one(&actuator, &reader);
     assert_eq!(file.window, kib(128), "the kernel changes later opens only");
     let done = actuator.refresh(&file).expect("acted");
-    assert_eq!(done, Outcome::Done { before: kib(128), after: kib(1088) });
+    assert_eq!(done, ActionOutcome::Done { before: kib(128), after: kib(1088) });
     assert_eq!(done.to_string(), "window 128 KiB → 1088 KiB");
     let again = actuator.refresh(&file).expect("acted");
-    assert_eq!(again, Outcome::AsWanted { window: kib(1088) });
-    let random = actuator.advise(&file, Advice::Random).expect("acted");
+    assert_eq!(again, ActionOutcome::AsWanted { window: kib(1088) });
+    let random = actuator.advise(&file, FileAdvice::Random).expect("acted");
     assert!(random.is_good() && stage.one(&actuator, &reader).random);
-    let twice = actuator.advise(&file, Advice::Sequential).expect("acted");
-    assert_eq!(twice, Outcome::Done { before: kib(1088), after: kib(2176) });
+    let twice = actuator.advise(&file, FileAdvice::Sequential).expect("acted");
+    assert_eq!(twice, ActionOutcome::Done { before: kib(1088), after: kib(2176) });
     assert!(!stage.one(&actuator, &reader).random);
 }
 
@@ -62,25 +64,25 @@ fn host_an_open_file_gets_exactly_the_window_asked_for() {
     stage.set_bdi(128);
     let readers: Vec<Reader> = (0..5).map(|_| Reader::of(&stage.file("data", 1 << 20))).collect();
     let bystander = Reader::of(&stage.file("data", 1 << 20));
-    let actuator = Actuator::begin(Limits::default()).expect("an actuator");
-    let mut tenure = stage.tenure();
+    let actuator = Actuator::begin(AccessRules::default()).expect("an actuator");
+    let mut lease = stage.lease();
     let files: Vec<OpenFile> = readers.iter().map(|reader| stage.one(&actuator, reader)).collect();
-    actuator.advise(&files[1], Advice::Random).expect("acted");
+    actuator.advise(&files[1], FileAdvice::Random).expect("acted");
     let windows = [1088, 4, 256, 128, 1088].map(kib);
     let wanted: Vec<(&OpenFile, Bytes)> = files.iter().zip(windows).collect();
-    let exact = actuator.set_windows(&mut tenure, &wanted).expect("acted");
-    assert!(exact.outcomes.iter().all(Outcome::is_good), "{exact:?}");
+    let exact = actuator.set_windows(&mut lease, &wanted).expect("acted");
+    assert!(exact.outcomes.iter().all(ActionOutcome::is_good), "{exact:?}");
     for (reader, window) in readers.iter().zip(windows) {
         assert_eq!(stage.one(&actuator, reader).window, window);
     }
     assert!(stage.one(&actuator, &readers[1]).random, "the flag stays");
     assert_eq!(stage.one(&actuator, &bystander).window, kib(128));
     assert_eq!(stage.bdi_kib(), 128);
-    // Off the bdi of the tenure nothing is done.
+    // Off the bdi of the lease nothing is done.
     let mut elsewhere = files[0].clone();
     elsewhere.bdi = host::BdiId::new("0:1");
-    let refused = actuator.set_windows(&mut tenure, &[(&elsewhere, kib(64))]).expect("acted");
-    assert!(matches!(refused.outcomes[..], [Outcome::Missed(Missed::Kernel { .. })]));
+    let refused = actuator.set_windows(&mut lease, &[(&elsewhere, kib(64))]).expect("acted");
+    assert!(matches!(refused.outcomes[..], [ActionOutcome::Failed(ActuateFailure::Kernel { .. })]));
 }
 
 #[test]
@@ -89,8 +91,8 @@ fn host_files_opened_in_the_instant_are_mended() {
     stage.set_bdi(128);
     let reader = Reader::of(&stage.file("data", 1 << 20));
     let path = stage.file("other", 1 << 20);
-    let actuator = Actuator::begin(Limits::default()).expect("an actuator");
-    let mut tenure = stage.tenure();
+    let actuator = Actuator::begin(AccessRules::default()).expect("an actuator");
+    let mut lease = stage.lease();
     let (stop, opened) = (AtomicBool::new(false), AtomicU64::new(0));
     let mut mended = 0;
     std::thread::scope(|scope| {
@@ -109,7 +111,7 @@ fn host_files_opened_in_the_instant_are_mended() {
         for round in 0.. {
             let file = stage.one(&actuator, &reader);
             let window = kib(if round % 2 == 0 { 1088 } else { 544 });
-            let exact = actuator.set_windows(&mut tenure, &[(&file, window)]).expect("acted");
+            let exact = actuator.set_windows(&mut lease, &[(&file, window)]).expect("acted");
             assert!(exact.outcomes[0].is_good(), "{exact:?}");
             mended += exact.mended.len();
             let strays: Vec<Bytes> = stage
@@ -138,39 +140,39 @@ fn host_files_are_opened_with_another_window_for_a_while() {
     stage.set_bdi(1088);
     let early = Reader::of(&path);
     stage.set_bdi(128);
-    let actuator = Actuator::begin(Limits::default()).expect("an actuator");
-    let mut tenure = stage.tenure();
-    let short = std::fs::metadata(tenure.journal()).expect("a journal").len();
-    let mut opens = Opens::with(kib(128));
+    let actuator = Actuator::begin(AccessRules::default()).expect("an actuator");
+    let mut lease = stage.lease();
+    let short = std::fs::metadata(lease.journal()).expect("a journal").len();
+    let mut opens = NewFiles::with(kib(128));
     let window = |reader: &Reader| stage.one(&actuator, reader).window;
-    assert!(opens.set(&actuator, &mut tenure, Some(kib(1088))).expect("set"));
-    assert!(!opens.set(&actuator, &mut tenure, Some(kib(1088))).expect("no change"));
+    assert!(opens.set(&actuator, &mut lease, Some(kib(1088))).expect("set"));
+    assert!(!opens.set(&actuator, &mut lease, Some(kib(1088))).expect("no change"));
     let (first, kept) = (Reader::of(&path), Reader::of(&path));
     assert_eq!((window(&first), opens.window(), stage.bdi_kib()), (kib(1088), kib(1088), 1088));
     // One of them gets a window of its own; what it would have had is known.
     let file = stage.one(&actuator, &kept);
     assert_eq!(opens.would_have(&file), kib(128));
     assert_eq!(opens.would_have(&stage.one(&actuator, &early)), kib(1088));
-    let exact = actuator.set_windows(&mut tenure, &[(&file, kib(512))]).expect("acted");
+    let exact = actuator.set_windows(&mut lease, &[(&file, kib(512))]).expect("acted");
     assert!(exact.outcomes[0].is_good(), "{exact:?}");
     assert_eq!(stage.bdi_kib(), 1088, "held on top of what files are opened with");
-    opens.set(&actuator, &mut tenure, Some(kib(2048))).expect("set");
+    opens.set(&actuator, &mut lease, Some(kib(2048))).expect("set");
     let second = Reader::of(&path);
     assert_eq!(window(&second), kib(2048));
     let others = HashSet::from([file.id]);
-    let mended = opens.end(&actuator, &mut tenure, &others).expect("ended");
+    let mended = opens.end(&actuator, &mut lease, &others).expect("ended");
     assert_eq!(mended.len(), 2, "{mended:?}");
     assert_eq!((stage.bdi_kib(), opens.window()), (128, kib(128)));
     assert_eq!([&first, &second].map(&window), [kib(128); 2]);
     assert_eq!(window(&kept), kib(512), "somebody else looks after it");
     assert_eq!(window(&early), kib(1088), "it had that before");
-    let long = std::fs::metadata(tenure.journal()).expect("a journal").len();
+    let long = std::fs::metadata(lease.journal()).expect("a journal").len();
     assert_eq!(long, short, "the journal begins anew");
     // Whose the bdi is meanwhile, his it is.
-    opens.set(&actuator, &mut tenure, Some(kib(256))).expect("set");
+    opens.set(&actuator, &mut lease, Some(kib(256))).expect("set");
     stage.set_bdi(64);
-    opens.end(&actuator, &mut tenure, &others).expect_err("somebody else's");
-    drop(tenure);
+    opens.end(&actuator, &mut lease, &others).expect_err("somebody else's");
+    drop(lease);
     assert_eq!(stage.bdi_kib(), 64);
 }
 
@@ -207,15 +209,15 @@ fn host_what_is_not_allowed_is_not_touched() {
     stage.set_bdi(128);
     let reader = Reader::of(&stage.file("data", 1 << 20));
     let shared = Reader::of(&stage.file("shared", 1 << 20));
-    let outcome = |limits: Limits, reader: &Reader| {
+    let outcome = |limits: AccessRules, reader: &Reader| {
         let actuator = Actuator::begin(limits).expect("an actuator");
         let file = stage.one(&actuator, reader);
-        let outcome = actuator.advise(&file, Advice::Random).expect("acted");
+        let outcome = actuator.advise(&file, FileAdvice::Random).expect("acted");
         assert_eq!(stage.one(&actuator, reader).random, outcome.is_good());
         actuator.refresh(&file).expect("acted");
         outcome
     };
-    let not_allowed = Outcome::Missed(Missed::NotAllowed);
+    let not_allowed = ActionOutcome::Failed(ActuateFailure::NotAllowed);
     assert_eq!(outcome(rules(&["pid:1"]), &reader), not_allowed);
     assert_eq!(outcome(rules(&["user:65533"]), &reader), not_allowed);
     assert_eq!(outcome(rules(&["exe:/bin/true"]), &reader), not_allowed);
@@ -229,9 +231,12 @@ fn host_what_is_not_allowed_is_not_touched() {
     assert_eq!(outcome(rules(&["pid:1", &point]), &reader), not_allowed, "the mount is not all");
     // Who holds a file together with one that is denied is left alone, too.
     let heir = Reader::with(shared.share());
-    let pid: foreread_actuate::Rule = format!("pid:{}", heir.pid()).parse().expect("a rule");
-    let limits = Limits { allow: Vec::new(), deny: vec![pid.clone()] };
-    assert_eq!(outcome(limits.clone(), &shared), Outcome::Missed(Missed::Denied(pid)));
+    let pid: foreread_actuate::AccessRule = format!("pid:{}", heir.pid()).parse().expect("a rule");
+    let limits = AccessRules { allow: Vec::new(), deny: vec![pid.clone()] };
+    assert_eq!(
+        outcome(limits.clone(), &shared),
+        ActionOutcome::Failed(ActuateFailure::Denied(pid))
+    );
     // And who holds it together with one that is not named.
     assert_eq!(outcome(only(&shared), &shared), not_allowed);
     assert!(outcome(limits, &reader).is_good());
@@ -242,7 +247,7 @@ fn host_a_descriptor_used_again_is_not_mistaken() {
     let Some(stage) = Stage::set("host_a_descriptor_used_again_is_not_mistaken") else { return };
     stage.set_bdi(128);
     let path = stage.file("data", 1 << 20);
-    let actuator = Actuator::begin(Limits::default()).expect("an actuator");
+    let actuator = Actuator::begin(AccessRules::default()).expect("an actuator");
     let file = File::open(&path).expect("open");
     let number = file.as_raw_fd();
     let seen = stage.held_by(&actuator, std::process::id(), number).expect("listed");
@@ -255,8 +260,8 @@ fn host_a_descriptor_used_again_is_not_mistaken() {
         if now.as_ref().is_some_and(|now| now.id == seen.id) {
             println!("the kernel gave the same address again, which is the same to everybody");
         } else {
-            let outcome = actuator.advise(&seen, Advice::Random).expect("acted");
-            assert_eq!(outcome, Outcome::Missed(Missed::Gone));
+            let outcome = actuator.advise(&seen, FileAdvice::Random).expect("acted");
+            assert_eq!(outcome, ActionOutcome::Failed(ActuateFailure::Gone));
         }
     }
     // A process that has ended.
@@ -264,7 +269,7 @@ fn host_a_descriptor_used_again_is_not_mistaken() {
     let seen = stage.one(&actuator, &reader);
     reader.end();
     let outcome = actuator.refresh(&seen).expect("acted");
-    assert_eq!(outcome, Outcome::Missed(Missed::Gone));
+    assert_eq!(outcome, ActionOutcome::Failed(ActuateFailure::Gone));
 }
 
 #[test]
@@ -272,8 +277,8 @@ fn host_processes_that_come_and_go_harm_nobody() {
     let Some(stage) = Stage::set("host_processes_that_come_and_go_harm_nobody") else { return };
     stage.set_bdi(128);
     let path = stage.file("data", 1 << 20);
-    let actuator = Actuator::begin(Limits::default()).expect("an actuator");
-    let mut tenure = stage.tenure();
+    let actuator = Actuator::begin(AccessRules::default()).expect("an actuator");
+    let mut lease = stage.lease();
     let before = descriptors();
     let stop = AtomicBool::new(false);
     let mut seen = HashSet::new();
@@ -300,20 +305,20 @@ fn host_processes_that_come_and_go_harm_nobody() {
             let files = stage.all(&actuator);
             let wanted: Vec<(&OpenFile, Bytes)> =
                 files.iter().map(|file| (file, kib(4 * (1 + round % 300)))).collect();
-            let exact = actuator.set_windows(&mut tenure, &wanted).expect("acted");
+            let exact = actuator.set_windows(&mut lease, &wanted).expect("acted");
             for outcome in &exact.outcomes {
                 seen.insert(std::mem::discriminant(outcome));
-                let harmless =
-                    outcome.is_good() || matches!(outcome, Outcome::Missed(Missed::Gone));
+                let harmless = outcome.is_good()
+                    || matches!(outcome, ActionOutcome::Failed(ActuateFailure::Gone));
                 assert!(harmless, "{outcome:?}");
             }
         }
         stop.store(true, Ordering::Relaxed);
     });
     println!("{} kinds of outcome", seen.len());
-    drop(tenure);
+    drop(lease);
     assert_eq!(stage.bdi_kib(), 128);
-    // The guard's socket and the lock belonged to the tenure.
+    // The guard's socket and the lock belonged to the lease.
     assert!(descriptors() <= before, "no descriptor is kept");
 }
 

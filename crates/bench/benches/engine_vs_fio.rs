@@ -34,7 +34,6 @@ use workload::{Pattern, Workload};
 
 type Problem = Box<dyn std::error::Error>;
 
-/// One row of the table.
 #[derive(Clone, Copy)]
 struct Case {
     name: &'static str,
@@ -78,7 +77,6 @@ impl Case {
     }
 }
 
-/// What one run of either program measured.
 #[derive(Clone, Copy)]
 struct Measured {
     requests_per_second: f64,
@@ -106,7 +104,7 @@ impl Arena {
 
     /// Empties or fills the page cache, and makes sure of it.
     fn prepare(&self, case: &Case) -> Result<(), Problem> {
-        let page = sys::cachestat::page_size();
+        let page = sys::page_size();
         let wanted = if case.cold { Bytes::ZERO } else { self.size };
         let mut cached = Bytes::ZERO;
         for _ in 0..5 {

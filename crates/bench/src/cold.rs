@@ -12,7 +12,8 @@ use std::time::Duration;
 use host::Root;
 use rustix::fs::{Access, Advice, fadvise};
 use serde::{Deserialize, Serialize};
-use sys::cachestat::{cachestat, mincore, page_size};
+use sys::cachestat::{cachestat, mincore};
+use sys::page_size;
 use units::Bytes;
 
 use crate::dataset::DataFile;
@@ -40,7 +41,6 @@ pub enum ResidencyMethod {
 /// What was in the page cache when the trial began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ColdProof {
-    /// How it was looked up.
     pub method: ResidencyMethod,
     /// How much of the data was in the cache when the readers started.
     pub resident: Bytes,
@@ -51,6 +51,11 @@ pub struct ColdProof {
 }
 
 impl ColdProof {
+    /// Nothing was in the cache, by this method, without an eviction.
+    pub fn new(method: ResidencyMethod) -> Self {
+        Self { method, resident: Bytes::ZERO, evictions: 0, dropped_caches: false }
+    }
+
     /// Whether nothing was in the cache, as far as the kernel says.
     pub fn is_cold(&self) -> bool {
         self.resident.is_zero()
@@ -65,7 +70,6 @@ struct Watched {
 }
 
 impl Watched {
-    /// The files behind these parts, each once.
     fn open_all(parts: &[DataFile]) -> Result<Vec<Self>, BenchError> {
         let mut by_path: BTreeMap<&Path, Vec<(Bytes, Bytes)>> = BTreeMap::new();
         for part in parts {
@@ -135,7 +139,7 @@ fn resident(files: &[Watched]) -> Result<(ResidencyMethod, Bytes), BenchError> {
 /// Looks up what of these parts is in the cache, and leaves it there.
 pub(crate) fn as_found(parts: &[DataFile]) -> Result<ColdProof, BenchError> {
     let (method, resident) = resident(&Watched::open_all(parts)?)?;
-    Ok(ColdProof { method, resident, evictions: 0, dropped_caches: false })
+    Ok(ColdProof { resident, ..ColdProof::new(method) })
 }
 
 /// How much of a part is in the cache from `offset` on.

@@ -7,11 +7,9 @@ use units::{Bytes, Nanos};
 /// was in flight any more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceDelta {
-    /// Read requests completed.
     pub requests: u64,
     /// Read requests that were merged into another before they were sent.
     pub merges: u64,
-    /// Data read.
     pub bytes: Bytes,
     /// Time that reads took, summed over all of them.
     pub read_time: Nanos,
@@ -19,7 +17,6 @@ pub struct DeviceDelta {
     pub queue_time: Nanos,
     /// Time in which at least one request was under way.
     pub busy: Nanos,
-    /// Time between the two readings.
     pub elapsed: Nanos,
     /// Write requests completed: ours only of workloads that write.
     pub writes: u64,

@@ -15,8 +15,8 @@ use units::{Bytes, Nanos};
 use crate::probe::nameless;
 use crate::{BenchError, Cancel};
 
-/// Memory for direct reads begins at a multiple of this, which every device takes.
-const ALIGNMENT: usize = 4096;
+/// Buffers of direct reads are aligned to this, which suffices for every device.
+const ALIGNMENT_BYTES: usize = 4096;
 
 /// A file or block device that is read past the page cache, and never written.
 #[derive(Debug)]
@@ -26,7 +26,6 @@ pub struct DirectFile {
     size: Bytes,
 }
 
-/// What came of some reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectTimes {
     /// From the first read to the end of the last.
@@ -74,7 +73,6 @@ impl DirectFile {
         Ok(Self { file, path: told.to_owned(), size: Bytes::new(size) })
     }
 
-    /// How much there is to read.
     pub fn size(&self) -> Bytes {
         self.size
     }
@@ -123,9 +121,9 @@ impl DirectFile {
         next: &AtomicUsize,
         cancel: &Cancel,
     ) -> Result<Vec<(usize, Nanos)>, BenchError> {
-        let wanted = usize::try_from(length.get()).unwrap_or(ALIGNMENT);
-        let mut room = vec![0; wanted + ALIGNMENT];
-        let skip = room.as_ptr().align_offset(ALIGNMENT);
+        let wanted = usize::try_from(length.get()).unwrap_or(ALIGNMENT_BYTES);
+        let mut room = vec![0; wanted + ALIGNMENT_BYTES];
+        let skip = room.as_ptr().align_offset(ALIGNMENT_BYTES);
         let buffer = &mut room[skip..skip + wanted];
         let mut times = Vec::new();
         loop {

@@ -10,32 +10,18 @@ use units::{Bytes, Nanos};
 pub enum Disturbance {
     /// Part of the data was in the page cache when the readers started.
     #[error("{resident} of the data could not be evicted from the page cache")]
-    WarmStart {
-        /// How much.
-        resident: Bytes,
-    },
+    WarmStart { resident: Bytes },
     /// Less was read from the device than the readers got: the rest was in some cache.
     #[error("not cold: the readers got {useful}, but only {device} came from the device")]
-    WarmData {
-        /// What the device was asked for.
-        device: Bytes,
-        /// What the readers got.
-        useful: Bytes,
-    },
+    WarmData { device: Bytes, useful: Bytes },
     /// Somebody emptied the page cache under the readers.
     #[error("the page cache was dropped {times} times by somebody else")]
-    CacheDropped {
-        /// How often.
-        times: u64,
-    },
-    /// Somebody else used the device.
+    CacheDropped { times: u64 },
     #[error("other traffic on the device: {read} read and {written} written beside ours ({own})")]
     ForeignTraffic {
         /// Data read that our readers did not ask for.
         read: Bytes,
-        /// Data written.
         written: Bytes,
-        /// What our readers caused to be read.
         own: Bytes,
     },
     /// Memory was short: tasks were held up until some was free.
@@ -46,23 +32,14 @@ pub enum Disturbance {
     MemoryPressure {
         /// How long at least one task was stalled.
         stalled: Nanos,
-        /// How long the trial took.
         elapsed: Nanos,
         /// Pages that tasks looked at to find free ones.
         scanned_pages: u64,
     },
     /// The program that was to run the workload did not do it.
     #[error("{problem}")]
-    ToolFailed {
-        /// What became of it.
-        problem: String,
-    },
+    ToolFailed { problem: String },
     /// Requests were still under way when waiting for them was given up.
     #[error("{requests} requests were still under way after {waited}")]
-    NotDrained {
-        /// How many.
-        requests: u64,
-        /// How long was waited.
-        waited: Nanos,
-    },
+    NotDrained { requests: u64, waited: Nanos },
 }

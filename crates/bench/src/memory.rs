@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use host::cgroup::CgroupHierarchy;
 use serde::{Deserialize, Serialize};
 use units::Bytes;
 
@@ -30,7 +31,6 @@ pub(crate) const NAME: &str = "foreread-memory-";
 const SPARED: &str = "-1000";
 const SCORE: &str = "/proc/self/oom_score_adj";
 
-/// Numbers the groups of this process.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// What the control group of a trial counted.
@@ -40,11 +40,9 @@ pub struct MemoryAccount {
     pub limit: Bytes,
     /// Data of files that were evicted and had to be read again.
     pub refaulted: Bytes,
-    /// How often the limit was met.
     pub limit_met: u64,
 }
 
-/// Which files a group has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Version {
     One,
@@ -64,9 +62,7 @@ impl Version {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Hierarchy {
     version: Version,
-    /// Where it is mounted.
     mount: PathBuf,
-    /// The group of this process.
     home: PathBuf,
 }
 
@@ -146,28 +142,18 @@ impl Drop for MemoryLimit {
 impl Hierarchy {
     /// The hierarchy that has the memory controller.
     fn find(mounts: &str, own: &str) -> Result<Self, BenchError> {
-        let hierarchy = Self::of_version_one(mounts, own).or_else(|| {
-            let (mount, _) = mounted(mounts).find(|(_, kind, _)| *kind == "cgroup2").map(split)?;
-            let path = own.lines().find_map(|line| line.strip_prefix("0::"))?;
-            Some(Self { version: Version::Two, home: inside(&mount, path), mount })
-        });
+        let find = |kind: CgroupHierarchy, version| {
+            let mount = kind.parse_mount(mounts)?;
+            let home = inside(&mount, kind.parse_group(own)?);
+            Some(Self { version, home, mount })
+        };
+        let hierarchy = find(CgroupHierarchy::MemoryV1, Version::One)
+            .or_else(|| find(CgroupHierarchy::Unified, Version::Two));
         let hierarchy = hierarchy.ok_or_else(|| {
             lacking("no hierarchy of control groups with the memory controller is mounted")
         })?;
         hierarchy.check()?;
         Ok(hierarchy)
-    }
-
-    fn of_version_one(mounts: &str, own: &str) -> Option<Self> {
-        let has = |words: &str| words.split(',').any(|word| word == "memory");
-        let found = mounted(mounts).find(|(_, kind, options)| *kind == "cgroup" && has(options));
-        let (mount, _) = found.map(split)?;
-        let path = own.lines().find_map(|line| {
-            let mut parts = line.splitn(3, ':').skip(1);
-            let (controllers, path) = (parts.next()?, parts.next()?);
-            has(controllers).then_some(path)
-        })?;
-        Some(Self { version: Version::One, home: inside(&mount, path), mount })
     }
 
     /// Groups of version 2 have a controller only where the group above hands it on.
@@ -197,18 +183,6 @@ impl Hierarchy {
             Version::Two => &self.mount,
         }
     }
-}
-
-/// The place, kind and options of each mount.
-fn mounted(mounts: &str) -> impl Iterator<Item = (&str, &str, &str)> {
-    mounts.lines().filter_map(|line| {
-        let mut fields = line.split(' ').skip(1);
-        Some((fields.next()?, fields.next()?, fields.next()?))
-    })
-}
-
-fn split((mount, _, options): (&str, &str, &str)) -> (PathBuf, String) {
-    (PathBuf::from(mount), options.to_owned())
 }
 
 /// A group by its path; the root of the mount where a namespace hides it.
@@ -253,7 +227,7 @@ impl Group {
             lines.find(|(name, _)| *name == key)?.1.trim().parse().ok()
         };
         let pages = field(&read("memory.stat"), "workingset_refault_file").unwrap_or(0);
-        let refaulted = Bytes::new(pages.saturating_mul(sys::cachestat::page_size().bytes().get()));
+        let refaulted = Bytes::new(pages.saturating_mul(sys::page_size().bytes().get()));
         let met = match self.version {
             Version::One => read("memory.failcnt").trim().parse().ok(),
             Version::Two => field(&read("memory.events"), "max"),
@@ -351,7 +325,7 @@ mod tests {
         write("memory.stat", "cache 1\nworkingset_refault_anon 5\nworkingset_refault_file 3\n");
         write("memory.failcnt", "7\n");
         write("memory.events", "low 0\nhigh 1\nmax 9\noom 0\n");
-        let page = sys::cachestat::page_size().bytes();
+        let page = sys::page_size().bytes();
         for (version, met) in [(Version::One, 7), (Version::Two, 9)] {
             let group = Group { version, path: dir.path().to_owned() };
             assert_eq!(group.counts(), (page * 3, met));

@@ -15,32 +15,30 @@ use std::path::{Path, PathBuf};
 use host::{BlockStat, Root, Storage, StorageKind};
 use rustix::fs::{Advice, OFlags, fadvise};
 use serde::Serialize;
-use sys::cachestat::{cachestat, page_size};
+use sys::cachestat::cachestat;
+use sys::page_size;
 use units::{Bytes, Pages};
 
 use crate::BenchError;
 
-/// The least that is read, so that windows reach their full size.
-const LEAST: Bytes = Bytes::from_mib(4);
-/// The most that is read, or written to be read.
-const MOST: Bytes = Bytes::from_mib(256);
-/// Windows of this size fit into what is read.
-const WINDOWS: u64 = 8;
+/// The minimum to read, so that windows reach their full size.
+const MIN_READ: Bytes = Bytes::from_mib(4);
+/// The maximum to read, or to write in order to read it.
+const MAX_READ: Bytes = Bytes::from_mib(256);
+/// How many full windows fit into what is read.
+const WINDOWS_PER_READ: u64 = 8;
 
-/// What a probe saw.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Probe {
+pub struct ReadProbe {
     /// The window that the kernel came to use; `None` if it did not settle on one.
     pub window: Option<Bytes>,
-    /// How much was read.
     pub asked: Bytes,
     /// How much came from the devices meanwhile, for whomever.
     pub device_bytes: Bytes,
-    /// In how many requests.
     pub device_requests: u64,
 }
 
-impl Probe {
+impl ReadProbe {
     /// The mean size of a request; nothing if there was none.
     pub fn mean_request(&self) -> Bytes {
         Bytes::new(self.device_bytes.get().checked_div(self.device_requests).unwrap_or(0))
@@ -58,8 +56,9 @@ impl Probe {
 /// Reads some cold data of `storage` as one slow stream, from a file without a name that it makes
 /// for that in a directory, or from the file or device itself. `expected` is the window that is
 /// looked for: it says how much has to be read.
-pub fn probe(root: &Root, storage: &Storage, expected: Bytes) -> Result<Probe, BenchError> {
-    let length = expected.get().saturating_mul(WINDOWS).clamp(LEAST.get(), MOST.get());
+pub fn probe(root: &Root, storage: &Storage, expected: Bytes) -> Result<ReadProbe, BenchError> {
+    let length =
+        expected.get().saturating_mul(WINDOWS_PER_READ).clamp(MIN_READ.get(), MAX_READ.get());
     let length = Bytes::new(length.next_multiple_of(1 << 20));
     let (file, start) = match storage.kind {
         StorageKind::Directory => (nameless(&storage.path, length)?, Bytes::ZERO),
@@ -70,7 +69,7 @@ pub fn probe(root: &Root, storage: &Storage, expected: Bytes) -> Result<Probe, B
     let after = storage.stat(root)?.unwrap_or_default();
     let BlockStat { reads, read_bytes, .. } = after - before;
     let window = settled(&steps).map(|pages| pages.to_bytes(page_size()));
-    Ok(Probe { window, asked: length, device_bytes: read_bytes, device_requests: reads })
+    Ok(ReadProbe { window, asked: length, device_bytes: read_bytes, device_requests: reads })
 }
 
 /// A file that nobody can name and that is gone with this process, its data on the device and not
@@ -83,7 +82,7 @@ pub fn nameless(dir: &Path, length: Bytes) -> Result<File, BenchError> {
         .mode(0o600)
         .custom_flags(OFlags::TMPFILE.bits().cast_signed())
         .open(dir)
-        .map_err(|error| crate::dataset::home::write_error(dir, error))?;
+        .map_err(|error| crate::error::write_error(dir, error))?;
     let mut piece = vec![0_u8; 1 << 20];
     for at in 0..length.get() >> 20 {
         // No two pieces alike: some devices keep what is the same but once.
@@ -182,10 +181,10 @@ mod tests {
 
     #[test]
     fn no_read_ahead_is_a_page_at_a_time() {
-        let probe = |pages| Probe {
+        let probe = |pages| ReadProbe {
             window: Some(Pages::new(pages).to_bytes(page_size())),
-            asked: LEAST,
-            device_bytes: LEAST,
+            asked: MIN_READ,
+            device_bytes: MIN_READ,
             device_requests: 4,
         };
         assert_eq!(probe(1).agrees_with(Bytes::ZERO), Some(true));

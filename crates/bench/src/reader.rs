@@ -8,11 +8,13 @@ use std::time::Duration;
 use sys::realtime;
 use sys::thread_usage::{ThreadCpu, thread_cpu, thread_read_bytes};
 use units::{Bytes, Nanos};
-use workload::{AccessClass, Accesses};
+use workload::{AccessClass, Accesses, Workload};
 
-use crate::source::Source;
-use crate::timeline::Pace;
-use crate::{BenchError, ClassSample, CpuTime, ReaderSample};
+use crate::source::DataSource;
+use crate::timeline::ReaderPace;
+use crate::{
+    BenchError, ClassSample, ColdProof, CpuTime, ReaderSample, Sample, Timeline, TrialOptions,
+};
 
 /// A rest longer than this is taken in pieces, so that the end of the trial is noticed.
 const REST_PIECE: Nanos = Nanos::from_millis(20);
@@ -22,7 +24,7 @@ const BUFFER_ALIGNMENT: usize = 4096;
 
 /// What all readers of a trial look at.
 #[derive(Debug, Default)]
-pub(crate) struct Course {
+pub(crate) struct StartGate {
     over: AtomicBool,
     state: Mutex<State>,
     changed: Condvar,
@@ -30,16 +32,14 @@ pub(crate) struct Course {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Readers that have arrived at the start.
     ready: usize,
-    /// Readers that have come to their end.
     finished: usize,
     start: Option<Nanos>,
     end: Option<Nanos>,
     exhausted: bool,
 }
 
-impl Course {
+impl StartGate {
     fn state(&self) -> MutexGuard<'_, State> {
         // A panic elsewhere leaves plain numbers in a state that is as good as any.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -110,7 +110,7 @@ impl Course {
 }
 
 /// Counts a reader as finished however it ends.
-struct Finish<'a>(&'a Course);
+struct Finish<'a>(&'a StartGate);
 
 impl Drop for Finish<'_> {
     fn drop(&mut self) {
@@ -118,16 +118,13 @@ impl Drop for Finish<'_> {
     }
 }
 
-/// A reader before the start.
 #[derive(Debug)]
-pub(crate) struct Reader {
-    /// Its files.
-    pub(crate) sources: Vec<Arc<Source>>,
+pub(crate) struct TrialReader {
+    pub(crate) sources: Vec<Arc<DataSource>>,
     /// The same files opened a second time, for random reads that must not touch the stream's
     /// open files; empty where there are none.
-    pub(crate) beside: Vec<Arc<Source>>,
+    pub(crate) beside: Vec<Arc<DataSource>>,
     pub(crate) accesses: Accesses,
-    /// The largest request.
     pub(crate) block: Bytes,
     /// Wall time of rest after each request.
     pub(crate) think: Nanos,
@@ -138,27 +135,25 @@ pub(crate) struct Reader {
     pub(crate) ends_all: bool,
     /// Wall time until the end.
     pub(crate) duration: Nanos,
-    pub(crate) course: Arc<Course>,
+    pub(crate) course: Arc<StartGate>,
 }
 
-/// What a reader has done.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct ReaderTally {
     pub(crate) sample: ReaderSample,
     pub(crate) stream: ClassSample,
     pub(crate) random: ClassSample,
     pub(crate) cpu: CpuTime,
     /// The file and the end of the last request.
     pub(crate) reached: Option<(u32, Bytes)>,
-    /// How far it was when.
-    pub(crate) pace: Pace,
+    pub(crate) pace: ReaderPace,
     /// What the kernel accounts to the thread; `None` where it does not account.
     pub(crate) device_bytes: Option<Bytes>,
 }
 
-impl Reader {
+impl TrialReader {
     /// Waits for the start and works until the end. Ends the trial for all if it fails.
-    pub(crate) fn run(self) -> Result<Tally, BenchError> {
+    pub(crate) fn run(self) -> Result<ReaderTally, BenchError> {
         let course = Arc::clone(&self.course);
         let _finish = Finish(&course);
         let result = self.work();
@@ -168,8 +163,9 @@ impl Reader {
         result
     }
 
-    fn work(mut self) -> Result<Tally, BenchError> {
-        let mut tally = Tally { pace: Pace::new(self.duration), ..Tally::default() };
+    fn work(mut self) -> Result<ReaderTally, BenchError> {
+        let mut tally =
+            ReaderTally { pace: ReaderPace::new(self.duration), ..ReaderTally::default() };
         let mut memory = vec![1; self.block.get() as usize + BUFFER_ALIGNMENT];
         let aligned = memory.as_ptr().align_offset(BUFFER_ALIGNMENT).min(BUFFER_ALIGNMENT);
         let buffer = &mut memory[aligned..];
@@ -194,7 +190,7 @@ impl Reader {
         &mut self,
         start: Nanos,
         buffer: &mut [u8],
-        tally: &mut Tally,
+        tally: &mut ReaderTally,
     ) -> Result<(), BenchError> {
         let deadline = Nanos::new(start.get().saturating_add(self.duration.get()));
         let mut before = start;
@@ -253,7 +249,6 @@ impl Reader {
     }
 }
 
-/// Data got and requests completed.
 fn done(stream: &ClassSample, random: &ClassSample) -> (Bytes, u64) {
     (stream.useful + random.useful, stream.latency.count() + random.latency.count())
 }
@@ -263,4 +258,24 @@ pub(crate) fn cpu_between(before: ThreadCpu, after: ThreadCpu) -> CpuTime {
         user: after.user.saturating_sub(before.user),
         system: after.system.saturating_sub(before.system),
     }
+}
+
+/// The sample of a trial with these readers.
+pub(crate) fn collect(
+    workload: &Workload,
+    options: &TrialOptions,
+    tallies: Vec<ReaderTally>,
+    cold: ColdProof,
+) -> Sample {
+    let mut sample = Sample::new(&workload.name, options.seed, options.dilation, cold);
+    sample.timeline = Timeline::over(options.duration.scaled(options.dilation));
+    for tally in tallies {
+        sample.timeline.add(&tally.pace);
+        sample.readers.push(tally.sample);
+        sample.stream.add(&tally.stream);
+        sample.random.add(&tally.random);
+        sample.cpu.user += tally.cpu.user;
+        sample.cpu.system += tally.cpu.system;
+    }
+    sample
 }

@@ -4,25 +4,20 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, BytesPerSecond, Nanos};
 
 use crate::{
-    ColdProof, DeviceDelta, Disturbance, LatencyHistogram, MemoryAccount, Series, Timeline,
-    ToolReport,
+    ColdProof, DeviceDelta, Disturbance, LatencyHistogram, MemoryAccount, ResidencyMethod, Series,
+    Timeline, ToolReport,
 };
 
-/// What one reader did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReaderSample {
-    /// Requests completed.
     pub requests: u64,
-    /// Data got.
     pub useful: Bytes,
     /// Wall time from the common start to the reader's last completion.
     pub elapsed: Nanos,
 }
 
-/// The requests of one class.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClassSample {
-    /// Data got.
     pub useful: Bytes,
     /// Latency of each request in wall time.
     pub latency: LatencyHistogram,
@@ -35,12 +30,9 @@ impl ClassSample {
     }
 }
 
-/// Processor time of all readers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuTime {
-    /// In user mode.
     pub user: Nanos,
-    /// In the kernel.
     pub system: Nanos,
 }
 
@@ -48,9 +40,7 @@ pub struct CpuTime {
 /// the storage's own time, that is with the dilation taken out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// The workload's name.
     pub workload: String,
-    /// The seed of its accesses.
     pub seed: u64,
     /// How many times slower than its model the storage ran; 1 for real storage.
     pub dilation: f64,
@@ -58,13 +48,9 @@ pub struct Sample {
     pub elapsed: Nanos,
     /// Whether a reader had used up its data before the time was over.
     pub exhausted: bool,
-    /// What each reader did.
     pub readers: Vec<ReaderSample>,
-    /// Requests of streams.
     pub stream: ClassSample,
-    /// Random requests.
     pub random: ClassSample,
-    /// Processor time of all readers.
     pub cpu: CpuTime,
     /// The block layer's account; `None` where no device counts (NFS, FUSE).
     pub device: Option<DeviceDelta>,
@@ -81,7 +67,6 @@ pub struct Sample {
     pub settled: Nanos,
     /// What was in the page cache at the start.
     pub cold: ColdProof,
-    /// What happened when.
     #[serde(default, skip_serializing_if = "Timeline::is_empty")]
     pub timeline: Timeline,
     /// What else was watched over time: queries, windows.
@@ -106,10 +91,8 @@ fn is_nothing(data: &Bytes) -> bool {
 }
 
 impl Sample {
-    /// A trial that measured nothing, because its program failed.
-    pub fn failed(workload: &str, seed: u64, dilation: f64, problem: String) -> Self {
-        let method = crate::ResidencyMethod::Denied;
-        let resident = Bytes::ZERO;
+    /// A trial in which nothing was counted yet: whoever measures one fills in what it counts.
+    pub fn new(workload: &str, seed: u64, dilation: f64, cold: ColdProof) -> Self {
         Self {
             workload: workload.to_owned(),
             seed,
@@ -124,22 +107,27 @@ impl Sample {
             ahead: Bytes::ZERO,
             moved: Bytes::ZERO,
             settled: Nanos::ZERO,
-            cold: ColdProof { method, resident, evictions: 0, dropped_caches: false },
+            cold,
             timeline: Timeline::default(),
             series: Vec::new(),
             request_sizes: Vec::new(),
             tool: None,
             memory: None,
-            disturbances: vec![Disturbance::ToolFailed { problem }],
+            disturbances: Vec::new(),
         }
     }
 
-    /// Requests completed by all readers.
+    /// A trial that measured nothing, because its program failed.
+    pub fn failed(workload: &str, seed: u64, dilation: f64, problem: String) -> Self {
+        let cold = ColdProof::new(ResidencyMethod::Denied);
+        let disturbances = vec![Disturbance::ToolFailed { problem }];
+        Self { disturbances, ..Self::new(workload, seed, dilation, cold) }
+    }
+
     pub fn requests(&self) -> u64 {
         self.readers.iter().map(|reader| reader.requests).sum()
     }
 
-    /// Data that all readers got.
     pub fn useful(&self) -> Bytes {
         self.readers.iter().map(|reader| reader.useful).sum()
     }
@@ -193,11 +181,6 @@ impl Sample {
         self.undilated(self.random.latency.quantile(q))
     }
 
-    /// As [`Sample::latency_quantile`], of the requests of streams only.
-    pub fn stream_latency_quantile(&self, q: f64) -> Option<Nanos> {
-        self.undilated(self.stream.latency.quantile(q))
-    }
-
     fn undilated(&self, wall: Option<Nanos>) -> Option<Nanos> {
         wall.map(|wall| wall.scaled(1.0 / self.dilation))
     }
@@ -214,23 +197,11 @@ impl Sample {
         }
         (!useful.is_zero()).then(|| device.bytes.get() as f64 / useful.get() as f64)
     }
-
-    /// Processor time of the readers for each request; nothing if there were none.
-    pub fn cpu_per_request(&self) -> Nanos {
-        let total = self.cpu.user + self.cpu.system;
-        Nanos::new(total.get().checked_div(self.requests()).unwrap_or(0))
-    }
-
-    /// Whether nothing speaks against it.
-    pub fn is_clean(&self) -> bool {
-        self.disturbances.is_empty()
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ResidencyMethod;
 
     fn sample(dilation: f64) -> Sample {
         let reader = |mib, seconds| ReaderSample {
@@ -242,32 +213,17 @@ mod tests {
         stream.latency.record(Nanos::from_millis(8));
         let mut random = ClassSample::default();
         random.latency.record(Nanos::from_millis(80));
+        let cold = ColdProof { evictions: 1, ..ColdProof::new(ResidencyMethod::Cachestat) };
         Sample {
-            workload: "seq-2".to_owned(),
-            seed: 1,
-            dilation,
             elapsed: Nanos::from_secs(10),
-            exhausted: false,
             readers: vec![reader(100, 10), reader(40, 20)],
             stream,
             random,
             cpu: CpuTime { user: Nanos::from_millis(100), system: Nanos::from_millis(348) },
             device: Some(DeviceDelta { bytes: Bytes::from_mib(280), ..DeviceDelta::default() }),
-            ahead: Bytes::ZERO,
-            moved: Bytes::ZERO,
             settled: Nanos::from_secs(20),
-            cold: ColdProof {
-                method: ResidencyMethod::Cachestat,
-                resident: Bytes::ZERO,
-                evictions: 1,
-                dropped_caches: false,
-            },
-            timeline: Timeline::default(),
-            series: Vec::new(),
-            request_sizes: Vec::new(),
-            tool: None,
-            memory: None,
             disturbances: vec![Disturbance::CacheDropped { times: 2 }],
+            ..Sample::new("seq-2", 1, dilation, cold)
         }
     }
 
@@ -276,7 +232,6 @@ mod tests {
         assert!((sample(1.0).throughput().as_mib() - 12.0).abs() < 1e-9);
         assert!((sample(1.0).requests_per_second() - 192.0).abs() < 1e-9);
         assert_eq!(sample(1.0).amplification(), Some(2.0));
-        assert_eq!(sample(1.0).cpu_per_request(), Nanos::from_micros(200));
     }
 
     #[test]
@@ -299,7 +254,7 @@ mod tests {
         };
         near(slow.latency_quantile(0.5), 1.0);
         near(slow.latency_quantile(1.0), 10.0);
-        near(slow.stream_latency_quantile(1.0), 1.0);
+        near(slow.undilated(slow.stream.latency.quantile(1.0)), 1.0);
         near(slow.random_latency_quantile(0.5), 10.0);
     }
 
@@ -317,6 +272,5 @@ mod tests {
         let empty = Sample { readers: vec![ReaderSample::default()], ..sample(1.0) };
         assert!(empty.throughput().get() == 0.0);
         assert_eq!(empty.amplification(), None);
-        assert_eq!(empty.cpu_per_request(), Nanos::ZERO);
     }
 }

@@ -21,13 +21,13 @@ const OUT_OF_MEMORY_MOST: u32 = 30_000;
 /// A part of a file, opened for a trial. Its read-ahead window is that of the moment when it was
 /// opened, and is shared by all who read through it.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct DataSource {
     part: DataFile,
     file: File,
     mapping: Option<FileMapping>,
 }
 
-impl Source {
+impl DataSource {
     pub(crate) fn open(
         part: &DataFile,
         access: AccessMethod,
@@ -165,7 +165,7 @@ mod tests {
         let (_file, part) = written();
         for access in [AccessMethod::Read, AccessMethod::Mmap] {
             for hint in [Hint::None, Hint::Sequential, Hint::Random] {
-                let source = Source::open(&part, access, hint).unwrap();
+                let source = DataSource::open(&part, access, hint).unwrap();
                 let mut buffer = [0; 100];
                 source.read(Bytes::new(65_000), &mut buffer).unwrap();
                 assert_eq!(buffer, [2; 100]);
@@ -177,7 +177,7 @@ mod tests {
     fn a_file_that_shrinks_is_an_error_either_way() {
         for access in [AccessMethod::Read, AccessMethod::Mmap] {
             let (file, part) = written();
-            let source = Source::open(&part, access, Hint::None).unwrap();
+            let source = DataSource::open(&part, access, Hint::None).unwrap();
             file.as_file().set_len(HALF.get() + 8192).unwrap();
             let mut buffer = [0; 4096];
             source.read(Bytes::new(4096), &mut buffer).unwrap();
@@ -188,7 +188,7 @@ mod tests {
             let BenchError::Shrank { offset, .. } = problem else { panic!("{problem}") };
             assert_eq!(offset, HALF + Bytes::new(8192));
             // One that is too short from the start is not opened at all.
-            let problem = Source::open(&part, access, Hint::None).unwrap_err();
+            let problem = DataSource::open(&part, access, Hint::None).unwrap_err();
             assert!(matches!(problem, BenchError::Shrank { .. }), "{problem}");
         }
     }

@@ -7,20 +7,19 @@ use std::time::Duration;
 use sys::realtime;
 use units::Nanos;
 
-use crate::reader::{Course, Reader, Tally};
+use crate::reader::{ReaderTally, StartGate, TrialReader};
 use crate::timeline::slot_of;
 use crate::{BenchError, TrialOptions};
 
-/// How often the readers are looked after.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// How long readers may take to notice that they were interrupted, before they are left behind.
 const INTERRUPT_PATIENCE: Nanos = Nanos::from_millis(60);
 
-pub(crate) type ReaderThread = JoinHandle<Result<Tally, BenchError>>;
+pub(crate) type ReaderThread = JoinHandle<Result<ReaderTally, BenchError>>;
 
 /// Starts a thread for each reader. All that a thread uses belongs to it, so that it may be left
 /// behind if it hangs in the kernel.
-pub(crate) fn spawn(readers: Vec<Reader>) -> Result<Vec<ReaderThread>, BenchError> {
+pub(crate) fn spawn(readers: Vec<TrialReader>) -> Result<Vec<ReaderThread>, BenchError> {
     let course = readers.first().map(|reader| Arc::clone(&reader.course));
     let mut threads = Vec::with_capacity(readers.len());
     for (index, reader) in readers.into_iter().enumerate() {
@@ -43,11 +42,11 @@ pub(crate) fn spawn(readers: Vec<Reader>) -> Result<Vec<ReaderThread>, BenchErro
 /// Waits for the end of the trial and of all readers.
 pub(crate) fn accompany(
     threads: Vec<ReaderThread>,
-    course: &Course,
+    course: &StartGate,
     start: Nanos,
     options: &TrialOptions,
     look: &mut dyn FnMut(),
-) -> Result<Vec<Tally>, BenchError> {
+) -> Result<Vec<ReaderTally>, BenchError> {
     let readers = threads.len();
     let deadline = start.get().saturating_add(options.duration.scaled(options.dilation).get());
     let patience = options.drain_limit.scaled(options.dilation);
@@ -55,7 +54,7 @@ pub(crate) fn accompany(
     let slot = slot_of(options.duration.scaled(options.dilation));
     let mut next = start + slot;
     loop {
-        let finished = course.wait(readers, LOOK);
+        let finished = course.wait(readers, POLL_INTERVAL);
         if finished >= readers {
             break;
         }
@@ -82,10 +81,10 @@ pub(crate) fn accompany(
     }
     let results: Vec<_> = threads.into_iter().map(join).collect();
     // The reader that failed first ended the others, which then have nothing to complain of.
-    let tallies = results.into_iter().collect::<Result<Vec<Tally>, BenchError>>()?;
+    let tallies = results.into_iter().collect::<Result<Vec<ReaderTally>, BenchError>>()?;
     if options.cancel.is_cancelled() { Err(BenchError::Cancelled) } else { Ok(tallies) }
 }
 
-fn join(thread: ReaderThread) -> Result<Tally, BenchError> {
+fn join(thread: ReaderThread) -> Result<ReaderTally, BenchError> {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

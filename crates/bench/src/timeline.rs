@@ -7,17 +7,15 @@
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos};
 
-/// Slots in a trial that lasts its full time.
-pub(crate) const SLOTS: u64 = 50;
+/// Slots of a trial that runs for its full time.
+pub(crate) const SLOT_COUNT: u64 = 50;
 
 /// How far the device was at some time after the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceMoment {
     /// Wall time since the start of the readers.
     pub at: Nanos,
-    /// Read requests completed since then.
     pub requests: u64,
-    /// Data read since then.
     pub bytes: Bytes,
     /// Requests under way, summed over the time since then.
     pub queue_time: Nanos,
@@ -50,7 +48,7 @@ impl Timeline {
     }
 
     /// Adds a reader, which stays where it was when it had come to its end.
-    pub(crate) fn add(&mut self, pace: &Pace) {
+    pub(crate) fn add(&mut self, pace: &ReaderPace) {
         let before = self.useful.len();
         if before < pace.useful.len() {
             let last = |values: &[u64]| values.last().copied().unwrap_or(0);
@@ -68,22 +66,22 @@ impl Timeline {
 
 /// The length of a slot, never nothing.
 pub(crate) fn slot_of(duration: Nanos) -> Nanos {
-    Nanos::new((duration.get() / SLOTS).max(1))
+    Nanos::new((duration.get() / SLOT_COUNT).max(1))
 }
 
 /// How far one reader was at the end of each slot.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Pace {
+pub(crate) struct ReaderPace {
     slot: Nanos,
     next: Nanos,
     useful: Vec<Bytes>,
     requests: Vec<u64>,
 }
 
-impl Pace {
+impl ReaderPace {
     pub(crate) fn new(duration: Nanos) -> Self {
         let slot = slot_of(duration);
-        let room = SLOTS as usize + 2;
+        let room = SLOT_COUNT as usize + 2;
         let (useful, requests) = (Vec::with_capacity(room), Vec::with_capacity(room));
         Self { slot, next: slot, useful, requests }
     }
@@ -98,7 +96,7 @@ impl Pace {
     }
 
     fn note(&mut self, elapsed: Nanos, (useful, requests): (Bytes, u64)) {
-        while self.next <= elapsed && self.useful.len() < 2 * SLOTS as usize {
+        while self.next <= elapsed && self.useful.len() < 2 * SLOT_COUNT as usize {
             self.useful.push(useful);
             self.requests.push(requests);
             self.next += self.slot;
@@ -120,8 +118,8 @@ mod tests {
         Nanos::from_millis(n)
     }
 
-    fn pace(ends: &[(u64, u64)], total: u64) -> Pace {
-        let mut pace = Pace::new(millis(1000));
+    fn pace(ends: &[(u64, u64)], total: u64) -> ReaderPace {
+        let mut pace = ReaderPace::new(millis(1000));
         for (at, kib) in ends {
             pace.pass(millis(*at), || (Bytes::from_kib(*kib), *kib));
         }
@@ -146,14 +144,14 @@ mod tests {
         assert_eq!(timeline.requests, [3, 12, 14, 16]);
         timeline.add(&pace(&[], 1));
         assert_eq!(timeline.requests, [4, 13, 15, 17]);
-        timeline.add(&Pace::default());
+        timeline.add(&ReaderPace::default());
         assert_eq!(timeline.requests, [4, 13, 15, 17]);
     }
 
     #[test]
     fn however_long_it_takes_the_line_stays_short() {
-        let mut pace = Pace::new(Nanos::new(1));
+        let mut pace = ReaderPace::new(Nanos::new(1));
         pace.pass(Nanos::MAX, || (Bytes::ZERO, 0));
-        assert!(pace.useful.len() <= 2 * SLOTS as usize);
+        assert!(pace.useful.len() <= 2 * SLOT_COUNT as usize);
     }
 }

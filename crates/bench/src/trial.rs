@@ -11,78 +11,14 @@ use workload::{Pattern, Sharing, Workload};
 
 use crate::dataset::DataFile;
 use crate::memory::MemoryLimit;
-use crate::reader::{Course, Reader, Tally};
-use crate::source::Source;
+use crate::reader::{ReaderTally, StartGate, TrialReader, collect};
+use crate::source::DataSource;
 use crate::threads::{accompany, spawn};
-use crate::timeline::SLOTS;
-use crate::watch::{self, Observed, Watch};
+use crate::timeline::SLOT_COUNT;
+use crate::watch::{self, DeviceWatch, Observed};
 use crate::{
-    BenchError, Cancel, ClassSample, ColdProof, CpuTime, Dataset, Disturbance, Sample, Timeline,
-    cold, outside, write,
+    BenchError, CacheStart, Dataset, Disturbance, Sample, TrialOptions, cold, outside, write,
 };
-
-/// What is in the page cache when the readers start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CacheStart {
-    /// Nothing of the data: it is evicted, and that is proved.
-    #[default]
-    Cold,
-    /// What happens to be there.
-    AsFound,
-}
-
-/// How a trial is run.
-#[derive(Clone, Debug)]
-pub struct TrialOptions {
-    /// How long the readers work at most, in the storage's own time.
-    pub duration: Nanos,
-    /// How many times slower than its model the storage runs: duration and think time are
-    /// stretched by it. 1 for real storage.
-    pub dilation: f64,
-    /// The seed of the accesses.
-    pub seed: u64,
-    /// Whether to write to `/proc/sys/vm/drop_caches` besides evicting the data. That disturbs
-    /// everybody on the machine.
-    pub drop_caches: bool,
-    /// What is in the cache at the start.
-    pub start: CacheStart,
-    /// What the page cache and all else of this process may take meanwhile; no limit if `None`.
-    pub memory_limit: Option<Bytes>,
-    /// How long to wait, in the storage's own time, for requests under way at the end.
-    pub drain_limit: Nanos,
-    /// Ends the trial early, within about 100 ms.
-    pub cancel: Cancel,
-}
-
-impl Default for TrialOptions {
-    fn default() -> Self {
-        Self {
-            duration: Nanos::from_secs(5),
-            dilation: 1.0,
-            seed: 0,
-            drop_caches: false,
-            start: CacheStart::Cold,
-            memory_limit: None,
-            drain_limit: Nanos::from_secs(10),
-            cancel: Cancel::new(),
-        }
-    }
-}
-
-impl TrialOptions {
-    fn validate(&self) -> Result<(), BenchError> {
-        let bad = |option, value: &dyn ToString, wanted| {
-            Err(BenchError::BadOption { option, value: value.to_string(), wanted })
-        };
-        if !(self.dilation.is_finite() && self.dilation > 0.0) {
-            return bad("dilation", &self.dilation, "a number above 0");
-        }
-        if self.duration == Nanos::ZERO {
-            return bad("duration", &self.duration, "more than nothing");
-        }
-        Ok(())
-    }
-}
 
 /// Runs `workload` once on `dataset`, which lies on `storage`.
 ///
@@ -112,17 +48,17 @@ pub fn run_trial(
             cold::evict(root, &distinct(&files), options.drop_caches, &options.cancel)?
         }
     };
-    let course = Arc::new(Course::default());
+    let course = Arc::new(StartGate::default());
     let readers = prepare(workload, &files, options, &course)?;
     let limited = options.memory_limit.map(MemoryLimit::enter).transpose()?;
     let threads = spawn(readers)?;
-    let watch = Watch::start(root, storage);
+    let watch = DeviceWatch::start(root, storage);
     let start = course.start(threads.len());
     if watch.is_err() {
         course.end(start, false);
     }
     let watch = watch?;
-    let mut moments = Vec::with_capacity(SLOTS as usize);
+    let mut moments = Vec::with_capacity(SLOT_COUNT as usize);
     // To look takes memory, which is for the readers where there is little.
     let looks = limited.is_none();
     let mut look = || moments.extend(looks.then(|| watch.moment(root, storage)).flatten());
@@ -199,13 +135,13 @@ fn ahead(
     workload: &Workload,
     files: &[DataFile],
     options: &TrialOptions,
-    tallies: &[Tally],
+    tallies: &[ReaderTally],
 ) -> Result<Bytes, BenchError> {
     let in_order = workload.pattern == Pattern::Sequential && workload.sharing == Sharing::OwnFile;
     if !in_order || options.start != CacheStart::Cold {
         return Ok(Bytes::ZERO);
     }
-    let of_reader = |(reader, tally): (u32, &Tally)| match tally.reached {
+    let of_reader = |(reader, tally): (u32, &ReaderTally)| match tally.reached {
         Some((file, end)) => {
             cold::resident_from(&files[workload.file_of(reader, file) as usize], end)
         }
@@ -219,8 +155,8 @@ fn prepare(
     workload: &Workload,
     files: &[DataFile],
     options: &TrialOptions,
-    course: &Arc<Course>,
-) -> Result<Vec<Reader>, BenchError> {
+    course: &Arc<StartGate>,
+) -> Result<Vec<TrialReader>, BenchError> {
     let times = if workload.replay.is_some() { 1 } else { 2 * u64::from(workload.readers) };
     allow_open_files(files.len() as u64 * times);
     let mut opener = Opener { workload, files, shared: BTreeMap::new() };
@@ -232,10 +168,10 @@ fn prepare(
     let reader = |reader| {
         let own = || (0..workload.files_per_reader).map(|file| workload.file_of(reader, file));
         let sizes: Vec<Bytes> = own().map(|file| files[file as usize].length).collect();
-        let mut open = |second| -> Result<Vec<Arc<Source>>, BenchError> {
+        let mut open = |second| -> Result<Vec<Arc<DataSource>>, BenchError> {
             own().map(|file| opener.open(file, second)).collect()
         };
-        Ok(Reader {
+        Ok(TrialReader {
             sources: open(false)?,
             beside: if beside { open(true)? } else { Vec::new() },
             accesses: workload.accesses(reader, &sizes, options.seed)?,
@@ -254,14 +190,14 @@ fn prepare(
 struct Opener<'a> {
     workload: &'a Workload,
     files: &'a [DataFile],
-    shared: BTreeMap<(u32, bool), Arc<Source>>,
+    shared: BTreeMap<(u32, bool), Arc<DataSource>>,
 }
 
 impl Opener<'_> {
-    fn open(&mut self, file: u32, second: bool) -> Result<Arc<Source>, BenchError> {
+    fn open(&mut self, file: u32, second: bool) -> Result<Arc<DataSource>, BenchError> {
         let (workload, part) = (self.workload, &self.files[file as usize]);
         let (access, hint) = workload.access_of(file);
-        let open = || Source::open(part, access, hint).map(Arc::new);
+        let open = || DataSource::open(part, access, hint).map(Arc::new);
         if workload.sharing != Sharing::SharedOpenFile {
             return open();
         }
@@ -313,45 +249,6 @@ fn explain(
 }
 
 /// What all readers together are accounted for; `None` if one of them is not.
-fn own_bytes(tallies: &[Tally]) -> Option<Bytes> {
+fn own_bytes(tallies: &[ReaderTally]) -> Option<Bytes> {
     tallies.iter().map(|tally| tally.device_bytes).sum()
-}
-
-pub(crate) fn collect(
-    workload: &Workload,
-    options: &TrialOptions,
-    tallies: Vec<Tally>,
-    cold: ColdProof,
-) -> Sample {
-    let mut sample = Sample {
-        workload: workload.name.clone(),
-        seed: options.seed,
-        dilation: options.dilation,
-        elapsed: Nanos::ZERO,
-        exhausted: false,
-        readers: Vec::with_capacity(tallies.len()),
-        stream: ClassSample::default(),
-        random: ClassSample::default(),
-        cpu: CpuTime::default(),
-        device: None,
-        ahead: Bytes::ZERO,
-        moved: Bytes::ZERO,
-        settled: Nanos::ZERO,
-        cold,
-        timeline: Timeline::over(options.duration.scaled(options.dilation)),
-        series: Vec::new(),
-        request_sizes: Vec::new(),
-        tool: None,
-        memory: None,
-        disturbances: Vec::new(),
-    };
-    for tally in tallies {
-        sample.timeline.add(&tally.pace);
-        sample.readers.push(tally.sample);
-        sample.stream.add(&tally.stream);
-        sample.random.add(&tally.random);
-        sample.cpu.user += tally.cpu.user;
-        sample.cpu.system += tally.cpu.system;
-    }
-    sample
 }

@@ -20,7 +20,7 @@ const DRAIN_POLL: Duration = Duration::from_millis(2);
 
 /// The machine's counters at the start of the readers.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct DeviceWatch {
     at: Nanos,
     stat: Option<BlockStat>,
     memory: VmStat,
@@ -36,7 +36,7 @@ pub(crate) struct Observed {
     elapsed: Nanos,
 }
 
-impl Watch {
+impl DeviceWatch {
     pub(crate) fn start(root: &Root, storage: &Storage) -> Result<Self, BenchError> {
         let pressure = Pressure::memory(root)?;
         let memory = VmStat::read(root)?;
@@ -112,7 +112,7 @@ impl Observed {
     fn memory_pressure(&self, useful: Bytes) -> Option<Disturbance> {
         let (elapsed, scanned) = (self.elapsed, self.memory.pgscan_direct);
         // Without PSI: tasks that had to look for free memory themselves, page after page.
-        let pages = sys::cachestat::page_size();
+        let pages = sys::page_size();
         let short = match self.stalled {
             Some(stalled) => stalled.as_secs_f64() > STALLED_SHARE * elapsed.as_secs_f64(),
             None => scanned > useful.to_pages_floor(pages).get().max(1024),

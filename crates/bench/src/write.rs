@@ -22,10 +22,10 @@ use units::{Bytes, Nanos};
 use workload::{Pattern, Workload};
 
 use crate::dataset::ToolDirectory;
-use crate::dataset::home::{room_in, write_error};
-use crate::reader::{Tally, cpu_between};
-use crate::trial::collect;
-use crate::watch::{self, Watch};
+use crate::dataset::home::room_in;
+use crate::error::write_error;
+use crate::reader::{ReaderTally, collect, cpu_between};
+use crate::watch::{self, DeviceWatch};
 use crate::{BenchError, Dataset, Disturbance, Sample, TrialOptions, cold};
 
 /// Runs a workload that writes. Its new files are in a directory of their own, and gone when this
@@ -58,11 +58,9 @@ struct Field<'a> {
     options: &'a TrialOptions,
 }
 
-/// One writer before the start.
 struct Writer<'a> {
     path: PathBuf,
     file: File,
-    /// How much it writes at most.
     size: Bytes,
     block: usize,
     rewrites: bool,
@@ -118,7 +116,7 @@ impl Field<'_> {
         &self,
         files: Vec<(PathBuf, File)>,
         size: Bytes,
-    ) -> Result<(Nanos, Watch, Vec<Tally>), BenchError> {
+    ) -> Result<(Nanos, DeviceWatch, Vec<ReaderTally>), BenchError> {
         let (start, over) = (Barrier::new(files.len() + 1), AtomicBool::new(false));
         let writer = |(path, file)| Writer {
             path,
@@ -136,11 +134,12 @@ impl Field<'_> {
         let (begun, watch, tallies) = std::thread::scope(|scope| {
             let threads: Vec<_> =
                 writers.into_iter().map(|writer| scope.spawn(move || writer.run())).collect();
-            let watch = Watch::start(self.root, self.storage);
+            let watch = DeviceWatch::start(self.root, self.storage);
             over.store(watch.is_err(), Ordering::Relaxed);
             start.wait();
             let begun = realtime::now();
-            let tallies: Result<Vec<Tally>, BenchError> = threads.into_iter().map(join).collect();
+            let tallies: Result<Vec<ReaderTally>, BenchError> =
+                threads.into_iter().map(join).collect();
             (begun, watch, tallies)
         });
         let watch = watch?;
@@ -194,12 +193,14 @@ fn no_space(dir: &Path, needed: Bytes, source: Option<io::Error>) -> BenchError 
     BenchError::NoSpace { path: dir.to_owned(), needed, available, source }
 }
 
-fn join(thread: ScopedJoinHandle<'_, Result<Tally, BenchError>>) -> Result<Tally, BenchError> {
+fn join(
+    thread: ScopedJoinHandle<'_, Result<ReaderTally, BenchError>>,
+) -> Result<ReaderTally, BenchError> {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 impl Writer<'_> {
-    fn run(self) -> Result<Tally, BenchError> {
+    fn run(self) -> Result<ReaderTally, BenchError> {
         let mut buffer = vec![0; self.block];
         // What compresses would not be written.
         Pcg64Mcg::seed_from_u64(self.seed).fill_bytes(&mut buffer);
@@ -217,9 +218,9 @@ impl Writer<'_> {
         Ok(tally)
     }
 
-    fn write_all(&self, buffer: &mut [u8]) -> Result<Tally, BenchError> {
+    fn write_all(&self, buffer: &mut [u8]) -> Result<ReaderTally, BenchError> {
         let start = realtime::now();
-        let mut tally = Tally::default();
+        let mut tally = ReaderTally::default();
         let (mut now, mut at) = (start, 0);
         let end = start.get().saturating_add(self.duration.get());
         while at < self.size.get() && now.get() < end {

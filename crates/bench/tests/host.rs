@@ -226,7 +226,6 @@ fn trial_of(
     })
 }
 
-/// One that is long busy with little.
 fn slow(access: AccessMethod) -> Workload {
     Workload { think: Nanos::from_millis(3), access, ..named("seq-1") }
 }
@@ -441,7 +440,7 @@ fn host_storage_that_cannot_be_counted_still_works() {
     let sample = run_trial(&Root::system(), &storage, &dataset, &workload, &whole()).unwrap();
     assert_eq!((sample.device, sample.amplification()), (None, None));
     assert!(sample.random_latency_quantile(0.5).is_some());
-    assert!(sample.stream_latency_quantile(0.99).is_some());
+    assert!(sample.stream.latency.quantile(0.99).is_some());
     assert_eq!(sample.requests(), sample.stream.latency.count() + sample.random.latency.count());
     let share = sample.random.latency.count() as f64 / sample.requests() as f64;
     assert!((0.02..0.3).contains(&share), "{share}");

@@ -9,9 +9,9 @@ use units::Bytes;
 
 use crate::ExperimentError;
 
-/// Memory, place and length of a direct read are multiples of the device's block; this is one of
-/// every device's.
-pub(crate) const ALIGNMENT: u64 = 4096;
+/// Address, offset and length of a direct read are multiples of the device's block; this is a
+/// multiple of the block of every device.
+pub(crate) const ALIGNMENT_BYTES: u64 = 4096;
 
 /// A file or device, opened for direct reads and for nothing else.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl Direct {
         match OpenOptions::new().read(true).custom_flags(flags).open(path) {
             Ok(file) => Ok(Self { path: path.to_owned(), file }),
             Err(source) if source.kind() == std::io::ErrorKind::InvalidInput => {
-                let block = Bytes::new(ALIGNMENT);
+                let block = Bytes::new(ALIGNMENT_BYTES);
                 Err(ExperimentError::NotDirect { path: path.to_owned(), block, source })
             }
             Err(source) => Err(ExperimentError::io("open", path)(source)),
@@ -40,7 +40,6 @@ impl Direct {
             .map_err(|errno| ExperimentError::io("find the size of", &self.path)(errno.into()))
     }
 
-    /// Reads what fills the buffer.
     pub(crate) fn read(&self, at: Bytes, buffer: &mut [u8]) -> Result<(), ExperimentError> {
         self.file.read_exact_at(buffer, at.get()).map_err(|source| {
             if source.kind() == std::io::ErrorKind::InvalidInput {
@@ -64,8 +63,9 @@ pub(crate) struct Aligned {
 impl Aligned {
     pub(crate) fn new(length: Bytes) -> Self {
         let length = usize::try_from(length.get()).unwrap_or(0);
-        let memory = vec![0; length + ALIGNMENT as usize];
-        let start = memory.as_ptr().align_offset(ALIGNMENT as usize).min(ALIGNMENT as usize);
+        let memory = vec![0; length + ALIGNMENT_BYTES as usize];
+        let start =
+            memory.as_ptr().align_offset(ALIGNMENT_BYTES as usize).min(ALIGNMENT_BYTES as usize);
         Self { memory, start, length }
     }
 
@@ -83,7 +83,7 @@ mod tests {
         for length in [1, 4096, 128 << 10] {
             let mut buffer = Aligned::new(Bytes::new(length));
             assert_eq!(buffer.as_mut().len() as u64, length);
-            assert_eq!(buffer.as_mut().as_ptr() as u64 % ALIGNMENT, 0);
+            assert_eq!(buffer.as_mut().as_ptr() as u64 % ALIGNMENT_BYTES, 0);
         }
     }
 

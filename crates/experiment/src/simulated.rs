@@ -3,38 +3,34 @@
 use std::collections::{HashMap, VecDeque};
 
 use model::{Completion, Device, Request, RequestId, RequestKind};
-use sim::{Machine, SimError};
-use study::{StudyError, simulated_machine};
+use sim::{SimError, SimMachine};
+use study::StudyError;
 use units::{Bytes, Nanos};
 
 use crate::ExperimentError;
 
-/// How long the device rests between two measurements.
-const REST: Nanos = Nanos::from_millis(50);
+/// How long the simulated device is idle between two measurements.
+const PAUSE_TIME: Nanos = Nanos::from_millis(50);
 
 /// A simulated device below the kernel's block layer.
 pub(crate) struct SimulatedDisk {
     device: Box<dyn Device>,
-    machine: Machine,
+    machine: SimMachine,
     clock: Nanos,
     next_id: u64,
 }
 
 /// What the readers of a measurement ask for, each one request after another.
-pub(crate) struct Load<'a> {
-    /// How many readers.
+pub(crate) struct DirectLoad<'a> {
     pub(crate) readers: usize,
-    /// How much each asks for at once.
     pub(crate) length: Bytes,
     /// A reader asks for parts of this size one after another; for all at once if `None`.
     pub(crate) part: Option<Bytes>,
     /// How long they read: a request that was begun is finished.
     pub(crate) duration: Nanos,
-    /// Where a reader asks next.
     pub(crate) place: &'a mut dyn FnMut(usize) -> Bytes,
 }
 
-/// What came of a measurement.
 pub(crate) struct Served {
     /// How long each request took, in the order in which they ended.
     pub(crate) times: Vec<Nanos>,
@@ -45,7 +41,6 @@ pub(crate) struct Served {
 /// A reader in the middle of a request.
 #[derive(Clone, Debug, Default)]
 struct Reader {
-    /// When it asked.
     begun: Nanos,
     /// Where the part after the present one begins, and how much follows.
     rest: (Bytes, Bytes),
@@ -54,15 +49,14 @@ struct Reader {
 }
 
 impl SimulatedDisk {
-    /// The device that the words after `sim:` describe; its chance follows from the seed.
-    pub(crate) fn open(words: &str, seed: u64) -> Result<Self, ExperimentError> {
-        let machine = simulated_machine(words)?;
+    /// The device of a simulated machine; its chance follows from the seed.
+    pub(crate) fn open(machine: &SimMachine, seed: u64) -> Result<Self, ExperimentError> {
         let device = machine.model.build(machine.seed ^ seed);
         let device = device.map_err(|error| StudyError::from(SimError::from(error)))?;
-        Ok(Self { device, machine, clock: Nanos::ZERO, next_id: 0 })
+        Ok(Self { device, machine: machine.clone(), clock: Nanos::ZERO, next_id: 0 })
     }
 
-    pub(crate) fn machine(&self) -> &Machine {
+    pub(crate) fn machine(&self) -> &SimMachine {
         &self.machine
     }
 
@@ -71,7 +65,7 @@ impl SimulatedDisk {
     }
 
     /// Serves readers until their time is over and all is quiet again.
-    pub(crate) fn serve(&mut self, load: &mut Load<'_>) -> Served {
+    pub(crate) fn serve(&mut self, load: &mut DirectLoad<'_>) -> Served {
         let begun = self.clock;
         let end = begun + load.duration;
         let mut course = Course { waiting: VecDeque::new(), owners: HashMap::new() };
@@ -107,7 +101,7 @@ impl SimulatedDisk {
                 self.next_part(number, reader, load.part, &mut course);
             }
         }
-        self.clock += REST;
+        self.clock += PAUSE_TIME;
         served
     }
 
@@ -145,11 +139,8 @@ impl SimulatedDisk {
     }
 }
 
-/// Requests on their way.
 struct Course {
-    /// Not yet handed over.
     waiting: VecDeque<Request>,
-    /// Which reader each is of.
     owners: HashMap<RequestId, usize>,
 }
 
@@ -158,14 +149,14 @@ mod tests {
     use super::*;
 
     fn served(words: &str, readers: usize, length: Bytes, part: Option<Bytes>) -> Served {
-        let mut disk = SimulatedDisk::open(words, 1).unwrap();
+        let mut disk = SimulatedDisk::open(&SimMachine::parse(words).unwrap(), 1).unwrap();
         let mut at = 0u64;
         let mut place = |_| {
             at = (at + 7919) % 100_000;
             Bytes::from_mib(1) * at
         };
         let duration = Nanos::from_millis(500);
-        disk.serve(&mut Load { readers, length, part, duration, place: &mut place })
+        disk.serve(&mut DirectLoad { readers, length, part, duration, place: &mut place })
     }
 
     #[test]

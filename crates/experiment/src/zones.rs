@@ -6,27 +6,23 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
 use stats::Estimate;
-use study::{Environment, Phase, Progress, Step, Target};
+use study::{Environment, Progress, ProgressEvent, StudyPhase, Target, TargetSpec};
 use sys::realtime;
 use units::{Bytes, Nanos};
 
 use crate::direct::{Aligned, Direct};
-use crate::simulated::{Load, SimulatedDisk};
-use crate::{
-    Answer, Column, Curve, ExperimentError, Place, Plot, Table, Wants, blocks::readable, drawn_seed,
-};
+use crate::simulated::{DirectLoad, SimulatedDisk};
+use crate::{ExperimentError, blocks::readable};
+use study::{Findings, LiveTarget, ResultColumn, ResultCurve, ResultPlot, ResultTable, drawn_seed};
 
-/// The name of this experiment.
 pub const NAME: &str = "zones";
-/// What it asks.
 pub const QUESTION: &str = "How fast are start, middle and end of the disk?";
 
-/// What is asked for at once: so much that the kernel keeps several requests under way.
-const REQUEST: Bytes = Bytes::from_mib(8);
-/// Rates that differ by less than this share are called alike.
-const ALIKE: f64 = 0.05;
+/// The request size: large enough for the kernel to keep several requests in flight.
+const REQUEST_BYTES: Bytes = Bytes::from_mib(8);
+/// Rates that differ by less than this share count as equal.
+const EQUAL_RATE_TOLERANCE: f64 = 0.05;
 
-/// How it is measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ZonePlan {
     /// A block device, a file, a virtual disk, or a simulation.
@@ -35,27 +31,24 @@ pub struct ZonePlan {
     pub places: u32,
     /// How long each is read, in the storage's own time.
     pub duration: Nanos,
-    /// How often.
     pub repeats: u32,
-    /// The seed of the order.
     pub seed: Option<u64>,
 }
 
-/// Reads at all places.
 pub fn run(
     plan: &ZonePlan,
     environment: &Environment,
     progress: &mut dyn Progress,
-) -> Result<Answer, ExperimentError> {
+) -> Result<Findings, ExperimentError> {
     if !(2..=1000).contains(&plan.places) || plan.duration < Nanos::from_millis(20) {
         let text = "it takes 2 places at least (1000 at most), and 20 ms at each";
         return Err(ExperimentError::Usage(text.to_owned()));
     }
-    if let Target::Simulation(words) = &plan.target {
-        return simulated(plan, words, environment);
+    if let Target::Simulation(spec) = &plan.target {
+        return simulated(plan, spec, environment);
     }
-    let place = Place::open(&plan.target, Wants { raw: true }, environment, progress)?;
-    progress.step(&Step::Phase(Phase::Measuring));
+    let place = LiveTarget::open_raw(&plan.target, environment, progress)?;
+    progress.step(&ProgressEvent::Phase(StudyPhase::Measuring));
     let measured = measure(plan, &place, environment);
     let closed = place.close(progress);
     let answer = measured?;
@@ -65,10 +58,10 @@ pub fn run(
 
 fn measure(
     plan: &ZonePlan,
-    place: &Place,
+    place: &LiveTarget,
     environment: &Environment,
-) -> Result<Answer, ExperimentError> {
-    let mut answer = Answer::new(NAME, QUESTION, plan.target.to_string());
+) -> Result<Findings, ExperimentError> {
+    let mut answer = Findings::new(NAME, QUESTION, plan.target.to_string());
     let seed = plan.seed.unwrap_or_else(drawn_seed);
     (answer.seed, answer.dilation) = (seed, place.dilation);
     let path = readable(place)?;
@@ -82,16 +75,15 @@ fn measure(
     Ok(answer)
 }
 
-/// The same of a simulated device.
 fn simulated(
     plan: &ZonePlan,
-    words: &str,
+    spec: &TargetSpec<sim::SimMachine>,
     environment: &Environment,
-) -> Result<Answer, ExperimentError> {
-    let mut answer = Answer::new(NAME, QUESTION, plan.target.to_string());
+) -> Result<Findings, ExperimentError> {
+    let mut answer = Findings::new(NAME, QUESTION, plan.target.to_string());
     answer.seed = plan.seed.unwrap_or_else(drawn_seed);
-    let mut disk = SimulatedDisk::open(words, answer.seed)?;
-    answer.simulated_by(disk.machine());
+    let mut disk = SimulatedDisk::open(spec.get()?, answer.seed)?;
+    answer.set_simulated_by(disk.machine());
     let size = disk.size();
     roomy(plan, answer.target.as_ref(), size)?;
     let found = gather(plan, answer.seed, &mut |share| {
@@ -100,10 +92,10 @@ fn simulated(
         }
         let mut places = places(size, share);
         let mut place = |_| places.next().unwrap_or_default();
-        let (duration, length) = (plan.duration, REQUEST);
-        let mut load = Load { readers: 1, length, part: None, duration, place: &mut place };
+        let (duration, length) = (plan.duration, REQUEST_BYTES);
+        let mut load = DirectLoad { readers: 1, length, part: None, duration, place: &mut place };
         let served = disk.serve(&mut load);
-        Ok((REQUEST * served.times.len() as u64).as_mib() / served.elapsed.as_secs_f64())
+        Ok((REQUEST_BYTES * served.times.len() as u64).as_mib() / served.elapsed.as_secs_f64())
     })?;
     conclude(&mut answer, &found);
     Ok(answer)
@@ -111,7 +103,7 @@ fn simulated(
 
 /// Whether the storage has room for all places.
 fn roomy(plan: &ZonePlan, path: &Path, size: Bytes) -> Result<(), ExperimentError> {
-    let needed = REQUEST * 2 * u64::from(plan.places);
+    let needed = REQUEST_BYTES * 2 * u64::from(plan.places);
     match size < needed {
         true => Err(ExperimentError::TooSmall { path: path.to_owned(), size, needed }),
         false => Ok(()),
@@ -141,10 +133,10 @@ fn gather(
 /// The places of a stream that begins at a share of the whole, or ends with it: when it has gone
 /// through its part it begins again.
 fn places(size: Bytes, share: f64) -> impl Iterator<Item = Bytes> {
-    let requests = size.get() / REQUEST.get();
+    let requests = size.get() / REQUEST_BYTES.get();
     let room = (requests / 20).max(1);
     let first = (share * (requests - room) as f64) as u64;
-    (0..room).cycle().map(move |read| REQUEST * (first + read))
+    (0..room).cycle().map(move |read| REQUEST_BYTES * (first + read))
 }
 
 /// A stream of a file or device.
@@ -152,14 +144,14 @@ struct Stream<'a> {
     file: &'a Direct,
     size: Bytes,
     share: f64,
-    place: &'a Place,
+    place: &'a LiveTarget,
 }
 
 impl Stream<'_> {
     /// MiB/s in the storage's own time.
     fn rate(&self, duration: Nanos, environment: &Environment) -> Result<f64, ExperimentError> {
         let mut places = places(self.size, self.share);
-        let mut buffer = Aligned::new(REQUEST);
+        let mut buffer = Aligned::new(REQUEST_BYTES);
         let begun = realtime::now();
         let end = begun + duration.scaled(self.place.dilation);
         let mut read = 0;
@@ -171,11 +163,11 @@ impl Stream<'_> {
             read += 1;
         }
         let seconds = realtime::now().saturating_sub(begun).as_secs_f64() / self.place.dilation;
-        Ok((REQUEST * read).as_mib() / seconds)
+        Ok((REQUEST_BYTES * read).as_mib() / seconds)
     }
 }
 
-fn conclude(answer: &mut Answer, found: &[(f64, Estimate)]) {
+fn conclude(answer: &mut Findings, found: &[(f64, Estimate)]) {
     let columns = [
         ("place_percent", "place %"),
         ("throughput_mib_s", "MiB/s"),
@@ -183,7 +175,7 @@ fn conclude(answer: &mut Answer, found: &[(f64, Estimate)]) {
         ("throughput_mib_s_high", "to"),
         ("ratio_to_start", "× start"),
     ];
-    let columns = columns.map(|(key, title)| Column::new(key, title)).into();
+    let columns = columns.map(|(key, title)| ResultColumn::new(key, title)).into();
     let (Some((_, start)), Some((_, end))) = (found.first(), found.last()) else { return };
     let row = |(share, rate): &(f64, Estimate)| {
         vec![
@@ -195,17 +187,17 @@ fn conclude(answer: &mut Answer, found: &[(f64, Estimate)]) {
         ]
     };
     let rows = found.iter().map(row).collect();
-    answer.tables.push(Table { title: "One stream".to_owned(), columns, rows });
+    answer.tables.push(ResultTable { title: "One stream".to_owned(), columns, rows });
     let points = found.iter().map(|(share, rate)| (share * 100.0, rate.median)).collect();
-    answer.plots.push(Plot {
+    answer.plots.push(ResultPlot {
         title: "MiB/s of a stream, by its place".to_owned(),
         x: "% of the disk".to_owned(),
         y: "MiB/s".to_owned(),
         logarithmic: false,
-        curves: vec![Curve { name: String::new(), points }],
+        curves: vec![ResultCurve { name: String::new(), points }],
     });
     let ratio = end.median / start.median;
-    answer.verdict.push(if (ratio - 1.0).abs() < ALIKE {
+    answer.verdict.push(if (ratio - 1.0).abs() < EQUAL_RATE_TOLERANCE {
         format!("Start and end are alike: {:.1} and {:.1} MiB/s.", start.median, end.median)
     } else {
         format!(
@@ -226,7 +218,7 @@ mod tests {
         let said = |last: f64| {
             let found = [(0.0, 100.0), (0.5, 90.0), (1.0, last)]
                 .map(|(share, rate)| (share, Estimate::exact(rate)));
-            let mut answer = Answer::new(NAME, QUESTION, "disk".to_owned());
+            let mut answer = Findings::new(NAME, QUESTION, "disk".to_owned());
             conclude(&mut answer, &found);
             assert_eq!(answer.tables[0].rows.len(), 3);
             answer.verdict.concat()

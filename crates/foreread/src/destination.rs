@@ -1,8 +1,8 @@
 //! The one rule for every file that a verb writes for its user.
 //!
 //! A regular file is never overwritten without `--force`; a device, a pipe, a symbolic link or a
-//! directory never is. A file is there in whole or not at all: it is written beside its place under
-//! another name, synced, and renamed. `-` is standard output.
+//! directory never is. A file is there in whole or not at all: it is written next to its place
+//! under another name, synced, and renamed. `-` is standard output.
 
 use std::fs::{File, Metadata, Permissions};
 use std::io::{self, Write};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
-use study::{Figures, Settings, Step};
+use study::{CellSettings, ProgressEvent, TrialFigures};
 
 use crate::output;
 
@@ -21,10 +21,10 @@ struct Line<'a> {
 enum Event<'a> {
     Trial {
         number: usize,
-        settings: &'a Settings,
+        settings: &'a CellSettings,
         workload: &'a str,
         #[serde(flatten)]
-        figures: &'a Figures,
+        figures: &'a TrialFigures,
     },
     Spoiled {
         number: usize,
@@ -47,12 +47,12 @@ impl Lines {
     }
 
     /// Prints what this step is, if it is one of a trial.
-    pub fn step(&mut self, step: &Step) {
+    pub fn step(&mut self, step: &ProgressEvent) {
         let event = match step {
-            Step::TrialDone { number, settings, workload, figures } => {
+            ProgressEvent::TrialDone { number, settings, workload, figures } => {
                 Event::Trial { number: *number, settings, workload, figures }
             }
-            Step::TrialSpoiled { number, reasons, again } => {
+            ProgressEvent::TrialSpoiled { number, reasons, again } => {
                 Event::Spoiled { number: *number, reasons, again: *again }
             }
             _ => return,

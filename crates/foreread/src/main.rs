@@ -8,6 +8,7 @@ mod json_lines;
 mod output;
 mod progress;
 mod signals;
+mod stdout_error;
 mod usage;
 
 use std::ffi::OsString;

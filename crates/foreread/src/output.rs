@@ -8,35 +8,10 @@ use std::sync::{Mutex, PoisonError};
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use anyhow::Context as _;
-use report::{Look, clean};
-use rustix::fs::FileType;
-use rustix::io::Errno;
+use report::{TermStyle, clean};
 
 use crate::ascii::{self, AsciiWriter};
-use crate::destination::Destination;
-
-/// Whoever read our results has gone, as `head` does: nothing is wrong.
-#[derive(Debug, thiserror::Error)]
-#[error("nobody reads the results any more")]
-pub struct StdoutClosed;
-
-/// The terminal that showed our results has gone: it is as if SIGHUP had come.
-#[derive(Debug, thiserror::Error)]
-#[error("the terminal has gone")]
-pub struct TerminalGone;
-
-/// What it means that stdout could not be written.
-pub fn lost(error: io::Error) -> anyhow::Error {
-    // A terminal that has hung up is no terminal any more, but still a character device.
-    let device =
-        rustix::fs::fstat(io::stdout()).map(|status| FileType::from_raw_mode(status.st_mode));
-    let terminal = device == Ok(FileType::CharacterDevice);
-    match error.raw_os_error().map(Errno::from_raw_os_error) {
-        Some(Errno::PIPE) => StdoutClosed.into(),
-        Some(Errno::IO | Errno::NXIO) if terminal => TerminalGone.into(),
-        _ => error.into(),
-    }
-}
+use crate::stdout_error::lost;
 
 /// Whether texts for people are written in ASCII.
 static ASCII: AtomicBool = AtomicBool::new(false);
@@ -73,19 +48,14 @@ pub fn is_ascii() -> bool {
     ASCII.load(Ordering::Relaxed)
 }
 
-/// Results go to a file instead of stdout, when [`commit`] is called.
+/// Keeps results for a file instead of writing them to stdout.
 pub fn keep_results() {
     *KEPT.lock().unwrap_or_else(PoisonError::into_inner) = Some(Vec::new());
 }
 
-/// Writes the results to their file; nothing if there are none. True if it was written.
-pub fn commit(destination: &Destination) -> anyhow::Result<bool> {
-    let kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
-    if kept.is_empty() {
-        return Ok(false);
-    }
-    destination.write(&kept)?;
-    Ok(true)
+/// The results that were kept for a file since [`keep_results`].
+pub fn take_results() -> Vec<u8> {
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default()
 }
 
 /// Writes results for people to stdout.
@@ -124,7 +94,7 @@ pub fn with_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyh
     written.map_err(lost).context("cannot write the results")
 }
 
-/// Says something on stderr that is no result; nobody listening is no error.
+/// Prints a note on stderr; a closed stderr is not an error.
 pub fn note(text: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{}", shown(text));
 }
@@ -156,8 +126,7 @@ pub fn error_line(text: &str) {
     note(&format!("{red}error:{red:#} {text}"));
 }
 
-/// What stdout is like.
-pub fn look() -> Look {
+pub fn look() -> TermStyle {
     let stdout = io::stdout();
     let filed = KEPT.lock().unwrap_or_else(PoisonError::into_inner).is_some();
     let colour = match filed {
@@ -169,5 +138,5 @@ pub fn look() -> Look {
     } else {
         120
     };
-    Look { width: width.max(40), colour }
+    TermStyle { width: width.max(40), colour }
 }

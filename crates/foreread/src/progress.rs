@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use report::clean;
-use study::{Phase, Progress, Step};
+use study::{Progress, ProgressEvent, StudyPhase};
 
 use crate::json_lines::Lines;
 use crate::output::{is_ascii, note, shown};
@@ -43,14 +43,12 @@ impl Shown {
         self.lines.as_mut().and_then(Lines::failure)
     }
 
-    /// Takes the bar away.
     pub fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
     }
 
-    /// A line that stays.
     fn say(&self, text: &str) {
         if self.quiet {
             return;
@@ -80,14 +78,14 @@ impl Shown {
         }
     }
 
-    fn phase(&mut self, phase: &Phase) {
+    fn phase(&mut self, phase: &StudyPhase) {
         let text = match phase {
-            Phase::Preparing => "looking at the target",
-            Phase::CreatingDisk => "making the virtual disk",
-            Phase::LayingOut => "laying out files",
-            Phase::Probing => "probing the device",
-            Phase::Measuring => "measuring",
-            Phase::Restoring => "putting everything back",
+            StudyPhase::Preparing => "inspecting target",
+            StudyPhase::CreatingDisk => "creating virtual disk",
+            StudyPhase::LayingOut => "laying out files",
+            StudyPhase::Probing => "probing device",
+            StudyPhase::Measuring => "measuring",
+            StudyPhase::Restoring => "restoring settings",
         };
         self.position(0, 0);
         match &self.bar {
@@ -98,7 +96,7 @@ impl Shown {
 }
 
 impl Progress for Shown {
-    fn step(&mut self, step: &Step) {
+    fn step(&mut self, step: &ProgressEvent) {
         if let Some(lines) = &mut self.lines {
             match &self.bar {
                 Some(bar) => bar.suspend(|| lines.step(step)),
@@ -106,26 +104,26 @@ impl Progress for Shown {
             }
         }
         match step {
-            Step::Phase(phase) => self.phase(phase),
-            Step::LaidOut { done, total } => {
+            ProgressEvent::Phase(phase) => self.phase(phase),
+            ProgressEvent::LaidOut { done, total } => {
                 self.position(*done, *total);
                 let mib = |bytes: u64| bytes >> 20;
                 self.state(format!("laying out files: {} of {} MiB", mib(*done), mib(*total)));
             }
-            Step::Probed { done, total } => {
+            ProgressEvent::Probed { done, total } => {
                 self.position(*done as u64, *total as u64);
                 self.state(format!("probing the device: {done} of {total} questions"));
             }
-            Step::Resumed { run, trials } => {
+            ProgressEvent::Resumed { run, trials } => {
                 self.say(&format!("going on with run {run}: {trials} trials are done already"));
             }
-            Step::TrialStarted { number, expected, settings, workload, eta } => {
+            ProgressEvent::TrialStarted { number, expected, settings, workload, eta } => {
                 self.position(number.saturating_sub(1) as u64, (*expected).max(*number) as u64);
                 let left = eta.map_or_else(String::new, |eta| format!(", {} left", rough(eta)));
                 let workload = clean::plain(workload);
                 self.state(format!("trial {number} of {expected}{left}: {workload}, {settings}"));
             }
-            Step::TrialDone { number, settings, workload, figures } => {
+            ProgressEvent::TrialDone { number, settings, workload, figures } => {
                 self.position(*number as u64, *number as u64);
                 tracing::info!(
                     number,
@@ -136,12 +134,12 @@ impl Progress for Shown {
                     "trial done"
                 );
             }
-            Step::TrialSpoiled { number, reasons, again } => {
+            ProgressEvent::TrialSpoiled { number, reasons, again } => {
                 let reasons = clean::plain(&reasons.join("; "));
-                let then = if *again { "it is repeated" } else { "it counts as disturbed" };
+                let then = if *again { "it will be repeated" } else { "it counts as disturbed" };
                 self.say(&format!("trial {number} was spoiled ({reasons}): {then}"));
             }
-            Step::Note(text) => self.say(&format!("note: {}", clean::plain(text))),
+            ProgressEvent::Note(text) => self.say(&format!("note: {}", clean::plain(text))),
         }
     }
 }
@@ -152,7 +150,7 @@ fn style() -> ProgressStyle {
     if is_ascii() { style.progress_chars("#> ").tick_chars("|/-\\ ") } else { style }
 }
 
-/// `3 min`, `40 s`: nobody wants to know it better.
+/// `3 min`, `40 s`: precise enough to wait for.
 fn rough(time: Duration) -> String {
     match time.as_secs() {
         0..=90 => format!("{} s", time.as_secs().max(1)),

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// How long a computation may go on after a signal, to end in its own way.
-const PATIENCE: Duration = Duration::from_secs(2);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Which signal has come, if any.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ impl Signals {
     }
 
     /// The same for a verb that draws on the terminal: when that has gone, it is as if SIGHUP had
-    /// come, also where that is ignored or goes to somebody else, as in another session.
+    /// come, also where that is ignored or goes to another process, as in another session.
     pub fn listen_on_terminal() -> io::Result<Self> {
         let signals = Self::listen()?;
         let watcher = signals.clone();
@@ -80,7 +80,7 @@ impl Signals {
     }
 
     /// For a verb that only computes: when a signal has come and the computation goes on, which may
-    /// take hours, the program ends all the same. There is nothing to put back, and the record of
+    /// take hours, the program ends all the same. There is nothing to restore, and the record of
     /// the run is whole at any moment.
     pub fn end_computing(&self) -> io::Result<()> {
         let watched = self.clone();
@@ -88,7 +88,7 @@ impl Signals {
             while !watched.cancelled() {
                 std::thread::sleep(Duration::from_millis(50));
             }
-            std::thread::sleep(PATIENCE);
+            std::thread::sleep(SHUTDOWN_TIMEOUT);
             std::process::exit(128 + watched.which().unwrap_or(SIGTERM));
         };
         std::thread::Builder::new().name("computing".to_owned()).spawn(watcher).map(drop)
@@ -106,12 +106,10 @@ impl Signals {
         Arc::clone(&self.cancelled)
     }
 
-    /// Whether one has come.
     pub fn cancelled(&self) -> bool {
         self.cancelled.load(Ordering::SeqCst)
     }
 
-    /// Which one came.
     pub fn which(&self) -> Option<i32> {
         match self.which.load(Ordering::SeqCst) {
             0 => None,
@@ -125,7 +123,7 @@ impl Signals {
     }
 }
 
-/// Whether whoever started this has it outlive its terminal, as nohup(1) does.
+/// Whether this process was started to outlive its terminal, as nohup(1) does.
 fn is_hangup_ignored() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

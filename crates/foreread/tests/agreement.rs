@@ -125,7 +125,7 @@ fn page_json_and_csv_hold_the_same_figures_to_the_last_digit() {
             let w = place("workloads", &cell["workload"]);
             let own = of_page.iter().find(|one| {
                 let setting = &page["settings"][one["s"].as_u64().unwrap() as usize];
-                let others = setting["beside"].as_str().unwrap();
+                let others = setting["labels"].as_str().unwrap();
                 let words = row["settings"].split_once(' ').map_or("", |(_, others)| others);
                 one["w"] == w
                     && setting["kib"] == cell["settings"]["read_ahead_kib"]
@@ -229,7 +229,7 @@ fn what_apply_and_persist_plan_is_what_the_run_recommends() {
     for seed in 1..=12 {
         std::fs::write(record.path().join("table.csv"), drawn_table(seed)).unwrap();
         let table = record.path().join("table.csv");
-        record.print(&["import", table.to_str().unwrap(), "--now", "128K", "--spread", "2"]);
+        record.print(&["import", table.to_str().unwrap(), "--current", "128K", "--spread", "2"]);
         let run = seed.to_string();
         let advised = record.json(&run)["recommendation"]["read_ahead_kib"].as_u64();
         let applied = dry_run(&["apply", "--from", &run]);

@@ -101,7 +101,7 @@ fn inputs_that_are_not_what_they_should_be_are_usage_errors() {
 
 #[test]
 fn asking_for_an_auto_that_is_not_there_is_an_error() {
-    refuses("auto status -q", 1, &["error: no foreread auto is at work"]);
+    refuses("auto status -q", 1, &["error: foreread auto is not running"]);
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn a_read_ahead_of_twenty_digits_is_no_figure() {
     assert!(said.contains("99999999999999999999"), "{said}");
     refuses("apply ra=99999999999999999999K --on /", 2, &["99999999999999999999K"]);
     refuses("sweep -n / --vary ra=99999999999999999999K", 2, &["99999999999999999999K"]);
-    refuses("import -n x --now 99999999999999999999K", 2, &["99999999999999999999K"]);
+    refuses("import -n x --current 99999999999999999999K", 2, &["99999999999999999999K"]);
 }
 
 #[test]

@@ -188,7 +188,7 @@ fn host_the_end_of_a_disk_is_slower_than_its_start() {
 #[test]
 fn host_postgres_scans_and_is_primed() {
     let name = "host_postgres_scans_and_is_primed";
-    if let Err(lack) = postgres::Tools::find() {
+    if let Err(lack) = pg::Tools::find() {
         println!("SKIP {name}: {lack}");
         return;
     }
@@ -261,7 +261,7 @@ fn is_in_the_record(stage: &Stage, answer: &Value) {
 #[test]
 fn host_postgres_settings_are_varied() {
     let name = "host_postgres_settings_are_varied";
-    let Ok(tools) = postgres::Tools::find() else { return println!("SKIP {name}: no PostgreSQL") };
+    let Ok(tools) = pg::Tools::find() else { return println!("SKIP {name}: no PostgreSQL") };
     let Some(stage) = Stage::set(name) else { return };
     stage.open_to_all();
     let words = ["pg", "virtual:ssd-sata,fs=xfs,size=2G", "--size", "8M", "--seed", "1"];
@@ -284,11 +284,11 @@ fn host_postgres_settings_are_varied() {
 #[test]
 fn host_postgres_reads_a_given_server() {
     let name = "host_postgres_reads_a_given_server";
-    let Ok(tools) = postgres::Tools::find() else { return println!("SKIP {name}: no PostgreSQL") };
+    let Ok(tools) = pg::Tools::find() else { return println!("SKIP {name}: no PostgreSQL") };
     let Some(stage) = Stage::set(name) else { return };
     stage.open_to_all();
-    let limit = postgres::Limit::seconds(60);
-    let mut server = postgres::Cluster::create(&tools, stage.dir.path(), &limit).unwrap();
+    let limit = pg::RunLimit::seconds(60);
+    let mut server = pg::Cluster::create(&tools, stage.dir.path(), &limit).unwrap();
     server.start(&[]).unwrap();
     let client = server.client().unwrap();
     let fill = "create table shop (id int primary key, pad text);\n\
@@ -315,7 +315,7 @@ fn host_postgres_reads_a_given_server() {
 #[test]
 fn host_postgres_files_of_a_killed_run_are_removed() {
     let name = "host_postgres_files_of_a_killed_run_are_removed";
-    if postgres::Tools::find().is_err() {
+    if pg::Tools::find().is_err() {
         return println!("SKIP {name}: no PostgreSQL");
     }
     let Some(stage) = Stage::set(name) else { return };

@@ -46,7 +46,7 @@ fn what_is_no_trace_or_no_place_for_one_is_refused() {
         ("trace import good.csv -o no/dir/x", "--output no/dir/x"),
         ("trace import good.csv -o .", "--output ."),
         ("trace import good.csv -o socket", "--output socket: is no regular file"),
-        ("trace import good.csv -o ./good.csv", "is the trace that is read"),
+        ("trace import good.csv -o ./good.csv", "is the input file"),
     ] {
         let words: Vec<&str> = words.split(' ').collect();
         let (code, stdout, stderr) = run(dir.path(), &words);

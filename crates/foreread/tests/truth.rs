@@ -1,9 +1,9 @@
 //! doctor, check and presets as a person meets them, on trees that stand for machines.
 #![allow(clippy::unwrap_used)] // a test may panic
 
-extern crate diagnose as foreread_diagnose;
+extern crate doctor as foreread_doctor;
 
-#[path = "../../diagnose/tests/hosts/mod.rs"]
+#[path = "../../doctor/tests/hosts/mod.rs"]
 mod hosts;
 mod program;
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::block::number_in;
 use crate::mount::mounts;
 use crate::resolve::{of_block_device, of_file_system};
-use crate::{BdiId, DevNo, Probe, ProbeKind, Root};
+use crate::{BdiId, DevNo, PathProbe, ProbeKind, Root};
 
 /// The bdis that rest on a block device: its own, those of the arrays, volumes and mapped devices
 /// above it, and those of the file systems on any of them. Taking the device away, or changing how
@@ -21,7 +21,7 @@ pub fn bdis_on(root: &Root, device: DevNo) -> BTreeSet<BdiId> {
     let mounts = mounts(root).unwrap_or_default();
     for info in &mounts {
         let (path, mount_id) = (info.mount.point.clone(), Some(info.id));
-        let probe = Probe { path, kind: ProbeKind::Directory, device: info.device, mount_id };
+        let probe = PathProbe { path, kind: ProbeKind::Directory, device: info.device, mount_id };
         // Nothing of the mount itself is looked at: it may be one that does not answer.
         let Ok((bdi, below)) = of_file_system(root, &mounts, &probe, info) else { continue };
         if below.iter().any(|below| devices.contains(below)) {

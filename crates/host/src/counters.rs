@@ -15,19 +15,15 @@ use crate::{DevNo, HostError, Root};
 /// (Documentation/block/stat.rst). Times are counted by the kernel in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockStat {
-    /// Reads completed.
     pub reads: u64,
     /// Reads that were merged into another before they were sent.
     pub read_merges: u64,
-    /// Data read.
     pub read_bytes: Bytes,
     /// The time that reads took, summed over all of them.
     pub read_time: Nanos,
-    /// Writes completed.
     pub writes: u64,
     /// Writes that were merged into another before they were sent.
     pub write_merges: u64,
-    /// Data written.
     pub write_bytes: Bytes,
     /// The time that writes took, summed over all of them.
     pub write_time: Nanos,
@@ -37,9 +33,7 @@ pub struct BlockStat {
     pub busy: Nanos,
     /// Requests under way, summed over time: divided by elapsed time it is the mean queue.
     pub queue_time: Nanos,
-    /// Discards completed.
     pub discards: u64,
-    /// Flushes completed.
     pub flushes: u64,
 }
 

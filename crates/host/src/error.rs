@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use thiserror::Error;
+use units::ErrorKind;
 
 use crate::DevNo;
 
@@ -14,7 +15,6 @@ pub enum HostError {
     /// The path that was asked about is not there.
     #[error("{path}: no such file, directory or device{hint}", path = path.display())]
     NotFound {
-        /// The path as given.
         path: PathBuf,
         /// What may have been meant, or empty.
         hint: String,
@@ -22,59 +22,42 @@ pub enum HostError {
     /// The path leads nowhere: a loop of links, a name that is too long, a file in the place of a
     /// directory.
     #[error("cannot resolve {path}", path = path.display())]
-    Unresolvable {
-        /// The path as given.
-        path: PathBuf,
-        /// The system's reason.
-        source: io::Error,
-    },
+    Unresolvable { path: PathBuf, source: io::Error },
     /// Reading a file or looking at it did not work.
     #[error("cannot read {path}", path = path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The system's reason.
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     /// A kernel file holds something else than it should.
     #[error("{path}: {problem}", path = path.display())]
-    Malformed {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        problem: String,
-    },
+    Malformed { path: PathBuf, problem: String },
     /// The path is a socket, pipe or character device.
     #[error("{path} is a {what}: name a directory, file or block device", path = path.display())]
-    NotStorage {
-        /// The path as given.
-        path: PathBuf,
-        /// What it is.
-        what: &'static str,
-    },
+    NotStorage { path: PathBuf, what: &'static str },
     /// A file system without a device behind it, so without read-ahead.
     #[error("{path} is on {fstype}: {why}", path = path.display())]
     NoBackingDevice {
-        /// The path as given.
         path: PathBuf,
-        /// The file system's type.
         fstype: String,
         /// Why there is nothing to set, and what to name instead.
         why: String,
     },
     /// The device number has no block device any more.
     #[error("block device {device} is gone")]
-    DeviceGone {
-        /// The device's number.
-        device: DevNo,
-    },
+    DeviceGone { device: DevNo },
     /// There is storage, but which bdi belongs to it cannot be told.
     #[error("{path}: cannot tell which backing device info (bdi) counts: {why}",
         path = path.display())]
-    NoBdi {
-        /// The path as given.
-        path: PathBuf,
-        /// What was looked for.
-        why: String,
-    },
+    NoBdi { path: PathBuf, why: String },
+}
+
+impl units::Classified for HostError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NotFound { .. } | Self::NotStorage { .. } | Self::Unresolvable { .. } => {
+                ErrorKind::Usage
+            }
+            Self::NoBackingDevice { .. } | Self::NoBdi { .. } => ErrorKind::Unsupported,
+            Self::Read { source, .. } => ErrorKind::from_io(source),
+            Self::Malformed { .. } | Self::DeviceGone { .. } => ErrorKind::Failed,
+        }
+    }
 }

@@ -10,13 +10,10 @@ use units::{Bytes, Kib, PageSize};
 
 use crate::{KernelRelease, Layer, LayerKind};
 
-/// What the kernel would choose, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct KernelDefault {
-    /// The value.
     #[serde(rename = "read_ahead_kib")]
     pub read_ahead: Kib,
-    /// The rule that gives it.
     pub rule: KernelRule,
     /// The rule with its numbers, as half a sentence.
     pub reason: String,
@@ -24,7 +21,6 @@ pub struct KernelDefault {
     pub inputs: Vec<&'static str>,
 }
 
-/// A rule of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KernelRule {
@@ -51,7 +47,7 @@ pub enum KernelRule {
 }
 
 /// `VM_READAHEAD_PAGES` of include/linux/mm.h.
-const FLOOR: Kib = Kib::new(128);
+const DEFAULT_KIB: Kib = Kib::new(128);
 
 /// The kernel's choice for the layer that owns a bdi; `None` where the rule is not known.
 pub fn kernel_default(
@@ -110,7 +106,7 @@ pub fn other_defaults(kernel: KernelRelease, page: PageSize, owner: &Layer) -> V
 
 fn of_block_device(kernel: KernelRelease, page: PageSize, owner: &Layer) -> KernelDefault {
     let floor = |reason: &str| KernelDefault {
-        read_ahead: FLOOR,
+        read_ahead: DEFAULT_KIB,
         rule: KernelRule::Floor,
         reason: reason.to_owned(),
         inputs: vec!["queue/optimal_io_size"],
@@ -118,7 +114,7 @@ fn of_block_device(kernel: KernelRelease, page: PageSize, owner: &Layer) -> Kern
     let at_least = |major, minor| kernel >= KernelRelease { major, minor };
     if !at_least(5, 10) {
         return md_stripes(page, owner)
-            .filter(|found| found.read_ahead > FLOOR)
+            .filter(|found| found.read_ahead > DEFAULT_KIB)
             .unwrap_or_else(|| floor("128 KiB, which every block device starts with"));
     }
     let Some(queue) = &owner.queue else {
@@ -132,7 +128,7 @@ fn of_block_device(kernel: KernelRelease, page: PageSize, owner: &Layer) -> Kern
         };
         let why = format!("2 × optimal_io_size ({wish}{stripe})");
         let found = twice(page, wish, KernelRule::OptimalIo, why, &["queue/optimal_io_size"]);
-        if found.read_ahead > FLOOR {
+        if found.read_ahead > DEFAULT_KIB {
             return found;
         }
         return floor(&format!("128 KiB, as 2 × optimal_io_size ({wish}) is less"));
@@ -147,7 +143,7 @@ fn of_block_device(kernel: KernelRelease, page: PageSize, owner: &Layer) -> Kern
         );
         let inputs = ["queue/max_sectors_kb", "queue/rotational", "queue/optimal_io_size"];
         let found = twice(page, size, KernelRule::Rotational, why, &inputs);
-        if found.read_ahead > FLOOR {
+        if found.read_ahead > DEFAULT_KIB {
             return found;
         }
         return floor("128 KiB, as 2 × max_sectors_kb is less");
@@ -211,7 +207,7 @@ fn of_file_system(
         }
         "nfs" | "nfs4" if kernel >= (KernelRelease { major: 5, minor: 4 }) => {
             let why = "128 KiB, the default of NFS since Linux 5.4";
-            Some(rule(FLOOR, KernelRule::Nfs, why.to_owned()))
+            Some(rule(DEFAULT_KIB, KernelRule::Nfs, why.to_owned()))
         }
         "nfs" | "nfs4" => {
             let rsize = bytes("rsize")?;
@@ -246,7 +242,7 @@ fn of_file_system(
 
 fn fuse(rule: impl Fn(Kib, KernelRule, String) -> KernelDefault) -> KernelDefault {
     let why = "128 KiB, the most that FUSE grants by itself";
-    rule(FLOOR, KernelRule::Fuse, why.to_owned())
+    rule(DEFAULT_KIB, KernelRule::Fuse, why.to_owned())
 }
 
 /// Whether a file system of this type is served by a program.
@@ -270,9 +266,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::Queue;
+    use crate::QueueLimits;
 
-    fn disk(queue: Queue) -> Layer {
+    fn disk(queue: QueueLimits) -> Layer {
         Layer {
             kind: LayerKind::Disk { transport: "scsi", model: None },
             name: "sda".to_owned(),
@@ -285,12 +281,12 @@ mod tests {
         }
     }
 
-    fn queue(optimal: u64, max_kib: u64, rotational: bool) -> Queue {
-        Queue {
+    fn queue(optimal: u64, max_kib: u64, rotational: bool) -> QueueLimits {
+        QueueLimits {
             optimal_io_size: Some(Bytes::new(optimal)),
             max_sectors: Some(Bytes::from_kib(max_kib)),
             rotational: Some(rotational),
-            ..Queue::default()
+            ..QueueLimits::default()
         }
     }
 
@@ -343,8 +339,8 @@ mod tests {
                 options: options.to_owned(),
             },
             queue: None,
-            below: vec![disk(Queue::default()); members],
-            ..disk(Queue::default())
+            below: vec![disk(QueueLimits::default()); members],
+            ..disk(QueueLimits::default())
         }
     }
 
@@ -366,8 +362,10 @@ mod tests {
     #[test]
     fn a_lowered_limit_leaves_the_old_value_behind() {
         let kernel = KernelRelease { major: 6, minor: 18 };
-        let lowered =
-            disk(Queue { max_hw_sectors: Some(Bytes::from_kib(4096)), ..queue(0, 256, true) });
+        let lowered = disk(QueueLimits {
+            max_hw_sectors: Some(Bytes::from_kib(4096)),
+            ..queue(0, 256, true)
+        });
         let others = other_defaults(kernel, PageSize::FOUR_KIB, &lowered);
         assert!(others.iter().any(|other| other.read_ahead.get() == 8192));
         assert!(others.iter().any(|other| other.read_ahead.get() == 2560));
@@ -379,12 +377,12 @@ mod tests {
             optimal: u64, max: u64, hw: u64, rotational: bool, major in 2u32..9, minor in 0u32..30,
             chunk: u64, disks: u64, options in "(rsize|rasize)=[0-9]{1,20}",
         ) {
-            let queue = Queue {
+            let queue = QueueLimits {
                 optimal_io_size: Some(Bytes::new(optimal)),
                 max_sectors: Some(Bytes::new(max)),
                 max_hw_sectors: Some(Bytes::new(hw)),
                 rotational: Some(rotational),
-                ..Queue::default()
+                ..QueueLimits::default()
             };
             let kernel = KernelRelease { major, minor };
             let page = PageSize::FOUR_KIB;

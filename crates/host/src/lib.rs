@@ -3,11 +3,13 @@
 //!
 //! Everything takes a [`Root`], so that a captured or built tree of `/sys` and `/proc` does as
 //! well as the machine itself. Statting a path for its device number is the one thing that needs
-//! the real file system; from there on ([`Probe`]) all is text of sysfs and procfs.
+//! the real file system; from there on ([`PathProbe`]) all is text of sysfs and procfs.
 
 mod above;
 mod block;
+pub mod cgroup;
 mod counters;
+mod devno;
 mod dirs;
 mod error;
 mod glob;
@@ -24,23 +26,25 @@ mod storage;
 mod topology;
 
 pub use above::bdis_on;
-pub use block::{DevNo, DeviceFacts, ParseDevNoError, device_facts, device_gone};
+pub use block::{DeviceFacts, device_facts, device_gone};
 pub use counters::{BlockStat, ParseStatError, block_stat};
+pub use devno::{DevNo, ParseDevNoError};
 pub use dirs::Dirs;
 pub use error::HostError;
 pub use glob::matches as glob_matches;
 pub use kernel_default::{
     KernelDefault, KernelRule, is_fuse, kernel_default, option_number, other_defaults,
 };
-pub use machine::{KernelRelease, Machine, page_size, page_size_of};
+pub use machine::{KernelRelease, Machine, page_size_of};
 pub use memory::{Pressure, PressureLine, VmStat, idle_reclaim, parse_meminfo};
 pub use mount::{Mount, MountInfo, mount_source, parse_mountinfo};
-pub use probe::{Probe, ProbeKind};
+pub use probe::{PathProbe, ProbeKind};
 pub use processes::{
-    MappedFile, Mapping, Process, dpkg_packages, installed_packages, large_mappings, parse_maps,
-    processes,
+    MappedFile, ProcessInfo, ProcessMapping, dpkg_packages, installed_packages, large_mappings,
+    parse_maps, processes,
 };
 pub use resolve::{resolve, resolve_probe};
 pub use root::Root;
-pub use storage::{BdiId, LargeFolios, Space, Storage, StorageKind};
-pub use topology::{Layer, LayerKind, Queue, Subject, Survey};
+pub use storage::{BdiId, FilesystemSpace, LargeFolios, Storage, StorageKind};
+pub use sys::page_size;
+pub use topology::{Layer, LayerKind, QueueLimits, Subject, Survey};

@@ -4,11 +4,11 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use sys::page_size;
 use units::{Bytes, PageSize};
 
 use crate::{HostError, Root, parse_meminfo};
 
-/// What a record keeps of the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
     /// The kernel's release, as `uname -r` says it.
@@ -17,24 +17,18 @@ pub struct Machine {
     pub architecture: String,
     /// Processors that this process may run on.
     pub cpus: u32,
-    /// The processor's name.
     pub cpu_model: Option<String>,
-    /// All memory.
     pub memory: Bytes,
     /// Memory that could be had without swapping, when this was read.
     pub memory_available: Bytes,
-    /// The size of a page.
     pub page_size: PageSize,
     /// Whether it runs under a hypervisor; `None` where that cannot be told.
     pub virtualised: Option<bool>,
-    /// The machine's name.
     pub hostname: Option<String>,
-    /// Changes with each boot.
     pub boot_id: Option<String>,
 }
 
 impl Machine {
-    /// Reads the facts.
     pub fn read(root: &Root) -> Result<Self, HostError> {
         let memory = parse_meminfo(&root.read("/proc/meminfo")?);
         let amount = |name: &str| memory.get(name).copied().unwrap_or_default();
@@ -59,12 +53,6 @@ impl Machine {
     pub fn release(&self) -> Option<KernelRelease> {
         self.kernel.parse().ok()
     }
-}
-
-/// The size of a memory page here.
-pub fn page_size() -> PageSize {
-    // The kernel never has less than 4 KiB; the type wants to hear it.
-    PageSize::new(rustix::param::page_size() as u64).unwrap_or(PageSize::FOUR_KIB)
 }
 
 /// The size of a page on the machine of a tree: a captured one tells it in the maps of a process.
@@ -109,9 +97,7 @@ fn virtualised(root: &Root, cpuinfo: &str) -> Option<bool> {
 /// The two numbers that start a kernel's release: `6.18` of `6.18.44-generic`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KernelRelease {
-    /// The first.
     pub major: u32,
-    /// The second.
     pub minor: u32,
 }
 

@@ -90,7 +90,6 @@ impl Sub for VmStat {
 pub struct PressureLine {
     /// Percent of the last ten seconds in which work was stalled.
     pub avg10: f64,
-    /// Percent of the last minute.
     pub avg60: f64,
     /// All the time stalled since boot.
     pub total: Nanos,

@@ -23,10 +23,8 @@ pub struct MountInfo {
     pub mount: Mount,
 }
 
-/// A mounted file system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mount {
-    /// Where it is mounted.
     pub point: PathBuf,
     /// The type of file system: `ext4`, `nfs4`, `fuse.sshfs`.
     pub fstype: String,
@@ -43,7 +41,6 @@ pub fn parse_mountinfo(text: &str) -> Vec<MountInfo> {
     text.lines().filter_map(parse_line).collect()
 }
 
-/// Reads this process's mounts.
 pub(crate) fn mounts(root: &Root) -> Result<Vec<MountInfo>, HostError> {
     Ok(parse_mountinfo(&root.read("/proc/self/mountinfo")?))
 }

@@ -11,12 +11,9 @@ use crate::block::number_in;
 use crate::mount::{mount_above, mounts};
 use crate::{DevNo, HostError, Root};
 
-/// What kind of thing a path is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProbeKind {
-    /// A directory.
     Directory,
-    /// A regular file.
     File,
     /// A block device of this number.
     BlockDevice(DevNo),
@@ -24,10 +21,9 @@ pub enum ProbeKind {
 
 /// What system calls tell of a path; the rest is in `/proc` and `/sys`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Probe {
+pub struct PathProbe {
     /// The path, absolute and without links.
     pub path: PathBuf,
-    /// What is there.
     pub kind: ProbeKind,
     /// The device of its file system (`st_dev`).
     pub device: DevNo,
@@ -35,7 +31,7 @@ pub struct Probe {
     pub mount_id: Option<u64>,
 }
 
-impl Probe {
+impl PathProbe {
     /// Looks at `path`. In a captured tree, where there is nothing to stat, device nodes are known
     /// by their names under `/dev` and files by the mount above them.
     pub fn of(root: &Root, path: &Path) -> Result<Self, HostError> {

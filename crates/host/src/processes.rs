@@ -7,63 +7,51 @@ use units::Bytes;
 
 use crate::{DevNo, HostError, Root};
 
-/// A process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Process {
-    /// Its number.
+pub struct ProcessInfo {
     pub pid: u32,
     /// Its name, as the kernel keeps it: fifteen bytes of it.
     pub name: String,
     /// The file name of its program, as its first argument has it.
     pub program: Option<String>,
-    /// The other arguments.
     pub arguments: Vec<String>,
 }
 
 /// A large mapping of a file that is not code.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mapping {
-    /// The process.
+pub struct ProcessMapping {
     pub pid: u32,
-    /// Its name.
     pub name: String,
     /// The device of the file's file system.
     pub device: DevNo,
-    /// How much is mapped.
     pub size: Bytes,
-    /// The file.
     pub path: PathBuf,
 }
 
-/// A mapping, without its process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappedFile {
     /// The device of the file's file system.
     pub device: DevNo,
-    /// How much is mapped.
     pub size: Bytes,
-    /// Whether it may be run.
     pub executable: bool,
-    /// The file.
     pub path: PathBuf,
 }
 
-/// Mappings smaller than this do not matter.
-const LARGE: Bytes = Bytes::from_mib(16);
-/// A machine with more processes than this is looked at in part.
-const MOST: usize = 8192;
+const MIN_MAPPING: Bytes = Bytes::from_mib(16);
+/// Further processes are not examined.
+const MAX_PROCESSES: usize = 8192;
 
 /// All processes that can be seen. Kernel threads have no arguments and are left out.
-pub fn processes(root: &Root) -> Vec<Process> {
+pub fn processes(root: &Root) -> Vec<ProcessInfo> {
     numbers(root).filter_map(|pid| process(root, pid)).collect()
 }
 
 fn numbers(root: &Root) -> impl Iterator<Item = u32> {
     let names = root.names("/proc").into_iter();
-    names.filter_map(|name| name.parse().ok()).take(MOST)
+    names.filter_map(|name| name.parse().ok()).take(MAX_PROCESSES)
 }
 
-fn process(root: &Root, pid: u32) -> Option<Process> {
+fn process(root: &Root, pid: u32) -> Option<ProcessInfo> {
     let line = root.read(format!("/proc/{pid}/cmdline")).ok().filter(|line| !line.is_empty())?;
     let mut words = line.split('\0').map(str::to_owned);
     let first = words.next()?;
@@ -71,12 +59,12 @@ fn process(root: &Root, pid: u32) -> Option<Process> {
     let program = first.split([' ', ':']).next().unwrap_or("");
     let program = program.rsplit('/').next().filter(|name| !name.is_empty()).map(str::to_owned);
     let name = root.read(format!("/proc/{pid}/comm")).ok()?;
-    Some(Process { pid, name, program, arguments: words.collect() })
+    Some(ProcessInfo { pid, name, program, arguments: words.collect() })
 }
 
 /// The large files that processes have mapped as data, and whether there were processes that may
 /// not be looked at. Programs and their libraries are code, though parts of them are not run.
-pub fn large_mappings(root: &Root) -> (Vec<Mapping>, bool) {
+pub fn large_mappings(root: &Root) -> (Vec<ProcessMapping>, bool) {
     let mut found = Vec::new();
     let mut hidden = false;
     for pid in numbers(root) {
@@ -90,12 +78,13 @@ pub fn large_mappings(root: &Root) -> (Vec<Mapping>, bool) {
         };
         let code: BTreeSet<&Path> =
             maps.iter().filter(|mapped| mapped.executable).map(|m| m.path.as_path()).collect();
-        let large =
-            |mapped: &&MappedFile| mapped.size >= LARGE && !code.contains(mapped.path.as_path());
+        let large = |mapped: &&MappedFile| {
+            mapped.size >= MIN_MAPPING && !code.contains(mapped.path.as_path())
+        };
         let mut large = maps.iter().filter(large).peekable();
         if large.peek().is_some() {
             let name = root.read(format!("/proc/{pid}/comm")).unwrap_or_default();
-            found.extend(large.map(|mapped| Mapping {
+            found.extend(large.map(|mapped| ProcessMapping {
                 pid,
                 name: name.clone(),
                 device: mapped.device,

@@ -9,18 +9,18 @@ use std::path::{Path, PathBuf};
 use crate::block::{block_dir, disk_of, leaves, number_in};
 use crate::mount::{MountInfo, mount_above, mounts};
 use crate::probe::node_number;
-use crate::{BdiId, DevNo, HostError, Probe, ProbeKind, Root, Storage, StorageKind};
+use crate::{BdiId, DevNo, HostError, PathProbe, ProbeKind, Root, Storage, StorageKind};
 
 /// Finds the storage behind a directory, file, block device, link to one, or `MAJ:MIN`.
 pub fn resolve(root: &Root, path: &Path) -> Result<Storage, HostError> {
     match path.to_str().and_then(|text| text.parse().ok()) {
         Some(device) => resolve_number(root, device),
-        None => resolve_probe(root, &Probe::of(root, path)?),
+        None => resolve_probe(root, &PathProbe::of(root, path)?),
     }
 }
 
 /// The part of [`resolve`] that reads nothing but `/proc` and `/sys` of `root`.
-pub fn resolve_probe(root: &Root, probe: &Probe) -> Result<Storage, HostError> {
+pub fn resolve_probe(root: &Root, probe: &PathProbe) -> Result<Storage, HostError> {
     let kind = match probe.kind {
         ProbeKind::BlockDevice(device) => {
             let (bdi, devices) = of_block_device(root, &probe.path, device)?;
@@ -66,19 +66,19 @@ fn resolve_number(root: &Root, device: DevNo) -> Result<Storage, HostError> {
                 Some(Path::new("/dev").join(name))
             })
             .unwrap_or_else(|| PathBuf::from(format!("/dev/block/{device}")));
-        Probe { path: node, kind: ProbeKind::BlockDevice(device), device, mount_id: None }
+        PathProbe { path: node, kind: ProbeKind::BlockDevice(device), device, mount_id: None }
     } else {
         let mounts = mounts(root)?;
         let found = mounts.iter().rev().find(|info| info.device == device);
         let found = found.ok_or(HostError::DeviceGone { device })?;
         let (path, mount_id) = (found.mount.point.clone(), Some(found.id));
-        Probe { path, kind: ProbeKind::Directory, device, mount_id }
+        PathProbe { path, kind: ProbeKind::Directory, device, mount_id }
     };
     resolve_probe(root, &probe)
 }
 
 /// The mount of a probed path: by its number where the kernel gave one, else by name.
-fn mount_of<'a>(mounts: &'a [MountInfo], probe: &Probe) -> Option<&'a MountInfo> {
+fn mount_of<'a>(mounts: &'a [MountInfo], probe: &PathProbe) -> Option<&'a MountInfo> {
     let by_id = probe.mount_id.and_then(|id| mounts.iter().find(|info| info.id == id));
     by_id.or_else(|| mount_above(mounts, &probe.path))
 }
@@ -160,7 +160,7 @@ fn layers(options: &str) -> String {
 pub(crate) fn of_file_system(
     root: &Root,
     mounts: &[MountInfo],
-    probe: &Probe,
+    probe: &PathProbe,
     found: &MountInfo,
 ) -> Result<(BdiId, Vec<DevNo>), HostError> {
     let path = &probe.path;
@@ -239,7 +239,7 @@ fn btrfs_members(root: &Root, dir: &str) -> Vec<DevNo> {
 fn of_anonymous(
     root: &Root,
     mounts: &[MountInfo],
-    probe: &Probe,
+    probe: &PathProbe,
     found: &MountInfo,
 ) -> Result<BdiId, HostError> {
     let by_number = [found.device, probe.device];

@@ -66,7 +66,6 @@ impl Root {
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// The whole number in a file.
     pub fn read_number(&self, path: impl AsRef<Path>) -> Result<u64, HostError> {
         let text = self.read(&path)?;
         text.parse().map_err(|_| HostError::Malformed {

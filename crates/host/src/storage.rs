@@ -21,12 +21,10 @@ impl BdiId {
         (sound && name.bytes().all(fits)).then(|| Self(name.to_owned()))
     }
 
-    /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Its directory in sysfs.
     pub fn dir(&self) -> PathBuf {
         PathBuf::from("/sys/class/bdi").join(&self.0)
     }
@@ -52,13 +50,10 @@ impl From<BdiId> for String {
     }
 }
 
-/// What the user named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StorageKind {
-    /// A directory on a mounted file system.
     Directory,
-    /// A file on a mounted file system.
     File,
     /// A block device, or a partition of one.
     BlockDevice,
@@ -69,9 +64,7 @@ pub enum StorageKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LargeFolios {
-    /// It does.
     Yes,
-    /// It does not.
     No,
     /// It may, by how the kernel was built.
     Unknown,
@@ -83,7 +76,6 @@ pub enum LargeFolios {
 pub struct Storage {
     /// The path, absolute and without links.
     pub path: PathBuf,
-    /// What is there.
     pub kind: StorageKind,
     /// The mount that the path is on; `None` for a block device.
     pub mount: Option<Mount>,
@@ -97,12 +89,9 @@ pub struct Storage {
     pub leaves: Vec<DevNo>,
 }
 
-/// Room on a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Space {
-    /// All of it.
+pub struct FilesystemSpace {
     pub total: Bytes,
-    /// What this user may still fill.
     pub available: Bytes,
 }
 
@@ -131,11 +120,11 @@ impl Storage {
     }
 
     /// Room on its file system, by `statvfs(3)`.
-    pub fn space(&self) -> Result<Space, HostError> {
+    pub fn space(&self) -> Result<FilesystemSpace, HostError> {
         let room = rustix::fs::statvfs(&self.path)
             .map_err(|errno| HostError::Read { path: self.path.clone(), source: errno.into() })?;
         let blocks = |count: u64| Bytes::new(count.saturating_mul(room.f_frsize));
-        Ok(Space { total: blocks(room.f_blocks), available: blocks(room.f_bavail) })
+        Ok(FilesystemSpace { total: blocks(room.f_blocks), available: blocks(room.f_bavail) })
     }
 
     /// The counters of all its devices together; `None` where there are none.

@@ -9,6 +9,7 @@ use foreread_host::owners::{
     sysfs_conf, systemd, tmpfiles, tuned, udev,
 };
 use foreread_host::{BdiId, Root, dpkg_packages, parse_maps, parse_mountinfo};
+use testkit::fuzz;
 
 fn corpus(folder: &str) -> Vec<Vec<u8>> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/seeds").join(folder);

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use foreread_host as host;
-use host::{HostError, Machine, Probe, Root, Storage, StorageKind, device_facts, resolve};
+use host::{HostError, Machine, PathProbe, Root, Storage, StorageKind, device_facts, resolve};
 use sys::lock::Lock;
 use sys::loopdev::{LoopDevice, find_free, release};
 use tempfile::TempDir;
@@ -110,7 +110,7 @@ fn found(path: &Path) -> Storage {
 }
 
 fn number(node: &Path) -> String {
-    match Probe::of(&Root::system(), node).expect("a device").kind {
+    match PathProbe::of(&Root::system(), node).expect("a device").kind {
         host::ProbeKind::BlockDevice(device) => device.to_string(),
         kind => panic!("{kind:?}"),
     }

@@ -5,7 +5,7 @@ mod tree;
 use std::path::Path;
 
 use foreread_host::{
-    BlockStat, DevNo, HostError, Probe, ProbeKind, Root, Storage, StorageKind, block_stat,
+    BlockStat, DevNo, HostError, PathProbe, ProbeKind, Root, Storage, StorageKind, block_stat,
     device_facts, resolve, resolve_probe,
 };
 use proptest::prelude::*;
@@ -111,7 +111,7 @@ fn btrfs_has_a_bdi_of_its_own_over_its_members() {
     // A member itself, read as a device, is a disk like any other.
     assert_eq!(resolved(&tree, "/dev/sdc").bdi.as_str(), "8:32");
     // A subvolume has a device number that no mount has; the mount's number tells.
-    let probe = Probe {
+    let probe = PathProbe {
         path: "/pool/sub".into(),
         kind: ProbeKind::File,
         device: "0:77".parse().expect("a number"),

@@ -11,12 +11,11 @@ use std::collections::{BinaryHeap, VecDeque};
 use units::Nanos;
 
 /// The span of a slot in nanoseconds, as a power of two.
-const SPAN: u32 = 9;
+const SLOT_SPAN_LOG2_NS: u32 = 9;
 /// Slots; the near future is this many spans long.
-const SLOTS: u64 = 2048;
-const WORDS: usize = SLOTS as usize / 64;
-/// The end of a list.
-const NONE: u32 = u32::MAX;
+const SLOT_COUNT: u64 = 2048;
+const BITMAP_WORDS: usize = SLOT_COUNT as usize / 64;
+const LIST_END: u32 = u32::MAX;
 
 /// Things to happen, earliest first; what is due at the same time happens in the order in which
 /// it was put down, so that a model never depends on the order of any container.
@@ -26,13 +25,12 @@ pub(crate) struct Agenda<T> {
     /// The first place in `entries` that is free; others follow from one to the next.
     free: u32,
     /// First and last entry of each slot, which is in order.
-    slots: Box<[(u32, u32); SLOTS as usize]>,
+    slots: Box<[(u32, u32); SLOT_COUNT as usize]>,
     /// Which slots have entries, and which words of that are not zero.
-    occupied: [u64; WORDS],
+    occupied: [u64; BITMAP_WORDS],
     words: u64,
     /// The number of spans before the first slot of the near future.
     base: u64,
-    /// What is due later.
     late: BinaryHeap<Reverse<(u64, u64, u32)>>,
     /// When the next thing in a slot is due, if there is one, and in which slot it is.
     next: (u64, u64),
@@ -78,7 +76,6 @@ struct Entry<T> {
     what: T,
 }
 
-/// When nothing is due.
 const NEVER: (u64, u64) = (u64::MAX, 0);
 
 impl<T: Copy> Agenda<T> {
@@ -86,9 +83,9 @@ impl<T: Copy> Agenda<T> {
     pub(crate) fn new() -> Self {
         Self {
             entries: Vec::new(),
-            free: NONE,
-            slots: Box::new([(NONE, NONE); SLOTS as usize]),
-            occupied: [0; WORDS],
+            free: LIST_END,
+            slots: Box::new([(LIST_END, LIST_END); SLOT_COUNT as usize]),
+            occupied: [0; BITMAP_WORDS],
             words: 0,
             base: 0,
             late: BinaryHeap::new(),
@@ -122,21 +119,21 @@ impl<T: Copy> Agenda<T> {
         let (at, order) = (at.get(), self.entered);
         self.entered += 1;
         let place = self.free;
-        let place = if place == NONE {
-            self.entries.push(Entry { at, order, following: NONE, what });
+        let place = if place == LIST_END {
+            self.entries.push(Entry { at, order, following: LIST_END, what });
             self.entries.len() as u32 - 1
         } else {
             // Field by field, for the same reason.
             let entry = &mut self.entries[place as usize];
             self.free = entry.following;
-            (entry.at, entry.order, entry.following) = (at, order, NONE);
+            (entry.at, entry.order, entry.following) = (at, order, LIST_END);
             entry.what = what;
             place
         };
         if self.words == 0 {
             self.reach(at);
         }
-        if at >> SPAN >= self.base + SLOTS {
+        if at >> SLOT_SPAN_LOG2_NS >= self.base + SLOT_COUNT {
             self.late.push(Reverse((at, order, place)));
         } else {
             self.enter(at, order, place);
@@ -178,33 +175,33 @@ impl<T: Copy> Agenda<T> {
     #[cold]
     fn pop_of_equals(&mut self, at: u64) -> Option<(Nanos, T)> {
         let in_slot =
-            if self.words != 0 && self.next.0 == at { self.first_in_slot() } else { NONE };
+            if self.words != 0 && self.next.0 == at { self.first_in_slot() } else { LIST_END };
         let number = self.entries.get(in_slot as usize).map_or(u64::MAX, |entry| entry.order);
         let [one, other] = [self.lines[0].number_at(at), self.lines[1].number_at(at)];
         if one.min(other) < number {
             return self.lines[usize::from(other < one)].pop();
         }
-        (in_slot != NONE).then(|| self.take_first())
+        (in_slot != LIST_END).then(|| self.take_first())
     }
 
     /// The first entry of the slot that is next.
     #[inline]
     fn first_in_slot(&self) -> u32 {
-        self.slots[(self.next.1 % SLOTS) as usize].0
+        self.slots[(self.next.1 % SLOT_COUNT) as usize].0
     }
 
     /// Takes the first entry of the slot that is next.
     #[inline(always)]
     fn take_first(&mut self) -> (Nanos, T) {
-        let slot = self.next.1 % SLOTS;
+        let slot = self.next.1 % SLOT_COUNT;
         let place = self.slots[slot as usize].0;
         let entry = &mut self.entries[place as usize];
         let (at, what) = (entry.at, entry.what);
         let following = std::mem::replace(&mut entry.following, self.free);
         self.free = place;
-        self.begin_at(at >> SPAN);
+        self.begin_at(at >> SLOT_SPAN_LOG2_NS);
         self.slots[slot as usize].0 = following;
-        if following != NONE {
+        if following != LIST_END {
             self.next.0 = self.entries[following as usize].at;
         } else {
             self.leave(slot);
@@ -215,9 +212,9 @@ impl<T: Copy> Agenda<T> {
     /// Puts an entry of the near future into its slot. What is due before the near future goes
     /// to the slot that is looked at first, where it comes first.
     fn enter(&mut self, at: u64, order: u64, place: u32) {
-        let slot = (at >> SPAN).max(self.base) % SLOTS;
+        let slot = (at >> SLOT_SPAN_LOG2_NS).max(self.base) % SLOT_COUNT;
         let (first, last) = self.slots[slot as usize];
-        if first == NONE {
+        if first == LIST_END {
             self.slots[slot as usize] = (place, place);
             self.occupied[slot as usize / 64] |= 1 << (slot % 64);
             self.words |= 1 << (slot / 64);
@@ -284,7 +281,7 @@ impl<T: Copy> Agenda<T> {
 
     /// Where nothing is near: has the near future reach beyond `at`.
     fn reach(&mut self, at: u64) {
-        self.begin_at((at >> SPAN).saturating_sub(SLOTS / 2));
+        self.begin_at((at >> SLOT_SPAN_LOG2_NS).saturating_sub(SLOT_COUNT / 2));
     }
 
     /// Counts the near future from the end of so many spans, and takes into it what has come
@@ -296,7 +293,7 @@ impl<T: Copy> Agenda<T> {
         }
         self.base = base;
         while let Some(&Reverse((at, order, place))) = self.late.peek() {
-            if at >> SPAN >= self.base + SLOTS {
+            if at >> SLOT_SPAN_LOG2_NS >= self.base + SLOT_COUNT {
                 return;
             }
             self.late.pop();

@@ -20,13 +20,10 @@ pub enum RequestKind {
 /// One request, as the block layer would send it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The caller's name for it.
     pub id: RequestId,
-    /// Read, write or flush.
     pub kind: RequestKind,
     /// Where it begins on the device.
     pub offset: Bytes,
-    /// How much it moves.
     pub length: Bytes,
 }
 
@@ -53,10 +50,8 @@ pub(crate) fn ceil(span: f64) -> u64 {
     whole.saturating_add(i64::from((whole as f64) < span)) as u64
 }
 
-/// The end of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// The request that is done.
     pub id: RequestId,
     /// When, on the model's own time line, even if `advance` was called late.
     pub at: Nanos,
@@ -65,7 +60,6 @@ pub struct Completion {
 /// What a device has done since it was built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Requests submitted.
     pub requests: u64,
     /// Bytes that they asked to move.
     pub bytes: Bytes,
@@ -84,7 +78,6 @@ impl Counters {
         self.bytes = Bytes::new(self.bytes.get().saturating_add(length));
     }
 
-    /// Notes a span of work.
     pub(crate) fn work(&mut self, span: u64) {
         self.busy = after(self.busy, Nanos::new(span));
     }
@@ -129,7 +122,6 @@ pub trait Device: Send {
     /// Requests submitted whose completion has not been handed out.
     fn in_flight(&self) -> usize;
 
-    /// The size of the device.
     fn capacity(&self) -> Bytes;
 
     /// What it has done so far.

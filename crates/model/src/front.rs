@@ -33,17 +33,14 @@ impl Front {
 
 /// What works on requests behind a [`Front`], and is a [`Device`] by that.
 pub(crate) trait Fronted: Send {
-    /// Its front.
     fn front(&self) -> &Front;
     /// Its front, to change.
     fn front_mut(&mut self) -> &mut Front;
-    /// How much it holds.
     fn size(&self) -> Bytes;
     /// Begins to work on a request.
     fn start(&mut self, at: Nanos, request: Request);
     /// Does the next thing if it is due by `until`, and says when it was.
     fn step(&mut self, until: Nanos) -> Option<Nanos>;
-    /// When something is due.
     fn next_event(&self) -> Option<Nanos>;
 
     /// Does everything that is due by `now`.

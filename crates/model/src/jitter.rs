@@ -4,7 +4,6 @@
 //! component's seed and n; so a component that is added, or draws more often, does not shift
 //! what the others draw.
 
-/// One component's source of chance.
 #[derive(Clone, Debug)]
 pub(crate) struct Jitter {
     key: u64,

@@ -16,27 +16,24 @@ pub enum FileLayout {
 }
 
 /// The block of an ext3 file system.
-const BLOCK: u64 = 4096;
+const BLOCK_BYTES: u64 = 4096;
 /// Blocks whose place stands in the inode.
-const DIRECT: u64 = 12;
+const DIRECT_BLOCKS: u64 = 12;
 /// Blocks whose place stands in one indirect block.
-const PER_INDIRECT: u64 = BLOCK / 4;
+const PER_INDIRECT: u64 = BLOCK_BYTES / 4;
 
 /// A part of a file on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
+pub enum DiskExtent {
     /// A block that says where what follows lies; the reader waits for it.
     Metadata {
         /// Where it is on the device.
         offset: Bytes,
-        /// Its size.
         length: Bytes,
     },
-    /// Data.
     Data {
         /// Where it is on the device.
         offset: Bytes,
-        /// How much.
         length: Bytes,
     },
 }
@@ -45,11 +42,11 @@ impl FileLayout {
     /// What reading a range of a file that begins at `start` on the device takes, in order. The
     /// metadata of a group of blocks is named once for each range that reaches into the group; who
     /// has read it before need not again.
-    pub fn extents(self, start: Bytes, offset: Bytes, length: Bytes) -> Vec<Extent> {
+    pub fn extents(self, start: Bytes, offset: Bytes, length: Bytes) -> Vec<DiskExtent> {
         let end = offset.get().saturating_add(length.get());
         match self {
             Self::Contiguous if end == offset.get() => Vec::new(),
-            Self::Contiguous => vec![Extent::Data { offset: start + offset, length }],
+            Self::Contiguous => vec![DiskExtent::Data { offset: start + offset, length }],
             Self::Ext3 => ext3(start.get(), offset.get(), end),
         }
     }
@@ -59,29 +56,33 @@ impl FileLayout {
         match self {
             Self::Contiguous => size,
             Self::Ext3 => {
-                let blocks = size.get().div_ceil(BLOCK);
-                let indirect = blocks.saturating_sub(DIRECT).div_ceil(PER_INDIRECT);
-                Bytes::new((blocks + indirect) * BLOCK)
+                let blocks = size.get().div_ceil(BLOCK_BYTES);
+                let indirect = blocks.saturating_sub(DIRECT_BLOCKS).div_ceil(PER_INDIRECT);
+                Bytes::new((blocks + indirect) * BLOCK_BYTES)
             }
         }
     }
 }
 
-fn ext3(start: u64, offset: u64, end: u64) -> Vec<Extent> {
+fn ext3(start: u64, offset: u64, end: u64) -> Vec<DiskExtent> {
     let mut extents = Vec::new();
     let mut at = offset;
     while at < end {
-        let block = at / BLOCK;
+        let block = at / BLOCK_BYTES;
         // Group 0 has the direct blocks and no indirect block in front of it.
-        let group = if block < DIRECT { 0 } else { 1 + (block - DIRECT) / PER_INDIRECT };
-        let group_end = (DIRECT + group * PER_INDIRECT) * BLOCK;
+        let group =
+            if block < DIRECT_BLOCKS { 0 } else { 1 + (block - DIRECT_BLOCKS) / PER_INDIRECT };
+        let group_end = (DIRECT_BLOCKS + group * PER_INDIRECT) * BLOCK_BYTES;
         let length = Bytes::new(group_end.min(end) - at);
         if group > 0 {
-            let first = DIRECT + (group - 1) * PER_INDIRECT;
-            let offset = Bytes::new(start + (first + group - 1) * BLOCK);
-            extents.push(Extent::Metadata { offset, length: Bytes::new(BLOCK) });
+            let first = DIRECT_BLOCKS + (group - 1) * PER_INDIRECT;
+            let offset = Bytes::new(start + (first + group - 1) * BLOCK_BYTES);
+            extents.push(DiskExtent::Metadata { offset, length: Bytes::new(BLOCK_BYTES) });
         }
-        extents.push(Extent::Data { offset: Bytes::new(start + at + group * BLOCK), length });
+        extents.push(DiskExtent::Data {
+            offset: Bytes::new(start + at + group * BLOCK_BYTES),
+            length,
+        });
         at = group_end.min(end);
     }
     extents
@@ -91,13 +92,13 @@ fn ext3(start: u64, offset: u64, end: u64) -> Vec<Extent> {
 mod tests {
     use super::*;
 
-    fn ext3_extents(offset: u64, length: u64) -> Vec<Extent> {
+    fn ext3_extents(offset: u64, length: u64) -> Vec<DiskExtent> {
         FileLayout::Ext3.extents(Bytes::ZERO, Bytes::new(offset), Bytes::new(length))
     }
 
     #[test]
     fn direct_blocks_need_nothing_else() {
-        let data = Extent::Data { offset: Bytes::new(100), length: Bytes::new(200) };
+        let data = DiskExtent::Data { offset: Bytes::new(100), length: Bytes::new(200) };
         assert_eq!(ext3_extents(100, 200), [data]);
     }
 
@@ -108,8 +109,8 @@ mod tests {
         let metadata: Vec<u64> = extents
             .iter()
             .filter_map(|extent| match extent {
-                Extent::Metadata { offset, .. } => Some(offset.get()),
-                Extent::Data { .. } => None,
+                DiskExtent::Metadata { offset, .. } => Some(offset.get()),
+                DiskExtent::Data { .. } => None,
             })
             .collect();
         assert_eq!(metadata, [48 * 1024, 48 * 1024 + 4096 + mib4]);
@@ -121,7 +122,8 @@ mod tests {
     fn extents_follow_one_another_without_a_gap() {
         let mut at = 0;
         for extent in ext3_extents(0, 20 << 20) {
-            let (Extent::Metadata { offset, length } | Extent::Data { offset, length }) = extent;
+            let (DiskExtent::Metadata { offset, length } | DiskExtent::Data { offset, length }) =
+                extent;
             assert_eq!(offset.get(), at);
             at += length.get();
         }
@@ -132,7 +134,10 @@ mod tests {
     fn a_contiguous_file_is_one_piece() {
         let extents =
             FileLayout::Contiguous.extents(Bytes::new(7), Bytes::new(3), Bytes::from_mib(9));
-        assert_eq!(extents, [Extent::Data { offset: Bytes::new(10), length: Bytes::from_mib(9) }]);
+        assert_eq!(
+            extents,
+            [DiskExtent::Data { offset: Bytes::new(10), length: Bytes::from_mib(9) }]
+        );
         assert!(FileLayout::Contiguous.extents(Bytes::ZERO, Bytes::new(3), Bytes::ZERO).is_empty());
     }
 }

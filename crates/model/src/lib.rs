@@ -7,6 +7,7 @@
 
 mod agenda;
 pub mod array;
+mod build;
 pub mod calibrate;
 pub mod controller;
 mod device;
@@ -25,4 +26,4 @@ pub mod zero;
 
 pub use device::{Completion, Counters, Device, Request, RequestId, RequestKind};
 pub use presets::{Preset, presets};
-pub use spec::{DeviceSpec, HostLimits, Peak, Scheduler, Spec, SpecError, Words};
+pub use spec::{DeviceSpec, HostLimits, Peak, Scheduler, Spec, SpecError, description_path};

@@ -1,23 +1,22 @@
 //! The order in which a few numbered things were used.
 
-/// The end of the list.
-const NONE: u32 = u32::MAX;
+const LIST_END: u32 = u32::MAX;
 
 /// Things by their last use; those that were never used come first, by number.
 #[derive(Clone, Debug)]
-pub(crate) struct Order {
+pub(crate) struct LruList {
     /// For each the one used before and the one used after it.
     links: Vec<(u32, u32)>,
     oldest: u32,
     newest: u32,
 }
 
-impl Order {
+impl LruList {
     /// So many things, none of them used; at least one.
     pub(crate) fn new(count: usize) -> Self {
         let last = count.max(1) as u32 - 1;
-        let before = |number: u32| number.checked_sub(1).unwrap_or(NONE);
-        let after = |number| if number == last { NONE } else { number + 1 };
+        let before = |number: u32| number.checked_sub(1).unwrap_or(LIST_END);
+        let after = |number| if number == last { LIST_END } else { number + 1 };
         let links = (0..=last).map(|number| (before(number), after(number))).collect();
         Self { links, oldest: 0, newest: last }
     }
@@ -27,7 +26,6 @@ impl Order {
         self.oldest as usize
     }
 
-    /// Notes a use.
     pub(crate) fn use_again(&mut self, index: usize) {
         let this = index as u32;
         if this == self.newest {
@@ -35,13 +33,13 @@ impl Order {
         }
         let (before, after) = self.links[index];
         match before {
-            NONE => self.oldest = after,
+            LIST_END => self.oldest = after,
             before => self.links[before as usize].1 = after,
         }
         // It is not the newest, so there is one after it.
         self.links[after as usize].0 = before;
         self.links[self.newest as usize].1 = this;
-        self.links[index] = (self.newest, NONE);
+        self.links[index] = (self.newest, LIST_END);
         self.newest = this;
     }
 }
@@ -52,14 +50,14 @@ mod tests {
 
     #[test]
     fn what_was_never_used_is_oldest_and_then_what_was_used_first() {
-        let mut order = Order::new(4);
+        let mut order = LruList::new(4);
         let mut seen = Vec::new();
         for used in [1, 1, 0, 3, 2, 0, 3] {
             order.use_again(used);
             seen.push(order.oldest());
         }
         assert_eq!(seen, [0, 0, 2, 2, 1, 1, 1]);
-        let mut single = Order::new(1);
+        let mut single = LruList::new(1);
         single.use_again(0);
         assert_eq!(single.oldest(), 0);
     }

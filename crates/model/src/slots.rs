@@ -1,13 +1,13 @@
 //! Places for things under way, named by small numbers that are used again.
 
 /// The place of a thing in its table; of so many things under way no table ever holds.
-pub(crate) type Slot = u32;
+pub(crate) type SlotIndex = u32;
 
 /// A table of things under way.
 #[derive(Debug)]
 pub(crate) struct Slots<T> {
     places: Vec<Option<T>>,
-    free: Vec<Slot>,
+    free: Vec<SlotIndex>,
 }
 
 impl<T> Slots<T> {
@@ -18,7 +18,7 @@ impl<T> Slots<T> {
 
     /// Puts something in and names its place.
     #[inline]
-    pub(crate) fn insert(&mut self, thing: T) -> Slot {
+    pub(crate) fn insert(&mut self, thing: T) -> SlotIndex {
         match self.free.pop() {
             Some(slot) => {
                 self.places[slot as usize] = Some(thing);
@@ -26,20 +26,19 @@ impl<T> Slots<T> {
             }
             None => {
                 self.places.push(Some(thing));
-                (self.places.len() - 1) as Slot
+                (self.places.len() - 1) as SlotIndex
             }
         }
     }
 
-    /// What is in a place.
     #[inline]
-    pub(crate) fn get_mut(&mut self, slot: Slot) -> Option<&mut T> {
+    pub(crate) fn get_mut(&mut self, slot: SlotIndex) -> Option<&mut T> {
         self.places.get_mut(slot as usize)?.as_mut()
     }
 
     /// Takes it out; its place may be used again.
     #[inline]
-    pub(crate) fn remove(&mut self, slot: Slot) -> Option<T> {
+    pub(crate) fn remove(&mut self, slot: SlotIndex) -> Option<T> {
         let thing = self.places.get_mut(slot as usize)?.take()?;
         self.free.push(slot);
         Some(thing)

@@ -2,27 +2,10 @@
 
 use std::collections::VecDeque;
 
-use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos};
 
-use crate::drive::size_text;
-use crate::spec::{SpecError, check_size};
+pub use crate::spec::ZeroSpec;
 use crate::{Completion, Counters, Device, Request};
-
-/// A device that takes no time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ZeroSpec {
-    /// Usable size.
-    #[serde(with = "size_text")]
-    pub capacity: Bytes,
-}
-
-impl ZeroSpec {
-    pub(crate) fn validate(&self) -> Result<(), SpecError> {
-        check_size("capacity", self.capacity, 1 << 20, 1 << 60)
-    }
-}
 
 /// Completes each request at the moment of its arrival.
 #[derive(Debug)]
@@ -33,7 +16,6 @@ pub struct Zero {
 }
 
 impl Zero {
-    /// The device of this description.
     pub fn new(spec: &ZeroSpec) -> Self {
         Self { capacity: spec.capacity, done: VecDeque::new(), counters: Counters::default() }
     }

@@ -1,7 +1,7 @@
 //! Descriptions: presets, settings, errors, and reading back what was written.
 #![allow(clippy::unwrap_used)] // a test may panic
 
-use foreread_model::{DeviceSpec, Spec, SpecError, presets};
+use foreread_model::{DeviceSpec, Spec, presets};
 use proptest::prelude::*;
 use units::Bytes;
 
@@ -90,8 +90,8 @@ fn errors_name_the_key_the_value_and_what_would_do() {
     let word = message("raid10-2008,read_policy=random");
     assert!(word.contains("random") && word.contains("gmirror-load"), "{word}");
     for (words, said) in [
-        ("hdd-2008,rpm=fast", "device.rpm = \"fast\" will not do: should be a number"),
-        ("raid10-2008,members=-1", "members = \"-1\" will not do: should be a whole number"),
+        ("hdd-2008,rpm=fast", "invalid device.rpm = \"fast\": should be a number"),
+        ("raid10-2008,members=-1", "members = \"-1\": should be a whole number"),
         ("hdd-2008,scheduler=cfg", "there is no cfg: use none or mq-deadline"),
         ("hdd-2008,rpm=1e300", "device.rpm = 1e300 is impossible"),
         ("hdd-2008,capacity=0", "device.capacity = 0 B is impossible: allowed is 1 MiB to"),
@@ -114,7 +114,10 @@ fn errors_in_files_name_the_table() {
     let typo = Spec::preset("nvme").unwrap().to_toml().replace("dies", "diess");
     let error = Spec::from_toml(&typo).unwrap_err();
     let hint = "did you mean \"dies\"?".to_owned();
-    assert_eq!(error, SpecError::UnknownKey { key: "device.diess".to_owned(), hint });
+    assert_eq!(
+        error,
+        units::text::SettingError::UnknownKey { key: "device.diess".to_owned(), hint }.into()
+    );
     let lacking = "name = \"x\"\n[device]\nkind = \"zero\"\n";
     assert!(Spec::from_toml(lacking).unwrap_err().to_string().contains("capacity"));
     for (text, said) in [

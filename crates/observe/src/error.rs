@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use thiserror::Error;
+use units::ErrorKind;
 
 /// Why the kernel could not be looked into.
 #[derive(Debug, Error)]
@@ -14,16 +15,12 @@ pub enum ObserveError {
          install clang and build again"
     )]
     NotBuilt,
-    /// The right is missing.
     #[error(
         "not permitted to load kernel probes: root would see every open file with the window \
          that it has (the capabilities CAP_BPF and CAP_PERFMON do; inside a container they may \
          be withheld from root, too)"
     )]
-    NotPermitted {
-        /// The system's reason.
-        source: io::Error,
-    },
+    NotPermitted { source: io::Error },
     /// The kernel describes its types nowhere.
     #[error(
         "this kernel does not describe its types (/sys/kernel/btf/vmlinux is missing: \
@@ -33,7 +30,6 @@ pub enum ObserveError {
     /// The kernel does not take a program.
     #[error("the kernel refuses the probe {program}: {problem}")]
     Refused {
-        /// The program's name.
         program: &'static str,
         /// What it, or the loader, says.
         problem: String,
@@ -46,18 +42,19 @@ pub enum ObserveError {
     },
     /// The file that the probes are tried on cannot be made or read.
     #[error("cannot try the probes on a file in {dir}", dir = dir.display())]
-    Trial {
-        /// The directory.
-        dir: PathBuf,
-        /// The system's reason.
-        source: io::Error,
-    },
+    Trial { dir: PathBuf, source: io::Error },
     /// Reading from the kernel failed on the way.
     #[error("reading from the probe {program} failed")]
-    Read {
-        /// The program's name.
-        program: &'static str,
-        /// The system's reason.
-        source: io::Error,
-    },
+    Read { program: &'static str, source: io::Error },
+}
+
+impl units::Classified for ObserveError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NotPermitted { .. } => ErrorKind::NotPermitted,
+            Self::NotBuilt | Self::NoTypes => ErrorKind::Unsupported,
+            Self::Trial { source, .. } | Self::Read { source, .. } => ErrorKind::from_io(source),
+            Self::Untrue { .. } | Self::Refused { .. } => ErrorKind::Failed,
+        }
+    }
 }

@@ -19,9 +19,10 @@ mod record;
 mod self_test;
 
 pub use error::ObserveError;
-pub use event::{Event, EventKind, Window};
+pub use event::ProbeEvent;
 pub use misses::{Miss, Misses};
 pub use object::{KernelTypes, built_in};
-pub use open_files::{Census, FileKind, Holder, OpenFile, OpenFileFilter, OpenFileId, open_files};
+pub use open_files::{Census, FileKind, Holder, OpenFile, OpenFileFilter, open_files};
+pub use policy::{AccessEvent, EventKind, OpenFileId, Window};
 pub use probes::{Probes, Rung, Signal};
 pub use self_test::{SelfTest, self_test};

@@ -25,21 +25,16 @@ const PROGRAM: &str = "misses";
 /// A reader found a page missing, and waits for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Miss {
-    /// When, on the monotonic clock.
     pub at: Nanos,
     /// The open file, or one that has its address now: whoever acts compares the file, too.
     pub file: OpenFileId,
     /// The device of its file system, or the disk itself.
     pub device: DevNo,
-    /// Its inode.
     pub inode: u64,
-    /// The page.
     pub index: u64,
     /// How many pages were asked for from there on.
     pub request: Pages,
-    /// The process.
     pub pid: u32,
-    /// Its thread.
     pub tid: u32,
 }
 
@@ -48,7 +43,6 @@ pub struct Misses {
     watched: Mutex<HashMap<MapData, u64, u32>>,
     ring: Mutex<RingBuf<MapData>>,
     untold: PerCpuArray<MapData, u64>,
-    /// Ends the waiting.
     waker: OwnedFd,
 }
 
@@ -84,19 +78,19 @@ impl Misses {
 
     /// Tells the misses of this open file from now on. Fails if too many are watched: 256.
     pub fn watch(&self, file: OpenFileId) -> Result<(), ObserveError> {
-        let added = lock(&self.watched).insert(file.number(), 0, 0);
+        let added = lock(&self.watched).insert(file.get(), 0, 0);
         added.map_err(|error| of_chain(PROGRAM, &error))
     }
 
     /// Tells no more of them. What was missed before may still be told.
     pub fn unwatch(&self, file: OpenFileId) {
         // One that is not watched needs nothing.
-        let _ = lock(&self.watched).remove(&file.number());
+        let _ = lock(&self.watched).remove(&file.get());
     }
 
     /// The open files that are watched.
     pub fn watched(&self) -> Vec<OpenFileId> {
-        lock(&self.watched).keys().filter_map(Result::ok).map(OpenFileId).collect()
+        lock(&self.watched).keys().filter_map(Result::ok).map(OpenFileId::new).collect()
     }
 
     /// Waits for misses, for so long at most or until [`Misses::wake`], and hands them over, oldest
@@ -143,7 +137,7 @@ fn failed(errno: Errno) -> ObserveError {
 fn miss(record: &MissRecord) -> Miss {
     Miss {
         at: Nanos::new(record.time_ns),
-        file: OpenFileId(record.file),
+        file: OpenFileId::new(record.file),
         device: device(record.device),
         inode: record.inode,
         index: record.index,

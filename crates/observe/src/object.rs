@@ -14,11 +14,9 @@ const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
 /// A compiled object; `None` where there was no clang.
 pub(crate) type Object = Option<&'static [u8]>;
 
-/// The iterator over open files.
 #[cfg(bpf_object)]
 pub(crate) const OPEN_FILES: Object =
     Some(aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/open_files.bpf.o")));
-/// The probes of read-ahead.
 #[cfg(bpf_object)]
 pub(crate) const EVENTS: Object =
     Some(aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/events.bpf.o")));

@@ -17,10 +17,10 @@ use host::{BdiId, DevNo, page_size};
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Pages};
 
-use crate::ObserveError;
 use crate::iterator::{over_all, over_process};
 use crate::object::{KernelTypes, OPEN_FILES, load, of_program};
 use crate::record::{OpenFileRecord, Plain, text};
+use crate::{ObserveError, OpenFileId};
 
 const PROGRAM: &str = "list_open_files";
 
@@ -32,39 +32,17 @@ const FMODE_RANDOM: u32 = 1 << 12;
 /// `S_IFBLK`, the kind of inode that a disk has.
 const BLOCK_DEVICE: u32 = 0o060_000;
 
-/// What tells one open file from every other while it is open. It says nothing else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct OpenFileId(pub(crate) u64);
-
-impl OpenFileId {
-    /// A number that stays with the open file, and that no other one has at the same time.
-    pub fn number(self) -> u64 {
-        self.0
-    }
-
-    /// The one of this [`OpenFileId::number`].
-    pub fn numbered(number: u64) -> Self {
-        Self(number)
-    }
-}
-
-/// What is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileKind {
-    /// A regular file.
     Regular,
-    /// A block device itself.
     BlockDevice,
 }
 
 /// A descriptor through which a process reaches an open file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Holder {
-    /// The process.
     pub pid: u32,
-    /// Its descriptor.
     pub fd: u32,
     /// The program's name, as `ps -o comm` has it: at most fifteen bytes, and any of them.
     pub comm: String,
@@ -79,7 +57,6 @@ pub struct Holder {
 pub struct OpenFile {
     /// Tells it from every other.
     pub id: OpenFileId,
-    /// What it is.
     pub kind: FileKind,
     /// The device of its file system, as `/proc/self/mountinfo` has it, or the disk itself.
     /// `stat(2)` gives another under btrfs.
@@ -88,19 +65,15 @@ pub struct OpenFile {
     pub inode: u64,
     /// The bdi that it took its window from.
     pub bdi: Option<BdiId>,
-    /// The size of the file.
     pub size: Bytes,
     /// Where the next `read(2)` begins.
     pub position: Bytes,
     /// Where the last read through the cache ended, `pread(2)` or not; `None` before the first.
     pub previous: Option<Bytes>,
-    /// Open for reading.
     pub readable: bool,
-    /// Open for writing.
     pub writable: bool,
     /// Opened with `O_DIRECT`: what it reads passes the cache by, and read-ahead too.
     pub direct: bool,
-    /// The window it has.
     pub window: Bytes,
     /// The window that it would have if it were opened now.
     pub bdi_window: Bytes,
@@ -120,7 +93,6 @@ impl OpenFile {
 /// Which open files are wanted. A condition that is left empty lets all pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OpenFileFilter {
-    /// On one of these bdis.
     pub bdis: BTreeSet<BdiId>,
     /// On one of these devices, as [`OpenFile::device`] has them.
     pub devices: BTreeSet<DevNo>,
@@ -128,9 +100,7 @@ pub struct OpenFileFilter {
     pub files: BTreeSet<(DevNo, u64)>,
     /// Held by one of these processes. The other holders of such a file are listed, too.
     pub pids: BTreeSet<u32>,
-    /// One of these.
     pub ids: Option<BTreeSet<OpenFileId>>,
-    /// With one of these windows.
     pub windows: BTreeSet<Bytes>,
 }
 
@@ -154,7 +124,7 @@ impl OpenFileFilter {
 
     /// Whether a descriptor may be of an open file that is wanted, as far as can be told cheaply.
     fn may_match(&self, record: &OpenFileRecord) -> bool {
-        let of_them = |ids: &BTreeSet<_>| ids.contains(&OpenFileId(record.file));
+        let of_them = |ids: &BTreeSet<_>| ids.contains(&OpenFileId::new(record.file));
         let window = Pages::new(u64::from(record.ra_pages)).to_bytes(page_size());
         self.ids.as_ref().is_none_or(of_them)
             && (self.windows.is_empty() || self.windows.contains(&window))
@@ -231,9 +201,9 @@ impl Census {
 /// Makes open files of descriptors, of those only that `filter` may let pass: a machine may have
 /// hundreds of thousands.
 fn gather(mut output: impl Read, filter: &OpenFileFilter) -> io::Result<Vec<OpenFile>> {
-    const SIZE: usize = size_of::<OpenFileRecord>();
+    const RECORD_SIZE: usize = size_of::<OpenFileRecord>();
     let mut files: BTreeMap<(u64, u32, u64), OpenFile> = BTreeMap::new();
-    let (mut buffer, mut filled) = (vec![0; 512 * SIZE], 0);
+    let (mut buffer, mut filled) = (vec![0; 512 * RECORD_SIZE], 0);
     loop {
         let read = match output.read(&mut buffer[filled..]) {
             Ok(0) => break,
@@ -242,8 +212,8 @@ fn gather(mut output: impl Read, filter: &OpenFileFilter) -> io::Result<Vec<Open
             Err(error) => return Err(error),
         };
         filled += read;
-        let whole = filled - filled % SIZE;
-        let records = buffer[..whole].chunks_exact(SIZE).filter_map(OpenFileRecord::read);
+        let whole = filled - filled % RECORD_SIZE;
+        let records = buffer[..whole].chunks_exact(RECORD_SIZE).filter_map(OpenFileRecord::read);
         for record in records.filter(|record| filter.may_match(record)) {
             // An address may be used again while the kernel is still listing.
             let key = (record.file, record.device, record.inode);
@@ -276,7 +246,7 @@ fn open_file(record: &OpenFileRecord) -> OpenFile {
     let pages = |pages: u32| Pages::new(u64::from(pages)).to_bytes(page_size());
     let direct = i32::try_from(record.flags).is_ok_and(|flags| flags & libc::O_DIRECT != 0);
     OpenFile {
-        id: OpenFileId(record.file),
+        id: OpenFileId::new(record.file),
         kind: match record.kind {
             BLOCK_DEVICE => FileKind::BlockDevice,
             _ => FileKind::Regular,

@@ -14,26 +14,21 @@ use crate::event::event;
 use crate::object::{EVENTS, KernelTypes, load, of_program};
 use crate::open_files::device;
 use crate::record::{EventRecord, Plain};
-use crate::{Event, Misses, ObserveError};
+use crate::{Misses, ObserveError, ProbeEvent};
 
-/// How a signal is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rung {
     /// A tracepoint, with the types of its arguments.
     TpBtf,
-    /// The entry of a function.
     Fentry,
-    /// Not at all.
     Missing,
 }
 
 /// A signal, and how it is taken here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signal {
-    /// What it is of.
     pub name: String,
-    /// How it is taken.
     pub rung: Rung,
     /// Why no better rung held, as the kernel or the loader says it.
     pub refused: Vec<String>,
@@ -168,7 +163,7 @@ impl Probes {
 
     /// Hands over what has happened since the last time, oldest first. Whoever does not ask for
     /// long loses the newest, which [`Probes::lost`] counts: the ring holds some forty thousand.
-    pub fn drain(&mut self, mut take: impl FnMut(Event)) {
+    pub fn drain(&mut self, mut take: impl FnMut(ProbeEvent)) {
         while let Some(item) = self.ring.next() {
             if let Some(event) = EventRecord::read(&item).and_then(|record| event(&record)) {
                 take(event);
@@ -191,7 +186,6 @@ impl Probes {
         counts
     }
 
-    /// Events lost since the beginning.
     pub fn lost(&self) -> u64 {
         self.lost.get(&0, 0).map_or(0, |counts| counts.iter().sum())
     }

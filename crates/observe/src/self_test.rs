@@ -10,7 +10,7 @@ use rustix::fs::{Advice, Mode, OFlags, fadvise};
 use serde::{Deserialize, Serialize};
 use units::Bytes;
 
-use crate::{Census, Event, EventKind, ObserveError, OpenFile, Probes};
+use crate::{Census, EventKind, ObserveError, OpenFile, ProbeEvent, Probes};
 
 /// Pages of the file, and of each read of it.
 const FILE_PAGES: u64 = 512;
@@ -18,17 +18,13 @@ const READ_PAGES: u64 = 16;
 /// The page that is read for itself, far from any other.
 const LONE_PAGE: u64 = 301;
 
-/// What came of the trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SelfTest {
     /// The probes told exactly what was done.
     Passed,
     /// It could not be tried here.
-    NotHere {
-        /// Why.
-        reason: String,
-    },
+    NotHere { reason: String },
 }
 
 /// Reads a private file in `dir` in a known pattern, and compares what the probes tell with that.
@@ -62,8 +58,8 @@ pub fn self_test(
     let misses = own(probes, &seen)
         .iter()
         .filter(|event| {
-            matches!(event.kind, EventKind::Miss { .. })
-                && (event.index, event.request.get()) == (LONE_PAGE, 1)
+            matches!(event.access.kind, EventKind::Miss { .. })
+                && (event.access.index, event.access.request.get()) == (LONE_PAGE, 1)
         })
         .count();
     if misses == 1 {
@@ -110,24 +106,26 @@ fn known(census: &Census, file: &File) -> Result<Option<OpenFile>, ObserveError>
     Ok(mine.into_iter().find(|one| one.holders.iter().any(|holder| holder.fd == number)))
 }
 
-/// The events of our file.
-fn own(probes: &mut Probes, seen: &OpenFile) -> Vec<Event> {
+fn own(probes: &mut Probes, seen: &OpenFile) -> Vec<ProbeEvent> {
     let mut events = Vec::new();
     probes.drain(|event| {
-        if event.file == Some(seen.id) && event.inode == seen.inode {
+        if event.access.file == Some(seen.id) && event.inode == seen.inode {
             events.push(event);
         }
     });
     events
 }
 
-fn check_sequential(events: &[Event], seen: &OpenFile) -> Result<(), String> {
+fn check_sequential(events: &[ProbeEvent], seen: &OpenFile) -> Result<(), String> {
     let first = events.first().ok_or("nothing was told")?;
-    if !matches!(first.kind, EventKind::Miss { .. }) || first.index != 0 {
-        return Err(format!("the first thing told was {:?} at page {}", first.kind, first.index));
+    if !matches!(first.access.kind, EventKind::Miss { .. }) || first.access.index != 0 {
+        return Err(format!(
+            "the first thing told was {:?} at page {}",
+            first.access.kind, first.access.index
+        ));
     }
-    if first.request.get() != READ_PAGES {
-        return Err(format!("a read of {READ_PAGES} pages was told as {}", first.request));
+    if first.access.request.get() != READ_PAGES {
+        return Err(format!("a read of {READ_PAGES} pages was told as {}", first.access.request));
     }
     if first.device != seen.device {
         return Err(format!("device {} was told as {}", seen.device, first.device));
@@ -139,9 +137,9 @@ fn check_sequential(events: &[Event], seen: &OpenFile) -> Result<(), String> {
     // Windows follow each other without gap or overlap until all of it is read.
     let mut end = 0;
     for event in events {
-        let (from, size) = match event.kind {
+        let (from, size) = match event.access.kind {
             EventKind::Window { window, .. } => (window.start, window.size.get()),
-            EventKind::Plain => (event.index, event.request.get()),
+            EventKind::Plain => (event.access.index, event.access.request.get()),
             _ => continue,
         };
         if from != end {

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use foreread_observe::{
-    Census, Event, EventKind, FileKind, KernelTypes, Miss, Misses, ObserveError, OpenFile,
-    OpenFileFilter, Probes, Rung, SelfTest, open_files, self_test,
+    Census, EventKind, FileKind, KernelTypes, Miss, Misses, ObserveError, OpenFile, OpenFileFilter,
+    ProbeEvent, Probes, Rung, SelfTest, open_files, self_test,
 };
 use host::DevNo;
 use rustix::fs::{Advice, fadvise};
@@ -278,10 +278,10 @@ fn touch(file: &File, page: u64) {
     map.expect("a mapping").copy_to(0, &mut [0]).expect("read");
 }
 
-fn of_file(probes: &mut Probes, seen: &OpenFile) -> Vec<Event> {
+fn of_file(probes: &mut Probes, seen: &OpenFile) -> Vec<ProbeEvent> {
     let mut events = Vec::new();
     probes.drain(|event| {
-        if event.file == Some(seen.id) {
+        if event.access.file == Some(seen.id) {
             events.push(event);
         }
     });
@@ -300,7 +300,8 @@ fn host_probes_tell_misses_marks_windows_and_waits() {
         std::os::unix::fs::FileExt::read_exact_at(&file, &mut buffer, at * 65536).expect("read");
     }
     let events = of_file(&mut probes, &seen);
-    let count = |is: fn(&EventKind) -> bool| events.iter().filter(|one| is(&one.kind)).count();
+    let count =
+        |is: fn(&EventKind) -> bool| events.iter().filter(|one| is(&one.access.kind)).count();
     assert_eq!(count(|kind| matches!(kind, EventKind::Miss { .. })), 1, "{events:#?}");
     assert!(count(|kind| matches!(kind, EventKind::Mark { .. })) >= 1);
     assert!(count(|kind| matches!(kind, EventKind::Window { mapped: false, .. })) >= 2);
@@ -337,8 +338,8 @@ fn host_a_fault_is_told_with_its_page() {
     let events = of_file(&mut probes, &seen);
     let asked: Vec<u64> = events
         .iter()
-        .filter(|event| matches!(event.kind, EventKind::Window { mapped: true, .. }))
-        .map(|event| event.index)
+        .filter(|event| matches!(event.access.kind, EventKind::Window { mapped: true, .. }))
+        .map(|event| event.access.index)
         .collect();
     assert_eq!(asked, faults, "{events:#?}");
 }
@@ -425,7 +426,7 @@ fn host_misses_of_watched_files_are_told_at_once() {
         std::os::unix::fs::FileExt::read_exact_at(file, &mut [0; 8], at).expect("read");
     };
     read(&file, 10);
-    assert_eq!(told(&misses), [], "nobody watches");
+    assert!(told(&misses).is_empty(), "no file is watched");
     misses.watch(seen.id).expect("watched");
     assert_eq!(misses.watched(), [seen.id]);
     for page in [20, 30, 20] {

@@ -6,10 +6,10 @@ use units::Pages;
 
 use crate::cache::Cache;
 use crate::page::{Extent, Page};
-use crate::policy::{MapAdvice, Method, Outcome, Policy, StreamId, Touch};
+use crate::policy::{MapAdvice, Method, Policy, StreamId, Touch, TouchOutcome};
 
 /// The pages that a fault maps along with its own: an aligned 64 KiB (`fault_around_bytes`).
-const AROUND: u64 = 16;
+const FAULT_AROUND_PAGES: u64 = 16;
 
 /// A range of the mapping with one advice: a VMA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,23 +101,23 @@ impl Mapping {
         policy: &mut dyn Policy,
         cache: &mut dyn Cache,
         page: Page,
-    ) -> Option<Outcome> {
+    ) -> Option<TouchOutcome> {
         let area = self.area(page).filter(|_| page.get() < cache.file_pages().get())?;
         if self.is_mapped(page) {
-            return Some(Outcome::Hit);
+            return Some(TouchOutcome::Hit);
         }
         self.map_around(policy, cache, area, page);
         if self.is_mapped(page) {
-            return Some(Outcome::Hit);
+            return Some(TouchOutcome::Hit);
         }
         let one = Pages::new(1);
         let method = Method::Fault(area.advice);
         let touch = Touch { stream: self.stream, page, request: one, method };
-        let mut outcome = Outcome::Hit;
+        let mut outcome = TouchOutcome::Hit;
         match cache.folio(page) {
             Some(folio) => {
                 if !cache.is_ready(page) {
-                    outcome = Outcome::Waited;
+                    outcome = TouchOutcome::Waited;
                 }
                 if !area.advice.random {
                     policy.fault_hits(self.stream, one, false);
@@ -127,14 +127,14 @@ impl Mapping {
                 }
             }
             None => {
-                outcome = Outcome::Missed;
+                outcome = TouchOutcome::Missed;
                 policy.miss(cache, touch);
                 if cache.folio(page).is_none() {
                     cache.demand(page);
                 }
             }
         }
-        if policy.watches() {
+        if policy.wants_access_events() {
             policy.access(cache, touch, outcome);
         }
         cache.set_used(Extent::new(page, one));
@@ -157,8 +157,9 @@ impl Mapping {
 
     /// Maps the cached pages around `page` that are not marked.
     fn map_around(&mut self, policy: &mut dyn Policy, cache: &dyn Cache, area: Area, page: Page) {
-        let start = page.get() / AROUND * AROUND;
-        let end = (start + AROUND).min(area.extent.end().get()).min(cache.file_pages().get());
+        let start = page.get() / FAULT_AROUND_PAGES * FAULT_AROUND_PAGES;
+        let end =
+            (start + FAULT_AROUND_PAGES).min(area.extent.end().get()).min(cache.file_pages().get());
         let mut hits = 0;
         for page in start.max(area.extent.start.get())..end {
             let page = Page::new(page);

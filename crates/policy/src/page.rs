@@ -16,12 +16,10 @@ impl Page {
     /// The first page of a file.
     pub const FIRST: Self = Self(0);
 
-    /// The page with this index.
     pub const fn new(index: u64) -> Self {
         Self(index)
     }
 
-    /// The bare index.
     pub const fn get(self) -> u64 {
         self.0
     }
@@ -51,9 +49,7 @@ impl fmt::Display for Page {
 /// Pages that follow each other: `[start, start + pages)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Extent {
-    /// The first page.
     pub start: Page,
-    /// How many there are.
     pub pages: Pages,
 }
 
@@ -68,7 +64,6 @@ impl Extent {
         self.start <= page && page < self.end()
     }
 
-    /// The first page beyond it.
     pub const fn end(self) -> Page {
         self.start.plus(self.pages)
     }
@@ -83,7 +78,6 @@ impl Extent {
 /// A piece of the page cache: 2^order pages, aligned to their number, with at most one mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Folio {
-    /// Its first page.
     pub head: Page,
     /// The power of two that it holds.
     pub order: u8,
@@ -97,7 +91,6 @@ impl Folio {
         Pages::new(1 << self.order)
     }
 
-    /// The first page beyond it.
     pub const fn end(self) -> Page {
         self.head.plus(self.pages())
     }

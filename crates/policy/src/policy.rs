@@ -3,7 +3,6 @@
 use units::{Bytes, Nanos, Pages};
 
 use crate::cache::{Cache, Memory};
-use crate::control::Completions;
 use crate::page::{Extent, Folio, Page};
 
 /// An open file (open file description), numbered by whoever runs the policy; small numbers that
@@ -11,7 +10,6 @@ use crate::page::{Extent, Folio, Page};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub u32);
 
-/// A file, numbered likewise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId(pub u32);
 
@@ -29,29 +27,23 @@ pub struct MapAdvice {
 /// How a page is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// By a read call.
     Read,
-    /// By touching a mapping.
     Fault(MapAdvice),
 }
 
 /// A page that a stream asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Touch {
-    /// Who asks.
     pub stream: StreamId,
     /// The page; for a mark met by a read call, the first of the marked folio.
     pub page: Page,
     /// How many pages there are from `page` to the end of the read call; 1 for a fault.
     pub request: Pages,
-    /// How it is asked for.
     pub method: Method,
 }
 
-/// A read call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Its first byte.
     pub offset: Bytes,
     /// What it asks for, which may reach beyond the end of the file.
     pub length: Bytes,
@@ -59,8 +51,7 @@ pub struct Call {
 
 /// What a reader met at a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// The page was there.
+pub enum TouchOutcome {
     Hit,
     /// The page was on its way, and the reader waited for it.
     Waited,
@@ -71,9 +62,7 @@ pub enum Outcome {
 /// What a policy says of a page that is about to leave the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Eviction {
-    /// It may go.
     Release,
-    /// It deserves a second chance.
     Retain,
 }
 
@@ -95,10 +84,8 @@ pub enum Advice {
 /// The cache that a callback is given is that of the stream's file. Callbacks of a stream that was
 /// not opened do nothing.
 pub trait Policy: Send {
-    /// A file is opened.
     fn open(&mut self, cache: &mut dyn Cache, stream: StreamId, file: FileId);
 
-    /// A read call begins.
     fn begin(&mut self, _cache: &mut dyn Cache, _stream: StreamId, _call: Call) {}
 
     /// A page that is asked for is not cached. What the policy does not read, the reader reads
@@ -109,12 +96,12 @@ pub trait Policy: Send {
     fn mark(&mut self, _cache: &mut dyn Cache, _touch: Touch, _folio: Folio) {}
 
     /// Whether [`Policy::access`] is to be called: it costs time for each page.
-    fn watches(&self) -> bool {
+    fn wants_access_events(&self) -> bool {
         false
     }
 
     /// A page was asked for, after [`Policy::miss`] or [`Policy::mark`].
-    fn access(&mut self, _cache: &mut dyn Cache, _touch: Touch, _outcome: Outcome) {}
+    fn access(&mut self, _cache: &mut dyn Cache, _touch: Touch, _outcome: TouchOutcome) {}
 
     /// Faults found this many pages cached: the one that was touched, or those `around` it that
     /// were mapped along with it.
@@ -124,13 +111,13 @@ pub trait Policy: Send {
     fn end(&mut self, _stream: StreamId, _position: Bytes) {}
 
     /// Whether [`Policy::evict`] is to be called: it costs time for each page.
-    fn guards(&self) -> bool {
+    fn wants_evict_events(&self) -> bool {
         false
     }
 
     /// Whether it must hear of each read call. One that need not is told the end of the last of
     /// several which found all their pages cached and unmarked, and nothing of their beginnings.
-    fn hears_calls(&self) -> bool {
+    fn wants_call_events(&self) -> bool {
         true
     }
 
@@ -141,13 +128,13 @@ pub trait Policy: Send {
     }
 
     /// Whether it asks [`Cache::upcoming`].
-    fn foresees(&self) -> bool {
+    fn needs_lookahead(&self) -> bool {
         false
     }
 
     /// Whether pages that it asks for at once can be read all at once only, with the last of the
     /// requests to the device that bring them; otherwise each comes with its own request.
-    fn completes_together(&self) -> bool {
+    fn completes_per_window(&self) -> bool {
         false
     }
 
@@ -157,7 +144,6 @@ pub trait Policy: Send {
         Eviction::Release
     }
 
-    /// The application gives advice.
     fn advise(&mut self, _cache: &mut dyn Cache, _stream: StreamId, _advice: Advice) {}
 
     /// A reader of the stream has waited for the device.
@@ -165,40 +151,46 @@ pub trait Policy: Send {
 
     /// When [`Policy::tick`] is to be called, asked at the beginning, after each call and after
     /// each miss; never unless it says so at the beginning.
-    fn wakes(&self) -> Option<Nanos> {
+    fn next_tick(&self) -> Option<Nanos> {
         None
     }
 
     /// It is time: for policies that are at work beside the readers.
-    fn tick(&mut self, _around: &mut dyn Surroundings) {}
+    fn tick(&mut self, _around: &mut dyn TickContext) {}
 
     /// What it has done by itself so far, for a policy that is at work beside the readers.
-    fn account(&self) -> Account {
-        Account::default()
+    fn stats(&self) -> PolicyStats {
+        PolicyStats::default()
     }
 
-    /// A file is closed.
     fn close(&mut self, cache: &mut dyn Cache, stream: StreamId);
 }
 
 /// What a policy did by itself, beside what its readers' reads brought about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Account {
+pub struct PolicyStats {
     /// Pages that priming had read which were not cached before.
     pub primed: Pages,
     /// Its first decisions, a line each, and when they were made.
-    pub told: Vec<(Nanos, String)>,
+    pub decisions: Vec<(Nanos, String)>,
+}
+
+/// What a device has completed so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceCompletions {
+    pub reads: u64,
+    pub bytes: Bytes,
+    /// How long they took, summed over them: with several under way it grows faster than the clock.
+    pub time: Nanos,
 }
 
 /// What a policy may see and do when nobody reads: see [`Policy::tick`].
-pub trait Surroundings {
-    /// The time.
+pub trait TickContext {
     fn now(&self) -> Nanos;
 
     /// What the device has completed so far.
-    fn completions(&self) -> Completions;
+    fn completions(&self) -> DeviceCompletions;
 
-    /// The state of memory.
     fn memory(&self) -> Memory;
 
     /// Acts on the cache of a stream's file; not at all if there is no such stream. Nobody waits
@@ -208,15 +200,15 @@ pub trait Surroundings {
 
 /// A table of states by stream or file number.
 #[derive(Clone, Debug)]
-pub(crate) struct Table<T>(Vec<Option<T>>);
+pub(crate) struct StateTable<T>(Vec<Option<T>>);
 
-impl<T> Default for Table<T> {
+impl<T> Default for StateTable<T> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<T> Table<T> {
+impl<T> StateTable<T> {
     pub(crate) fn put(&mut self, id: u32, state: T) {
         let slot = id as usize;
         if self.0.len() <= slot {

@@ -1,62 +1,138 @@
 //! A read call as the kernel walks it: page by page, policy first.
+//!
+//! [`read`] walks a whole call at once; the simulator walks the same [`ReadWalk`] and lets time
+//! pass between its steps. So the recordings that are replayed through [`read`] test the walk of
+//! the simulations.
 
 use units::{Bytes, Pages};
 
 use crate::cache::{Cache, PAGE};
 use crate::page::{Extent, Page};
-use crate::policy::{Call, Method, Outcome, Policy, StreamId, Touch};
+use crate::policy::{Call, Method, Policy, StreamId, Touch, TouchOutcome};
 
-/// Runs one read call of `stream` through its policy and cache, and says how much it delivers.
+/// The pages of a read call that are still to be read.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadWalk {
+    pub page: Page,
+    /// The page after the last that the file has of those requested.
+    pub stop: Page,
+    /// The page after the last requested.
+    request_end: Page,
+}
+
+/// What a reader met at a page.
+#[derive(Clone, Copy, Debug)]
+pub struct PageVisit {
+    pub outcome: TouchOutcome,
+    /// The pages of its folio, which the reader waits for where they are not ready.
+    pub folio: Extent,
+    /// Where the walk goes on: after the folio, or at its own end.
+    pub next: Page,
+}
+
+impl ReadWalk {
+    /// The walk of a call on a file of this size, and the byte after the last that it reads.
+    #[inline]
+    pub fn new(call: Call, file_size: Bytes) -> (Self, Bytes) {
+        let request_end = call.offset.get().saturating_add(call.length.get());
+        let end = request_end.min(file_size.get()).max(call.offset.get());
+        let page_bytes = PAGE.bytes().get();
+        let page = Page::new(call.offset.get() / page_bytes);
+        let reads = end > call.offset.get();
+        let walk = Self {
+            page,
+            stop: if reads { Page::new(end.div_ceil(page_bytes)) } else { page },
+            request_end: Page::new(request_end.div_ceil(page_bytes)),
+        };
+        (walk, Bytes::new(end))
+    }
+
+    #[inline]
+    pub fn is_done(&self) -> bool {
+        self.page >= self.stop
+    }
+
+    /// How many pages are left.
+    #[inline]
+    pub fn left(&self) -> Pages {
+        self.stop.since(self.page)
+    }
+
+    /// Reads the next page up to where the reader waits for it: the policy is asked, and what it
+    /// submits is in flight. The walk itself stays where it is.
+    #[inline]
+    pub fn visit<C: Cache>(
+        &self,
+        policy: &mut dyn Policy,
+        cache: &mut C,
+        stream: StreamId,
+    ) -> PageVisit {
+        let touch_of = |page: Page| {
+            let request = self.request_end.since(page);
+            Touch { stream, page, request, method: Method::Read }
+        };
+        let page = self.page;
+        let mut outcome = TouchOutcome::Hit;
+        let mut folio = cache.folio(page);
+        if folio.is_none() {
+            outcome = TouchOutcome::Missed;
+            policy.miss(cache, touch_of(page));
+            folio = cache.folio(page);
+            if folio.is_none() {
+                cache.demand(page);
+                folio = cache.folio(page);
+            }
+        } else if !cache.is_ready(page) {
+            outcome = TouchOutcome::Waited;
+        }
+        let Some(folio) = folio else {
+            // Beyond the largest file that a cache takes: nothing to wait for.
+            let next = page.plus(Pages::new(1));
+            return PageVisit { outcome, folio: Extent::new(page, Pages::new(1)), next };
+        };
+        // A folio is asked about once in a call, at its first page.
+        if folio.marked {
+            policy.mark(cache, touch_of(folio.head), folio);
+        }
+        let next = folio.end().min(self.stop);
+        if policy.wants_access_events() {
+            let mut met = outcome;
+            for page in page.get()..next.get() {
+                policy.access(cache, touch_of(Page::new(page)), met);
+                met = TouchOutcome::Hit;
+            }
+        }
+        cache.set_used(Extent::new(page, next.since(page)));
+        PageVisit { outcome, folio: Extent::new(folio.head, folio.pages()), next }
+    }
+}
+
+/// Runs one read call of `stream` through its policy and cache, and returns the bytes it delivers.
 ///
-/// All reads arrive at once: what it shows is decisions, not time.
-pub fn read(policy: &mut dyn Policy, cache: &mut dyn Cache, stream: StreamId, call: Call) -> Bytes {
-    let size = cache.file_size();
-    if call.length.is_zero() || call.offset >= size {
+/// All reads arrive at once: this shows decisions, not time.
+pub fn read<C: Cache>(
+    policy: &mut dyn Policy,
+    cache: &mut C,
+    stream: StreamId,
+    call: Call,
+) -> Bytes {
+    let (mut walk, end) = ReadWalk::new(call, cache.file_size());
+    if walk.is_done() {
         return Bytes::ZERO;
     }
     policy.begin(cache, stream, call);
-    let asked = Bytes::new(call.offset.get().saturating_add(call.length.get()));
-    let position = asked.min(size);
-    let beyond = Page::FIRST.plus(asked.to_pages_ceil(PAGE));
-    let end = Page::FIRST.plus(position.to_pages_ceil(PAGE));
-    let mut page = Page::FIRST.plus(call.offset.to_pages_floor(PAGE));
-    while page < end {
-        let touch = Touch { stream, page, request: beyond.since(page), method: Method::Read };
-        page = step(policy, cache, touch, end);
-    }
-    policy.end(stream, position);
-    position - call.offset
-}
-
-/// Reads the page of `touch`, and returns the next page that the policy is to hear of.
-fn step(policy: &mut dyn Policy, cache: &mut dyn Cache, touch: Touch, end: Page) -> Page {
-    let mut outcome = Outcome::Hit;
-    if cache.folio(touch.page).is_none() {
-        outcome = Outcome::Missed;
-        policy.miss(cache, touch);
-        if cache.folio(touch.page).is_none() {
-            cache.demand(touch.page);
+    let watches = policy.wants_access_events();
+    while !walk.is_done() {
+        let run = if watches { Pages::ZERO } else { cache.hit_run(walk.page, walk.left()) };
+        if run.is_zero() {
+            walk.page = walk.visit(policy, cache, stream).next;
+        } else {
+            cache.set_used(Extent::new(walk.page, run));
+            walk.page = walk.page.plus(run);
         }
     }
-    let next = touch.page.plus(Pages::new(1));
-    let Some(folio) = cache.folio(touch.page) else { return next };
-    // A folio is asked about once in a call, at its first page.
-    if folio.marked {
-        let beyond = touch.page.plus(touch.request);
-        let at = Touch { page: folio.head, request: beyond.since(folio.head), ..touch };
-        policy.mark(cache, at, folio);
-    }
-    let used = Extent::new(touch.page, folio.end().min(end).since(touch.page));
-    if policy.watches() {
-        for page in used.start.get()..used.end().get() {
-            let page = Page::new(page);
-            let request = touch.page.plus(touch.request).since(page);
-            policy.access(cache, Touch { page, request, ..touch }, outcome);
-            outcome = Outcome::Hit;
-        }
-    }
-    cache.set_used(used);
-    folio.end()
+    policy.end(stream, end);
+    end - call.offset
 }
 
 #[cfg(test)]
@@ -65,7 +141,6 @@ mod tests {
     use crate::cache::{DeviceLimits, FileCache, FileShape};
     use crate::policy::FileId;
 
-    /// Keeps what it is told.
     #[derive(Default)]
     struct Diary(Vec<String>);
 
@@ -84,11 +159,11 @@ mod tests {
             self.0.push(format!("mark {} {}", touch.page.get(), touch.request.get()));
         }
 
-        fn watches(&self) -> bool {
+        fn wants_access_events(&self) -> bool {
             true
         }
 
-        fn access(&mut self, _cache: &mut dyn Cache, touch: Touch, outcome: Outcome) {
+        fn access(&mut self, _cache: &mut dyn Cache, touch: Touch, outcome: TouchOutcome) {
             self.0.push(format!("{outcome:?} {}", touch.page.get()));
         }
 

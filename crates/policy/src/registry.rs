@@ -1,17 +1,17 @@
 //! The algorithms by name: one line each.
 
-use std::collections::BTreeMap;
+use std::fmt::{self, Debug, Display, Formatter};
+use std::str::FromStr;
 
-use units::Bytes;
+use units::text::{NamedSettings, SettingError};
 
 use crate::algorithm::{
-    amp, ara_2006, auto, fixed, freebsd, innodb, linux_6_18, linux_legacy, linux_on_demand, none,
+    amp, ara_2006, fixed, freebsd, innodb, linux_6_18, linux_legacy, linux_on_demand, none,
     postgres_17, postgres_18, rocksdb, zfs,
 };
-use crate::cache::PAGE;
+use crate::entry::{Entry, PolicyArgs, PolicyError};
 use crate::policy::Policy;
 
-/// Every algorithm.
 pub static REGISTRY: &[Entry] = &[
     none::ENTRY,
     fixed::ENTRY,
@@ -26,169 +26,126 @@ pub static REGISTRY: &[Entry] = &[
     innodb::ENTRY,
     rocksdb::ENTRY,
     amp::ENTRY,
-    auto::ENTRY,
 ];
 
-/// An algorithm that can be built by name.
+/// The policies that can be named: the list of this crate, and those of crates above it. Names must
+/// be unique.
 #[derive(Clone, Copy)]
-pub struct Entry {
-    /// Its name on the command line.
-    pub name: &'static str,
-    /// What it does, in a line.
-    pub summary: &'static str,
-    /// Where it comes from.
-    pub source: &'static str,
-    /// What can be set.
-    pub parameters: &'static [Parameter],
-    /// Makes one.
-    pub build: fn(&Settings<'_>) -> Result<Box<dyn Policy>, PolicyError>,
-}
+pub struct Catalogue(pub &'static [&'static [Entry]]);
 
-/// A parameter of an algorithm.
-#[derive(Clone, Copy, Debug)]
-pub struct Parameter {
-    /// Its name.
-    pub name: &'static str,
-    /// What it means, with its unit.
-    pub summary: &'static str,
-    /// Its value unless given, as it would be written.
-    pub default: &'static str,
-}
+/// The policies of this crate alone.
+pub static BUILT_IN: Catalogue = Catalogue(&[REGISTRY]);
 
-/// Why no policy can be built from some words.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PolicyError {
-    /// There is no algorithm of this name.
-    #[error("no read-ahead policy is named {name:?}: {hint}")]
-    Unknown {
-        /// The name.
-        name: String,
-        /// The one that is most like it, or all.
-        hint: String,
-    },
-    /// The algorithm has no such parameter.
-    #[error("policy {policy} has no parameter {key:?}: {hint}")]
-    Parameter {
-        /// The algorithm.
-        policy: &'static str,
-        /// The parameter.
-        key: String,
-        /// The one that is most like it, or all.
-        hint: String,
-    },
-    /// A word is not `key=value`.
-    #[error("policy {policy}: {word:?} should be KEY=VALUE")]
-    Word {
-        /// The algorithm.
-        policy: &'static str,
-        /// The word.
-        word: String,
-    },
-    /// A parameter is given twice.
-    #[error("policy {policy}: {key} is given twice: leave one out")]
-    Twice {
-        /// The algorithm.
-        policy: &'static str,
-        /// The parameter.
-        key: String,
-    },
-    /// A parameter has a value that cannot be.
-    #[error("policy {policy}: {key}={value:?} should be {wanted}")]
-    Value {
-        /// The algorithm.
-        policy: &'static str,
-        /// The parameter.
-        key: String,
-        /// Its value.
-        value: String,
-        /// What it should be.
-        wanted: String,
-    },
-}
-
-/// The parameters of an algorithm as they were given, with its defaults.
-pub struct Settings<'a> {
-    entry: &'a Entry,
-    given: BTreeMap<&'a str, &'a str>,
-}
-
-impl Settings<'_> {
-    /// The text of a parameter.
-    fn text(&self, key: &str) -> &str {
-        let default = self.entry.parameters.iter().find(|parameter| parameter.name == key);
-        self.given.get(key).copied().or(default.map(|parameter| parameter.default)).unwrap_or("")
+impl Catalogue {
+    /// All entries, in the order of the lists.
+    pub fn entries(self) -> impl Iterator<Item = &'static Entry> {
+        self.0.iter().copied().flatten()
     }
 
-    pub(crate) fn fail(&self, key: &str, wanted: impl Into<String>) -> PolicyError {
-        PolicyError::Value {
-            policy: self.entry.name,
-            key: key.to_owned(),
-            value: self.text(key).to_owned(),
-            wanted: wanted.into(),
-        }
-    }
-
-    /// A number between `least` and `most`.
-    pub fn count(&self, key: &str, least: u64, most: u64) -> Result<u64, PolicyError> {
-        let number = self.text(key).parse().ok().filter(|number| (least..=most).contains(number));
-        number.ok_or_else(|| self.fail(key, format!("a whole number from {least} to {most}")))
-    }
-
-    /// A size in whole pages, at least one and at most 1 TiB, given as pages.
-    pub fn pages(&self, key: &str) -> Result<u64, PolicyError> {
-        let size = self.text(key).parse::<Bytes>().ok().filter(|size| {
-            size.get().is_multiple_of(PAGE.bytes().get())
-                && (PAGE.bytes().get()..=1 << 40).contains(&size.get())
-        });
-        let size =
-            size.ok_or_else(|| self.fail(key, "a size in whole pages of 4 KiB, say 128K"))?;
-        Ok(size.to_pages_floor(PAGE).get())
-    }
-
-    /// `on` or `off`.
-    pub fn flag(&self, key: &str) -> Result<bool, PolicyError> {
-        self.choice(key, &[("on", true), ("off", false)])
-    }
-
-    /// One of a few words.
-    pub fn choice<T: Copy>(&self, key: &str, choices: &[(&str, T)]) -> Result<T, PolicyError> {
-        let chosen = choices.iter().find(|(word, _)| *word == self.text(key));
-        chosen.map(|(_, value)| *value).ok_or_else(|| {
-            let words: Vec<_> = choices.iter().map(|(word, _)| *word).collect();
-            self.fail(key, words.join(" or "))
+    /// The entry of this name.
+    ///
+    /// # Errors
+    ///
+    /// If there is none.
+    pub fn named(self, name: &str) -> Result<&'static Entry, PolicyError> {
+        self.entries().find(|entry| entry.name == name).ok_or_else(|| {
+            let names: Vec<&str> = self.entries().map(|entry| entry.name).collect();
+            PolicyError::Unknown { name: name.to_owned(), hint: units::text::hint(name, &names) }
         })
     }
-}
 
-/// The entry of this name.
-pub fn named(name: &str) -> Result<&'static Entry, PolicyError> {
-    REGISTRY.iter().find(|entry| entry.name == name).ok_or_else(|| {
-        let names: Vec<&str> = REGISTRY.iter().map(|entry| entry.name).collect();
-        PolicyError::Unknown { name: name.to_owned(), hint: spelling::hint(name, &names) }
-    })
-}
-
-/// Builds a policy from its name and parameters: `NAME[,KEY=VALUE…]`.
-pub fn build(words: &str) -> Result<Box<dyn Policy>, PolicyError> {
-    let mut words = words.split(',').map(str::trim);
-    let entry = named(words.next().unwrap_or_default())?;
-    let mut given = BTreeMap::new();
-    for word in words {
-        let (key, value) = word
-            .split_once('=')
-            .ok_or_else(|| PolicyError::Word { policy: entry.name, word: word.to_owned() })?;
-        if !entry.parameters.iter().any(|parameter| parameter.name == key) {
-            let known: Vec<_> = entry.parameters.iter().map(|parameter| parameter.name).collect();
-            let none = || "it has none at all".to_owned();
-            let hint = if known.is_empty() { none() } else { spelling::hint(key, &known) };
-            let key = key.to_owned();
-            return Err(PolicyError::Parameter { policy: entry.name, key, hint });
-        }
-        if given.insert(key, value).is_some() {
-            return Err(PolicyError::Twice { policy: entry.name, key: key.to_owned() });
-        }
+    /// Parses `NAME[,KEY=VALUE…]`.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such policy or parameter, or its value is invalid.
+    pub fn parse(self, text: &str) -> Result<PolicySpec, PolicyError> {
+        let entry = self.named(text.split(',').next().unwrap_or_default().trim())?;
+        let spec = PolicySpec { entry, text: text.to_owned() };
+        spec.build()?;
+        Ok(spec)
     }
-    (entry.build)(&Settings { entry, given })
+}
+
+/// A policy and its parameters, as `NAME[,KEY=VALUE…]` gives them.
+#[derive(Clone)]
+pub struct PolicySpec {
+    entry: &'static Entry,
+    text: String,
+}
+
+impl PolicySpec {
+    /// The policy's line in its registry.
+    pub fn entry(&self) -> &'static Entry {
+        self.entry
+    }
+
+    /// The same with another parameter; [`PolicySpec::build`] checks it.
+    #[must_use]
+    pub fn with(&self, key: &str, value: &str) -> Self {
+        Self { entry: self.entry, text: format!("{},{key}={value}", self.text) }
+    }
+
+    /// Builds the policy.
+    ///
+    /// # Errors
+    ///
+    /// If a parameter does not exist, is given twice, or has an invalid value.
+    pub fn build(&self) -> Result<Box<dyn Policy>, PolicyError> {
+        let entry = self.entry;
+        let parsed = NamedSettings::parse(&self.text).map_err(|error| entry.error(error))?;
+        for (key, _) in &parsed.settings {
+            let known: Vec<_> = entry.parameters.iter().map(|parameter| parameter.name).collect();
+            if !known.contains(key) {
+                return Err(entry.error(SettingError::unknown_key(key, &known)));
+            }
+        }
+        let given = parsed.settings.into_iter().collect();
+        (entry.build)(&PolicyArgs { entry, given })
+    }
+}
+
+impl Default for PolicySpec {
+    /// The kernel that foreread knows best.
+    fn default() -> Self {
+        Self { entry: &linux_6_18::ENTRY, text: linux_6_18::ENTRY.name.to_owned() }
+    }
+}
+
+impl FromStr for PolicySpec {
+    type Err = PolicyError;
+
+    /// A policy of this crate; [`Catalogue::parse`] knows those of others.
+    fn from_str(text: &str) -> Result<Self, PolicyError> {
+        BUILT_IN.parse(text)
+    }
+}
+
+impl Display for PolicySpec {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Debug for PolicySpec {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        Debug::fmt(&self.text, f)
+    }
+}
+
+impl PartialEq for PolicySpec {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+/// Builds a policy of this crate from `NAME[,KEY=VALUE…]`.
+///
+/// # Errors
+///
+/// As [`Catalogue::parse`].
+pub fn build(text: &str) -> Result<Box<dyn Policy>, PolicyError> {
+    BUILT_IN.parse(text)?.build()
 }
 
 #[cfg(test)]
@@ -204,7 +161,9 @@ mod tests {
                 let words = format!("{},{}={}", entry.name, parameter.name, parameter.default);
                 assert!(build(&words).is_ok(), "{words}");
                 let broken = format!("{},{}=purple", entry.name, parameter.name);
-                assert!(matches!(build(&broken), Err(PolicyError::Value { .. })), "{broken}");
+                let error = build(&broken).err();
+                let Some(PolicyError::Parameter { error, .. }) = error else { panic!("{broken}") };
+                assert!(matches!(error, SettingError::Invalid { .. }), "{broken}");
             }
         }
     }
@@ -221,10 +180,10 @@ mod tests {
     fn what_is_wrong_is_named() {
         let error = |words| build(words).err().map(|error| error.to_string()).unwrap_or_default();
         assert!(error("linux-6.81").contains("did you mean \"linux-6.18\""));
-        assert!(error("linux-6.18,x=1").contains("no parameter \"x\""));
-        assert!(error("linux-6.18,x").contains("should be KEY=VALUE"));
+        assert!(error("linux-6.18,x=1").contains("no key \"x\""));
+        assert!(error("linux-6.18,x").contains("write key=value"));
         assert!(error("zfs,max_distanse=8M").contains("did you mean \"max_distance\""));
-        assert!(error("none,x=1").contains("none at all"));
+        assert!(error("none,x=1").contains("it has no keys"));
         assert!(error("fixed,blocks=1,blocks=2").contains("blocks is given twice"));
         for word in ["", "xyzzy"] {
             assert!(error(word).contains("there are ") && error(word).contains("linux-6.18"));

@@ -1,20 +1,20 @@
 //! What an experiment found, for people and for programs.
 
 use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
-use experiment::{Answer, Plot, Table, Value};
 use serde_json::{Map, Value as Json, json};
+use study::{Findings, ResultPlot, ResultTable, ResultValue};
 
 use crate::clean;
 use crate::json::SCHEMA_VERSION;
 use crate::number::{ABSENT, short};
 use crate::plot::plot_curve;
-use crate::terminal::{Look, wrap};
+use crate::terminal_text::{TermStyle, wrap};
 
 /// More curves than this are not drawn in a terminal; JSON has them all.
 const CURVES_MOST: usize = 8;
 
 /// All that an experiment found, for a terminal.
-pub fn answer(answer: &Answer, look: Look) -> String {
+pub fn answer(answer: &Findings, look: TermStyle) -> String {
     let mut text = wrap(&head(answer, clean::plain), look.width);
     for table in &answer.tables {
         text.push_str(&format!("\n{}\n{}", clean::plain(&table.title), grid(table)));
@@ -37,7 +37,7 @@ pub fn answer(answer: &Answer, look: Look) -> String {
     text
 }
 
-fn head(answer: &Answer, clean: impl Fn(&str) -> String) -> String {
+fn head(answer: &Findings, clean: impl Fn(&str) -> String) -> String {
     let pace = if answer.dilation > 1.0 {
         format!("; it ran {} times slower than its model, which is taken out", answer.dilation)
     } else if answer.dilation < 1.0 {
@@ -59,7 +59,7 @@ fn head(answer: &Answer, clean: impl Fn(&str) -> String) -> String {
     )
 }
 
-fn grid(table: &Table) -> String {
+fn grid(table: &ResultTable) -> String {
     let mut grid = Grid::new();
     grid.load_style(presets::NOTHING);
     grid.set_content_arrangement(ContentArrangement::Disabled);
@@ -68,7 +68,8 @@ fn grid(table: &Table) -> String {
         grid.add_row(row.iter().map(shown));
     }
     for index in 0..table.columns.len() {
-        let words = table.rows.iter().any(|row| matches!(row.get(index), Some(Value::Text(_))));
+        let words =
+            table.rows.iter().any(|row| matches!(row.get(index), Some(ResultValue::Text(_))));
         if let Some(column) = grid.column_mut(index).filter(|_| !words) {
             column.set_cell_alignment(CellAlignment::Right);
         }
@@ -77,16 +78,16 @@ fn grid(table: &Table) -> String {
     lines.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-fn shown(value: &Value) -> String {
+fn shown(value: &ResultValue) -> String {
     match value {
-        Value::None => ABSENT.to_owned(),
-        Value::Count(count) => count.to_string(),
-        Value::Number(number) => short(*number).unwrap_or_else(|| ABSENT.to_owned()),
-        Value::Text(text) => clean::plain(text),
+        ResultValue::None => ABSENT.to_owned(),
+        ResultValue::Count(count) => count.to_string(),
+        ResultValue::Number(number) => short(*number).unwrap_or_else(|| ABSENT.to_owned()),
+        ResultValue::Text(text) => clean::plain(text),
     }
 }
 
-fn curves(plot: &Plot) -> String {
+fn curves(plot: &ResultPlot) -> String {
     let mut text = String::new();
     for curve in plot.curves.iter().take(CURVES_MOST) {
         let Some(drawn) = plot_curve(&curve.points, plot.logarithmic) else { continue };
@@ -99,7 +100,7 @@ fn curves(plot: &Plot) -> String {
 }
 
 /// The same as Markdown; what stands in plots is left to the figures.
-pub fn answer_markdown(answer: &Answer) -> String {
+pub fn answer_markdown(answer: &Findings) -> String {
     let mut text = format!("{}\n", head(answer, clean::markdown));
     for table in &answer.tables {
         text.push_str(&format!("\n**{}**\n\n", clean::markdown(&table.title)));
@@ -121,13 +122,13 @@ pub fn answer_markdown(answer: &Answer) -> String {
 }
 
 /// The same for programs: the rows of tables as objects, by the columns' names.
-pub fn answer_json(answer: &Answer) -> Json {
-    let row = |table: &Table, row: &[Value]| -> Json {
+pub fn answer_json(answer: &Findings) -> Json {
+    let row = |table: &ResultTable, row: &[ResultValue]| -> Json {
         let pairs = table.columns.iter().zip(row);
         let pairs = pairs.map(|(column, value)| (column.key.clone(), json!(value)));
         Json::Object(pairs.collect::<Map<_, _>>())
     };
-    let table = |table: &Table| {
+    let table = |table: &ResultTable| {
         let rows: Vec<Json> = table.rows.iter().map(|cells| row(table, cells)).collect();
         json!({ "title": table.title, "rows": rows })
     };
@@ -150,23 +151,29 @@ pub fn answer_json(answer: &Answer) -> Json {
 
 #[cfg(test)]
 mod tests {
-    use experiment::{Column, Curve};
+    use study::{ResultColumn, ResultCurve};
 
     use super::*;
 
-    fn sample() -> Answer {
-        let mut answer = Answer::new("blocks", "What?", "/dev/\u{1b}[31msdb".to_owned());
-        answer.tables.push(Table {
+    fn sample() -> Findings {
+        let mut answer = Findings::new("blocks", "What?", "/dev/\u{1b}[31msdb".to_owned());
+        answer.tables.push(ResultTable {
             title: "Random reads".to_owned(),
-            columns: vec![Column::new("size_kib", "KiB"), Column::new("note", "a|note")],
-            rows: vec![vec![8u64.into(), "x|y".into()], vec![1.2345.into(), Value::None]],
+            columns: vec![
+                ResultColumn::new("size_kib", "KiB"),
+                ResultColumn::new("note", "a|note"),
+            ],
+            rows: vec![vec![8u64.into(), "x|y".into()], vec![1.2345.into(), ResultValue::None]],
         });
-        answer.plots.push(Plot {
+        answer.plots.push(ResultPlot {
             title: "time".to_owned(),
             x: "KiB".to_owned(),
             y: "ms".to_owned(),
             logarithmic: true,
-            curves: vec![Curve { name: "one".to_owned(), points: vec![(8.0, 1.0), (64.0, 9.0)] }],
+            curves: vec![ResultCurve {
+                name: "one".to_owned(),
+                points: vec![(8.0, 1.0), (64.0, 9.0)],
+            }],
         });
         answer.verdict.push("It is so.".to_owned());
         answer
@@ -174,7 +181,7 @@ mod tests {
 
     #[test]
     fn people_get_table_plot_and_sentence_and_no_escape_sequences() {
-        let text = answer(&sample(), Look { width: 80, colour: false });
+        let text = answer(&sample(), TermStyle { width: 80, colour: false });
         for part in ["KiB", "1.23", "time: one (over KiB)", "It is so.", ABSENT] {
             assert!(text.contains(part), "{part} in {text}");
         }

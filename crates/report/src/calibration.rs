@@ -1,8 +1,8 @@
 //! A calibration: probes by the device and by the model, and the curve measured and predicted.
 
-use model::calibrate::{Agreement, Purpose};
+use model::calibrate::{ProbeAgreement, Purpose};
 use serde::Serialize;
-use study::{Calibrated, CurvePoint};
+use study::{CalibrationResult, CurvePoint};
 
 use crate::clean;
 use crate::json::SCHEMA_VERSION;
@@ -10,16 +10,13 @@ use crate::number::{ABSENT, short};
 
 /// A calibration with what was measured to check it.
 #[derive(Clone, Copy, Debug)]
-pub struct Calibration<'a> {
-    /// What was probed.
+pub struct CalibrationReport<'a> {
     pub target: &'a str,
-    /// Where the model was written.
     pub file: &'a str,
     /// The model and how well it agrees.
-    pub found: &'a Calibrated,
+    pub found: &'a CalibrationResult,
     /// The curve, if it was measured.
     pub curve: &'a [CurvePoint],
-    /// The run that measured it.
     pub run: Option<i64>,
 }
 
@@ -70,19 +67,19 @@ fn mean_error(pairs: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
     (!errors.is_empty()).then(|| errors.iter().sum::<f64>() / errors.len() as f64)
 }
 
-fn probe_error(report: &Calibration<'_>) -> Option<f64> {
+fn probe_error(report: &CalibrationReport<'_>) -> Option<f64> {
     let lines = report.found.calibration.agreement.iter();
     mean_error(lines.map(|line| (line.measured, line.model)))
 }
 
-fn curve_error(report: &Calibration<'_>) -> Option<f64> {
+fn curve_error(report: &CalibrationReport<'_>) -> Option<f64> {
     mean_error(report.curve.iter().map(|point| (point.measured_mib_s, point.predicted_mib_s)))
 }
 
 /// The calibration as JSON.
-pub fn calibration_json<'a>(report: &Calibration<'a>) -> CalibrationDocument<'a> {
+pub fn calibration_json<'a>(report: &CalibrationReport<'a>) -> CalibrationDocument<'a> {
     let calibration = &report.found.calibration;
-    let probe = |line: &Agreement| ProbeLine {
+    let probe = |line: &ProbeAgreement| ProbeLine {
         probe: words(line.purpose),
         unit: line.unit,
         measured: line.measured,
@@ -132,8 +129,7 @@ fn words(purpose: Purpose) -> String {
     }
 }
 
-/// The calibration for a terminal.
-pub fn calibration(report: &Calibration<'_>) -> String {
+pub fn calibration(report: &CalibrationReport<'_>) -> String {
     let calibration = &report.found.calibration;
     let mut text = format!("{}\n\n", clean::plain(report.target));
     for finding in &calibration.findings {
@@ -158,7 +154,7 @@ pub fn calibration(report: &Calibration<'_>) -> String {
     text
 }
 
-fn curve(report: &Calibration<'_>) -> String {
+fn curve(report: &CalibrationReport<'_>) -> String {
     let head = ["read-ahead (KiB)", "workload", "measured (MiB/s)", "predicted", "error"];
     let [window, workload, measured, predicted, error] = head;
     let mut text =

@@ -1,14 +1,14 @@
 //! What `foreread check` says: for people, for programs, and for continuous integration (JUnit).
 
 use anstyle::Style;
-use diagnose::check::{IdleRule, Outcome, Report};
+use doctor::check::{CheckOutcome, CheckReport, IdleRule};
 use serde::Serialize;
 
 use crate::SCHEMA_VERSION;
 use crate::clean;
-use crate::doctor::{Page, bold, dim, green, yellow};
+use crate::doctor::{TextPage, bold, dim, green, yellow};
 use crate::number::counted;
-use crate::terminal::Look;
+use crate::terminal_text::TermStyle;
 
 /// What `foreread check --json` prints.
 #[derive(Debug, Serialize)]
@@ -18,7 +18,7 @@ pub struct CheckDocument<'a> {
     root: Option<&'a str>,
     kept: bool,
     broken: usize,
-    results: &'a [Outcome],
+    results: &'a [CheckOutcome],
     idle_rules: &'a [IdleRule],
     uncovered: &'a [String],
 }
@@ -26,7 +26,7 @@ pub struct CheckDocument<'a> {
 /// The document of a check; `root` is the tree that stands for the host, if it is not this machine.
 pub fn check_json<'a>(
     policy: &'a str,
-    report: &'a Report,
+    report: &'a CheckReport,
     root: Option<&'a str>,
 ) -> CheckDocument<'a> {
     CheckDocument {
@@ -41,9 +41,13 @@ pub fn check_json<'a>(
     }
 }
 
-/// A check for a terminal.
-pub fn check_text(policy: &str, report: &Report, root: Option<&str>, look: Look) -> String {
-    let mut page = Page::new(look);
+pub fn check_text(
+    policy: &str,
+    report: &CheckReport,
+    root: Option<&str>,
+    look: TermStyle,
+) -> String {
+    let mut page = TextPage::new(look);
     if let Some(root) = root {
         page.hanging(0, "", bold(), &format!("The host in {root}, not this machine."));
         page.gap();
@@ -72,7 +76,7 @@ pub fn check_text(policy: &str, report: &Report, root: Option<&str>, look: Look)
     page.text()
 }
 
-fn of_outcome(page: &mut Page, outcome: &Outcome) {
+fn of_outcome(page: &mut TextPage, outcome: &CheckOutcome) {
     let name = if outcome.storage == outcome.rule {
         outcome.rule.clone()
     } else {
@@ -91,7 +95,7 @@ fn of_outcome(page: &mut Page, outcome: &Outcome) {
 }
 
 /// A check as JUnit XML, as continuous integration reads it: a test for each rule and storage.
-pub fn check_junit(policy: &str, report: &Report) -> String {
+pub fn check_junit(policy: &str, report: &CheckReport) -> String {
     let idle: Vec<&IdleRule> =
         report.idle_rules.iter().filter(|rule| rule.violation.is_some()).collect();
     let tests = report.checks();

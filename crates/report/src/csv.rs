@@ -6,7 +6,7 @@ use stats::Estimate;
 use study::{Cell, Quantiles, WorkloadLimits};
 
 use crate::clean;
-use crate::findings::Findings;
+use crate::run_report::RunReport;
 use crate::unit::unit;
 
 const COLUMNS: &[&str] = &[
@@ -42,24 +42,24 @@ const COLUMNS: &[&str] = &[
 ];
 
 /// Writes the cells of a run. What was not measured is an empty field.
-pub fn write_csv(findings: &Findings<'_>, out: impl Write) -> io::Result<()> {
+pub fn write_csv(report: &RunReport<'_>, out: impl Write) -> io::Result<()> {
     let mut writer = csv::Writer::from_writer(out);
     writer.write_record(COLUMNS)?;
-    for cell in &findings.analysis.cells {
-        writer.write_record(row(findings, cell))?;
+    for cell in &report.analysis.cells {
+        writer.write_record(row(report, cell))?;
     }
     writer.flush()
 }
 
-fn row(findings: &Findings<'_>, cell: &Cell) -> Vec<String> {
+fn row(report: &RunReport<'_>, cell: &Cell) -> Vec<String> {
     let setting = cell.settings.read_ahead;
     let mut fields = vec![
-        findings.run.summary.id.to_string(),
-        clean::csv(&findings.run.summary.target),
+        report.run.summary.id.to_string(),
+        clean::csv(&report.run.summary.target),
         clean::csv(&cell.workload),
         setting.get().to_string(),
         setting.to_sectors().get().to_string(),
-        findings.marks_of(&cell.settings).join(" "),
+        report.marks_of(&cell.settings).join(" "),
         cell.repeats.to_string(),
         cell.disturbed.to_string(),
         cell.used_up.to_string(),
@@ -70,19 +70,19 @@ fn row(findings: &Findings<'_>, cell: &Cell) -> Vec<String> {
     fields.extend(estimate(cell.device_requests.as_ref()));
     fields.extend(quantiles(cell.latency_us.as_ref()));
     fields.extend(quantiles(cell.random_latency_us.as_ref()));
-    fields.push(number(findings.analysis.dilation));
+    fields.push(number(report.analysis.dilation));
     fields.push(clean::csv(&cell.settings.to_string()));
-    fields.extend(distances(findings, cell));
-    fields.push(clean::csv(&unit(findings.run, &cell.workload)));
+    fields.extend(distances(report, cell));
+    fields.push(clean::csv(&unit(report.run, &cell.workload)));
     fields
 }
 
 /// How far a cell is from the limits of its workload, where those were worked out: that is for
 /// windows alone, so where other tunables were varied the cells have no such figures.
-fn distances(findings: &Findings<'_>, cell: &Cell) -> [String; 3] {
+fn distances(report: &RunReport<'_>, cell: &Cell) -> [String; 3] {
     let of_workload = |limits: &&WorkloadLimits| limits.workload == cell.workload;
-    let limits = findings.analysis.limits.iter().find(of_workload);
-    let limits = limits.filter(|_| findings.run.plan.factors.is_empty());
+    let limits = report.analysis.limits.iter().find(of_workload);
+    let limits = limits.filter(|_| report.run.plan.factors.is_empty());
     let window = cell.settings.read_ahead;
     let settings = limits.map(|limits| limits.settings.as_slice()).unwrap_or_default();
     let setting = settings.iter().find(|setting| setting.read_ahead_kib == window);

@@ -5,10 +5,10 @@ use study::Cell;
 use units::Kib;
 
 use crate::clean;
-use crate::findings::Findings;
+use crate::run_report::RunReport;
 
 /// Engines that differ by no more than this agree.
-const AGREEMENT: f64 = 0.05;
+const MAX_RELATIVE_DIFFERENCE: f64 = 0.05;
 /// The ends of the names of workloads that both ran.
 const NATIVE: &str = ".native";
 const FIO: &str = ".fio";
@@ -16,7 +16,7 @@ const FIO: &str = ".fio";
 /// What the repeats allow to say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Agreement {
+pub enum EngineAgreement {
     /// The whole interval of the ratio is within 5 % of 1.
     Within,
     /// None of it is.
@@ -25,9 +25,9 @@ pub enum Agreement {
     Undecided,
 }
 
-impl Agreement {
+impl EngineAgreement {
     fn of(low: f64, high: f64) -> Self {
-        let (least, most) = (1.0 - AGREEMENT, 1.0 + AGREEMENT);
+        let (least, most) = (1.0 - MAX_RELATIVE_DIFFERENCE, 1.0 + MAX_RELATIVE_DIFFERENCE);
         match () {
             () if low >= least && high <= most => Self::Within,
             () if high < least || low > most => Self::Outside,
@@ -47,29 +47,25 @@ impl Agreement {
 /// What both engines got at one setting.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EnginePair {
-    /// The jobs.
     pub workload: String,
-    /// The setting.
     pub read_ahead_kib: Kib,
     /// The median of our own engine.
     pub native_mib_s: f64,
-    /// The median of fio.
     pub fio_mib_s: f64,
     /// The median of fio over that of our own engine.
     pub ratio: f64,
     /// The lower end of its interval or range; none with a single repeat.
     pub ratio_low: Option<f64>,
-    /// The upper end.
     pub ratio_high: Option<f64>,
     /// What the ends are: `ci95`, `range` or `none`.
     pub ratio_spread: &'static str,
     /// What the interval says; of a range, what three times its width says.
-    pub agreement: Agreement,
+    pub agreement: EngineAgreement,
 }
 
 /// All pairs of a run, in the order of its cells.
-pub fn engine_pairs(findings: &Findings<'_>) -> Vec<EnginePair> {
-    let cells = &findings.analysis.cells;
+pub fn engine_pairs(report: &RunReport<'_>) -> Vec<EnginePair> {
+    let cells = &report.analysis.cells;
     let pair = |native: &Cell| {
         let name = native.workload.strip_suffix(NATIVE)?;
         let fio = cells.iter().find(|cell| {
@@ -92,15 +88,15 @@ pub fn engine_pairs(findings: &Findings<'_>) -> Vec<EnginePair> {
             ratio_low: low,
             ratio_high: high,
             ratio_spread: spread.spread_kind(),
-            agreement: Agreement::of(least, most),
+            agreement: EngineAgreement::of(least, most),
         })
     };
     cells.iter().filter_map(pair).collect()
 }
 
 /// The table and what it says; nothing where only one engine ran.
-pub(crate) fn engines_text(findings: &Findings<'_>) -> String {
-    let pairs = engine_pairs(findings);
+pub(crate) fn engines_text(report: &RunReport<'_>) -> String {
+    let pairs = engine_pairs(report);
     let off = |pair: &EnginePair| (pair.ratio - 1.0).abs();
     let Some(worst) = pairs.iter().max_by(|a, b| off(a).total_cmp(&off(b))) else {
         return String::new();
@@ -131,13 +127,13 @@ pub(crate) fn engines_text(findings: &Findings<'_>) -> String {
     if let Some(legend) = spread_legend(&pairs) {
         text.push_str(legend);
     }
-    let (percent, most) = (off(worst) * 100.0, AGREEMENT * 100.0);
+    let (percent, most) = (off(worst) * 100.0, MAX_RELATIVE_DIFFERENCE * 100.0);
     let place = format!("{} at {}", clean::plain(&worst.workload), worst.read_ahead_kib);
     let all = |agreement| pairs.iter().all(|pair| pair.agreement == agreement);
-    let outside = pairs.iter().any(|pair| pair.agreement == Agreement::Outside);
+    let outside = pairs.iter().any(|pair| pair.agreement == EngineAgreement::Outside);
     text.push_str(&match () {
         () if outside => format!("They do not agree: {percent:.1} % apart ({place}).\n"),
-        () if all(Agreement::Within) => {
+        () if all(EngineAgreement::Within) => {
             format!("They agree within {most:.0} %: at most {percent:.1} % apart ({place}).\n")
         }
         () => format!(
@@ -160,10 +156,13 @@ mod tests {
 
     #[test]
     fn an_interval_agrees_disagrees_or_does_not_tell() {
-        assert_eq!(Agreement::of(0.96, 1.04), Agreement::Within);
-        assert_eq!(Agreement::of(0.90, 0.94), Agreement::Outside);
-        assert_eq!(Agreement::of(1.06, 1.20), Agreement::Outside);
-        assert_eq!(Agreement::of(0.94, 1.02), Agreement::Undecided);
-        assert_eq!(Agreement::of(f64::NEG_INFINITY, f64::INFINITY), Agreement::Undecided);
+        assert_eq!(EngineAgreement::of(0.96, 1.04), EngineAgreement::Within);
+        assert_eq!(EngineAgreement::of(0.90, 0.94), EngineAgreement::Outside);
+        assert_eq!(EngineAgreement::of(1.06, 1.20), EngineAgreement::Outside);
+        assert_eq!(EngineAgreement::of(0.94, 1.02), EngineAgreement::Undecided);
+        assert_eq!(
+            EngineAgreement::of(f64::NEG_INFINITY, f64::INFINITY),
+            EngineAgreement::Undecided
+        );
     }
 }

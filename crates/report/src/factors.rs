@@ -3,50 +3,50 @@
 use anstyle::Style;
 use comfy_table::{ContentArrangement, Table as Grid, presets};
 use study::{
-    Combination, Command, Decision, Design, Difference, Effect, Interaction, RunStatus, Settings,
-    Target,
+    CellSettings, Combination, Decision, Design, Difference, FactorEffect, FactorInteraction,
+    RunCommand, RunStatus, Target,
 };
 
-use crate::again;
 use crate::clean;
-use crate::findings::Findings;
 use crate::limits::limits_text;
 use crate::names::brief;
 use crate::number::{
     ABSENT, certainty, counted, factor_certainty, ratio, short, spread_text, times,
 };
 use crate::plot::bar;
+use crate::repro_command;
+use crate::run_report::RunReport;
 use crate::shade::Shades;
 use crate::table::SHADES;
-use crate::terminal::{Look, legend, shaded, trades, wrap};
-use crate::verdict::{Clean, Line, goals, to_apply, unfinished};
+use crate::terminal_text::{TermStyle, legend, shaded, trades, wrap};
+use crate::verdict_parts::{Clean, VerdictLine, goals, to_apply, unfinished};
 
 /// What the limits of such a study are those of.
 const LIMITS_OF: &str = "Limits are those of read-ahead alone: of the tunables that were varied \
                          beside it, all are as the target has them.";
 
 /// Whether the study varied more than read-ahead.
-pub(crate) fn varied(findings: &Findings<'_>) -> bool {
-    findings.varied()
+pub(crate) fn varied(report: &RunReport<'_>) -> bool {
+    report.varied()
 }
 
 /// All that it shows, for a terminal.
-pub(crate) fn terminal(findings: &Findings<'_>, look: Look) -> String {
-    let run = findings.run;
+pub(crate) fn terminal(report: &RunReport<'_>, look: TermStyle) -> String {
+    let run = report.run;
     let mut text = format!(
         "Run {}: tunables of {}{}, {} in {} s of measuring, seed {}\n\n",
         run.summary.id,
         clean::plain(&run.summary.target),
-        at_read_ahead(findings),
+        at_read_ahead(report),
         counted(run.trials.len(), "trial"),
-        short(findings.analysis.measured_seconds).unwrap_or_default(),
+        short(report.analysis.measured_seconds).unwrap_or_default(),
         run.seed
     );
     let mut grid = Grid::new();
     grid.load_style(presets::NOTHING);
     grid.set_content_arrangement(ContentArrangement::Disabled);
-    grid.set_header(header(findings));
-    for row in rows(findings, true) {
+    grid.set_header(header(report));
+    for row in rows(report, true) {
         grid.add_row(row);
     }
     for line in grid.to_string().lines() {
@@ -55,35 +55,35 @@ pub(crate) fn terminal(findings: &Findings<'_>, look: Look) -> String {
         text.push_str(&format!("{line}\n"));
     }
     text.push('\n');
-    text.push_str(&wrap(&legend(findings), look.width));
-    text.push_str(&trades(findings, look));
-    if !findings.analysis.limits.is_empty() {
-        text.push_str(&limits_text(&findings.analysis.limits));
+    text.push_str(&wrap(&legend(report), look.width));
+    text.push_str(&trades(report, look));
+    if !report.analysis.limits.is_empty() {
+        text.push_str(&limits_text(&report.analysis.limits));
         text.push_str(&wrap(LIMITS_OF, look.width));
     }
     text.push('\n');
-    text.push_str(&ranked(findings));
-    for line in verdict(findings, clean::plain) {
+    text.push_str(&ranked(report));
+    for line in verdict(report, clean::plain) {
         match line {
-            Line::Sentence(sentence) => text.push_str(&wrap(&sentence, look.width)),
-            Line::Command(command) => text.push_str(&format!("    {command}\n")),
+            VerdictLine::Sentence(sentence) => text.push_str(&wrap(&sentence, look.width)),
+            VerdictLine::Command(command) => text.push_str(&format!("    {command}\n")),
         }
     }
     text
 }
 
 /// The read-ahead of all combinations, if that was not varied.
-fn at_read_ahead(findings: &Findings<'_>) -> String {
-    match findings.settings()[..] {
+fn at_read_ahead(report: &RunReport<'_>) -> String {
+    match report.settings()[..] {
         [only] => format!(" at read-ahead {only}"),
         _ => String::new(),
     }
 }
 
 /// The effects as bars, the strongest first, for each workload.
-fn ranked(findings: &Findings<'_>) -> String {
-    const WIDEST: usize = 32;
-    let effects = &findings.analysis.effects;
+fn ranked(report: &RunReport<'_>) -> String {
+    const MAX_BAR_COLUMNS: usize = 32;
+    let effects = &report.analysis.effects;
     let longest = effects.iter().map(|effect| effect.strength.ln()).fold(1e-9, f64::max);
     let mut text = String::new();
     let mut workload = None;
@@ -93,7 +93,7 @@ fn ranked(findings: &Findings<'_>) -> String {
             text.push_str(&format!("{name} (best level ÷ worst, each tunable by itself)\n"));
             workload = Some(&effect.workload);
         }
-        let bar = bar(effect.strength.ln() / longest, WIDEST);
+        let bar = bar(effect.strength.ln() / longest, MAX_BAR_COLUMNS);
         let much = short(effect.strength).unwrap_or_else(|| ABSENT.to_owned());
         text.push_str(&format!("  {:<16} {bar} ×{much}\n", effect.tunable));
     }
@@ -103,53 +103,52 @@ fn ranked(findings: &Findings<'_>) -> String {
     text
 }
 
-/// The same in Markdown.
-pub(crate) fn markdown(findings: &Findings<'_>) -> String {
+pub(crate) fn markdown(report: &RunReport<'_>) -> String {
     let cells = |cells: Vec<String>| {
         let cells: Vec<String> = cells.iter().map(|cell| clean::markdown(cell)).collect();
         format!("| {} |\n", cells.join(" | "))
     };
-    let header = header(findings);
+    let header = header(report);
     let rule = vec!["---"; header.len()].join(" | ");
     let mut text = cells(header);
     text.push_str(&format!("| {rule} |\n"));
-    rows(findings, false).into_iter().for_each(|row| text.push_str(&cells(row)));
+    rows(report, false).into_iter().for_each(|row| text.push_str(&cells(row)));
     text.push('\n');
-    for line in verdict(findings, clean::markdown) {
+    for line in verdict(report, clean::markdown) {
         match line {
-            Line::Sentence(sentence) => text.push_str(&format!("- {sentence}\n")),
-            Line::Command(command) => text.push_str(&format!("\n```sh\n{command}\n```\n")),
+            VerdictLine::Sentence(sentence) => text.push_str(&format!("- {sentence}\n")),
+            VerdictLine::Command(command) => text.push_str(&format!("\n```sh\n{command}\n```\n")),
         }
     }
     text
 }
 
-fn header(findings: &Findings<'_>) -> Vec<String> {
-    let names = findings.workloads().into_iter().map(|w| clean::plain(&w.workload.name));
+fn header(report: &RunReport<'_>) -> Vec<String> {
+    let names = report.workloads().into_iter().map(|w| clean::plain(&w.workload.name));
     std::iter::once("settings".to_owned()).chain(names).chain([String::new()]).collect()
 }
 
-fn rows(findings: &Findings<'_>, shaded: bool) -> Vec<Vec<String>> {
-    let cells = &findings.analysis.cells;
+fn rows(report: &RunReport<'_>, shaded: bool) -> Vec<Vec<String>> {
+    let cells = &report.analysis.cells;
     let names: Vec<&str> =
-        findings.workloads().iter().map(|planned| planned.workload.name.as_str()).collect();
+        report.workloads().iter().map(|planned| planned.workload.name.as_str()).collect();
     let shades = |name: &&str| {
         let ours = cells.iter().filter(|cell| cell.workload == **name);
         Shades::of(ours.map(|cell| cell.throughput_mib_s.median))
     };
     let ranges: Vec<Shades> = names.iter().map(shades).collect();
-    let row = |settings: &Settings| {
+    let row = |settings: &CellSettings| {
         let each = names.iter().zip(&ranges).map(|(name, range)| {
             let cell = cells.iter().find(|c| c.settings == *settings && c.workload == *name);
             let Some(cell) = cell else { return ABSENT.to_owned() };
             let shade = range.shade(cell.throughput_mib_s.median, SHADES.len() - 1);
             if shaded { format!("{} {}", SHADES[shade], figures(cell)) } else { figures(cell) }
         });
-        let marks = findings.marks_of(settings).join(", ");
-        let words = brief(&words(findings, settings));
+        let marks = report.marks_of(settings).join(", ");
+        let words = brief(&words(report, settings));
         std::iter::once(words).chain(each).chain([marks]).collect()
     };
-    findings.all_settings().iter().map(row).collect()
+    report.all_settings().iter().map(row).collect()
 }
 
 fn figures(cell: &study::Cell) -> String {
@@ -164,65 +163,67 @@ fn figures(cell: &study::Cell) -> String {
 }
 
 /// What is to be said: what to set, what each tunable does, what they do together.
-pub(crate) fn verdict(findings: &Findings<'_>, clean: Clean) -> Vec<Line> {
-    said(findings, clean, true)
+pub(crate) fn verdict(report: &RunReport<'_>, clean: Clean) -> Vec<VerdictLine> {
+    said(report, clean, true)
 }
 
 /// The same without what each tunable does, for a page that has a table of it.
-pub(crate) fn headlines(findings: &Findings<'_>, clean: Clean) -> Vec<Line> {
-    said(findings, clean, false)
+pub(crate) fn headlines(report: &RunReport<'_>, clean: Clean) -> Vec<VerdictLine> {
+    said(report, clean, false)
 }
 
 /// Sentences about what tunables do together above the page's table of it.
 const PAGE_INTERACTIONS: usize = 2;
 
-fn said(findings: &Findings<'_>, clean: Clean, detail: bool) -> Vec<Line> {
-    let analysis = findings.analysis;
+fn said(report: &RunReport<'_>, clean: Clean, detail: bool) -> Vec<VerdictLine> {
+    let analysis = report.analysis;
     let mut sentences = Vec::new();
-    if findings.run.summary.status != RunStatus::Complete {
-        sentences.push(unfinished(findings, clean));
+    if report.run.summary.status != RunStatus::Complete {
+        sentences.push(unfinished(report, clean));
     }
     if analysis.cells.is_empty() {
-        return sentences.into_iter().map(Line::Sentence).collect();
+        return sentences.into_iter().map(VerdictLine::Sentence).collect();
     }
-    sentences.push(headline(findings, clean));
-    sentences.extend(unsure(findings));
-    sentences.extend(ranking(findings, clean));
+    sentences.push(headline(report, clean));
+    sentences.extend(unsure(report));
+    sentences.extend(ranking(report, clean));
     if detail {
         sentences.extend(analysis.effects.iter().map(|effect| alone(effect, clean)));
     }
     let most = if detail { usize::MAX } else { PAGE_INTERACTIONS };
-    sentences.extend(together(findings, clean).into_iter().take(most));
+    sentences.extend(together(report, clean).into_iter().take(most));
     sentences.extend(analysis.notes.iter().map(|note| format!("Note: {}.", clean(note))));
-    let mut lines: Vec<Line> = sentences.into_iter().map(Line::Sentence).collect();
+    let mut lines: Vec<VerdictLine> = sentences.into_iter().map(VerdictLine::Sentence).collect();
     if let Some(settings) = analysis.recommendation.to_set() {
-        lines.extend(apply(findings, &settings, clean));
+        lines.extend(apply(report, &settings, clean));
     }
     lines
 }
 
 /// How to have the best combination: tunables by `apply`; what is none is set elsewhere.
-fn apply(findings: &Findings<'_>, best: &Settings, clean: Clean) -> Vec<Line> {
-    let tunables = Settings { others: best.others.tunables(), ..*best };
-    let tunables = words(findings, &tunables);
+fn apply(report: &RunReport<'_>, best: &CellSettings, clean: Clean) -> Vec<VerdictLine> {
+    let mut tunables = best.clone();
+    tunables.extra.labels.clear();
+    let tunables = words(report, &tunables);
     let mut lines = Vec::new();
     if !tunables.is_empty() {
-        lines.extend(to_apply(findings, &tunables));
+        lines.extend(to_apply(report, &tunables));
     }
-    let auto = |(name, level): &(&str, &str)| *name == "auto" && ["on", "off"].contains(level);
-    if best.others.beside().any(|beside| beside == ("auto", "on"))
-        && let Target::Path(path) = &findings.run.plan.target
-        && let Some(path) = again::quoted(&path.display().to_string())
+    let labels = &best.extra.labels;
+    if labels.get("auto").is_some_and(|level| level == "on")
+        && let Target::Path(path) = &report.run.plan.target
+        && let Some(path) = repro_command::quoted(&path.display().to_string())
     {
         let text = "To have auto at work on it (as root):";
-        lines.push(Line::Sentence(text.to_owned()));
-        lines.push(Line::Command(format!("foreread auto {path}")));
+        lines.push(VerdictLine::Sentence(text.to_owned()));
+        lines.push(VerdictLine::Command(format!("foreread auto {path}")));
     }
-    let names: Vec<&str> =
-        best.others.beside().filter(|it| !auto(it)).map(|(name, _)| name).collect();
-    if !names.is_empty() && findings.run.summary.command == Command::Pg {
+    let auto = |name: &str, level: &str| name == "auto" && ["on", "off"].contains(&level);
+    let server = labels.iter().filter(|(name, level)| !auto(name, level));
+    let names: Vec<&str> = server.map(|(name, _)| name.as_str()).collect();
+    if !names.is_empty() && report.run.summary.command == RunCommand::Pg {
         let names = clean(&names.join(", "));
-        lines.push(Line::Sentence(format!(
+        lines.push(VerdictLine::Sentence(format!(
             "{names}: no tunable of the storage; it is set where the server is configured."
         )));
     }
@@ -230,25 +231,24 @@ fn apply(findings: &Findings<'_>, best: &Settings, clean: Clean) -> Vec<Line> {
 }
 
 /// The settings of what was varied, as `apply` takes them.
-fn words(findings: &Findings<'_>, settings: &Settings) -> String {
-    let windows = findings.settings().len() > 1;
+fn words(report: &RunReport<'_>, settings: &CellSettings) -> String {
+    let windows = report.settings().len() > 1;
     let read_ahead = windows.then(|| format!("read_ahead={}K", settings.read_ahead.get()));
-    read_ahead.into_iter().chain(settings.others.words()).collect::<Vec<_>>().join(" ")
+    read_ahead.into_iter().chain(settings.extra.assignments()).collect::<Vec<_>>().join(" ")
 }
 
 /// What to do.
-pub(crate) fn headline(findings: &Findings<'_>, clean: Clean) -> String {
-    let goals = goals(findings, clean);
-    let count = findings.all_settings().len();
-    let Some(Combination { settings, over, ratio: much, .. }) = &findings.analysis.combination
-    else {
+pub(crate) fn headline(report: &RunReport<'_>, clean: Clean) -> String {
+    let goals = goals(report, clean);
+    let count = report.all_settings().len();
+    let Some(Combination { settings, over, ratio: much, .. }) = &report.analysis.combination else {
         return "Too little was measured to tell what each tunable does.".to_owned();
     };
-    let (best, base) = (clean(&words(findings, settings)), clean(&words(findings, over)));
+    let (best, base) = (clean(&words(report, settings)), clean(&words(report, over)));
     let sure =
         if much.is_bounded() { format!(" ({})", factor_certainty(much)) } else { String::new() };
     let gain = times(much.median).unwrap_or_default();
-    match findings.analysis.recommendation.decision {
+    match report.analysis.recommendation.decision {
         Decision::Set(_) => {
             format!("Set {best} for {goals}: throughput {gain}{sure} compared with {base}.")
         }
@@ -267,18 +267,18 @@ pub(crate) fn headline(findings: &Findings<'_>, clean: Clean) -> String {
 }
 
 /// What to do where the best combination may be chance.
-fn unsure(findings: &Findings<'_>) -> Option<String> {
-    let doubtful = findings.analysis.recommendation.is_inconclusive();
+fn unsure(report: &RunReport<'_>) -> Option<String> {
+    let doubtful = report.analysis.recommendation.is_inconclusive();
     // How long a test of a server takes is its own business.
     let longer =
-        if findings.run.summary.command == Command::Pg { "" } else { "longer (--duration) " };
+        if report.run.summary.command == RunCommand::Pg { "" } else { "longer (--duration) " };
     doubtful.then(|| format!("To be sure, measure more (--repeats), {longer}or at a quieter time."))
 }
 
 /// The tunables of the first workload, which is all goals together or the only one, by how much
 /// they matter.
-fn ranking(findings: &Findings<'_>, clean: Clean) -> Option<String> {
-    let effects = &findings.analysis.effects;
+fn ranking(report: &RunReport<'_>, clean: Clean) -> Option<String> {
+    let effects = &report.analysis.effects;
     let first = effects.first()?;
     let of_first = effects.iter().filter(|effect| effect.workload == first.workload);
     let parts: Vec<String> = of_first
@@ -297,7 +297,7 @@ fn ranking(findings: &Findings<'_>, clean: Clean) -> Option<String> {
 }
 
 /// What a tunable does by itself.
-fn alone(effect: &Effect, clean: Clean) -> String {
+fn alone(effect: &FactorEffect, clean: Clean) -> String {
     let level = |level: &study::LevelEffect| {
         format!("{} {}", clean(&level.level), judged(&level.ratio, level.difference))
     };
@@ -312,7 +312,7 @@ fn judged(estimate: &stats::Estimate, difference: Difference) -> String {
     let much = ratio(estimate.median).unwrap_or_default();
     let sure = certainty(estimate);
     let word = match difference {
-        Difference::Better | Difference::Worse => "",
+        Difference::Faster | Difference::Slower => "",
         Difference::NoMeasurableDifference => ", no measurable difference",
         Difference::Inconclusive => ", inconclusive",
     };
@@ -320,10 +320,10 @@ fn judged(estimate: &stats::Estimate, difference: Difference) -> String {
 }
 
 /// What tunables do together beyond their own effects.
-fn together(findings: &Findings<'_>, clean: Clean) -> Vec<String> {
-    let found = &findings.analysis.interactions;
+fn together(report: &RunReport<'_>, clean: Clean) -> Vec<String> {
+    let found = &report.analysis.interactions;
     if found.is_empty() {
-        let one = findings.run.plan.design == Design::OneAtATime;
+        let one = report.run.plan.design == Design::OneAtATime;
         let text = "What tunables do together was not measured: each was varied alone (--design \
                     full varies them together).";
         return one.then(|| text.to_owned()).into_iter().collect();
@@ -339,12 +339,12 @@ fn together(findings: &Findings<'_>, clean: Clean) -> Vec<String> {
     sentences
 }
 
-fn surely(interaction: &Interaction, clean: Clean) -> Vec<String> {
+fn surely(interaction: &FactorInteraction, clean: Clean) -> Vec<String> {
     let [a, b] = interaction.tunables.each_ref().map(|name| clean(name));
     let sure = interaction
         .pairs
         .iter()
-        .filter(|pair| matches!(pair.difference, Difference::Better | Difference::Worse));
+        .filter(|pair| matches!(pair.difference, Difference::Faster | Difference::Slower));
     sure.map(|pair| {
         let [of_a, of_b] = pair.levels.each_ref().map(|level| clean(level));
         let times = short(pair.ratio.median).unwrap_or_default();

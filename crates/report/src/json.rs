@@ -4,18 +4,17 @@
 use serde::Serialize;
 use serde_json::Value;
 use study::{
-    Cell, Combination, Command, Effect, Interaction, Recommendation, Role, Run, RunStatus, Target,
-    WorkloadLimits, WorkloadVerdict,
+    Cell, Combination, FactorEffect, FactorInteraction, Recommendation, Role, Run, RunCommand,
+    RunStatus, Target, WorkloadLimits, WorkloadVerdict,
 };
 use units::{Bytes, Kib};
 
 use crate::engines::{EnginePair, engine_pairs};
-use crate::findings::Findings;
+use crate::run_report::RunReport;
 
 /// Goes up when a field changes its meaning or goes away; new fields do not count.
 pub const SCHEMA_VERSION: u32 = 2;
 
-/// A workload of the plan.
 #[derive(Debug, Serialize)]
 struct Planned<'a> {
     name: &'a str,
@@ -42,7 +41,7 @@ pub struct Document<'a> {
     schema_version: u32,
     /// None for a simulation: the same command gives the same document.
     run: Option<i64>,
-    command: Command,
+    command: RunCommand,
     status: RunStatus,
     error: Option<&'a str>,
     version: &'a str,
@@ -53,7 +52,7 @@ pub struct Document<'a> {
     trial_seconds: f64,
     trials: usize,
     dilation: f64,
-    found_kib: Option<Kib>,
+    current_kib: Option<Kib>,
     grid_kib: &'a [Kib],
     workloads: Vec<Planned<'a>>,
     cells: &'a [Cell],
@@ -63,10 +62,10 @@ pub struct Document<'a> {
     engines: Vec<EnginePair>,
     recommendation: &'a Recommendation,
     per_workload: &'a [WorkloadVerdict],
-    #[serde(skip_serializing_if = "<[Effect]>::is_empty")]
-    effects: &'a [Effect],
-    #[serde(skip_serializing_if = "<[Interaction]>::is_empty")]
-    interactions: &'a [Interaction],
+    #[serde(skip_serializing_if = "<[FactorEffect]>::is_empty")]
+    effects: &'a [FactorEffect],
+    #[serde(skip_serializing_if = "<[FactorInteraction]>::is_empty")]
+    interactions: &'a [FactorInteraction],
     #[serde(skip_serializing_if = "Option::is_none")]
     combination: Option<&'a Combination>,
     notes: &'a [String],
@@ -76,8 +75,8 @@ pub struct Document<'a> {
 }
 
 /// The document of a run. Figures that are no finite numbers are `null` in it.
-pub fn json<'a>(findings: &Findings<'a>) -> Document<'a> {
-    let (run, analysis) = (findings.run, findings.analysis);
+pub fn json<'a>(report: &RunReport<'a>) -> Document<'a> {
+    let (run, analysis) = (report.run, report.analysis);
     let simulated = matches!(run.plan.target, Target::Simulation(_));
     let planned = run.plan.workloads.iter().map(|planned| Planned {
         name: &planned.workload.name,
@@ -101,12 +100,12 @@ pub fn json<'a>(findings: &Findings<'a>) -> Document<'a> {
         trial_seconds: run.plan.trial.as_secs_f64(),
         trials: run.trials.len(),
         dilation: analysis.dilation,
-        found_kib: run.found,
+        current_kib: run.found,
         grid_kib: &run.grid,
         workloads: planned.collect(),
         cells: &analysis.cells,
         limits: &analysis.limits,
-        engines: engine_pairs(findings),
+        engines: engine_pairs(report),
         recommendation: &analysis.recommendation,
         per_workload: &analysis.per_workload,
         effects: &analysis.effects,

@@ -75,7 +75,6 @@ fn of_workload(limits: &WorkloadLimits) -> String {
     text
 }
 
-/// The same in Markdown.
 pub(crate) fn limits_markdown(limits: &[WorkloadLimits]) -> String {
     let row = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
     let of_workload = |limits: &WorkloadLimits| {

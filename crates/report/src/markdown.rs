@@ -2,34 +2,35 @@
 
 use crate::clean;
 use crate::factors;
-use crate::findings::Findings;
 use crate::limits::limits_markdown;
 use crate::number::{ABSENT, spread_legend};
+use crate::run_report::RunReport;
 use crate::table::{Figures, Table};
 use crate::unit::{unit, units};
-use crate::verdict::{Line, verdict};
+use crate::verdict::verdict;
+use crate::verdict_parts::VerdictLine;
 
 /// The verdict in sentences, the table below.
-pub fn markdown(findings: &Findings<'_>) -> String {
-    let target = clean::markdown(&findings.run.summary.target);
-    if factors::varied(findings) {
-        let limits = limits_markdown(&findings.analysis.limits);
-        return format!("### Tunables of {target}\n\n{}{limits}", factors::markdown(findings));
+pub fn markdown(report: &RunReport<'_>) -> String {
+    let target = clean::markdown(&report.run.summary.target);
+    if factors::varied(report) {
+        let limits = limits_markdown(&report.analysis.limits);
+        return format!("### Tunables of {target}\n\n{}{limits}", factors::markdown(report));
     }
     let mut text = format!("### Read-ahead of {target}\n\n");
-    for line in verdict(findings, clean::markdown) {
+    for line in verdict(report, clean::markdown) {
         match line {
-            Line::Sentence(sentence) => text.push_str(&format!("- {sentence}\n")),
-            Line::Command(command) => text.push_str(&format!("\n```sh\n{command}\n```\n")),
+            VerdictLine::Sentence(sentence) => text.push_str(&format!("- {sentence}\n")),
+            VerdictLine::Command(command) => text.push_str(&format!("\n```sh\n{command}\n```\n")),
         }
     }
-    let table = Table::of(findings);
+    let table = Table::of(report);
     if table.rows.is_empty() {
         return text;
     }
     text.push_str("\n| read-ahead (KiB) | sectors |");
     for name in &table.workloads {
-        let unit = clean::markdown(&unit(findings.run, name));
+        let unit = clean::markdown(&unit(report.run, name));
         text.push_str(&format!(" {} ({unit}) |", clean::markdown(name)));
     }
     text.push_str(" |\n|---:|---:|");
@@ -44,17 +45,17 @@ pub fn markdown(findings: &Findings<'_>) -> String {
         }
         text.push_str(&format!(" {} |\n", row.marks.join(", ")));
     }
-    let spread = spread_legend(findings.analysis.cells.iter().map(|cell| &cell.throughput_mib_s));
+    let spread = spread_legend(report.analysis.cells.iter().map(|cell| &cell.throughput_mib_s));
     text.push_str(&format!(
         "\n{}; {}×: amplification (bytes read from the device ÷ bytes asked for). Run {}, seed {}, \
          foreread {}.\n",
-        clean::markdown(&units(findings.run, table.workloads.iter().map(String::as_str))),
+        clean::markdown(&units(report.run, table.workloads.iter().map(String::as_str))),
         if spread.is_empty() { spread } else { format!("{spread}; ") },
-        findings.run.summary.id,
-        findings.run.seed,
-        clean::markdown(&findings.run.summary.version),
+        report.run.summary.id,
+        report.run.seed,
+        clean::markdown(&report.run.summary.version),
     ));
-    text.push_str(&limits_markdown(&findings.analysis.limits));
+    text.push_str(&limits_markdown(&report.analysis.limits));
     text
 }
 

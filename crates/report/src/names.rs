@@ -1,18 +1,18 @@
-//! Names in tables and pages: harmless, and short enough to stand beside a figure.
+//! Names in tables and pages: harmless, and short enough for a table.
 
-use study::Settings;
+use study::CellSettings;
 
 use crate::clean;
-use crate::findings::Named;
+use crate::run_report::Named;
 
 /// More letters than this and the middle of a name is left out.
-const LONGEST: usize = 120;
-/// The same beside a curve or in the heading of a column.
+const MAX_NAME_CHARS: usize = 120;
+/// The same for a curve or the heading of a column.
 const LONGEST_LABEL: usize = 48;
 
 /// A name from outside, harmless and of reasonable length.
 pub(crate) fn brief(name: &str) -> String {
-    shortened(name, LONGEST)
+    shortened(name, MAX_NAME_CHARS)
 }
 
 fn shortened(name: &str, longest: usize) -> String {
@@ -35,9 +35,9 @@ pub(crate) fn tied(text: &str) -> String {
 }
 
 /// What is set besides read-ahead; nothing for a study of read-ahead alone.
-pub(crate) fn settings_label(settings: &Settings) -> String {
-    let others = settings.others.words();
-    shortened(&others.collect::<Vec<_>>().join(" "), LONGEST_LABEL)
+pub(crate) fn settings_label(settings: &CellSettings) -> String {
+    let extra: Vec<String> = settings.extra.assignments().collect();
+    shortened(&extra.join(" "), LONGEST_LABEL)
 }
 
 /// A name for each of several runs that tells them apart: what their targets do not have in
@@ -45,7 +45,7 @@ pub(crate) fn settings_label(settings: &Settings) -> String {
 pub(crate) fn labels(runs: &[Named<'_>]) -> Vec<String> {
     let targets: Vec<Vec<&str>> = runs
         .iter()
-        .map(|run| run.findings.run.summary.target.split([',', '(', ')']).map(str::trim).collect())
+        .map(|run| run.report.run.summary.target.split([',', '(', ')']).map(str::trim).collect())
         .collect();
     let common = |part: &str| targets.iter().all(|parts| parts.contains(&part));
     let own = |(parts, run): (&Vec<&str>, &Named<'_>)| {
@@ -62,7 +62,7 @@ pub(crate) fn labels(runs: &[Named<'_>]) -> Vec<String> {
     };
     (0..runs.len())
         .map(|at| {
-            let run = format!("run {}", runs[at].findings.run.summary.id);
+            let run = format!("run {}", runs[at].report.run.summary.id);
             match (alone(at), names[at].is_empty()) {
                 (true, _) => names[at].clone(),
                 (false, true) => run,
@@ -80,7 +80,7 @@ mod tests {
     fn a_long_name_keeps_both_its_ends() {
         let name = format!("/srv/{}/data", "x".repeat(4096));
         let brief = brief(&name);
-        assert!(brief.chars().count() <= LONGEST, "{brief}");
+        assert!(brief.chars().count() <= MAX_NAME_CHARS, "{brief}");
         assert!(brief.starts_with("/srv/x") && brief.ends_with("x/data"), "{brief}");
         assert_eq!(super::brief("/srv/data"), "/srv/data");
     }

@@ -33,19 +33,19 @@ pub(crate) fn short(value: f64) -> Option<String> {
 
 /// Halves of an interval that differ by more than this factor are not shown as one ±, which would
 /// put one of its ends where the data exclude it, unless both are small.
-const LOPSIDED: f64 = 2.0;
+const MAX_HALVES_RATIO: f64 = 2.0;
 /// A half below this share of the value is small.
-const SMALL: f64 = 0.05;
+const SMALL_HALF_SHARE: f64 = 0.05;
 
 /// Whether ± shows an interval: it is narrower than its value, and its halves are alike or small.
 fn is_plus_minus(median: f64, (low, high): (f64, f64)) -> bool {
     let (less, more) = (median - low, high - median);
     let (less, more) = (less.min(more), less.max(more));
     let narrow = more + less < median.abs() || more == 0.0;
-    narrow && (more <= LOPSIDED * less || more <= SMALL * median.abs())
+    narrow && (more <= MAX_HALVES_RATIO * less || more <= SMALL_HALF_SHARE * median.abs())
 }
 
-/// What stands beside a value to say how it spreads: `±5` for an interval, with as many decimals as
+/// The suffix that shows the spread of a value: `±5` for an interval, with as many decimals as
 /// the value; `5.00 to 312` for one that is wider than the value or lopsided; `110–118` for a range
 /// of a few repeats; nothing for a single measurement.
 pub(crate) fn spread_text(estimate: &Estimate) -> Option<String> {

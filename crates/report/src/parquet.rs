@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use study::{Quantiles, Trial, TrialStatus};
 
 use crate::clean;
-use crate::findings::Findings;
+use crate::run_report::RunReport;
 
 const MAGIC: &[u8; 4] = b"PAR1";
 
@@ -27,9 +27,9 @@ struct Column {
 }
 
 /// Writes the trials of these runs.
-pub fn write_parquet(runs: &[Findings<'_>], mut out: impl Write) -> io::Result<()> {
+pub fn write_parquet(runs: &[RunReport<'_>], mut out: impl Write) -> io::Result<()> {
     let columns = columns(runs);
-    let rows = runs.iter().map(|findings| findings.run.trials.len()).sum::<usize>();
+    let rows = runs.iter().map(|report| report.run.trials.len()).sum::<usize>();
     let mut file = MAGIC.to_vec();
     let mut chunks = Vec::with_capacity(columns.len());
     for column in &columns {
@@ -48,16 +48,16 @@ pub fn write_parquet(runs: &[Findings<'_>], mut out: impl Write) -> io::Result<(
     out.flush()
 }
 
-fn columns(runs: &[Findings<'_>]) -> Vec<Column> {
-    let each = |of: &dyn Fn(&Findings<'_>, &Trial) -> i64| {
+fn columns(runs: &[RunReport<'_>]) -> Vec<Column> {
+    let each = |of: &dyn Fn(&RunReport<'_>, &Trial) -> i64| {
         Values::Whole(runs.iter().flat_map(|f| f.run.trials.iter().map(|t| of(f, t))).collect())
     };
     let real = |of: &dyn Fn(&Trial) -> Option<f64>| {
-        let trials = runs.iter().flat_map(|findings| &findings.run.trials);
+        let trials = runs.iter().flat_map(|report| &report.run.trials);
         Values::Real(trials.map(|trial| of(trial).filter(|value| value.is_finite())).collect())
     };
-    let text = |of: &dyn Fn(&Findings<'_>, &Trial) -> String| {
-        let cleaned = |f: &Findings<'_>, t: &Trial| clean::plain(&of(f, t));
+    let text = |of: &dyn Fn(&RunReport<'_>, &Trial) -> String| {
+        let cleaned = |f: &RunReport<'_>, t: &Trial| clean::plain(&of(f, t));
         Values::Text(runs.iter().flat_map(|f| f.run.trials.iter().map(|t| cleaned(f, t))).collect())
     };
     let quantile = |of: fn(&Trial) -> Option<Quantiles>, which: fn(&Quantiles) -> f64| {
@@ -147,11 +147,11 @@ struct Compact {
     last: u8,
 }
 
-const I32: u8 = 5;
-const I64: u8 = 6;
-const BINARY: u8 = 8;
-const LIST: u8 = 9;
-const STRUCT: u8 = 12;
+const TYPE_I32: u8 = 5;
+const TYPE_I64: u8 = 6;
+const TYPE_BINARY: u8 = 8;
+const TYPE_LIST: u8 = 9;
+const TYPE_STRUCT: u8 = 12;
 
 impl Compact {
     fn field(&mut self, id: u8, kind: u8) {
@@ -171,7 +171,7 @@ impl Compact {
     }
 
     fn text(mut self, id: u8, text: &str) -> Self {
-        self.field(id, BINARY);
+        self.field(id, TYPE_BINARY);
         self.binary(text);
         self
     }
@@ -182,7 +182,7 @@ impl Compact {
     }
 
     fn list(&mut self, id: u8, kind: u8, length: usize) {
-        self.field(id, LIST);
+        self.field(id, TYPE_LIST);
         if length < 15 {
             self.bytes.push(((length as u8) << 4) | kind);
         } else {
@@ -192,13 +192,13 @@ impl Compact {
     }
 
     fn structs(mut self, id: u8, items: Vec<Vec<u8>>) -> Self {
-        self.list(id, STRUCT, items.len());
+        self.list(id, TYPE_STRUCT, items.len());
         items.into_iter().for_each(|item| self.bytes.extend(item));
         self
     }
 
     fn child(mut self, id: u8, child: Vec<u8>) -> Self {
-        self.field(id, STRUCT);
+        self.field(id, TYPE_STRUCT);
         self.bytes.extend(child);
         self
     }
@@ -216,60 +216,61 @@ fn signed(length: usize) -> i64 {
 /// `PageHeader`: a data page in plain encoding (0), levels in runs (3).
 fn page_header(length: usize, rows: usize) -> Vec<u8> {
     let data = Compact::default()
-        .number(1, I32, signed(rows))
-        .number(2, I32, 0)
-        .number(3, I32, 3)
-        .number(4, I32, 3)
+        .number(1, TYPE_I32, signed(rows))
+        .number(2, TYPE_I32, 0)
+        .number(3, TYPE_I32, 3)
+        .number(4, TYPE_I32, 3)
         .end();
     Compact::default()
-        .number(1, I32, 0)
-        .number(2, I32, signed(length))
-        .number(3, I32, signed(length))
+        .number(1, TYPE_I32, 0)
+        .number(2, TYPE_I32, signed(length))
+        .number(3, TYPE_I32, signed(length))
         .child(5, data)
         .end()
 }
 
 /// `FileMetaData`: the schema, and where each column is.
 fn footer(columns: &[Column], chunks: &[(usize, usize)], rows: usize) -> Vec<u8> {
-    let root = Compact::default().text(4, "trials").number(5, I32, signed(columns.len())).end();
+    let root =
+        Compact::default().text(4, "trials").number(5, TYPE_I32, signed(columns.len())).end();
     let element = |column: &Column| {
         let (kind, converted, optional) = column.kind();
         let element = Compact::default()
-            .number(1, I32, kind)
-            .number(3, I32, i64::from(optional))
+            .number(1, TYPE_I32, kind)
+            .number(3, TYPE_I32, i64::from(optional))
             .text(4, column.name);
         match converted {
-            Some(converted) => element.number(6, I32, converted).end(),
+            Some(converted) => element.number(6, TYPE_I32, converted).end(),
             None => element.end(),
         }
     };
     let schema = std::iter::once(root).chain(columns.iter().map(element)).collect();
     let chunk = |(column, (offset, length)): (&Column, &(usize, usize))| {
-        let mut meta = Compact::default().number(1, I32, column.kind().0);
-        meta.list(2, I32, 2);
+        let mut meta = Compact::default().number(1, TYPE_I32, column.kind().0);
+        meta.list(2, TYPE_I32, 2);
         meta.zigzag(0);
         meta.zigzag(3);
-        meta.list(3, BINARY, 1);
+        meta.list(3, TYPE_BINARY, 1);
         meta.binary(column.name);
         let meta = meta
-            .number(4, I32, 0)
-            .number(5, I64, signed(rows))
-            .number(6, I64, signed(*length))
-            .number(7, I64, signed(*length))
-            .number(9, I64, signed(*offset))
+            .number(4, TYPE_I32, 0)
+            .number(5, TYPE_I64, signed(rows))
+            .number(6, TYPE_I64, signed(*length))
+            .number(7, TYPE_I64, signed(*length))
+            .number(9, TYPE_I64, signed(*offset))
             .end();
-        Compact::default().number(2, I64, signed(*offset)).child(3, meta).end()
+        Compact::default().number(2, TYPE_I64, signed(*offset)).child(3, meta).end()
     };
     let bytes = chunks.iter().map(|(_, length)| signed(*length)).sum();
     let group = Compact::default()
         .structs(1, columns.iter().zip(chunks).map(chunk).collect())
-        .number(2, I64, bytes)
-        .number(3, I64, signed(rows))
+        .number(2, TYPE_I64, bytes)
+        .number(3, TYPE_I64, signed(rows))
         .end();
     Compact::default()
-        .number(1, I32, 1)
+        .number(1, TYPE_I32, 1)
         .structs(2, schema)
-        .number(3, I64, signed(rows))
+        .number(3, TYPE_I64, signed(rows))
         .structs(4, vec![group])
         .text(6, concat!("foreread ", env!("CARGO_PKG_VERSION")))
         .end()
@@ -284,7 +285,8 @@ mod tests {
         let mut bytes = Vec::new();
         varint(&mut bytes, 300);
         assert_eq!(bytes, [0xac, 0x02]);
-        let compact = Compact::default().number(1, I32, -1).number(3, I64, 64).text(4, "ab").end();
+        let compact =
+            Compact::default().number(1, TYPE_I32, -1).number(3, TYPE_I64, 64).text(4, "ab").end();
         assert_eq!(compact, [0x15, 1, 0x26, 0x80, 1, 0x18, 2, b'a', b'b', 0]);
     }
 

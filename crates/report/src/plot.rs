@@ -6,15 +6,14 @@ use units::{Bytes, Kib};
 
 use crate::number::short;
 
-/// A point of a plot.
 pub(crate) struct Point {
     pub setting: Kib,
     pub value: f64,
 }
 
 /// Character cells that the canvas takes; a cell holds 2 × 4 points of Braille.
-const COLUMNS: usize = 60;
-const LINES: usize = 7;
+const CANVAS_COLUMNS: usize = 60;
+const CANVAS_LINES: usize = 7;
 
 /// Draws the points, or nothing if there are fewer than two of them to draw a line through.
 pub(crate) fn plot(points: &[Point]) -> Option<String> {
@@ -56,7 +55,7 @@ pub(crate) fn plot_curve(points: &[(f64, f64)], logarithmic: bool) -> Option<Str
     draw(&[Shape::Lines(&drawn)], &drawn, &labels)
 }
 
-/// Draws a line with points beside it, on the same logarithmic axis: what was simulated, and what
+/// Draws a line and points on the same logarithmic axis: what was simulated, and what
 /// was published. Pairs of setting and figure, ascending.
 pub(crate) fn plot_beside(line: &[(f64, f64)], points: &[(f64, f64)]) -> Option<String> {
     let scaled = |pairs: &[(f64, f64)]| -> Vec<(f32, f32)> {
@@ -65,7 +64,7 @@ pub(crate) fn plot_beside(line: &[(f64, f64)], points: &[(f64, f64)]) -> Option<
     };
     let (line, points) = (scaled(line), scaled(points));
     // A point of one dot would not be seen on a line: each is a small cross.
-    let step = (line.last()?.0 - line.first()?.0) / (COLUMNS as f32 * 2.0);
+    let step = (line.last()?.0 - line.first()?.0) / (CANVAS_COLUMNS as f32 * 2.0);
     let cross = |&(x, y): &(f32, f32)| [(x - step, y), (x, y), (x + step, y)];
     let crosses: Vec<(f32, f32)> = points.iter().flat_map(cross).collect();
     let labels: Vec<_> =
@@ -105,7 +104,7 @@ pub(crate) fn scatter(front: &[(f64, f64)], points: &[(f64, f64)]) -> Option<Str
     let (mut line, points) = (plain(front), plain(points));
     line.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (least, most) = ends(&points)?;
-    let step = (most - least) / (COLUMNS as f32 * 2.0);
+    let step = (most - least) / (CANVAS_COLUMNS as f32 * 2.0);
     let cross = |&(x, y): &(f32, f32)| [(x - step, y), (x, y), (x + step, y)];
     let crosses: Vec<(f32, f32)> = points.iter().flat_map(cross).collect();
     let label = |x: f32| (x, format!("{}x", short(f64::from(x)).unwrap_or_default()));
@@ -128,7 +127,7 @@ fn draw(shapes: &[Shape<'_>], all: &[(f32, f32)], labels: &[(f32, String)]) -> O
     if all.len() < 2 || right <= left || top <= 0.0 {
         return None;
     }
-    let (width, height) = (COLUMNS as u32 * 2, LINES as u32 * 4);
+    let (width, height) = (CANVAS_COLUMNS as u32 * 2, CANVAS_LINES as u32 * 4);
     let mut chart = Chart::new_with_y_range(width, height, left, right, 0.0, top);
     let mut chart = &mut chart;
     for shape in shapes {
@@ -145,12 +144,12 @@ fn draw(shapes: &[Shape<'_>], all: &[(f32, f32)], labels: &[(f32, String)]) -> O
 /// Puts the scale of the vertical axis before the lines of the canvas.
 fn with_scale(frame: &str, top: f64) -> String {
     let mut text = String::new();
-    let lines: Vec<&str> = frame.lines().take(LINES).collect();
-    for index in 0..LINES {
+    let lines: Vec<&str> = frame.lines().take(CANVAS_LINES).collect();
+    for index in 0..CANVAS_LINES {
         let label = match index {
             0 => short(top).unwrap_or_default(),
-            i if i == LINES / 2 => short(top / 2.0).unwrap_or_default(),
-            i if i == LINES - 1 => "0".to_owned(),
+            i if i == CANVAS_LINES / 2 => short(top / 2.0).unwrap_or_default(),
+            i if i == CANVAS_LINES - 1 => "0".to_owned(),
             _ => String::new(),
         };
         let line = lines.get(index).copied().unwrap_or("").trim_end();
@@ -162,10 +161,10 @@ fn with_scale(frame: &str, top: f64) -> String {
 /// The horizontal axis: as many of the labels as have room, the first and the last among them.
 /// Places are between 0 and 1.
 fn axis(labels: &[(f32, &str)]) -> String {
-    let mut line: Vec<char> = vec![' '; 10 + COLUMNS + 8];
+    let mut line: Vec<char> = vec![' '; 10 + CANVAS_COLUMNS + 8];
     let mut taken = 0;
     let mut put = |(place, label): (f32, &str), line: &mut Vec<char>, until: usize| {
-        let at = 10 + (place * (COLUMNS - 1) as f32).round() as usize;
+        let at = 10 + (place * (CANVAS_COLUMNS - 1) as f32).round() as usize;
         let start = at.saturating_sub(label.len() / 2).max(9);
         if start < taken || start + label.len() > until {
             return;
@@ -199,12 +198,15 @@ mod tests {
     fn the_highest_point_is_at_the_top_and_the_ends_are_named() {
         let text = plot(&points(&[(4, 10.0), (64, 50.0), (1024, 100.0), (65536, 100.0)])).unwrap();
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines.len(), LINES + 1, "{text}");
-        assert!(lines[0].contains("105") && lines[LINES - 1].starts_with("       0"), "{text}");
+        assert_eq!(lines.len(), CANVAS_LINES + 1, "{text}");
+        assert!(
+            lines[0].contains("105") && lines[CANVAS_LINES - 1].starts_with("       0"),
+            "{text}"
+        );
         let drawn = |line: &str| line.chars().any(|c| ('\u{2801}'..='\u{28ff}').contains(&c));
-        assert!(drawn(lines[0]) && drawn(lines[LINES - 1]), "{text}");
+        assert!(drawn(lines[0]) && drawn(lines[CANVAS_LINES - 1]), "{text}");
         for label in ["4K", "64K", "1M", "64M"] {
-            assert!(lines[LINES].contains(label), "{label} in {text}");
+            assert!(lines[CANVAS_LINES].contains(label), "{label} in {text}");
         }
     }
 

@@ -1,32 +1,30 @@
 //! What `foreread presets` says.
 
 use anstyle::Style;
-use diagnose::presets::{Applies, COLLECTED, Comparison, Contradiction, Preset, Standing, Where};
+use doctor::host_presets::{Comparison, Contradiction, Position};
+use doctor::presets::{Applies, COLLECTED, VendorPreset, Where};
 use serde::Serialize;
 use units::Kib;
 
 use crate::SCHEMA_VERSION;
-use crate::doctor::{Page, bold, dim, green, yellow};
-use crate::terminal::Look;
+use crate::doctor::{TextPage, bold, dim, green, yellow};
+use crate::terminal_text::TermStyle;
 
 /// Advice, with what it comes to here.
 #[derive(Clone, Copy, Debug)]
-pub struct Presets<'a> {
+pub struct PresetsReport<'a> {
     /// All advice that was asked for.
-    pub asked: &'a [&'a Preset],
+    pub asked: &'a [&'a VendorPreset],
     /// What of all advice is about something here, and how it compares.
     pub here: &'a [(&'a Applies, Vec<Comparison>)],
     /// Where advice for one storage contradicts itself.
     pub contradictions: &'a [Contradiction],
-    /// Whether one software was named.
     pub named: bool,
-    /// What a bdi is called.
     pub name_of: &'a dyn NameOf,
 }
 
 /// Tells what a bdi is called.
 pub trait NameOf: std::fmt::Debug {
-    /// The name of a bdi.
     fn name(&self, bdi: &host::BdiId) -> String;
 }
 
@@ -42,7 +40,7 @@ pub struct PresetsDocument<'a> {
 #[derive(Debug, Serialize)]
 struct Item<'a> {
     #[serde(flatten)]
-    preset: &'a Preset,
+    preset: &'a VendorPreset,
     about_device: bool,
     outdated: bool,
     here: Option<Here<'a>>,
@@ -68,13 +66,12 @@ struct Side<'a> {
     source_ref: &'a str,
 }
 
-/// The document.
-pub fn presets_json<'a>(presets: &Presets<'a>) -> PresetsDocument<'a> {
-    let here = |preset: &Preset| {
+pub fn presets_json<'a>(presets: &PresetsReport<'a>) -> PresetsDocument<'a> {
+    let here = |preset: &VendorPreset| {
         let found = presets.here.iter().find(|(applies, _)| applies.preset == preset);
         found.map(|(applies, compared)| Here { because: &applies.because, compared })
     };
-    let item = |preset: &'a Preset| Item {
+    let item = |preset: &'a VendorPreset| Item {
         preset,
         about_device: preset.about_device(),
         outdated: preset.outdated(),
@@ -101,10 +98,9 @@ fn side(applies: &Applies) -> Side<'_> {
     }
 }
 
-/// The same for a terminal.
-pub fn presets_text(presets: &Presets<'_>, look: Look) -> String {
-    let mut page = Page::new(look);
-    let asked = |preset: &Preset| presets.asked.contains(&preset);
+pub fn presets_text(presets: &PresetsReport<'_>, look: TermStyle) -> String {
+    let mut page = TextPage::new(look);
+    let asked = |preset: &VendorPreset| presets.asked.contains(&preset);
     let here: Vec<_> = presets.here.iter().filter(|(applies, _)| asked(applies.preset)).collect();
     if !here.is_empty() {
         page.line(0, bold(), "About what is here");
@@ -115,7 +111,7 @@ pub fn presets_text(presets: &Presets<'_>, look: Look) -> String {
         page.gap();
     }
     contradictions(&mut page, presets);
-    let rest: Vec<&&Preset> = presets
+    let rest: Vec<&&VendorPreset> = presets
         .asked
         .iter()
         .filter(|preset| !here.iter().any(|(applies, _)| applies.preset == **preset))
@@ -137,25 +133,30 @@ pub fn presets_text(presets: &Presets<'_>, look: Look) -> String {
     page.text()
 }
 
-fn of_here(page: &mut Page, presets: &Presets<'_>, applies: &Applies, compared: &[Comparison]) {
+fn of_here(
+    page: &mut TextPage,
+    presets: &PresetsReport<'_>,
+    applies: &Applies,
+    compared: &[Comparison],
+) {
     of_preset(page, applies.preset);
     page.hanging(2, "here: ", dim(), &applies.because);
     if applies.storage == Where::Unknown {
-        page.hanging(2, "", dim(), "where it keeps its data could not be told");
+        page.hanging(2, "", dim(), "its data directory is unknown");
     }
     for comparison in compared {
         let name = presets.name_of.name(&comparison.bdi);
-        let (style, text) = match comparison.standing {
-            Standing::Follows => (green(), "follows it"),
-            Standing::Below => (yellow(), "has less"),
-            Standing::Above => (yellow(), "has more"),
-            Standing::NoNumber => (Style::new(), "no number to compare with"),
+        let (style, text) = match comparison.position {
+            Position::Follows => (green(), "follows it"),
+            Position::Below => (yellow(), "has less"),
+            Position::Above => (yellow(), "has more"),
+            Position::NoNumber => (Style::new(), "no number to compare with"),
         };
         page.marked(2, "", style, &format!("{name} has {}: {text}", comparison.present));
     }
 }
 
-fn of_preset(page: &mut Page, preset: &Preset) {
+fn of_preset(page: &mut TextPage, preset: &VendorPreset) {
     let value = match preset.advice.range() {
         Some((low, high)) if low == high => format!("{low} · {}", low.to_sectors()),
         Some((low, high)) if high.get() < (1 << 40) => {
@@ -184,7 +185,7 @@ fn sectors(kib: Kib) -> u64 {
     kib.to_sectors().get()
 }
 
-fn contradictions(page: &mut Page, presets: &Presets<'_>) {
+fn contradictions(page: &mut TextPage, presets: &PresetsReport<'_>) {
     let asked = |applies: &Applies| presets.asked.contains(&applies.preset);
     let ours: Vec<&Contradiction> = presets
         .contradictions
@@ -211,7 +212,7 @@ fn contradictions(page: &mut Page, presets: &Presets<'_>) {
 }
 
 /// The names of what else there is.
-fn others(page: &mut Page, rest: &[&&Preset], nothing_here: bool) {
+fn others(page: &mut TextPage, rest: &[&&VendorPreset], nothing_here: bool) {
     if nothing_here {
         page.line(0, Style::new(), "None of the advice is about anything that runs here.");
         page.gap();

@@ -1,14 +1,14 @@
-//! Published tables beside simulated ones: text, Markdown and JSON.
+//! Published tables next to simulated ones: text, Markdown and JSON.
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, Table as Grid, presets};
-use reproduce::{Cell, Column, Line, NOT_SIMULATED, Parameter, Reproduction};
+use reproduce::{Cell, CheckedClaim, Column, ModelParameter, NOT_SIMULATED, Reproduction};
 use serde::Serialize;
 
 use crate::json::SCHEMA_VERSION;
 use crate::number::{ABSENT, short, whole};
 use crate::plot::plot_beside;
-use crate::terminal::{Look, wrap};
+use crate::terminal_text::{TermStyle, wrap};
 
 /// The document of `reproduce --json`.
 #[derive(Debug, Serialize)]
@@ -38,7 +38,7 @@ pub fn reproductions_json(tables: &[Reproduction]) -> Reproductions<'_> {
 }
 
 /// A reproduction for a terminal: table, plots, parameters, what is not explained, what holds.
-pub fn reproduction(table: &Reproduction, look: Look) -> String {
+pub fn reproduction(table: &Reproduction, look: TermStyle) -> String {
     let mut text = head(table);
     for line in grid(table).lines() {
         text.push_str(line.trim_end());
@@ -55,7 +55,6 @@ pub fn reproduction(table: &Reproduction, look: Look) -> String {
     text
 }
 
-/// A reproduction as Markdown.
 pub fn reproduction_markdown(table: &Reproduction) -> String {
     let mut text = format!("### {}: {}\n\n{}\n\n", table.name, table.title, table.source);
     let rows = rows(table);
@@ -81,9 +80,9 @@ pub fn reproduction_markdown(table: &Reproduction) -> String {
 
 /// What holds of all tables together, in a line.
 pub fn reproductions_summary(tables: &[Reproduction]) -> String {
-    let (required, beside): (Vec<&Line>, Vec<&Line>) =
+    let (required, beside): (Vec<&CheckedClaim>, Vec<&CheckedClaim>) =
         tables.iter().flat_map(|table| &table.lines).partition(|line| line.required);
-    let holding = |lines: &[&Line]| lines.iter().filter(|line| line.holds).count();
+    let holding = |lines: &[&CheckedClaim]| lines.iter().filter(|line| line.holds).count();
     let marks = match beside.len() {
         0 => String::new(),
         count => format!(" and {} of {count} marks of our own", holding(&beside)),
@@ -185,7 +184,7 @@ fn plots(table: &Reproduction) -> String {
     text
 }
 
-fn list(parameters: &[Parameter]) -> String {
+fn list(parameters: &[ModelParameter]) -> String {
     let each = parameters.iter().map(|each| format!("{} = {}", each.name, each.value));
     each.collect::<Vec<_>>().join(", ")
 }
@@ -251,7 +250,7 @@ fn reasons(table: &Reproduction) -> Vec<(&'static str, Vec<String>)> {
     reasons
 }
 
-fn verdict(line: &Line, look: Look) -> String {
+fn verdict(line: &CheckedClaim, look: TermStyle) -> String {
     let (word, colour) = match (line.holds, line.required) {
         (true, _) => ("holds", AnsiColor::Green),
         (false, true) => ("DOES NOT HOLD", AnsiColor::Red),
@@ -264,7 +263,7 @@ fn verdict(line: &Line, look: Look) -> String {
     format!("{style}{word}{style:#}")
 }
 
-fn bound(line: &Line) -> String {
+fn bound(line: &CheckedClaim) -> String {
     let value = short(line.value).unwrap_or_else(|| ABSENT.to_owned());
     let limit = match (line.at_least, line.at_most) {
         (Some(low), Some(high)) => format!("{low} to {high}"),

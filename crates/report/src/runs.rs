@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use comfy_table::{CellAlignment, Table as Grid, presets};
 use serde::Serialize;
-use study::{Command, RunStatus, RunSummary};
+use study::{RunCommand, RunStatus, RunSummary};
 
 use crate::clean;
 use crate::json::SCHEMA_VERSION;
@@ -16,12 +16,11 @@ pub struct RunList<'a> {
     runs: Vec<Line<'a>>,
 }
 
-/// One run in it.
 #[derive(Debug, Serialize)]
 struct Line<'a> {
     run: i64,
     created_unix_s: f64,
-    command: Command,
+    command: RunCommand,
     target: &'a str,
     status: RunStatus,
     trials: u32,
@@ -95,7 +94,6 @@ pub fn runs_csv(runs: &[RunSummary], out: impl Write) -> io::Result<()> {
     writer.flush()
 }
 
-/// The list as Markdown.
 pub fn runs_markdown(runs: &[RunSummary]) -> String {
     let mut text =
         "| run | begun (UTC) | verb | trials | status | target |\n|---:|---|---|---:|---|---|\n"
@@ -114,12 +112,12 @@ pub fn runs_markdown(runs: &[RunSummary]) -> String {
     text
 }
 
-pub(crate) fn command(command: Command) -> &'static str {
+pub(crate) fn command(command: RunCommand) -> &'static str {
     match command {
-        Command::Sweep => "sweep",
-        Command::Tune => "tune",
-        Command::Pg => "pg",
-        Command::Import => "import",
+        RunCommand::Sweep => "sweep",
+        RunCommand::Tune => "tune",
+        RunCommand::Pg => "pg",
+        RunCommand::Import => "import",
     }
 }
 

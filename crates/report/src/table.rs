@@ -4,22 +4,19 @@
 use study::Cell;
 use units::Kib;
 
-use crate::findings::Findings;
 use crate::number::{short, spread_text};
+use crate::run_report::RunReport;
 use crate::shade::Shades;
 
 /// From the worst of a column to the best, as terminals without colours can show it.
 pub(crate) const SHADES: [char; 5] = [' ', '░', '▒', '▓', '█'];
 
-/// The rows of a study.
 pub(crate) struct Table {
     /// Names of the workloads, in the order of the plan.
     pub workloads: Vec<String>,
-    /// One for each setting, ascending.
     pub rows: Vec<Row>,
 }
 
-/// One setting.
 pub(crate) struct Row {
     pub setting: Kib,
     /// What the setting is: `now`, `full`.
@@ -28,7 +25,6 @@ pub(crate) struct Row {
     pub figures: Vec<Option<Figures>>,
 }
 
-/// What a cell shows.
 pub(crate) struct Figures {
     /// MiB/s.
     pub throughput: String,
@@ -52,23 +48,23 @@ impl Figures {
 }
 
 impl Table {
-    pub fn of(findings: &Findings<'_>) -> Self {
+    pub fn of(report: &RunReport<'_>) -> Self {
         let workloads: Vec<String> =
-            findings.workloads().iter().map(|planned| planned.workload.name.clone()).collect();
+            report.workloads().iter().map(|planned| planned.workload.name.clone()).collect();
         let range = |name: &String| {
-            let cells = findings.analysis.cells.iter().filter(|cell| cell.workload == *name);
+            let cells = report.analysis.cells.iter().filter(|cell| cell.workload == *name);
             Shades::of(cells.map(|cell| cell.throughput_mib_s.median))
         };
         let shades: Vec<Shades> = workloads.iter().map(range).collect();
         let figures = |setting, (name, shades): (&String, &Shades)| {
-            findings.cell(setting, name).and_then(|cell| Figures::of(cell, *shades))
+            report.cell(setting, name).and_then(|cell| Figures::of(cell, *shades))
         };
         let row = |setting| Row {
             setting,
-            marks: findings.marks(setting),
+            marks: report.marks(setting),
             figures: workloads.iter().zip(&shades).map(|both| figures(setting, both)).collect(),
         };
-        let rows = findings.settings().into_iter().map(row).collect();
+        let rows = report.settings().into_iter().map(row).collect();
         Self { workloads, rows }
     }
 }

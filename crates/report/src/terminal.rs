@@ -1,6 +1,6 @@
 //! A study for people at a terminal: the table of the classic posts, plots, and the verdict.
 
-use anstyle::{Ansi256Color, AnsiColor, Style};
+use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
 use study::Role;
 use units::Kib;
@@ -8,48 +8,27 @@ use units::Kib;
 use crate::clean;
 use crate::engines::engines_text;
 use crate::factors;
-use crate::findings::{Findings, NOW, RECOMMENDED};
 use crate::limits::limits_text;
-use crate::number::{ABSENT, counted, short, spread_legend};
-use crate::plot::{Point, plot, scatter};
+use crate::number::{ABSENT, counted, short};
+use crate::plot::{Point, plot};
+use crate::run_report::{NOW, RECOMMENDED, RunReport};
 use crate::table::{Figures, Row, SHADES, Table};
-use crate::tradeoff::tradeoffs;
-use crate::unit::{unit, units};
-use crate::verdict::{Line, verdict};
-
-/// How the terminal is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
-    /// Columns that a line may have.
-    pub width: usize,
-    /// Whether the recommended rows are marked by colour as well.
-    pub colour: bool,
-}
+use crate::terminal_text::{TermStyle, legend, shaded, trades, wrap};
+use crate::unit::unit;
+use crate::verdict::verdict;
+use crate::verdict_parts::VerdictLine;
 
 /// The columns before the first workload's: the setting in KiB and in sectors.
 const SETTING_COLUMNS: usize = 2;
 /// The blanks left and right of a column.
 const CELL_PADDING: usize = 2;
-/// What the numbers in a cell are.
-pub(crate) fn legend(findings: &Findings<'_>) -> String {
-    let spread = spread_legend(findings.analysis.cells.iter().map(|cell| &cell.throughput_mib_s));
-    let spread = if spread.is_empty() { spread } else { format!("{spread}; ") };
-    let measured = findings.workloads();
-    let names = measured.iter().map(|planned| planned.workload.name.as_str());
-    let units = clean::plain(&units(findings.run, names));
-    format!(
-        "{units}; {spread}×: amplification (bytes read from the device ÷ bytes asked for). Shades: \
-         from the worst of each column (none) to the best (█)."
-    )
-}
 
-/// All that a study shows.
-pub fn terminal(findings: &Findings<'_>, look: Look) -> String {
-    if factors::varied(findings) {
-        return factors::terminal(findings, look);
+pub fn terminal(report: &RunReport<'_>, look: TermStyle) -> String {
+    if factors::varied(report) {
+        return factors::terminal(report, look);
     }
-    let mut text = head(findings);
-    let table = Table::of(findings);
+    let mut text = head(report);
+    let table = Table::of(report);
     if table.rows.is_empty() {
         text.push_str("Nothing has been measured yet.\n");
         return text;
@@ -59,29 +38,29 @@ pub fn terminal(findings: &Findings<'_>, look: Look) -> String {
         text.push_str(&grid(&table, columns, look));
     }
     text.push('\n');
-    text.push_str(&wrap(&legend(findings), look.width));
-    text.push_str(&engines_text(findings));
-    text.push_str(&plots(findings));
-    text.push_str(&trades(findings, look));
-    text.push_str(&limits_text(&findings.analysis.limits));
+    text.push_str(&wrap(&legend(report), look.width));
+    text.push_str(&engines_text(report));
+    text.push_str(&plots(report));
+    text.push_str(&trades(report, look));
+    text.push_str(&limits_text(&report.analysis.limits));
     text.push('\n');
-    for line in verdict(findings, clean::plain) {
+    for line in verdict(report, clean::plain) {
         match line {
-            Line::Sentence(sentence) => text.push_str(&wrap(&sentence, look.width)),
-            Line::Command(command) => text.push_str(&format!("    {command}\n")),
+            VerdictLine::Sentence(sentence) => text.push_str(&wrap(&sentence, look.width)),
+            VerdictLine::Command(command) => text.push_str(&format!("    {command}\n")),
         }
     }
     text
 }
 
-fn head(findings: &Findings<'_>) -> String {
-    let run = findings.run;
+fn head(report: &RunReport<'_>) -> String {
+    let run = report.run;
     format!(
         "Run {}: read-ahead of {}, {} in {} s of measuring, seed {}\n",
         run.summary.id,
         clean::plain(&run.summary.target),
         counted(run.trials.len(), "trial"),
-        short(findings.analysis.measured_seconds).unwrap_or_default(),
+        short(report.analysis.measured_seconds).unwrap_or_default(),
         run.seed
     )
 }
@@ -110,7 +89,7 @@ fn chunks(table: &Table, width: usize) -> Vec<std::ops::Range<usize>> {
     chunks
 }
 
-fn grid(table: &Table, columns: std::ops::Range<usize>, look: Look) -> String {
+fn grid(table: &Table, columns: std::ops::Range<usize>, look: TermStyle) -> String {
     let mut grid = Grid::new();
     grid.load_style(presets::NOTHING);
     grid.set_content_arrangement(ContentArrangement::Disabled);
@@ -138,7 +117,7 @@ fn marks(row: &Row) -> String {
 
 /// Draws a line below the header and colours the marked rows. The table library would put lines
 /// everywhere or nowhere, and would count the letters of the colour.
-fn finished(text: &str, table: &Table, look: Look) -> String {
+fn finished(text: &str, table: &Table, look: TermStyle) -> String {
     let widest = text.lines().map(|line| line.trim_end().chars().count()).max().unwrap_or(0);
     let mut finished = String::new();
     for (index, line) in text.lines().enumerate() {
@@ -155,22 +134,6 @@ fn finished(text: &str, table: &Table, look: Look) -> String {
         }
     }
     finished
-}
-
-/// The line with its shades coloured; `style` is what the line has otherwise.
-pub(crate) fn shaded(line: &str, style: Style) -> String {
-    const GREENS: [u8; 5] = [0, 22, 28, 34, 40];
-    let mut text = String::with_capacity(line.len());
-    for letter in line.chars() {
-        match SHADES.iter().position(|shade| *shade == letter).filter(|place| *place > 0) {
-            Some(place) => {
-                let green = Style::new().fg_color(Some(Ansi256Color(GREENS[place]).into()));
-                text.push_str(&format!("{green}{letter}{green:#}{style}"));
-            }
-            None => text.push(letter),
-        }
-    }
-    text
 }
 
 fn style_of(marks: &[&str]) -> Style {
@@ -211,15 +174,14 @@ fn part(sign: &str, text: Option<&str>, width: usize) -> String {
     }
 }
 
-/// A plot for each goal.
-fn plots(findings: &Findings<'_>) -> String {
+fn plots(report: &RunReport<'_>) -> String {
     let mut text = String::new();
-    for planned in findings.workloads().iter().filter(|planned| planned.role == Role::Goal) {
+    for planned in report.workloads().iter().filter(|planned| planned.role == Role::Goal) {
         let name = &planned.workload.name;
-        let cells = findings.settings().into_iter().filter_map(|s| findings.cell(s, name));
+        let cells = report.settings().into_iter().filter_map(|s| report.cell(s, name));
         let points: Vec<Point> = cells.map(point).collect();
         if let Some(drawn) = plot(&points) {
-            let unit = clean::plain(&unit(findings.run, name));
+            let unit = clean::plain(&unit(report.run, name));
             text.push_str(&format!("\n{} ({unit} against read-ahead)\n", clean::plain(name)));
             text.push_str(&drawn);
         }
@@ -227,66 +189,7 @@ fn plots(findings: &Findings<'_>) -> String {
     text
 }
 
-/// Trade-offs that are shown without being asked for.
-const TRADES: usize = 2;
-
-/// What one workload gains against what another loses.
-pub(crate) fn trades(findings: &Findings<'_>, look: Look) -> String {
-    let mut text = String::new();
-    for trade in tradeoffs(findings).iter().take(TRADES) {
-        let at = |place: &usize| (trade.points[*place].1, trade.points[*place].2);
-        let front: Vec<(f64, f64)> = trade.front.iter().map(at).collect();
-        let all: Vec<(f64, f64)> = trade.points.iter().map(|(_, x, y)| (*x, *y)).collect();
-        let Some(drawn) = scatter(&front, &all) else { continue };
-        let [goal, other] = [trade.goal, trade.other].map(clean::plain);
-        let name = |settings: &study::Settings| match findings.varied() {
-            true => clean::plain(&settings.to_string()),
-            false => settings.read_ahead.to_string(),
-        };
-        let title = format!(
-            "{other} (upward) against {goal} (to the right), relative to {}",
-            name(&trade.over)
-        );
-        text.push_str(&format!("\n{}{drawn}", wrap(&title, look.width)));
-        let names: Vec<String> =
-            trade.front.iter().map(|place| name(&trade.points[*place].0)).collect();
-        let front = format!("On the line, no other is better at both: {}.", names.join(", "));
-        text.push_str(&wrap(&front, look.width));
-    }
-    text
-}
-
 fn point(cell: &study::Cell) -> Point {
     let setting: Kib = cell.settings.read_ahead;
     Point { setting, value: cell.throughput_mib_s.median }
-}
-
-/// Breaks a sentence into lines, but not between a number and its unit.
-pub(crate) fn wrap(sentence: &str, width: usize) -> String {
-    let width = width.clamp(40, 100);
-    let (mut text, mut column) = (String::new(), 0);
-    let mut words = sentence.split(' ').peekable();
-    while let Some(first) = words.next() {
-        let mut word = first.to_owned();
-        while let Some(unit) = words.next_if(|next| is_unit(next)) {
-            word = format!("{word} {unit}");
-        }
-        let length = word.chars().count();
-        if column > 0 && column + 1 + length > width {
-            text.push('\n');
-            column = 0;
-        } else if column > 0 {
-            text.push(' ');
-            column += 1;
-        }
-        text.push_str(&word);
-        column += length;
-    }
-    text.push('\n');
-    text
-}
-
-fn is_unit(word: &str) -> bool {
-    let word = word.trim_end_matches([',', '.', ';', ':', ')']);
-    matches!(word, "%" | "KiB" | "MiB" | "GiB" | "ms" | "µs" | "s")
 }

@@ -1,12 +1,12 @@
 //! What a trace is like, for programs.
 
 use serde_json::{Value as Json, json};
-use workload::trace::Summary;
+use trace::TraceSummary;
 
 use crate::SCHEMA_VERSION;
 
 /// The summary of a trace in this form (docs/json.md).
-pub fn trace_json(format: &str, summary: &Summary) -> Json {
+pub fn trace_json(format: &str, summary: &TraceSummary) -> Json {
     let sizes = summary
         .sizes
         .iter()

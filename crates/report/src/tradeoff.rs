@@ -2,20 +2,19 @@
 
 use std::collections::HashMap;
 
-use study::{Role, Settings};
+use study::{CellSettings, Role};
 
-use crate::findings::Findings;
+use crate::run_report::RunReport;
 
 /// Two workloads under the same settings.
 pub(crate) struct Tradeoff<'a> {
     /// The workload that is to gain.
     pub goal: &'a str,
-    /// The other one.
     pub other: &'a str,
     /// What both are relative to.
-    pub over: Settings,
+    pub over: CellSettings,
     /// Throughput of each relative to that, setting by setting, ascending.
-    pub points: Vec<(Settings, f64, f64)>,
+    pub points: Vec<(CellSettings, f64, f64)>,
     /// Places of the points that no other beats in both.
     pub front: Vec<usize>,
 }
@@ -24,14 +23,14 @@ pub(crate) struct Tradeoff<'a> {
 const SETTINGS_LEAST: usize = 3;
 
 /// Every goal with every other workload; what random reads pay comes first.
-pub(crate) fn tradeoffs<'a>(findings: &Findings<'a>) -> Vec<Tradeoff<'a>> {
-    let workloads = findings.workloads();
+pub(crate) fn tradeoffs<'a>(report: &RunReport<'a>) -> Vec<Tradeoff<'a>> {
+    let workloads = report.workloads();
     let mut all = Vec::new();
     for (at, goal) in workloads.iter().enumerate().filter(|(_, w)| w.role == Role::Goal) {
         for (other_at, other) in workloads.iter().enumerate() {
             let goal_again = other.role == Role::Goal && other_at <= at;
             if !goal_again {
-                let trade = between(findings, &goal.workload.name, &other.workload.name);
+                let trade = between(report, &goal.workload.name, &other.workload.name);
                 all.extend(trade.map(|trade| (other_at, trade)));
             }
         }
@@ -41,26 +40,29 @@ pub(crate) fn tradeoffs<'a>(findings: &Findings<'a>) -> Vec<Tradeoff<'a>> {
     all.into_iter().map(|(_, trade)| trade).collect()
 }
 
-fn between<'a>(findings: &Findings<'a>, goal: &'a str, other: &'a str) -> Option<Tradeoff<'a>> {
-    let medians = |name: &str| -> HashMap<Settings, f64> {
-        let cells = findings.analysis.cells.iter().filter(|cell| cell.workload == name);
-        let medians = cells.map(|cell| (cell.settings, cell.throughput_mib_s.median));
+fn between<'a>(report: &RunReport<'a>, goal: &'a str, other: &'a str) -> Option<Tradeoff<'a>> {
+    let medians = |name: &str| -> HashMap<CellSettings, f64> {
+        let cells = report.analysis.cells.iter().filter(|cell| cell.workload == name);
+        let medians = cells.map(|cell| (cell.settings.clone(), cell.throughput_mib_s.median));
         medians.filter(|(_, median)| *median > 0.0).collect()
     };
     let (of_goal, of_other) = (medians(goal), medians(other));
-    let both: Vec<(Settings, f64, f64)> = findings
+    let both: Vec<(CellSettings, f64, f64)> = report
         .all_settings()
         .into_iter()
-        .filter_map(|at| Some((at, *of_goal.get(&at)?, *of_other.get(&at)?)))
+        .filter_map(|at| {
+            let (x, y) = (*of_goal.get(&at)?, *of_other.get(&at)?);
+            Some((at, x, y))
+        })
         .collect();
     if both.len() < SETTINGS_LEAST {
         return None;
     }
-    let base = findings.analysis.combination.as_ref().map(|best| best.over);
-    let base = base.or(findings.run.found.map(Settings::read_ahead));
-    let found = both.iter().find(|(at, _, _)| Some(*at) == base);
-    let (over, base_goal, base_other) = *found.or(both.first())?;
-    let points: Vec<(Settings, f64, f64)> =
+    let base = report.analysis.combination.as_ref().map(|best| best.over.clone());
+    let base = base.or(report.run.found.map(CellSettings::read_ahead));
+    let found = both.iter().find(|(at, _, _)| Some(at) == base.as_ref());
+    let (over, base_goal, base_other) = found.or(both.first())?.clone();
+    let points: Vec<(CellSettings, f64, f64)> =
         both.into_iter().map(|(at, x, y)| (at, x / base_goal, y / base_other)).collect();
     let places: Vec<(f64, f64)> = points.iter().map(|(_, gain, keep)| (*gain, *keep)).collect();
     Some(Tradeoff { goal, other, over, front: stats::pareto(&places), points })

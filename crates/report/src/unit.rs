@@ -1,4 +1,4 @@
-//! What the figures of a workload are: data by time, or what a command prints of itself.
+//! The unit of a workload's figures: data per time, or what a command prints.
 
 use study::Run;
 

@@ -1,43 +1,31 @@
 //! The recommendation as a person would say it. Nothing is decided here.
 
 use study::{
-    Alternative, Caveat, Change, Decision, Doubt, Gain, Purpose, Recommendation, Role, RunStatus,
-    Target, WorkloadVerdict,
+    Alternative, Caveat, CostChange, Decision, Gain, InconclusiveReason, Recommendation, RunStatus,
+    StudyPurpose, Target, WorkloadVerdict,
 };
 use units::Kib;
 use workload::AccessMethod;
 
-use crate::clean;
 use crate::factors;
-use crate::findings::Findings;
 use crate::number::{counted, factor_certainty, setting, short, time, times};
-
-/// A piece of the recommendation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Line {
-    /// A sentence or a few.
-    Sentence(String),
-    /// Something to type.
-    Command(String),
-}
-
-/// How names from outside are made harmless for where the sentences go.
-pub(crate) type Clean = fn(&str) -> String;
+use crate::run_report::RunReport;
+use crate::verdict_parts::{Clean, VerdictLine, goals, to_apply, unfinished};
 
 /// The recommendation: what to set, on which condition, what it gains and costs, how sure that is,
 /// what was not measured, how to set it. `clean` makes names harmless for where the sentences go.
-pub fn verdict(findings: &Findings<'_>, clean: Clean) -> Vec<Line> {
-    if factors::varied(findings) {
-        return factors::verdict(findings, clean);
+pub fn verdict(report: &RunReport<'_>, clean: Clean) -> Vec<VerdictLine> {
+    if factors::varied(report) {
+        return factors::verdict(report, clean);
     }
     let mut sentences = Vec::new();
-    if findings.run.summary.status != RunStatus::Complete {
-        sentences.push(unfinished(findings, clean));
+    if report.run.summary.status != RunStatus::Complete {
+        sentences.push(unfinished(report, clean));
     }
-    if findings.analysis.cells.is_empty() {
-        return sentences.into_iter().map(Line::Sentence).collect();
+    if report.analysis.cells.is_empty() {
+        return sentences.into_iter().map(VerdictLine::Sentence).collect();
     }
-    let words = Words { findings, advice: &findings.analysis.recommendation, clean };
+    let words = Words { report, advice: &report.analysis.recommendation, clean };
     sentences.push(words.headline());
     sentences.extend(words.otherwise());
     sentences.extend(words.caveats());
@@ -45,40 +33,24 @@ pub fn verdict(findings: &Findings<'_>, clean: Clean) -> Vec<Line> {
     sentences.extend(words.larger());
     sentences.extend(words.each_goal());
     sentences.extend(words.cost());
-    sentences.extend(dilated(findings.analysis.dilation));
-    sentences.extend(findings.analysis.notes.iter().map(|note| format!("Note: {}.", clean(note))));
-    let mut lines: Vec<Line> = sentences.into_iter().map(Line::Sentence).collect();
-    lines.extend(how_to_apply(findings));
+    sentences.extend(dilated(report.analysis.dilation));
+    sentences.extend(report.analysis.notes.iter().map(|note| format!("Note: {}.", clean(note))));
+    let mut lines: Vec<VerdictLine> = sentences.into_iter().map(VerdictLine::Sentence).collect();
+    lines.extend(how_to_apply(report));
     lines
 }
 
 /// What to do, in the first sentence of [`verdict`].
-pub(crate) fn headline(findings: &Findings<'_>, clean: Clean) -> String {
-    if factors::varied(findings) {
-        return factors::headline(findings, clean);
+pub(crate) fn headline(report: &RunReport<'_>, clean: Clean) -> String {
+    if factors::varied(report) {
+        return factors::headline(report, clean);
     }
-    Words { findings, advice: &findings.analysis.recommendation, clean }.headline()
-}
-
-/// What is to be known first of a run that is not complete.
-pub(crate) fn unfinished(findings: &Findings<'_>, clean: Clean) -> String {
-    let summary = &findings.run.summary;
-    match summary.status {
-        RunStatus::Complete => String::new(),
-        RunStatus::Running => "This run is still being measured; so far:".to_owned(),
-        RunStatus::Interrupted => {
-            "This run was interrupted: the same command goes on with it. So far:".to_owned()
-        }
-        RunStatus::Failed => match summary.error.as_deref().filter(|error| error.len() < 400) {
-            Some(error) => format!("This run ended with an error ({}); up to there:", clean(error)),
-            None => "This run ended with an error; up to there:".to_owned(),
-        },
-    }
+    Words { report, advice: &report.analysis.recommendation, clean }.headline()
 }
 
 /// A recommendation to be put into sentences.
 struct Words<'a> {
-    findings: &'a Findings<'a>,
+    report: &'a RunReport<'a>,
     advice: &'a Recommendation,
     clean: Clean,
 }
@@ -86,19 +58,19 @@ struct Words<'a> {
 impl Words<'_> {
     /// What to do, on which condition, what it gains and what it costs.
     fn headline(&self) -> String {
-        let goals = goals(self.findings, self.clean);
+        let goals = goals(self.report, self.clean);
         match self.advice.decision {
             Decision::Set(kib) => self.set(kib, &goals),
             Decision::Keep(kib) => self.keep(kib, &goals),
             Decision::NoDifference => {
-                let keep = self.findings.run.found.map(setting);
+                let keep = self.report.run.found.map(setting);
                 let keep = keep.map_or_else(String::new, |found| format!(" Keep {found}."));
                 format!("No measurable difference between {} for {goals}.{keep}", self.range())
             }
-            Decision::Inconclusive(Doubt::NothingToCompare) => {
+            Decision::Inconclusive(InconclusiveReason::NothingToCompare) => {
                 format!("Only one setting was measured for {goals}: there is nothing to compare.")
             }
-            Decision::Inconclusive(Doubt::TooNoisy) => format!(
+            Decision::Inconclusive(InconclusiveReason::TooNoisy) => format!(
                 "Inconclusive: the measurements of {goals} vary too much to compare {}.",
                 self.range()
             ),
@@ -147,7 +119,7 @@ impl Words<'_> {
 
     /// `the 25 settings from 4 KiB to 65536 KiB`.
     fn range(&self) -> String {
-        let settings = self.findings.settings();
+        let settings = self.report.settings();
         match (settings.first(), settings.last()) {
             (Some(first), Some(last)) => {
                 format!("the {} settings from {first} to {last}", settings.len())
@@ -169,7 +141,7 @@ impl Words<'_> {
 
     /// What a process does that is like this workload.
     fn use_of(&self, workload: &str) -> String {
-        let planned = self.findings.run.plan.workloads.iter();
+        let planned = self.report.run.plan.workloads.iter();
         let found = planned.map(|planned| &planned.workload).find(|it| it.name == workload);
         match found.filter(|it| it.has_random_part()).map(|it| it.access) {
             Some(AccessMethod::Mmap) => "reads mapped files at random".to_owned(),
@@ -184,7 +156,7 @@ impl Words<'_> {
             return None;
         }
         let Some(other) = &self.advice.without_conditions else {
-            return Some(match self.findings.run.found {
+            return Some(match self.report.run.found {
                 Some(found) if self.is_alternative_open() => {
                     format!("Otherwise keep {}.", setting(found))
                 }
@@ -219,7 +191,7 @@ impl Words<'_> {
     }
 
     /// `rand-mmap ×0.55`.
-    fn change(&self, change: &Change) -> Option<String> {
+    fn change(&self, change: &CostChange) -> Option<String> {
         let ratio = times(change.throughput_ratio.median)?;
         Some(format!("{} {ratio}", (self.clean)(&change.workload)))
     }
@@ -250,7 +222,7 @@ impl Words<'_> {
 
     /// What to do where the measurements do not say.
     fn to_be_sure(&self) -> Option<String> {
-        let advice = match self.findings.run.plan.target {
+        let advice = match self.report.run.plan.target {
             Target::Imported(_) => {
                 "Each figure stands alone. If their author says how well they repeat, import them \
                  with --spread."
@@ -280,7 +252,7 @@ impl Words<'_> {
 
     /// Goals that would be served by another setting than the one for all.
     fn each_goal(&self) -> Vec<String> {
-        let goals = &self.findings.analysis.per_workload;
+        let goals = &self.report.analysis.per_workload;
         // That nothing is known of any has been said.
         let unknown = |goal: &WorkloadVerdict| matches!(goal.decision, Decision::Inconclusive(_));
         if goals.len() < 2 || goals.iter().all(unknown) {
@@ -314,14 +286,13 @@ impl Words<'_> {
         }
         parts.extend(cost.changes.iter().filter_map(|change| self.detail(change)));
         let weighed = match self.advice.purpose {
-            Purpose::Streaming => " (not weighed: --for streaming)",
+            StudyPurpose::Streaming => " (not weighed: --purpose streaming)",
             _ => "",
         };
         Some(format!("Cost of {kib}{weighed}: {}.", parts.join("; ")))
     }
 
-    /// A cost workload in full.
-    fn detail(&self, change: &Change) -> Option<String> {
+    fn detail(&self, change: &CostChange) -> Option<String> {
         let ratio = &change.throughput_ratio;
         let mut part = self.change(change)?;
         // What chance may well have made is no cost.
@@ -355,18 +326,6 @@ fn join(parts: &[String]) -> String {
     }
 }
 
-/// The goals by name.
-pub(crate) fn goals(findings: &Findings<'_>, clean: Clean) -> String {
-    let workloads = findings.workloads();
-    let goals = workloads.iter().filter(|planned| planned.role == Role::Goal);
-    let names: Vec<String> = goals.map(|planned| clean(&planned.workload.name)).collect();
-    match names.split_last() {
-        None => "what was measured".to_owned(),
-        Some((only, [])) => only.clone(),
-        Some((last, others)) => format!("{} and {last}", others.join(", ")),
-    }
-}
-
 /// `×2.53 (95 % CI 2.40–2.60) compared with the present 128 KiB`.
 fn gain_words(gain: &Gain) -> Option<String> {
     let (much, sure) = (times(gain.ratio.median)?, factor_certainty(&gain.ratio));
@@ -375,8 +334,8 @@ fn gain_words(gain: &Gain) -> Option<String> {
 
 /// ` the present 128 KiB`.
 fn compared_with(gain: &Gain) -> String {
-    let which = if gain.over_is_current { "the present" } else { "the smallest setting," };
-    format!(" {which} {}", gain.over_kib)
+    let which = if gain.baseline_is_current { "the present" } else { "the smallest setting," };
+    format!(" {which} {}", gain.baseline_kib)
 }
 
 /// How many times what is asked for is read, where that is worth a word.
@@ -400,36 +359,9 @@ fn dilated(dilation: f64) -> Option<String> {
 }
 
 /// What to type to have the recommended setting now.
-fn how_to_apply(findings: &Findings<'_>) -> Vec<Line> {
-    match findings.analysis.recommendation.decision {
-        Decision::Set(kib) => to_apply(findings, &format!("read_ahead={}K", kib.get())),
+fn how_to_apply(report: &RunReport<'_>) -> Vec<VerdictLine> {
+    match report.analysis.recommendation.decision {
+        Decision::Set(kib) => to_apply(report, &format!("read_ahead={}K", kib.get())),
         _ => Vec::new(),
     }
-}
-
-/// What to type to have these settings now. A virtual disk is gone by then.
-pub(crate) fn to_apply(findings: &Findings<'_>, settings: &str) -> Vec<Line> {
-    let Target::Path(_) = &findings.run.plan.target else { return Vec::new() };
-    let Some(bdi) = bdi(findings) else { return Vec::new() };
-    // A level of a tunable may be any word; what could run something is not put into a command.
-    if settings.chars().any(|c| !(c.is_ascii_alphanumeric() || "=:-_., ".contains(c))) {
-        return Vec::new();
-    }
-    vec![
-        Line::Sentence(
-            "To set it now, until the next boot, for files opened from then on (as root):"
-                .to_owned(),
-        ),
-        Line::Command(format!("foreread apply {settings} --on {bdi}")),
-        Line::Sentence("To see whether it is still so, and to undo it:".to_owned()),
-        Line::Command("foreread verify".to_owned()),
-        Line::Command(format!("foreread rollback {bdi}")),
-    ]
-}
-
-/// The bdi that the record names, if it is a name that can stand in a command.
-fn bdi(findings: &Findings<'_>) -> Option<String> {
-    let name = findings.run.device_before.pointer("/storage/bdi")?.as_str()?;
-    let harmless = |c: char| c.is_ascii_alphanumeric() || ":-_.".contains(c);
-    (name.chars().all(harmless) && !name.is_empty()).then(|| clean::plain(name))
 }

@@ -1,15 +1,13 @@
 //! What watching shows: devices, and the streams on them.
 
-use auto::{DeviceRates, StreamView, View};
+use daemon::{DeviceRates, StreamView, WatchView};
 
 use crate::clean;
 
 /// A table as text: the head, and a row of cells for each thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cells {
-    /// What the columns are.
     pub head: &'static [&'static str],
-    /// The rows.
     pub rows: Vec<Vec<String>>,
 }
 
@@ -84,7 +82,7 @@ pub fn stream_cells(streams: &[StreamView]) -> Cells {
 }
 
 /// The whole of it as plain text.
-pub fn watch_text(view: &View) -> String {
+pub fn watch_text(view: &WatchView) -> String {
     let mut text = String::new();
     if !view.devices.is_empty() {
         text.push_str(&table(&device_cells(&view.devices)));
@@ -141,7 +139,7 @@ mod tests {
 
     #[test]
     fn nothing_read_is_said_and_losses_are_not_hidden() {
-        let view = View {
+        let view = WatchView {
             at_s: 1.0,
             interval_s: 1.0,
             devices: Vec::new(),

@@ -4,31 +4,32 @@
 mod sample;
 
 use foreread_report::{
-    Closeup, Exhibit, Findings, Look, gallery, html, json, markdown, terminal, write_csv,
+    ReportInput, RunReport, TermStyle, TrialDetails, html, json, markdown, terminal,
+    terminal_plots, write_csv,
 };
 use sample::{SETTINGS, sample, trial_of};
 use serde_json::Value;
-use study::{Estimate, Record};
+use study::{Estimate, TrialRecord};
 use units::Nanos;
 
-const LOOK: Look = Look { width: 100, colour: false };
+const LOOK: TermStyle = TermStyle { width: 100, colour: false };
 
-fn csv_of(findings: &Findings<'_>) -> Vec<std::collections::BTreeMap<String, String>> {
+fn csv_of(report: &RunReport<'_>) -> Vec<std::collections::BTreeMap<String, String>> {
     let mut text = Vec::new();
-    write_csv(findings, &mut text).unwrap();
+    write_csv(report, &mut text).unwrap();
     let mut reader = csv::Reader::from_reader(text.as_slice());
     reader.deserialize().map(|row| row.unwrap()).collect()
 }
 
-fn json_of(findings: &Findings<'_>) -> Value {
-    serde_json::from_str(&serde_json::to_string(&json(findings)).unwrap()).unwrap()
+fn json_of(report: &RunReport<'_>) -> Value {
+    serde_json::from_str(&serde_json::to_string(&json(report)).unwrap()).unwrap()
 }
 
 #[test]
 fn json_and_csv_hold_the_same_cells() {
     let sample = sample();
-    let document = json_of(&sample.findings());
-    let rows = csv_of(&sample.findings());
+    let document = json_of(&sample.report());
+    let rows = csv_of(&sample.report());
     let cells = document["cells"].as_array().unwrap();
     assert_eq!(cells.len(), rows.len());
     for (cell, row) in cells.iter().zip(&rows) {
@@ -57,9 +58,9 @@ fn json_and_csv_hold_the_same_cells() {
 #[test]
 fn tables_show_the_medians_that_json_holds() {
     let sample = sample();
-    let document = json_of(&sample.findings());
-    let text = terminal(&sample.findings(), LOOK);
-    let pasted = markdown(&sample.findings());
+    let document = json_of(&sample.report());
+    let text = terminal(&sample.report(), LOOK);
+    let pasted = markdown(&sample.report());
     for cell in document["cells"].as_array().unwrap() {
         let kib = cell["settings"]["read_ahead_kib"].as_u64().unwrap();
         let median = cell["throughput_mib_s"]["median"].as_f64().unwrap();
@@ -75,7 +76,7 @@ fn tables_show_the_medians_that_json_holds() {
 
 #[test]
 fn table_has_both_units_and_marks_the_settings_that_matter() {
-    let text = terminal(&sample().findings(), LOOK);
+    let text = terminal(&sample().report(), LOOK);
     let line = |kib: u64| {
         text.lines().find(|line| line.contains(&format!(" {kib} KiB"))).unwrap().to_owned()
     };
@@ -91,12 +92,12 @@ fn table_has_both_units_and_marks_the_settings_that_matter() {
 fn no_line_is_wider_than_the_terminal_and_colour_stays_out_of_pipes() {
     let sample = sample();
     for width in [80, 100, 200] {
-        let text = terminal(&sample.findings(), Look { width, colour: false });
+        let text = terminal(&sample.report(), TermStyle { width, colour: false });
         let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
         assert!(widest <= width, "{widest} columns of {width}:\n{text}");
         assert!(!text.contains('\u{1b}'));
     }
-    assert!(terminal(&sample.findings(), Look { width: 80, colour: true }).contains('\u{1b}'));
+    assert!(terminal(&sample.report(), TermStyle { width: 80, colour: true }).contains('\u{1b}'));
 }
 
 #[test]
@@ -111,12 +112,12 @@ fn what_was_not_measured_is_not_printed() {
     sample.analysis.cells.pop();
     let gain = sample.analysis.recommendation.gain.as_mut().unwrap();
     gain.ratio = Estimate::unbounded(f64::INFINITY);
-    let findings = sample.findings();
+    let report = sample.report();
     let mut csv = Vec::new();
-    write_csv(&findings, &mut csv).unwrap();
+    write_csv(&report, &mut csv).unwrap();
     let csv = String::from_utf8(csv).unwrap();
-    let json = serde_json::to_string(&json(&findings)).unwrap();
-    let (terminal, markdown) = (terminal(&findings, LOOK), markdown(&findings));
+    let json = serde_json::to_string(&json(&report)).unwrap();
+    let (terminal, markdown) = (terminal(&report, LOOK), markdown(&report));
     for text in [&csv, &json, &terminal, &markdown] {
         for word in ["NaN", "nan", "inf", "Inf", "None"] {
             let words = text.split(|c: char| !c.is_alphanumeric());
@@ -131,9 +132,9 @@ fn what_was_not_measured_is_not_printed() {
 fn nothing_measured_yet_is_said_plainly() {
     let mut sample = sample();
     sample.analysis.cells.clear();
-    assert!(terminal(&sample.findings(), LOOK).contains("Nothing has been measured yet"));
-    assert!(csv_of(&sample.findings()).is_empty());
-    assert!(!markdown(&sample.findings()).contains("|---"));
+    assert!(terminal(&sample.report(), LOOK).contains("Nothing has been measured yet"));
+    assert!(csv_of(&sample.report()).is_empty());
+    assert!(!markdown(&sample.report()).contains("|---"));
 }
 
 /// A time line is the same in the page and in the terminal's plot as in the record, in the
@@ -151,11 +152,11 @@ fn time_lines_are_those_of_the_record() {
         cached.push(Nanos::from_secs(second), second as f64);
     }
     measured.series = vec![queries, cached];
-    let mut closeup = Closeup::default();
-    let record = Record { sample: measured, virtual_disk: None, spoiled: Vec::new() };
-    closeup.add(&trial_of(cell, 0), &record);
+    let mut trial_details = TrialDetails::default();
+    let record = TrialRecord { sample: measured, virtual_disk: None, spoiled: Vec::new() };
+    trial_details.add(&trial_of(cell, 0), &record);
     let (run, analysis) = (&sample.run, &sample.analysis);
-    let exhibit = Exhibit { run, analysis, closeup: Some(&closeup), name: None };
+    let exhibit = ReportInput { run, analysis, trial_details: Some(&trial_details), name: None };
     let page = html(&[exhibit]);
     let begin = "<script type=\"application/json\" id=\"data\">";
     let start = page.find(begin).unwrap() + begin.len();
@@ -174,7 +175,7 @@ fn time_lines_are_those_of_the_record() {
             assert!((y - second * scale).abs() < 1e-3, "{name}: {y}");
         }
     }
-    let plots = gallery(&exhibit, LOOK);
+    let plots = terminal_plots(&exhibit, LOOK);
     let plot = &plots[plots.find("queries, queries/s").unwrap()..];
     assert!(plot.contains("25.0 s"), "the last second, undilated: {plot}");
 }

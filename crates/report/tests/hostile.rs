@@ -4,11 +4,12 @@
 mod sample;
 
 use foreread_report::{
-    Closeup, Exhibit, Look, Named, Pairing, compare_csv, compare_markdown, compare_terminal,
-    gallery, html, index_html, markdown, runs_csv, runs_markdown, runs_table, terminal, write_csv,
+    Named, Pairing, ReportInput, TermStyle, TrialDetails, compare_csv, compare_markdown,
+    compare_terminal, html, index_html, markdown, runs_csv, runs_markdown, runs_table, terminal,
+    terminal_plots, write_csv,
 };
 use sample::{Sample, sample, summary, trial_of};
-use study::{Beside, Combination, Command, Difference, Factor, Record, Settings};
+use study::{CellSettings, Combination, Difference, Factor, Labels, RunCommand, TrialRecord};
 use units::Nanos;
 
 const HOSTILE: &str = "/srv/\u{1b}[2J\u{202e}x|y\n=1+1 <script>alert(1)</script> [a](http://b) `c`";
@@ -18,11 +19,11 @@ fn a_hostile_target_injects_nothing() {
     let mut sample = sample();
     sample.run.summary.target = HOSTILE.to_owned();
     sample.analysis.notes = vec![HOSTILE.to_owned()];
-    let findings = sample.findings();
-    let text = terminal(&findings, Look { width: 100, colour: false });
-    let pasted = markdown(&findings);
+    let report = sample.report();
+    let text = terminal(&report, TermStyle { width: 100, colour: false });
+    let pasted = markdown(&report);
     let mut csv = Vec::new();
-    write_csv(&findings, &mut csv).unwrap();
+    write_csv(&report, &mut csv).unwrap();
     let csv = String::from_utf8(csv).unwrap();
     for text in [&text, &pasted, &csv] {
         let controls = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
@@ -57,9 +58,9 @@ fn comparisons_inject_nothing_either() {
     second.run.summary.target = format!("=1+1|{HOSTILE}");
     first.analysis.cells[0].workload = HOSTILE.to_owned();
     second.analysis.cells[0].workload = HOSTILE.to_owned();
-    let named = [&first, &second].map(|sample| Named { findings: sample.findings(), name: None });
+    let named = [&first, &second].map(|sample| Named { report: sample.report(), name: None });
     let pairings = Pairing::all(&named);
-    let text = compare_terminal(&pairings, Look { width: 100, colour: false });
+    let text = compare_terminal(&pairings, TermStyle { width: 100, colour: false });
     assert!(!text.contains(['\u{1b}', '\u{202e}']), "{text:?}");
     let pasted = compare_markdown(&pairings);
     assert!(!pasted.contains("<script") && !pasted.contains("[a](http"), "{pasted}");
@@ -132,23 +133,23 @@ fn is_tame(what: &str, text: &str) {
 fn no_name_injects_anything_into_any_format() {
     for name in worst_names() {
         let (one, two) = (named(&name), named(&format!("{name}2")));
-        let look = Look { width: 100, colour: false };
-        is_tame("terminal", &terminal(&one.findings(), look));
-        let pasted = markdown(&one.findings());
+        let look = TermStyle { width: 100, colour: false };
+        is_tame("terminal", &terminal(&one.report(), look));
+        let pasted = markdown(&one.report());
         is_tame("Markdown", &pasted);
         tame_markdown(&pasted);
-        tame_csv(|out| write_csv(&one.findings(), out), one.analysis.cells.len());
-        let both = [&one, &two].map(|run| Named { findings: run.findings(), name: Some(&name) });
+        tame_csv(|out| write_csv(&one.report(), out), one.analysis.cells.len());
+        let both = [&one, &two].map(|run| Named { report: run.report(), name: Some(&name) });
         let pairings = Pairing::all(&both);
         is_tame("comparison", &compare_terminal(&pairings, look));
         let pasted = compare_markdown(&pairings);
         is_tame("comparison in Markdown", &pasted);
         tame_markdown(&pasted);
         tame_csv(|out| compare_csv(&pairings, out), pairings[0].comparison.cells.len());
-        let exhibit = |run: &'static Sample| Exhibit {
+        let exhibit = |run: &'static Sample| ReportInput {
             run: &run.run,
             analysis: &run.analysis,
-            closeup: None,
+            trial_details: None,
             name: None,
         };
         let runs: [&'static Sample; 2] = [Box::leak(Box::new(one)), Box::leak(Box::new(two))];
@@ -160,27 +161,27 @@ fn no_name_injects_anything_into_any_format() {
 
 /// The same of a study of what is no tunable, whose names and levels are anybody's, with the course
 /// of its trials.
-fn beside(name: &str) -> (Sample, Closeup) {
+fn labelled(name: &str) -> (Sample, TrialDetails) {
     let mut sample = sample::sample();
-    sample.run.summary.command = Command::Pg;
+    sample.run.summary.command = RunCommand::Pg;
     let again = serde_json::json!({ "again": ["pg", name, "--vary", name] });
     sample.run.machine = serde_json::json!({ "postgres": again, "version": name });
     let levels = [name.to_owned(), format!("{name}2")];
     sample.run.plan.factors =
         vec![Factor { tunable: name.to_owned(), levels: levels.clone().into() }];
-    let with = |settings: Settings, level: &str| {
-        let beside = Beside::from([(name.to_owned(), level.to_owned())]);
-        Settings::with(&settings.all(), beside).unwrap()
+    let with = |settings: &CellSettings, level: &str| {
+        let labels = Labels::from([(name.to_owned(), level.to_owned())]);
+        CellSettings::from_tunables(&settings.tunables(), labels).unwrap()
     };
     for cell in &mut sample.analysis.cells {
-        cell.settings = with(cell.settings, &levels[cell.workload.len() % 2]);
+        cell.settings = with(&cell.settings, &levels[cell.workload.len() % 2]);
     }
-    let (first, last) = (sample.analysis.cells[0].settings, sample.analysis.cells[8].settings);
+    let (first, last) = (&sample.analysis.cells[0].settings, &sample.analysis.cells[8].settings);
     let ratio = sample.analysis.cells[0].throughput_mib_s;
-    let difference = Difference::Better;
+    let difference = Difference::Faster;
     sample.analysis.combination =
-        Some(Combination { settings: last, over: first, ratio, difference });
-    let mut closeup = Closeup::default();
+        Some(Combination { settings: last.clone(), over: first.clone(), ratio, difference });
+    let mut trial_details = TrialDetails::default();
     for (order, cell) in (0..).zip(&sample.analysis.cells) {
         let mut trial = trial_of(cell, order);
         trial.disturbances = vec![name.to_owned()];
@@ -188,24 +189,25 @@ fn beside(name: &str) -> (Sample, Closeup) {
         let mut series = bench::Series::level(name, name);
         (1..9).for_each(|n| series.push(Nanos::from_secs(n), n as f64));
         sample.series = vec![series];
-        closeup.add(&trial, &Record { sample, virtual_disk: None, spoiled: Vec::new() });
+        trial_details.add(&trial, &TrialRecord { sample, virtual_disk: None, spoiled: Vec::new() });
     }
-    (sample, closeup)
+    (sample, trial_details)
 }
 
 #[test]
 fn neither_what_is_no_tunable_nor_a_time_line_injects_anything() {
     for name in worst_names() {
-        let (sample, closeup) = beside(&name);
-        let look = Look { width: 100, colour: false };
-        is_tame("terminal", &terminal(&sample.findings(), look));
-        let pasted = markdown(&sample.findings());
+        let (sample, trial_details) = labelled(&name);
+        let look = TermStyle { width: 100, colour: false };
+        is_tame("terminal", &terminal(&sample.report(), look));
+        let pasted = markdown(&sample.report());
         is_tame("Markdown", &pasted);
         tame_markdown(&pasted);
-        tame_csv(|out| write_csv(&sample.findings(), out), sample.analysis.cells.len());
+        tame_csv(|out| write_csv(&sample.report(), out), sample.analysis.cells.len());
         let (run, analysis) = (&sample.run, &sample.analysis);
-        let exhibit = Exhibit { run, analysis, closeup: Some(&closeup), name: None };
-        is_tame("plots", &gallery(&exhibit, look));
+        let exhibit =
+            ReportInput { run, analysis, trial_details: Some(&trial_details), name: None };
+        is_tame("plots", &terminal_plots(&exhibit, look));
         tame_page(&html(&[exhibit]));
     }
 }

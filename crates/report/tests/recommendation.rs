@@ -4,8 +4,8 @@
 mod sample;
 
 use foreread_report::{
-    Exhibit, Findings, Line, Look, Named, Pairing, compare_json, compare_terminal, html, json,
-    markdown, terminal, verdict, write_csv,
+    Named, Pairing, ReportInput, RunReport, TermStyle, VerdictLine, compare_json, compare_terminal,
+    html, json, markdown, terminal, verdict, write_csv,
 };
 use proptest::prelude::*;
 use sample::{Sample, sample_of, trial};
@@ -13,7 +13,7 @@ use serde_json::Value;
 use study::{Decision, Trial, TrialStatus};
 use units::Kib;
 
-const LOOK: Look = Look { width: 100, colour: false };
+const LOOK: TermStyle = TermStyle { width: 100, colour: false };
 
 /// Settings that are drawn from.
 const SETTINGS: [u64; 7] = [4, 64, 128, 1024, 1088, 8192, 65536];
@@ -97,9 +97,9 @@ fn of_json(advice: &Value) -> (String, Option<u64>) {
 }
 
 /// The settings that CSV marks.
-fn marked(findings: &Findings<'_>) -> Vec<u64> {
+fn marked(report: &RunReport<'_>) -> Vec<u64> {
     let mut text = Vec::new();
-    write_csv(findings, &mut text).unwrap();
+    write_csv(report, &mut text).unwrap();
     let mut reader = csv::Reader::from_reader(text.as_slice());
     let rows = reader
         .deserialize()
@@ -122,10 +122,10 @@ proptest! {
 
     #[test]
     fn every_output_says_the_same(sample in records()) {
-        let findings = sample.findings();
+        let report = sample.report();
         let advice = &sample.analysis.recommendation;
         let said = of_decision(&advice.decision);
-        let (word, kib) = of_json(&document(&json(&findings))["recommendation"]);
+        let (word, kib) = of_json(&document(&json(&report))["recommendation"]);
         prop_assert_eq!((word.as_str(), kib), said);
         // What apply --from and persist --from write.
         let set = advice.to_set().map(|settings| settings.read_ahead.get());
@@ -133,25 +133,25 @@ proptest! {
         if sample.analysis.cells.is_empty() {
             return Ok(());
         }
-        prop_assert_eq!(of_sentence(&terminal(&findings, LOOK)), said);
-        prop_assert_eq!(of_sentence(&markdown(&findings)), said);
+        prop_assert_eq!(of_sentence(&terminal(&report, LOOK)), said);
+        prop_assert_eq!(of_sentence(&markdown(&report)), said);
         let (run, analysis) = (&sample.run, &sample.analysis);
-        let page = html(&[Exhibit { run, analysis, closeup: None, name: None }]);
+        let page = html(&[ReportInput { run, analysis, trial_details: None, name: None }]);
         // Blanks that must not break are written as such.
         prop_assert_eq!(of_sentence(&page.replace("&nbsp;", " ").replace('\u{a0}', " ")), said);
-        let measured: Vec<u64> = findings_settings(&findings);
+        let measured: Vec<u64> = findings_settings(&report);
         let expected: Vec<u64> = said.1.into_iter().filter(|kib| measured.contains(kib)).collect();
-        prop_assert_eq!(marked(&findings), expected);
-        let lines = verdict(&findings, str::to_owned);
+        prop_assert_eq!(marked(&report), expected);
+        let lines = verdict(&report, str::to_owned);
         let commands = lines.iter().filter_map(|line| match line {
-            Line::Command(command) => Some(command.as_str()),
-            Line::Sentence(_) => None,
+            VerdictLine::Command(command) => Some(command.as_str()),
+            VerdictLine::Sentence(_) => None,
         });
         let applied = commands.filter_map(|it| it.strip_prefix("foreread apply read_ahead="));
         let applied: Vec<u64> =
             applied.map(|rest| rest.split('K').next().unwrap().parse().unwrap()).collect();
         prop_assert_eq!(applied, set.into_iter().collect::<Vec<_>>());
-        let named = |name| Named { findings, name: Some(name) };
+        let named = |name| Named { report, name: Some(name) };
         let twice = [named("the-first"), named("the-second")];
         let pairings = Pairing::all(&twice);
         let compared = document(&compare_json(&pairings).unwrap());
@@ -168,7 +168,7 @@ proptest! {
 }
 
 /// The settings that were measured.
-fn findings_settings(findings: &Findings<'_>) -> Vec<u64> {
-    let cells = findings.analysis.cells.iter();
+fn findings_settings(report: &RunReport<'_>) -> Vec<u64> {
+    let cells = report.analysis.cells.iter();
     cells.map(|cell| cell.settings.read_ahead.get()).collect()
 }

@@ -7,7 +7,7 @@ mod validate;
 use foreread_report::{Named, Pairing, compare_json, json};
 use sample::{Sample, sample};
 use serde_json::{Value, json as value};
-use study::{Combination, Difference, Estimate, Interaction, LevelPair};
+use study::{Combination, Difference, Estimate, FactorInteraction, LevelPair};
 use validate::{problems, schema};
 
 /// A comparison of a run with itself and of one with other cells.
@@ -18,7 +18,7 @@ fn comparisons_are_what_their_schema_promises() {
     let (first, mut second) = (sample(), sample());
     second.analysis.cells.truncate(7);
     second.analysis.cells[0].throughput_mib_s = Estimate::unbounded(5.0);
-    let named = [&first, &second].map(|sample| Named { findings: sample.findings(), name: None });
+    let named = [&first, &second].map(|sample| Named { report: sample.report(), name: None });
     let pairings = Pairing::all(&named);
     let text = serde_json::to_string(&compare_json(&pairings).unwrap()).unwrap();
     let document: Value = serde_json::from_str(&text).unwrap();
@@ -35,21 +35,21 @@ fn comparisons_are_what_their_schema_promises() {
 /// What an experiment found.
 #[test]
 fn answers_are_what_the_schema_promises() {
-    let mut answer = experiment::Answer::new("blocks", "What?", "disk".to_owned());
-    answer.tables.push(experiment::Table {
+    let mut answer = study::Findings::new("blocks", "What?", "disk".to_owned());
+    answer.tables.push(study::ResultTable {
         title: "Reads".to_owned(),
-        columns: vec![experiment::Column::new("request_kib", "KiB")],
+        columns: vec![study::ResultColumn::new("request_kib", "KiB")],
         rows: vec![vec![8u64.into()], vec![f64::NAN.into()]],
     });
-    let curve = experiment::Curve { name: "one".to_owned(), points: vec![(1.0, 2.0)] };
-    answer.plots.push(experiment::Plot { curves: vec![curve], ..experiment::Plot::default() });
+    let curve = study::ResultCurve { name: "one".to_owned(), points: vec![(1.0, 2.0)] };
+    answer.plots.push(study::ResultPlot { curves: vec![curve], ..study::ResultPlot::default() });
     let document = foreread_report::answer_json(&answer);
     validate::assert_valid_as("experiment_document", &document);
     assert_eq!(document["tables"][0]["rows"][1]["request_kib"], Value::Null);
 }
 
 fn document(sample: &Sample) -> Value {
-    let text = serde_json::to_string(&json(&sample.findings())).unwrap();
+    let text = serde_json::to_string(&json(&sample.report())).unwrap();
     serde_json::from_str(&text).unwrap()
 }
 
@@ -70,15 +70,19 @@ fn a_whole_run_keeps_the_promise() {
 fn a_study_of_several_tunables_keeps_it() {
     let mut sample = sample();
     let ratio = Estimate::interval(1.3, 1.2, 1.4);
-    let settings = sample.analysis.cells[0].settings;
-    sample.analysis.combination =
-        Some(Combination { settings, over: settings, ratio, difference: Difference::Better });
+    let settings = sample.analysis.cells[0].settings.clone();
+    sample.analysis.combination = Some(Combination {
+        settings: settings.clone(),
+        over: settings,
+        ratio,
+        difference: Difference::Faster,
+    });
     let pair = LevelPair {
         levels: ["none", "64"].map(str::to_owned),
         ratio: Estimate::unbounded(1.1),
         difference: Difference::Inconclusive,
     };
-    sample.analysis.interactions = vec![Interaction {
+    sample.analysis.interactions = vec![FactorInteraction {
         workload: "seq-8".to_owned(),
         tunables: ["scheduler", "nr_requests"].map(str::to_owned),
         baselines: ["bfq", "256"].map(str::to_owned),
@@ -127,34 +131,39 @@ fn the_check_itself_finds_mistakes() {
     }
 }
 
-/// What `auto` and `run` decide, and what the daemon tells of itself.
+/// The decisions of `auto` and `run`, and the status of the daemon.
 #[test]
 fn decisions_are_what_the_schema_promises() {
-    use auto::{Act, Became, Decision, Status, StatusEffect, Told};
+    use control::ActionKind;
+    use daemon::{ActionResult, DecisionRecord, FileDecision, Status, StatusEffect};
     let file = serde_json::from_value(value!({
         "id": 77, "kind": "regular", "device": "8:1", "inode": 9, "bdi": "8:0", "size": 4096,
         "position": 0, "previous": null, "readable": true, "writable": false, "direct": false,
         "window": 131_072, "bdi_window": 131_072, "random": false,
         "holders": [{ "pid": 42, "fd": 3, "comm": "cat", "uid": 0, "cgroup": 1 }]
     }));
-    let page = host::page_size();
-    let answer = Act::Answer(Some(units::Pages::new(4)));
-    let acts = [Act::Window(units::Pages::new(272)), Act::Prefetch(Vec::new()), answer];
-    for act in acts.into_iter().chain([Act::Answer(None)]) {
+    let pages = units::Pages::new;
+    let kinds = [
+        ActionKind::SetWindow(pages(272)),
+        ActionKind::Prefetch(Vec::new()),
+        ActionKind::PrefetchMisses(Some(pages(4))),
+        ActionKind::PrefetchMisses(None),
+    ];
+    for kind in kinds {
         let (file, why) = (file.as_ref().map(Clone::clone).unwrap(), "it waits".to_owned());
-        let decision = Decision { file, path: None, act, why };
-        let set = Became::Set { back: units::Bytes::from_kib(64) };
-        let missed = Became::Missed("gone".to_owned());
-        for became in [set, Became::Read, Became::Answered, Became::Advised, missed] {
-            let told = Told::of(&decision, became, page, false);
-            let document = serde_json::to_value(&told).unwrap();
+        let decision = FileDecision { file, path: None, kind, why };
+        let set = ActionResult::WindowSet { first: units::Bytes::from_kib(64) };
+        let failed = ActionResult::Failed("closed".to_owned());
+        for result in [set, ActionResult::Prefetching, ActionResult::Advised, failed] {
+            let record = DecisionRecord::new(&decision, result, false);
+            let document = serde_json::to_value(&record).unwrap();
             validate::assert_valid_as("auto_decision", &document);
             assert_eq!(document["window_before_kib"], 128);
         }
     }
-    let mut status = Status::new(7, 1_700_000_000, "acting");
+    let mut status = Status::starting();
     validate::assert_valid_as("auto_status", &serde_json::to_value(&status).unwrap());
     status.effect = Some(StatusEffect { pairs: 8, ratio: 2.0, low: 1.5, high: 2.5 });
-    status.decided("a line");
+    status.push_decision("a line");
     validate::assert_valid_as("auto_status", &serde_json::to_value(&status).unwrap());
 }

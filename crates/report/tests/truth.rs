@@ -1,16 +1,16 @@
 //! The JSON of doctor, check and presets is what docs/foreread.schema.json promises.
 #![allow(clippy::unwrap_used)] // a test may panic
 
-extern crate diagnose as foreread_diagnose;
+extern crate doctor as foreread_doctor;
 
-#[path = "../../diagnose/tests/hosts/mod.rs"]
+#[path = "../../doctor/tests/hosts/mod.rs"]
 mod hosts;
 mod validate;
 
-use diagnose::check::{Policy, check};
-use diagnose::{Windows, diagnose as examine, presets};
+use doctor::check::{CompliancePolicy, check};
+use doctor::{Windows, diagnose as examine, host_presets, presets};
 use foreread_report::{
-    Doctor, NameOf, Presets, check_json, doctor_json, presets_json, storage_name,
+    DoctorReport, NameOf, PresetsReport, check_json, doctor_json, presets_json, storage_name,
 };
 use hosts::{FLASH, Machine, Queue};
 
@@ -31,7 +31,7 @@ fn machine() -> Machine {
 }
 
 #[derive(Debug)]
-struct Names<'a>(&'a diagnose::Scene);
+struct Names<'a>(&'a doctor::HostSnapshot);
 
 impl NameOf for Names<'_> {
     fn name(&self, bdi: &host::BdiId) -> String {
@@ -41,15 +41,15 @@ impl NameOf for Names<'_> {
 
 #[test]
 fn doctor_keeps_the_promise() {
-    let scene = machine().scene(Windows::not_asked());
-    let diagnoses = examine(&scene);
+    let snapshot = machine().snapshot(Windows::not_asked());
+    let diagnoses = examine(&snapshot);
     assert!(diagnoses.iter().any(|diagnosis| !diagnosis.findings.is_empty()));
-    let plan = diagnose::plan::plan(&scene, &diagnoses);
+    let plan = doctor::plan::plan(&snapshot, &diagnoses);
     assert!(plan.iter().any(|plan| plan.changes() && !plan.overrides.is_empty()));
-    let doctor = Doctor {
+    let doctor = DoctorReport {
         diagnoses: &diagnoses,
         plan: &plan,
-        missing: &scene.missing,
+        missing: &snapshot.missing,
         tree: Some("/tree"),
         kernel: "6.1.0",
         detail: true,
@@ -61,10 +61,10 @@ fn doctor_keeps_the_promise() {
 
 #[test]
 fn check_keeps_the_promise() {
-    let scene = machine().scene(Windows::not_asked());
-    let diagnoses = examine(&scene);
+    let snapshot = machine().snapshot(Windows::not_asked());
+    let diagnoses = examine(&snapshot);
     let text = "version = 1\n[[rule]]\nmax = \"1M\"\n[[rule]]\nmount = \"/no\"\nmin = \"4K\"\n";
-    let report = check(&Policy::parse(text).unwrap(), &scene, &diagnoses);
+    let report = check(&CompliancePolicy::parse(text).unwrap(), &snapshot, &diagnoses);
     assert!(!report.kept() && !report.idle_rules.is_empty());
     let document = serde_json::to_value(check_json("p.toml", &report, None)).unwrap();
     validate::assert_valid_as("check_document", &document);
@@ -73,16 +73,16 @@ fn check_keeps_the_promise() {
 #[test]
 fn presets_keep_the_promise() {
     let machine = machine();
-    let scene = machine.scene(Windows::not_asked());
-    let here: Vec<_> = presets::running(&scene)
+    let snapshot = machine.snapshot(Windows::not_asked());
+    let here: Vec<_> = host_presets::running(&snapshot)
         .iter()
-        .map(|applies| (applies, presets::compare(&scene, applies)))
+        .map(|applies| (applies, host_presets::compare(&snapshot, applies)))
         .collect();
-    let contradictions = presets::contradictions(&scene);
+    let contradictions = host_presets::contradictions(&snapshot);
     assert!(!here.is_empty() && !contradictions.is_empty());
-    let asked: Vec<&presets::Preset> = presets::all().iter().collect();
-    let names = Names(&scene);
-    let presets = Presets {
+    let asked: Vec<&presets::VendorPreset> = presets::all().iter().collect();
+    let names = Names(&snapshot);
+    let presets = PresetsReport {
         asked: &asked,
         here: &here,
         contradictions: &contradictions,
@@ -120,7 +120,7 @@ fn calibrations_keep_the_promise() {
         now = end;
     }
     let calibration = fit("found", truth.capacity(), truth.host().clone(), &measured).unwrap();
-    let found = study::Calibrated { calibration, dilation: 1.0 };
+    let found = study::CalibrationResult { calibration, dilation: 1.0 };
     let curve = [study::CurvePoint {
         workload: "seq-1".to_owned(),
         read_ahead_kib: units::Kib::new(128),
@@ -128,8 +128,13 @@ fn calibrations_keep_the_promise() {
         predicted_mib_s: 90.0,
     }];
     let (target, file) = ("virtual:hdd-2008", "found.toml");
-    let report =
-        foreread_report::Calibration { target, file, found: &found, curve: &curve, run: None };
+    let report = foreread_report::CalibrationReport {
+        target,
+        file,
+        found: &found,
+        curve: &curve,
+        run: None,
+    };
     let document = serde_json::to_value(foreread_report::calibration_json(&report)).unwrap();
     validate::assert_valid_as("calibration_document", &document);
     assert!((document["curve"][0]["error_percent"].as_f64().unwrap() + 10.0).abs() < 1e-9);

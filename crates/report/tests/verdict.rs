@@ -3,17 +3,17 @@
 
 mod sample;
 
-use foreread_report::{Line, verdict};
+use foreread_report::{VerdictLine, verdict};
 use sample::{Sample, sample};
 use study::{RunStatus, Target, TrialStatus};
 use units::Kib;
 
 fn said(sample: &Sample) -> String {
-    let lines = verdict(&sample.findings(), str::to_owned);
+    let lines = verdict(&sample.report(), str::to_owned);
     let texts: Vec<String> = lines
         .into_iter()
         .map(|line| match line {
-            Line::Sentence(text) | Line::Command(text) => text,
+            VerdictLine::Sentence(text) | VerdictLine::Command(text) => text,
         })
         .collect();
     texts.join("\n")
@@ -146,7 +146,7 @@ fn inconclusive_says_what_to_do() {
 #[test]
 fn a_virtual_disk_has_a_dilation_and_nothing_to_set() {
     let mut sample = sample();
-    sample.run.plan.target = Target::Virtual("raid10-2008".to_owned());
+    sample.run.plan.target = Target::parse("virtual:raid10-2008").expect("a target");
     sample.analysis.dilation = 4.0;
     let text = said(&sample);
     assert_says(&text, &["4.00 times slower than its model"]);

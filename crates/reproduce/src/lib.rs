@@ -1,12 +1,12 @@
-//! Published read-ahead tables beside the simulator's figures, cell by cell.
+//! Compares published read-ahead tables with the simulator's figures, cell by cell.
 //!
-//! An [`Experiment`] is a measurement that somebody published: its program, device, kernel and
-//! figures. Running it gives a [`Reproduction`]: the published figures, the simulated ones, the
-//! errors, which numbers were fitted so that they agree, and which [`Line`]s hold. What a
-//! mechanism cannot explain is marked so and not fitted away.
+//! A [`PublishedExperiment`] is a published measurement: its program, device, kernel and figures.
+//! Running it gives a [`Reproduction`]: the published figures, the simulated ones, the errors,
+//! which numbers were fitted, and which [`CheckedClaim`]s hold. An effect that no mechanism of
+//! the model explains is marked as such, not fitted away.
 //!
-//! The devices are presets of the room `model`, the algorithms those of the room `policy`, and
-//! what runs them is the simulator: nothing here has a model of its own.
+//! The devices are presets of the crate `model`, the algorithms those of the crate `policy`, and
+//! the simulator runs them: this crate has no model of its own.
 
 mod error;
 mod experiment;
@@ -16,7 +16,9 @@ mod published;
 mod score;
 
 pub use error::ReproduceError;
-pub use experiment::{EXPERIMENTS, Effort, Experiment, NOT_SIMULATED, NotSimulated, named};
+pub use experiment::{
+    EXPERIMENTS, Effort, NOT_SIMULATED, NotSimulated, PublishedExperiment, named,
+};
 pub use load::{Priming, RandomRuns, Streams};
-pub use outcome::{Cell, Column, Line, Parameter, Reproduction};
+pub use outcome::{Cell, CheckedClaim, Column, ModelParameter, Reproduction};
 pub use published::{Published, PublishedTable};

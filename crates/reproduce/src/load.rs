@@ -4,7 +4,8 @@ use model::Spec;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use sim::{
-    Costs, FileSystem, Limits, Machine, OpenFile, Reader, Scenario, Start, Step, lay_out, run,
+    Costs, FileSystem, Limits, ReadStep, Reader, Scenario, SimError, SimMachine, SimOpenFile,
+    Start, lay_out, run,
 };
 use units::{Bytes, Kib, Nanos};
 use workload::{AccessClass, AccessMethod, Hint, Layout};
@@ -14,27 +15,18 @@ use crate::ReproduceError;
 /// Readers of one file each, from its start, in blocks: fio with `rw=read`, or bonnie++.
 #[derive(Clone, Debug)]
 pub struct Streams {
-    /// The device.
     pub model: Spec,
-    /// The read-ahead algorithm.
     pub policy: String,
     /// The read-ahead of the bdi, where the algorithm has it from there.
     pub read_ahead: Kib,
-    /// How many readers.
     pub readers: u32,
-    /// What each read asks for.
     pub block: Bytes,
-    /// What each file holds.
     pub file_size: Bytes,
-    /// Where the first file begins.
     pub first: Bytes,
-    /// How the files lie.
     pub filesystem: FileSystem,
-    /// What the processor takes.
     pub costs: Costs,
     /// What is not counted.
     pub warm_up: Nanos,
-    /// What is.
     pub span: Nanos,
 }
 
@@ -45,13 +37,13 @@ impl Streams {
     ///
     /// If the simulator refuses.
     pub fn mb_s(&self, seed: u64) -> Result<f64, ReproduceError> {
-        let machine = Machine {
-            policy: self.policy.clone(),
+        let machine = SimMachine {
+            policy: self.policy.parse().map_err(SimError::from)?,
             read_ahead: self.read_ahead,
             filesystem: self.filesystem,
             costs: self.costs,
             seed,
-            ..Machine::new(self.model.clone())
+            ..SimMachine::new(self.model.clone())
         };
         // What passes in the span is the difference of two runs that are the same until it begins.
         let got = |time| Ok::<_, ReproduceError>(run(&machine, self.scenario(time))?.useful());
@@ -73,12 +65,12 @@ impl Streams {
     }
 }
 
-fn open_file(file: u32) -> OpenFile {
-    OpenFile { file, method: AccessMethod::Read, hint: Hint::None }
+fn open_file(file: u32) -> SimOpenFile {
+    SimOpenFile { file, method: AccessMethod::Read, hint: Hint::None }
 }
 
-fn step(open: u32, offset: Bytes, length: Bytes, class: AccessClass, rest: Nanos) -> Step {
-    Step { open, offset, length, class, start: Start::After(rest) }
+fn step(open: u32, offset: Bytes, length: Bytes, class: AccessClass, rest: Nanos) -> ReadStep {
+    ReadStep { open, offset, length, class, start: Start::After(rest) }
 }
 
 /// From the start of a file to its end.
@@ -90,9 +82,9 @@ struct Forward {
 }
 
 impl Iterator for Forward {
-    type Item = Step;
+    type Item = ReadStep;
 
-    fn next(&mut self) -> Option<Step> {
+    fn next(&mut self) -> Option<ReadStep> {
         let offset = self.at;
         self.at += self.block;
         let class = AccessClass::Stream;
@@ -104,17 +96,12 @@ impl Iterator for Forward {
 /// the host cannot ask for at once it asks for in parts, one after another.
 #[derive(Clone, Debug)]
 pub struct RandomRuns {
-    /// The device.
     pub model: Spec,
-    /// How many processes.
     pub processes: u32,
-    /// What a call reads.
     pub length: Bytes,
     /// Where the places are: within the first so many bytes.
     pub within: Bytes,
-    /// Places are multiples of this.
     pub block: Bytes,
-    /// How long they read.
     pub span: Nanos,
 }
 
@@ -128,15 +115,15 @@ impl RandomRuns {
         let part = self.length.min(self.model.host().max_request);
         let parts = self.length.get().div_ceil(part.get());
         let pages = part.get() / 4096;
-        let machine = Machine {
+        let machine = SimMachine {
             // A raw device has no page cache (so one too small to meet a page in again), and
             // nothing is read ahead.
-            policy: format!("fixed,blocks={pages}"),
+            policy: format!("fixed,blocks={pages}").parse().map_err(SimError::from)?,
             cache: Bytes::from_mib(8),
             filesystem: FileSystem::PLAIN,
             costs: Costs::NONE,
             seed,
-            ..Machine::new(self.model.clone())
+            ..SimMachine::new(self.model.clone())
         };
         let files =
             lay_out(&[self.within], Layout::Contiguous, FileSystem::PLAIN.layout, Bytes::ZERO);
@@ -177,9 +164,9 @@ struct Runs {
 }
 
 impl Iterator for Runs {
-    type Item = Step;
+    type Item = ReadStep;
 
-    fn next(&mut self) -> Option<Step> {
+    fn next(&mut self) -> Option<ReadStep> {
         if self.left == 0 {
             self.left = self.parts;
             self.at = Bytes::new(self.rng.random_range(0..self.places) * self.block.get());
@@ -194,17 +181,12 @@ impl Iterator for Runs {
 /// One client that selects single rows at random, until the table is in memory.
 #[derive(Clone, Debug)]
 pub struct Priming {
-    /// The device.
     pub model: Spec,
-    /// The read-ahead algorithm.
     pub policy: String,
-    /// The read-ahead of the bdi.
     pub read_ahead: Kib,
     /// The page cache, which holds more than the table and its index.
     pub memory: Bytes,
-    /// The table.
     pub heap: Bytes,
-    /// Its index.
     pub index: Bytes,
     /// What one select takes of the processor.
     pub select: Nanos,
@@ -214,8 +196,7 @@ pub struct Priming {
     pub primed: f64,
 }
 
-/// The block of the database.
-const BLOCK: Bytes = Bytes::from_kib(8);
+const BLOCK_SIZE: Bytes = Bytes::from_kib(8);
 /// No priming takes longer than this.
 const PRIMING_MAX_WINDOWS: u64 = 128;
 
@@ -226,14 +207,14 @@ impl Priming {
     ///
     /// If the simulator refuses.
     pub fn seconds(&self, seed: u64) -> Result<f64, ReproduceError> {
-        let machine = Machine {
-            policy: self.policy.clone(),
+        let machine = SimMachine {
+            policy: self.policy.parse().map_err(SimError::from)?,
             read_ahead: self.read_ahead,
             cache: self.memory,
             filesystem: FileSystem::EXT3,
             costs: Costs::NONE,
             seed,
-            ..Machine::new(self.model.clone())
+            ..SimMachine::new(self.model.clone())
         };
         let selects = |windows: u64| -> Result<u64, ReproduceError> {
             let time = Nanos::new(self.window.get() * windows);
@@ -259,7 +240,7 @@ impl Priming {
         let layout = FileSystem::EXT3.layout;
         let files = lay_out(&[self.heap, self.index], Layout::Contiguous, layout, Bytes::ZERO);
         let steps = Selects {
-            blocks: [self.heap, self.index].map(|size| size.get() / BLOCK.get()),
+            blocks: [self.heap, self.index].map(|size| size.get() / BLOCK_SIZE.get()),
             select: self.select,
             leaf: false,
             rng: Pcg64Mcg::seed_from_u64(seed),
@@ -282,13 +263,13 @@ struct Selects {
 }
 
 impl Iterator for Selects {
-    type Item = Step;
+    type Item = ReadStep;
 
-    fn next(&mut self) -> Option<Step> {
+    fn next(&mut self) -> Option<ReadStep> {
         self.leaf = !self.leaf;
         let (open, rest) = if self.leaf { (1, self.select) } else { (0, Nanos::ZERO) };
         let block = self.rng.random_range(0..self.blocks[open as usize]);
-        let offset = Bytes::new(block * BLOCK.get());
-        Some(step(open, offset, BLOCK, AccessClass::Random, rest))
+        let offset = Bytes::new(block * BLOCK_SIZE.get());
+        Some(step(open, offset, BLOCK_SIZE, AccessClass::Random, rest))
     }
 }

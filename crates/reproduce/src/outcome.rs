@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use crate::score::{
-    Candidate, error_percent, interior_minimum, mean_error_percent, rank_correlation, recommend,
-    worst_error_percent,
+    ScoredSetting, error_percent, interior_minimum, mean_error_percent, rank_correlation,
+    recommend, worst_error_percent,
 };
 
 /// A published table beside the simulator's figures.
@@ -12,9 +12,7 @@ use crate::score::{
 pub struct Reproduction {
     /// What it is asked for by.
     pub name: &'static str,
-    /// What was measured.
     pub title: &'static str,
-    /// Who published it, and when.
     pub source: String,
     /// The tables of the transcription that it shows.
     pub published_tables: Vec<&'static str>,
@@ -30,9 +28,9 @@ pub struct Reproduction {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<Column>,
     /// The numbers that were chosen so that the figures agree.
-    pub fitted: Vec<Parameter>,
+    pub fitted: Vec<ModelParameter>,
     /// What else was chosen among a few possibilities.
-    pub chosen: Vec<Parameter>,
+    pub chosen: Vec<ModelParameter>,
     /// The table whose fit this one takes over as it is.
     pub fitted_with: Option<&'static str>,
     /// How many numbers the reference fitted for this table.
@@ -40,33 +38,27 @@ pub struct Reproduction {
     /// The setting that the simulation would recommend.
     pub recommended: Option<f64>,
     /// What must hold, and whether it does.
-    pub lines: Vec<Line>,
-    /// What a reader should know.
+    pub lines: Vec<CheckedClaim>,
     pub remarks: Vec<&'static str>,
     /// Seeds of which each figure is the mean.
     pub seeds: u32,
 }
 
-/// One column of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Column {
-    /// What was measured.
     pub name: &'static str,
     /// In which unit.
     pub unit: &'static str,
-    /// The rows that were published.
     pub cells: Vec<Cell>,
     /// Mean of |ln(simulated ÷ published)|, in percent.
     pub mean_error_percent: f64,
     /// The same without the cells that the mechanism does not explain.
     pub mean_error_explained_percent: f64,
-    /// Spearman's, of all cells.
     pub rank_correlation: Option<f64>,
     /// What the recommended setting loses against the best published one.
     pub regret_percent: Option<f64>,
 }
 
-/// One figure.
 #[derive(Clone, Debug, Serialize)]
 pub struct Cell {
     /// The row, in the unit of the rows.
@@ -74,13 +66,11 @@ pub struct Cell {
     /// What a row is called, where that is no number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<&'static str>,
-    /// What was published.
     pub published: f64,
     /// The mean of the simulation over its seeds.
     pub simulated: f64,
     /// The lowest and the highest of them.
     pub simulated_range: [f64; 2],
-    /// Simulated over published, less one.
     pub error_percent: f64,
     /// Why the mechanism cannot give the published figure, where it is known not to.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,19 +79,15 @@ pub struct Cell {
 
 /// A number of the model and where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Parameter {
-    /// What it is.
+pub struct ModelParameter {
     pub name: String,
     /// Its value with its unit.
     pub value: String,
 }
 
-/// Something that must hold.
 #[derive(Clone, Debug, Serialize)]
-pub struct Line {
-    /// What.
+pub struct CheckedClaim {
     pub claim: String,
-    /// What was found.
     pub value: f64,
     /// The least that it may be, if anything.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -109,7 +95,6 @@ pub struct Line {
     /// The most that it may be, if anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_most: Option<f64>,
-    /// Whether it does.
     pub holds: bool,
     /// Whether the table fails without it; if not, it is only said beside the others.
     pub required: bool,
@@ -151,7 +136,6 @@ impl Cell {
 }
 
 impl Column {
-    /// A column with its errors.
     pub fn new(name: &'static str, unit: &'static str, cells: Vec<Cell>) -> Self {
         let all: Vec<_> = cells.iter().map(Cell::pair).collect();
         let explained: Vec<_> =
@@ -182,7 +166,7 @@ impl Column {
     }
 }
 
-impl Line {
+impl CheckedClaim {
     /// `value` may be at most `limit`.
     pub fn at_most(claim: impl Into<String>, value: f64, limit: f64) -> Self {
         let holds = value <= limit;
@@ -235,22 +219,22 @@ impl Reproduction {
             }
             let worst = regret.iter().copied().fold(0.0, f64::max);
             let claim = "regret of the recommended setting (%)";
-            self.lines.push(Line::at_most(claim, worst, REGRET_MAX_PERCENT));
+            self.lines.push(CheckedClaim::at_most(claim, worst, REGRET_MAX_PERCENT));
         }
         let (count, most) = (self.fitted.len() as f64, self.fitted_at_most as f64);
-        self.lines.push(Line::at_most("fitted parameters", count, most));
+        self.lines.push(CheckedClaim::at_most("fitted parameters", count, most));
         self
     }
 
     /// The settings at which every column has a published figure.
-    fn candidates(&self) -> Vec<Candidate> {
+    fn candidates(&self) -> Vec<ScoredSetting> {
         let Some(first) = self.columns.first() else { return Vec::new() };
         let at = |setting: f64| {
             let figures = self.columns.iter().map(|column| {
                 column.cells.iter().find(|cell| cell.setting == setting).map(Cell::pair)
             });
             let figures = figures.collect::<Option<Vec<_>>>()?;
-            Some(Candidate { setting, figures })
+            Some(ScoredSetting { setting, figures })
         };
         first.cells.iter().filter_map(|cell| at(cell.setting)).collect()
     }

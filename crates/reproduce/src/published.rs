@@ -14,25 +14,19 @@ const TEXT: &str = include_str!("../data/published-tables.json");
 static TABLES: LazyLock<Result<Published, String>> =
     LazyLock::new(|| serde_json::from_str(TEXT).map_err(|error| error.to_string()));
 
-/// All published tables.
 #[derive(Debug, Deserialize)]
 pub struct Published {
     /// Who published what, by the key that tables have.
     pub sources: BTreeMap<String, String>,
-    /// The tables.
     pub tables: Vec<PublishedTable>,
 }
 
-/// One published table.
 #[derive(Debug, Deserialize)]
 pub struct PublishedTable {
     /// What it is called in the transcription.
     pub id: String,
-    /// The key of its source.
     pub source: String,
-    /// What it shows.
     pub title: String,
-    /// What its columns are.
     #[serde(default)]
     pub columns: Vec<String>,
     /// Its rows; a cell is a number, a text or nothing.

@@ -54,8 +54,7 @@ fn ranks(values: impl Iterator<Item = f64>) -> Vec<f64> {
 /// A candidate for a recommendation: a setting, and for each column what was published there and
 /// what was simulated; more is better.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Candidate {
-    /// The setting.
+pub struct ScoredSetting {
     pub setting: f64,
     /// Published and simulated, for each column.
     pub figures: Vec<(f64, f64)>,
@@ -64,11 +63,11 @@ pub struct Candidate {
 /// What the simulation would recommend: the setting with the highest geometric mean of the
 /// columns' simulated figures, the least such setting if several have it; and the regret that it
 /// brings in each column, in percent of the best published figure there.
-pub fn recommend(candidates: &[Candidate]) -> Option<(f64, Vec<f64>)> {
-    let worth = |candidate: &Candidate| -> f64 {
+pub fn recommend(candidates: &[ScoredSetting]) -> Option<(f64, Vec<f64>)> {
+    let worth = |candidate: &ScoredSetting| -> f64 {
         candidate.figures.iter().map(|figure| figure.1.ln()).sum()
     };
-    let mut ascending: Vec<&Candidate> = candidates.iter().collect();
+    let mut ascending: Vec<&ScoredSetting> = candidates.iter().collect();
     ascending.sort_by(|a, b| a.setting.total_cmp(&b.setting));
     let mut chosen = *ascending.first()?;
     for candidate in &ascending {
@@ -125,8 +124,10 @@ mod tests {
 
     #[test]
     fn the_recommendation_serves_all_columns_and_is_judged_by_what_was_published() {
-        let candidate =
-            |setting, figures: [(f64, f64); 2]| Candidate { setting, figures: figures.to_vec() };
+        let candidate = |setting, figures: [(f64, f64); 2]| ScoredSetting {
+            setting,
+            figures: figures.to_vec(),
+        };
         let candidates = [
             candidate(1.0, [(100.0, 50.0), (10.0, 10.0)]),
             candidate(2.0, [(90.0, 100.0), (8.0, 9.0)]),
@@ -152,10 +153,10 @@ mod tests {
         fn regret_is_between_nothing_and_all(
             figures in prop::collection::vec((1.0..1e3f64, 1.0..1e3f64), 1..20),
         ) {
-            let candidates: Vec<Candidate> = figures
+            let candidates: Vec<ScoredSetting> = figures
                 .iter()
                 .enumerate()
-                .map(|(at, figure)| Candidate { setting: at as f64, figures: vec![*figure] })
+                .map(|(at, figure)| ScoredSetting { setting: at as f64, figures: vec![*figure] })
                 .collect();
             let (_, regret) = recommend(&candidates).unwrap();
             prop_assert!(regret.iter().all(|regret| (0.0..100.0).contains(regret)));

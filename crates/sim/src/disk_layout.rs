@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use model::layout::{Extent as DiskExtent, FileLayout};
+use model::layout::{DiskExtent, FileLayout};
 use policy::cache::PAGE;
 use policy::{Extent, Page};
 use units::{Bytes, Pages};
 
-use crate::queue::{Item, Purpose};
+use crate::queue::{Item, PartPurpose};
 use crate::scenario::FileOnDisk;
 
 /// A file's place on the device.
@@ -15,7 +15,6 @@ pub(crate) struct Placed {
     file: u32,
     disk: FileOnDisk,
     max_request: u64,
-    /// Metadata that has been read.
     known: BTreeSet<u64>,
 }
 
@@ -69,7 +68,7 @@ impl Placed {
             return None;
         }
         let offset = self.disk.start.get() + extent.start.get() * 4096;
-        Some(Item { offset, length, purpose: Purpose::Data { file: self.file, extent } })
+        Some(Item { offset, length, purpose: PartPurpose::Data { file: self.file, extent } })
     }
 
     /// What is to be read for some pages, in order.
@@ -96,7 +95,7 @@ impl Placed {
                         DiskExtent::Metadata { offset, length } => {
                             if self.known.insert(offset.get()) {
                                 let (offset, length) = (offset.get(), length.get());
-                                let purpose = Purpose::Metadata;
+                                let purpose = PartPurpose::Metadata;
                                 items.push_back(Item { offset, length, purpose });
                             }
                         }
@@ -116,7 +115,7 @@ impl Placed {
         while at < end {
             let length = self.max_request.min(end - at);
             let extent = Extent::new(Page::new(at / 4096), Pages::new(length / 4096));
-            let purpose = Purpose::Data { file: self.file, extent };
+            let purpose = PartPurpose::Data { file: self.file, extent };
             items.push_back(Item { offset, length, purpose });
             offset += length;
             at += length;

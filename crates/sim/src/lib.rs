@@ -1,18 +1,17 @@
 //! Discrete-event simulation of readers, page cache, read-ahead and device.
 //!
-//! A [`Machine`] is a device model, a read-ahead policy, a page cache of some size and what a
+//! A [`SimMachine`] is a device model, a read-ahead policy, a page cache of some size and what a
 //! processor takes for its part of a read. A [`Scenario`] is files, open files and readers; a
-//! reader is any iterator of [`Step`]s, or what gives them in runs ([`Steps`]), so a declared
-//! workload ([`Scenario::of_workload`]) and a trace run the same way. [`run`] lets the readers
-//! loose and brings back an [`Outcome`].
+//! reader is any iterator of [`ReadStep`]s, or what gives them in runs ([`Steps`]), so a declared
+//! workload ([`Scenario::of_workload`]) and a trace run the same way. [`run`] runs
+//! the readers and returns a [`SimOutcome`].
 //!
-//! The policies are those of the room `policy`, which reproduce a kernel's recorded decisions, and
-//! the devices those of the room `model`, which the virtual disk uses as well. Nothing here does
-//! I/O, reads a clock or draws a number that does not follow from the seed: the same machine and
+//! The policies are those of the crate `policy`, which reproduce a kernel's recorded decisions, and
+//! the devices those of the crate `model`, which the virtual disk uses as well. The simulator does
+//! no I/O, reads no clock and draws every random number from the seed: the same machine and
 //! scenario give the same outcome, to the nanosecond.
 
 mod cache;
-mod course;
 mod disk_layout;
 mod error;
 mod machine;
@@ -21,15 +20,16 @@ mod outcome;
 mod queue;
 mod run;
 mod scenario;
-mod words;
+mod spec;
+mod timeline;
 
-pub use course::{Course, CourseSlot};
 pub use error::SimError;
-pub use machine::{Arrival, Costs, FileSystem, Machine, Replacement};
-pub use outcome::{CacheUse, ClassOutcome, DeviceUse, Outcome, ReaderOutcome};
+pub use machine::{Arrival, Costs, FileSystem, Replacement, SimMachine};
+pub use outcome::{CacheUse, ClassOutcome, DeviceUse, ReaderOutcome, SimOutcome};
 pub use run::{replay, run};
 pub use scenario::{
-    AccessSteps, FileOnDisk, Limits, OpenFile, Reader, Scenario, SingleSteps, Start, Step, Steps,
-    lay_out,
+    AccessSteps, FileOnDisk, Limits, ReadStep, Reader, Scenario, SimOpenFile, SingleSteps, Start,
+    Steps, lay_out,
 };
-pub use words::{KEYS, policy_words};
+pub use spec::{KEYS, parse_policy};
+pub use timeline::{CourseSlot, SimTimeline};

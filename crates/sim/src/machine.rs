@@ -2,7 +2,9 @@
 
 use model::Spec;
 use model::layout::FileLayout;
+use policy::PolicySpec;
 use policy::cache::PAGE;
+use units::text::SettingError;
 use units::{Bytes, Kib};
 
 use crate::error::SimError;
@@ -53,7 +55,6 @@ pub enum Arrival {
 /// What a processor takes, of each reader's time. There is one for each reader.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
-    /// For each read call.
     pub call_ns: f64,
     /// For each byte that is copied to the reader.
     pub copy_ns: f64,
@@ -72,11 +73,10 @@ impl Costs {
 
 /// A machine to be simulated.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Machine {
+pub struct SimMachine {
     /// The device and the host limits in front of it.
     pub model: Spec,
-    /// The read-ahead algorithm: `NAME[,KEY=VALUE…]`, as [`policy::build`] reads it.
-    pub policy: String,
+    pub policy: PolicySpec,
     /// The read-ahead of the device's bdi (`read_ahead_kb`).
     pub read_ahead: Kib,
     /// The read-ahead of single files, by their places in the scenario: what a tuner of open files
@@ -89,9 +89,8 @@ pub struct Machine {
     /// How files lie on the device and in the cache.
     pub filesystem: FileSystem,
     /// When the pages of a window that takes several requests can be read; `None` as the policy's
-    /// kernel has it ([`policy::Policy::completes_together`]).
+    /// kernel has it ([`policy::Policy::completes_per_window`]).
     pub arrival: Option<Arrival>,
-    /// What the processor takes.
     pub costs: Costs,
     /// Where on the device whoever lays out files begins.
     pub files_at: Bytes,
@@ -102,12 +101,12 @@ pub struct Machine {
     pub page_by_page: bool,
 }
 
-impl Machine {
+impl SimMachine {
     /// Linux 6.18 with XFS and a page cache of 8 GiB in front of this device.
     pub fn new(model: Spec) -> Self {
         Self {
             model,
-            policy: "linux-6.18".to_owned(),
+            policy: PolicySpec::default(),
             read_ahead: Kib::new(128),
             file_read_ahead: Vec::new(),
             cache: Bytes::from_gib(8),
@@ -122,7 +121,7 @@ impl Machine {
     }
 }
 
-impl Machine {
+impl SimMachine {
     /// Says what, if anything, no machine can have.
     ///
     /// # Errors
@@ -138,11 +137,10 @@ impl Machine {
             ("fault_ns", costs.fault_ns),
         ] {
             if !(0.0..=1e9).contains(&value) {
-                let (value, wanted) = (value.to_string(), "0 to 1000000000".to_owned());
-                return Err(SimError::Value { key, value, wanted });
+                return Err(SettingError::invalid(key, value, "must be 0 to 1000000000").into());
             }
         }
-        let own = policy::build(&self.policy)?.own_window().to_bytes(PAGE);
+        let own = self.policy.build()?.own_window().to_bytes(PAGE);
         for (what, needed) in
             [("a read-ahead window", self.read_ahead.to_bytes()), ("a window of its policy", own)]
         {
@@ -151,8 +149,8 @@ impl Machine {
             }
         }
         if self.cache < LEAST_CACHE {
-            let (value, wanted) = (self.cache.to_string(), format!("{LEAST_CACHE} or more"));
-            return Err(SimError::Value { key: "cache", value, wanted });
+            let problem = format!("must be {LEAST_CACHE} or more");
+            return Err(SettingError::invalid("cache", self.cache, problem).into());
         }
         Ok(())
     }

@@ -1,17 +1,14 @@
 //! What came of a simulation.
 
-use policy::Account;
+use policy::PolicyStats;
 use stats::LatencyHistogram;
 use units::{Bytes, Nanos, Pages};
 
-use crate::course::Course;
+use crate::timeline::SimTimeline;
 
-/// What one reader did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReaderOutcome {
-    /// Reads completed.
     pub requests: u64,
-    /// Data got.
     pub useful: Bytes,
     /// When its last read was done.
     pub elapsed: Nanos,
@@ -21,21 +18,15 @@ pub struct ReaderOutcome {
     pub stalled: Nanos,
 }
 
-/// The reads of one class.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClassOutcome {
-    /// Data got.
     pub useful: Bytes,
-    /// How long each read took.
     pub latency: LatencyHistogram,
 }
 
-/// What the device did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceUse {
-    /// Requests that it got.
     pub requests: u64,
-    /// What they asked for.
     pub bytes: Bytes,
     /// Of those bytes, what says where others lie.
     pub metadata: Bytes,
@@ -46,12 +37,10 @@ pub struct DeviceUse {
     pub queued: Nanos,
 }
 
-/// What the page cache did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheUse {
     /// Pages that readers asked for, each time.
     pub references: Pages,
-    /// Of those, found ready.
     pub hits: Pages,
     /// Of those, found on their way: read ahead, but late.
     pub late: Pages,
@@ -78,42 +67,33 @@ impl CacheUse {
     }
 }
 
-/// What came of a simulation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct SimOutcome {
     /// When the simulation was over: when the time was, or when the readers were done.
     pub elapsed: Nanos,
     /// When nothing was under way any more.
     pub settled: Nanos,
     /// Whether a reader was done before the time was over.
     pub exhausted: bool,
-    /// What each reader did.
     pub readers: Vec<ReaderOutcome>,
-    /// Reads of streams.
     pub stream: ClassOutcome,
-    /// Random reads.
     pub random: ClassOutcome,
-    /// Processor time of all readers.
     pub processor: Nanos,
-    /// What the device did.
     pub device: DeviceUse,
-    /// What the page cache did.
     pub cache: CacheUse,
     /// For each open file, what lies ready behind the last byte read through it.
     pub ahead: Vec<Bytes>,
     /// What the device and the read-ahead did when.
-    pub course: Course,
+    pub timeline: SimTimeline,
     /// What the policy did by itself.
-    pub account: Account,
+    pub policy_stats: PolicyStats,
 }
 
-impl Outcome {
-    /// Data that all readers got.
+impl SimOutcome {
     pub fn useful(&self) -> Bytes {
         self.readers.iter().map(|reader| reader.useful).sum()
     }
 
-    /// Reads completed by all readers.
     pub fn requests(&self) -> u64 {
         self.readers.iter().map(|reader| reader.requests).sum()
     }
@@ -125,7 +105,7 @@ impl Outcome {
 
     /// What was read to prime files.
     pub fn primed(&self) -> Bytes {
-        self.account.primed.to_bytes(policy::cache::PAGE)
+        self.policy_stats.primed.to_bytes(policy::cache::PAGE)
     }
 
     /// What was read and not used yet, but lies where a reader would have gone on: when time is
@@ -134,12 +114,12 @@ impl Outcome {
         let cache = &self.cache;
         let unused = cache.read.saturating_sub(cache.used).saturating_sub(cache.thrashed);
         // What primed a file is counted on its own, used or not.
-        let unused = unused.saturating_sub(self.account.primed);
+        let unused = unused.saturating_sub(self.policy_stats.primed);
         self.ahead.iter().copied().sum::<Bytes>().min(unused.to_bytes(policy::cache::PAGE))
     }
 
-    /// The same as [`Outcome::amplification`], without what was read to prime files and what still
-    /// awaits its reader; nothing if nothing was got.
+    /// The same as [`SimOutcome::amplification`], without the bytes read to prime files and those
+    /// that still await their reader; `None` if the readers got nothing.
     pub fn amplification_unprimed(&self) -> Option<f64> {
         let useful = self.useful();
         let read = self.device.bytes.saturating_sub(self.primed()).saturating_sub(self.awaiting());

@@ -6,15 +6,13 @@ use model::{Completion, Device, Request, RequestId, RequestKind, Scheduler, Spec
 use policy::Extent;
 use units::{Bytes, Nanos};
 
-use crate::course::{Course, Recorder};
 use crate::outcome::DeviceUse;
+use crate::timeline::{SimTimeline, TimelineRecorder};
 
 /// What a request, or a part of a merged one, is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    /// Pages of a file.
+pub(crate) enum PartPurpose {
     Data {
-        /// The file.
         file: u32,
         /// Its pages.
         extent: Extent,
@@ -28,14 +26,14 @@ pub(crate) enum Purpose {
 pub(crate) struct Item {
     pub(crate) offset: u64,
     pub(crate) length: u64,
-    pub(crate) purpose: Purpose,
+    pub(crate) purpose: PartPurpose,
 }
 
 /// A part of a request: who asked, and for what.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
     pub(crate) reader: u32,
-    pub(crate) purpose: Purpose,
+    pub(crate) purpose: PartPurpose,
 }
 
 #[derive(Debug)]
@@ -47,7 +45,7 @@ struct Pending {
 }
 
 /// After this long a reading request goes first (`read_expire` of mq-deadline).
-const EXPIRE: Nanos = Nanos::from_millis(500);
+const READ_EXPIRE_TIME: Nanos = Nanos::from_millis(500);
 /// Bits of a request's id that name its place in the table.
 const PLACE_BITS: u32 = 20;
 
@@ -57,11 +55,8 @@ pub(crate) struct BlockQueue {
     scheduler: Scheduler,
     max_request: u64,
     depth: usize,
-    /// By offset and age.
     waiting: BTreeMap<(u64, u64), Pending>,
-    /// By age.
     turns: VecDeque<(u64, u64)>,
-    /// Where the elevator is.
     position: u64,
     in_flight: Vec<Option<Pending>>,
     /// How long requests took that are done, summed over them.
@@ -76,7 +71,7 @@ pub(crate) struct BlockQueue {
     done: Vec<Completion>,
     counts: DeviceUse,
     counted_at: Nanos,
-    course: Recorder,
+    course: TimelineRecorder,
 }
 
 impl BlockQueue {
@@ -101,7 +96,7 @@ impl BlockQueue {
             done: Vec::new(),
             counts: DeviceUse::default(),
             counted_at: Nanos::ZERO,
-            course: Recorder::default(),
+            course: TimelineRecorder::default(),
         })
     }
 
@@ -130,19 +125,18 @@ impl BlockQueue {
         DeviceUse { busy, queued, ..self.counts }
     }
 
-    /// What happened when.
-    pub(crate) fn course(&mut self) -> &mut Recorder {
+    pub(crate) fn timeline_recorder(&mut self) -> &mut TimelineRecorder {
         &mut self.course
     }
 
     /// The same when all is over.
-    pub(crate) fn take_course(&mut self) -> Course {
+    pub(crate) fn take_timeline(&mut self) -> SimTimeline {
         std::mem::take(&mut self.course).into_course()
     }
 
     /// What is done so far, as a kernel's counters have it.
-    pub(crate) fn completions(&self) -> policy::control::Completions {
-        policy::control::Completions {
+    pub(crate) fn completions(&self) -> policy::DeviceCompletions {
+        policy::DeviceCompletions {
             reads: self.completed,
             bytes: self.completed_bytes,
             time: self.time,
@@ -156,7 +150,7 @@ impl BlockQueue {
     #[inline(always)]
     pub(crate) fn submit(&mut self, now: Nanos, reader: u32, item: Item) {
         let part = Part { reader, purpose: item.purpose };
-        if item.purpose == Purpose::Metadata {
+        if item.purpose == PartPurpose::Metadata {
             self.counts.metadata += Bytes::new(item.length);
         }
         if self.waiting.is_empty() && self.flying < self.depth {
@@ -223,7 +217,7 @@ impl BlockQueue {
                     self.turns.pop_front();
                 }
                 Some(pending) => {
-                    let expired = now.saturating_sub(pending.since) > EXPIRE;
+                    let expired = now.saturating_sub(pending.since) > READ_EXPIRE_TIME;
                     if expired || self.scheduler == Scheduler::None {
                         return Some(oldest);
                     }

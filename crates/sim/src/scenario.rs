@@ -10,7 +10,6 @@ use workload::{
 /// A file and where it lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileOnDisk {
-    /// Its size.
     pub size: Bytes,
     /// Where on the device it begins.
     pub start: Bytes,
@@ -23,16 +22,13 @@ pub struct FileOnDisk {
 
 /// An open file (open file description).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OpenFile {
+pub struct SimOpenFile {
     /// The place of the file among the scenario's.
     pub file: u32,
-    /// How it is read.
     pub method: AccessMethod,
-    /// What the kernel was told.
     pub hint: Hint,
 }
 
-/// When a read begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// This long after the reader's last one was done.
@@ -41,29 +37,24 @@ pub enum Start {
     At(Nanos),
 }
 
-/// One read of a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct ReadStep {
     /// The place of the open file among the scenario's.
     pub open: u32,
-    /// Where in the file.
     pub offset: Bytes,
     /// How much; what lies beyond the end of the file is not got.
     pub length: Bytes,
     /// Which latency it is counted with.
     pub class: AccessClass,
-    /// When it begins.
     pub start: Start,
 }
 
 /// Somebody who reads: one step after another.
 #[derive(Clone, Debug)]
 pub struct Reader<I> {
-    /// What it reads, in order.
     pub steps: I,
 }
 
-/// How far a simulation goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// No reader begins a step at or after this time.
@@ -74,7 +65,6 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// Until all readers are done.
     fn default() -> Self {
         Self { time: Nanos::MAX, ends_with_first: false }
     }
@@ -83,13 +73,9 @@ impl Default for Limits {
 /// Files, open files and who reads from them.
 #[derive(Clone, Debug)]
 pub struct Scenario<I> {
-    /// The files.
     pub files: Vec<FileOnDisk>,
-    /// The open files.
-    pub opens: Vec<OpenFile>,
-    /// The readers.
+    pub opens: Vec<SimOpenFile>,
     pub readers: Vec<Reader<I>>,
-    /// How far it goes.
     pub limits: Limits,
 }
 
@@ -108,28 +94,28 @@ pub struct AccessSteps {
 pub trait Steps {
     /// The next step, and how often it comes in a row: each time where the one before it ended,
     /// all else the same.
-    fn next_run(&mut self) -> Option<(Step, u64)>;
+    fn next_run(&mut self) -> Option<(ReadStep, u64)>;
 
-    /// A step that is still to come, if one is known that does not go on where another ends.
+    /// The next step that is not sequential, if it is known already.
     #[inline]
-    fn coming(&self) -> Option<Step> {
+    fn peek_random(&self) -> Option<ReadStep> {
         None
     }
 }
 
-impl<I: Iterator<Item = Step>> Steps for I {
+impl<I: Iterator<Item = ReadStep>> Steps for I {
     #[inline]
-    fn next_run(&mut self) -> Option<(Step, u64)> {
+    fn next_run(&mut self) -> Option<(ReadStep, u64)> {
         self.next().map(|step| (step, 1))
     }
 }
 
 impl AccessSteps {
     #[inline]
-    fn step(&self, access: Access) -> Step {
+    fn step(&self, access: Access) -> ReadStep {
         let random = access.class == AccessClass::Random;
         let place = access.file as usize + if random { self.beside } else { 0 };
-        Step {
+        ReadStep {
             open: self.opens[place],
             offset: access.offset,
             length: access.length,
@@ -144,19 +130,19 @@ impl AccessSteps {
 
 impl Steps for AccessSteps {
     #[inline]
-    fn next_run(&mut self) -> Option<(Step, u64)> {
+    fn next_run(&mut self) -> Option<(ReadStep, u64)> {
         let (access, times) = self.accesses.next_run()?;
         Some((self.step(access), times))
     }
 
     #[inline]
-    fn coming(&self) -> Option<Step> {
-        self.accesses.coming().map(|access| self.step(*access))
+    fn peek_random(&self) -> Option<ReadStep> {
+        self.accesses.peek_random().map(|access| self.step(*access))
     }
 }
 
 impl IntoIterator for AccessSteps {
-    type Item = Step;
+    type Item = ReadStep;
     type IntoIter = SingleSteps;
 
     fn into_iter(self) -> SingleSteps {
@@ -169,20 +155,20 @@ impl IntoIterator for AccessSteps {
 pub struct SingleSteps(AccessSteps);
 
 impl Iterator for SingleSteps {
-    type Item = Step;
+    type Item = ReadStep;
 
-    fn next(&mut self) -> Option<Step> {
+    fn next(&mut self) -> Option<ReadStep> {
         let access = self.0.accesses.next()?;
         Some(self.0.step(access))
     }
 }
 
 /// The piece in which files written at the same time alternate.
-const PIECE: Bytes = Bytes::from_mib(1);
+const INTERLEAVE_SIZE: Bytes = Bytes::from_mib(1);
 
 /// Where files of these sizes lie that were laid out from `first` on.
 pub fn lay_out(sizes: &[Bytes], layout: Layout, rule: FileLayout, first: Bytes) -> Vec<FileOnDisk> {
-    let step = Bytes::new(PIECE.get() * sizes.len() as u64);
+    let step = Bytes::new(INTERLEAVE_SIZE.get() * sizes.len() as u64);
     let mut at = first;
     let place = |(index, size): (u64, &Bytes)| match layout {
         Layout::Contiguous => {
@@ -192,9 +178,9 @@ pub fn lay_out(sizes: &[Bytes], layout: Layout, rule: FileLayout, first: Bytes) 
         }
         Layout::Interleaved => FileOnDisk {
             size: *size,
-            start: first + PIECE * index,
+            start: first + INTERLEAVE_SIZE * index,
             layout: rule,
-            pieces: Some((PIECE, step)),
+            pieces: Some((INTERLEAVE_SIZE, step)),
         },
     };
     (0..).zip(sizes).map(place).collect()
@@ -219,7 +205,7 @@ impl Scenario<AccessSteps> {
             return Err(WorkloadError::WrongFileCount { workload, wanted: wanted as u32, given });
         }
         let beside = matches!(workload.pattern, Pattern::Mixed { same_open_file: false, .. });
-        let mut opens: Vec<OpenFile> = Vec::new();
+        let mut opens: Vec<SimOpenFile> = Vec::new();
         let mut readers = Vec::new();
         for reader in 0..workload.readers {
             let own: Vec<u32> =
@@ -233,7 +219,7 @@ impl Scenario<AccessSteps> {
             if !shared {
                 let open = |&file: &u32| {
                     let (method, hint) = workload.access_of(file);
-                    OpenFile { file: data_file(file), method, hint }
+                    SimOpenFile { file: data_file(file), method, hint }
                 };
                 for _ in 0..times {
                     opens.extend(own.iter().map(open));

@@ -1,23 +1,23 @@
 //! What a simulation shows, where it is known what it should.
 
 use foreread_sim::{
-    Arrival, FileOnDisk, FileSystem, Limits, Machine, Outcome, Scenario, lay_out, run,
+    Arrival, FileOnDisk, FileSystem, Limits, Scenario, SimMachine, SimOutcome, lay_out, run,
 };
 use model::Spec;
 use units::{Bytes, Kib, Nanos};
 use workload::Workload;
 
-fn machine(model: &str, read_ahead: u64) -> Machine {
+fn machine(model: &str, read_ahead: u64) -> SimMachine {
     let model = Spec::parse(model).expect("a model");
-    Machine { read_ahead: Kib::new(read_ahead), seed: 1, ..Machine::new(model) }
+    SimMachine { read_ahead: Kib::new(read_ahead), seed: 1, ..SimMachine::new(model) }
 }
 
-fn files(machine: &Machine, workload: &Workload, size: Bytes) -> Vec<FileOnDisk> {
+fn files(machine: &SimMachine, workload: &Workload, size: Bytes) -> Vec<FileOnDisk> {
     let sizes = vec![size; workload.files() as usize];
     lay_out(&sizes, workload.layout, machine.filesystem.layout, Bytes::ZERO)
 }
 
-fn trial(machine: &Machine, workload: &str, size: Bytes, time: Nanos) -> Outcome {
+fn trial(machine: &SimMachine, workload: &str, size: Bytes, time: Nanos) -> SimOutcome {
     let workload = Workload::named(workload).expect("of the suite");
     let files = files(machine, &workload, size);
     let mut scenario = Scenario::of_workload(&workload, files, 7).expect("a scenario");
@@ -25,7 +25,7 @@ fn trial(machine: &Machine, workload: &str, size: Bytes, time: Nanos) -> Outcome
     run(machine, scenario).expect("an outcome")
 }
 
-fn rate(outcome: &Outcome) -> f64 {
+fn rate(outcome: &SimOutcome) -> f64 {
     outcome.useful().get() as f64 / 1e6 / outcome.elapsed.as_secs_f64()
 }
 
@@ -51,7 +51,7 @@ fn eight_streams_on_a_disk_need_read_ahead() {
 
 #[test]
 fn indirect_blocks_are_read_on_the_way() {
-    let machine = Machine { filesystem: FileSystem::EXT3, ..machine("hdd-2008", 128) };
+    let machine = SimMachine { filesystem: FileSystem::EXT3, ..machine("hdd-2008", 128) };
     let outcome = trial(&machine, "seq-1", Bytes::from_gib(1), Nanos::from_secs(2));
     let four_mib = outcome.useful().get() as f64 / (4 << 20) as f64;
     let blocks = outcome.device.metadata.get() as f64 / 4096.0;
@@ -62,7 +62,7 @@ fn indirect_blocks_are_read_on_the_way() {
 fn pages_arrive_as_they_do_in_the_kernel_of_the_policy() {
     let of = |policy: &str, arrival| {
         let base = machine("ssd-sata,max_request=256K", 1088);
-        let machine = Machine { policy: policy.to_owned(), arrival, ..base };
+        let machine = SimMachine { policy: policy.parse().expect("a policy"), arrival, ..base };
         rate(&trial(&machine, "seq-1", Bytes::from_mib(256), Nanos::from_secs(1)))
     };
     for (policy, kernel) in [

@@ -2,22 +2,16 @@
 
 mod scenes;
 
-use foreread_sim::{Machine, Outcome, run};
 use proptest::prelude::*;
 
-use scenes::{Scene, any_scene};
-
-fn outcome(scene: &Scene, page_by_page: bool) -> Outcome {
-    let machine = Machine { page_by_page, ..scene.machine.clone() };
-    run(&machine, scene.scenario()).expect("a scene that can be simulated")
-}
+use scenes::{any_scene, outcome, same_by_extents_and_by_pages};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(scenes::cases()))]
 
     #[test]
     fn extents_and_single_pages_give_the_same(scene in any_scene()) {
-        prop_assert_eq!(outcome(&scene, false), outcome(&scene, true));
+        same_by_extents_and_by_pages(&scene)?;
     }
 
     #[test]

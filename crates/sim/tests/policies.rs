@@ -1,97 +1,16 @@
 //! What holds for every read-ahead policy that there is, on any cache and any disk.
 
+mod holds;
 mod scenes;
 
-use foreread_sim::oracle::{Work, lower_bound};
-use foreread_sim::{Outcome, Replacement, run};
+use holds::keeps_what_holds;
 use policy::REGISTRY;
 use proptest::prelude::*;
-use proptest::test_runner::TestCaseResult;
-use units::{Bytes, Pages};
-use workload::AccessMethod;
-
 use scenes::{Scene, any_scene, with_policy};
 
 /// How many scenes each policy is tried in.
 fn cases() -> u32 {
     scenes::cases() / 3
-}
-
-/// Every byte that was asked for was delivered, and each is counted once.
-fn delivers(scene: &Scene, outcome: &Outcome) -> TestCaseResult {
-    let asked = scene.asked();
-    if scene.runs_to_the_end() {
-        prop_assert_eq!(outcome.useful(), asked);
-    } else {
-        prop_assert!(outcome.useful() <= asked);
-    }
-    let got: Bytes = outcome.readers.iter().map(|reader| reader.useful).sum();
-    prop_assert_eq!(outcome.stream.useful + outcome.random.useful, got);
-    let latencies = outcome.stream.latency.count() + outcome.random.latency.count();
-    prop_assert_eq!(latencies, outcome.requests());
-    Ok(())
-}
-
-/// Nothing is read beyond the end of a file, nothing for nobody's asking, and nothing that is
-/// cached: a page is read again only if it was evicted.
-fn reads_within_files(scene: &Scene, outcome: &Outcome) -> TestCaseResult {
-    let cache = &outcome.cache;
-    prop_assert_eq!(cache.hits + cache.late + cache.misses, cache.references);
-    prop_assert!(cache.used + cache.thrashed <= cache.read);
-    prop_assert!(cache.used <= cache.references);
-    // Every page that was read came through a request, and nothing else did.
-    let data = outcome.device.bytes - outcome.device.metadata;
-    prop_assert_eq!(data, Bytes::new(cache.read.get() * 4096));
-    prop_assert!(cache.read <= scene.pages() + cache.evicted);
-    if scene.machine.replacement == Replacement::Lru {
-        prop_assert!(cache.activated.is_zero());
-    }
-    // No policy takes anything out of the cache: who has room for all evicts nothing.
-    let room = scene.machine.cache.get() / 4096;
-    prop_assert!(cache.evicted.is_zero() || cache.read > Pages::new(room));
-    Ok(())
-}
-
-/// Nothing is done sooner than processor and device can do it at their best.
-fn takes_its_time(scene: &Scene, outcome: &Outcome) -> TestCaseResult {
-    prop_assert!(outcome.settled >= outcome.elapsed);
-    // What is read again may come from the device's own cache.
-    let once = outcome.device.bytes.min(scene.pages().to_bytes(policy::cache::PAGE));
-    let least = scene.machine.model.least_time(once).scaled(0.99);
-    prop_assert!(outcome.settled >= least, "{} {}", outcome.settled, least);
-    let readers = outcome.readers.len() as u64;
-    prop_assert!(outcome.processor.get() <= outcome.settled.get() * readers + 10_000_000);
-    for reader in &outcome.readers {
-        prop_assert!(reader.stalled <= outcome.settled);
-    }
-    prop_assert!(outcome.elapsed <= scene.time);
-    // The bound of the limits, which `--limits` prints, is that of all that was asked for.
-    if scene.runs_to_the_end() && scene.workload.access == AccessMethod::Read {
-        let bound = lower_bound(&scene.machine, &work(scene)).time();
-        let least = bound.scaled(0.99);
-        prop_assert!(outcome.settled >= least, "{} {}", outcome.settled, least);
-    }
-    Ok(())
-}
-
-fn work(scene: &Scene) -> Work {
-    let scenario = scene.scenario();
-    let steps = |reader: foreread_sim::Reader<foreread_sim::AccessSteps>| {
-        reader.steps.into_iter().collect()
-    };
-    Work {
-        files: scenario.files,
-        opens: scenario.opens,
-        readers: scenario.readers.into_iter().map(steps).collect(),
-    }
-}
-
-/// What is asked of a policy of the registry in any scene.
-fn keeps_what_holds(scene: &Scene) -> TestCaseResult {
-    let outcome = run(&scene.machine, scene.scenario()).expect("a scene that can be simulated");
-    delivers(scene, &outcome)?;
-    reads_within_files(scene, &outcome)?;
-    takes_its_time(scene, &outcome)
 }
 
 proptest! {
@@ -101,7 +20,7 @@ proptest! {
     #[test]
     fn every_policy_keeps_what_holds_for_any_cache_and_any_disk(scene in any_scene()) {
         for entry in REGISTRY {
-            let machine = with_policy(scene.machine.clone(), entry.name);
+            let machine = with_policy(scene.machine.clone(), entry.name.parse().expect("a policy"));
             let scene = Scene { machine, ..scene.clone() };
             keeps_what_holds(&scene)
                 .map_err(|error| TestCaseError::fail(format!("{}: {error}", entry.name)))?;

@@ -1,7 +1,8 @@
 //! Page numbers without time: the table of pages gives what the simulation's own cache gives.
 
-use foreread_sim::{FileSystem, Machine, Replacement, replay};
+use foreread_sim::{FileSystem, Replacement, SimMachine, replay};
 use model::Spec;
+use policy::PolicySpec;
 use policy::cache::PAGE;
 use proptest::prelude::*;
 use units::{Bytes, Kib, Pages};
@@ -30,18 +31,19 @@ proptest! {
         window in prop::sample::select(vec![0u64, 8, 128, 1024]),
         cache in prop::sample::select(vec![64u64, 256, 700, 4000]),
     ) {
-        let own = policy::build(policy).expect("a policy").own_window().to_bytes(PAGE);
-        let machine = Machine {
-            policy: policy.to_owned(),
+        let policy: PolicySpec = policy.parse().expect("a policy");
+        let own = policy.build().expect("a policy").own_window().to_bytes(PAGE);
+        let machine = SimMachine {
+            policy,
             read_ahead: Kib::new(window),
             cache: Bytes::new(cache * 4096).max(Bytes::from_kib(window)).max(own),
             replacement: Replacement::Lru,
             filesystem: FileSystem::PLAIN,
-            ..Machine::new(Spec::preset("zero").expect("a preset"))
+            ..SimMachine::new(Spec::preset("zero").expect("a preset"))
         };
         let pages = Pages::new(2900);
         let counts = |page_by_page| {
-            let machine = Machine { page_by_page, ..machine.clone() };
+            let machine = SimMachine { page_by_page, ..machine.clone() };
             replay(&machine, pages, numbers.iter().copied()).expect("a machine that can be")
         };
         prop_assert_eq!(counts(false), counts(true));

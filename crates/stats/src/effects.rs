@@ -9,16 +9,15 @@
 
 use std::collections::BTreeMap;
 
+use crate::quantile::student_975;
 use crate::{Estimate, INTERVAL_FROM};
 
-/// One measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observation {
     /// The block that it is in.
     pub block: u32,
     /// The level of each factor, 0 for the baseline's.
     pub levels: Vec<usize>,
-    /// What was measured.
     pub value: f64,
 }
 
@@ -49,7 +48,6 @@ fn block_fits(observations: &[Observation], levels: &[usize]) -> Vec<Additive> {
 /// Degrees of freedom from which on there is an interval: those of five pairs.
 pub(crate) const FREEDOM_LEAST: usize = INTERVAL_FROM - 1;
 
-/// Blocks and main effects, fitted.
 pub(crate) struct Additive {
     /// The blocks come first among the columns.
     blocks: usize,
@@ -175,26 +173,6 @@ fn inverse(mut matrix: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
         }
     }
     Some(inverse)
-}
-
-/// The 97.5 % quantile of Student's distribution: a table, and from 30 degrees of freedom on the
-/// expansion about the normal's (Abramowitz and Stegun 26.7.5, two terms; error below 0.001).
-pub fn student_975(freedom: usize) -> f64 {
-    const TABLE: [f64; 30] = [
-        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
-        2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
-        2.052, 2.048, 2.045, 2.042,
-    ];
-    const NORMAL: f64 = 1.959_964;
-    match freedom {
-        0 => f64::INFINITY,
-        1..=30 => TABLE[freedom - 1],
-        _ => {
-            let (z, n) = (NORMAL, freedom as f64);
-            z + (z.powi(3) + z) / (4.0 * n)
-                + (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / (96.0 * n * n)
-        }
-    }
 }
 
 #[cfg(test)]

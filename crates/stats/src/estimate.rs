@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 
-use crate::effects::student_975;
+use crate::quantile::student_975;
 
 /// A value with what is known of its spread: nothing, a range or a 95 % interval.
 ///
@@ -19,22 +19,17 @@ pub struct Estimate {
 /// What is known of the spread of a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Spread {
-    /// Nothing: one measurement.
     Unknown,
     /// The smallest and the largest of a few repeats, too few for an interval.
     Range {
-        /// The smallest.
         low: f64,
-        /// The largest.
         high: f64,
         /// How many repeats; of a quotient, the fewer of the two.
         repeats: u32,
     },
     /// A 95 % confidence interval.
     Interval {
-        /// The lower end.
         low: f64,
-        /// The upper end.
         high: f64,
         /// How many repeats it is of, where it is of repeats.
         repeats: Option<u32>,
@@ -45,7 +40,7 @@ pub enum Spread {
 /// four: a little more than the 95 % t interval of so many repeats, which for two is 6.35 widths to
 /// either side of their middle.
 const WIDTHS_OF_TWO: i32 = 6;
-const WIDTHS: i32 = 1;
+const WIDTHS_OF_MORE: i32 = 1;
 
 impl Estimate {
     /// A value of whose spread nothing is known.
@@ -53,7 +48,6 @@ impl Estimate {
         Self { median: value, spread: Spread::Unknown }
     }
 
-    /// A value that is certain.
     pub const fn exact(value: f64) -> Self {
         Self { median: value, spread: Spread::Interval { low: value, high: value, repeats: None } }
     }
@@ -134,7 +128,7 @@ impl Estimate {
         match self.spread {
             Spread::Interval { low, high, .. } => (low, high),
             Spread::Range { low, high, repeats } => {
-                let widths = if repeats < 3 { WIDTHS_OF_TWO } else { WIDTHS };
+                let widths = if repeats < 3 { WIDTHS_OF_TWO } else { WIDTHS_OF_MORE };
                 if low > 0.0 {
                     let wider = (high / low).powi(widths);
                     (low / wider, high * wider)

@@ -5,7 +5,6 @@
 /// What is known at one place.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Posterior {
-    /// The expected value.
     pub mean: f64,
     /// Its standard deviation, without the noise of a measurement.
     pub deviation: f64,
@@ -57,7 +56,6 @@ impl<P, K: Fn(&P, &P) -> f64> GaussianProcess<P, K> {
     }
 }
 
-/// Solves L x = b.
 fn forward(factor: &[Vec<f64>], b: &[f64]) -> Vec<f64> {
     let mut x: Vec<f64> = Vec::with_capacity(b.len());
     for (row, b) in factor.iter().zip(b) {
@@ -67,7 +65,6 @@ fn forward(factor: &[Vec<f64>], b: &[f64]) -> Vec<f64> {
     x
 }
 
-/// Solves Lᵀ x = b.
 fn backward(factor: &[Vec<f64>], mut x: Vec<f64>) -> Vec<f64> {
     for i in (0..x.len()).rev() {
         let known: f64 = (i + 1..x.len()).map(|j| factor[j][i] * x[j]).sum();

@@ -7,9 +7,9 @@ use serde::de::Error as _;
 use units::Nanos;
 
 /// The longest latency that is told from longer ones.
-const LONGEST: Nanos = Nanos::from_secs(3600);
+const MAX_LATENCY: Nanos = Nanos::from_secs(3600);
 /// Significant decimal digits: a bucket is at most 0.1 % wide.
-const DIGITS: u8 = 3;
+const SIGNIFICANT_DIGITS: u8 = 3;
 /// The buckets between a power of two and the next have the same width; this many bits number
 /// them. It follows from the digits: 2048 values are told apart one by one, as hdrhistogram does.
 const BUCKET_BITS: u32 = 10;
@@ -22,25 +22,23 @@ const BUCKET_BITS: u32 = 10;
 pub struct LatencyHistogram(Histogram<u64>);
 
 impl LatencyHistogram {
-    /// An empty histogram.
     pub fn new() -> Self {
-        let histogram = Histogram::new_with_bounds(1, LONGEST.get(), DIGITS);
+        let histogram = Histogram::new_with_bounds(1, MAX_LATENCY.get(), SIGNIFICANT_DIGITS);
         Self(histogram.expect("constant bounds in their right order"))
     }
 
     /// Adds one latency; one of more than an hour counts as an hour.
     #[inline]
     pub fn record(&mut self, latency: Nanos) {
-        self.0.saturating_record(latency.min(LONGEST).get());
+        self.0.saturating_record(latency.min(MAX_LATENCY).get());
     }
 
     /// Adds the same latency `times` times.
     #[inline]
     pub fn record_times(&mut self, latency: Nanos, times: u64) {
-        self.0.saturating_record_n(latency.min(LONGEST).get(), times);
+        self.0.saturating_record_n(latency.min(MAX_LATENCY).get(), times);
     }
 
-    /// How many latencies there are.
     pub fn count(&self) -> u64 {
         self.0.len()
     }
@@ -86,7 +84,7 @@ impl LatencyHistogram {
         for pair in text.split_ascii_whitespace() {
             let (distance, count) = pair.split_once('+')?;
             bucket = bucket.checked_add(distance.parse().ok()?)?;
-            let value = value_in(bucket).filter(|value| *value <= LONGEST.get())?;
+            let value = value_in(bucket).filter(|value| *value <= MAX_LATENCY.get())?;
             let count: u64 = count.parse().ok()?;
             histogram.0.len().checked_add(count)?;
             histogram.0.record_n(value, count).ok()?;
@@ -176,7 +174,7 @@ mod tests {
         }
 
         #[test]
-        fn buckets_are_numbered_without_gap(value in 0u64..LONGEST.get()) {
+        fn buckets_are_numbered_without_gap(value in 0u64..MAX_LATENCY.get()) {
             let bucket = bucket_of(value);
             let low = value_in(bucket).unwrap();
             prop_assert!(low <= value && value - low <= value / 1000);

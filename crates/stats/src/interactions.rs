@@ -7,9 +7,9 @@
 //! never measured together has no contrast, so one factor at a time shows no interactions at all.
 
 use crate::Estimate;
-use crate::effects::{Additive, FREEDOM_LEAST, Observation, student_975};
+use crate::effects::{Additive, FREEDOM_LEAST, Observation};
+use crate::quantile::student_975;
 
-/// Two factors together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Interaction {
     /// The places of the factors, the first lower.

@@ -43,7 +43,6 @@ pub fn knee(xs: &[f64], ys: &[f64], sensitivity: f64) -> Option<usize> {
 pub struct Dip {
     /// Index of the height that it falls from.
     pub from: usize,
-    /// Index of its bottom.
     pub bottom: usize,
     /// How far it falls, relative to the height that it falls from.
     pub depth: f64,

@@ -15,7 +15,7 @@ mod permutation;
 mod quantile;
 mod saturation;
 
-pub use effects::{Observation, main_effects, student_975};
+pub use effects::{Observation, main_effects};
 pub use estimate::{Estimate, Spread};
 pub use gaussian_process::{GaussianProcess, Posterior, matern52};
 pub use histogram::LatencyHistogram;
@@ -24,5 +24,5 @@ pub use knee::{Dip, deepest_dip, knee};
 pub use median_interval::INTERVAL_FROM;
 pub use pareto::pareto;
 pub use permutation::{Labelled, groups_differ};
-pub use quantile::{geometric_mean, median, quantile};
+pub use quantile::{geometric_mean, median, quantile, student_975};
 pub use saturation::Saturation;

@@ -16,13 +16,13 @@ use crate::quantile::quantile_of_sorted;
 /// Values from which on a median has a 95 % interval.
 pub const INTERVAL_FROM: usize = 5;
 
-const CONFIDENCE: f64 = 0.95;
+const CONFIDENCE_LEVEL: f64 = 0.95;
 
 /// Values from which on the binomial distribution is taken to be normal.
-const MANY: usize = 400;
+const NORMAL_FROM_COUNT: usize = 400;
 
 /// The 97.5 % quantile of the normal distribution.
-const NORMAL: f64 = 1.959_964;
+const NORMAL_QUANTILE_975: f64 = 1.959_964;
 
 impl Estimate {
     /// The median of some values, with its 95 % interval from five values on, with their range if
@@ -68,8 +68,8 @@ fn between(from: f64, to: f64, share: f64) -> f64 {
 /// the next inner one it starts: negative for outward.
 fn depth(count: usize) -> (usize, f64) {
     let n = count as f64;
-    if count >= MANY {
-        let at = (n + 1.0) / 2.0 - NORMAL * n.sqrt() / 2.0;
+    if count >= NORMAL_FROM_COUNT {
+        let at = (n + 1.0) / 2.0 - NORMAL_QUANTILE_975 * n.sqrt() / 2.0;
         return (at as usize, at.fract());
     }
     // The probability that at most `depth - 1` values lie below the median.
@@ -79,8 +79,8 @@ fn depth(count: usize) -> (usize, f64) {
     loop {
         let next = term * (n - depth as f64 + 1.0) / depth as f64;
         let (outer, inner) = (1.0 - 2.0 * below, 1.0 - 2.0 * (below + next));
-        if inner < CONFIDENCE {
-            let part = (outer - CONFIDENCE) / (outer - inner);
+        if inner < CONFIDENCE_LEVEL {
+            let part = (outer - CONFIDENCE_LEVEL) / (outer - inner);
             let d = depth as f64;
             return (depth, (n - d) * part / (d + (n - 2.0 * d) * part));
         }
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(depth_of_nine, 2);
         assert!((share - 0.228).abs() < 0.001, "{share}");
         assert!(depth(5).1 < 0.0 && depth(5).0 == 1 && depth(6).1 > 0.0);
-        let (below, above) = (depth(MANY - 1), depth(MANY));
+        let (below, above) = (depth(NORMAL_FROM_COUNT - 1), depth(NORMAL_FROM_COUNT));
         let place = |(depth, share): (usize, f64)| depth as f64 + share;
         assert!((place(below) - place(above)).abs() < 1.0, "{below:?} {above:?}");
     }

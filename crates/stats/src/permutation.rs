@@ -5,7 +5,7 @@ use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
 
 /// Rearrangements tried; the smallest p is one more than none of them, over one more than all.
-const REARRANGEMENTS: usize = 999;
+const REARRANGEMENT_COUNT: usize = 999;
 
 /// A value and the group that it belongs to.
 pub type Labelled = (usize, f64);
@@ -35,7 +35,7 @@ pub fn groups_differ(blocks: &[Vec<Labelled>], seed: u64) -> Option<f64> {
     let mut random = Pcg64::seed_from_u64(seed);
     let mut shuffled = useful;
     let mut as_much = 0;
-    for _ in 0..REARRANGEMENTS {
+    for _ in 0..REARRANGEMENT_COUNT {
         for block in &mut shuffled {
             let mut labels: Vec<usize> = block.iter().map(|(group, _)| *group).collect();
             labels.shuffle(&mut random);
@@ -46,7 +46,7 @@ pub fn groups_differ(blocks: &[Vec<Labelled>], seed: u64) -> Option<f64> {
             as_much += 1;
         }
     }
-    Some(f64::from(as_much + 1) / (REARRANGEMENTS + 1) as f64)
+    Some(f64::from(as_much + 1) / (REARRANGEMENT_COUNT + 1) as f64)
 }
 
 fn centred(block: &[Labelled]) -> Vec<Labelled> {

@@ -19,9 +19,9 @@ impl Saturation {
     /// does not drag all of it down. `None` without two sizes, or with numbers that are not
     /// positive.
     pub fn fit(sizes: &[f64], throughputs: &[f64]) -> Option<Self> {
-        const ROUNDS: usize = 20;
+        const FIT_ROUNDS: usize = 20;
         /// Relative error beyond which a point counts less.
-        const HUBER: f64 = 0.1;
+        const HUBER_RELATIVE_ERROR: f64 = 0.1;
         let usable = |v: &f64| v.is_finite() && *v > 0.0;
         let same = sizes.len() == throughputs.len();
         if !same || !sizes.iter().chain(throughputs).all(usable) {
@@ -32,10 +32,11 @@ impl Saturation {
         }
         let mut weights = vec![1.0; sizes.len()];
         let mut fit = line(sizes, throughputs, &weights)?;
-        for _ in 0..ROUNDS {
+        for _ in 0..FIT_ROUNDS {
             for ((weight, size), seen) in weights.iter_mut().zip(sizes).zip(throughputs) {
                 let error = (seen / fit.at(*size) - 1.0).abs();
-                *weight = if error <= HUBER { 1.0 } else { HUBER / error };
+                *weight =
+                    if error <= HUBER_RELATIVE_ERROR { 1.0 } else { HUBER_RELATIVE_ERROR / error };
             }
             fit = line(sizes, throughputs, &weights)?;
         }

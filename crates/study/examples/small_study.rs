@@ -11,8 +11,8 @@ use std::path::Path;
 use std::{env, process};
 
 use foreread_study::{
-    Budget, Cancel, Environment, Grid, Plan, PlannedWorkload, Progress, Repeats, Step, Store,
-    Target, sweep, tune,
+    Budget, Cancel, Environment, Grid, Plan, PlannedWorkload, Progress, ProgressEvent, Repeats,
+    Store, Target, sweep, tune,
 };
 use host::{Dirs, Root};
 use tunables::GuardCommand;
@@ -46,12 +46,11 @@ fn main() {
     }
 }
 
-/// Prints each step.
 struct Lines;
 
 impl Progress for Lines {
-    fn step(&mut self, step: &Step) {
-        if !matches!(step, Step::LaidOut { .. }) {
+    fn step(&mut self, step: &ProgressEvent) {
+        if !matches!(step, ProgressEvent::LaidOut { .. }) {
             let _ = writeln!(io::stdout(), "{step:?}");
         }
     }

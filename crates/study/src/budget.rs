@@ -9,30 +9,27 @@ use thiserror::Error;
 use crate::trial::Trial;
 
 /// Minutes beyond which a budget is taken for a slip of the hand: a week.
-const MINUTES_MAX: f64 = 10_080.0;
+const MAX_MINUTES: f64 = 10_080.0;
 
 /// How much time a study may spend in trials.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Budget {
-    /// Wall-clock time for trials.
     pub time: Duration,
 }
 
 /// No budget: a number of minutes above zero and up to a week is one.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum BudgetError {
-    /// Not a number.
     #[error("{0:?} is no number of minutes")]
     Number(String, #[source] ParseFloatError),
     /// Nothing could be measured, or for ever.
-    #[error("{0} minutes: give more than 0 and at most {MINUTES_MAX}, a week")]
+    #[error("{0} minutes: give more than 0 and at most {MAX_MINUTES}, a week")]
     Range(f64),
 }
 
 impl Budget {
-    /// This many minutes.
     pub fn minutes(minutes: f64) -> Result<Self, BudgetError> {
-        if minutes > 0.0 && minutes <= MINUTES_MAX {
+        if minutes > 0.0 && minutes <= MAX_MINUTES {
             Ok(Self { time: Duration::from_secs_f64(minutes * 60.0) })
         } else {
             Err(BudgetError::Range(minutes))

@@ -1,36 +1,35 @@
 //! From a target to a model of it, and back: probes, the model that agrees with them best, and how
 //! well it predicts what read-ahead does.
 
-use std::path::Path;
-
 use bench::DirectFile;
-use host::{StorageKind, device_facts, resolve};
-use model::calibrate::{Calibration, Measured, Probe, Timing, fit, probes, run};
+use host::{Storage, StorageKind, device_facts};
+use model::calibrate::{Measured, ModelCalibration, Probe, Timing, fit, probes, run};
 use model::{HostLimits, Scheduler};
 use serde::Serialize;
+use sim::SimMachine;
 use units::{Bytes, Kib, Nanos};
-use vdisk::{Config, Filesystem, Lifetime, VirtualDisk};
 use workload::Workload;
 
 use crate::analyse::Cell;
 use crate::environment::Environment;
 use crate::error::StudyError;
 use crate::plan::{Plan, PlannedWorkload};
-use crate::progress::{Phase, Progress, Step};
+use crate::progress::{Progress, ProgressEvent, StudyPhase};
+use crate::storage::{DiskUse, LiveTarget, SimulatedSession};
 use crate::store::Run;
-use crate::target::{SimulatedSite, Target, simulated_machine};
-use crate::trial::{TrialRequest, Trials};
+use crate::target::{Target, TargetSpec};
+use crate::trial::{TrialRequest, TrialRunner};
 
 /// Less than this holds no probe.
-const SIZE_LEAST: Bytes = Bytes::from_mib(256);
+const MIN_SIZE: Bytes = Bytes::from_mib(256);
 /// Seeds of which a prediction is the mean.
-const SEEDS: u64 = 3;
+const SEED_COUNT: u64 = 3;
 
 /// A target as its probes found it.
 #[derive(Clone, Debug)]
-pub struct Calibrated {
+pub struct CalibrationResult {
     /// The model, and how well it agrees with the probes.
-    pub calibration: Calibration,
+    pub calibration: ModelCalibration,
     /// How many times slower than its model a virtual disk ran; 1 for all others.
     pub dilation: f64,
 }
@@ -38,11 +37,8 @@ pub struct Calibrated {
 /// A point of the read-ahead curve, measured and predicted.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CurvePoint {
-    /// What was read.
     pub workload: String,
-    /// Under which setting.
     pub read_ahead_kib: Kib,
-    /// What the target did.
     pub measured_mib_s: f64,
     /// What the model does in simulation.
     pub predicted_mib_s: f64,
@@ -61,17 +57,17 @@ pub fn calibrate(
     seed: u64,
     environment: &Environment,
     progress: &mut dyn Progress,
-) -> Result<Calibrated, StudyError> {
+) -> Result<CalibrationResult, StudyError> {
     let mut subject = Subject::open(target, size, environment, progress)?;
-    if subject.capacity() < SIZE_LEAST {
-        let (has, least) = (subject.capacity().rounded(), SIZE_LEAST.rounded());
+    if subject.capacity() < MIN_SIZE {
+        let (has, least) = (subject.capacity().rounded(), MIN_SIZE.rounded());
         return Err(StudyError::Plan(format!("{target} has {has}: probes need {least} or more")));
     }
-    progress.step(&Step::Phase(Phase::Probing));
+    progress.step(&ProgressEvent::Phase(StudyPhase::Probing));
     let probes = probes(subject.capacity(), seed);
     let mut measured = Measured::default();
     for (at, probe) in probes.iter().enumerate() {
-        progress.step(&Step::Probed { done: at, total: probes.len() });
+        progress.step(&ProgressEvent::Probed { done: at, total: probes.len() });
         measured.note(probe.purpose, subject.time(probe, environment)?);
     }
     let (capacity, dilation) = (subject.capacity(), subject.dilation());
@@ -79,10 +75,9 @@ pub fn calibrate(
     drop(subject);
     let calibration = fit(name, capacity, host, &measured)
         .map_err(|error| StudyError::Simulation(error.into()))?;
-    Ok(Calibrated { calibration, dilation })
+    Ok(CalibrationResult { calibration, dilation })
 }
 
-/// What is probed.
 struct Subject {
     host: HostLimits,
     means: Means,
@@ -92,7 +87,7 @@ enum Means {
     /// A model, in its own time.
     Model(Box<dyn model::Device>, Bytes, Nanos),
     /// Something real; a virtual disk goes away with it.
-    Direct(DirectFile, Option<Box<VirtualDisk>>),
+    Direct(DirectFile, Box<LiveTarget>),
 }
 
 impl Subject {
@@ -103,62 +98,36 @@ impl Subject {
         progress: &mut dyn Progress,
     ) -> Result<Self, StudyError> {
         match target {
-            Target::Simulation(words) => {
-                let machine = simulated_machine(words)?;
+            Target::Simulation(spec) => {
+                let machine = spec.get()?;
                 let device = machine.model.build(machine.seed).map_err(sim::SimError::from)?;
                 let capacity = machine.model.capacity();
                 let means = Means::Model(device, capacity, Nanos::ZERO);
                 Ok(Self { host: machine.model.host().clone(), means })
             }
-            Target::Virtual(words) => {
-                progress.step(&Step::Phase(Phase::CreatingDisk));
-                let mut config = Config::parse(words)?;
-                // All of the device, unless a part is asked for: what is not written takes no room.
-                if !words.split(',').any(|word| word.trim_start().starts_with("size=")) {
-                    let whole = config.model.capacity().get();
-                    config.size = Bytes::new(whole - whole % 4096);
-                }
-                config.filesystem = Filesystem::Raw;
-                let host = config.model.host().clone();
-                let (dirs, server) = (&environment.dirs, &environment.server);
-                let disk = VirtualDisk::create(dirs, config, server, Lifetime::DiesWithMe)?;
-                let file = DirectFile::open(disk.device())?;
-                Ok(Self { host, means: Means::Direct(file, Some(Box::new(disk))) })
-            }
-            Target::Path(path) => Self::of_path(path, size, environment, progress),
             Target::Imported(title) => {
                 Err(StudyError::Plan(format!("{title} is only figures: there is nothing to probe")))
             }
-        }
-    }
-
-    fn of_path(
-        path: &Path,
-        size: Bytes,
-        environment: &Environment,
-        progress: &mut dyn Progress,
-    ) -> Result<Self, StudyError> {
-        let storage = resolve(&environment.root, path)?;
-        let file = match storage.kind {
-            StorageKind::Directory => {
-                progress.step(&Step::Phase(Phase::LayingOut));
-                DirectFile::in_directory(&storage.path, size)?
-            }
-            StorageKind::File | StorageKind::BlockDevice => DirectFile::open(&storage.path)?,
-        };
-        let disk = VirtualDisk::under(&environment.dirs, &storage).map(Box::new);
-        let first = storage.devices.first();
-        let facts = first.and_then(|device| device_facts(&environment.root, *device).ok());
-        let mut host = HostLimits::default();
-        if let Some(facts) = facts {
-            host.max_request = facts.max_sectors.unwrap_or(host.max_request);
-            let requests = facts.nr_requests.and_then(|number| usize::try_from(number).ok());
-            host.nr_requests = requests.unwrap_or(host.nr_requests);
-            if facts.scheduler.as_deref() == Some(Scheduler::MqDeadline.name()) {
-                host.scheduler = Scheduler::MqDeadline;
+            Target::Virtual(_) | Target::Path(_) => {
+                let opened =
+                    LiveTarget::open_for(DiskUse::WholeDevice, target, environment, progress)?;
+                let storage = &opened.storage;
+                let file = match storage.kind {
+                    StorageKind::Directory => {
+                        progress.step(&ProgressEvent::Phase(StudyPhase::LayingOut));
+                        DirectFile::in_directory(&storage.path, size)?
+                    }
+                    StorageKind::File | StorageKind::BlockDevice => {
+                        DirectFile::open(&storage.path)?
+                    }
+                };
+                let host = match target {
+                    Target::Virtual(spec) => spec.get()?.model.host().clone(),
+                    _ => host_limits(storage, environment),
+                };
+                Ok(Self { host, means: Means::Direct(file, Box::new(opened)) })
             }
         }
-        Ok(Self { host, means: Means::Direct(file, disk) })
     }
 
     fn capacity(&self) -> Bytes {
@@ -170,8 +139,8 @@ impl Subject {
 
     fn dilation(&self) -> f64 {
         match &self.means {
-            Means::Direct(_, Some(disk)) => disk.dilation(),
-            _ => 1.0,
+            Means::Direct(_, opened) => opened.dilation,
+            Means::Model(..) => 1.0,
         }
     }
 
@@ -198,18 +167,33 @@ impl Subject {
     }
 }
 
-/// What the simulation with a model says to each cell that was measured. `words` are those after
-/// `sim:`.
+/// The limits of the block layer above storage; those of a usual device where it does not say.
+fn host_limits(storage: &Storage, environment: &Environment) -> HostLimits {
+    let mut host = HostLimits::default();
+    let first = storage.devices.first();
+    let facts = first.and_then(|device| device_facts(&environment.root, *device).ok());
+    if let Some(facts) = facts {
+        host.max_request = facts.max_sectors.unwrap_or(host.max_request);
+        let requests = facts.nr_requests.and_then(|number| usize::try_from(number).ok());
+        host.nr_requests = requests.unwrap_or(host.nr_requests);
+        if facts.scheduler.as_deref() == Some(Scheduler::MqDeadline.name()) {
+            host.scheduler = Scheduler::MqDeadline;
+        }
+    }
+    host
+}
+
+/// What a simulation predicts for each cell that was measured.
 ///
 /// # Errors
 ///
 /// If the simulation cannot be.
 pub fn predict_curve(
-    words: &str,
+    spec: &TargetSpec<SimMachine>,
     run: &Run,
     cells: &[Cell],
 ) -> Result<Vec<CurvePoint>, StudyError> {
-    let capacity = simulated_machine(words)?.model.capacity();
+    let capacity = spec.get()?.model.capacity();
     let mut points = Vec::new();
     for cell in cells {
         let Some(workload) = run.workloads.iter().find(|known| known.name == cell.workload) else {
@@ -223,24 +207,29 @@ pub fn predict_curve(
             workload: cell.workload.clone(),
             read_ahead_kib: cell.settings.read_ahead,
             measured_mib_s: cell.throughput_mib_s.median,
-            predicted_mib_s: predicted(words, run, cell, workload)?,
+            predicted_mib_s: predicted(spec, run, cell, workload)?,
         });
     }
     Ok(points)
 }
 
-fn predicted(words: &str, run: &Run, cell: &Cell, workload: Workload) -> Result<f64, StudyError> {
+fn predicted(
+    spec: &TargetSpec<SimMachine>,
+    run: &Run,
+    cell: &Cell,
+    workload: Workload,
+) -> Result<f64, StudyError> {
     let plan = Plan {
-        target: Target::Simulation(words.to_owned()),
+        target: Target::Simulation(spec.clone()),
         workloads: vec![PlannedWorkload::goal(workload.clone())],
         factors: Vec::new(),
         ..run.plan.clone()
     };
-    let mut site = SimulatedSite::open(&plan, words, Some(std::slice::from_ref(&workload)))?;
+    let mut site = SimulatedSession::open(&plan, spec, Some(std::slice::from_ref(&workload)))?;
     let mut sum = 0.0;
-    for seed in 1..=SEEDS {
-        let request = TrialRequest { settings: cell.settings, workload: &workload, seed };
+    for seed in 1..=SEED_COUNT {
+        let request = TrialRequest { settings: &cell.settings, workload: &workload, seed };
         sum += site.trial(&request)?.figures().throughput_mib_s;
     }
-    Ok(sum / SEEDS as f64)
+    Ok(sum / SEED_COUNT as f64)
 }

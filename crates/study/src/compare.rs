@@ -10,26 +10,26 @@ use serde::Serialize;
 use stats::{Estimate, geometric_mean};
 
 use crate::analyse::{Analysis, Cell, Curve, Difference, in_a_word, quotient};
-use crate::conditions::{Condition, conditions};
-use crate::settings::Settings;
+use crate::conditions::{RunDifference, conditions};
+use crate::settings::CellSettings;
 use crate::store::Run;
 
 /// Blocks from which the interval of a mean over cells is taken, rather than from its cells.
-const BLOCKS_LEAST: usize = 3;
+const MIN_BLOCKS: usize = 3;
 
 /// How a second run compares with a first.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Comparison {
+pub struct RunComparison {
     /// Cells that both have, settings ascending within workloads.
     pub cells: Vec<CellPair>,
     /// The mean over all cells of each workload.
-    pub per_workload: Vec<Together>,
+    pub per_workload: Vec<MeanRatio>,
     /// The mean over all cells; `None` if the runs have none in common.
-    pub overall: Option<Together>,
+    pub overall: Option<MeanRatio>,
     /// Each workload under the setting that serves it best in each run.
     pub own_best: Vec<OwnBest>,
     /// What else the runs do not have in common, the most telling first.
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<RunDifference>,
     /// Cells that only the first run has.
     pub only_first: usize,
     /// Cells that only the second run has.
@@ -39,17 +39,11 @@ pub struct Comparison {
 /// A cell that both runs have.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CellPair {
-    /// Under which settings.
-    pub settings: Settings,
-    /// Name of the workload.
+    pub settings: CellSettings,
     pub workload: String,
-    /// Throughput of the first run.
     pub first_mib_s: Estimate,
-    /// Throughput of the second run.
     pub second_mib_s: Estimate,
-    /// Second ÷ first.
     pub ratio: Estimate,
-    /// The ratio in a word.
     pub difference: Difference,
     /// Second ÷ first of the amplification, where both could be counted.
     pub amplification_ratio: Option<f64>,
@@ -57,40 +51,34 @@ pub struct CellPair {
     pub p99_ratio: Option<f64>,
 }
 
-/// Several cells together.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Together {
+pub struct MeanRatio {
     /// Name of the workload; `None` for all.
     pub workload: Option<String>,
-    /// How many cells.
     pub cells: usize,
     /// Geometric mean of second ÷ first.
     pub ratio: Estimate,
-    /// The ratio in a word.
     pub difference: Difference,
 }
 
 /// A workload under the setting of its highest throughput in each run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OwnBest {
-    /// Name of the workload.
     pub workload: String,
     /// The setting in the first run.
-    pub first_settings: Settings,
+    pub first_settings: CellSettings,
     /// The setting in the second run.
-    pub second_settings: Settings,
+    pub second_settings: CellSettings,
     /// Throughput of the first run under its setting.
     pub first_mib_s: Estimate,
     /// Throughput of the second run under its setting.
     pub second_mib_s: Estimate,
-    /// Second ÷ first.
     pub ratio: Estimate,
-    /// The ratio in a word.
     pub difference: Difference,
 }
 
 /// Compares a second run with a first.
-pub fn compare(first: (&Run, &Analysis), second: (&Run, &Analysis)) -> Comparison {
+pub fn compare(first: (&Run, &Analysis), second: (&Run, &Analysis)) -> RunComparison {
     let twin = |cell: &Cell| {
         let same =
             |other: &&Cell| other.workload == cell.workload && other.settings == cell.settings;
@@ -105,7 +93,7 @@ pub fn compare(first: (&Run, &Analysis), second: (&Run, &Analysis)) -> Compariso
         let chosen: Vec<&CellPair> = cells.iter().filter(ours).collect();
         together(workload, &chosen, first.0, second.0)
     };
-    Comparison {
+    RunComparison {
         per_workload: workloads.iter().filter_map(|name| of(Some(name))).collect(),
         overall: of(None),
         own_best: workloads.iter().filter_map(|name| own_best(name, first.0, second.0)).collect(),
@@ -122,7 +110,7 @@ fn pair(first: &Cell, second: &Cell) -> CellPair {
         above.zip(below).map(|(above, below)| above / below).filter(|ratio| ratio.is_finite())
     };
     CellPair {
-        settings: first.settings,
+        settings: first.settings.clone(),
         workload: first.workload.clone(),
         first_mib_s: first.throughput_mib_s,
         second_mib_s: second.throughput_mib_s,
@@ -144,12 +132,12 @@ fn together(
     cells: &[&CellPair],
     first: &Run,
     second: &Run,
-) -> Option<Together> {
+) -> Option<MeanRatio> {
     let ratios: Vec<f64> = cells.iter().map(|cell| cell.ratio.median).collect();
     let centre = geometric_mean(&ratios)?;
     let by_block = || {
         let (a, b) = (block_means(first, cells), block_means(second, cells));
-        if a.len().min(b.len()) < BLOCKS_LEAST {
+        if a.len().min(b.len()) < MIN_BLOCKS {
             return None;
         }
         let ratio = Estimate::of(&b)?.over(&Estimate::of(&a)?);
@@ -162,14 +150,14 @@ fn together(
         Estimate::geometric_mean(centre, &each)
     });
     let (workload, difference) = (workload.map(str::to_owned), in_a_word(&ratio));
-    Some(Together { workload, cells: cells.len(), ratio, difference })
+    Some(MeanRatio { workload, cells: cells.len(), ratio, difference })
 }
 
 /// The geometric mean over the cells for each block that has all of them.
 fn block_means(run: &Run, cells: &[&CellPair]) -> Vec<f64> {
     let mut blocks: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     for cell in cells {
-        let values = crate::analyse::throughputs(run.trials.iter(), &cell.workload, cell.settings);
+        let values = crate::analyse::throughputs(run.trials.iter(), &cell.workload, &cell.settings);
         for (block, value) in values {
             blocks.entry(block).or_default().push(value);
         }
@@ -186,8 +174,8 @@ fn own_best(workload: &str, first: &Run, second: &Run) -> Option<OwnBest> {
     let ratio = quotient(&second_mib_s, &first_mib_s);
     Some(OwnBest {
         workload: workload.to_owned(),
-        first_settings: best_a.settings,
-        second_settings: best_b.settings,
+        first_settings: best_a.settings.clone(),
+        second_settings: best_b.settings.clone(),
         first_mib_s,
         second_mib_s,
         difference: in_a_word(&ratio),
@@ -203,7 +191,7 @@ mod tests {
     use crate::analyse::analyse;
     use crate::grid::Grid;
     use crate::plan::Repeats;
-    use crate::sweep::Blocks;
+    use crate::sweep::BlockStrategy;
     use crate::synthetic::World;
 
     fn run(rate: f64, seed: u64, grid: &[u64]) -> Run {
@@ -211,10 +199,10 @@ mod tests {
         let world = World { seed, drift: 0.02, ..World::of(vec![("seq-8", curve)]) };
         let grid = Grid::Values(grid.iter().copied().map(Kib::new).collect());
         let repeats = Repeats::exactly(5);
-        world.run(world.study(&grid, |field| Box::new(Blocks::new(field, repeats))))
+        world.run(world.study(&grid, |field| Box::new(BlockStrategy::new(field, repeats))))
     }
 
-    fn compared(first: &Run, second: &Run) -> Comparison {
+    fn compared(first: &Run, second: &Run) -> RunComparison {
         compare((first, &analyse(first)), (second, &analyse(second)))
     }
 
@@ -224,15 +212,15 @@ mod tests {
         let found = compared(&slow, &fast);
         assert_eq!((found.cells.len(), found.only_first, found.only_second), (3, 1, 0));
         for cell in &found.cells {
-            assert_eq!(cell.difference, Difference::Better, "{cell:?}");
+            assert_eq!(cell.difference, Difference::Faster, "{cell:?}");
             assert!(cell.ratio.low() < 1.4 && 1.4 < cell.ratio.high() * 1.1, "{cell:?}");
         }
         let overall = found.overall.unwrap();
-        assert_eq!((overall.difference, overall.cells), (Difference::Better, 3));
+        assert_eq!((overall.difference, overall.cells), (Difference::Faster, 3));
         assert!((overall.ratio.median - 1.4).abs() < 0.08, "{overall:?}");
-        assert_eq!(found.own_best[0].difference, Difference::Better);
+        assert_eq!(found.own_best[0].difference, Difference::Faster);
         let back = compared(&fast, &slow).overall.unwrap();
-        assert_eq!(back.difference, Difference::Worse);
+        assert_eq!(back.difference, Difference::Slower);
         assert!((back.ratio.median * overall.ratio.median - 1.0).abs() < 1e-9);
     }
 
@@ -242,7 +230,7 @@ mod tests {
             .filter(|seed| {
                 let (a, b) = (run(1.0, 10 + seed, &[128, 8192]), run(1.0, 90 + seed, &[128, 8192]));
                 let overall = compared(&a, &b).overall.unwrap().difference;
-                matches!(overall, Difference::Better | Difference::Worse)
+                matches!(overall, Difference::Faster | Difference::Slower)
             })
             .count();
         assert!(fooled <= 4, "{fooled} of 30");

@@ -10,17 +10,15 @@ use crate::target::Target;
 
 /// Something that two runs do not have in common.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Condition {
-    /// What it is, for people.
+pub struct RunDifference {
     pub name: String,
     /// What the first run has; nothing where it does not tell.
     pub first: Option<String>,
-    /// What the second run has.
     pub second: Option<String>,
 }
 
 /// Where a description says what, the most telling first.
-const PLACES: &[(&str, &str, &str)] = &[
+const COMPARED_FIELDS: &[(&str, &str, &str)] = &[
     ("policy", "device", "/simulation/policy"),
     ("model", "device", "/simulation/model"),
     ("filesystem", "device", "/storage/mount/fstype"),
@@ -44,15 +42,15 @@ const PLACES: &[(&str, &str, &str)] = &[
 const IN_BYTES: [&str; 3] = ["page cache", "largest request", "memory"];
 
 /// Everything that differs and is known of at least one of the two.
-pub(crate) fn conditions(first: &Run, second: &Run) -> Vec<Condition> {
+pub(crate) fn conditions(first: &Run, second: &Run) -> Vec<RunDifference> {
     let mut all = Vec::new();
     let mut note = |name: &str, first: Option<String>, second: Option<String>| {
         if first != second {
-            all.push(Condition { name: name.to_owned(), first, second });
+            all.push(RunDifference { name: name.to_owned(), first, second });
         }
     };
     note("figures", Some(kind(first)), Some(kind(second)));
-    for (name, of, place) in PLACES {
+    for (name, of, place) in COMPARED_FIELDS {
         let read = |run: &Run| {
             let of = if *of == "machine" { &run.machine } else { &run.device_before };
             value(of.pointer(place)?, IN_BYTES.contains(name))
@@ -76,7 +74,6 @@ pub(crate) fn conditions(first: &Run, second: &Run) -> Vec<Condition> {
     all
 }
 
-/// Where figures come from.
 fn kind(run: &Run) -> String {
     match run.plan.target {
         Target::Path(_) => "measured on real storage",
@@ -137,7 +134,7 @@ mod tests {
     fn a_simulation_beside_a_measurement_says_so_first() {
         let real = run(Target::Path("/data".into()), json!({}), json!({}));
         let policy = json!({ "simulation": { "policy": "linux-6.18" } });
-        let simulated = run(Target::Simulation("hdd-2008".to_owned()), json!({}), policy);
+        let simulated = run(Target::parse("sim:hdd-2008").unwrap(), json!({}), policy);
         let found = conditions(&real, &simulated);
         assert_eq!(found[0].name, "figures");
         assert_eq!(found[0].second.as_deref(), Some("simulated"));

@@ -9,15 +9,14 @@ use units::Kib;
 use crate::analyse::{Curve, Difference, overall};
 use crate::grid::Grid;
 use crate::plan::Repeats;
-use crate::settings::Settings;
+use crate::settings::CellSettings;
 use crate::strategy::Strategy;
-use crate::sweep::Blocks;
+use crate::sweep::BlockStrategy;
 use crate::synthetic::{Points, Shape, World};
 use crate::tune::Tuner;
 
 const GOALS: [&str; 2] = ["seq-1", "seq-8"];
 
-/// Who chooses what is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Strategist {
     Sweep,
@@ -27,7 +26,6 @@ enum Strategist {
 /// What an interval or a range is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Quantity {
-    /// Throughput of a setting.
     Throughput,
     /// Throughput of a setting relative to the setting found.
     Gain,
@@ -37,7 +35,6 @@ enum Quantity {
 
 const ENDLESS: f64 = 1e9;
 
-/// How trials vary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Noise {
     shape: Shape,
@@ -66,7 +63,6 @@ const UNSEEN: [Noise; 5] = [
     noise(Shape::HeavyTailed, 3),
 ];
 
-/// Intervals of one kind.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     held: u32,
@@ -125,7 +121,7 @@ fn world(number: u64, seed: u64, noise: Noise) -> World {
 
 fn strategy(world: &World, strategist: Strategist, grid: &Grid) -> Box<dyn Strategy> {
     world.strategy(grid, |field| match strategist {
-        Strategist::Sweep => Box::new(Blocks::new(field, Repeats::default())),
+        Strategist::Sweep => Box::new(BlockStrategy::new(field, Repeats::default())),
         Strategist::Tune => Box::new(Tuner::new(field, Repeats::default(), ENDLESS)),
     })
 }
@@ -136,17 +132,17 @@ fn study(tallies: &mut Tallies, world: &World, strategist: Strategist, grid: &Gr
     let goals: Vec<Curve> =
         world.roles().iter().map(|(goal, _)| Curve::of(&trials, goal, world.seed)).collect();
     for curve in &goals {
-        let truth = |settings: Settings| world.truth(&curve.name, settings);
+        let truth = |settings: &CellSettings| world.truth(&curve.name, settings);
         for point in &curve.points {
             if let Some(alone) = curve.alone(point) {
                 let key = (Quantity::Throughput, point.values.len());
-                add(tallies, world, key, &alone, truth(point.settings));
+                add(tallies, world, key, &alone, truth(&point.settings));
             }
         }
         gains(tallies, world, curve, &truth);
     }
     if goals.len() > 1 {
-        let mean = |settings: Settings| -> f64 {
+        let mean = |settings: &CellSettings| -> f64 {
             let logs = goals.iter().map(|curve| world.truth(&curve.name, settings).ln());
             (logs.sum::<f64>() / goals.len() as f64).exp()
         };
@@ -154,16 +150,21 @@ fn study(tallies: &mut Tallies, world: &World, strategist: Strategist, grid: &Gr
     }
 }
 
-fn gains(tallies: &mut Tallies, world: &World, curve: &Curve, truth: &dyn Fn(Settings) -> f64) {
-    let found = world.found.and_then(|found| curve.at(Settings::read_ahead(found)));
+fn gains(
+    tallies: &mut Tallies,
+    world: &World,
+    curve: &Curve,
+    truth: &dyn Fn(&CellSettings) -> f64,
+) {
+    let found = world.found.and_then(|found| curve.at(&CellSettings::read_ahead(found)));
     let Some(found) = found else { return };
     let named = named(curve);
     for point in curve.points.iter().filter(|point| point.settings != found.settings) {
-        let gain = truth(point.settings) / truth(found.settings);
+        let gain = truth(&point.settings) / truth(&found.settings);
         let repeats = point.values.len().min(found.values.len());
         let ratio = curve.ratio(point, found);
         add(tallies, world, (Quantity::Gain, repeats), &ratio, gain);
-        if named == Some(point.settings) {
+        if named.as_ref() == Some(&point.settings) {
             add(tallies, world, (Quantity::NamedGain, repeats), &ratio, gain);
         }
     }
@@ -189,10 +190,10 @@ fn add(
 
 /// The setting that a recommendation names: the smallest that is as good as the best, if settings
 /// differ at all.
-fn named(curve: &Curve) -> Option<Settings> {
-    let best = curve.best().filter(|_| curve.difference() == Difference::Better)?;
+fn named(curve: &Curve) -> Option<CellSettings> {
+    let best = curve.best().filter(|_| curve.difference() == Difference::Faster)?;
     let full = curve.confirmed().find(|point| curve.as_good(point, best));
-    full.map(|point| point.settings)
+    full.map(|point| point.settings.clone())
 }
 
 fn studies(count: u64, seed: u64, strategist: Strategist, noise: Noise, grid: &Grid) -> Tallies {

@@ -10,7 +10,6 @@ use vdisk::ServerCommand;
 pub struct Environment {
     /// Where state and runtime files live.
     pub dirs: Dirs,
-    /// The machine's root.
     pub root: Root,
     /// How the guard process is started that restores the device if this process dies.
     pub guard: GuardCommand,

@@ -1,27 +1,23 @@
 //! Studies of several tunables at once: which combinations are measured.
 
 use serde::{Deserialize, Serialize};
-use tunables::{Setting, Settings as All};
+use tunables::{Setting, TunableValues};
 use units::Kib;
 
 use crate::error::StudyError;
-use crate::plan::Plan;
-use crate::settings::Settings;
+use crate::settings::{CellSettings, Labels};
 
 /// More cells than this nobody waits for.
-const CELLS_MOST: usize = 500;
+const MAX_CELLS: usize = 500;
 
 /// A tunable that is varied besides read-ahead, and its levels, as they are typed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Factor {
-    /// The tunable's name.
     pub tunable: String,
-    /// Its levels.
     pub levels: Vec<String>,
 }
 
 impl Factor {
-    /// The levels as settings.
     pub(crate) fn settings(&self) -> Result<Vec<Setting>, StudyError> {
         let tunable = tunables::find(&self.tunable)?;
         let level = |text: &String| {
@@ -33,14 +29,12 @@ impl Factor {
     }
 }
 
-/// How levels are combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Design {
     /// Each level alone, all others at the baseline: what is there before the study.
     #[default]
     OneAtATime,
-    /// Every combination.
     Full,
     /// A fraction of all combinations, in which the levels of each pair of factors still meet:
     /// those whose levels, counted from 0, add up to a multiple of the smallest number of levels.
@@ -56,21 +50,21 @@ impl Design {
 
 /// Everything that is varied, level by level, read-ahead included if it is.
 #[derive(Clone, Debug)]
-pub(crate) struct Field {
+pub(crate) struct FactorSpace {
     /// For each factor its levels; in a design from a baseline that is the first.
     pub(crate) factors: Vec<Vec<Setting>>,
 }
 
-impl Field {
+impl FactorSpace {
     /// The levels, those of `present` first where they are not among those asked for or the design
     /// needs a baseline.
     pub(crate) fn new(
         factors: &[Factor],
         read_ahead: &[Kib],
         design: Design,
-        present: &All,
+        present: &TunableValues,
     ) -> Result<Self, StudyError> {
-        let window = |kib: &Kib| All::read_ahead(kib.to_bytes()).iter().next().cloned();
+        let window = |kib: &Kib| TunableValues::read_ahead(kib.to_bytes()).iter().next().cloned();
         let mut all: Vec<Vec<Setting>> =
             factors.iter().map(Factor::settings).collect::<Result<_, _>>()?;
         if read_ahead.len() > 1 {
@@ -91,9 +85,12 @@ impl Field {
         Ok(Self { factors: all })
     }
 
-    /// Every combination of the design.
-    pub(crate) fn cells(&self, design: Design, found: Kib) -> Result<Vec<Settings>, StudyError> {
-        let base = All::read_ahead(found.to_bytes());
+    pub(crate) fn cells(
+        &self,
+        design: Design,
+        found: Kib,
+    ) -> Result<Vec<CellSettings>, StudyError> {
+        let base = TunableValues::read_ahead(found.to_bytes());
         let with = |indices: &[usize]| {
             let levels = self.factors.iter().zip(indices);
             levels.fold(base.clone(), |all, (levels, at)| all.with(levels[*at].clone()))
@@ -120,19 +117,21 @@ impl Field {
             }
         };
         Self::refuse_many(chosen.len())?;
-        let mut cells: Vec<Settings> =
-            chosen.iter().filter_map(|indices| Settings::from_all(&with(indices))).collect();
+        let mut cells: Vec<CellSettings> = chosen
+            .iter()
+            .filter_map(|indices| CellSettings::from_tunables(&with(indices), Labels::new()))
+            .collect();
         cells.sort_unstable();
         cells.dedup();
         Ok(cells)
     }
 
     fn refuse_many(cells: usize) -> Result<(), StudyError> {
-        if cells <= CELLS_MOST {
+        if cells <= MAX_CELLS {
             return Ok(());
         }
         Err(StudyError::Plan(format!(
-            "{cells} combinations are more than anybody waits for ({CELLS_MOST} at most): vary \
+            "{cells} combinations are more than anybody waits for ({MAX_CELLS} at most): vary \
              fewer levels, or use --design fractional or one-at-a-time"
         )))
     }
@@ -157,22 +156,6 @@ impl Field {
     }
 }
 
-impl Plan {
-    /// How many settings the plan measures, where so many values of read-ahead are tried. The
-    /// present value may add one for each tunable.
-    pub fn combinations(&self, windows: usize) -> usize {
-        let read_ahead = (windows > 1).then_some(windows);
-        let levels = || self.factors.iter().map(|factor| factor.levels.len()).chain(read_ahead);
-        let all = levels().fold(1usize, usize::saturating_mul);
-        match self.design {
-            _ if self.factors.is_empty() => windows,
-            Design::OneAtATime => 1 + levels().sum::<usize>(),
-            Design::Full => all,
-            Design::Fractional => all / levels().min().unwrap_or(1).max(1),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -184,19 +167,19 @@ mod tests {
         Factor { tunable: tunable.to_owned(), levels }
     }
 
-    fn field(design: Design) -> Field {
+    fn field(design: Design) -> FactorSpace {
         let factors = [
             factor("scheduler", &["none", "bfq", "kyber"]),
             factor("nr_requests", &["64", "256"]),
             factor("rotational", &["0", "1"]),
         ];
         let present = "scheduler=none nr_requests=128 rotational=1".parse().unwrap();
-        Field::new(&factors, &[], design, &present).unwrap()
+        FactorSpace::new(&factors, &[], design, &present).unwrap()
     }
 
     /// The levels of a cell, by their places.
-    fn places(field: &Field, settings: Settings) -> Vec<usize> {
-        let all = settings.all();
+    fn places(field: &FactorSpace, settings: &CellSettings) -> Vec<usize> {
+        let all = settings.tunables();
         let place = |levels: &Vec<Setting>| {
             let value = all.get(levels[0].tunable.name()).unwrap();
             levels.iter().position(|level| level.value == *value).unwrap()
@@ -206,7 +189,7 @@ mod tests {
 
     fn words(design: Design) -> Vec<String> {
         let cells = field(design).cells(design, Kib::new(128)).unwrap();
-        cells.iter().map(Settings::to_string).collect()
+        cells.iter().map(CellSettings::to_string).collect()
     }
 
     #[test]
@@ -224,7 +207,7 @@ mod tests {
         let field = field(Design::Fractional);
         let cells = field.cells(Design::Fractional, Kib::new(128)).unwrap();
         assert_eq!(cells.len(), 6);
-        let places: Vec<Vec<usize>> = cells.iter().map(|c| places(&field, *c)).collect();
+        let places: Vec<Vec<usize>> = cells.iter().map(|c| places(&field, c)).collect();
         for (a, b) in [(0, 1), (0, 2), (1, 2)] {
             let pairs: BTreeSet<_> = places.iter().map(|place| (place[a], place[b])).collect();
             assert_eq!(pairs.len(), field.factors[a].len() * field.factors[b].len());
@@ -233,8 +216,8 @@ mod tests {
 
     #[test]
     fn plans_that_make_no_sense_are_refused() {
-        let none = All::default();
-        let new = |factors: &[Factor]| Field::new(factors, &[], Design::Full, &none);
+        let none = TunableValues::default();
+        let new = |factors: &[Factor]| FactorSpace::new(factors, &[], Design::Full, &none);
         assert!(new(&[factor("scheduler", &["none"])]).is_err());
         assert!(new(&[factor("nr_requests", &["0", "1"])]).is_err());
         assert!(new(&[factor("no_such", &["0", "1"])]).is_err());
@@ -249,7 +232,7 @@ mod tests {
         let present = "read_ahead=128K scheduler=none".parse().unwrap();
         let windows = [128, 1024].map(Kib::new);
         let factors = [factor("scheduler", &["none", "bfq"])];
-        let field = Field::new(&factors, &windows, Design::OneAtATime, &present).unwrap();
+        let field = FactorSpace::new(&factors, &windows, Design::OneAtATime, &present).unwrap();
         let cells = field.cells(Design::OneAtATime, Kib::new(128)).unwrap();
         assert_eq!(cells.len(), 3);
         assert_eq!(field.factors[1][0].tunable.name(), "read_ahead");

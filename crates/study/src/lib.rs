@@ -1,28 +1,33 @@
 //! Studies: plan, run, store, analyse, recommend.
 //!
-//! A study is a set of [`Settings`] × a set of workloads, run as randomised, repeated trials on a
-//! [`Target`]. [`sweep`] measures a whole grid, [`tune`] chooses its own next measurements; both
-//! write every trial into the [`Store`] before they begin the next, and [`analyse`] turns the
-//! record of a run into a [`Verdict`]. Conclusions are never stored, always recomputed.
+//! A study is a set of [`CellSettings`] × a set of workloads, run as randomised, repeated trials
+//! on a [`Target`]. [`sweep`] measures a whole grid, [`tune`] chooses its own next measurements;
+//! both write every trial into the [`Store`] before they begin the next, and [`analyse`] turns the
+//! record of a run into an [`Analysis`]. Conclusions are never stored, always recomputed.
 
 mod analyse;
 mod budget;
 mod calibrate;
+mod check;
 mod compare;
 mod conditions;
+mod conduct;
 #[cfg(test)]
 mod coverage;
-mod engine;
 mod environment;
 mod error;
 mod factors;
+mod findings;
 mod grid;
 mod import;
 mod limit;
 mod plan;
 mod progress;
+mod run_id;
+mod seed;
 mod session;
 mod settings;
+mod storage;
 mod store;
 mod strategy;
 mod sweep;
@@ -30,37 +35,43 @@ mod sweep;
 mod synthetic;
 mod target;
 mod trial;
+mod trial_loop;
 mod tune;
 
 pub use analyse::{
-    Alternative, Analysis, Caveat, Cell, Change, Combination, Condition as CostCondition, Cost,
-    Decision, Difference, Doubt, Effect, Gain, Interaction, LatencyChange, LevelEffect, LevelPair,
-    Quantiles, Recommendation, Saving, VerdictKind, WorkloadVerdict, analyse,
+    Alternative, Analysis, Caveat, Cell, Combination, CostChange, CostCondition, Decision,
+    Difference, FactorEffect, FactorInteraction, Gain, InconclusiveReason, LatencyChange,
+    LevelEffect, LevelPair, Recommendation, RecommendationCost, Saving, VerdictKind,
+    WorkloadVerdict, analyse,
 };
 pub use bench::Cancel;
 pub use budget::{Budget, BudgetError};
-pub use calibrate::{Calibrated, CurvePoint, calibrate, predict_curve};
-pub use compare::{CellPair, Comparison, OwnBest, Together, compare};
-pub use conditions::Condition;
+pub use calibrate::{CalibrationResult, CurvePoint, calibrate, predict_curve};
+pub use compare::{CellPair, MeanRatio, OwnBest, RunComparison, compare};
+pub use conditions::RunDifference;
+pub use conduct::StudyOutcome;
 pub use environment::Environment;
-pub use error::StudyError;
+pub use error::{StoreError, StudyError, TargetError};
 pub use factors::{Design, Factor};
+pub use findings::{Findings, ResultColumn, ResultCurve, ResultPlot, ResultTable, ResultValue};
 pub use grid::{FULL_GRID_TOP, Grid};
 pub use import::{
-    ImportError, RateUnit, Table, TableColumn, Tables, import, reports, table_of, tables,
+    ImportError, ImportTable, RateUnit, TableColumn, Tables, import, reports, table_of, tables,
 };
 pub use limit::limit;
-pub use plan::{Plan, PlannedWorkload, Purpose, Repeats, Role, default_trial};
-pub use progress::{Phase, Progress, Silent, Step};
-pub use settings::{Beside, Others, Settings};
+pub use plan::{Plan, PlannedWorkload, Repeats, Role, StudyPurpose, default_trial};
+pub use progress::{Progress, ProgressEvent, Silent, StudyPhase};
+pub use run_id::RunId;
+pub use seed::drawn_seed;
+pub use settings::{CellSettings, ExtraSettings, Labels};
 pub use stats::{Estimate, Spread};
-pub use store::{
-    Beginning, Command, Recording, Run, RunId, RunStatus, RunSummary, Store, StoreError,
+pub use storage::{
+    Forecast, LimitPhase, LiveTarget, SettingOutcome, WorkloadLimits, describe_storage, limits,
 };
-pub use sweep::{Outcome, sweep};
-pub use target::{
-    Forecast, LimitPhase, SettingOutcome, Target, TargetError, WorkloadLimits, describe_storage,
-    limits, simulated_machine,
+pub use store::{Run, RunCommand, RunHeader, RunRecording, RunStatus, RunSummary, Store};
+pub use sweep::sweep;
+pub use target::{FromSpec, Target, TargetSpec};
+pub use trial::{
+    Quantiles, Trial, TrialFigures, TrialRecord, TrialRequest, TrialRunner, TrialStatus,
 };
-pub use trial::{Figures, Record, Trial, TrialRequest, TrialStatus, Trials};
-pub use tune::{Predicted, predict, tune};
+pub use tune::{PredictedPoint, predict, tune};

@@ -6,18 +6,13 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos};
 use workload::{AccessMethod, Workload};
 
-use crate::error::StudyError;
 use crate::factors::{Design, Factor};
 use crate::grid::Grid;
-use crate::target::{SimulatedSite, Target};
-
-/// Less than this and the start of the readers is a part of the figures.
-const SHORTEST_TRIAL: Nanos = Nanos::from_millis(20);
+use crate::target::Target;
 
 /// How often each cell is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Repeats {
-    /// Always.
     pub min: u32,
     /// At most, while the interval is not tight enough to decide anything.
     pub max: u32,
@@ -30,7 +25,6 @@ impl Default for Repeats {
 }
 
 impl Repeats {
-    /// Exactly this many.
     pub const fn exactly(repeats: u32) -> Self {
         Self { min: repeats, max: repeats }
     }
@@ -39,7 +33,7 @@ impl Repeats {
 /// The use that costs are weighed for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Purpose {
+pub enum StudyPurpose {
     /// Not said: what random reads lose makes a condition of the recommendation.
     #[default]
     Mixed,
@@ -51,8 +45,7 @@ pub enum Purpose {
     Mmap,
 }
 
-impl Purpose {
-    /// Whether nothing was said.
+impl StudyPurpose {
     pub fn is_mixed(&self) -> bool {
         *self == Self::Mixed
     }
@@ -68,7 +61,7 @@ impl Purpose {
     }
 }
 
-impl fmt::Display for Purpose {
+impl fmt::Display for StudyPurpose {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Mixed => "mixed",
@@ -83,7 +76,6 @@ impl fmt::Display for Purpose {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// The recommendation should serve it.
     Goal,
     /// Only to see what the recommendation costs it.
     Price,
@@ -92,9 +84,7 @@ pub enum Role {
 /// A workload and what it is measured for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlannedWorkload {
-    /// What runs.
     pub workload: Workload,
-    /// What for.
     pub role: Role,
     /// Whether its files may be smaller than it says where there is no room, as those of a job
     /// file that was written for another machine.
@@ -117,11 +107,8 @@ impl PlannedWorkload {
 /// What a study intends: [`Plan::new`] has the defaults, the fields are open to change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// What is measured.
     pub target: Target,
-    /// Which read-ahead.
     pub read_ahead: Grid,
-    /// Which other tunables are varied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub factors: Vec<Factor>,
     /// How the levels of several tunables are combined.
@@ -130,9 +117,8 @@ pub struct Plan {
     /// Which workloads; never none.
     pub workloads: Vec<PlannedWorkload>,
     /// The use that costs are weighed for.
-    #[serde(default, rename = "for", skip_serializing_if = "Purpose::is_mixed")]
-    pub purpose: Purpose,
-    /// How often.
+    #[serde(default, rename = "for", skip_serializing_if = "StudyPurpose::is_mixed")]
+    pub purpose: StudyPurpose,
     pub repeats: Repeats,
     /// How long a trial lasts, in the storage's own time: a virtual disk that runs ten times
     /// slower than its model takes ten times as long on the wall.
@@ -152,12 +138,13 @@ pub struct Plan {
 /// a disk that runs much slower than its model it is what passes in 10 s on the wall, which is
 /// short only for the fastest of them, and they read as much in it.
 pub fn default_trial(target: &Target) -> Nanos {
-    const USUAL: Nanos = Nanos::from_secs(2);
-    const WALL: Nanos = Nanos::from_secs(10);
+    const USUAL_TRIAL: Nanos = Nanos::from_secs(2);
+    const MAX_WALL_TIME: Nanos = Nanos::from_secs(10);
     match target {
-        Target::Path(_) | Target::Simulation(_) | Target::Imported(_) => USUAL,
-        Target::Virtual(words) => vdisk::Config::parse(words)
-            .map_or(USUAL, |config| USUAL.min(WALL.scaled(1.0 / config.dilation_factor()))),
+        Target::Path(_) | Target::Simulation(_) | Target::Imported(_) => USUAL_TRIAL,
+        Target::Virtual(spec) => spec.get().map_or(USUAL_TRIAL, |config| {
+            USUAL_TRIAL.min(MAX_WALL_TIME.scaled(1.0 / config.dilation_factor()))
+        }),
     }
 }
 
@@ -175,7 +162,7 @@ impl Plan {
             factors: Vec::new(),
             design: Design::default(),
             workloads: goals.chain(prices.map(PlannedWorkload::price)).collect(),
-            purpose: Purpose::default(),
+            purpose: StudyPurpose::default(),
             repeats: Repeats::default(),
             seed: None,
             drop_caches: false,
@@ -185,7 +172,7 @@ impl Plan {
     }
 
     /// The same plan for a use: the cost workloads that it counts fully become goals.
-    pub fn for_purpose(mut self, purpose: Purpose) -> Self {
+    pub fn for_purpose(mut self, purpose: StudyPurpose) -> Self {
         let costs = self.workloads.iter_mut().filter(|planned| planned.role == Role::Price);
         costs.for_each(|planned| planned.role = purpose.role_of_cost(&planned.workload));
         self.purpose = purpose;
@@ -202,60 +189,20 @@ impl Plan {
     pub(crate) fn roles(&self) -> Vec<(String, Role)> {
         self.workloads.iter().map(|w| (w.workload.name.clone(), w.role)).collect()
     }
+}
 
-    /// Says what is wrong with it, as far as that can be told before anything is touched.
-    ///
-    /// # Errors
-    ///
-    /// For what no target can do, and what a simulated one cannot.
-    pub fn check(&self) -> Result<(), StudyError> {
-        let wrong = |text: String| Err(StudyError::Plan(text));
-        if !self.workloads.iter().any(|planned| planned.role == Role::Goal) {
-            return wrong("no workload to serve: name one with --workload".to_owned());
-        }
-        for (at, planned) in self.workloads.iter().enumerate() {
-            planned.workload.validate().map_err(bench::BenchError::from)?;
-            let name = &planned.workload.name;
-            if let (Some(outside), Target::Simulation(_)) =
-                (&planned.workload.outside, &self.target)
-            {
-                return wrong(format!(
-                    "{name} is run by {}, which no simulation does: name a real or a virtual \
-                     target, or for a job file --engine native",
-                    outside.program()
-                ));
-            }
-            if planned.workload.writes() && matches!(self.target, Target::Simulation(_)) {
-                return wrong(format!("{name} writes, which no simulation does yet"));
-            }
-            if planned.workload.writes() && self.memory_limit.is_some() {
-                return wrong(format!(
-                    "{name} writes: --memory-limit is for workloads that read; what waits to be \
-                     written is limited by --vary dirty_bytes=…"
-                ));
-            }
-            let block = planned.workload.block;
-            if let Some(size) = self.file_size.filter(|size| *size < block && !planned.shrinks) {
-                return wrong(format!(
-                    "--size {size} is too small for {name}, which reads {block} at once"
-                ));
-            }
-            if self.workloads[..at].iter().any(|other| other.workload.name == *name) {
-                return wrong(format!("workload {name} is named twice"));
-            }
-        }
-        if self.repeats.min == 0 || self.repeats.max < self.repeats.min {
-            return wrong(format!("{} to {} repeats", self.repeats.min, self.repeats.max));
-        }
-        if self.trial < SHORTEST_TRIAL {
-            return wrong(format!(
-                "a trial of {} is too short: {SHORTEST_TRIAL} at least",
-                self.trial
-            ));
-        }
-        match &self.target {
-            Target::Simulation(words) => SimulatedSite::open(self, words, None).map(drop),
-            _ => Ok(()),
+impl Plan {
+    /// How many settings the plan measures, where so many values of read-ahead are tried. The
+    /// present value may add one for each tunable.
+    pub fn combinations(&self, windows: usize) -> usize {
+        let read_ahead = (windows > 1).then_some(windows);
+        let levels = || self.factors.iter().map(|factor| factor.levels.len()).chain(read_ahead);
+        let all = levels().fold(1usize, usize::saturating_mul);
+        match self.design {
+            _ if self.factors.is_empty() => windows,
+            Design::OneAtATime => 1 + levels().sum::<usize>(),
+            Design::Full => all,
+            Design::Fractional => all / levels().min().unwrap_or(1).max(1),
         }
     }
 }

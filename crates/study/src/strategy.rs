@@ -3,27 +3,39 @@
 
 use std::collections::HashMap;
 
-use crate::settings::Settings;
+use crate::plan::{Role, StudyPurpose};
+use crate::settings::CellSettings;
 use crate::trial::{Trial, TrialStatus};
 
 /// How often a spoiled trial is tried in its block before it is left at that.
 pub(crate) const ATTEMPTS_MAX: u32 = 3;
 
 /// One pair of settings and workload; the workload by its place in the plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct CellKey {
     pub(crate) workload: usize,
-    pub(crate) settings: Settings,
+    pub(crate) settings: CellSettings,
 }
 
 /// A trial to be run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Next {
     pub(crate) block: u32,
     pub(crate) cell: CellKey,
 }
 
-/// Chooses trials.
+/// What a strategy is made from.
+pub(crate) struct StrategyInput<'a> {
+    pub(crate) workloads: &'a [(String, Role)],
+    pub(crate) settings: &'a [CellSettings],
+    pub(crate) found: Option<CellSettings>,
+    pub(crate) seed: u64,
+    pub(crate) purpose: StudyPurpose,
+    pub(crate) streams: u32,
+    /// How long a trial is meant to take on the wall.
+    pub(crate) trial_seconds: f64,
+}
+
 pub(crate) trait Strategy {
     /// The next trial, or none when enough is known.
     fn next(&mut self, trials: &[Trial]) -> Option<Next>;
@@ -33,11 +45,11 @@ pub(crate) trait Strategy {
 }
 
 /// What a record has for each cell, by block.
-pub(crate) struct Progressed {
+pub(crate) struct TrialIndex {
     attempts: HashMap<(u32, CellKey), (u32, bool)>,
 }
 
-impl Progressed {
+impl TrialIndex {
     /// Sorts the trials by block and cell; `workloads` are the names in the order of the plan.
     pub(crate) fn of(trials: &[Trial], workloads: &[String]) -> Self {
         let mut attempts: HashMap<(u32, CellKey), (u32, bool)> = HashMap::new();
@@ -45,7 +57,7 @@ impl Progressed {
             let Some(workload) = workloads.iter().position(|name| *name == trial.workload) else {
                 continue;
             };
-            let cell = CellKey { workload, settings: trial.settings };
+            let cell = CellKey { workload, settings: trial.settings.clone() };
             let entry = attempts.entry((trial.block, cell)).or_default();
             entry.0 += 1;
             entry.1 |= trial.status == TrialStatus::Clean;
@@ -54,15 +66,15 @@ impl Progressed {
     }
 
     /// Whether the cell has any trial in this block.
-    pub(crate) fn tried(&self, block: u32, cell: CellKey) -> bool {
-        self.attempts.contains_key(&(block, cell))
+    pub(crate) fn tried(&self, block: u32, cell: &CellKey) -> bool {
+        self.attempts.contains_key(&(block, cell.clone()))
     }
 
     /// Whether the cell needs no more trials in this block: it has a clean one, or too many
     /// spoiled ones.
-    pub(crate) fn settled(&self, block: u32, cell: CellKey) -> bool {
+    pub(crate) fn settled(&self, block: u32, cell: &CellKey) -> bool {
         self.attempts
-            .get(&(block, cell))
+            .get(&(block, cell.clone()))
             .is_some_and(|(attempts, clean)| *clean || *attempts >= ATTEMPTS_MAX)
     }
 }

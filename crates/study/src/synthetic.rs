@@ -8,13 +8,14 @@ use units::{Kib, PageSize};
 use workload::Workload;
 
 use crate::grid::Grid;
-use crate::plan::{Plan, PlannedWorkload, Purpose, Role};
-use crate::session::Field;
-use crate::settings::Settings;
-use crate::store::{Command, Run, RunId, RunStatus, RunSummary};
-use crate::strategy::{Next, Strategy};
+use crate::plan::{Plan, PlannedWorkload, Role, StudyPurpose};
+
+use crate::run_id::RunId;
+use crate::settings::CellSettings;
+use crate::store::{Run, RunCommand, RunStatus, RunSummary};
+use crate::strategy::{Next, Strategy, StrategyInput};
 use crate::target::Target;
-use crate::trial::{Figures, Trial, TrialStatus};
+use crate::trial::{Trial, TrialFigures, TrialStatus};
 
 /// Points of a curve, in KiB and MiB/s, ascending; between them it is straight over log KiB.
 pub(crate) type Points = Vec<(f64, f64)>;
@@ -50,7 +51,6 @@ pub(crate) fn published(id: &str, column: &str) -> Points {
     points
 }
 
-/// What a trial takes.
 pub(crate) const TRIAL_SECONDS: f64 = 2.0;
 
 /// The distribution of a trial's noise on a log scale: median 0, standard deviation about 1.
@@ -66,7 +66,6 @@ pub(crate) enum Shape {
     TwoRates,
     /// Exponential to both sides.
     Laplace,
-    /// Log-normal, upwards.
     SkewedUp,
 }
 
@@ -123,16 +122,16 @@ impl World {
         self.curves.iter().map(|(name, role, _)| (name.clone(), *role)).collect()
     }
 
-    pub(crate) fn settings(&self, grid: &Grid) -> Vec<Settings> {
+    pub(crate) fn settings(&self, grid: &Grid) -> Vec<CellSettings> {
         let values = grid.values(PageSize::FOUR_KIB, self.found);
-        values.into_iter().map(Settings::read_ahead).collect()
+        values.into_iter().map(CellSettings::read_ahead).collect()
     }
 
     /// Has a strategy made for this storage, and lets it measure.
     pub(crate) fn study(
         &self,
         grid: &Grid,
-        make: impl Fn(&Field<'_>) -> Box<dyn Strategy>,
+        make: impl Fn(&StrategyInput<'_>) -> Box<dyn Strategy>,
     ) -> Vec<Trial> {
         self.play(self.strategy(grid, make).as_mut())
     }
@@ -141,21 +140,20 @@ impl World {
     pub(crate) fn strategy(
         &self,
         grid: &Grid,
-        make: impl Fn(&Field<'_>) -> Box<dyn Strategy>,
+        make: impl Fn(&StrategyInput<'_>) -> Box<dyn Strategy>,
     ) -> Box<dyn Strategy> {
-        make(&Field {
+        make(&StrategyInput {
             workloads: &self.roles(),
             settings: &self.settings(grid),
-            found: self.found.map(Settings::read_ahead),
+            found: self.found.map(CellSettings::read_ahead),
             seed: self.seed,
-            purpose: Purpose::Mixed,
+            purpose: StudyPurpose::Mixed,
             streams: 8,
             trial_seconds: TRIAL_SECONDS,
         })
     }
 
-    /// The true throughput.
-    pub(crate) fn truth(&self, workload: &str, settings: Settings) -> f64 {
+    pub(crate) fn truth(&self, workload: &str, settings: &CellSettings) -> f64 {
         let (_, _, points) =
             self.curves.iter().find(|(name, _, _)| name == workload).expect("a curve");
         at(points, settings.read_ahead)
@@ -171,11 +169,11 @@ impl World {
         Trial {
             block: next.block,
             order: order as u32,
-            settings: next.cell.settings,
+            settings: next.cell.settings.clone(),
             status: if spoiled { TrialStatus::Disturbed } else { TrialStatus::Clean },
             disturbances: if spoiled { vec!["spoiled".to_owned()] } else { Vec::new() },
             started_unix_s: order as f64,
-            figures: figures(self.truth(&workload, next.cell.settings) * exponent.exp() * spoil),
+            figures: figures(self.truth(&workload, &next.cell.settings) * exponent.exp() * spoil),
             workload,
         }
     }
@@ -197,7 +195,7 @@ impl World {
             summary: RunSummary {
                 id: RunId(1),
                 created_unix_s: 0.0,
-                command: Command::Sweep,
+                command: RunCommand::Sweep,
                 target: "/data".to_owned(),
                 status: RunStatus::Complete,
                 error: None,
@@ -219,13 +217,13 @@ impl World {
     }
 
     /// The true geometric mean over the goals, relative to the best of these settings.
-    pub(crate) fn merit(&self, settings: Settings, grid: &[Settings]) -> f64 {
-        let score = |s: Settings| -> f64 {
+    pub(crate) fn merit(&self, settings: &CellSettings, grid: &[CellSettings]) -> f64 {
+        let score = |s: &CellSettings| -> f64 {
             let goals = self.curves.iter().filter(|(_, role, _)| *role == Role::Goal);
             goals.map(|(name, _, _)| self.truth(name, s).ln()).sum::<f64>()
         };
         let count = self.curves.iter().filter(|(_, role, _)| *role == Role::Goal).count() as f64;
-        let best = grid.iter().map(|s| score(*s)).fold(f64::NEG_INFINITY, f64::max);
+        let best = grid.iter().map(&score).fold(f64::NEG_INFINITY, f64::max);
         ((score(settings) - best) / count).exp()
     }
 }
@@ -243,8 +241,8 @@ fn planned((name, role, _): &(String, Role, Points)) -> PlannedWorkload {
     PlannedWorkload { workload: known, role: *role, shrinks: false }
 }
 
-pub(crate) fn figures(throughput_mib_s: f64) -> Figures {
-    Figures {
+pub(crate) fn figures(throughput_mib_s: f64) -> TrialFigures {
+    TrialFigures {
         throughput_mib_s,
         amplification: Some(1.0),
         device_requests: Some(1000),
@@ -264,10 +262,10 @@ fn normal(random: &mut Pcg64) -> f64 {
 }
 
 /// How many trials each setting of a workload has.
-pub(crate) fn counts(trials: &[Trial], workload: &str) -> BTreeMap<Settings, usize> {
+pub(crate) fn counts(trials: &[Trial], workload: &str) -> BTreeMap<CellSettings, usize> {
     let mut counts = BTreeMap::new();
     for trial in trials.iter().filter(|trial| trial.workload == workload) {
-        *counts.entry(trial.settings).or_default() += 1;
+        *counts.entry(trial.settings.clone()).or_default() += 1;
     }
     counts
 }

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use foreread_study::{
-    Budget, Cancel, Decision, Environment, Outcome, Plan, Recommendation, Silent, Store, Target,
-    sweep, tune,
+    Budget, Cancel, Decision, Environment, Plan, Recommendation, Silent, Store, StudyOutcome,
+    Target, sweep, tune,
 };
 use host::{Dirs, Root};
 use serde::Deserialize;
@@ -32,7 +32,7 @@ fn experts() -> Vec<Expert> {
 }
 
 /// A study of a simulated preset, in a record of its own.
-fn study(model: &str, seed: u64, whole_grid: bool) -> Outcome {
+fn study(model: &str, seed: u64, whole_grid: bool) -> StudyOutcome {
     // In memory where that is possible: each trial is synced to the disk.
     let memory = std::path::Path::new("/dev/shm");
     let scratch = match memory.is_dir() {

@@ -5,8 +5,8 @@
 
 use bench::Cancel;
 use foreread_study::{
-    CurvePoint, Environment, Grid, Plan, Repeats, Silent, Store, Target, calibrate, predict_curve,
-    sweep,
+    CurvePoint, Environment, Grid, Plan, Repeats, Silent, Store, Target, TargetSpec, calibrate,
+    predict_curve, sweep,
 };
 use host::{Dirs, Root};
 use tunables::GuardCommand;
@@ -43,7 +43,8 @@ fn curve(words: &str) -> Vec<CurvePoint> {
     let outcome = sweep(&plan, None, true, &mut store, &environment, &mut Silent).expect("a sweep");
     let run = store.load(outcome.run).expect("the run");
     let words = file.to_str().expect("a path");
-    predict_curve(words, &run, &outcome.analysis.cells).expect("a curve")
+    predict_curve(&TargetSpec::parse(words).expect("a machine"), &run, &outcome.analysis.cells)
+        .expect("a curve")
 }
 
 #[test]

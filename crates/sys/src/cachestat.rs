@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use units::{Bytes, PageSize, Pages};
+use units::{Bytes, Pages};
 
 use crate::mapping::FileMapping;
 
@@ -34,11 +34,9 @@ const _: () = assert!(size_of::<Range>() == 16 && size_of::<Counts>() == 40);
 /// What of a part of a file is in the page cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStat {
-    /// In the cache.
     pub cached: Pages,
     /// In the cache, to be written.
     pub dirty: Pages,
-    /// In the cache, being written.
     pub writeback: Pages,
     /// No longer in the cache since the kernel reclaimed them; not those that somebody dropped.
     pub evicted: Pages,
@@ -79,13 +77,9 @@ pub fn mincore(file: BorrowedFd<'_>, offset: Bytes, length: Bytes) -> io::Result
     Ok(cached)
 }
 
-/// The size of a page on this machine.
-pub fn page_size() -> PageSize {
-    PageSize::new(rustix::param::page_size() as u64).unwrap_or(PageSize::FOUR_KIB)
-}
-
 #[cfg(test)]
 mod tests {
+    use crate::page_size;
     use std::io::Write;
     use std::os::fd::AsFd;
 

@@ -13,8 +13,8 @@ const FLAG_SYNC: u32 = 1;
 const EXTENT_LAST: u32 = 1;
 /// `FIEMAP_EXTENT_UNKNOWN`: it lies nowhere that can be told.
 const EXTENT_UNKNOWN: u32 = 2;
-/// Extents that are asked for at once.
-const BATCH: usize = 64;
+/// Extents per ioctl.
+const BATCH_EXTENTS: usize = 64;
 /// A file in more pieces than this is cut off: nobody looks at more.
 const EXTENTS_MOST: usize = 1 << 20;
 
@@ -39,19 +39,18 @@ struct Request {
     mapped: u32,
     count: u32,
     reserved: u32,
-    extents: [RawExtent; BATCH],
+    extents: [RawExtent; BATCH_EXTENTS],
 }
 
-const _: () = assert!(size_of::<RawExtent>() == 56 && size_of::<Request>() == 32 + 56 * BATCH);
+const _: () =
+    assert!(size_of::<RawExtent>() == 56 && size_of::<Request>() == 32 + 56 * BATCH_EXTENTS);
 
 /// A piece of a file that is in one piece on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileExtent {
     /// Where in the file it begins.
     pub logical: Bytes,
-    /// Where on the device.
     pub physical: Bytes,
-    /// How long it is.
     pub length: Bytes,
 }
 
@@ -66,9 +65,9 @@ pub fn extents(file: BorrowedFd<'_>) -> io::Result<Vec<FileExtent>> {
             length: u64::MAX - start,
             flags: FLAG_SYNC,
             mapped: 0,
-            count: BATCH as u32,
+            count: BATCH_EXTENTS as u32,
             reserved: 0,
-            extents: [RawExtent::default(); BATCH],
+            extents: [RawExtent::default(); BATCH_EXTENTS],
         };
         // SAFETY: the descriptor is open as long as it is borrowed; the kernel reads and writes one
         // `struct fiemap` with `count` extents behind it, which is what Request is (sizes asserted
@@ -77,7 +76,7 @@ pub fn extents(file: BorrowedFd<'_>) -> io::Result<Vec<FileExtent>> {
         if result != 0 {
             return Err(io::Error::last_os_error());
         }
-        let told = &request.extents[..(request.mapped as usize).min(BATCH)];
+        let told = &request.extents[..(request.mapped as usize).min(BATCH_EXTENTS)];
         for extent in told.iter().filter(|extent| extent.flags & EXTENT_UNKNOWN == 0) {
             found.push(FileExtent {
                 logical: Bytes::new(extent.logical),

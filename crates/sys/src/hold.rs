@@ -57,7 +57,7 @@ mod tests {
     use std::os::fd::AsFd;
 
     use super::*;
-    use crate::cachestat::page_size;
+    use crate::page_size;
 
     #[test]
     fn an_old_kernel_is_told_as_one() {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use thiserror::Error;
-use units::Bytes;
+use units::{Bytes, ErrorKind};
 
 /// What an input is, and the most that is read of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,14 +31,10 @@ impl InputKind {
     pub const JOB_FILE: Self = Self::new("job file", "job files", Bytes::from_mib(16));
     /// A policy of `foreread check`.
     pub const POLICY: Self = Self::new("policy", "policies", Bytes::from_mib(16));
-    /// Declared tunables and other configuration.
     pub const CONFIGURATION: Self =
         Self::new("configuration file", "configuration files", Bytes::from_mib(16));
-    /// The status that a running foreread keeps.
     pub const STATUS: Self = Self::new("status file", "status files", Bytes::from_mib(16));
-    /// Tables and reports of benchmarks.
     pub const RESULTS: Self = Self::new("results", "results", Bytes::from_mib(64));
-    /// Recorded decisions of a kernel.
     pub const DECISIONS: Self =
         Self::new("recorded decisions", "recorded decisions", Bytes::from_mib(64));
     /// Recorded service times of a drive, its seek curve and its description.
@@ -62,59 +58,39 @@ impl InputKind {
     }
 }
 
-/// Why an input cannot be read.
 #[derive(Debug, Error)]
 pub enum InputError {
-    /// The system refuses it.
     #[error("cannot read the {kind} {source_name}: {}", plain(reason), kind = .kind.one)]
-    Io {
-        /// What it should be.
-        kind: InputKind,
-        /// The file.
-        source_name: SourceName,
-        /// The system's reason.
-        reason: io::Error,
-    },
+    Io { kind: InputKind, source_name: SourceName, reason: io::Error },
     /// It is neither a file nor a pipe.
     #[error("cannot read the {kind} {source_name}: it is {found}", kind = .kind.one)]
-    NoFile {
-        /// What it should be.
-        kind: InputKind,
-        /// The name.
-        source_name: SourceName,
-        /// What it is.
-        found: &'static str,
-    },
+    NoFile { kind: InputKind, source_name: SourceName, found: &'static str },
     /// It has no end, or one that is too far away.
     #[error(
         "{source_name} is larger than {limit}, which is the limit for {kind}",
         limit = .kind.limit, kind = .kind.many
     )]
-    TooLarge {
-        /// What it should be.
-        kind: InputKind,
-        /// The file.
-        source_name: SourceName,
-    },
+    TooLarge { kind: InputKind, source_name: SourceName },
     /// It should be text and is not UTF-8.
     #[error("cannot read the {kind} {source_name}: it is not text (UTF-8)", kind = .kind.one)]
-    NotText {
-        /// What it should be.
-        kind: InputKind,
-        /// The file.
-        source_name: SourceName,
-    },
-    /// Two arguments name standard input.
+    NotText { kind: InputKind, source_name: SourceName },
     #[error(
         "standard input (-) cannot be the {kind} as well: it is the {first} already",
         kind = .kind.one, first = .first.one
     )]
-    StdinTaken {
-        /// What it should be.
-        kind: InputKind,
-        /// What it is already.
-        first: InputKind,
-    },
+    StdinTaken { kind: InputKind, first: InputKind },
+}
+
+impl units::Classified for InputError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Io { reason, .. } => ErrorKind::from_named_file(reason),
+            Self::NoFile { .. }
+            | Self::TooLarge { .. }
+            | Self::NotText { .. }
+            | Self::StdinTaken { .. } => ErrorKind::Usage,
+        }
+    }
 }
 
 impl InputError {
@@ -229,7 +205,6 @@ pub fn open(path: &Path, kind: InputKind) -> Result<Input, InputError> {
     Input::of(path, kind, file, &status)
 }
 
-/// What standard input was read as.
 struct ReadStdin {
     kind: InputKind,
     /// Its content, if that was kept.
@@ -259,7 +234,7 @@ fn refuse(
     let sort = status.file_type();
     let found = match () {
         () if sort.is_file() || sort.is_fifo() || terminal => return Ok(()),
-        () if sort.is_char_device() && status.rdev() == NULL => return Ok(()),
+        () if sort.is_char_device() && status.rdev() == NULL_DEVICE_NUMBER => return Ok(()),
         () if sort.is_dir() => "a directory",
         () if sort.is_block_device() || sort.is_char_device() => "a device",
         // What inetd and some shells give for standard input.
@@ -269,8 +244,8 @@ fn refuse(
     Err(InputError::NoFile { kind, source_name: SourceName::new(path), found })
 }
 
-/// The number of `/dev/null` (Documentation/admin-guide/devices.txt).
-const NULL: u64 = (1 << 8) | 3;
+/// The device number of `/dev/null` (Documentation/admin-guide/devices.txt).
+const NULL_DEVICE_NUMBER: u64 = (1 << 8) | 3;
 
 fn drain(mut input: Input) -> Result<Vec<u8>, InputError> {
     let mut content = Vec::new();
@@ -328,7 +303,6 @@ impl Input {
         self.exceeded
     }
 
-    /// What an error of reading means.
     pub fn error(&self, reason: io::Error) -> InputError {
         let (kind, source_name) = (self.kind, SourceName::new(&self.path));
         match reason.kind() {

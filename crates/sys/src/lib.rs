@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 pub mod cachestat;
+pub mod child;
 pub mod extents;
 pub mod hold;
 pub mod input;
@@ -10,9 +11,14 @@ pub mod lock;
 pub mod loopdev;
 pub mod mapping;
 pub mod mounts;
+mod page;
 pub mod process;
+pub mod program;
 pub mod readahead;
 pub mod realtime;
+pub mod replace;
 mod sigbus;
 pub mod sparse;
 pub mod thread_usage;
+
+pub use page::page_size;

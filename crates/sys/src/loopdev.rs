@@ -91,12 +91,10 @@ impl LoopDevice {
         self.number
     }
 
-    /// Its device node.
     pub fn path(&self) -> PathBuf {
         path_of(self.number)
     }
 
-    /// The open device.
     pub fn file(&self) -> &File {
         &self.file
     }

@@ -8,7 +8,7 @@ use std::ptr;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use units::{Bytes, Pages};
 
-use crate::cachestat::page_size;
+use crate::page_size;
 use crate::sigbus;
 
 /// A part of a file in memory, to be read from.
@@ -61,7 +61,6 @@ impl FileMapping {
         Ok(Self { address: address.cast(), length })
     }
 
-    /// How much is mapped.
     pub fn length(&self) -> Bytes {
         Bytes::new(self.length as u64)
     }

@@ -88,7 +88,6 @@ impl Alarm {
         self.program(timespec(at.max(Nanos::new(1))))
     }
 
-    /// Switches it off.
     pub fn clear(&self) -> io::Result<()> {
         self.program(timespec(Nanos::ZERO))
     }

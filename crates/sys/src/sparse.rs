@@ -7,16 +7,15 @@ use std::sync::{PoisonError, RwLock};
 
 use units::Bytes;
 
-/// The grain in which memory is taken.
-const PAGE: usize = 4096;
-/// The stretch of memory under one lock, and the longest that can be read or written at once.
-const CHUNK: usize = 2 << 20;
-/// Locks; chunks that are this far apart share one.
-const STRIPES: usize = 64;
+/// The unit of allocation.
+const PAGE_BYTES: usize = 4096;
+/// The memory under one lock, and the longest read or write.
+const CHUNK_BYTES: usize = 2 << 20;
+/// Chunks this many apart share a lock.
+const LOCK_COUNT: usize = 64;
 /// `MADV_DONTNEED` for memory that is locked (Linux 5.18).
 const MADV_DONTNEED_LOCKED: libc::c_int = 24;
 
-/// Why a write was not carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// It reaches beyond the end, or is longer than [`SparseMemory::LONGEST`].
@@ -48,7 +47,7 @@ type Locks<Guard> = (Guard, Option<Guard>);
 
 impl SparseMemory {
     /// The longest range that can be read or written at once.
-    pub const LONGEST: Bytes = Bytes::new(CHUNK as u64);
+    pub const LONGEST: Bytes = Bytes::new(CHUNK_BYTES as u64);
 
     /// `length` zeroes. Fails where the system does not promise memory that it may not have
     /// (`vm.overcommit_memory=2`).
@@ -66,13 +65,13 @@ impl SparseMemory {
             return Err(io::Error::last_os_error());
         }
         let base = NonNull::new(base.cast()).ok_or_else(io::Error::last_os_error)?;
-        let words = length.div_ceil(PAGE).div_ceil(64);
+        let words = length.div_ceil(PAGE_BYTES).div_ceil(64);
         Ok(Self {
             base,
             length,
             written: (0..words).map(|_| AtomicU64::new(0)).collect(),
             pages: AtomicU64::new(0),
-            stripes: (0..STRIPES).map(|_| RwLock::new(())).collect(),
+            stripes: (0..LOCK_COUNT).map(|_| RwLock::new(())).collect(),
         })
     }
 
@@ -81,9 +80,8 @@ impl SparseMemory {
         Bytes::new(self.length as u64)
     }
 
-    /// How much memory what was written takes.
     pub fn stored(&self) -> Bytes {
-        Bytes::new(self.pages.load(Ordering::Relaxed) * PAGE as u64)
+        Bytes::new(self.pages.load(Ordering::Relaxed) * PAGE_BYTES as u64)
     }
 
     /// Hands `length` bytes from `offset` on to `f`; nobody changes them meanwhile. `None`
@@ -112,7 +110,7 @@ impl SparseMemory {
             lock.write().unwrap_or_else(PoisonError::into_inner)
         });
         let fresh: u64 = pages(start, data).map(|(page, part)| self.is_fresh(page, part)).sum();
-        if fresh > 0 && !grant(Bytes::new(fresh * PAGE as u64)) {
+        if fresh > 0 && !grant(Bytes::new(fresh * PAGE_BYTES as u64)) {
             return Err(Refused::Memory);
         }
         let mut at = start;
@@ -136,7 +134,7 @@ impl SparseMemory {
         let end = offset.get().saturating_add(length.get()).min(self.length as u64) as usize;
         let mut start = (offset.get().min(self.length as u64)) as usize;
         while start < end {
-            let chunk_end = ((start / CHUNK + 1) * CHUNK).min(end);
+            let chunk_end = ((start / CHUNK_BYTES + 1) * CHUNK_BYTES).min(end);
             self.punch_in_chunk(start, chunk_end);
             start = chunk_end;
         }
@@ -144,8 +142,8 @@ impl SparseMemory {
 
     fn punch_in_chunk(&self, start: usize, end: usize) {
         let _lock = self.stripe(start).write().unwrap_or_else(PoisonError::into_inner);
-        let first = start.next_multiple_of(PAGE).min(end);
-        let last = if end == self.length { end } else { (end - end % PAGE).max(first) };
+        let first = start.next_multiple_of(PAGE_BYTES).min(end);
+        let last = if end == self.length { end } else { (end - end % PAGE_BYTES).max(first) };
         self.zero(start, first);
         self.zero(last, end);
         if first < last {
@@ -155,7 +153,7 @@ impl SparseMemory {
 
     /// Gives whole pages back to the kernel, which leaves zeroes.
     fn give_back(&self, first: usize, last: usize) {
-        let pages = first / PAGE..last.div_ceil(PAGE);
+        let pages = first / PAGE_BYTES..last.div_ceil(PAGE_BYTES);
         if !pages.clone().any(|page| self.is_written(page)) {
             return;
         }
@@ -176,9 +174,9 @@ impl SparseMemory {
     }
 
     fn zero(&self, start: usize, end: usize) {
-        for at in (start..end).step_by(PAGE) {
-            let until = (at - at % PAGE + PAGE).min(end);
-            if self.is_written(at / PAGE) {
+        for at in (start..end).step_by(PAGE_BYTES) {
+            let until = (at - at % PAGE_BYTES + PAGE_BYTES).min(end);
+            if self.is_written(at / PAGE_BYTES) {
                 // SAFETY: the range lies within the mapping, and the caller holds the write lock.
                 unsafe { self.base.as_ptr().add(at).write_bytes(0, until - at) };
             }
@@ -187,12 +185,12 @@ impl SparseMemory {
 
     fn range(&self, offset: Bytes, length: Bytes) -> Option<(usize, usize)> {
         let start = usize::try_from(offset.get()).ok()?;
-        let length = usize::try_from(length.get()).ok().filter(|length| *length <= CHUNK)?;
+        let length = usize::try_from(length.get()).ok().filter(|length| *length <= CHUNK_BYTES)?;
         (start.checked_add(length)? <= self.length).then_some((start, length))
     }
 
     fn stripe(&self, at: usize) -> &RwLock<()> {
-        &self.stripes[at / CHUNK % STRIPES]
+        &self.stripes[at / CHUNK_BYTES % LOCK_COUNT]
     }
 
     /// Locks the chunks of a range, the lower stripe first, so that no two threads wait for each
@@ -203,8 +201,8 @@ impl SparseMemory {
         length: usize,
         take: impl Fn(&'a RwLock<()>) -> G,
     ) -> Locks<G> {
-        let first = start / CHUNK % STRIPES;
-        let last = (start + length.max(1) - 1) / CHUNK % STRIPES;
+        let first = start / CHUNK_BYTES % LOCK_COUNT;
+        let last = (start + length.max(1) - 1) / CHUNK_BYTES % LOCK_COUNT;
         let low = take(&self.stripes[first.min(last)]);
         let high = (first != last).then(|| take(&self.stripes[first.max(last)]));
         (low, high)
@@ -243,13 +241,13 @@ impl Drop for SparseMemory {
 
 /// The parts of `data` that fall into each page, with the page's number.
 fn pages(start: usize, data: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
-    let head = (PAGE - start % PAGE).min(data.len());
+    let head = (PAGE_BYTES - start % PAGE_BYTES).min(data.len());
     let (head, rest) = data.split_at(head);
     std::iter::once(head)
         .filter(|head| !head.is_empty())
-        .chain(rest.chunks(PAGE))
+        .chain(rest.chunks(PAGE_BYTES))
         .enumerate()
-        .map(move |(index, part)| (start / PAGE + index, part))
+        .map(move |(index, part)| (start / PAGE_BYTES + index, part))
 }
 
 /// Looks at 64 bytes at a time: that compiles to a few wide instructions, and anything but zeroes

@@ -8,9 +8,7 @@ use units::{Bytes, Nanos};
 /// Processor time of a thread since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadCpu {
-    /// In user mode.
     pub user: Nanos,
-    /// In the kernel.
     pub system: Nanos,
 }
 

@@ -1,12 +1,59 @@
 //! Why there is no trace.
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
 use sys::input::{InputError, InputKind, SourceName};
 use thiserror::Error;
+use units::{Classified, ErrorKind};
 use workload::WorkloadError;
-use workload::trace::{Place, TraceError};
+
+/// Where in a trace something is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TraceLocation {
+    /// A line of text, counted from 1.
+    Line(u64),
+    /// A record of a binary form, counted from 1.
+    TraceRecord(u64),
+    /// A byte of a binary form, counted from 0.
+    Byte(u64),
+    Whole,
+}
+
+impl fmt::Display for TraceLocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line(line) => write!(f, "line {line}"),
+            Self::TraceRecord(record) => write!(f, "record {record}"),
+            Self::Byte(byte) => write!(f, "byte {byte}"),
+            Self::Whole => f.write_str("the trace"),
+        }
+    }
+}
+
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{place}: {problem}")]
+pub struct TraceError {
+    /// The place; whoever knows the file's name puts it before.
+    pub place: TraceLocation,
+    /// What is wrong there, and what to do if something can be done.
+    pub problem: String,
+}
+
+impl TraceError {
+    pub(crate) fn at(place: TraceLocation, problem: impl Into<String>) -> Self {
+        Self { place, problem: problem.into() }
+    }
+
+    pub(crate) fn line(line: u64, problem: impl Into<String>) -> Self {
+        Self::at(TraceLocation::Line(line), problem)
+    }
+
+    pub(crate) fn whole(problem: impl Into<String>) -> Self {
+        Self::at(TraceLocation::Whole, problem)
+    }
+}
 
 /// What may go wrong with a trace and its file.
 #[derive(Debug, Error)]
@@ -16,19 +63,12 @@ pub enum TraceFileError {
     Io {
         /// What was tried, such as `read`.
         action: &'static str,
-        /// On what.
         path: PathBuf,
-        /// The system's reason.
         source: io::Error,
     },
     /// The file is packed and cannot be unpacked.
     #[error("{path} cannot be unpacked: it is cut short or damaged", path = shown(path))]
-    Packed {
-        /// The file.
-        path: PathBuf,
-        /// The unpacker's reason.
-        source: io::Error,
-    },
+    Packed { path: PathBuf, source: io::Error },
     /// The file cannot be read, is no file, or is too large.
     #[error(transparent)]
     Input(#[from] InputError),
@@ -37,49 +77,27 @@ pub enum TraceFileError {
         "{path} unpacks to more than {limit}, which is the limit for traces",
         path = shown(path), limit = InputKind::TRACE.limit()
     )]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-    },
+    TooLarge { path: PathBuf },
     /// There is nothing in the file.
     #[error("{path} is empty: it holds no trace", path = shown(path))]
-    Empty {
-        /// The file.
-        path: PathBuf,
-    },
+    Empty { path: PathBuf },
     /// No form that is known begins like this file.
     #[error(
         "{path} is no trace in a form that can be told by its beginning: name it with --format of \
          `foreread trace import`, one of {known}", path = shown(path)
     )]
-    UnknownFormat {
-        /// The file.
-        path: PathBuf,
-        /// The forms that there are.
-        known: String,
-    },
+    UnknownFormat { path: PathBuf, known: String },
     /// No form of traces has this name.
     #[error("{0}")]
     NoFormat(String),
     /// Something in the file is wrong.
     #[error("{}", placed(path, error))]
-    Broken {
-        /// The file.
-        path: PathBuf,
-        /// What, and where.
-        error: TraceError,
-    },
-    /// The trace makes no workload.
+    Broken { path: PathBuf, error: TraceError },
     #[error(transparent)]
     Workload(#[from] WorkloadError),
-    /// The words after `trace:` are wrong.
-    #[error("\"trace:{words}\": {problem}")]
-    Words {
-        /// The words as given.
-        words: String,
-        /// What is wrong with them.
-        problem: String,
-    },
+    /// The text after `trace:` is invalid.
+    #[error("\"trace:{spec}\": {problem}")]
+    Spec { spec: String, problem: String },
     /// Nothing on this machine can record.
     #[error("nothing here can record: {tried}")]
     NoMeans {
@@ -100,11 +118,28 @@ pub enum TraceFileError {
     /// The command could not be started or the process cannot be watched.
     #[error("cannot record {subject}: {problem}")]
     Subject {
-        /// The command or process.
         subject: String,
         /// Why not.
         problem: String,
     },
+}
+
+impl Classified for TraceFileError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Io { source, .. } => ErrorKind::from_named_file(source),
+            Self::Input(error) => error.kind(),
+            Self::Empty { .. }
+            | Self::TooLarge { .. }
+            | Self::UnknownFormat { .. }
+            | Self::NoFormat(_)
+            | Self::Workload(_)
+            | Self::Spec { .. } => ErrorKind::Usage,
+            Self::NotStarted { problem, .. } => ErrorKind::from_start(*problem),
+            Self::NoMeans { .. } => ErrorKind::Unsupported,
+            Self::Packed { .. } | Self::Broken { .. } | Self::Subject { .. } => ErrorKind::Failed,
+        }
+    }
 }
 
 /// The name of a file as messages have it.
@@ -115,8 +150,8 @@ fn shown(path: &std::path::Path) -> SourceName {
 /// `FILE:LINE: problem`, as compilers say it, where there are lines.
 fn placed(path: &std::path::Path, error: &TraceError) -> String {
     match error.place {
-        Place::Line(line) => format!("{}:{line}: {}", shown(path), error.problem),
-        Place::Whole => format!("{}: {}", shown(path), error.problem),
+        TraceLocation::Line(line) => format!("{}:{line}: {}", shown(path), error.problem),
+        TraceLocation::Whole => format!("{}: {}", shown(path), error.problem),
         place => format!("{}: {place}: {}", shown(path), error.problem),
     }
 }

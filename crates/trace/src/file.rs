@@ -2,23 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
-use workload::trace::{FORMATS, Format, ImportOptions, Trace, detect, format};
+use crate::import::{FORMATS, ImportOptions, TraceFormat, detect, format};
+use crate::model::Trace;
 
 use crate::{TraceFileError, unpack};
 
-/// How a file is read.
 #[derive(Clone, Debug, Default)]
 pub struct ReadOptions {
     /// The name of its form; told by its beginning if there is none.
     pub format: Option<String>,
-    /// What the importer is told.
     pub import: ImportOptions,
 }
 
 /// Where a trace came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
-    /// The file.
+pub struct TraceSource {
     pub path: PathBuf,
     /// The name of the form that it is in.
     pub format: &'static str,
@@ -29,18 +27,18 @@ pub struct Source {
 /// # Errors
 ///
 /// If it cannot be read, is larger than 1 GiB, packed or unpacked, or is no trace.
-pub fn read(path: &Path, options: &ReadOptions) -> Result<(Trace, Source), TraceFileError> {
+pub fn read(path: &Path, options: &ReadOptions) -> Result<(Trace, TraceSource), TraceFileError> {
     let (bytes, form) = unpack::content(path, |head| form(path, head, options))?;
     let trace = form.parse(&bytes, options.import);
     let trace = trace.map_err(|error| TraceFileError::Broken { path: path.to_owned(), error })?;
-    Ok((trace, Source { path: path.to_owned(), format: form.name }))
+    Ok((trace, TraceSource { path: path.to_owned(), format: form.name }))
 }
 
 fn form(
     path: &Path,
     head: &[u8],
     options: &ReadOptions,
-) -> Result<&'static Format, TraceFileError> {
+) -> Result<&'static TraceFormat, TraceFileError> {
     if head.is_empty() {
         return Err(TraceFileError::Empty { path: path.to_owned() });
     }

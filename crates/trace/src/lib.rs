@@ -1,17 +1,32 @@
-//! Traces on disk: read in whatever form they have, and recorded.
+//! Traces: what programs asked for, in one model however it was recorded.
 //!
-//! The forms themselves are in the room `workload`, which is pure. Here are the files:
-//! [`read`] unpacks (zstd, gzip) and says the file and the line of what is wrong, [`record()`]
-//! watches a command or a process with the best means that this machine permits, and [`workload()`]
-//! makes a workload of the words `FILE[,pace=…][,compact]`.
+//! A [`Trace`] is a list of [`TraceRecord`]s in order of time, each a request of one process
+//! through one open file; the first is at time 0. [`FORMATS`] lists every form that can be read;
+//! [`Trace::encode`] and [`Trace::decode`] are foreread's own compact form; [`Trace::summary`]
+//! characterises a trace; [`Trace::to_workload`] makes a workload of its reads.
+//!
+//! [`read`] reads a file, unpacks it (zstd, gzip) and names the file and line of an error.
+//! [`record()`] records a command or a process with the best method that this machine permits.
+//! [`workload()`] makes a workload from `FILE[,pace=…][,compact]`.
 
+mod builder;
+mod compact_form;
 mod error;
 mod file;
+mod import;
+mod model;
 mod record;
+mod replay;
+mod spec;
+mod summary;
 mod unpack;
-mod words;
 
-pub use error::TraceFileError;
-pub use file::{ReadOptions, Source, read};
-pub use record::{Means, Recording, Subject, Tried, obstacle, record};
-pub use words::workload;
+pub use builder::{RECORDS_MAX, TraceBuilder};
+pub use compact_form::MAGIC;
+pub use error::{TraceError, TraceFileError, TraceLocation};
+pub use file::{ReadOptions, TraceSource, read};
+pub use import::{FORMATS, HEAD_BYTES, ImportOptions, TraceFormat, detect, format};
+pub use model::{Trace, TraceFile, TraceRecord, TraceRecordKind};
+pub use record::{Means, RecordSubject, Recording, Tried, record};
+pub use spec::workload;
+pub use summary::{HotFile, SizeCount, TraceSummary};

@@ -4,11 +4,11 @@
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
+use crate::import::HEAD_BYTES;
 use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 use sys::input::{self, InputKind};
-use workload::trace::HEAD_BYTES;
 
 use crate::TraceFileError;
 
@@ -46,7 +46,6 @@ pub(crate) fn content<T>(
     })
 }
 
-/// How a file is packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Packing {
     None,
@@ -150,6 +149,7 @@ impl<R: BufRead> Read for ZstdFrames<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use testkit::fuzz;
 
     /// Two frames with the bytes `abc` and `def` in blocks as they are, and one to be skipped.
     fn frames() -> Vec<u8> {

@@ -7,11 +7,11 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use foreread_trace::{Means, Recording, Subject, record};
+use foreread_trace::TraceRecordKind;
+use foreread_trace::{Means, RecordSubject, Recording, record};
 use sys::lock::Lock;
 use tempfile::TempDir;
 use units::Bytes;
-use workload::trace::Kind;
 
 /// Only one test of the host tier runs at a time on a machine.
 const LOCK: &str = "/tmp/foreread-host-tests.lock";
@@ -52,7 +52,7 @@ fn recorded(
     let mut reader = reader(dir, after);
     let begun = Instant::now();
     let stop = || begun.elapsed() > most;
-    let recording = record(&Subject::Process(reader.id()), Some(means), &stop);
+    let recording = record(&RecordSubject::Process(reader.id()), Some(means), &stop);
     let _ = reader.kill();
     reader.wait().expect("its end");
     match recording {
@@ -67,12 +67,12 @@ fn recorded(
 /// Whether the file was read once from its beginning to its end.
 fn assert_whole(recording: &Recording) {
     let trace = &recording.trace;
-    let of_data = |file: &workload::trace::TraceFile| file.name.ends_with("/data");
+    let of_data = |file: &foreread_trace::TraceFile| file.name.ends_with("/data");
     let file = trace.files().iter().position(of_data).expect("the file, by its name");
     let reads: Vec<(u64, u64)> = trace
         .records()
         .iter()
-        .filter(|it| it.kind == Kind::Read)
+        .filter(|it| it.kind == TraceRecordKind::Read)
         .filter(|it| trace.open_files()[it.open_file as usize].file as usize == file)
         .map(|it| (it.offset.get(), it.length.get()))
         .filter(|(offset, _)| *offset < BLOCK * BLOCKS)
@@ -110,7 +110,7 @@ fn host_recording_ends_when_it_is_told_and_the_process_goes_on() {
         let mut reader = reader(dir.path(), "60");
         let begun = Instant::now();
         let stop = || begun.elapsed() > Duration::from_secs(3);
-        let recording = record(&Subject::Process(reader.id()), Some(means), &stop);
+        let recording = record(&RecordSubject::Process(reader.id()), Some(means), &stop);
         let goes_on = reader.try_wait().expect("its state").is_none();
         let _ = reader.kill();
         reader.wait().expect("its end");

@@ -1,4 +1,4 @@
-//! Holds a tenure over a bdi and flips its read-ahead until it is ended, being its own guard:
+//! Holds a lease over a bdi and flips its read-ahead until it is ended, being its own guard:
 //! `flip PATH BASE [ROUNDS|hold|apply]`, with `BASE` for its state and runtime directories. With
 //! `hold` it sets 64 KiB, then 4 KiB, and stays at that; with `apply` it applies several settings
 //! and ends.
@@ -10,7 +10,9 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::{env, process, thread};
 
-use foreread_tunables::{GuardCommand, Settings, Site, Tenure, apply, guard_main, plan_apply};
+use foreread_tunables::{
+    BdiLease, GuardCommand, TunableScope, TunableValues, apply, guard_main, plan_apply,
+};
 use host::{Dirs, Root, resolve};
 use units::Bytes;
 
@@ -44,16 +46,16 @@ fn guard(journal: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn begin(path: &str, base: &str) -> Result<Tenure, Box<dyn Error>> {
+fn begin(path: &str, base: &str) -> Result<BdiLease, Box<dyn Error>> {
     let root = root();
     let storage = resolve(&root, Path::new(path))?;
     let guard = GuardCommand { program: env::current_exe()?, args: vec!["guard".into()] };
-    Ok(Tenure::begin(&Dirs::under(base), &root, &storage, &guard)?)
+    Ok(BdiLease::begin(&Dirs::under(base), &root, &storage, &guard)?)
 }
 
-fn set(tenure: &mut Tenure, kib: u64) -> Result<(), Box<dyn Error>> {
-    for setting in Settings::read_ahead(Bytes::from_kib(kib)).iter() {
-        tenure.set(setting.tunable, &setting.value)?;
+fn set(lease: &mut BdiLease, kib: u64) -> Result<(), Box<dyn Error>> {
+    for setting in TunableValues::read_ahead(Bytes::from_kib(kib)).iter() {
+        lease.set(setting.tunable, &setting.value)?;
     }
     Ok(())
 }
@@ -61,7 +63,7 @@ fn set(tenure: &mut Tenure, kib: u64) -> Result<(), Box<dyn Error>> {
 /// Applies settings of which each upsets the next.
 fn apply_some(path: &str, base: &str) -> Result<(), Box<dyn Error>> {
     let root = root();
-    let site = Site::of(&root, &resolve(&root, Path::new(path))?);
+    let site = TunableScope::of(&root, &resolve(&root, Path::new(path))?);
     let guard = GuardCommand { program: env::current_exe()?, args: vec!["guard".into()] };
     let words = "scheduler=mq-deadline max_sectors_kb=128 rotational=0 read_ahead=1088K";
     let plan = plan_apply(&root, &site, &words.parse()?, 1)?;
@@ -70,9 +72,9 @@ fn apply_some(path: &str, base: &str) -> Result<(), Box<dyn Error>> {
 }
 
 fn hold(path: &str, base: &str) -> Result<(), Box<dyn Error>> {
-    let mut tenure = begin(path, base)?;
-    set(&mut tenure, 64)?;
-    set(&mut tenure, 4)?;
+    let mut lease = begin(path, base)?;
+    set(&mut lease, 64)?;
+    set(&mut lease, 4)?;
     writeln!(io::stdout(), "holding")?;
     loop {
         thread::park();
@@ -80,14 +82,14 @@ fn hold(path: &str, base: &str) -> Result<(), Box<dyn Error>> {
 }
 
 fn flip(path: &str, base: &str, rounds: u64) -> Result<(), Box<dyn Error>> {
-    let mut tenure = begin(path, base)?;
+    let mut lease = begin(path, base)?;
     for round in 0..rounds {
-        set(&mut tenure, 4 << (round % 14))?;
+        set(&mut lease, 4 << (round % 14))?;
         if round == 0 {
             writeln!(io::stdout(), "flipping")?;
         }
     }
-    for undone in tenure.restore()? {
+    for undone in lease.restore()? {
         eprintln!("{undone}");
     }
     Ok(())

@@ -7,10 +7,14 @@ use std::path::{Path, PathBuf};
 use host::{HostError, Root};
 use rustix::fs::Access;
 
-use crate::{Site, Tunable, TunableError, Value};
+use crate::{Tunable, TunableError, TunableScope, Value};
 
 /// Reads what the tunable is now; where a stack has several files of it, of the first.
-pub fn read(root: &Root, tunable: &dyn Tunable, site: &Site) -> Result<Value, TunableError> {
+pub fn read(
+    root: &Root,
+    tunable: &dyn Tunable,
+    site: &TunableScope,
+) -> Result<Value, TunableError> {
     let file = first(root, tunable, site)?;
     read_file(root, tunable, site, &file)
 }
@@ -19,7 +23,7 @@ pub fn read(root: &Root, tunable: &dyn Tunable, site: &Site) -> Result<Value, Tu
 pub fn read_all(
     root: &Root,
     tunable: &dyn Tunable,
-    site: &Site,
+    site: &TunableScope,
 ) -> Result<Vec<(PathBuf, Value)>, TunableError> {
     let files = files(root, tunable, site)?;
     let each = files.into_iter().map(|file| {
@@ -33,9 +37,9 @@ pub fn read_all(
 pub(crate) fn files(
     root: &Root,
     tunable: &dyn Tunable,
-    site: &Site,
+    site: &TunableScope,
 ) -> Result<Vec<PathBuf>, TunableError> {
-    if let Some(system) = tunable.elsewhere() {
+    if let Some(system) = tunable.other_os() {
         return Err(TunableError::OtherSystem { tunable: tunable.name(), system });
     }
     let files = tunable.files(root, site);
@@ -45,15 +49,14 @@ pub(crate) fn files(
     Ok(files)
 }
 
-fn first(root: &Root, tunable: &dyn Tunable, site: &Site) -> Result<PathBuf, TunableError> {
+fn first(root: &Root, tunable: &dyn Tunable, site: &TunableScope) -> Result<PathBuf, TunableError> {
     Ok(files(root, tunable, site)?.swap_remove(0))
 }
 
-/// Reads one of its files.
 pub(crate) fn read_file(
     root: &Root,
     tunable: &dyn Tunable,
-    site: &Site,
+    site: &TunableScope,
     file: &Path,
 ) -> Result<Value, TunableError> {
     let text = match root.read(file) {
@@ -71,7 +74,11 @@ pub(crate) fn read_file(
 }
 
 /// Says, before anything is changed, whether it could be written.
-pub fn check_writable(root: &Root, tunable: &dyn Tunable, site: &Site) -> Result<(), TunableError> {
+pub fn check_writable(
+    root: &Root,
+    tunable: &dyn Tunable,
+    site: &TunableScope,
+) -> Result<(), TunableError> {
     for file in files(root, tunable, site)? {
         let path = root.path(&file);
         rustix::fs::access(&path, Access::WRITE_OK).map_err(|errno| {
@@ -87,11 +94,11 @@ pub fn check_writable(root: &Root, tunable: &dyn Tunable, site: &Site) -> Result
 }
 
 /// Writes a value that [`Tunable::validate`] has passed, reads it back, and gives what was read.
-/// This journals nothing: it is for [`crate::Tenure`], which does.
+/// This journals nothing: it is for [`crate::BdiLease`], which does.
 pub(crate) fn write(
     root: &Root,
     tunable: &dyn Tunable,
-    site: &Site,
+    site: &TunableScope,
     file: &Path,
     value: &Value,
 ) -> Result<Value, TunableError> {
@@ -137,7 +144,7 @@ fn offered(root: &Root, tunable: &dyn Tunable, file: &Path) -> String {
     words.map(|words| format!(" (it offers: {words})")).unwrap_or_default()
 }
 
-fn absent(root: &Root, tunable: &dyn Tunable, site: &Site, file: &Path) -> TunableError {
+fn absent(root: &Root, tunable: &dyn Tunable, site: &TunableScope, file: &Path) -> TunableError {
     let path = root.path(file);
     let why = match tunable.needs() {
         Some(kind) if tunable.candidates(site).is_empty() => format!("it needs {kind}"),
@@ -178,14 +185,14 @@ mod tests {
     use super::*;
     use crate::find;
 
-    fn site() -> Site {
-        Site { bdi: BdiId::new("8:0").expect("a bdi"), ..Site::nowhere() }
+    fn site() -> TunableScope {
+        TunableScope { bdi: BdiId::new("8:0").expect("a bdi"), ..TunableScope::nowhere() }
     }
 
     fn write(
         root: &Root,
         tunable: &dyn Tunable,
-        site: &Site,
+        site: &TunableScope,
         value: &Value,
     ) -> Result<Value, TunableError> {
         super::write(root, tunable, site, &tunable.file(site), value)

@@ -6,21 +6,20 @@ use host::{Dirs, Root, page_size};
 
 use crate::access::read_file;
 use crate::cost::refuse_costly;
-use crate::journal::{Purpose, list, load};
-use crate::replay::Open;
+use crate::journal::{list, load};
+use crate::journal_entry::JournalPurpose;
+use crate::replay::OpenChange;
 use crate::{
-    Cost, DeviceLock, GuardCommand, Header, JournalError, Likeness, Replay, Setting, Settings,
-    Site, Tenure, Tunable, TunableError, Undone, Value, memory_cost, read_all,
+    BdiLease, DeviceLock, GuardCommand, IdentityMatch, JournalError, JournalHeader, MemoryCost,
+    Replay, RestoreReport, Setting, Tunable, TunableError, TunableScope, TunableValues, Value,
+    memory_cost, read_all,
 };
 
 /// One write that is to be made.
 #[derive(Clone, Debug)]
 pub struct PlannedWrite {
-    /// The tunable.
     pub tunable: &'static dyn Tunable,
-    /// Its file.
     pub file: PathBuf,
-    /// What is there.
     pub present: Value,
     /// What is to be there.
     pub wanted: Value,
@@ -33,16 +32,14 @@ impl PlannedWrite {
     }
 }
 
-/// What applying settings would do.
 #[derive(Clone, Debug)]
 pub struct ApplyPlan {
     /// The settings, rounded as the kernel does.
-    pub settings: Settings,
+    pub settings: TunableValues,
     /// The writes, in the order in which they are made.
     pub writes: Vec<PlannedWrite>,
     /// What some of the settings take in memory.
-    pub costs: Vec<(Setting, Cost)>,
-    /// Rounding, and effects that surprise.
+    pub costs: Vec<(Setting, MemoryCost)>,
     pub notes: Vec<String>,
 }
 
@@ -50,12 +47,12 @@ pub struct ApplyPlan {
 /// likely to be read at once.
 pub fn plan_apply(
     root: &Root,
-    site: &Site,
-    settings: &Settings,
+    site: &TunableScope,
+    settings: &TunableValues,
     streams: u32,
 ) -> Result<ApplyPlan, TunableError> {
     let mut plan = ApplyPlan {
-        settings: Settings::default(),
+        settings: TunableValues::default(),
         writes: Vec::new(),
         costs: Vec::new(),
         notes: Vec::new(),
@@ -83,15 +80,15 @@ pub fn plan_apply(
 }
 
 /// Two ways to say one thing cannot both be said.
-fn refuse_rivals(settings: &Settings) -> Result<(), TunableError> {
+fn refuse_rivals(settings: &TunableValues) -> Result<(), TunableError> {
     for Setting { tunable, value } in settings.iter() {
-        let rival = tunable.upsets().iter().find_map(|upset| match upset {
-            crate::Upset::Lost(name) => settings.get(name).map(|_| *name),
-            crate::Upset::Held(_) => None,
+        let rival = tunable.side_effects().iter().find_map(|upset| match upset {
+            crate::SideEffect::Cleared(name) => settings.get(name).map(|_| *name),
+            crate::SideEffect::Recomputed(_) => None,
         });
         let problem = match rival {
             Some(rival) => format!("{rival} says the same in another way: give one of them"),
-            None if tunable.is_inert(value) => "0 only says that its rival rules".to_owned(),
+            None if tunable.defers_to_other(value) => "0 only says that its rival rules".to_owned(),
             None => continue,
         };
         let text = format!("{}={}", tunable.name(), tunable.show(value));
@@ -100,13 +97,11 @@ fn refuse_rivals(settings: &Settings) -> Result<(), TunableError> {
     Ok(())
 }
 
-/// What was applied.
 #[derive(Debug)]
-pub struct Applied {
-    /// The journal that undoes it.
+pub struct AppliedPlan {
     pub journal: PathBuf,
     /// What a dead run had left and was undone before.
-    pub inherited: Vec<Undone>,
+    pub inherited: Vec<RestoreReport>,
     /// What could not be kept as it was.
     pub notes: Vec<String>,
     /// The lock of the device, still held: drop it once the open files have been seen to.
@@ -118,32 +113,32 @@ pub struct Applied {
 pub fn apply(
     dirs: &Dirs,
     root: &Root,
-    site: &Site,
+    site: &TunableScope,
     plan: &ApplyPlan,
     guard: &GuardCommand,
-) -> Result<Applied, TunableError> {
-    let mut tenure = Tenure::begin_at(dirs, root, site.clone(), guard, Purpose::Apply)?;
-    let inherited = tenure.inherited().to_vec();
+) -> Result<AppliedPlan, TunableError> {
+    let mut lease = BdiLease::begin_at(dirs, root, site.clone(), guard, JournalPurpose::Apply)?;
+    let inherited = lease.inherited().to_vec();
     // All locks before the first change: what is refused has changed nothing.
-    let reserved = plan.writes.iter().try_for_each(|write| tenure.reserve(&write.file));
+    let reserved = plan.writes.iter().try_for_each(|write| lease.reserve(&write.file));
     let mut settings = plan.settings.iter();
     let settled = reserved
         .and_then(|()| {
-            settings.try_for_each(|setting| tenure.set(setting.tunable, &setting.value).map(drop))
+            settings.try_for_each(|setting| lease.set(setting.tunable, &setting.value).map(drop))
         })
         .and_then(|()| all_there(root, site, plan));
     if let Err(error) = settled {
         // What cannot be put back stays in the journal, and its reason is the lesser one.
-        let _ = tenure.restore();
+        let _ = lease.restore();
         return Err(error);
     }
-    let notes = tenure.take_notes();
-    let (journal, lock) = tenure.keep()?;
-    Ok(Applied { journal, inherited, notes, lock })
+    let notes = lease.take_notes();
+    let (journal, lock) = lease.keep()?;
+    Ok(AppliedPlan { journal, inherited, notes, lock })
 }
 
 /// Reads everything back once all is written: a later write may have changed an earlier one.
-fn all_there(root: &Root, site: &Site, plan: &ApplyPlan) -> Result<(), TunableError> {
+fn all_there(root: &Root, site: &TunableScope, plan: &ApplyPlan) -> Result<(), TunableError> {
     for write in &plan.writes {
         let found = read_file(root, write.tunable, site, &write.file)?;
         if found != write.wanted {
@@ -156,24 +151,22 @@ fn all_there(root: &Root, site: &Site, plan: &ApplyPlan) -> Result<(), TunableEr
 
 /// Settings that were applied and not rolled back, as their journal has them.
 #[derive(Clone, Debug)]
-pub struct Remembered {
-    /// The journal.
+pub struct AppliedSettings {
     pub journal: PathBuf,
     /// When, where and on which device.
-    pub header: Header,
-    /// What was asked for.
-    pub values: Vec<Open>,
+    pub header: JournalHeader,
+    pub values: Vec<OpenChange>,
 }
 
-impl Remembered {
+impl AppliedSettings {
     /// The name by which it is rolled back.
     pub fn name(&self) -> &str {
         self.journal.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default()
     }
 
     /// What was asked for, each tunable once.
-    pub fn settings(&self) -> Settings {
-        self.values.iter().fold(Settings::default(), |settings, open| {
+    pub fn settings(&self) -> TunableValues {
+        self.values.iter().fold(TunableValues::default(), |settings, open| {
             settings.with(Setting { tunable: open.tunable, value: open.last().clone() })
         })
     }
@@ -181,14 +174,14 @@ impl Remembered {
 
 /// All that was applied and not rolled back, oldest first, and the journals that cannot be relied
 /// on: those that cannot be read, and those of an apply that died or whose end is lost.
-pub fn remembered(dirs: &Dirs) -> Result<(Vec<Remembered>, Vec<JournalError>), TunableError> {
+pub fn remembered(dirs: &Dirs) -> Result<(Vec<AppliedSettings>, Vec<JournalError>), TunableError> {
     let (mut applied, mut refused) = (Vec::new(), Vec::new());
     for path in list(dirs)? {
         match load(&path) {
             Ok(Some(replay)) if replay.kept => {
                 let values = replay.open.into_iter().filter(|open| open.asked).collect();
                 if let Some(header) = replay.header {
-                    applied.push(Remembered { journal: path, header, values });
+                    applied.push(AppliedSettings { journal: path, header, values });
                 }
             }
             Ok(Some(replay)) if is_cut_short(&replay) => {
@@ -204,19 +197,16 @@ pub fn remembered(dirs: &Dirs) -> Result<(Vec<Remembered>, Vec<JournalError>), T
 
 /// Whether a journal has changes that were to stay, and neither its last line nor a living owner.
 fn is_cut_short(replay: &Replay) -> bool {
-    let dead = |header: &Header| !header.owner.is_alive().unwrap_or(true);
-    let applies = |header: &&Header| header.purpose == Purpose::Apply;
+    let dead = |header: &JournalHeader| !header.owner.is_alive().unwrap_or(true);
+    let applies = |header: &&JournalHeader| header.purpose == JournalPurpose::Apply;
     !replay.open.is_empty() && replay.header.as_ref().filter(applies).is_some_and(dead)
 }
 
 /// Whether what was applied is still there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
-    /// It is.
+pub enum DriftState {
     Holds,
-    /// Something else is.
     Drifted {
-        /// What.
         present: Value,
     },
     /// The device is not there, or another has its number.
@@ -225,28 +215,25 @@ pub enum State {
 
 /// One value that was applied, and what is there now.
 #[derive(Clone, Debug)]
-pub struct Verified {
-    /// Where it was applied.
-    pub site: Site,
-    /// The tunable.
+pub struct VerifiedValue {
+    pub site: TunableScope,
     pub tunable: &'static dyn Tunable,
-    /// Its file.
     pub file: PathBuf,
-    /// What was applied.
     pub wanted: Value,
-    /// What is there.
-    pub state: State,
-    /// The journal that says so.
+    pub state: DriftState,
     pub journal: PathBuf,
 }
 
 /// Compares what was applied with what is there. Of several values for one file the last counts.
-pub fn verify(root: &Root, applied: &[Remembered]) -> Result<Vec<Verified>, TunableError> {
-    let mut verified: Vec<Verified> = Vec::new();
+pub fn verify(
+    root: &Root,
+    applied: &[AppliedSettings],
+) -> Result<Vec<VerifiedValue>, TunableError> {
+    let mut verified: Vec<VerifiedValue> = Vec::new();
     for one in applied {
         for open in &one.values {
             verified.retain(|known| known.file != open.file);
-            verified.push(Verified {
+            verified.push(VerifiedValue {
                 site: one.header.site.clone(),
                 tunable: open.tunable,
                 file: open.file.clone(),
@@ -259,11 +246,15 @@ pub fn verify(root: &Root, applied: &[Remembered]) -> Result<Vec<Verified>, Tuna
     Ok(verified)
 }
 
-fn state(root: &Root, header: &Header, open: &Open) -> Result<State, TunableError> {
+fn state(
+    root: &Root,
+    header: &JournalHeader,
+    open: &OpenChange,
+) -> Result<DriftState, TunableError> {
     let same_boot = header.owner.is_of_this_boot();
     // Where nothing tells two disks apart the value is compared all the same: nothing is written.
-    if header.identity.compare(root, &header.site, same_boot) == Likeness::Other {
-        return Ok(State::Gone);
+    if header.identity.compare(root, &header.site, same_boot) == IdentityMatch::Other {
+        return Ok(DriftState::Gone);
     }
     state_of(root, open.tunable, &header.site, &open.file, open.last())
 }
@@ -272,14 +263,14 @@ fn state(root: &Root, header: &Header, open: &Open) -> Result<State, TunableErro
 pub fn state_of(
     root: &Root,
     tunable: &dyn Tunable,
-    site: &Site,
+    site: &TunableScope,
     file: &Path,
     wanted: &Value,
-) -> Result<State, TunableError> {
+) -> Result<DriftState, TunableError> {
     match read_file(root, tunable, site, file) {
-        Ok(present) if present == *wanted => Ok(State::Holds),
-        Ok(present) => Ok(State::Drifted { present }),
-        Err(TunableError::Absent { .. }) => Ok(State::Gone),
+        Ok(present) if present == *wanted => Ok(DriftState::Holds),
+        Ok(present) => Ok(DriftState::Drifted { present }),
+        Err(TunableError::Absent { .. }) => Ok(DriftState::Gone),
         Err(error) => Err(error),
     }
 }

@@ -11,11 +11,11 @@ use std::time::Duration;
 use host::{BdiId, Dirs, Root};
 use sys::lock::Lock;
 
-use crate::{Replay, Site, TunableError};
+use crate::{Replay, TunableError, TunableScope};
 
 /// How long a guard may take to put things back after its owner died, before it counts as busy.
-const PATIENCE: Duration = Duration::from_secs(2);
-const PAUSE: Duration = Duration::from_millis(10);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
+const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The exclusive right over one bdi. Whatever changes a device, its open files or the disk itself
 /// takes this lock before the first change, so that no study measures a mixture.
@@ -45,11 +45,11 @@ impl DeviceLock {
             let pid = fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok());
             // No number: the holder is about to write it.
             let lives = pid.is_some_and(|pid| matches!(sys::process::start_time(pid), Ok(Some(_))));
-            if lives || waited >= PATIENCE {
+            if lives || waited >= LOCK_TIMEOUT {
                 return Err(TunableError::Busy { bdi: bdi.clone(), pid });
             }
-            sleep(PAUSE);
-            waited += PAUSE;
+            sleep(RETRY_INTERVAL);
+            waited += RETRY_INTERVAL;
         }
     }
 
@@ -76,7 +76,7 @@ pub(crate) fn bdi_of(root: &Root, file: &Path) -> BdiId {
         BdiId::new(&link.unwrap_or_else(|| device.to_owned()))
     };
     let bdi = first("/sys/class/bdi").and_then(BdiId::new).or_else(device);
-    bdi.unwrap_or_else(|| Site::machine().bdi)
+    bdi.unwrap_or_else(|| TunableScope::machine().bdi)
 }
 
 /// Takes the locks of what else a journal speaks of than the bdi that it is about.

@@ -4,7 +4,7 @@ use host::{Root, page_size, parse_meminfo};
 use units::{Bytes, WINDOWS_PER_STREAM, read_ahead_memory};
 
 use crate::registry::stripe_cache_memory;
-use crate::{Setting, Site, TunableError, Value};
+use crate::{Setting, TunableError, TunableScope, Value};
 
 /// The share of the available memory that one setting may take.
 pub const LARGEST_SHARE: f64 = 0.25;
@@ -12,10 +12,8 @@ pub const LARGEST_SHARE: f64 = 0.25;
 /// How many streams are read at once where the user does not say; `apply --streams` overrides it.
 pub const DEFAULT_STREAMS: u32 = 8;
 
-/// What a setting takes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Cost {
-    /// In all.
+pub struct MemoryCost {
     pub memory: Bytes,
     /// How that comes about: `4 members × 8192 stripes × a page`.
     pub explained: String,
@@ -23,24 +21,29 @@ pub struct Cost {
 
 /// The memory that a setting takes, where that can be told: of a stripe cache always and at once,
 /// of read-ahead when this many streams are read, of `dirty_bytes` when that much is written.
-pub fn memory_cost(root: &Root, site: &Site, setting: &Setting, streams: u32) -> Option<Cost> {
+pub fn memory_cost(
+    root: &Root,
+    site: &TunableScope,
+    setting: &Setting,
+    streams: u32,
+) -> Option<MemoryCost> {
     let value = &setting.value;
     match setting.tunable.name() {
         "stripe_cache_size" => {
             let memory = stripe_cache_memory(root, site, value, page_size())?;
             let stripes = value.number()?;
             let explained = format!("{stripes} stripes × members × a page, at once and for good");
-            Some(Cost { memory, explained })
+            Some(MemoryCost { memory, explained })
         }
         "read_ahead" => {
             let window = value.bytes()?;
             let memory = read_ahead_memory(window, u64::from(streams));
             let explained = format!("{WINDOWS_PER_STREAM} windows × {window} × {streams} streams");
-            Some(Cost { memory, explained })
+            Some(MemoryCost { memory, explained })
         }
         "dirty_bytes" => {
             let explained = "while that much waits to be written".to_owned();
-            Some(Cost { memory: value.bytes()?, explained })
+            Some(MemoryCost { memory: value.bytes()?, explained })
         }
         _ => None,
     }
@@ -50,7 +53,7 @@ pub fn memory_cost(root: &Root, site: &Site, setting: &Setting, streams: u32) ->
 /// it takes now.
 pub fn refuse_costly(
     root: &Root,
-    site: &Site,
+    site: &TunableScope,
     setting: &Setting,
     present: Option<&Value>,
     streams: u32,

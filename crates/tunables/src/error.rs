@@ -5,17 +5,15 @@ use std::path::PathBuf;
 
 use host::{BdiId, HostError};
 use thiserror::Error;
-use units::{Bytes, ParseUnitError};
+use units::{Bytes, Classified, ErrorKind, ParseUnitError};
 
-use crate::{JournalError, Value};
+use crate::Value;
 
 /// Why a setting could not be understood, made or undone.
 #[derive(Debug, Error)]
 pub enum TunableError {
-    /// No tunable has this name.
     #[error("there is no tunable {name:?}{hint}")]
     Unknown {
-        /// The name as given.
         name: String,
         /// The nearest name, or all of them.
         hint: String,
@@ -23,94 +21,46 @@ pub enum TunableError {
     /// A text that is no `NAME=VALUE[,VALUE…]`.
     #[error("{text:?} is no setting: {problem}")]
     Syntax {
-        /// The text as given.
         text: String,
         /// What is wrong, and what to write instead.
         problem: String,
     },
     /// A value that is no amount, or has no unit.
     #[error("{tunable}: {source}")]
-    Amount {
-        /// The tunable.
-        tunable: &'static str,
-        /// Why it is no amount.
-        source: ParseUnitError,
-    },
+    Amount { tunable: &'static str, source: ParseUnitError },
     /// Less than a page, which the kernel would silently take for none at all.
     #[error(
         "{tunable}={value} is less than a memory page ({page}), and the kernel would make it 0: \
          use {page} or more, or 0 to turn it off"
     )]
     BelowPage {
-        /// The tunable.
         tunable: &'static str,
-        /// The value as given.
         value: Bytes,
         /// The size of a page here.
         page: Bytes,
     },
-    /// More than can make sense.
     #[error("{tunable}={value} is too much: the most that foreread sets is {most}")]
-    TooLarge {
-        /// The tunable.
-        tunable: &'static str,
-        /// The value as given.
-        value: Bytes,
-        /// The largest value allowed.
-        most: Bytes,
-    },
-    /// Outside what the kernel takes.
+    TooLarge { tunable: &'static str, value: Bytes, most: Bytes },
     #[error("{tunable} cannot be {value}: it is between {least} and {most}")]
-    OutOfRange {
-        /// The tunable.
-        tunable: &'static str,
-        /// The value as given.
-        value: Value,
-        /// The least.
-        least: Value,
-        /// The most.
-        most: Value,
-    },
+    OutOfRange { tunable: &'static str, value: Value, least: Value, most: Value },
     /// More memory than may be spent on it.
     #[error(
         "{tunable}={value} would take {needs} of memory, more than a quarter of the {available} \
          that is available: choose less", needs = needs.rounded(), available = available.rounded()
     )]
-    Memory {
-        /// The tunable.
-        tunable: &'static str,
-        /// The value.
-        value: Value,
-        /// What it takes.
-        needs: Bytes,
-        /// What there is.
-        available: Bytes,
-    },
-    /// A tunable of another system.
+    Memory { tunable: &'static str, value: Value, needs: Bytes, available: Bytes },
     #[error(
         "{tunable} is a tunable of {system}: it can be checked and emitted here (persist --emit \
          freebsd), not set"
     )]
-    OtherSystem {
-        /// The tunable.
-        tunable: &'static str,
-        /// The system that has it.
-        system: &'static str,
-    },
+    OtherSystem { tunable: &'static str, system: &'static str },
     /// A value of another sort than the tunable takes.
     #[error("{tunable} cannot be {value}")]
-    WrongSort {
-        /// The tunable.
-        tunable: &'static str,
-        /// The value as given.
-        value: Value,
-    },
+    WrongSort { tunable: &'static str, value: Value },
     /// This storage does not have the tunable.
     #[error("{tunable} cannot be set on bdi {bdi}: {why}")]
     Absent {
-        /// The tunable.
         tunable: &'static str,
-        /// The bdi.
         bdi: BdiId,
         /// What is missing: the file looked for, or the kind of storage that has it.
         why: String,
@@ -118,89 +68,49 @@ pub enum TunableError {
     /// Not allowed to write it.
     #[error("may not write {path}: {need}", path = path.display())]
     NotPermitted {
-        /// The file.
         path: PathBuf,
         /// Which right is missing, and how to have it.
         need: &'static str,
-        /// The system's reason.
         source: io::Error,
     },
     /// The kernel does not take this value here.
     #[error("the kernel does not take {value} as {tunable} in {path}{hint}", path = path.display())]
     Rejected {
-        /// The tunable.
         tunable: &'static str,
-        /// The value.
         value: Value,
-        /// The file.
         path: PathBuf,
         /// What it would take, where it says so.
         hint: String,
     },
-    /// Writing failed for another reason.
     #[error("cannot set {tunable} to {value} in {path}", path = path.display())]
-    Write {
-        /// The tunable.
-        tunable: &'static str,
-        /// The value.
-        value: Value,
-        /// The file.
-        path: PathBuf,
-        /// The system's reason.
-        source: io::Error,
-    },
+    Write { tunable: &'static str, value: Value, path: PathBuf, source: io::Error },
     /// The kernel took the value and has another now.
     #[error("{path} was set to {wanted} but reads back as {found}", path = path.display())]
-    DidNotStick {
-        /// The file.
-        path: PathBuf,
-        /// The value written.
-        wanted: Value,
-        /// The value found.
-        found: Value,
-    },
+    DidNotStick { path: PathBuf, wanted: Value, found: Value },
     /// Somebody else changed the value while foreread was at work; it is left as they have it.
     #[error(
         "{tunable} of bdi {bdi} was changed to {found} by somebody else (foreread had set \
          {expected}): it is left so"
     )]
     ChangedByOther {
-        /// The tunable.
         tunable: &'static str,
-        /// The bdi.
         bdi: BdiId,
         /// What foreread had set or found at the start.
         expected: Value,
-        /// What is there now.
         found: Value,
     },
     /// Another foreread works on the bdi.
     #[error("another foreread{} is at work on {}: wait for it or end it",
         pid.map(|pid| format!(" (process {pid})")).unwrap_or_default(), place(bdi))]
-    Busy {
-        /// The bdi.
-        bdi: BdiId,
-        /// Its process.
-        pid: Option<u32>,
-    },
+    Busy { bdi: BdiId, pid: Option<u32> },
     /// The guard process could not be started, or has gone.
     #[error("the guard process ({program}) {problem}; nothing is changed without it",
         program = program.display())]
-    Guard {
-        /// The program started as guard.
-        program: PathBuf,
-        /// What happened.
-        problem: String,
-    },
+    Guard { program: PathBuf, problem: String },
     /// The run whose settings were to be undone still runs.
     #[error("process {pid}, which owns {journal}, is still at work: it restores when it ends",
         journal = journal.display())]
-    OwnerAlive {
-        /// The journal.
-        journal: PathBuf,
-        /// Its owner.
-        pid: u32,
-    },
+    OwnerAlive { journal: PathBuf, pid: u32 },
     /// Nothing tells the device of a journal from another that looks like it.
     #[error(
         "bdi {bdi}: more than one disk here may be the one that {journal} is about, as the machine \
@@ -208,32 +118,13 @@ pub enum TunableError {
          where it belongs set {tunable} to {original} by hand, then remove the journal",
         journal = journal.display()
     )]
-    Ambiguous {
-        /// The bdi.
-        bdi: BdiId,
-        /// The journal.
-        journal: PathBuf,
-        /// The tunable.
-        tunable: &'static str,
-        /// Its value before.
-        original: Value,
-    },
+    Ambiguous { bdi: BdiId, journal: PathBuf, tunable: &'static str, original: Value },
     /// There is nothing of this name to undo.
     #[error("there is no journal {name:?}: what it had changed has been put back, or it never was")]
-    NoSuchJournal {
-        /// The name as given.
-        name: String,
-    },
+    NoSuchJournal { name: String },
     /// A directory or lock of foreread's own cannot be used.
     #[error("cannot use {path}{hint}", path = path.display())]
-    Own {
-        /// The file or directory.
-        path: PathBuf,
-        /// What to do.
-        hint: &'static str,
-        /// The system's reason.
-        source: io::Error,
-    },
+    Own { path: PathBuf, hint: &'static str, source: io::Error },
     /// The journal cannot be read, written or believed.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -242,10 +133,77 @@ pub enum TunableError {
     Host(#[from] HostError),
 }
 
+impl Classified for TunableError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Unknown { .. }
+            | Self::Syntax { .. }
+            | Self::Amount { .. }
+            | Self::BelowPage { .. }
+            | Self::TooLarge { .. }
+            | Self::WrongSort { .. }
+            | Self::OutOfRange { .. }
+            | Self::Rejected { .. }
+            | Self::NoSuchJournal { .. } => ErrorKind::Usage,
+            Self::NotPermitted { .. } => ErrorKind::NotPermitted,
+            Self::Absent { .. } | Self::OtherSystem { .. } => ErrorKind::Unsupported,
+            Self::ChangedByOther { .. } | Self::DidNotStick { .. } => ErrorKind::Drift,
+            Self::Busy { .. }
+            | Self::OwnerAlive { .. }
+            | Self::Ambiguous { .. }
+            | Self::Memory { .. } => ErrorKind::Refused,
+            Self::Host(error) => error.kind(),
+            Self::Own { source, .. } | Self::Write { source, .. } => ErrorKind::from_io(source),
+            Self::Journal(error) => error.kind(),
+            Self::Guard { .. } => ErrorKind::Failed,
+        }
+    }
+}
+
 /// What a lock is of, in words.
 fn place(bdi: &BdiId) -> String {
     match bdi.as_str() {
         "machine" => "settings of the whole machine".to_owned(),
         bdi => format!("bdi {bdi}"),
+    }
+}
+
+/// Why a journal cannot be read, written or believed.
+#[derive(Debug, Error)]
+pub enum JournalError {
+    /// A line that foreread would not have written: nothing is undone by such a journal.
+    #[error(
+        "journal {path}, line {line}: {problem}; nothing is undone by it (remove it once the \
+         settings are as they should be)",
+        path = path.display()
+    )]
+    Refused {
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        problem: String,
+    },
+    /// The file is not one of foreread's own.
+    #[error("journal {path} {problem}; nothing is undone by it", path = path.display())]
+    NotOurs { path: PathBuf, problem: &'static str },
+    /// The apply that wrote it died before it was done, or the end of the file is lost.
+    #[error(
+        "journal {path} has no end: the apply that wrote it died, or the file was cut; \
+         `foreread rollback` undoes what it says", path = path.display()
+    )]
+    Unfinished { path: PathBuf },
+    /// The file cannot be read or written.
+    #[error("cannot {doing} journal {path}", path = path.display())]
+    Io { doing: &'static str, path: PathBuf, source: io::Error },
+}
+
+impl units::Classified for JournalError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Io { source, .. } => ErrorKind::from_io(source),
+            Self::Refused { .. } | Self::NotOurs { .. } | Self::Unfinished { .. } => {
+                ErrorKind::Failed
+            }
+        }
     }
 }

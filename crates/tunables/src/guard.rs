@@ -19,14 +19,14 @@ use host::Root;
 use sys::lock::Lock;
 
 use crate::restore::put_back;
-use crate::{JournalError, Replay, TunableError, Undone};
+use crate::{JournalError, Replay, RestoreReport, TunableError};
 
 /// The guard's word when it is ready, and the run's when all has been put back.
-const READY: u8 = b'r';
-const DONE: u8 = b'd';
+const READY_BYTE: u8 = b'r';
+const DONE_BYTE: u8 = b'd';
 
 /// A guard that says nothing for so long will not.
-const STARTING: Duration = Duration::from_secs(20);
+const START_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How to start the guard: the journal's path is added as the last argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,13 +39,13 @@ pub struct GuardCommand {
 
 /// A guard at work, seen from the run.
 #[derive(Debug)]
-pub(crate) struct Guard {
+pub(crate) struct GuardProcess {
     program: PathBuf,
     child: Child,
     link: UnixStream,
 }
 
-impl Guard {
+impl GuardProcess {
     /// Starts a guard and returns when it is ready.
     pub(crate) fn start(
         command: &GuardCommand,
@@ -79,10 +79,10 @@ impl Guard {
     }
 
     fn await_ready(&mut self) -> io::Result<()> {
-        self.link.set_read_timeout(Some(STARTING))?;
+        self.link.set_read_timeout(Some(START_TIMEOUT))?;
         let mut word = [0];
         self.link.read_exact(&mut word)?;
-        if word == [READY] { Ok(()) } else { Err(ErrorKind::InvalidData.into()) }
+        if word == [READY_BYTE] { Ok(()) } else { Err(ErrorKind::InvalidData.into()) }
     }
 
     /// Whether it is still there; without it nothing may be changed.
@@ -101,7 +101,7 @@ impl Guard {
     /// Tells it that all has been put back, and sees it off.
     pub(crate) fn dismiss(mut self) {
         // If it has gone before, there is nobody to tell.
-        let _ = self.link.write_all(&[DONE]);
+        let _ = self.link.write_all(&[DONE_BYTE]);
         let _ = self.child.wait();
     }
 
@@ -117,7 +117,7 @@ impl Guard {
 /// case puts back what the journal says is still changed.
 ///
 /// Writes nothing to standard output, which is the lock.
-pub fn guard_main(root: &Root, journal: &Path) -> Result<Vec<Undone>, TunableError> {
+pub fn guard_main(root: &Root, journal: &Path) -> Result<Vec<RestoreReport>, TunableError> {
     let own = |source| TunableError::Own { path: "/dev/stdin".into(), hint: "", source };
     sys::process::ignore_endings();
     // Fails only for the leader of a process group, as when a person starts it from a shell.
@@ -125,7 +125,7 @@ pub fn guard_main(root: &Root, journal: &Path) -> Result<Vec<Undone>, TunableErr
     // Only root may; others are as likely to be ended as any process of theirs.
     let _ = sys::process::spare_from_oom();
     let _ = std::env::set_current_dir("/");
-    rustix::io::write(io::stdin().as_fd(), &[READY]).map_err(|errno| own(errno.into()))?;
+    rustix::io::write(io::stdin().as_fd(), &[READY_BYTE]).map_err(|errno| own(errno.into()))?;
     if owner_is_done().map_err(own)? {
         return Ok(Vec::new());
     }
@@ -144,7 +144,7 @@ pub fn guard_main(root: &Root, journal: &Path) -> Result<Vec<Undone>, TunableErr
 fn owner_is_done() -> io::Result<bool> {
     let mut word = [0];
     match io::stdin().lock().read_exact(&mut word) {
-        Ok(()) => Ok(word == [DONE]),
+        Ok(()) => Ok(word == [DONE_BYTE]),
         // Reset is how the stream ends if the run died without having read all of it.
         Err(error)
             if matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset) =>

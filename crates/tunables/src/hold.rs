@@ -3,10 +3,10 @@
 use host::{BdiId, page_size};
 
 use crate::access::{read, write};
-use crate::journal::{Entry, Settled, unix_ms};
-use crate::{Outcome, Tenure, Tunable, TunableError, Value};
+use crate::journal_entry::{JournalEntry, UndoneEntry, unix_ms};
+use crate::{BdiLease, RestoreOutcome, Tunable, TunableError, Value};
 
-impl Tenure {
+impl BdiLease {
     /// The bdi that this is the right over.
     pub fn bdi(&self) -> &BdiId {
         &self.site.bdi
@@ -16,8 +16,8 @@ impl Tenure {
     /// journal is synced before, and told after.
     ///
     /// What somebody else sets in that instant is left as he has it, and is an error. If `act`
-    /// panics, the value is put back when the tenure is dropped.
-    pub fn hold<T>(
+    /// panics, the value is put back when the lease is dropped.
+    pub fn with_value<T>(
         &mut self,
         tunable: &'static dyn Tunable,
         value: &Value,
@@ -42,9 +42,9 @@ impl Tenure {
         result
     }
 
-    /// Puts back what this tenure has set, and forgets that it did: from here on somebody else may
+    /// Puts back what this lease has set, and forgets that it did: from here on somebody else may
     /// set it. `original` is what it was before.
-    pub fn withdraw(
+    pub fn release_value(
         &mut self,
         tunable: &'static dyn Tunable,
         original: &Value,
@@ -56,7 +56,7 @@ impl Tenure {
         self.forget(tunable, original, &set)
     }
 
-    /// What the tunable is now, if that is what this tenure last set or nobody has set anything.
+    /// What the tunable is now, if that is what this lease last set or nobody has set anything.
     pub(crate) fn unchanged(&self, tunable: &'static dyn Tunable) -> Result<Value, TunableError> {
         let present = self.read(tunable)?;
         self.refuse_changed(tunable, &tunable.file(&self.site), &present)?;
@@ -73,7 +73,7 @@ impl Tenure {
         TunableError::ChangedByOther { tunable: tunable.name(), bdi, expected, found }
     }
 
-    /// Journals that a tunable which was held is back. A tenure that lives for months holds
+    /// Journals that a tunable which was held is back. A lease that lives for months holds
     /// thousands of times, so where nothing else is changed its journal begins anew.
     fn forget(
         &mut self,
@@ -92,9 +92,9 @@ impl Tenure {
             return Ok(());
         }
         self.known.remove(&(tunable.name(), file.clone()));
-        let (outcome, tunable) = (Outcome::Restored, tunable.name().to_owned());
+        let (outcome, tunable) = (RestoreOutcome::Restored, tunable.name().to_owned());
         let file = Some(file);
-        let settled = Settled { tunable, file, outcome, unix_ms: unix_ms() };
-        Ok(self.journal.append(&Entry::Undone(settled))?)
+        let settled = UndoneEntry { tunable, file, outcome, unix_ms: unix_ms() };
+        Ok(self.journal.append(&JournalEntry::Undone(settled))?)
     }
 }

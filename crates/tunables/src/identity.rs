@@ -9,7 +9,7 @@ use host::{DevNo, DeviceFacts, Root, device_facts, mount_source};
 use serde::{Deserialize, Serialize};
 use units::Bytes;
 
-use crate::Site;
+use crate::TunableScope;
 
 /// What tells a device from another that later has the same number.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,17 +21,13 @@ pub struct Identity {
     pub source: Option<String>,
 }
 
-/// One block device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceIdentity {
-    /// Its number.
     pub device: DevNo,
     /// Counts disks since boot (Linux 5.15); a loop device gets a new one with each file.
     pub diskseq: Option<u64>,
-    /// Its size.
     pub size: Option<Bytes>,
-    /// Its model.
     pub model: Option<String>,
     /// The file behind a loop device.
     pub backing_file: Option<String>,
@@ -43,10 +39,8 @@ pub struct DeviceIdentity {
 
 /// Whether a device that is there is the one that a journal is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Likeness {
-    /// It is.
+pub enum IdentityMatch {
     Same,
-    /// It is another.
     Other,
     /// It looks like it, and so does another device of this machine; nothing tells them apart.
     Ambiguous,
@@ -61,14 +55,14 @@ impl From<DeviceFacts> for DeviceIdentity {
 
 impl Identity {
     /// Looks at what is there now.
-    pub fn of(root: &Root, site: &Site) -> Self {
+    pub fn of(root: &Root, site: &TunableScope) -> Self {
         let facts = |device: &DevNo| device_facts(root, *device).ok();
         let mut numbers: Vec<&DevNo> = site.devices.iter().chain(&site.leaves).collect();
         numbers.sort();
         numbers.dedup();
         let of = |facts: DeviceFacts| {
             let disk = facts.disk.unwrap_or(facts.device);
-            let marks = crate::persist::lasting_marks(root, disk).into_iter();
+            let marks = crate::marks::lasting_marks(root, disk).into_iter();
             let marks = marks.map(|(name, value)| (name.to_owned(), value)).collect();
             DeviceIdentity { marks, ..DeviceIdentity::from(facts) }
         };
@@ -79,16 +73,16 @@ impl Identity {
 
     /// What is at the site now, compared with this. Over a reboot counters start anew, and numbers
     /// may be given to other disks.
-    pub fn compare(&self, root: &Root, site: &Site, same_boot: bool) -> Likeness {
+    pub fn compare(&self, root: &Root, site: &TunableScope, same_boot: bool) -> IdentityMatch {
         let now = Self::of(root, site);
         if !self.is_same(&now, same_boot) {
-            return Likeness::Other;
+            return IdentityMatch::Other;
         }
         let told = |then: &DeviceIdentity| {
             let now = now.devices.iter().find(|now| now.device == then.device);
             now.is_none_or(|now| then.is_told_apart(now, same_boot) || then.is_alone(root))
         };
-        if self.devices.iter().all(told) { Likeness::Same } else { Likeness::Ambiguous }
+        if self.devices.iter().all(told) { IdentityMatch::Same } else { IdentityMatch::Ambiguous }
     }
 
     /// Whether `now` may be the same thing. Over a reboot counters start anew.
@@ -124,7 +118,7 @@ impl DeviceIdentity {
     /// What the surest mark that both have says.
     fn has_marks_of(&self, now: &Self) -> Option<bool> {
         let both = |name: &&&str| now.marks.contains_key(**name) && self.marks.contains_key(**name);
-        let name = crate::persist::MARKS.iter().find(both)?;
+        let name = crate::marks::MARKS.iter().find(both)?;
         Some(self.marks.get(*name) == now.marks.get(*name))
     }
 

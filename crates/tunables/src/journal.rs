@@ -6,178 +6,18 @@
 //! change, as each is synced first; it counts as not written. Anything else that foreread would not
 //! have written makes the whole file refused: it says where root is to write what.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use host::Dirs;
-use rustix::fs::OFlags;
-use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
+use crate::error::JournalError;
+use crate::journal_entry::{JournalEntry, JournalHeader, options};
 use crate::published::{make_directories, publish};
 use crate::replay::Replay;
-use crate::{Identity, Outcome, Site, Value};
 
-/// The form of journal that this foreread writes; it reads [`OLDEST`] too.
-pub(crate) const VERSION: u32 = 2;
-/// The oldest form that it reads: without purpose, and with read-ahead alone.
-pub(crate) const OLDEST: u32 = 1;
-
-/// More than a run of a million changes; what is larger was not written by foreread.
-const LARGEST: u64 = 512 << 20;
-
-/// Why a journal cannot be read, written or believed.
-#[derive(Debug, Error)]
-pub enum JournalError {
-    /// A line that foreread would not have written: nothing is undone by such a journal.
-    #[error(
-        "journal {path}, line {line}: {problem}; nothing is undone by it (remove it once the \
-         settings are as they should be)",
-        path = path.display()
-    )]
-    Refused {
-        /// The journal.
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// What is wrong.
-        problem: String,
-    },
-    /// The file is not one of foreread's own.
-    #[error("journal {path} {problem}; nothing is undone by it", path = path.display())]
-    NotOurs {
-        /// The journal.
-        path: PathBuf,
-        /// What is wrong.
-        problem: &'static str,
-    },
-    /// The apply that wrote it died before it was done, or the end of the file is lost.
-    #[error(
-        "journal {path} has no end: the apply that wrote it died, or the file was cut; \
-         `foreread rollback` undoes what it says", path = path.display()
-    )]
-    Unfinished {
-        /// The journal.
-        path: PathBuf,
-    },
-    /// The file cannot be read or written.
-    #[error("cannot {doing} journal {path}", path = path.display())]
-    Io {
-        /// What was being done.
-        doing: &'static str,
-        /// The journal.
-        path: PathBuf,
-        /// The system's reason.
-        source: io::Error,
-    },
-}
-
-/// One line of a journal.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Entry {
-    Begin(Header),
-    Change(Change),
-    /// What the change of this number upset has been seen to.
-    Calm(Calm),
-    /// All that was to be applied is in place, and stays when the process ends.
-    Kept(Kept),
-    Undone(Settled),
-}
-
-/// See [`Entry::Calm`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Calm {
-    pub number: u64,
-}
-
-/// See [`Entry::Kept`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Kept {
-    pub unix_ms: u64,
-}
-
-/// What the changes of a journal are for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Purpose {
-    /// To be measured, and put back when that ends.
-    #[default]
-    Study,
-    /// To stay until they are rolled back.
-    Apply,
-}
-
-/// The first line of a journal.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Header {
-    /// The form of the journal.
-    pub version: u32,
-    /// The process that makes the changes.
-    pub owner: Owner,
-    /// Where.
-    pub site: Site,
-    /// Which device that was.
-    pub identity: Identity,
-    /// What for.
-    #[serde(default)]
-    pub purpose: Purpose,
-    /// When, in milliseconds since 1970.
-    pub unix_ms: u64,
-}
-
-/// A process, so named that no other will ever be meant.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Owner {
-    /// Its number.
-    pub pid: u32,
-    /// When it started, in clock ticks since boot.
-    pub start_time: u64,
-    /// The boot.
-    pub boot_id: String,
-}
-
-/// One change, written before it is made.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Change {
-    /// Counts the changes of this journal from 1.
-    pub number: u64,
-    /// The tunable's name.
-    pub tunable: String,
-    /// Its file; one of those that the registry knows it may have there.
-    pub file: PathBuf,
-    /// The value found.
-    pub old: Value,
-    /// The value about to be written.
-    pub new: Value,
-    /// Whether nobody asked for it: another change upsets the tunable.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub held: bool,
-    /// When, in milliseconds since 1970.
-    pub unix_ms: u64,
-}
-
-/// A tunable that was seen to.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Settled {
-    pub tunable: String,
-    /// `None` in the first form: the only file that it has.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub file: Option<PathBuf>,
-    pub outcome: Outcome,
-    pub unix_ms: u64,
-}
-
-/// A journal open for writing.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
@@ -188,7 +28,7 @@ pub struct Journal {
 
 impl Journal {
     /// Starts a journal, and has file and directory on stable storage.
-    pub(crate) fn create(dirs: &Dirs, header: Header) -> Result<Self, JournalError> {
+    pub(crate) fn create(dirs: &Dirs, header: JournalHeader) -> Result<Self, JournalError> {
         let dir = directory(dirs);
         let fail = |doing| {
             let path = dir.clone();
@@ -202,7 +42,7 @@ impl Journal {
                 JournalError::Io { doing: "create", path: path.clone(), source }
             })?;
         let mut journal = Self { path, file, beginning: None };
-        journal.append(&Entry::Begin(header))?;
+        journal.append(&JournalEntry::Begin(header))?;
         journal.sync_directory()?;
         let length = journal.file.metadata().map_err(|source| journal.error("look at", source))?;
         journal.beginning = Some(length.len());
@@ -223,13 +63,12 @@ impl Journal {
         }
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Adds a line and returns when it is on stable storage.
-    pub(crate) fn append(&mut self, entry: &Entry) -> Result<(), JournalError> {
+    pub(crate) fn append(&mut self, entry: &JournalEntry) -> Result<(), JournalError> {
         let line = serde_json::to_string(entry).map_err(io::Error::from);
         line.and_then(|line| {
             self.file.write_all(format!("{line}\n").as_bytes())?;
@@ -277,7 +116,6 @@ impl Journal {
     }
 }
 
-/// Where journals are.
 pub(crate) fn directory(dirs: &Dirs) -> PathBuf {
     dirs.state.join("journal")
 }
@@ -306,41 +144,4 @@ pub(crate) fn load(path: &Path) -> Result<Option<Replay>, JournalError> {
         }
         Err(error) => Err(error),
     }
-}
-
-/// Reads a journal's bytes, if it is a file that only this user can have written.
-pub fn read_own(path: &Path) -> Result<Vec<u8>, JournalError> {
-    let fail = |source| JournalError::Io { doing: "read", path: path.to_owned(), source };
-    let refuse = |problem| JournalError::NotOurs { path: path.to_owned(), problem };
-    let file = options().read(true).open(path).map_err(fail)?;
-    let status = file.metadata().map_err(fail)?;
-    if !status.is_file() {
-        return Err(refuse("is no regular file"));
-    }
-    if status.uid() != rustix::process::geteuid().as_raw() {
-        return Err(refuse("belongs to another user"));
-    }
-    if status.mode() & 0o022 != 0 {
-        return Err(refuse("can be written by other users"));
-    }
-    let mut bytes = Vec::new();
-    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(fail)?;
-    if bytes.len() as u64 > LARGEST {
-        return Err(refuse("is larger than any that foreread writes"));
-    }
-    Ok(bytes)
-}
-
-/// Options that follow no link and wait for no pipe.
-fn options() -> OpenOptions {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let mut options = OpenOptions::new();
-    options.custom_flags(flags.bits() as i32);
-    options
-}
-
-/// Milliseconds since 1970, for people who read a journal.
-pub(crate) fn unix_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

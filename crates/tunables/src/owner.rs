@@ -3,10 +3,9 @@
 use host::Root;
 
 use crate::TunableError;
-use crate::journal::Owner;
+use crate::journal_entry::JournalOwner;
 
-impl Owner {
-    /// This process.
+impl JournalOwner {
     pub(crate) fn this_process() -> Result<Self, TunableError> {
         let pid = std::process::id();
         let start_time = start_time(pid)?.unwrap_or_default();
@@ -43,10 +42,14 @@ mod tests {
 
     #[test]
     fn this_process_lives_and_its_like_of_another_boot_or_start_does_not() {
-        let own = Owner::this_process().expect("proc");
+        let own = JournalOwner::this_process().expect("proc");
         assert!(own.is_alive().expect("proc"));
-        assert!(!Owner { boot_id: "another".to_owned(), ..own.clone() }.is_alive().expect("proc"));
+        assert!(
+            !JournalOwner { boot_id: "another".to_owned(), ..own.clone() }
+                .is_alive()
+                .expect("proc")
+        );
         let start_time = own.start_time + 1;
-        assert!(!Owner { start_time, ..own }.is_alive().expect("proc"));
+        assert!(!JournalOwner { start_time, ..own }.is_alive().expect("proc"));
     }
 }

@@ -5,73 +5,67 @@
 //! stands beside them, written anew whenever one of them changes in what it says of the machine.
 //! It serves no other purpose: nothing is ever undone by it.
 
-use std::fs::{self, DirBuilder, File, Permissions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use host::BdiId;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use sys::lock::Lock;
+use sys::replace::{Durability, FileMode, replace};
 
-use crate::journal::Owner;
-use crate::{Purpose, Replay, Value};
+use crate::journal_entry::JournalOwner;
+use crate::{JournalPurpose, Replay, Value};
 
-/// The form of the summary.
 const VERSION: u32 = 1;
 /// More than a thousand settings; what is larger was not written by foreread.
-const LARGEST: u64 = 1 << 20;
+const MAX_SUMMARY_BYTES: u64 = 1 << 20;
 
 /// The summary of all open journals.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Summary {
     version: u32,
-    journals: Vec<Published>,
+    journals: Vec<PublishedJournal>,
 }
 
 /// What everybody may know of a journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Published {
+pub struct PublishedJournal {
     /// The journal, which its owner alone may read.
     pub journal: PathBuf,
-    /// The bdi.
     pub bdi: BdiId,
-    /// What the changes are for.
-    pub purpose: Purpose,
-    owner: Owner,
+    pub purpose: JournalPurpose,
+    owner: JournalOwner,
     /// What was set; nothing of a study, whose values change all the time.
     pub settings: Vec<PublishedSetting>,
 }
 
-/// A value that was set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedSetting {
-    /// The tunable's name.
     pub tunable: String,
-    /// Its file.
     pub file: PathBuf,
-    /// The value before.
     pub original: Value,
     /// The value that it was given.
     pub value: Value,
 }
 
-impl Published {
+impl PublishedJournal {
     /// The process that is measuring there now, if one is.
     pub fn measured_by(&self) -> Option<u32> {
-        let lives = self.purpose == Purpose::Study && self.owner.is_alive().unwrap_or(false);
+        let lives = self.purpose == JournalPurpose::Study && self.owner.is_alive().unwrap_or(false);
         lives.then_some(self.owner.pid)
     }
 
     fn of(path: &Path, replay: &Replay) -> Option<Self> {
         let header = replay.header.as_ref()?;
-        let study = header.purpose == Purpose::Study;
+        let study = header.purpose == JournalPurpose::Study;
         let settings = replay.open.iter().filter(|open| open.asked && !study);
-        let setting = |open: &crate::Open| PublishedSetting {
+        let setting = |open: &crate::OpenChange| PublishedSetting {
             tunable: open.tunable.name().to_owned(),
             file: open.file.clone(),
             original: open.original.clone(),
@@ -116,7 +110,7 @@ fn try_publish(journals: &Path, state: &Path) -> io::Result<()> {
         .filter(|path| path.extension().is_some_and(|ending| ending == "jsonl"))
         .collect();
     paths.sort();
-    let told = |path: &PathBuf| Published::of(path, &Replay::load(path).ok()?);
+    let told = |path: &PathBuf| PublishedJournal::of(path, &Replay::load(path).ok()?);
     let summary = Summary { version: VERSION, journals: paths.iter().filter_map(told).collect() };
     let path = file(state);
     if summary.journals.is_empty() {
@@ -125,31 +119,28 @@ fn try_publish(journals: &Path, state: &Path) -> io::Result<()> {
             _ => Ok(()),
         };
     }
-    let new = path.with_extension("json-new");
-    let mut file = File::options().write(true).create(true).truncate(true).open(&new)?;
-    // Whatever the mask of whoever applies: it is for all to read.
-    file.set_permissions(Permissions::from_mode(0o644))?;
-    file.write_all(&serde_json::to_vec_pretty(&summary).map_err(io::Error::from)?)?;
-    fs::rename(&new, &path)
+    let text = serde_json::to_vec_pretty(&summary)?;
+    // All users may read it, whatever the umask; it is written anew after a power loss.
+    replace(&path, &text, FileMode::Exact(0o644), Durability::UntilReboot)
 }
 
 /// Reads the summary in a state directory; nothing, where there is none that can be believed: only
 /// root's or one's own.
-pub fn published(state: &Path) -> Vec<Published> {
+pub fn published(state: &Path) -> Vec<PublishedJournal> {
     read(&file(state)).unwrap_or_default()
 }
 
-fn read(path: &Path) -> Option<Vec<Published>> {
+fn read(path: &Path) -> Option<Vec<PublishedJournal>> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path);
     let file = file.ok()?;
     let status = file.metadata().ok()?;
     let own = [0, rustix::process::geteuid().as_raw()].contains(&status.uid());
-    if !status.is_file() || !own || status.mode() & 0o022 != 0 || status.len() > LARGEST {
+    if !status.is_file() || !own || status.mode() & 0o022 != 0 || status.len() > MAX_SUMMARY_BYTES {
         return None;
     }
     let mut bytes = Vec::new();
-    file.take(LARGEST).read_to_end(&mut bytes).ok()?;
+    file.take(MAX_SUMMARY_BYTES).read_to_end(&mut bytes).ok()?;
     let summary: Summary = serde_json::from_slice(&bytes).ok()?;
     (summary.version == VERSION).then_some(summary.journals)
 }

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::journal::{Entry, OLDEST, Settled, VERSION, read_own};
+use crate::journal_entry::{JournalEntry, OLDEST_VERSION, UndoneEntry, VERSION, read_own};
 use crate::registry::{admits, find_exactly};
-use crate::{Change, Header, JournalError, Tunable, Value};
+use crate::{JournalError, JournalHeader, JournaledChange, Tunable, Value};
 
 /// A journal as read, every line of it believed.
 #[derive(Clone, Debug)]
@@ -13,9 +13,9 @@ pub struct Replay {
     /// The bytes of its whole lines.
     pub(crate) sound_bytes: u64,
     /// The first line; `None` where not even that was finished, so that nothing was changed.
-    pub header: Option<Header>,
+    pub header: Option<JournalHeader>,
     /// What was changed and not put back yet.
-    pub open: Vec<Open>,
+    pub open: Vec<OpenChange>,
     /// Whether its owner was done with it and meant it to stay.
     pub kept: bool,
     /// The tunable whose change came last, if nobody has seen yet to what it upset.
@@ -25,10 +25,8 @@ pub struct Replay {
 
 /// A tunable that is still changed, or may be.
 #[derive(Clone, Debug)]
-pub struct Open {
-    /// The tunable.
+pub struct OpenChange {
     pub tunable: &'static dyn Tunable,
-    /// Its file.
     pub file: PathBuf,
     /// Whether it was asked for, and not only kept as it was while others were changed.
     pub asked: bool,
@@ -72,28 +70,28 @@ impl Replay {
         Ok(replay)
     }
 
-    fn take(&mut self, entry: Entry) -> Result<(), String> {
+    fn take(&mut self, entry: JournalEntry) -> Result<(), String> {
         match entry {
-            Entry::Begin(header) => self.begin(header),
-            Entry::Change(change) => self.change(change),
-            Entry::Calm(calm) => self.calm(calm.number),
-            Entry::Kept(_) => self.keep(),
-            Entry::Undone(settled) => self.settle(&settled),
+            JournalEntry::Begin(header) => self.begin(header),
+            JournalEntry::Change(change) => self.change(change),
+            JournalEntry::Confirmed(calm) => self.calm(calm.number),
+            JournalEntry::Kept(_) => self.keep(),
+            JournalEntry::Undone(settled) => self.settle(&settled),
         }
     }
 
-    fn begin(&mut self, header: Header) -> Result<(), String> {
+    fn begin(&mut self, header: JournalHeader) -> Result<(), String> {
         if self.header.is_some() {
             return Err("a second beginning".to_owned());
         }
-        if !(OLDEST..=VERSION).contains(&header.version) {
-            return Err(format!("version {} is not {OLDEST} to {VERSION}", header.version));
+        if !(OLDEST_VERSION..=VERSION).contains(&header.version) {
+            return Err(format!("version {} is not {OLDEST_VERSION} to {VERSION}", header.version));
         }
         self.header = Some(header);
         Ok(())
     }
 
-    fn change(&mut self, change: Change) -> Result<(), String> {
+    fn change(&mut self, change: JournaledChange) -> Result<(), String> {
         let header = self.header.as_ref().ok_or("a change before the beginning")?;
         if change.number != self.changes + 1 {
             return Err(format!("change {} follows change {}", change.number, self.changes));
@@ -109,9 +107,9 @@ impl Replay {
         }
         self.changes += 1;
         if !change.held {
-            self.upsetting = (!tunable.upsets().is_empty()).then_some(tunable);
+            self.upsetting = (!tunable.side_effects().is_empty()).then_some(tunable);
         }
-        let known = |open: &&mut Open| open.is(tunable.name(), &change.file);
+        let known = |open: &&mut OpenChange| open.is(tunable.name(), &change.file);
         match self.open.iter_mut().find(known) {
             Some(open) => {
                 // What somebody else had set is not ours because it was found.
@@ -119,7 +117,7 @@ impl Replay {
                 open.ours.push(change.new);
                 open.asked |= !change.held;
             }
-            None => self.open.push(Open {
+            None => self.open.push(OpenChange {
                 tunable,
                 file: change.file,
                 asked: !change.held,
@@ -146,8 +144,8 @@ impl Replay {
         Ok(())
     }
 
-    fn settle(&mut self, settled: &Settled) -> Result<(), String> {
-        let one = |open: &Open| {
+    fn settle(&mut self, settled: &UndoneEntry) -> Result<(), String> {
+        let one = |open: &OpenChange| {
             open.tunable.name() == settled.tunable
                 && settled.file.as_ref().is_none_or(|file| open.file == *file)
         };
@@ -168,7 +166,7 @@ fn may_begin(bytes: &[u8]) -> bool {
     told[..shared] == OPENING[..shared]
 }
 
-impl Open {
+impl OpenChange {
     fn is(&self, tunable: &str, file: &Path) -> bool {
         self.tunable.name() == tunable && self.file == file
     }
@@ -186,28 +184,32 @@ mod tests {
     use units::Bytes;
 
     use super::*;
-    use crate::journal::Owner;
-    use crate::journal::Purpose;
-    use crate::{Identity, Outcome, Site};
+    use crate::journal_entry::JournalOwner;
+    use crate::journal_entry::JournalPurpose;
+    use crate::{Identity, RestoreOutcome, TunableScope};
 
     fn kib(kib: u64) -> Value {
         Bytes::from_kib(kib).into()
     }
 
-    fn begin() -> Entry {
+    fn begin() -> JournalEntry {
         let bdi = BdiId::new("7:0").expect("a bdi");
-        Entry::Begin(Header {
+        JournalEntry::Begin(JournalHeader {
             version: VERSION,
-            owner: Owner { pid: 7, start_time: 8, boot_id: "b".to_owned() },
-            site: Site { bdi, devices: vec![DevNo { major: 7, minor: 0 }], ..Site::nowhere() },
+            owner: JournalOwner { pid: 7, start_time: 8, boot_id: "b".to_owned() },
+            site: TunableScope {
+                bdi,
+                devices: vec![DevNo { major: 7, minor: 0 }],
+                ..TunableScope::nowhere()
+            },
             identity: Identity::default(),
-            purpose: Purpose::Study,
+            purpose: JournalPurpose::Study,
             unix_ms: 1,
         })
     }
 
-    fn change(number: u64, old: u64, new: u64) -> Entry {
-        Entry::Change(Change {
+    fn change(number: u64, old: u64, new: u64) -> JournalEntry {
+        JournalEntry::Change(JournaledChange {
             number,
             tunable: "read_ahead".to_owned(),
             file: "/sys/class/bdi/7:0/read_ahead_kb".into(),
@@ -218,13 +220,13 @@ mod tests {
         })
     }
 
-    fn undone() -> Entry {
-        let outcome = Outcome::Restored;
+    fn undone() -> JournalEntry {
+        let outcome = RestoreOutcome::Restored;
         let tunable = "read_ahead".to_owned();
-        Entry::Undone(Settled { tunable, file: None, outcome, unix_ms: 3 })
+        JournalEntry::Undone(UndoneEntry { tunable, file: None, outcome, unix_ms: 3 })
     }
 
-    fn text(entries: &[Entry]) -> String {
+    fn text(entries: &[JournalEntry]) -> String {
         let line = |entry| serde_json::to_string(entry).expect("JSON") + "\n";
         entries.iter().map(line).collect()
     }

@@ -4,49 +4,31 @@ use std::fmt;
 use std::path::PathBuf;
 
 use host::{BdiId, Root};
-use serde::{Deserialize, Serialize};
 
 use crate::access::{read_file, write};
-use crate::journal::{Entry, Settled, unix_ms};
-use crate::replay::Open;
-use crate::{Header, Journal, Likeness, Replay, TunableError, Value};
+use crate::journal_entry::{JournalEntry, RestoreOutcome, UndoneEntry, unix_ms};
+use crate::replay::OpenChange;
+use crate::{IdentityMatch, Journal, JournalHeader, Replay, TunableError, Value};
 
-/// What came of undoing a change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// The old value was written and reads back.
-    Restored,
-    /// The old value was there already.
-    AlreadySo,
-    /// The device is not there any more, or another has its number now.
-    DeviceGone,
-    /// Somebody else had set another value: it is left alone.
-    LeftAlone {
-        /// The value that is there.
-        present: Value,
-    },
-}
-
-/// One tunable undone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Undone {
+pub struct RestoreReport {
     /// The journal that it was in.
     pub journal: PathBuf,
-    /// The bdi.
     pub bdi: BdiId,
-    /// The tunable's name.
     pub tunable: &'static str,
-    /// Its file.
     pub file: PathBuf,
-    /// The value before the run.
     pub original: Value,
     /// What came of it, or in a preview would come.
-    pub outcome: Outcome,
+    pub outcome: RestoreOutcome,
 }
 
-impl Undone {
-    fn new(replay: &Replay, header: &Header, open: &Open, outcome: Outcome) -> Self {
+impl RestoreReport {
+    fn new(
+        replay: &Replay,
+        header: &JournalHeader,
+        open: &OpenChange,
+        outcome: RestoreOutcome,
+    ) -> Self {
         Self {
             journal: replay.path.clone(),
             bdi: header.site.bdi.clone(),
@@ -59,16 +41,16 @@ impl Undone {
 }
 
 /// One line for people: `read_ahead of bdi 8:0 is 128 KiB again`.
-impl fmt::Display for Undone {
+impl fmt::Display for RestoreReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { bdi, tunable, original, .. } = self;
         match &self.outcome {
-            Outcome::Restored => write!(f, "{tunable} of bdi {bdi} is {original} again"),
-            Outcome::AlreadySo => write!(f, "{tunable} of bdi {bdi} was {original} already"),
-            Outcome::DeviceGone => {
+            RestoreOutcome::Restored => write!(f, "{tunable} of bdi {bdi} is {original} again"),
+            RestoreOutcome::AlreadySo => write!(f, "{tunable} of bdi {bdi} was {original} already"),
+            RestoreOutcome::DeviceGone => {
                 write!(f, "{tunable}: the device of bdi {bdi} is gone, nothing to put back")
             }
-            Outcome::LeftAlone { present } => write!(
+            RestoreOutcome::LeftAlone { present } => write!(
                 f,
                 "{tunable} of bdi {bdi} is left at {present}, which somebody else has set (it was \
                  {original} before foreread)"
@@ -79,7 +61,7 @@ impl fmt::Display for Undone {
 
 /// Undoes all that a journal has open and removes it. What cannot be undone stays open, the rest is
 /// undone all the same, and the first reason is given. The caller holds the lock of the bdi.
-pub(crate) fn put_back(root: &Root, replay: &Replay) -> Result<Vec<Undone>, TunableError> {
+pub(crate) fn put_back(root: &Root, replay: &Replay) -> Result<Vec<RestoreReport>, TunableError> {
     let Some(header) = &replay.header else {
         return Ok(Vec::new());
     };
@@ -94,17 +76,17 @@ pub(crate) fn put_back(root: &Root, replay: &Replay) -> Result<Vec<Undone>, Tuna
     for (open, outcome) in judged {
         let settled = outcome.and_then(|outcome| put_back_one(root, header, open, outcome));
         let settled = settled.and_then(|outcome| {
-            journal.append(&Entry::Undone(Settled {
+            journal.append(&JournalEntry::Undone(UndoneEntry {
                 tunable: open.tunable.name().to_owned(),
                 file: Some(open.file.clone()),
                 outcome: outcome.clone(),
                 unix_ms: unix_ms(),
             }))?;
-            Ok(Undone::new(replay, header, open, outcome))
+            Ok(RestoreReport::new(replay, header, open, outcome))
         });
         match settled {
             // What was only kept as it was is no news as long as it is.
-            Ok(one) if !open.asked && one.outcome == Outcome::AlreadySo => {}
+            Ok(one) if !open.asked && one.outcome == RestoreOutcome::AlreadySo => {}
             Ok(one) => undone.push(one),
             Err(error) => first_error = first_error.or(Some(error)),
         }
@@ -119,22 +101,22 @@ pub(crate) fn put_back(root: &Root, replay: &Replay) -> Result<Vec<Undone>, Tuna
 }
 
 /// What [`put_back`] would do, without doing it.
-pub(crate) fn preview(root: &Root, replay: &Replay) -> Result<Vec<Undone>, TunableError> {
+pub(crate) fn preview(root: &Root, replay: &Replay) -> Result<Vec<RestoreReport>, TunableError> {
     let Some(header) = &replay.header else { return Ok(Vec::new()) };
     let mut undone = Vec::new();
     for open in in_order(&replay.open) {
         let outcome = judge(root, replay, header, open)?;
-        if open.asked || outcome != Outcome::AlreadySo {
-            undone.push(Undone::new(replay, header, open, outcome));
+        if open.asked || outcome != RestoreOutcome::AlreadySo {
+            undone.push(RestoreReport::new(replay, header, open, outcome));
         }
     }
     Ok(undone)
 }
 
 /// Last changed, first undone; but what others overwrite comes after them.
-fn in_order(open: &[Open]) -> Vec<&Open> {
-    let mut order: Vec<&Open> = open.iter().rev().collect();
-    order.sort_by_key(|open| open.tunable.order());
+fn in_order(open: &[OpenChange]) -> Vec<&OpenChange> {
+    let mut order: Vec<&OpenChange> = open.iter().rev().collect();
+    order.sort_by_key(|open| open.tunable.write_rank());
     order
 }
 
@@ -142,31 +124,31 @@ fn in_order(open: &[Open]) -> Vec<&Open> {
 /// upset it.
 fn put_back_one(
     root: &Root,
-    header: &Header,
-    open: &Open,
-    outcome: Outcome,
-) -> Result<Outcome, TunableError> {
+    header: &JournalHeader,
+    open: &OpenChange,
+    outcome: RestoreOutcome,
+) -> Result<RestoreOutcome, TunableError> {
     let wanted = match &outcome {
-        Outcome::DeviceGone => return Ok(outcome),
-        Outcome::LeftAlone { present } => present,
-        Outcome::Restored | Outcome::AlreadySo => &open.original,
+        RestoreOutcome::DeviceGone => return Ok(outcome),
+        RestoreOutcome::LeftAlone { present } => present,
+        RestoreOutcome::Restored | RestoreOutcome::AlreadySo => &open.original,
     };
     // It rules nothing, and comes by itself when its rival is put back.
-    if open.tunable.is_inert(wanted) {
+    if open.tunable.defers_to_other(wanted) {
         return Ok(outcome);
     }
     let present = match read_file(root, open.tunable, &header.site, &open.file) {
         Ok(present) => present,
-        Err(TunableError::Absent { .. }) => return Ok(Outcome::DeviceGone),
+        Err(TunableError::Absent { .. }) => return Ok(RestoreOutcome::DeviceGone),
         Err(error) => return Err(error),
     };
     if present == *wanted {
         return Ok(outcome);
     }
     match write(root, open.tunable, &header.site, &open.file, wanted) {
-        Ok(_) if outcome == Outcome::AlreadySo => Ok(Outcome::Restored),
+        Ok(_) if outcome == RestoreOutcome::AlreadySo => Ok(RestoreOutcome::Restored),
         Ok(_) => Ok(outcome),
-        Err(TunableError::Absent { .. }) => Ok(Outcome::DeviceGone),
+        Err(TunableError::Absent { .. }) => Ok(RestoreOutcome::DeviceGone),
         Err(error) => Err(error),
     }
 }
@@ -175,24 +157,24 @@ fn put_back_one(
 fn judge(
     root: &Root,
     replay: &Replay,
-    header: &Header,
-    open: &Open,
-) -> Result<Outcome, TunableError> {
+    header: &JournalHeader,
+    open: &OpenChange,
+) -> Result<RestoreOutcome, TunableError> {
     let site = &header.site;
     let same_boot = header.owner.is_of_this_boot();
     let likeness = header.identity.compare(root, site, same_boot);
-    if likeness == Likeness::Other {
-        return Ok(Outcome::DeviceGone);
+    if likeness == IdentityMatch::Other {
+        return Ok(RestoreOutcome::DeviceGone);
     }
     let present = match read_file(root, open.tunable, site, &open.file) {
         Ok(present) => present,
-        Err(TunableError::Absent { .. }) => return Ok(Outcome::DeviceGone),
+        Err(TunableError::Absent { .. }) => return Ok(RestoreOutcome::DeviceGone),
         Err(error) => return Err(error),
     };
     if present == open.original {
-        return Ok(Outcome::AlreadySo);
+        return Ok(RestoreOutcome::AlreadySo);
     }
-    if likeness == Likeness::Ambiguous {
+    if likeness == IdentityMatch::Ambiguous {
         return Err(TunableError::Ambiguous {
             bdi: site.bdi.clone(),
             journal: replay.path.clone(),
@@ -202,8 +184,8 @@ fn judge(
     }
     // Death between a change and the mending of what it upset: the value is the kernel's.
     let upset = replay.upsetting.is_some_and(|tunable| {
-        tunable.upsets().iter().any(|upset| upset.name() == open.tunable.name())
+        tunable.side_effects().iter().any(|upset| upset.name() == open.tunable.name())
     });
     let ours = upset || open.ours.contains(&present);
-    Ok(if ours { Outcome::Restored } else { Outcome::LeftAlone { present } })
+    Ok(if ours { RestoreOutcome::Restored } else { RestoreOutcome::LeftAlone { present } })
 }

@@ -7,16 +7,14 @@ use host::{BdiId, Dirs, Root};
 use crate::bdi_lock::take_others;
 use crate::journal::{list, load};
 use crate::restore::{preview, put_back};
-use crate::{DeviceLock, Replay, TunableError, Undone};
+use crate::{DeviceLock, Replay, RestoreReport, TunableError};
 
-/// Which journals to undo.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Which {
+pub enum RollbackSelection {
     /// Those that runs left which died; not what was applied to stay.
     Left,
     /// All that are open: what was applied too.
     All,
-    /// Those of one bdi.
     Bdi(BdiId),
     /// The one of this file name, with or without its ending.
     Journal(String),
@@ -25,20 +23,16 @@ pub enum Which {
 /// A run that is still at work, and puts back itself what it changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LivingRun {
-    /// Its journal.
     pub journal: PathBuf,
     /// The bdi that it works on.
     pub bdi: BdiId,
-    /// Its process.
     pub pid: u32,
 }
 
-/// What came of a rollback.
 #[derive(Debug, Default)]
-pub struct Rollback {
+pub struct RollbackReport {
     /// Each tunable that was looked after.
-    pub undone: Vec<Undone>,
-    /// The journals that were undone.
+    pub undone: Vec<RestoreReport>,
     pub journals: Vec<PathBuf>,
     /// Runs that were left to themselves, where none of them was asked for by name.
     pub living: Vec<LivingRun>,
@@ -46,8 +40,8 @@ pub struct Rollback {
     pub refused: Vec<TunableError>,
 }
 
-impl Rollback {
-    fn take(&mut self, path: &Path, result: Result<Vec<Undone>, TunableError>) {
+impl RollbackReport {
+    fn take(&mut self, path: &Path, result: Result<Vec<RestoreReport>, TunableError>) {
         match result {
             Ok(undone) => {
                 self.undone.extend(undone);
@@ -60,33 +54,46 @@ impl Rollback {
 
 /// Puts back what runs that are dead have left changed, the latest run first. May be called again
 /// at any time: what was put back is in no journal any more.
-pub fn rollback(dirs: &Dirs, root: &Root, which: &Which) -> Result<Rollback, TunableError> {
+pub fn rollback(
+    dirs: &Dirs,
+    root: &Root,
+    which: &RollbackSelection,
+) -> Result<RollbackReport, TunableError> {
     for_each(dirs, which, |replay| roll_back_one(dirs, root, replay))
 }
 
 /// What [`rollback`] would do now, without doing it: the outcomes are those that would come.
-pub fn rollback_preview(dirs: &Dirs, root: &Root, which: &Which) -> Result<Rollback, TunableError> {
+pub fn rollback_preview(
+    dirs: &Dirs,
+    root: &Root,
+    which: &RollbackSelection,
+) -> Result<RollbackReport, TunableError> {
     for_each(dirs, which, |replay| preview(root, replay))
 }
 
 fn for_each(
     dirs: &Dirs,
-    which: &Which,
-    undo: impl Fn(&Replay) -> Result<Vec<Undone>, TunableError>,
-) -> Result<Rollback, TunableError> {
+    which: &RollbackSelection,
+    undo: impl Fn(&Replay) -> Result<Vec<RestoreReport>, TunableError>,
+) -> Result<RollbackReport, TunableError> {
     let journals = list(dirs)?;
-    if let Which::Journal(name) = which
+    if let RollbackSelection::Journal(name) = which
         && !journals.iter().any(|path| is_named(path, which))
     {
         return Err(TunableError::NoSuchJournal { name: name.clone() });
     }
-    let mut result = Rollback::default();
+    let mut result = RollbackReport::default();
     for path in journals.iter().rev().filter(|path| is_named(path, which)) {
         match load(path) {
             Ok(Some(replay)) if is_at(&replay, which) => match (living(&replay), which) {
                 (Err(error), _) => result.refused.push(error),
-                (Ok(Some(run)), Which::Left | Which::All) => result.living.push(run),
-                (Ok(Some(LivingRun { journal, pid, .. })), Which::Bdi(_) | Which::Journal(_)) => {
+                (Ok(Some(run)), RollbackSelection::Left | RollbackSelection::All) => {
+                    result.living.push(run)
+                }
+                (
+                    Ok(Some(LivingRun { journal, pid, .. })),
+                    RollbackSelection::Bdi(_) | RollbackSelection::Journal(_),
+                ) => {
                     result.refused.push(TunableError::OwnerAlive { journal, pid });
                 }
                 (Ok(None), _) => result.take(path, undo(&replay)),
@@ -101,21 +108,29 @@ fn for_each(
 /// Undoes what dead runs left on one bdi, whose lock the caller holds: nobody may take their values
 /// for the original ones. A journal that cannot be believed forbids to go on, as it may be of this
 /// bdi.
-pub(crate) fn inherit(dirs: &Dirs, root: &Root, bdi: &BdiId) -> Result<Vec<Undone>, TunableError> {
-    let which = Which::Bdi(bdi.clone());
+pub(crate) fn inherit(
+    dirs: &Dirs,
+    root: &Root,
+    bdi: &BdiId,
+) -> Result<Vec<RestoreReport>, TunableError> {
+    let which = RollbackSelection::Bdi(bdi.clone());
     let mut undone = Vec::new();
     for path in list(dirs)?.iter().rev() {
         let left = |replay: &Replay| !replay.kept && is_at(replay, &which);
         if let Some(replay) = load(path)?.filter(left) {
             let _others = take_others(dirs, root, &replay)?;
-            // Its owner may live, but holds no tenure: that would hold the lock.
+            // Its owner may live, but holds no lease: that would hold the lock.
             undone.extend(put_back(root, &replay)?);
         }
     }
     Ok(undone)
 }
 
-fn roll_back_one(dirs: &Dirs, root: &Root, replay: &Replay) -> Result<Vec<Undone>, TunableError> {
+fn roll_back_one(
+    dirs: &Dirs,
+    root: &Root,
+    replay: &Replay,
+) -> Result<Vec<RestoreReport>, TunableError> {
     let Some(header) = &replay.header else {
         // Its first line is not finished: a run that is just beginning, or one that died there.
         return Ok(Vec::new());
@@ -143,9 +158,9 @@ fn living(replay: &Replay) -> Result<Option<LivingRun>, TunableError> {
     }
 }
 
-fn is_named(path: &Path, which: &Which) -> bool {
+fn is_named(path: &Path, which: &RollbackSelection) -> bool {
     match which {
-        Which::Journal(name) => {
+        RollbackSelection::Journal(name) => {
             path.file_name().is_some_and(|file| file == name.as_str())
                 || path.file_stem().is_some_and(|stem| stem == name.as_str())
         }
@@ -153,10 +168,12 @@ fn is_named(path: &Path, which: &Which) -> bool {
     }
 }
 
-fn is_at(replay: &Replay, which: &Which) -> bool {
+fn is_at(replay: &Replay, which: &RollbackSelection) -> bool {
     match which {
-        Which::Bdi(bdi) => replay.header.as_ref().is_some_and(|header| header.site.bdi == *bdi),
-        Which::Left => !replay.kept,
+        RollbackSelection::Bdi(bdi) => {
+            replay.header.as_ref().is_some_and(|header| header.site.bdi == *bdi)
+        }
+        RollbackSelection::Left => !replay.kept,
         _ => true,
     }
 }

@@ -17,15 +17,13 @@ use crate::{Tunable, TunableError, Value, find};
 /// A tunable's value: `read_ahead=128K`.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// The tunable.
     pub tunable: &'static dyn Tunable,
-    /// Its value.
     pub value: Value,
 }
 
 impl Setting {
     fn key(&self) -> (u8, &'static str, &Value) {
-        (self.tunable.order(), self.tunable.name(), &self.value)
+        (self.tunable.write_rank(), self.tunable.name(), &self.value)
     }
 }
 
@@ -83,10 +81,9 @@ pub(crate) fn split(text: &str) -> Result<(&str, &str), TunableError> {
 /// Settings of different tunables, in the order in which they are written; prints as
 /// `read_ahead=128K`, and is `{"read_ahead_kib": 128}` in JSON.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Settings(Vec<Setting>);
+pub struct TunableValues(Vec<Setting>);
 
-impl Settings {
-    /// Read-ahead alone.
+impl TunableValues {
     pub fn read_ahead(window: Bytes) -> Self {
         Self::default().with(Setting { tunable: REGISTRY[READ_AHEAD], value: window.into() })
     }
@@ -115,7 +112,6 @@ impl Settings {
         self.0.iter()
     }
 
-    /// Whether nothing is set.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -125,7 +121,7 @@ impl Settings {
 const READ_AHEAD: usize = 0;
 
 /// Settings with a blank between; `unchanged` for none.
-impl fmt::Display for Settings {
+impl fmt::Display for TunableValues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
             return f.pad("unchanged");
@@ -135,8 +131,8 @@ impl fmt::Display for Settings {
     }
 }
 
-/// Reads what [`Settings`] prints.
-impl FromStr for Settings {
+/// Reads what [`TunableValues`] prints.
+impl FromStr for TunableValues {
     type Err = TunableError;
 
     fn from_str(text: &str) -> Result<Self, TunableError> {
@@ -146,7 +142,7 @@ impl FromStr for Settings {
     }
 }
 
-impl Serialize for Settings {
+impl Serialize for TunableValues {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
         for Setting { tunable, value } in &self.0 {
@@ -156,7 +152,7 @@ impl Serialize for Settings {
     }
 }
 
-impl<'de> Deserialize<'de> for Settings {
+impl<'de> Deserialize<'de> for TunableValues {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let map = BTreeMap::<String, serde_json::Value>::deserialize(deserializer)?;
         map.iter().try_fold(Self::default(), |settings, (key, json)| {
@@ -181,16 +177,16 @@ mod tests {
 
     #[test]
     fn settings_print_and_are_json() {
-        let settings = Settings::read_ahead(Bytes::from_kib(128));
+        let settings = TunableValues::read_ahead(Bytes::from_kib(128));
         assert_eq!(settings.to_string(), "read_ahead=128K");
         let json = serde_json::to_string(&settings).expect("JSON");
         assert_eq!(json, r#"{"read_ahead_kib":128}"#);
-        assert_eq!(serde_json::from_str::<Settings>(&json).expect("settings"), settings);
+        assert_eq!(serde_json::from_str::<TunableValues>(&json).expect("settings"), settings);
         assert_eq!(settings.window(), Some(Bytes::from_kib(128)));
         let other = settings.with("ra=1M".parse().expect("a setting"));
         assert_eq!(other.to_string(), "read_ahead=1M");
         assert_eq!(other.iter().count(), 1);
-        assert_eq!(Settings::default().to_string(), "unchanged");
+        assert_eq!(TunableValues::default().to_string(), "unchanged");
     }
 
     #[test]
@@ -199,23 +195,25 @@ mod tests {
             assert!(text.parse::<Setting>().is_err(), "{text}");
         }
         for json in [r#"{"window": 1}"#, r#"{"read_ahead_kib": "128K"}"#, "[]", "{"] {
-            assert!(serde_json::from_str::<Settings>(json).is_err(), "{json}");
+            assert!(serde_json::from_str::<TunableValues>(json).is_err(), "{json}");
         }
     }
 
     proptest! {
         #[test]
         fn what_is_printed_is_read_again(kib in 0..(1u64 << 30)) {
-            let settings = Settings::read_ahead(Bytes::from_kib(kib));
-            prop_assert_eq!(&settings.to_string().parse::<Settings>().expect("printed"), &settings);
+            let settings = TunableValues::read_ahead(Bytes::from_kib(kib));
+            let parsed: TunableValues = settings.to_string().parse().expect("printed");
+            prop_assert_eq!(&parsed, &settings);
             let json = serde_json::to_value(&settings).expect("JSON");
-            prop_assert_eq!(serde_json::from_value::<Settings>(json).expect("settings"), settings);
+            let parsed: TunableValues = serde_json::from_value(json).expect("settings");
+            prop_assert_eq!(parsed, settings);
         }
 
         #[test]
         fn any_text_is_survived(text in "\\PC*") {
-            let _ = text.parse::<Settings>();
-            let _ = serde_json::from_str::<Settings>(&text);
+            let _ = text.parse::<TunableValues>();
+            let _ = serde_json::from_str::<TunableValues>(&text);
         }
     }
 }

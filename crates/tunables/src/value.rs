@@ -14,7 +14,6 @@ pub enum Value {
     Bytes(Bytes),
     /// A count, a share in percent, or a switch (0 and 1).
     Number(i64),
-    /// A span of time.
     Time(Nanos),
     /// A word, or a list of words with single blanks between them.
     Word(String),

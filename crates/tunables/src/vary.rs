@@ -10,7 +10,6 @@ use crate::{Tunable, TunableError, Value, find};
 /// A tunable and the values to try, as `--vary read_ahead=4K,128K` gives them.
 #[derive(Clone, Debug)]
 pub struct Vary {
-    /// The tunable.
     pub tunable: &'static dyn Tunable,
     /// The values, in the order given, each once.
     pub values: Vec<Value>,

@@ -7,16 +7,17 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use foreread_tunables::persist::{
-    Backend, PersistError, Standing, drafts, install, persisted, remove, standing,
+    PersistBackend, PersistError, PersistedState, drafts, install, persisted, persisted_state,
+    remove,
 };
 use foreread_tunables::{
-    DeviceLock, Outcome, Settings, State, TunableError, Which, apply, plan_apply, published,
-    remembered, rollback, verify,
+    DeviceLock, DriftState, RestoreOutcome, RollbackSelection, TunableError, TunableValues, apply,
+    plan_apply, published, remembered, rollback, verify,
 };
 use host::resolve;
 use stage::{Stage, kib, machine};
 
-fn settings(text: &str) -> Settings {
+fn settings(text: &str) -> TunableValues {
     text.parse().expect("settings")
 }
 
@@ -37,15 +38,15 @@ fn what_is_applied_stays_and_is_verified_and_goes_back_in_reverse_order() {
     assert!(refused.is_empty() && kept.len() == 2);
     let verified = verify(&stage.root(), &kept).expect("looked at");
     assert_eq!(verified.len(), 2, "the last value for a file counts");
-    assert!(verified.iter().all(|one| one.state == State::Holds), "{verified:?}");
+    assert!(verified.iter().all(|one| one.state == DriftState::Holds), "{verified:?}");
     stage.set_by_hand(8);
     let verified = verify(&stage.root(), &kept).expect("looked at");
-    assert!(verified.iter().any(|one| one.state == State::Drifted { present: kib(8) }));
+    assert!(verified.iter().any(|one| one.state == DriftState::Drifted { present: kib(8) }));
     stage.set_by_hand(4096);
-    let left = rollback(&stage.dirs(), &stage.root(), &Which::Left).expect("looked at");
+    let left = rollback(&stage.dirs(), &stage.root(), &RollbackSelection::Left).expect("looked at");
     assert!(left.undone.is_empty(), "what was applied stays");
-    let all = rollback(&stage.dirs(), &stage.root(), &Which::All).expect("rolled back");
-    assert!(all.undone.iter().all(|one| one.outcome == Outcome::Restored), "{all:?}");
+    let all = rollback(&stage.dirs(), &stage.root(), &RollbackSelection::All).expect("rolled back");
+    assert!(all.undone.iter().all(|one| one.outcome == RestoreOutcome::Restored), "{all:?}");
     assert_eq!(stage.value(), kib(128));
     assert!(stage.journals().is_empty());
 }
@@ -65,7 +66,7 @@ fn the_lock_is_held_until_what_was_applied_is_let_go() {
 #[test]
 fn what_is_not_of_the_bdi_has_a_lock_of_its_own() {
     let (_dir, stage) = machine();
-    let machine = foreread_tunables::Site::machine().bdi;
+    let machine = foreread_tunables::TunableScope::machine().bdi;
     let lock = DeviceLock::take(&stage.dirs(), &machine).expect("free");
     // Last in the order of writing, and yet nothing is changed before it is refused.
     for words in ["nr_requests=256 vm.dirty_ratio=10 read_ahead=1M", "vm.dirty_ratio=10"] {
@@ -78,11 +79,11 @@ fn what_is_not_of_the_bdi_has_a_lock_of_its_own() {
     drop(lock);
     applied(&stage, "vm.dirty_ratio=10").expect("free again");
     let lock = DeviceLock::take(&stage.dirs(), &machine).expect("not kept");
-    let all = rollback(&stage.dirs(), &stage.root(), &Which::All).expect("looked at");
+    let all = rollback(&stage.dirs(), &stage.root(), &RollbackSelection::All).expect("looked at");
     assert!(matches!(all.refused.as_slice(), [TunableError::Busy { .. }]), "{all:?}");
     assert_eq!(stage.value(), kib(128), "the other journal is undone");
     drop(lock);
-    let all = rollback(&stage.dirs(), &stage.root(), &Which::All).expect("looked at");
+    let all = rollback(&stage.dirs(), &stage.root(), &RollbackSelection::All).expect("looked at");
     assert!(all.refused.is_empty() && stage.journals().is_empty(), "{all:?}");
 }
 
@@ -162,7 +163,7 @@ fn rivals_are_not_set_together_and_come_back_together() {
     applied(&stage, "dirty_bytes=64M").expect("applied");
     // What the kernel does when dirty_bytes is written.
     fs::write(dir.path().join("proc/sys/vm/dirty_ratio"), "0\n").expect("written");
-    let all = rollback(&stage.dirs(), &stage.root(), &Which::All).expect("rolled back");
+    let all = rollback(&stage.dirs(), &stage.root(), &RollbackSelection::All).expect("rolled back");
     assert!(all.refused.is_empty(), "{all:?}");
     let ratio = fs::read_to_string(dir.path().join("proc/sys/vm/dirty_ratio")).expect("a file");
     assert_eq!(ratio.trim(), "20");
@@ -177,7 +178,7 @@ fn a_rule_knows_the_disk_by_its_serial_and_is_taken_back_unless_edited() {
     let files = drafts(&root, Some(&storage), &site, &wanted, None, "/usr/bin/foreread");
     let files = files.expect("a rule");
     let [rule] = files.as_slice() else { panic!("{files:?}") };
-    assert_eq!(rule.backend, Backend::Udev);
+    assert_eq!(rule.backend, PersistBackend::Udev);
     assert!(rule.path.ends_with("99-foreread-sn-0815.rules"), "{}", rule.path.display());
     let text = rule.text();
     assert!(text.starts_with("# managed by foreread"), "{text}");
@@ -190,7 +191,7 @@ fn a_rule_knows_the_disk_by_its_serial_and_is_taken_back_unless_edited() {
     assert!(at("nr_requests}=") < at("read_ahead_kb}="), "what is upset comes last");
 
     let record = install(&stage.dirs(), &root, rule, None).expect("written");
-    assert_eq!(standing(&root, &record), Standing::Intact);
+    assert_eq!(persisted_state(&root, &record), PersistedState::Intact);
     install(&stage.dirs(), &root, rule, None).expect("written anew");
     let path = dir.path().join(rule.path.strip_prefix("/").expect("absolute"));
     fs::write(&path, format!("{text}# mine\n")).expect("edited");
@@ -231,7 +232,7 @@ fn a_foreign_file_in_the_place_of_ours_is_left_alone() {
     let files = drafts(
         &stage.root(),
         None,
-        &foreread_tunables::Site::machine(),
+        &foreread_tunables::TunableScope::machine(),
         &settings("vm.swappiness=10"),
         None,
         "/usr/bin/foreread",
@@ -245,7 +246,7 @@ fn a_foreign_file_in_the_place_of_ours_is_left_alone() {
 #[test]
 fn what_md_brings_along_is_set_when_md_is_loaded() {
     let (_dir, stage) = machine();
-    let site = foreread_tunables::Site::machine();
+    let site = foreread_tunables::TunableScope::machine();
     let settings = settings("speed_limit_max=90M/s");
     let files = drafts(&stage.root(), None, &site, &settings, None, "/usr/bin/foreread");
     let texts: Vec<String> = files.expect("files").iter().map(|draft| draft.text()).collect();
@@ -275,9 +276,9 @@ fn after_a_boot_the_same_disk_is_known_by_its_serial_number_and_another_is_not_t
     let serial = dir.path().join("sys/devices/sda/serial");
     fs::write(&serial, "SN-0816\n").expect("written");
     let (kept, _) = remembered(&stage.dirs()).expect("journals");
-    assert_eq!(verify(&stage.root(), &kept).expect("looked at")[0].state, State::Gone);
-    let all = rollback(&stage.dirs(), &stage.root(), &Which::All).expect("looked at");
-    assert_eq!(all.undone[0].outcome, Outcome::DeviceGone, "{all:?}");
+    assert_eq!(verify(&stage.root(), &kept).expect("looked at")[0].state, DriftState::Gone);
+    let all = rollback(&stage.dirs(), &stage.root(), &RollbackSelection::All).expect("looked at");
+    assert_eq!(all.undone[0].outcome, RestoreOutcome::DeviceGone, "{all:?}");
     assert_eq!(stage.value(), kib(1024));
 }
 
@@ -290,13 +291,13 @@ fn disks_that_nothing_tells_apart_are_refused_aloud() {
     booted(&stage);
     // Alone of its size it is still known.
     let (kept, _) = remembered(&stage.dirs()).expect("journals");
-    assert_eq!(verify(&stage.root(), &kept).expect("looked at")[0].state, State::Holds);
+    assert_eq!(verify(&stage.root(), &kept).expect("looked at")[0].state, DriftState::Holds);
     let twin = dir.path().join("sys/devices/sdb");
     fs::create_dir_all(&twin).expect("a directory");
     fs::write(twin.join("dev"), "8:16\n").expect("written");
     fs::write(twin.join("size"), "2048\n").expect("written");
     symlink("../../devices/sdb", dir.path().join("sys/dev/block/8:16")).expect("a link");
-    let all = rollback(&stage.dirs(), &stage.root(), &Which::All).expect("looked at");
+    let all = rollback(&stage.dirs(), &stage.root(), &RollbackSelection::All).expect("looked at");
     assert!(matches!(all.refused.as_slice(), [TunableError::Ambiguous { .. }]), "{all:?}");
     let said = all.refused[0].to_string();
     assert!(said.contains("set read_ahead to 128 KiB by hand"), "{said}");
@@ -304,7 +305,7 @@ fn disks_that_nothing_tells_apart_are_refused_aloud() {
     assert_eq!(stage.journals().len(), 1, "and nothing forgotten");
     // Where the value of before is there, no disk needs to be told from another.
     stage.set_by_hand(128);
-    let all = rollback(&stage.dirs(), &stage.root(), &Which::All).expect("looked at");
+    let all = rollback(&stage.dirs(), &stage.root(), &RollbackSelection::All).expect("looked at");
     assert!(all.refused.is_empty() && stage.journals().is_empty(), "{all:?}");
 }
 
@@ -327,7 +328,7 @@ fn everybody_may_read_what_is_set_and_nothing_else() {
     assert_eq!(mode(&state.join("settings.json")), 0o644);
     assert_eq!(mode(&state.join("journal")), 0o700);
     assert_eq!(mode(&state) & 0o005, 0o005, "others pass through");
-    rollback(&stage.dirs(), &stage.root(), &Which::All).expect("rolled back");
+    rollback(&stage.dirs(), &stage.root(), &RollbackSelection::All).expect("rolled back");
     assert!(published(&state).is_empty() && !state.join("settings.json").exists());
     let child = stage.flipping();
     let measuring = published(&state);

@@ -4,9 +4,10 @@
 
 use std::path::{Path, PathBuf};
 
-use foreread_tunables::persist::{persisted, standing};
-use foreread_tunables::{Replay, Settings, Site, declare, find};
+use foreread_tunables::persist::{persisted, persisted_state};
+use foreread_tunables::{Replay, TunableScope, TunableValues, declare, find};
 use host::{Dirs, Root};
+use testkit::fuzz;
 use units::PageSize;
 
 fn corpus(folder: &str) -> Vec<Vec<u8>> {
@@ -43,7 +44,7 @@ fn the_seeds_are_journals() {
 
 #[test]
 fn declarations_are_survived() {
-    let site = Site::machine();
+    let site = TunableScope::machine();
     let inputs = fuzz::run(fuzz::budget(), &corpus("declarations"), |input| {
         let text = String::from_utf8_lossy(input);
         if declare(&text).is_err() {
@@ -76,7 +77,7 @@ fn records_of_what_was_persisted_are_survived() {
             let folder = known.path.parent().map(PathBuf::from).unwrap();
             let systemd = folder.starts_with("/etc/systemd/system");
             assert!(systemd || ours.iter().any(|f| folder == Path::new(f)), "{known:?}");
-            standing(&root, &known);
+            persisted_state(&root, &known);
         }
     });
     println!("record: {inputs} inputs");
@@ -86,7 +87,7 @@ fn records_of_what_was_persisted_are_survived() {
 fn settings_of_the_command_line_are_survived() {
     let corpus = vec![b"read_ahead=1M scheduler=none vm.dirty_ratio=10 stripe_cache=256".to_vec()];
     let inputs = fuzz::run(fuzz::budget(), &corpus, |input| {
-        let _ = String::from_utf8_lossy(input).parse::<Settings>();
+        let _ = String::from_utf8_lossy(input).parse::<TunableValues>();
     });
     println!("settings: {inputs} inputs");
 }

@@ -1,4 +1,4 @@
-//! Tenures over the kernel's own read-ahead, on a loop device of the test's own. They need root.
+//! Leases over the kernel's own read-ahead, on a loop device of the test's own. They need root.
 
 // A skipped test says so.
 #![allow(clippy::print_stdout)]
@@ -13,8 +13,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use foreread_tunables::{
-    Outcome, Setting, Settings, Tenure, TunableError, Undone, Which, apply, find, plan_apply,
-    rollback,
+    BdiLease, RestoreOutcome, RestoreReport, RollbackSelection, Setting, TunableError,
+    TunableValues, apply, find, plan_apply, rollback,
 };
 use host::resolve;
 use rustix::process::{Pid, Signal, kill_process};
@@ -60,14 +60,14 @@ impl Loop {
         Some(Self { stage, node, original, dir, _turn: turn })
     }
 
-    fn begin(&self) -> Tenure {
-        self.try_begin(&self.node).expect("a tenure")
+    fn begin(&self) -> BdiLease {
+        self.try_begin(&self.node).expect("a lease")
     }
 
-    fn try_begin(&self, target: &Path) -> Result<Tenure, TunableError> {
+    fn try_begin(&self, target: &Path) -> Result<BdiLease, TunableError> {
         let root = self.stage.root();
         let storage = resolve(&root, target).expect("storage");
-        Tenure::begin(&self.stage.dirs(), &root, &storage, &self.stage.guard())
+        BdiLease::begin(&self.stage.dirs(), &root, &storage, &self.stage.guard())
     }
 
     fn assert_as_before(&self) {
@@ -90,11 +90,11 @@ fn attach(path: &Path) -> std::io::Result<LoopDevice> {
     LoopDevice::set_up(find_free()?, file.as_fd(), Bytes::new(4096))
 }
 
-fn set(tenure: &mut Tenure, window_kib: u64) -> Result<(), TunableError> {
-    tenure.set(find("read_ahead").expect("it"), &kib(window_kib)).map(drop)
+fn set(lease: &mut BdiLease, window_kib: u64) -> Result<(), TunableError> {
+    lease.set(find("read_ahead").expect("it"), &kib(window_kib)).map(drop)
 }
 
-fn outcomes(undone: &[Undone]) -> Vec<Outcome> {
+fn outcomes(undone: &[RestoreReport]) -> Vec<RestoreOutcome> {
     undone.iter().map(|one| one.outcome.clone()).collect()
 }
 
@@ -110,16 +110,16 @@ fn host_the_kernel_keeps_what_is_set_and_gets_it_back() {
     let Some(device) = Loop::attach("host_the_kernel_keeps_what_is_set_and_gets_it_back") else {
         return;
     };
-    let mut tenure = device.begin();
+    let mut lease = device.begin();
     // Both families of the default grid, none and the largest.
     for window in [0, 4, 68, 128, 1088, 65536, 1 << 20] {
-        set(&mut tenure, window).expect("set");
+        set(&mut lease, window).expect("set");
         assert_eq!(device.stage.value(), kib(window));
     }
     // The block device shows the same by its own file.
     let queue = format!("/sys/block/{}/queue/read_ahead_kb", name(&device.node));
     assert_eq!(fs::read_to_string(queue).expect("a value").trim(), (1 << 20).to_string());
-    assert_eq!(outcomes(&tenure.restore().expect("put back")), [Outcome::Restored]);
+    assert_eq!(outcomes(&lease.restore().expect("put back")), [RestoreOutcome::Restored]);
     device.assert_as_before();
 }
 
@@ -144,9 +144,9 @@ fn host_a_second_owner_is_refused() {
     child.kill().expect("killed");
     child.wait().expect("its end");
     // No waiting: whoever comes next waits for the guard himself.
-    let tenure = device.begin();
+    let lease = device.begin();
     assert_eq!(device.stage.value(), kib(device.original));
-    tenure.restore().expect("put back");
+    lease.restore().expect("put back");
     device.assert_as_before();
 }
 
@@ -155,20 +155,21 @@ fn host_a_rollback_undoes_a_power_cut() {
     let Some(device) = Loop::attach("host_a_rollback_undoes_a_power_cut") else { return };
     let stage = &device.stage;
     stage.power_cut();
-    let result = rollback(&stage.dirs(), &stage.root(), &Which::All).expect("rolled back");
-    assert_eq!(outcomes(&result.undone), [Outcome::Restored], "{result:?}");
+    let result =
+        rollback(&stage.dirs(), &stage.root(), &RollbackSelection::All).expect("rolled back");
+    assert_eq!(outcomes(&result.undone), [RestoreOutcome::Restored], "{result:?}");
     device.assert_as_before();
 }
 
 #[test]
 fn host_an_administrator_s_value_is_left_alone() {
     let Some(device) = Loop::attach("host_an_administrator_s_value_is_left_alone") else { return };
-    let mut tenure = device.begin();
-    set(&mut tenure, 64).expect("set");
+    let mut lease = device.begin();
+    set(&mut lease, 64).expect("set");
     device.stage.set_by_hand(776);
-    assert!(matches!(set(&mut tenure, 32), Err(TunableError::ChangedByOther { .. })));
-    let undone = tenure.restore().expect("seen to");
-    assert_eq!(outcomes(&undone), [Outcome::LeftAlone { present: kib(776) }]);
+    assert!(matches!(set(&mut lease, 32), Err(TunableError::ChangedByOther { .. })));
+    let undone = lease.restore().expect("seen to");
+    assert_eq!(outcomes(&undone), [RestoreOutcome::LeftAlone { present: kib(776) }]);
     assert_eq!(device.stage.value(), kib(776));
 }
 
@@ -176,10 +177,10 @@ fn host_an_administrator_s_value_is_left_alone() {
 fn host_a_loop_device_left_vacant_is_put_back_for_the_next_user() {
     let test = "host_a_loop_device_left_vacant_is_put_back_for_the_next_user";
     let Some(device) = Loop::attach(test) else { return };
-    let mut tenure = device.begin();
-    set(&mut tenure, 65536).expect("set");
+    let mut lease = device.begin();
+    set(&mut lease, 65536).expect("set");
     release(&device.node).expect("detached");
-    assert_eq!(outcomes(&tenure.restore().expect("put back")), [Outcome::Restored]);
+    assert_eq!(outcomes(&lease.restore().expect("put back")), [RestoreOutcome::Restored]);
     device.assert_as_before();
 }
 
@@ -187,8 +188,8 @@ fn host_a_loop_device_left_vacant_is_put_back_for_the_next_user() {
 fn host_a_loop_device_with_another_file_is_another_device() {
     let test = "host_a_loop_device_with_another_file_is_another_device";
     let Some(device) = Loop::attach(test) else { return };
-    let mut tenure = device.begin();
-    set(&mut tenure, 65536).expect("set");
+    let mut lease = device.begin();
+    set(&mut lease, 65536).expect("set");
     release(&device.node).expect("detached");
     let other = attach(&device.dir.path().join("other.img")).expect("a loop device");
     if other.path() != device.node {
@@ -199,7 +200,7 @@ fn host_a_loop_device_with_another_file_is_another_device() {
         return;
     }
     drop(other);
-    assert_eq!(outcomes(&tenure.restore().expect("seen to")), [Outcome::DeviceGone]);
+    assert_eq!(outcomes(&lease.restore().expect("seen to")), [RestoreOutcome::DeviceGone]);
     assert_eq!(device.stage.value(), kib(65536), "it is not ours any more");
 }
 
@@ -216,11 +217,11 @@ fn host_a_file_system_that_is_unmounted_takes_its_bdi_along() {
         return;
     }
     let begun = device.try_begin(Path::new(point));
-    let changed = begun.and_then(|mut tenure| set(&mut tenure, 64).map(|()| tenure));
+    let changed = begun.and_then(|mut lease| set(&mut lease, 64).map(|()| lease));
     // Before anything may fail: the mount would outlive the test.
     assert!(run("umount", &[point]), "umount {point}");
     let undone = changed.expect("set").restore().expect("seen to");
-    assert_eq!(outcomes(&undone), [Outcome::DeviceGone]);
+    assert_eq!(outcomes(&undone), [RestoreOutcome::DeviceGone]);
     assert!(undone[0].bdi.as_str().starts_with("btrfs-"), "{undone:?}");
     device.assert_as_before();
 }
@@ -228,7 +229,7 @@ fn host_a_file_system_that_is_unmounted_takes_its_bdi_along() {
 /// Applies settings, given in the order of a command line, as the verb does.
 fn apply_settings(stage: &Stage, words: &[&str]) -> Result<(), TunableError> {
     let (root, site) = (stage.root(), stage.site());
-    let settings = words.iter().try_fold(Settings::default(), |settings, word| {
+    let settings = words.iter().try_fold(TunableValues::default(), |settings, word| {
         word.parse::<Setting>().map(|setting| settings.with(setting))
     })?;
     let plan = plan_apply(&root, &site, &settings, 1)?;
@@ -292,7 +293,7 @@ fn host_order_trap_every_order_ends_with_every_value() {
         // grown, where the kernel's own reckoning would make it 512.
         let mean = mean_request(&device.node);
         assert!((40..=80).contains(&mean), "{order:?}: requests of {mean} KiB");
-        let back = rollback(&device.stage.dirs(), &device.stage.root(), &Which::All);
+        let back = rollback(&device.stage.dirs(), &device.stage.root(), &RollbackSelection::All);
         let back = back.expect("rolled back");
         assert!(back.refused.is_empty(), "{order:?}: {back:?}");
     }
@@ -358,7 +359,8 @@ fn host_kills_of_apply_leave_the_old_state_or_the_new() {
             assert!(with_guard, "round {round}, {moment:?}: {now:?}, before {old:?}");
             between += 1;
         }
-        rollback(&device.stage.dirs(), &device.stage.root(), &Which::All).expect("rolled back");
+        rollback(&device.stage.dirs(), &device.stage.root(), &RollbackSelection::All)
+            .expect("rolled back");
         assert_eq!(queue(&device.node), old, "round {round}, {moment:?}");
     }
     println!(

@@ -7,9 +7,10 @@ use std::fs;
 use std::path::Path;
 
 use foreread_tunables::persist::{
-    Backend, Draft, PersistError, ansible, cloud_init, drafts, freebsd, kubernetes, tuned_parent,
+    Draft, PersistBackend, PersistError, ansible, cloud_init, drafts, freebsd, kubernetes,
+    tuned_parent,
 };
-use foreread_tunables::{Settings, Site};
+use foreread_tunables::{TunableScope, TunableValues};
 use host::owners::{Certainty, Owners, Target, Wanted};
 use host::resolve;
 use stage::{Stage, machine};
@@ -22,11 +23,11 @@ fn put(dir: &TempDir, path: &str, text: &str) {
     fs::write(path, text).expect("a file");
 }
 
-fn settings(text: &str) -> Settings {
+fn settings(text: &str) -> TunableValues {
     text.parse().expect("settings")
 }
 
-fn drawn(stage: &Stage, wanted: &str, with: Backend) -> Result<Vec<Draft>, PersistError> {
+fn drawn(stage: &Stage, wanted: &str, with: PersistBackend) -> Result<Vec<Draft>, PersistError> {
     let (root, site) = (stage.root(), stage.site());
     let storage = resolve(&root, stage.target.as_ref()).expect("storage");
     drafts(&root, Some(&storage), &site, &settings(wanted), Some(with), "/usr/bin/foreread")
@@ -56,7 +57,8 @@ fn tuned() -> (TempDir, Stage) {
 #[test]
 fn a_child_profile_knows_the_disk_by_its_serial_number_and_comes_before_its_parent() {
     let (dir, stage) = tuned();
-    let files = drawn(&stage, "read_ahead=896K scheduler=none vm.dirty_ratio=10", Backend::Tuned);
+    let files =
+        drawn(&stage, "read_ahead=896K scheduler=none vm.dirty_ratio=10", PersistBackend::Tuned);
     let files = files.expect("a profile");
     let [profile] = files.as_slice() else { panic!("{files:?}") };
     let text = profile.text();
@@ -94,15 +96,15 @@ fn a_child_profile_knows_the_disk_by_its_serial_number_and_comes_before_its_pare
 #[test]
 fn what_tuned_cannot_choose_by_property_it_does_not_get() {
     let (dir, stage) = tuned();
-    let unfit = drawn(&stage, "nr_requests=256", Backend::Tuned);
+    let unfit = drawn(&stage, "nr_requests=256", PersistBackend::Tuned);
     assert!(matches!(unfit, Err(PersistError::Unfit { .. })), "{unfit:?}");
     put(&dir, "run/udev/data/b8:0", "");
-    let nameless = drawn(&stage, "read_ahead=896K", Backend::Tuned);
+    let nameless = drawn(&stage, "read_ahead=896K", PersistBackend::Tuned);
     assert!(matches!(nameless, Err(PersistError::NoIdentity { .. })), "{nameless:?}");
     put(&dir, "etc/tuned/active_profile", "");
-    let none = drawn(&stage, "read_ahead=896K", Backend::Tuned);
+    let none = drawn(&stage, "read_ahead=896K", PersistBackend::Tuned);
     assert!(matches!(none, Err(PersistError::NoTuned)), "{none:?}");
-    let no_volume = drawn(&stage, "read_ahead=896K", Backend::Lvm);
+    let no_volume = drawn(&stage, "read_ahead=896K", PersistBackend::Lvm);
     assert!(matches!(no_volume, Err(PersistError::Unfit { .. })), "{no_volume:?}");
 }
 
@@ -113,7 +115,7 @@ fn nfs_mounts_are_left_to_nfs_conf() {
     put(&dir, "sys/class/bdi/0:46/read_ahead_kb", "128\n");
     stage.target = "/net".to_owned();
     let storage = resolve(&stage.root(), Path::new("/net")).expect("storage");
-    let site = Site::of(&stage.root(), &storage);
+    let site = TunableScope::of(&stage.root(), &storage);
     let wanted = settings("read_ahead=1M");
     let files = drafts(&stage.root(), Some(&storage), &site, &wanted, None, "/usr/bin/foreread");
     let files = files.expect("a file");
@@ -129,7 +131,7 @@ fn nfs_mounts_are_left_to_nfs_conf() {
 #[test]
 fn other_systems_get_the_same_files_in_their_own_words() {
     let (_dir, stage) = machine();
-    let files = drawn(&stage, "read_ahead=1M", Backend::Udev).expect("a rule");
+    let files = drawn(&stage, "read_ahead=1M", PersistBackend::Udev).expect("a rule");
     let rule = "ATTR{serial}==\"SN-0815\", ATTR{queue/read_ahead_kb}=\"1024\"";
     let play = ansible(&files);
     assert!(play.contains("dest: /etc/udev/rules.d/99-foreread-sn-0815.rules"), "{play}");
@@ -137,7 +139,7 @@ fn other_systems_get_the_same_files_in_their_own_words() {
     let cloud = cloud_init(&files);
     assert!(cloud.starts_with("#cloud-config\n") && cloud.contains(rule), "{cloud}");
     assert!(cloud.contains("runcmd:\n  - udevadm control --reload\n"), "{cloud}");
-    let unit = drawn(&stage, "nr_requests=256", Backend::Systemd).expect("a unit");
+    let unit = drawn(&stage, "nr_requests=256", PersistBackend::Systemd).expect("a unit");
     assert!(ansible(&unit).contains("    enabled: true\n"), "{}", ansible(&unit));
     let enable = "  - systemctl enable --now foreread-apply-data.service\n";
     assert!(cloud_init(&unit).contains(enable), "{}", cloud_init(&unit));

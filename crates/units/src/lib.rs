@@ -4,14 +4,16 @@
 //! Read-ahead is given in KiB by sysfs, in 512-byte sectors by `blockdev`, in pages by the kernel
 //! and in bytes by NFS; mistaking one for another is the commonest error of this field. So a size
 //! that crosses a function boundary has a type, a conversion has a name that says how it rounds,
-//! and text without a unit is refused.
+//! and text without a unit is refused. [`text`] has what helps with other text that people type.
 
+mod error_kind;
 mod rate;
 mod size;
-mod text;
+pub mod text;
 mod time;
 mod window;
 
+pub use error_kind::{Classified, ErrorKind};
 pub use rate::BytesPerSecond;
 pub use size::{Bytes, Kib, PageSize, Pages, Rounded, SECTOR_BYTES, Sectors};
 pub use text::ParseUnitError;

@@ -24,11 +24,6 @@ impl BytesPerSecond {
         if span == Nanos::ZERO { Self(0.0) } else { Self(amount.get() as f64 / span.as_secs_f64()) }
     }
 
-    /// Decimal megabytes (1e6 bytes) a second, the unit of data sheets.
-    pub fn from_mb(mb_per_second: f64) -> Option<Self> {
-        Self::new(mb_per_second * 1e6)
-    }
-
     /// The bare number of bytes a second.
     pub fn get(self) -> f64 {
         self.0
@@ -39,7 +34,6 @@ impl BytesPerSecond {
         self.0 / (1u64 << 20) as f64
     }
 
-    /// Decimal megabytes a second.
     pub fn as_mb(self) -> f64 {
         self.0 / 1e6
     }

@@ -28,7 +28,6 @@ macro_rules! amount {
         pub struct $name(u64);
 
         impl $name {
-            /// Nothing.
             pub const ZERO: Self = Self(0);
 
             /// An amount of this many units.
@@ -41,7 +40,6 @@ macro_rules! amount {
                 self.0
             }
 
-            /// Whether this is nothing.
             pub const fn is_zero(self) -> bool {
                 self.0 == 0
             }
@@ -121,7 +119,6 @@ impl PageSize {
         if bytes.is_power_of_two() && bytes >= 4096 { Some(Self(bytes)) } else { None }
     }
 
-    /// The size of one page.
     pub const fn bytes(self) -> Bytes {
         Bytes(self.0)
     }
@@ -152,12 +149,10 @@ impl Bytes {
         Self(mib * MIB)
     }
 
-    /// This many GiB.
     pub const fn from_gib(gib: u64) -> Self {
         Self(gib * GIB)
     }
 
-    /// Whole sectors, rounded down.
     pub const fn to_sectors_floor(self) -> Sectors {
         Sectors(self.0 / SECTOR_BYTES)
     }

@@ -18,9 +18,7 @@ use crate::text::{ParseUnitError, split_number};
 pub struct Nanos(u64);
 
 impl Nanos {
-    /// No time; the agreed start.
     pub const ZERO: Self = Self(0);
-    /// The end of time.
     pub const MAX: Self = Self(u64::MAX);
 
     /// This many nanoseconds.
@@ -53,17 +51,14 @@ impl Nanos {
         self.0
     }
 
-    /// Microseconds as a fraction.
     pub fn as_micros_f64(self) -> f64 {
         self.0 as f64 / 1e3
     }
 
-    /// Milliseconds as a fraction.
     pub fn as_millis_f64(self) -> f64 {
         self.0 as f64 / 1e6
     }
 
-    /// Seconds as a fraction.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }

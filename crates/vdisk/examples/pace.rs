@@ -21,11 +21,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use foreread_vdisk::{Config, Counters, Lifetime, ServerCommand, VirtualDisk, serve_main};
+use foreread_vdisk::{DiskConfig, DiskCounters, Lifetime, ServerCommand, VirtualDisk, serve_main};
 use host::Dirs;
 
-const BLOCK: u64 = 4096;
-const SIZE: u64 = 256 << 20;
+const BLOCK_BYTES: u64 = 4096;
+const DISK_SIZE: u64 = 256 << 20;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<_> = std::env::args_os().skip(1).collect();
@@ -64,9 +64,9 @@ fn disk(millis: Option<u32>) -> Result<VirtualDisk, Box<dyn Error>> {
              latency_spread = 0.0\nconcurrency = 1024\n"
         ),
     };
-    let mut config = Config::new(model::Spec::from_toml(&model)?);
+    let mut config = DiskConfig::new(model::Spec::from_toml(&model)?);
     config.filesystem = foreread_vdisk::Filesystem::Raw;
-    config.size = units::Bytes::new(SIZE);
+    config.size = units::Bytes::new(DISK_SIZE);
     config.dilation = foreread_vdisk::Dilation::Fixed(1.0);
     let server = ServerCommand { program: std::env::current_exe()?, args: vec!["serve".into()] };
     Ok(VirtualDisk::create(&Dirs::of_user(), config, &server, Lifetime::DiesWithMe)?)
@@ -130,7 +130,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
 }
 
 /// What a disk counts at queue depth 32.
-fn deep() -> Result<Counters, Box<dyn Error>> {
+fn deep() -> Result<DiskCounters, Box<dyn Error>> {
     let disk = disk(Some(5))?;
     disk.reset_counters()?;
     throughput(disk.device(), 32, Duration::from_secs(4))?;
@@ -154,8 +154,8 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn new(file: &'a File, seed: u64) -> Self {
-        let room = vec![0; 2 * BLOCK as usize];
-        let start = room.as_ptr().align_offset(BLOCK as usize);
+        let room = vec![0; 2 * BLOCK_BYTES as usize];
+        let start = room.as_ptr().align_offset(BLOCK_BYTES as usize);
         Self { file, room, start, state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1 }
     }
 
@@ -163,8 +163,8 @@ impl<'a> Reader<'a> {
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;
         self.state ^= self.state << 17;
-        let block = self.state % (SIZE / BLOCK);
-        let buffer = &mut self.room[self.start..self.start + BLOCK as usize];
-        self.file.read_exact_at(buffer, block * BLOCK)
+        let block = self.state % (DISK_SIZE / BLOCK_BYTES);
+        let buffer = &mut self.room[self.start..self.start + BLOCK_BYTES as usize];
+        self.file.read_exact_at(buffer, block * BLOCK_BYTES)
     }
 }

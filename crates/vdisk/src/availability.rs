@@ -1,11 +1,11 @@
 //! Whether this machine can have virtual disks, and if not, what it lacks.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::config::Filesystem;
+use crate::filesystem::Filesystem;
 
 /// What this machine or this user lacks.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -19,40 +19,25 @@ pub enum Unavailable {
          `fuse`, or give the container that device",
         .path.display()
     )]
-    NoFuse {
-        /// The device node.
-        path: PathBuf,
-        /// Why it cannot be opened.
-        reason: String,
-    },
+    NoFuse { path: PathBuf, reason: String },
     /// No `/dev/loop-control`.
     #[error(
         "a virtual disk needs a loop device, and {} cannot be opened ({reason}): load the kernel \
          module `loop`, or give the container that device",
         .path.display()
     )]
-    NoLoop {
-        /// The device node.
-        path: PathBuf,
-        /// Why it cannot be opened.
-        reason: String,
-    },
+    NoLoop { path: PathBuf, reason: String },
     /// The program that makes the filesystem is not installed.
     #[error("fs={filesystem} needs {program}: install the package {package}")]
     NoProgram {
-        /// The filesystem asked for.
         filesystem: Filesystem,
-        /// The program that makes one.
         program: &'static str,
         /// The Debian and Ubuntu package that has it.
         package: &'static str,
     },
     /// The kernel does not know the filesystem.
     #[error("fs={filesystem}: this kernel does not have {filesystem}; try ext4, xfs or raw")]
-    NoFilesystem {
-        /// The filesystem asked for.
-        filesystem: Filesystem,
-    },
+    NoFilesystem { filesystem: Filesystem },
 }
 
 /// Whether a virtual disk with this filesystem can be made here, by this user.
@@ -63,7 +48,7 @@ pub fn availability(filesystem: Filesystem) -> Result<(), Unavailable> {
     openable("/dev/fuse").map_err(|(path, reason)| Unavailable::NoFuse { path, reason })?;
     openable("/dev/loop-control").map_err(|(path, reason)| Unavailable::NoLoop { path, reason })?;
     let Some(maker) = filesystem.maker() else { return Ok(()) };
-    if find_program(maker.program).is_none() {
+    if sys::program::find_also_in(maker.program, &[]).is_none() {
         let (program, package) = (maker.program, maker.package);
         return Err(Unavailable::NoProgram { filesystem, program, package });
     }
@@ -76,18 +61,4 @@ fn openable(device: &str) -> Result<(), (PathBuf, String)> {
         Ok(_) => Ok(()),
         Err(error) => Err((path, error.to_string())),
     }
-}
-
-/// Looks where mkfs programs are as well, which the `PATH` of a plain user leaves out.
-pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        .chain(["/usr/sbin", "/sbin", "/usr/bin", "/bin"].map(PathBuf::from))
-        .map(|folder| folder.join(name))
-        .find(|candidate| is_executable(candidate))
-}
-
-fn is_executable(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }

@@ -3,82 +3,14 @@
 use std::fmt;
 use std::str::FromStr;
 
-use model::{Spec, SpecError, Words};
+use model::{Spec, SpecError};
 use serde::{Deserialize, Serialize};
 use sys::input::InputKind;
+use units::text::{NamedSettings, SettingError};
 use units::{Bytes, ParseUnitError};
 
 use crate::error::VdiskError;
-use crate::loop_device::BLOCK;
-
-/// The filesystem on a virtual disk.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Filesystem {
-    /// XFS.
-    #[default]
-    Xfs,
-    /// ext4, with extents.
-    Ext4,
-    /// ext3: real indirect blocks, one for every 4 MiB of a file.
-    Ext3,
-    /// btrfs, whose own bdi has the read-ahead setting that counts.
-    Btrfs,
-    /// None: the bare block device.
-    Raw,
-}
-
-/// The program that makes a filesystem.
-pub(crate) struct Maker {
-    pub(crate) program: &'static str,
-    pub(crate) package: &'static str,
-    pub(crate) smallest: Bytes,
-}
-
-impl Filesystem {
-    const ALL: [Self; 5] = [Self::Xfs, Self::Ext4, Self::Ext3, Self::Btrfs, Self::Raw];
-
-    /// Its name, as mount(8) and the key `fs` have it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Xfs => "xfs",
-            Self::Ext4 => "ext4",
-            Self::Ext3 => "ext3",
-            Self::Btrfs => "btrfs",
-            Self::Raw => "raw",
-        }
-    }
-
-    /// What makes one, or `None` if nothing has to.
-    pub(crate) fn maker(self) -> Option<Maker> {
-        let (program, package, mib) = match self {
-            Self::Xfs => ("mkfs.xfs", "xfsprogs", 300),
-            Self::Ext4 => ("mkfs.ext4", "e2fsprogs", 16),
-            Self::Ext3 => ("mkfs.ext3", "e2fsprogs", 16),
-            Self::Btrfs => ("mkfs.btrfs", "btrfs-progs", 128),
-            Self::Raw => return None,
-        };
-        Some(Maker { program, package, smallest: Bytes::from_mib(mib) })
-    }
-}
-
-impl fmt::Display for Filesystem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Filesystem {
-    type Err = VdiskError;
-
-    fn from_str(text: &str) -> Result<Self, VdiskError> {
-        Self::ALL.into_iter().find(|fs| fs.name() == text).ok_or_else(|| VdiskError::BadValue {
-            key: "fs",
-            value: text.to_owned(),
-            reason: "use xfs, ext4, ext3, btrfs or raw".to_owned(),
-        })
-    }
-}
+use crate::filesystem::Filesystem;
 
 /// How many times slower than its model a disk runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -133,10 +65,8 @@ impl FromStr for Dilation {
 
 /// What a virtual disk is to be.
 #[derive(Clone, Debug)]
-pub struct Config {
-    /// The model of the device.
+pub struct DiskConfig {
     pub model: Spec,
-    /// The filesystem on it.
     pub filesystem: Filesystem,
     /// Its size: by default the model's capacity, but no more than 64 GiB.
     pub size: Bytes,
@@ -150,8 +80,12 @@ pub struct Config {
     words: String,
 }
 
+/// Logical blocks of the device: direct I/O to a FUSE file works in any, but 512-byte blocks would
+/// let a filesystem make smaller requests than disks of today have.
+pub(crate) const BLOCK_SIZE: Bytes = Bytes::from_kib(4);
+
 /// The most that a disk takes by default, most of it never written.
-const SIZE_MOST: Bytes = Bytes::from_gib(64);
+const MAX_DEFAULT_SIZE: Bytes = Bytes::from_gib(64);
 
 /// What two cores carry without being late, a server at real-time priority and the programs that
 /// are measured included.
@@ -166,14 +100,14 @@ const NO_LIMIT_REQUESTS: f64 = 1e8;
 /// The disk's own keys; all others are the model's.
 const OWN_KEYS: [&str; 4] = ["fs", "size", "dilation", "seed"];
 
-impl Config {
+impl DiskConfig {
     /// A disk of this model with everything else by default.
     pub fn new(model: Spec) -> Self {
-        let size = model.capacity().min(SIZE_MOST);
+        let size = model.capacity().min(MAX_DEFAULT_SIZE);
         Self {
             words: model.name.clone(),
             filesystem: Filesystem::default(),
-            size: Bytes::new(size.get() - size.get() % BLOCK.get()),
+            size: Bytes::new(size.get() - size.get() % BLOCK_SIZE.get()),
             dilation: Dilation::Auto,
             seed: 1,
             name: None,
@@ -188,9 +122,9 @@ impl Config {
     ///
     /// For a model, key or value that does not exist; a model's error suggests the nearest.
     pub fn parse(words: &str) -> Result<Self, VdiskError> {
-        let words = Words::parse(words)?;
-        let mut model = model_of(&words)?;
-        let mut shown = words.model.to_owned();
+        let words = NamedSettings::parse(words).map_err(SpecError::from)?;
+        let mut model = model_named(words.name)?;
+        let mut shown = words.name.to_owned();
         let (own, models): (Vec<_>, Vec<_>) =
             words.settings.into_iter().partition(|(key, _)| OWN_KEYS.contains(key));
         for (key, value) in models {
@@ -210,12 +144,15 @@ impl Config {
         let bad =
             |key, reason: String| VdiskError::BadValue { key, value: value.to_owned(), reason };
         match key {
-            "fs" => self.filesystem = value.parse()?,
+            "fs" => {
+                self.filesystem =
+                    value.parse().map_err(|reason: &str| bad("fs", reason.to_owned()))?;
+            }
             "size" => {
                 let size: Bytes = value
                     .parse()
                     .map_err(|error: ParseUnitError| bad("size", error.to_string()))?;
-                self.size = Bytes::new(size.get() - size.get() % BLOCK.get());
+                self.size = Bytes::new(size.get() - size.get() % BLOCK_SIZE.get());
             }
             "dilation" => self.dilation = value.parse()?,
             _ => {
@@ -230,7 +167,7 @@ impl Config {
     /// Whether the disk can be as it is to be.
     pub(crate) fn check(&self) -> Result<(), VdiskError> {
         let bad = |reason| Err(VdiskError::BadSize { size: self.size, reason });
-        let least = self.filesystem.maker().map_or(BLOCK, |maker| maker.smallest);
+        let least = self.filesystem.maker().map_or(BLOCK_SIZE, |maker| maker.smallest);
         if self.size < least {
             return bad(format!("{} needs {least} at least", self.filesystem));
         }
@@ -264,13 +201,13 @@ fn automatic(bytes_per_second: f64, requests_per_second: f64) -> f64 {
     ((needed * 10.0).ceil() / 10.0).clamp(1.0, *Dilation::RANGE.end())
 }
 
-/// The model that the words name, a preset or a file, without their settings.
+/// The model of this name: a preset or the path of a file.
 ///
 /// # Errors
 ///
 /// If there is no such preset, or the file cannot be read or describes no device.
-pub fn model_of(words: &Words<'_>) -> Result<Spec, VdiskError> {
-    let Some(path) = words.file() else { return Ok(Spec::named(words.model)?) };
+pub fn model_named(name: &str) -> Result<Spec, VdiskError> {
+    let Some(path) = model::description_path(name) else { return Ok(Spec::named(name)?) };
     let broken = |source| VdiskError::ModelFile { path: path.to_owned(), source };
     let text = sys::input::read_text(path, InputKind::MODEL)?;
     Spec::from_toml(&text).map_err(broken)
@@ -278,21 +215,23 @@ pub fn model_of(words: &Words<'_>) -> Result<Spec, VdiskError> {
 
 /// The model does not know what else could have been meant.
 fn with_own_keys(error: SpecError, model: &Spec) -> VdiskError {
-    let SpecError::UnknownKey { key, .. } = error else { return error.into() };
+    let SpecError::Setting(SettingError::UnknownKey { key, .. }) = error else {
+        return error.into();
+    };
     let keys = model.keys();
     let names = keys.iter().filter_map(|path| path.rsplit('.').next());
-    let hint = match spelling::nearest(&key, OWN_KEYS.into_iter().chain(names)) {
+    let hint = match units::text::nearest(&key, OWN_KEYS.into_iter().chain(names)) {
         Some(name) => format!("did you mean {name:?}?"),
         None => format!(
             "the disk's own keys are {}; `foreread models show` prints a model with its keys",
             OWN_KEYS.join(", ")
         ),
     };
-    SpecError::UnknownKey { key, hint }.into()
+    SpecError::from(SettingError::UnknownKey { key, hint }).into()
 }
 
 /// The words that make the same disk again.
-impl fmt::Display for Config {
+impl fmt::Display for DiskConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let size = self.size.to_string().replace(' ', "");
         let (words, fs, seed) = (&self.words, self.filesystem, self.seed);
@@ -306,7 +245,7 @@ mod tests {
 
     #[test]
     fn the_disk_s_own_keys_are_told_from_the_model_s() {
-        let config = Config::parse("hdd-2008,size=1G,fs=ext4,dilation=2.5,seed=7").unwrap();
+        let config = DiskConfig::parse("hdd-2008,size=1G,fs=ext4,dilation=2.5,seed=7").unwrap();
         assert_eq!(config.filesystem, Filesystem::Ext4);
         assert_eq!(config.size, Bytes::from_gib(1));
         assert_eq!(config.dilation, Dilation::Fixed(2.5));
@@ -316,7 +255,7 @@ mod tests {
 
     #[test]
     fn defaults_are_xfs_sparse_and_automatic() {
-        let config = Config::parse("hdd-2008").unwrap();
+        let config = DiskConfig::parse("hdd-2008").unwrap();
         assert_eq!((config.filesystem, config.size), (Filesystem::Xfs, Bytes::from_gib(64)));
         assert_eq!((config.dilation, config.seed), (Dilation::Auto, 1));
     }
@@ -324,8 +263,8 @@ mod tests {
     #[test]
     fn what_is_shown_makes_the_same_disk() {
         for words in ["hdd-2008", "raid10-2008,chunk=128K,fs=raw,size=96M,dilation=3,seed=0"] {
-            let config = Config::parse(words).unwrap();
-            let again = Config::parse(&config.to_string()).unwrap();
+            let config = DiskConfig::parse(words).unwrap();
+            let again = DiskConfig::parse(&config.to_string()).unwrap();
             assert_eq!(again.to_string(), config.to_string());
             assert_eq!((again.model, again.size), (config.model, config.size));
         }
@@ -351,11 +290,11 @@ mod tests {
             ("", "no model is named"),
             ("/no/such/model.toml", "/no/such/model.toml"),
         ] {
-            let error = Config::parse(words).unwrap_err().to_string();
+            let error = DiskConfig::parse(words).unwrap_err().to_string();
             assert!(error.contains(says), "{words}: {error}");
         }
         for words in ["", "no-such-disk", "hdd-2008,no_such_key=1", ",,,", "=", "\0"] {
-            assert!(Config::parse(words).is_err(), "{words:?} was taken");
+            assert!(DiskConfig::parse(words).is_err(), "{words:?} was taken");
         }
     }
 
@@ -364,9 +303,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("mine.toml");
         std::fs::write(&path, Spec::preset("hdd-2008").unwrap().to_toml()).unwrap();
-        let config = Config::parse(&format!("{},fs=raw", path.display())).unwrap();
+        let config = DiskConfig::parse(&format!("{},fs=raw", path.display())).unwrap();
         assert_eq!(config.model, Spec::preset("hdd-2008").unwrap());
-        let again = Config::parse(&config.to_string()).unwrap();
+        let again = DiskConfig::parse(&config.to_string()).unwrap();
         assert_eq!(again.model, config.model);
     }
 

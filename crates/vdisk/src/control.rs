@@ -10,22 +10,20 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use units::Nanos;
 
-use crate::counters::Counters;
+use crate::counters::DiskCounters;
 use crate::error::VdiskError;
 use crate::head_start::HeadStart;
-use crate::layout::Home;
+use crate::layout::DiskDirs;
 
 /// A server that does not answer for so long hangs.
-const PATIENCE: Duration = Duration::from_secs(5);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The longest line that either side reads.
-const LONGEST_LINE: u64 = 64 << 10;
+const MAX_LINE_BYTES: u64 = 64 << 10;
 
-/// What a server is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
-pub(crate) enum Question {
-    /// What have you counted?
+pub(crate) enum ControlRequest {
     Counters,
     /// Begin to count anew.
     Reset,
@@ -37,35 +35,28 @@ pub(crate) enum Question {
     /// Serve every request in this real time, whatever the model says; in the model's again if
     /// there is none.
     Probe {
-        /// How long each takes.
         service: Option<Nanos>,
     },
     /// Hand the answers to lone requests over early.
     HeadStart {
-        /// How early.
         early: HeadStart,
     },
-    /// Remove the disk.
     Shutdown,
 }
 
-/// What it answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
-pub(crate) enum Answer {
-    /// What was counted.
-    Counters(Box<Counters>),
-    /// It is done.
+pub(crate) enum ControlReply {
+    Counters(Box<DiskCounters>),
     Done,
     /// The question was not understood.
     Error {
-        /// Why.
         message: String,
     },
 }
 
 /// Asks the server of the disk at `home`.
-pub(crate) fn ask(home: &Home, question: Question) -> Result<Answer, VdiskError> {
+pub(crate) fn ask(home: &DiskDirs, question: ControlRequest) -> Result<ControlReply, VdiskError> {
     let name = home.name();
     let broken = |error: io::Error| VdiskError::Control {
         name: name.clone(),
@@ -78,16 +69,16 @@ pub(crate) fn ask(home: &Home, question: Question) -> Result<Answer, VdiskError>
     };
     let reply = exchange(stream, question).map_err(broken)?;
     match serde_json::from_str(&reply) {
-        Ok(Answer::Error { message }) => Err(VdiskError::Control { name, message }),
+        Ok(ControlReply::Error { message }) => Err(VdiskError::Control { name, message }),
         Ok(answer) => Ok(answer),
         Err(error) => Err(broken(error.into())),
     }
 }
 
 /// Asks and expects nothing but that it is done.
-pub(crate) fn tell(home: &Home, question: Question) -> Result<(), VdiskError> {
+pub(crate) fn tell(home: &DiskDirs, question: ControlRequest) -> Result<(), VdiskError> {
     match ask(home, question)? {
-        Answer::Done => Ok(()),
+        ControlReply::Done => Ok(()),
         other => Err(VdiskError::Control {
             name: home.name(),
             message: format!("{other:?} is no answer to {question:?}"),
@@ -95,10 +86,9 @@ pub(crate) fn tell(home: &Home, question: Question) -> Result<(), VdiskError> {
     }
 }
 
-/// What the server has counted.
-pub(crate) fn counters(home: &Home) -> Result<Counters, VdiskError> {
-    match ask(home, Question::Counters)? {
-        Answer::Counters(counters) => Ok(*counters),
+pub(crate) fn counters(home: &DiskDirs) -> Result<DiskCounters, VdiskError> {
+    match ask(home, ControlRequest::Counters)? {
+        ControlReply::Counters(counters) => Ok(*counters),
         other => Err(VdiskError::Control {
             name: home.name(),
             message: format!("{other:?} are no counters"),
@@ -110,9 +100,9 @@ fn is_nobody(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound)
 }
 
-fn exchange(mut stream: UnixStream, question: Question) -> io::Result<String> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+fn exchange(mut stream: UnixStream, question: ControlRequest) -> io::Result<String> {
+    stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
+    stream.set_write_timeout(Some(REPLY_TIMEOUT))?;
     let mut line = serde_json::to_string(&question)?;
     line.push('\n');
     stream.write_all(line.as_bytes())?;
@@ -121,13 +111,13 @@ fn exchange(mut stream: UnixStream, question: Question) -> io::Result<String> {
 
 fn read_line(stream: &UnixStream) -> io::Result<String> {
     let mut line = String::new();
-    BufReader::new(stream.take(LONGEST_LINE)).read_line(&mut line)?;
+    BufReader::new(stream.take(MAX_LINE_BYTES)).read_line(&mut line)?;
     if line.ends_with('\n') { Ok(line) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
 /// The socket by a path that is short whatever the directory's is: 107 bytes is all that a
 /// socket's address holds.
-fn short_path(home: &Home) -> io::Result<(File, PathBuf)> {
+fn short_path(home: &DiskDirs) -> io::Result<(File, PathBuf)> {
     let dir = File::open(home.dir())?;
     let socket = home.socket();
     let name = socket.file_name().unwrap_or_default();
@@ -135,13 +125,13 @@ fn short_path(home: &Home) -> io::Result<(File, PathBuf)> {
     Ok((dir, path))
 }
 
-fn connect(home: &Home) -> io::Result<UnixStream> {
+fn connect(home: &DiskDirs) -> io::Result<UnixStream> {
     let (_dir, path) = short_path(home)?;
     UnixStream::connect(path)
 }
 
 /// The server's end of the socket; one question at a time.
-pub(crate) fn listen(home: &Home) -> Result<UnixListener, VdiskError> {
+pub(crate) fn listen(home: &DiskDirs) -> Result<UnixListener, VdiskError> {
     let socket = home.socket();
     let bind = || {
         let (_dir, path) = short_path(home)?;
@@ -151,7 +141,10 @@ pub(crate) fn listen(home: &Home) -> Result<UnixListener, VdiskError> {
 }
 
 /// Takes one connection, answers its one question. What the other side does wrong is its problem.
-pub(crate) fn serve_one(listener: &UnixListener, answer: impl FnOnce(Question) -> Answer) {
+pub(crate) fn serve_one(
+    listener: &UnixListener,
+    answer: impl FnOnce(ControlRequest) -> ControlReply,
+) {
     let serve = || -> io::Result<()> {
         let (mut stream, _) = listener.accept()?;
         stream.set_read_timeout(Some(Duration::from_secs(1)))?;
@@ -159,7 +152,7 @@ pub(crate) fn serve_one(listener: &UnixListener, answer: impl FnOnce(Question) -
         let line = read_line(&stream)?;
         let reply = match serde_json::from_str(&line) {
             Ok(question) => answer(question),
-            Err(error) => Answer::Error { message: error.to_string() },
+            Err(error) => ControlReply::Error { message: error.to_string() },
         };
         let mut line = serde_json::to_string(&reply)?;
         line.push('\n');
@@ -174,11 +167,11 @@ pub(crate) fn serve_one(listener: &UnixListener, answer: impl FnOnce(Question) -
 mod tests {
     use super::*;
 
-    fn home() -> (tempfile::TempDir, Home) {
+    fn home() -> (tempfile::TempDir, DiskDirs) {
         let base = tempfile::tempdir().unwrap();
         let deep = base.path().join("d".repeat(120));
         std::fs::create_dir(&deep).unwrap();
-        (base, Home::at(deep))
+        (base, DiskDirs::at(deep))
     }
 
     #[test]
@@ -188,17 +181,20 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 serve_one(&listener, |question| {
-                    assert_eq!(question, Question::Timing { on: true });
-                    Answer::Done
+                    assert_eq!(question, ControlRequest::Timing { on: true });
+                    ControlReply::Done
                 });
                 serve_one(&listener, |_| {
-                    Answer::Counters(Box::new(Counters { reads: 7, ..Counters::default() }))
+                    ControlReply::Counters(Box::new(DiskCounters {
+                        reads: 7,
+                        ..DiskCounters::default()
+                    }))
                 });
-                serve_one(&listener, |_| Answer::Error { message: "no".to_owned() });
+                serve_one(&listener, |_| ControlReply::Error { message: "no".to_owned() });
             });
-            tell(&home, Question::Timing { on: true }).unwrap();
+            tell(&home, ControlRequest::Timing { on: true }).unwrap();
             assert_eq!(counters(&home).unwrap().reads, 7);
-            let error = tell(&home, Question::Reset).unwrap_err();
+            let error = tell(&home, ControlRequest::Reset).unwrap_err();
             assert!(matches!(error, VdiskError::Control { message, .. } if message == "no"));
         });
     }
@@ -206,9 +202,9 @@ mod tests {
     #[test]
     fn a_server_that_is_gone_is_dead() {
         let (_base, home) = home();
-        assert!(matches!(ask(&home, Question::Counters), Err(VdiskError::Dead { .. })));
+        assert!(matches!(ask(&home, ControlRequest::Counters), Err(VdiskError::Dead { .. })));
         drop(listen(&home).unwrap());
-        assert!(matches!(ask(&home, Question::Counters), Err(VdiskError::Dead { .. })));
+        assert!(matches!(ask(&home, ControlRequest::Counters), Err(VdiskError::Dead { .. })));
     }
 
     #[test]

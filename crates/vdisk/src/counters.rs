@@ -10,7 +10,6 @@ pub struct Lateness {
     pub p50: Nanos,
     /// All but one in a hundred were no later than this.
     pub p99: Nanos,
-    /// The worst.
     pub max: Nanos,
 }
 
@@ -18,21 +17,16 @@ pub struct Lateness {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 // Records of earlier versions lack what is counted since.
 #[serde(default)]
-pub struct Counters {
-    /// Time that is counted, real.
+pub struct DiskCounters {
     pub elapsed: Nanos,
-    /// Reads served or waiting.
     pub reads: u64,
-    /// Writes served or waiting.
     pub writes: u64,
-    /// Flushes served or waiting.
     pub flushes: u64,
     /// Bytes that the reads asked for.
     pub read_bytes: Bytes,
     /// How many reads were of which size: up to 4 KiB, up to 8 KiB, and so on in powers of two;
     /// the last has all larger ones.
     pub read_sizes: [u64; READ_SIZES],
-    /// Bytes that the writes brought.
     pub written_bytes: Bytes,
     /// Requests that the model has now.
     pub queue: u64,
@@ -82,8 +76,7 @@ pub(crate) const LATENESS_SHARE: f64 = 0.04;
 /// Lateness below this is no fault of the server's: handing over a megabyte takes as long.
 pub(crate) const LATENESS_FLOOR: Nanos = Nanos::from_micros(60);
 
-impl Counters {
-    /// All requests.
+impl DiskCounters {
     pub fn requests(&self) -> u64 {
         self.reads + self.writes + self.flushes
     }
@@ -131,7 +124,7 @@ mod tests {
     #[test]
     fn counters_of_earlier_versions_are_read() {
         let first = r#"{"elapsed":5,"reads":7,"timed":7,"lateness":{"p50":1,"p99":2,"max":3}}"#;
-        let counters: Counters = serde_json::from_str(first).expect("what there was");
+        let counters: DiskCounters = serde_json::from_str(first).expect("what there was");
         assert_eq!((counters.reads, counters.read_sizes), (7, [0; READ_SIZES]));
     }
 }

@@ -12,17 +12,18 @@ use host::{DevNo, Dirs, Storage};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::availability::availability;
-use crate::config::Config;
-use crate::control::{self, Question};
-use crate::counters::Counters;
+use crate::config::DiskConfig;
+use crate::control::{self, ControlRequest};
+use crate::counters::DiskCounters;
 use crate::error::VdiskError;
-use crate::head_start;
-use crate::layout::{Hold, Home, Job, ServerFacts, read_json, write_json};
+use crate::layout::{DiskDirs, DiskLock, ServerFacts, ServerJob, read_json, write_json};
 use crate::loop_device;
 use crate::mkfs;
-use crate::registry::{Record, existing, names};
+use crate::record::DiskRecord;
+use crate::registry::{existing, names};
 use crate::server::{DIR_FLAG, free_memory};
 use crate::teardown::{InUse, take_down};
+use crate::waking;
 
 /// A server that is not ready after so many seconds never will be.
 const START_SECONDS: i64 = 30;
@@ -40,7 +41,6 @@ pub struct ServerCommand {
 /// How long a virtual disk lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lifetime {
-    /// Until it is removed.
     Kept,
     /// Until it is removed, dropped, or its creator ends in whatever way.
     DiesWithMe,
@@ -49,14 +49,14 @@ pub enum Lifetime {
 /// A virtual disk that is being served.
 #[derive(Debug)]
 pub struct VirtualDisk {
-    home: Home,
-    record: Record,
+    home: DiskDirs,
+    record: DiskRecord,
     devno: DevNo,
     /// The server, if we started it: its standard input is what tells it that we are there.
     server: Option<Child>,
     removed: bool,
     /// Keeps others from removing a disk that dies with this.
-    hold: Option<Hold>,
+    hold: Option<DiskLock>,
 }
 
 impl VirtualDisk {
@@ -69,7 +69,7 @@ impl VirtualDisk {
     /// behind then.
     pub fn create(
         dirs: &Dirs,
-        config: Config,
+        config: DiskConfig,
         server: &ServerCommand,
         lifetime: Lifetime,
     ) -> Result<Self, VdiskError> {
@@ -77,8 +77,8 @@ impl VirtualDisk {
         config.check()?;
         free_memory().map_or(Ok(()), |free| free.check())?;
         let home = match &config.name {
-            Some(name) => Home::claim(dirs, name)?,
-            None => Home::claim_numbered(dirs, &config.model.name)?.0,
+            Some(name) => DiskDirs::claim(dirs, name)?,
+            None => DiskDirs::claim_numbered(dirs, &config.model.name)?.0,
         };
         let hold = home.hold()?;
         let mut child = None;
@@ -101,7 +101,7 @@ impl VirtualDisk {
     pub fn open(dirs: &Dirs, name: &str) -> Result<Self, VdiskError> {
         let home = existing(dirs, name)?;
         let dead = || VdiskError::Dead { name: name.to_owned() };
-        let record: Record = read_json(&home.record())?.ok_or_else(dead)?;
+        let record: DiskRecord = read_json(&home.record())?.ok_or_else(dead)?;
         control::counters(&home)?;
         let devno = devno_of(&record.device)?;
         Ok(Self { home, record, devno, server: None, removed: false, hold: None })
@@ -113,7 +113,7 @@ impl VirtualDisk {
         // Without rights to the runtime directory nothing is known, as of any other disk.
         let names = names(dirs).ok()?;
         names.iter().find_map(|name| {
-            let record: Record = read_json(&Home::of(dirs, name).ok()?.record()).ok()??;
+            let record: DiskRecord = read_json(&DiskDirs::of(dirs, name).ok()?.record()).ok()??;
             let disk = (devno_of(&record.device).ok()? == *leaf).then(|| Self::open(dirs, name));
             disk?.ok()
         })
@@ -134,11 +134,10 @@ impl VirtualDisk {
     }
 
     /// What was made, with every setting that it got.
-    pub fn record(&self) -> &Record {
+    pub fn record(&self) -> &DiskRecord {
         &self.record
     }
 
-    /// Its name.
     pub fn name(&self) -> &str {
         &self.record.name
     }
@@ -148,7 +147,6 @@ impl VirtualDisk {
         self.record.mountpoint.as_deref()
     }
 
-    /// Its block device.
     pub fn device(&self) -> &Path {
         &self.record.device
     }
@@ -171,17 +169,17 @@ impl VirtualDisk {
     /// Whether the model's times are kept. Off, every request is served at once: for laying out
     /// files. A new disk is timed.
     pub fn set_timing(&self, on: bool) -> Result<(), VdiskError> {
-        control::tell(&self.home, Question::Timing { on })
+        control::tell(&self.home, ControlRequest::Timing { on })
     }
 
     /// What the disk has counted so far.
-    pub fn counters(&self) -> Result<Counters, VdiskError> {
+    pub fn counters(&self) -> Result<DiskCounters, VdiskError> {
         control::counters(&self.home)
     }
 
     /// Begins to count anew.
     pub fn reset_counters(&self) -> Result<(), VdiskError> {
-        control::tell(&self.home, Question::Reset)
+        control::tell(&self.home, ControlRequest::Reset)
     }
 
     /// Unmounts it, ends its server and leaves nothing behind.
@@ -224,13 +222,13 @@ fn reap(server: Option<Child>) {
 
 /// Builds the disk from the bottom up.
 fn build(
-    home: &Home,
-    config: &Config,
+    home: &DiskDirs,
+    config: &DiskConfig,
     command: &ServerCommand,
     lifetime: Lifetime,
     child: &mut Option<Child>,
-) -> Result<(Record, DevNo), VdiskError> {
-    let job = Job {
+) -> Result<(DiskRecord, DevNo), VdiskError> {
+    let job = ServerJob {
         model: config.model.to_toml(),
         size: config.size,
         dilation: config.dilation_factor(),
@@ -244,7 +242,7 @@ fn build(
     mkfs::make(config.filesystem, &device.path())?;
     let mountpoint = mkfs::mount(home, config.filesystem, &device.path())?;
     let devno = devno_of(&device.path())?;
-    let record = Record {
+    let record = DiskRecord {
         name: home.name(),
         words: config.to_string(),
         model: job.model,
@@ -261,17 +259,17 @@ fn build(
         dies_with_creator: job.dies_with_creator,
     };
     write_json(&home.record(), &record)?;
-    match head_start::measure(home, &record.device) {
+    match waking::measure(home, &record.device) {
         Ok(early) => tracing::debug!("answers to lone requests go out early: {early:?}"),
         Err(error) => tracing::warn!("what waking takes was not measured: {error}"),
     }
-    control::tell(home, Question::Timing { on: true })?;
-    control::tell(home, Question::Reset)?;
+    control::tell(home, ControlRequest::Timing { on: true })?;
+    control::tell(home, ControlRequest::Reset)?;
     Ok((record, devno))
 }
 
 fn start_server(
-    home: &Home,
+    home: &DiskDirs,
     command: &ServerCommand,
     lifetime: Lifetime,
     child: &mut Option<Child>,

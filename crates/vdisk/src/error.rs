@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
-use units::Bytes;
+use units::{Bytes, Classified, ErrorKind};
 
 use crate::availability::Unavailable;
 
@@ -22,100 +22,51 @@ pub enum VdiskError {
     ModelUnread(#[from] sys::input::InputError),
     /// The file that should describe the model describes none.
     #[error("{}: {source}", .path.display())]
-    ModelFile {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: model::SpecError,
-    },
+    ModelFile { path: PathBuf, source: model::SpecError },
     /// One of the virtual disk's own keys has a value that it cannot have.
     #[error("{key}={value}: {reason}")]
-    BadValue {
-        /// The key.
-        key: &'static str,
-        /// The value as given.
-        value: String,
-        /// What would do.
-        reason: String,
-    },
+    BadValue { key: &'static str, value: String, reason: String },
     /// Too small for its filesystem, or larger than the device that is modelled.
     #[error("size={size}: {reason}")]
-    BadSize {
-        /// The size asked for.
-        size: Bytes,
-        /// What would do.
-        reason: String,
-    },
+    BadSize { size: Bytes, reason: String },
     /// A name that could not be a directory's.
     #[error("{name:?} cannot name a virtual disk: use up to 48 letters, digits, '.', '-', '_'")]
-    BadName {
-        /// The name.
-        name: String,
-    },
+    BadName { name: String },
     /// There is one of that name, serving or dead.
     #[error(
         "there is a virtual disk {name} already: choose another name, or `foreread vdisk remove \
          {name}`"
     )]
-    NameTaken {
-        /// The name.
-        name: String,
-    },
+    NameTaken { name: String },
     /// There is none of that name.
     #[error("there is no virtual disk {name}; {}", those_known(.known))]
-    NoSuchDisk {
-        /// The name asked for.
-        name: String,
-        /// The names there are.
-        known: Vec<String>,
-    },
+    NoSuchDisk { name: String, known: Vec<String> },
     /// The disk is there but nobody serves it any more.
     #[error("the server of virtual disk {name} is dead: `foreread vdisk remove {name}` cleans up")]
-    Dead {
-        /// The disk's name.
-        name: String,
-    },
+    Dead { name: String },
     /// The server did not come up.
     #[error("the server of virtual disk {name} did not start: {message}")]
-    Server {
-        /// The disk's name.
-        name: String,
-        /// Its last words.
-        message: String,
-    },
+    Server { name: String, message: String },
     /// The server answered with an error, or with what is no answer.
     #[error("virtual disk {name}: {message}")]
-    Control {
-        /// The disk's name.
-        name: String,
-        /// What it said.
-        message: String,
-    },
+    Control { name: String, message: String },
     /// A program that was called to help failed.
     #[error("{program} failed ({status}): {stderr}")]
     Program {
-        /// The program with its arguments.
         program: String,
-        /// Its exit status.
         status: String,
         /// What it wrote to standard error.
         stderr: String,
     },
     /// Somebody works on the disk's filesystem.
     #[error("{} is in use: leave it (a shell, a running program) and try again", .path.display())]
-    Busy {
-        /// The mount point or device.
-        path: PathBuf,
-    },
+    Busy { path: PathBuf },
     /// Another process makes it just now, or made it for itself alone.
     #[error(
         "virtual disk {name} belongs to a foreread that is at work: it removes the disk when it \
          ends"
     )]
-    Held {
-        /// The disk's name.
-        name: String,
-    },
+    Held { name: String },
     /// There is not enough memory for the disk.
     #[error(
         "a virtual disk keeps what is written to it in memory, and {free} of memory is too \
@@ -124,27 +75,36 @@ pub enum VdiskError {
     Memory {
         /// What a disk needs to begin with.
         needed: Bytes,
-        /// What there is.
         free: Bytes,
     },
     /// An operation on a file or device failed.
     #[error("{doing} {}: {source}", .path.display())]
-    Io {
-        /// What was being done.
-        doing: &'static str,
-        /// The file or device.
-        path: PathBuf,
-        /// The system's reason.
-        source: io::Error,
-    },
+    Io { doing: &'static str, path: PathBuf, source: io::Error },
     /// A call that concerns no file failed.
     #[error("{doing}: {source}")]
-    System {
-        /// What was being done.
-        doing: &'static str,
-        /// The system's reason.
-        source: io::Error,
-    },
+    System { doing: &'static str, source: io::Error },
+}
+
+impl Classified for VdiskError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Unavailable(_) => ErrorKind::Unsupported,
+            Self::Model(_)
+            | Self::ModelFile { .. }
+            | Self::BadValue { .. }
+            | Self::BadSize { .. }
+            | Self::BadName { .. }
+            | Self::NameTaken { .. }
+            | Self::NoSuchDisk { .. } => ErrorKind::Usage,
+            Self::Busy { .. } | Self::Held { .. } | Self::Memory { .. } => ErrorKind::Refused,
+            Self::Io { source, .. } | Self::System { source, .. } => ErrorKind::from_io(source),
+            Self::ModelUnread(error) => error.kind(),
+            Self::Dead { .. }
+            | Self::Server { .. }
+            | Self::Control { .. }
+            | Self::Program { .. } => ErrorKind::Failed,
+        }
+    }
 }
 
 impl VdiskError {

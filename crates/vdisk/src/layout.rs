@@ -1,33 +1,33 @@
 //! Where the parts of a virtual disk lie.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use host::Dirs;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use sys::replace::{Durability, FileMode, replace};
 use units::Bytes;
 
 use crate::error::VdiskError;
 
 /// The directory of one virtual disk, `<runtime>/vdisk/<name>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Home {
+pub(crate) struct DiskDirs {
     dir: PathBuf,
 }
 
-/// See [`Home::hold`].
+/// See [`DiskDirs::hold`].
 #[derive(Debug)]
-pub(crate) struct Hold {
+pub(crate) struct DiskLock {
     _dir: File,
 }
 
 /// What the server is to serve; written by the creator before it starts the server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Job {
-    /// The model as TOML.
+pub(crate) struct ServerJob {
     pub(crate) model: String,
     pub(crate) size: Bytes,
     pub(crate) dilation: f64,
@@ -51,7 +51,7 @@ pub(crate) struct ServerFacts {
 /// The name of the one file in the FUSE mount.
 pub(crate) const DISK_FILE: &str = "disk";
 
-impl Home {
+impl DiskDirs {
     /// Where the disk of this name is, or would be.
     pub(crate) fn of(dirs: &Dirs, name: &str) -> Result<Self, VdiskError> {
         check_name(name)?;
@@ -97,14 +97,14 @@ impl Home {
 
     /// Claims the disk for who makes it, or for whom it lives: free again when this is dropped or
     /// its process ends. `None` while somebody else has it.
-    pub(crate) fn hold(&self) -> Result<Option<Hold>, VdiskError> {
+    pub(crate) fn hold(&self) -> Result<Option<DiskLock>, VdiskError> {
         let io = VdiskError::io("locking", &self.dir);
         let dir = match File::open(&self.dir) {
             Ok(dir) => dir,
             Err(error) => return Err(io(error)),
         };
         match dir.try_lock() {
-            Ok(()) => Ok(Some(Hold { _dir: dir })),
+            Ok(()) => Ok(Some(DiskLock { _dir: dir })),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(io(error)),
         }
@@ -162,7 +162,7 @@ impl Home {
     /// ours.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         let jsons = [self.job(), self.server_facts(), self.loop_device(), self.record()];
-        let halves = jsons.iter().map(|json| json.with_extension("new"));
+        let halves = jsons.iter().map(|json| json.with_extension("json.new"));
         halves.chain(jsons.clone()).chain([self.socket(), self.log()]).collect()
     }
 
@@ -191,14 +191,12 @@ fn check_name(name: &str) -> Result<(), VdiskError> {
     if fits { Ok(()) } else { Err(VdiskError::BadName { name: name.to_owned() }) }
 }
 
-/// Writes a file so that a reader sees all of it or none.
+/// Writes a file so that a reader sees all of it or none. It describes processes of this boot.
 pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), VdiskError> {
     let write = || {
-        let new = path.with_extension("new");
-        let mut file = File::create(&new)?;
-        serde_json::to_writer_pretty(&mut file, value)?;
-        file.write_all(b"\n")?;
-        fs::rename(&new, path)
+        let mut text = serde_json::to_vec_pretty(value)?;
+        text.push(b'\n');
+        replace(path, &text, FileMode::Masked(0o666), Durability::UntilReboot)
     };
     write().map_err(VdiskError::io("writing", path))
 }
@@ -223,12 +221,12 @@ mod tests {
         let dirs = Dirs::under("/nowhere");
         for name in ["", ".", "..", "-x", "a/b", "a b", &"x".repeat(49), "é"] {
             assert!(
-                matches!(Home::of(&dirs, name), Err(VdiskError::BadName { .. })),
+                matches!(DiskDirs::of(&dirs, name), Err(VdiskError::BadName { .. })),
                 "{name:?} was taken"
             );
         }
         for name in ["a", "raid10-2008", "x_y.z", &"x".repeat(48)] {
-            assert!(Home::of(&dirs, name).is_ok(), "{name:?} was refused");
+            assert!(DiskDirs::of(&dirs, name).is_ok(), "{name:?} was refused");
         }
     }
 
@@ -236,9 +234,9 @@ mod tests {
     fn a_name_can_be_claimed_once() {
         let base = tempfile::tempdir().unwrap();
         let dirs = Dirs::under(base.path());
-        let home = Home::claim(&dirs, "one").unwrap();
+        let home = DiskDirs::claim(&dirs, "one").unwrap();
         assert!(home.fuse().is_dir() && home.mountpoint().is_dir());
-        assert!(matches!(Home::claim(&dirs, "one"), Err(VdiskError::NameTaken { .. })));
+        assert!(matches!(DiskDirs::claim(&dirs, "one"), Err(VdiskError::NameTaken { .. })));
     }
 
     #[test]
@@ -246,17 +244,17 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let dirs = Dirs::under(base.path());
         let names: Vec<String> =
-            (0..3).map(|_| Home::claim_numbered(&dirs, "hdd 2008").unwrap().1).collect();
+            (0..3).map(|_| DiskDirs::claim_numbered(&dirs, "hdd 2008").unwrap().1).collect();
         assert_eq!(names, ["hdd2008-1", "hdd2008-2", "hdd2008-3"]);
-        assert_eq!(Home::claim_numbered(&dirs, "//").unwrap().1, "disk-1");
+        assert_eq!(DiskDirs::claim_numbered(&dirs, "//").unwrap().1, "disk-1");
     }
 
     #[test]
     fn a_missing_file_is_no_error_and_a_broken_one_is() {
         let base = tempfile::tempdir().unwrap();
         let path = base.path().join("job.json");
-        assert!(read_json::<Job>(&path).unwrap().is_none());
+        assert!(read_json::<ServerJob>(&path).unwrap().is_none());
         fs::write(&path, "{").unwrap();
-        assert!(read_json::<Job>(&path).is_err());
+        assert!(read_json::<ServerJob>(&path).is_err());
     }
 }

@@ -13,13 +13,12 @@ use serde::{Deserialize, Serialize};
 use sys::loopdev::{self, LoopDevice};
 use units::{Bytes, Kib};
 
+use crate::config::BLOCK_SIZE;
 use crate::error::VdiskError;
-use crate::layout::{Home, write_json};
-use crate::server::LARGEST_REQUEST;
+use crate::layout::{DiskDirs, write_json};
 
-/// Logical blocks of the device: direct I/O to a FUSE file works in any, but 512-byte blocks would
-/// let a filesystem make smaller requests than disks of today have.
-pub(crate) const BLOCK: Bytes = Bytes::from_kib(4);
+/// The largest request that FUSE makes with the kernel's default limit of 256 pages.
+pub(crate) const LARGEST_REQUEST: Bytes = Bytes::from_mib(1);
 
 /// How the queue of a virtual disk's block device is set up; read back after writing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +27,6 @@ pub struct QueueSettings {
     pub requests: u64,
     /// What the model asked for, before the kernel's limits.
     pub requests_wanted: u64,
-    /// The largest request.
     pub request_size: Bytes,
     /// What the model asked for, before the limits of FUSE and the kernel.
     pub request_size_wanted: Bytes,
@@ -40,7 +38,7 @@ pub struct QueueSettings {
 
 /// A loop device that was made for a disk; written down before it is set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Added {
+pub(crate) struct AttachedLoop {
     pub(crate) number: u32,
 }
 
@@ -48,13 +46,13 @@ pub(crate) struct Added {
 const READ_EXPIRY_MS: f64 = 500.0;
 
 /// Requests that a scheduler may hold: the most that the kernel allows.
-const SORTED: u64 = 2048;
+const SORTED_REQUESTS: u64 = 2048;
 
 /// How often another process may snatch the device that we have just made.
-const ATTEMPTS: u32 = 64;
+const MAX_ATTEMPTS: u32 = 64;
 
 /// Sets up a new loop device over the file of a disk.
-pub(crate) fn attach(home: &Home) -> Result<LoopDevice, VdiskError> {
+pub(crate) fn attach(home: &DiskDirs) -> Result<LoopDevice, VdiskError> {
     let file = home.disk_file();
     let backing = File::options()
         .read(true)
@@ -62,9 +60,9 @@ pub(crate) fn attach(home: &Home) -> Result<LoopDevice, VdiskError> {
         .open(&file)
         .map_err(VdiskError::io("opening", &file))?;
     let failed = VdiskError::io("setting up a loop device over", &file);
-    for _ in 0..ATTEMPTS {
+    for _ in 0..MAX_ATTEMPTS {
         let number = new_device(home)?;
-        match LoopDevice::set_up(number, backing.as_fd(), BLOCK) {
+        match LoopDevice::set_up(number, backing.as_fd(), BLOCK_SIZE) {
             // Somebody was quicker: to use it, or to remove it as his own of the same number.
             Err(error) if is_taken(&error) => {}
             result => return result.map_err(failed),
@@ -80,11 +78,11 @@ fn is_taken(error: &io::Error) -> bool {
 }
 
 /// Makes a device, or takes a free one where the kernel makes none or `/dev` does not show it.
-fn new_device(home: &Home) -> Result<u32, VdiskError> {
+fn new_device(home: &DiskDirs) -> Result<u32, VdiskError> {
     let control = Path::new("/dev/loop-control");
     if let Ok(number) = loopdev::add() {
         if loopdev::path_of(number).exists() {
-            write_json(&home.loop_device(), &Added { number })?;
+            write_json(&home.loop_device(), &AttachedLoop { number })?;
             return Ok(number);
         }
         // Only in a container with a /dev of its own; the device can be removed at once.
@@ -100,7 +98,7 @@ pub(crate) fn set_up_queue(
     host: &HostLimits,
     dilation: f64,
 ) -> Result<QueueSettings, VdiskError> {
-    let queue = Queue { dir: PathBuf::from(format!("/sys/block/loop{device}/queue")) };
+    let queue = ReplyQueue { dir: PathBuf::from(format!("/sys/block/loop{device}/queue")) };
     let read_ahead = queue.read_number("read_ahead_kb")?;
     // The order matters: another scheduler gives the queue another depth, and another request
     // size gives the device another read-ahead.
@@ -113,13 +111,13 @@ pub(crate) fn set_up_queue(
     // A scheduler sorts what the device has no room for, the better the more of it there is.
     let requests = match host.scheduler {
         Scheduler::None => host.nr_requests as u64,
-        Scheduler::MqDeadline => SORTED,
+        Scheduler::MqDeadline => SORTED_REQUESTS,
     };
     if queue.read_number("nr_requests")? != requests {
         queue.try_write("nr_requests", &requests.to_string());
     }
     let hardware = Bytes::from_kib(queue.read_number("max_hw_sectors_kb")?);
-    let size = host.max_request.min(LARGEST_REQUEST).min(hardware).max(BLOCK);
+    let size = host.max_request.min(LARGEST_REQUEST).min(hardware).max(BLOCK_SIZE);
     queue.write("max_sectors_kb", &size.to_kib_floor().get().to_string())?;
     queue.write("read_ahead_kb", &read_ahead.to_string())?;
     Ok(QueueSettings {
@@ -132,12 +130,11 @@ pub(crate) fn set_up_queue(
     })
 }
 
-/// The queue's directory in sysfs.
-struct Queue {
+struct ReplyQueue {
     dir: PathBuf,
 }
 
-impl Queue {
+impl ReplyQueue {
     fn read(&self, attribute: &str) -> Result<String, VdiskError> {
         let path = self.dir.join(attribute);
         let text = fs::read_to_string(&path).map_err(VdiskError::io("reading", &path))?;

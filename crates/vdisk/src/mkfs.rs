@@ -4,18 +4,21 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::availability::{Unavailable, find_program};
-use crate::config::Filesystem;
+use crate::availability::Unavailable;
 use crate::error::VdiskError;
-use crate::layout::Home;
+use crate::filesystem::Filesystem;
+use crate::layout::DiskDirs;
 
 /// Makes the filesystem on `device`. Everything that would otherwise be done behind the back of a
 /// measurement, such as zeroing inode tables after the first mount, is done here and now.
 pub(crate) fn make(filesystem: Filesystem, device: &Path) -> Result<(), VdiskError> {
     let Some(maker) = filesystem.maker() else { return Ok(()) };
     let (program, package) = (maker.program, maker.package);
-    let path =
-        find_program(program).ok_or(Unavailable::NoProgram { filesystem, program, package })?;
+    let path = sys::program::find_also_in(program, &[]).ok_or(Unavailable::NoProgram {
+        filesystem,
+        program,
+        package,
+    })?;
     let mut command = Command::new(path);
     command.args(options(filesystem)).arg(device);
     run(&mut command)
@@ -42,7 +45,7 @@ fn mount_options(filesystem: Filesystem) -> &'static str {
 
 /// Mounts the filesystem at its place; a raw disk has none.
 pub(crate) fn mount(
-    home: &Home,
+    home: &DiskDirs,
     fs: Filesystem,
     device: &Path,
 ) -> Result<Option<PathBuf>, VdiskError> {

@@ -2,67 +2,28 @@
 
 use std::fs;
 use std::io;
-use std::path::PathBuf;
 
 use host::Dirs;
 use serde::{Deserialize, Serialize};
-use units::Bytes;
 
-use crate::config::Filesystem;
 use crate::control;
-use crate::counters::Counters;
+use crate::counters::DiskCounters;
 use crate::error::VdiskError;
-use crate::layout::{Home, folder, read_json};
-use crate::loop_device::QueueSettings;
+use crate::layout::{DiskDirs, folder, read_json};
+use crate::record::DiskRecord;
 use crate::teardown::{InUse, take_down};
 
-/// What is written down about a virtual disk, beside it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Record {
-    /// Its name.
-    pub name: String,
-    /// The words that make the same disk again.
-    pub words: String,
-    /// The model as TOML, complete.
-    pub model: String,
-    /// The filesystem on it.
-    pub filesystem: Filesystem,
-    /// Its size.
-    pub size: Bytes,
-    /// How many times slower than its model it runs.
-    pub dilation: f64,
-    /// The seed of the model's jitter.
-    pub seed: u64,
-    /// The server's process.
-    pub pid: u32,
-    /// The block device.
-    pub device: PathBuf,
-    /// The number of the loop device: 3 for `/dev/loop3`.
-    pub loop_number: u32,
-    /// The mount point; `None` for a raw disk.
-    pub mountpoint: Option<PathBuf>,
-    /// How the block device's queue was set up.
-    pub queue: QueueSettings,
-    /// Whether the server runs at real-time priority.
-    pub realtime: bool,
-    /// Whether it dies with its creator.
-    pub dies_with_creator: bool,
-}
-
-/// Whether a virtual disk works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DiskState {
     /// Somebody makes it just now, or died while at it.
     Unfinished,
-    /// It works.
     Serving,
     /// Its server is gone; only removing is left.
     Dead,
 }
 
 impl DiskState {
-    /// One word for a table.
     pub fn name(self) -> &'static str {
         match self {
             Self::Unfinished => "unfinished",
@@ -74,24 +35,22 @@ impl DiskState {
 
 /// One virtual disk in a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Listing {
-    /// Its name.
+pub struct DiskListing {
     pub name: String,
-    /// Whether it works.
     pub state: DiskState,
     /// What is known of it; `None` if it was never finished.
-    pub record: Option<Record>,
+    pub record: Option<DiskRecord>,
     /// What it counts, if it works.
-    pub counters: Option<Counters>,
+    pub counters: Option<DiskCounters>,
 }
 
 /// All virtual disks under these directories, by name.
-pub fn list(dirs: &Dirs) -> Result<Vec<Listing>, VdiskError> {
-    names(dirs)?.iter().map(|name| Ok(look_at(&Home::of(dirs, name)?))).collect()
+pub fn list(dirs: &Dirs) -> Result<Vec<DiskListing>, VdiskError> {
+    names(dirs)?.iter().map(|name| Ok(look_at(&DiskDirs::of(dirs, name)?))).collect()
 }
 
 /// The virtual disk of this name.
-pub fn show(dirs: &Dirs, name: &str) -> Result<Listing, VdiskError> {
+pub fn show(dirs: &Dirs, name: &str) -> Result<DiskListing, VdiskError> {
     Ok(look_at(&existing(dirs, name)?))
 }
 
@@ -125,8 +84,8 @@ pub fn is_dead(dirs: &Dirs, name: &str) -> Result<bool, VdiskError> {
 }
 
 /// Where the disk of this name is, if there is one.
-pub(crate) fn existing(dirs: &Dirs, name: &str) -> Result<Home, VdiskError> {
-    let home = Home::of(dirs, name)?;
+pub(crate) fn existing(dirs: &Dirs, name: &str) -> Result<DiskDirs, VdiskError> {
+    let home = DiskDirs::of(dirs, name)?;
     if home.exists() {
         return Ok(home);
     }
@@ -143,22 +102,22 @@ pub(crate) fn names(dirs: &Dirs) -> Result<Vec<String>, VdiskError> {
     let mut names: Vec<String> = entries
         .flatten()
         .filter_map(|entry| entry.file_name().into_string().ok())
-        .filter(|name| Home::of(dirs, name).is_ok_and(|home| home.exists()))
+        .filter(|name| DiskDirs::of(dirs, name).is_ok_and(|home| home.exists()))
         .collect();
     names.sort();
     Ok(names)
 }
 
-fn look_at(home: &Home) -> Listing {
+fn look_at(home: &DiskDirs) -> DiskListing {
     // A record that cannot be read is as good as none: what matters is that the disk is shown.
-    let record: Option<Record> = read_json(&home.record()).ok().flatten();
+    let record: Option<DiskRecord> = read_json(&home.record()).ok().flatten();
     let counters = control::counters(home).ok();
     let state = match (&counters, &record) {
         (Some(_), Some(_)) => DiskState::Serving,
         (_, None) => DiskState::Unfinished,
         (None, Some(_)) => DiskState::Dead,
     };
-    Listing { name: home.name(), state, record, counters }
+    DiskListing { name: home.name(), state, record, counters }
 }
 
 #[cfg(test)]
@@ -170,7 +129,7 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let dirs = Dirs::under(base.path());
         assert_eq!(list(&dirs).unwrap(), []);
-        let home = Home::claim(&dirs, "left-over").unwrap();
+        let home = DiskDirs::claim(&dirs, "left-over").unwrap();
         fs::write(home.log(), "it began well").unwrap();
         let disks = list(&dirs).unwrap();
         assert_eq!(disks.len(), 1);
@@ -185,7 +144,7 @@ mod tests {
         let dirs = Dirs::under(base.path());
         let error = show(&dirs, "one").unwrap_err().to_string();
         assert!(error.ends_with("there are none"), "{error}");
-        Home::claim(&dirs, "two").unwrap();
+        DiskDirs::claim(&dirs, "two").unwrap();
         let error = remove(&dirs, "one").unwrap_err().to_string();
         assert!(error.contains("two"), "{error}");
     }

@@ -13,19 +13,19 @@ use rustix::process::{Pid, Signal};
 use sys::lock::Lock;
 use sys::{loopdev, mounts, process};
 
-use crate::control::{self, Question};
+use crate::control::{self, ControlRequest};
 use crate::error::VdiskError;
-use crate::layout::{Home, ServerFacts, read_json};
-use crate::loop_device::{self, Added};
+use crate::layout::{DiskDirs, ServerFacts, read_json};
+use crate::loop_device::{self, AttachedLoop};
 use crate::mkfs;
-use crate::registry::Record;
+use crate::record::DiskRecord;
 use crate::users;
 
 /// How long to wait for what takes a moment: an unmount while a probe of udev has the device open,
 /// a loop device that is released when the last user has gone, a server that ends.
-const PATIENCE: Duration = Duration::from_secs(3);
-const LONG_PATIENCE: Duration = Duration::from_secs(60);
-const STEP: Duration = Duration::from_millis(10);
+const UNMOUNT_TIMEOUT: Duration = Duration::from_secs(3);
+const LONG_UNMOUNT_TIMEOUT: Duration = Duration::from_secs(60);
+const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 /// What to do if somebody uses the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub(crate) enum InUse {
 
 /// Unmounts the disk, releases its loop device, ends its server and removes its directory. That
 /// there is nothing left to do is fine.
-pub(crate) fn take_down(home: &Home, in_use: InUse) -> Result<(), VdiskError> {
+pub(crate) fn take_down(home: &DiskDirs, in_use: InUse) -> Result<(), VdiskError> {
     let Some(parent) = home.dir().parent().filter(|parent| parent.is_dir()) else { return Ok(()) };
     let lock = parent.join(".lock");
     let _lock = Lock::take(&lock).map_err(VdiskError::io("locking", &lock))?;
@@ -74,21 +74,21 @@ pub(crate) fn take_down(home: &Home, in_use: InUse) -> Result<(), VdiskError> {
 
 /// Refuses a disk on which somebody has something open. What nobody can see here, as another
 /// namespace has it, is found when unmounting fails.
-fn refuse_used(home: &Home) -> Result<(), VdiskError> {
+fn refuse_used(home: &DiskDirs) -> Result<(), VdiskError> {
     let mut places = vec![home.mountpoint()];
     places.extend(loop_device::over_files_in(home.dir()));
     let start = Instant::now();
     while let Some(path) = users::used(&places) {
-        if start.elapsed() > PATIENCE {
+        if start.elapsed() > UNMOUNT_TIMEOUT {
             return Err(VdiskError::Busy { path });
         }
-        std::thread::sleep(STEP);
+        std::thread::sleep(RETRY_INTERVAL);
     }
     Ok(())
 }
 
 /// Whether the disk's server answers, or could sooner or later.
-pub(crate) fn may_answer(home: &Home) -> bool {
+pub(crate) fn may_answer(home: &DiskDirs) -> bool {
     let server = read_json::<ServerFacts>(&home.server_facts()).ok().flatten();
     server.as_ref().is_some_and(is_able)
 }
@@ -97,12 +97,13 @@ pub(crate) fn may_answer(home: &Home) -> bool {
 /// model's times until now; `None` if it will never answer. One that is merely late is an error
 /// for who wants to spare the disk's users: a busy machine is no reason to cut them off.
 fn hurry(
-    home: &Home,
+    home: &DiskDirs,
     in_use: InUse,
     server: Option<&ServerFacts>,
 ) -> Result<Option<bool>, VdiskError> {
-    let asked = control::counters(home)
-        .and_then(|was| control::tell(home, Question::Timing { on: false }).map(|()| was.timing));
+    let asked = control::counters(home).and_then(|was| {
+        control::tell(home, ControlRequest::Timing { on: false }).map(|()| was.timing)
+    });
     match asked {
         Ok(timing) => Ok(Some(timing)),
         Err(VdiskError::Dead { .. }) => Ok(None),
@@ -112,8 +113,8 @@ fn hurry(
 }
 
 /// Makes a disk that cannot be removed what it was.
-fn put_back(home: &Home, was_mounted: bool, timing: bool) -> Result<(), VdiskError> {
-    let record = read_json::<Record>(&home.record()).ok().flatten();
+fn put_back(home: &DiskDirs, was_mounted: bool, timing: bool) -> Result<(), VdiskError> {
+    let record = read_json::<DiskRecord>(&home.record()).ok().flatten();
     let mounted = match record {
         Some(record) if was_mounted && !is_mounted(&home.mountpoint()) => {
             mkfs::mount(home, record.filesystem, &record.device).map(|_| ())
@@ -121,7 +122,7 @@ fn put_back(home: &Home, was_mounted: bool, timing: bool) -> Result<(), VdiskErr
         _ => Ok(()),
     };
     // Last, as mounting reads and writes; and also if that failed.
-    control::tell(home, Question::Timing { on: timing }).and(mounted)
+    control::tell(home, ControlRequest::Timing { on: timing }).and(mounted)
 }
 
 /// Whether the server could answer, sooner or later.
@@ -131,11 +132,11 @@ fn is_able(server: &ServerFacts) -> bool {
 
 /// Takes the disk down by force, for a creator that is gone, and waits a while for those who still
 /// have its loop device open: the device can only be removed after the last of them.
-pub(crate) fn take_down_for_good(home: &Home) -> Result<(), VdiskError> {
-    let added = read_json::<Added>(&home.loop_device()).ok().flatten();
+pub(crate) fn take_down_for_good(home: &DiskDirs) -> Result<(), VdiskError> {
+    let added = read_json::<AttachedLoop>(&home.loop_device()).ok().flatten();
     take_down(home, InUse::Force)?;
     if let Some(added) = added {
-        remove_loop_device(added, LONG_PATIENCE);
+        remove_loop_device(added, LONG_UNMOUNT_TIMEOUT);
     }
     Ok(())
 }
@@ -158,8 +159,8 @@ fn unmount(target: &Path, in_use: InUse) -> Result<(), VdiskError> {
         match mounts::unmount(target) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
-                if start.elapsed() < PATIENCE {
-                    std::thread::sleep(STEP);
+                if start.elapsed() < UNMOUNT_TIMEOUT {
+                    std::thread::sleep(RETRY_INTERVAL);
                 } else if in_use == InUse::Refuse {
                     return Err(VdiskError::Busy { path: target.to_owned() });
                 } else {
@@ -181,7 +182,7 @@ fn is_mounted(target: &Path) -> bool {
 }
 
 fn release_loop_devices(
-    home: &Home,
+    home: &DiskDirs,
     in_use: InUse,
     server: Option<&ServerFacts>,
 ) -> Result<(), VdiskError> {
@@ -190,13 +191,13 @@ fn release_loop_devices(
         InUse::Force => release_all(home, server)?,
     };
     if let (true, Ok(Some(added))) = (is_free, read_json(&home.loop_device())) {
-        remove_loop_device(added, PATIENCE);
+        remove_loop_device(added, UNMOUNT_TIMEOUT);
     }
     Ok(())
 }
 
 /// Releases the loop devices that nobody else has open. One that somebody has goes on as it is.
-fn release_free_devices(home: &Home) -> Result<bool, VdiskError> {
+fn release_free_devices(home: &DiskDirs) -> Result<bool, VdiskError> {
     let start = Instant::now();
     loop {
         let mut busy = None;
@@ -208,21 +209,23 @@ fn release_free_devices(home: &Home) -> Result<bool, VdiskError> {
         }
         match busy {
             None => break,
-            Some(path) if start.elapsed() > PATIENCE => return Err(VdiskError::Busy { path }),
-            Some(_) => std::thread::sleep(STEP),
+            Some(path) if start.elapsed() > UNMOUNT_TIMEOUT => {
+                return Err(VdiskError::Busy { path });
+            }
+            Some(_) => std::thread::sleep(RETRY_INTERVAL),
         }
     }
-    Ok(wait_until(PATIENCE, || loop_device::over_files_in(home.dir()).is_empty()))
+    Ok(wait_until(UNMOUNT_TIMEOUT, || loop_device::over_files_in(home.dir()).is_empty()))
 }
 
 /// Releases all of them, and says whether they are free. Whoever still has one open gets errors
 /// from now on; it goes when he closes it.
-fn release_all(home: &Home, server: Option<&ServerFacts>) -> Result<bool, VdiskError> {
+fn release_all(home: &DiskDirs, server: Option<&ServerFacts>) -> Result<bool, VdiskError> {
     let release = || -> Result<bool, VdiskError> {
         for device in loop_device::over_files_in(home.dir()) {
             loopdev::release(&device).map_err(VdiskError::io("releasing", &device))?;
         }
-        Ok(wait_until(PATIENCE, || loop_device::over_files_in(home.dir()).is_empty()))
+        Ok(wait_until(UNMOUNT_TIMEOUT, || loop_device::over_files_in(home.dir()).is_empty()))
     };
     if release()? {
         return Ok(true);
@@ -233,15 +236,15 @@ fn release_all(home: &Home, server: Option<&ServerFacts>) -> Result<bool, VdiskE
 
 /// Removes the device that was made for the disk, if it can be had in time: for a moment after it
 /// was released it is still busy, and if somebody has it open, as long as he likes.
-fn remove_loop_device(added: Added, patience: Duration) {
-    let Added { number } = added;
+fn remove_loop_device(added: AttachedLoop, patience: Duration) {
+    let AttachedLoop { number } = added;
     let gone = || !Path::new(&format!("/sys/block/loop{number}")).exists();
     if !wait_until(patience, || gone() || loopdev::remove(number).is_ok()) {
         tracing::debug!("loop device {number} is still in use and stays");
     }
 }
 
-fn unmount_fuse(home: &Home, server: Option<&ServerFacts>) -> Result<(), VdiskError> {
+fn unmount_fuse(home: &DiskDirs, server: Option<&ServerFacts>) -> Result<(), VdiskError> {
     let target = home.fuse();
     if unmount(&target, InUse::Refuse).is_ok() {
         return Ok(());
@@ -253,9 +256,9 @@ fn unmount_fuse(home: &Home, server: Option<&ServerFacts>) -> Result<(), VdiskEr
 /// The server ends by itself when its filesystem is unmounted.
 fn end_server(server: Option<&ServerFacts>) {
     let Some(server) = server else { return };
-    if !wait_until(PATIENCE, || !is_alive(server)) {
+    if !wait_until(UNMOUNT_TIMEOUT, || !is_alive(server)) {
         kill(server);
-        wait_until(PATIENCE, || !is_alive(server));
+        wait_until(UNMOUNT_TIMEOUT, || !is_alive(server));
     }
 }
 
@@ -277,7 +280,7 @@ fn kill(server: &ServerFacts) {
 }
 
 /// Removes what we put there, and nothing else.
-fn remove_files(home: &Home) -> Result<(), VdiskError> {
+fn remove_files(home: &DiskDirs) -> Result<(), VdiskError> {
     let absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
     for file in home.files() {
         match fs::remove_file(&file) {
@@ -301,7 +304,7 @@ fn wait_until(patience: Duration, condition: impl Fn() -> bool) -> bool {
         if start.elapsed() > patience {
             return false;
         }
-        std::thread::sleep(STEP);
+        std::thread::sleep(RETRY_INTERVAL);
     }
     true
 }

@@ -5,46 +5,22 @@ use std::sync::Arc;
 
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use serde::{Deserialize, Serialize};
-use units::{Bytes, Nanos};
+use units::Bytes;
 
+use crate::access::{Access, AccessClass};
+use crate::declaration::Workload;
+use crate::error::WorkloadError;
+use crate::parameters::{Pattern, Sharing};
 use crate::permutation::Permutation;
-use crate::space::{Space, share};
-use crate::trace::Replay;
-use crate::varied::{Places, Varied};
+use crate::replay::TraceReplay;
+use crate::space::{BlockSpace, share};
+use crate::varied::{PlaceOrder, Varied};
 use crate::zipf::Zipf;
-use crate::{Pattern, Sharing, Workload, WorkloadError};
-
-/// What a request belongs to, and so which latency it is counted with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum AccessClass {
-    /// A stream: a run of related reads.
-    Stream,
-    /// A seek to somewhere else.
-    Random,
-}
-
-/// One request of a reader.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Access {
-    /// The file, counted among the reader's own.
-    pub file: u32,
-    /// Where in the file.
-    pub offset: Bytes,
-    /// How much; less than a block at the end of a file.
-    pub length: Bytes,
-    /// What it belongs to.
-    pub class: AccessClass,
-    /// It is not made before this time after the start, in the storage's own time; only a replay
-    /// at the recorded pace has one.
-    pub not_before: Nanos,
-}
 
 /// The accesses of one reader, in order. The same seed gives the same accesses.
 #[derive(Clone, Debug)]
 pub struct Accesses {
-    space: Space,
+    space: BlockSpace,
     next: u64,
     order: Order,
     /// How many more there may be.
@@ -76,11 +52,11 @@ struct Turn {
 /// The random part beside a stream.
 #[derive(Clone, Debug)]
 struct Mixed {
-    space: Space,
+    space: BlockSpace,
     places: Permutation,
     drawn: u64,
     /// The next random access, wherever in the order it may come.
-    coming: Option<Access>,
+    peeked: Option<Access>,
     /// What of 2^53 is random.
     share: u64,
     rng: Pcg64Mcg,
@@ -183,11 +159,11 @@ impl Accesses {
         }
     }
 
-    /// The next random access where it is known before its turn comes.
+    /// The next random access, if it is known already.
     #[inline]
-    pub fn coming(&self) -> Option<&Access> {
+    pub fn peek_random(&self) -> Option<&Access> {
         match &self.order {
-            Order::Mixed(mixed) => mixed.coming.as_ref(),
+            Order::Mixed(mixed) => mixed.peeked.as_ref(),
             _ => None,
         }
     }
@@ -203,12 +179,12 @@ fn cut(rest: &mut Access, block: Bytes) -> Option<Access> {
 }
 
 impl Mixed {
-    /// Draws the random access after the one that is coming.
+    /// Draws the random access after `peeked`.
     #[inline]
     fn draw(&mut self) {
         let drawn = self.drawn;
         self.drawn += 1;
-        self.coming = (drawn < self.space.len())
+        self.peeked = (drawn < self.space.len())
             .then(|| self.space.at(self.places.at(drawn), AccessClass::Random));
     }
 
@@ -237,7 +213,7 @@ impl Mixed {
         times
     }
 
-    fn next(&mut self, stream: &Space, next: &mut u64) -> Option<Access> {
+    fn next(&mut self, stream: &BlockSpace, next: &mut u64) -> Option<Access> {
         if self.is_random() {
             return self.next_random();
         }
@@ -248,13 +224,18 @@ impl Mixed {
 
     #[inline]
     fn next_random(&mut self) -> Option<Access> {
-        let access = self.coming;
+        let access = self.peeked;
         self.draw();
         access
     }
 
     #[inline]
-    fn next_run(&mut self, stream: &Space, next: &mut u64, most: u64) -> Option<(Access, u64)> {
+    fn next_run(
+        &mut self,
+        stream: &BlockSpace,
+        next: &mut u64,
+        most: u64,
+    ) -> Option<(Access, u64)> {
         if most == 0 {
             return None;
         }
@@ -295,8 +276,8 @@ impl Workload {
         };
         let unit = self.block_min.unwrap_or(self.block);
         let space = match self.zone {
-            None => Space::of_files(file_sizes, unit, part, parts),
-            Some(zone) => Space::of_zone(file_sizes, unit, (part, parts), zone),
+            None => BlockSpace::of_files(file_sizes, unit, part, parts),
+            Some(zone) => BlockSpace::of_zone(file_sizes, unit, (part, parts), zone),
         };
         let blocks = match self.pattern {
             Pattern::Interleaved { streams } => u64::from(streams),
@@ -316,14 +297,14 @@ impl Workload {
     /// The reads that a trace has for `reader`, from files that are large enough.
     fn replayed(
         &self,
-        replay: &Replay,
+        replay: &TraceReplay,
         reader: u32,
         file_sizes: &[Bytes],
     ) -> Result<Accesses, WorkloadError> {
         let Some(reads) = replay.reads(reader) else {
             return Err(WorkloadError::TraceNotLoaded { trace: replay.trace.clone() });
         };
-        let needed = replay.sizes();
+        let needed = replay.file_sizes();
         for (file, size) in (0..).zip(file_sizes) {
             let needed = needed.get(self.data_file_of(file) as usize).copied().unwrap_or_default();
             if *size < needed {
@@ -331,7 +312,7 @@ impl Workload {
                 return Err(WorkloadError::TooSmall { workload, size: *size, needed });
             }
         }
-        let space = Space::of_files(&[], self.block, 0, 1);
+        let space = BlockSpace::of_files(&[], self.block, 0, 1);
         Ok(Accesses { space, next: 0, order: Order::Trace(reads), left: u64::MAX })
     }
 
@@ -348,7 +329,7 @@ impl Workload {
         Ok(())
     }
 
-    fn order(&self, space: Space, rng: &mut Pcg64Mcg) -> Accesses {
+    fn order(&self, space: BlockSpace, rng: &mut Pcg64Mcg) -> Accesses {
         let len = space.len();
         let left = self.requests.unwrap_or(u64::MAX);
         let with = |space, order| Accesses { space, next: 0, order, left };
@@ -384,9 +365,9 @@ impl Workload {
                 let places = Permutation::new(beside.len(), rng);
                 let share = (random_fraction * (1u64 << 53) as f64).ceil() as u64;
                 let (rng, random_next) = (fork(rng), false);
-                let (drawn, coming) = (0, None);
+                let (drawn, peeked) = (0, None);
                 let mut mixed =
-                    Mixed { space: beside, places, drawn, coming, share, rng, random_next };
+                    Mixed { space: beside, places, drawn, peeked, share, rng, random_next };
                 mixed.draw();
                 with(stream, Order::Mixed(Box::new(mixed)))
             }
@@ -408,13 +389,13 @@ impl Workload {
     fn varied(&self, least: Bytes, len: u64, rng: &mut Pcg64Mcg) -> Order {
         let places = match self.pattern {
             Pattern::Uniform => {
-                Places::Uniform { places: Permutation::new(len, rng), read: HashSet::new() }
+                PlaceOrder::Uniform { places: Permutation::new(len, rng), read: HashSet::new() }
             }
             Pattern::Zipf { theta } => {
                 let places = Permutation::new(len, rng);
-                Places::Zipf { ranks: Zipf::new(len, theta), places }
+                PlaceOrder::Zipf { ranks: Zipf::new(len, theta), places }
             }
-            _ => Places::Forward,
+            _ => PlaceOrder::Forward,
         };
         Order::Varied(Box::new(Varied::new((least, self.block), places, fork(rng))))
     }
@@ -446,7 +427,7 @@ mod tests {
                 same_open_file: false,
             };
             let workload = Workload::new("mixed", pattern, Bytes::from_kib(4));
-            let space = Space::of_files(&[Bytes::from_mib(1)], Bytes::from_kib(4), 0, 1);
+            let space = BlockSpace::of_files(&[Bytes::from_mib(1)], Bytes::from_kib(4), 0, 1);
             let accesses = workload.order(space, &mut reader_rng(7, 0));
             let Order::Mixed(mut mixed) = accesses.order else { panic!("another order") };
             let mut rng = mixed.rng.clone();

@@ -2,141 +2,19 @@
 
 use units::{Bytes, Nanos};
 
-use crate::WorkloadError;
-use crate::outside::Outside;
-use crate::trace::Replay;
+use crate::error::WorkloadError;
+use crate::fio::FioGroup;
+use crate::outside::{Figure, Outside};
+use crate::parameters::{AccessMethod, BLOCK_MAX, Hint, Layout, Pattern, Sharing};
+use crate::replay::TraceReplay;
 use crate::zone::Zone;
 
 /// The most readers that a workload may have.
 const READERS_MAX: u32 = 1024;
 /// The most files that each reader may have.
 const FILES_MAX: u32 = 65_536;
-/// The largest block: the kernel reads at most 2 GiB at once, and no program asks for so much.
-pub(crate) const BLOCK_MAX: Bytes = Bytes::from_mib(256);
 /// The most streams that one open file may have, and the widest disorder.
 const STREAMS_MAX: u32 = 4096;
-
-/// The order in which a reader goes through its blocks.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Pattern {
-    /// From the first block to the last.
-    Sequential,
-    /// Every block once, in random order.
-    Uniform,
-    /// Random blocks, some far more often than others: the block of rank k is chosen with a
-    /// probability in proportion to k^-theta. Blocks are read again, from the cache; this
-    /// pattern has no end.
-    Zipf {
-        /// How uneven: 0.99 is customary, more is more uneven.
-        theta: f64,
-    },
-    /// One block at each multiple of `step`.
-    Stride {
-        /// The distance from one block's start to the next one's.
-        step: Bytes,
-    },
-    /// From the last block to the first.
-    Backward,
-    /// A seek to a random place, a few blocks read from there, the next seek. No place is visited
-    /// twice.
-    SeekAndRead {
-        /// How many blocks follow each seek.
-        blocks: u32,
-    },
-    /// Several streams on one open file, a block from each in turn, each in its own part of it.
-    Interleaved {
-        /// How many streams.
-        streams: u32,
-    },
-    /// A stream through the first half of the data, with random reads of the second half beside
-    /// it.
-    Mixed {
-        /// Which share of the requests is random, between 0 and 1.
-        random_fraction: f64,
-        /// The size of the random requests.
-        random_block: Bytes,
-        /// Whether the random requests go through the stream's own open file, where they can
-        /// disturb its read-ahead, or through a second open file.
-        same_open_file: bool,
-    },
-    /// Sequential, but shuffled within groups of `span` blocks, as a network file server sees it.
-    Disorder {
-        /// How many blocks are shuffled together.
-        span: u32,
-    },
-    /// New files, written from the first block to the last and flushed; what was there before is
-    /// left alone.
-    Write,
-    /// Files of our own: each block is read, changed and written back in its place, from the first
-    /// to the last, and flushed.
-    Rewrite,
-    /// What a trace has recorded: see [`Workload::replay`].
-    Trace,
-    /// What a program of somebody else's does: see [`Workload::outside`].
-    Outside,
-}
-
-impl Pattern {
-    /// The word for it in a declaration.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Sequential => "sequential",
-            Self::Uniform => "uniform",
-            Self::Zipf { .. } => "zipf",
-            Self::Stride { .. } => "stride",
-            Self::Backward => "backward",
-            Self::SeekAndRead { .. } => "seek-and-read",
-            Self::Interleaved { .. } => "interleaved",
-            Self::Mixed { .. } => "mixed",
-            Self::Disorder { .. } => "disorder",
-            Self::Write => "write",
-            Self::Rewrite => "rewrite",
-            Self::Trace => "trace",
-            Self::Outside => "outside",
-        }
-    }
-}
-
-/// What the readers have in common.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sharing {
-    /// Nothing: each reader has files of its own.
-    OwnFile,
-    /// The open file: all read their own part of one file through one open file description, and
-    /// so share its read-ahead window.
-    SharedOpenFile,
-    /// The file: all read their own part of one file, each through an open file of its own.
-    SharedFile,
-}
-
-/// How data gets to a reader.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AccessMethod {
-    /// By `pread(2)`.
-    Read,
-    /// By copying from a mapping.
-    Mmap,
-}
-
-/// What the reader tells the kernel of its intentions, by `posix_fadvise(2)` or `madvise(2)`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hint {
-    /// Nothing, as most programs.
-    None,
-    /// That it will read in order.
-    Sequential,
-    /// That it will read in no order.
-    Random,
-}
-
-/// How files of its own lie on the disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
-    /// One after another.
-    Contiguous,
-    /// In alternating pieces, as when all are written at the same time.
-    Interleaved,
-}
 
 /// A load: who reads what, how, and in which order.
 #[derive(Clone, Debug, PartialEq)]
@@ -161,7 +39,6 @@ pub struct Workload {
     pub think: Nanos,
     /// How data gets to the reader.
     pub access: AccessMethod,
-    /// What the kernel is told.
     pub hint: Hint,
     /// How files of its own lie on the disk.
     pub layout: Layout,
@@ -173,7 +50,7 @@ pub struct Workload {
     /// if nothing is said.
     pub requests: Option<u64>,
     /// The trace, of the pattern [`Pattern::Trace`] and of no other.
-    pub replay: Option<Replay>,
+    pub replay: Option<TraceReplay>,
     /// The program, of the pattern [`Pattern::Outside`] and of no other.
     pub outside: Option<Outside>,
 }
@@ -222,7 +99,7 @@ impl Workload {
     pub fn data_files(&self, chosen: Bytes) -> Vec<Bytes> {
         let size = self.file_size.unwrap_or(chosen);
         match (&self.replay, &self.outside) {
-            (Some(replay), _) => replay.sizes().to_vec(),
+            (Some(replay), _) => replay.file_sizes().to_vec(),
             (None, Some(outside)) => outside.data_files(size),
             // What it writes is new each time.
             (None, None) if self.pattern == Pattern::Write => Vec::new(),
@@ -439,4 +316,79 @@ fn number_within(
     wanted: &str,
 ) -> Result<(), WorkloadError> {
     if inside { Ok(()) } else { Err(WorkloadError::out_of_range(key, value, wanted.to_owned())) }
+}
+
+impl Workload {
+    /// A workload that replays a trace. All readers share its open files.
+    ///
+    /// # Errors
+    ///
+    /// If the trace has no reads, or its sizes are beyond the limits of workloads.
+    pub fn from_replay(
+        name: impl Into<String>,
+        replay: TraceReplay,
+    ) -> Result<Self, WorkloadError> {
+        let script = replay.script().filter(|script| !script.readers.is_empty());
+        let Some(script) = script else {
+            return Err(WorkloadError::TraceWithoutReads { trace: replay.trace });
+        };
+        let reads = script.readers.iter().flat_map(|reads| reads.iter());
+        let block = reads.map(|read| read.length).max().unwrap_or(Bytes::new(1));
+        let count = |len: usize| u32::try_from(len).unwrap_or(u32::MAX);
+        let workload = Self {
+            readers: count(script.readers.len()),
+            sharing: Sharing::SharedOpenFile,
+            files_per_reader: count(script.open_files.len()),
+            think: Nanos::ZERO,
+            access: AccessMethod::Read,
+            hint: Hint::None,
+            layout: Layout::Contiguous,
+            replay: Some(replay),
+            ..Self::new(name, Pattern::Trace, block)
+        };
+        workload.validate()?;
+        Ok(workload)
+    }
+
+    /// Takes the reads of `other` where both replay the same trace.
+    pub fn adopt_trace(&mut self, other: &Self) {
+        if let (Some(own), Some(theirs)) = (&mut self.replay, &other.replay)
+            && own == theirs
+        {
+            own.clone_from(theirs);
+        }
+    }
+
+    /// What its figure is, if it is one that a command prints; data by time otherwise.
+    pub fn figure(&self) -> Option<Figure> {
+        match self.outside.as_ref()? {
+            Outside::Command { metric, .. } => metric.figure(),
+            _ => None,
+        }
+    }
+
+    /// A workload that another program runs.
+    ///
+    /// # Errors
+    ///
+    /// If the declaration of the program is invalid.
+    pub fn from_program(name: impl Into<String>, outside: Outside) -> Result<Self, WorkloadError> {
+        let group = outside.group().and_then(Result::ok);
+        let files = outside.data_files(Bytes::new(1)).len();
+        let readers = group.as_ref().map_or(1, FioGroup::readers);
+        let block = group.as_ref().map(FioGroup::block).unwrap_or(Bytes::from_kib(4));
+        let workload = Self {
+            readers,
+            sharing: Sharing::SharedFile,
+            files_per_reader: u32::try_from(files).unwrap_or(u32::MAX).max(1),
+            think: Nanos::ZERO,
+            access: AccessMethod::Read,
+            hint: Hint::None,
+            layout: Layout::Contiguous,
+            outside: Some(outside),
+            ..Self::new(name, Pattern::Outside, block)
+        };
+        workload.validate()?;
+        Ok(workload)
+    }
 }

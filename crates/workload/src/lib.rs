@@ -10,22 +10,30 @@
 //! permutation of the blocks, not draws with replacement. A reader whose blocks are used up has
 //! reached its end.
 
+mod access;
 mod accesses;
 mod declaration;
 mod error;
 pub mod fio;
+mod fio_export;
+mod fio_native;
 mod outside;
+mod parameters;
 mod permutation;
+mod replay;
 mod space;
 mod suite;
 mod text;
-pub mod trace;
 mod varied;
 mod zipf;
 mod zone;
 
-pub use accesses::{Access, AccessClass, Accesses};
-pub use declaration::{AccessMethod, Hint, Layout, Pattern, Sharing, Workload};
+pub use access::{Access, AccessClass};
+pub use accesses::Accesses;
+pub use declaration::Workload;
 pub use error::WorkloadError;
+pub use fio_export::{ExportedJob, export_fio};
 pub use outside::{Figure, Metric, Outside};
+pub use parameters::{AccessMethod, Hint, Layout, Pattern, Sharing};
+pub use replay::{ReplayPace, ReplayScript, TraceOpenFile, TraceReplay};
 pub use zone::Zone;

@@ -1,10 +1,10 @@
 //! Workloads that programs of other people run: fio, bonnie++, any command.
 
 use serde::{Deserialize, Serialize};
-use units::{Bytes, Nanos};
+use units::Bytes;
 
-use crate::fio::{FioError, Group, JobFile, Surroundings};
-use crate::{AccessMethod, Hint, Layout, Pattern, Sharing, Workload, WorkloadError};
+use crate::error::WorkloadError;
+use crate::fio::{FioEnvironment, FioError, FioGroup, JobFile};
 
 /// Where the figure of a command comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,24 +81,19 @@ fn is_unit(word: &str) -> bool {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "program", rename_all = "kebab-case")]
 pub enum Outside {
-    /// fio.
     Fio {
         /// A job file with one group of jobs, without includes or variables.
         jobs: String,
     },
-    /// A command of the shell's.
     Command {
-        /// What is measured.
         command: String,
         /// What runs before each trial, before the cache is emptied.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prepare: Option<String>,
-        /// What its figure is.
         metric: Metric,
         /// It is ended when it has run for so long on the wall.
         limit_seconds: u64,
     },
-    /// bonnie++.
     #[serde(rename = "bonnie++")]
     Bonnie {
         /// How much it writes and reads; as much as twice the memory where nothing is said.
@@ -116,7 +111,6 @@ pub enum Outside {
 }
 
 impl Outside {
-    /// The word for the program.
     pub fn program(&self) -> &'static str {
         match self {
             Self::Fio { .. } => "fio",
@@ -125,10 +119,9 @@ impl Outside {
         }
     }
 
-    /// The jobs, of fio.
-    pub fn group(&self) -> Option<Result<Group, FioError>> {
+    pub fn group(&self) -> Option<Result<FioGroup, FioError>> {
         let Self::Fio { jobs } = self else { return None };
-        let parsed = JobFile::parse(jobs, &Surroundings::none());
+        let parsed = JobFile::parse(jobs, &FioEnvironment::none());
         Some(parsed.and_then(|file| file.groups().first().cloned().ok_or(FioError::NoJob)))
     }
 
@@ -177,37 +170,6 @@ fn limited(seconds: u64) -> Result<(), WorkloadError> {
             seconds,
             "1 to 604800 (a week)".to_owned(),
         )),
-    }
-}
-
-impl Workload {
-    /// What its figure is, if it is one that a command prints; data by time otherwise.
-    pub fn figure(&self) -> Option<Figure> {
-        match self.outside.as_ref()? {
-            Outside::Command { metric, .. } => metric.figure(),
-            _ => None,
-        }
-    }
-
-    /// What a program of somebody else's does.
-    pub fn of_program(name: impl Into<String>, outside: Outside) -> Result<Self, WorkloadError> {
-        let group = outside.group().and_then(Result::ok);
-        let files = outside.data_files(Bytes::new(1)).len();
-        let readers = group.as_ref().map_or(1, Group::readers);
-        let block = group.as_ref().map(Group::block).unwrap_or(Bytes::from_kib(4));
-        let workload = Self {
-            readers,
-            sharing: Sharing::SharedFile,
-            files_per_reader: u32::try_from(files).unwrap_or(u32::MAX).max(1),
-            think: Nanos::ZERO,
-            access: AccessMethod::Read,
-            hint: Hint::None,
-            layout: Layout::Contiguous,
-            outside: Some(outside),
-            ..Self::new(name, Pattern::Outside, block)
-        };
-        workload.validate()?;
-        Ok(workload)
     }
 }
 

@@ -4,7 +4,7 @@ use rand::{Rng, RngExt};
 
 /// How often the bits are mixed. With three rounds each bit of the input reaches each of the
 /// output; a fourth costs a nanosecond and makes small domains look random, too.
-const ROUNDS: usize = 4;
+const MIX_ROUNDS: usize = 4;
 
 /// A bijection of `0..len` onto itself: steps that can each be undone (add a constant, multiply
 /// by an odd number, fold the high half of the bits into the low one) on the next power of two,
@@ -15,7 +15,7 @@ pub(crate) struct Permutation {
     len: u64,
     mask: u64,
     shift: u32,
-    rounds: [(u64, u64); ROUNDS],
+    rounds: [(u64, u64); MIX_ROUNDS],
 }
 
 impl Permutation {

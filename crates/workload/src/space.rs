@@ -2,7 +2,8 @@
 
 use units::{Bytes, Nanos};
 
-use crate::{Access, AccessClass, Zone};
+use crate::access::{Access, AccessClass};
+use crate::zone::Zone;
 
 /// A reader's part of one file.
 #[derive(Clone, Copy, Debug)]
@@ -19,14 +20,14 @@ struct Segment {
 /// Blocks of `block` bytes at every `step` bytes of some parts of files. The last block of a part
 /// is short if the part ends inside it.
 #[derive(Clone, Debug)]
-pub(crate) struct Space {
+pub(crate) struct BlockSpace {
     segments: Vec<Segment>,
     block: u64,
     step: u64,
     len: u64,
 }
 
-impl Space {
+impl BlockSpace {
     /// The part numbered `part` of `parts` of each of these files, cut at whole blocks.
     pub(crate) fn of_files(sizes: &[Bytes], block: Bytes, part: u32, parts: u32) -> Self {
         let block = block.get();
@@ -94,7 +95,6 @@ impl Space {
         (low, high)
     }
 
-    /// How many blocks there are.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
@@ -123,7 +123,7 @@ impl Space {
         }
     }
 
-    /// The block with this number, which must be below [`Space::len`].
+    /// The block with this number, which must be below [`BlockSpace::len`].
     #[inline]
     pub(crate) fn at(&self, number: u64, class: AccessClass) -> Access {
         debug_assert!(number < self.len, "{number} of {}", self.len);

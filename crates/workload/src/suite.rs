@@ -12,7 +12,7 @@ const STRIDE_BLOCK: Bytes = Bytes::from_kib(64);
 /// The block of random reads: a page.
 const RANDOM_BLOCK: Bytes = Bytes::from_kib(4);
 /// The readers where there are several, as in the tables published in 2008.
-const READERS: u32 = 8;
+const READER_COUNT: u32 = 8;
 
 /// The block of writers: what bonnie++ writes at once.
 const WRITE_BLOCK: Bytes = Bytes::from_kib(8);
@@ -24,11 +24,13 @@ const NAMES: &[&str] = &["seq-1", "seq-8", "rand-pread", "rand-mmap", "mixed", "
 
 fn build(name: &str) -> Option<Workload> {
     let stream = |pattern| Workload::new(name, pattern, STREAM_BLOCK);
-    let random =
-        || Workload { readers: READERS, ..Workload::new(name, Pattern::Uniform, RANDOM_BLOCK) };
+    let random = || Workload {
+        readers: READER_COUNT,
+        ..Workload::new(name, Pattern::Uniform, RANDOM_BLOCK)
+    };
     let workload = match name {
         "seq-1" => stream(Pattern::Sequential),
-        "seq-8" => Workload { readers: READERS, ..stream(Pattern::Sequential) },
+        "seq-8" => Workload { readers: READER_COUNT, ..stream(Pattern::Sequential) },
         "rand-pread" => random(),
         "rand-mmap" => Workload { access: AccessMethod::Mmap, ..random() },
         "mixed" => {
@@ -37,7 +39,7 @@ fn build(name: &str) -> Option<Workload> {
                 random_block: RANDOM_BLOCK,
                 same_open_file: false,
             };
-            Workload { readers: READERS, ..stream(pattern) }
+            Workload { readers: READER_COUNT, ..stream(pattern) }
         }
         "stride" => {
             Workload::new(name, Pattern::Stride { step: Bytes::from_kib(256) }, STRIDE_BLOCK)
@@ -77,7 +79,7 @@ impl Workload {
             let known = || NAMES.iter().chain(WRITING).copied();
             WorkloadError::UnknownName {
                 name: name.to_owned(),
-                near: spelling::nearest(name, known()),
+                near: units::text::nearest(name, known()),
                 known: known().collect::<Vec<_>>().join(", "),
             }
         })

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos, ParseUnitError};
 
-use crate::trace::{Pace, Replay};
+use crate::replay::{ReplayPace, TraceReplay};
 use crate::{AccessMethod, Hint, Layout, Outside, Pattern, Sharing, Workload, WorkloadError, Zone};
 
 /// A declaration as it is written: sizes and times as text, what is not given at its default.
@@ -118,7 +118,8 @@ const PATTERNS: &[&str] = &[
 ];
 const ZONES: &[(&str, Zone)] =
     &[("beginning", Zone::Beginning), ("middle", Zone::Middle), ("end", Zone::End)];
-const PACES: &[(&str, Pace)] = &[("asap", Pace::Asap), ("recorded", Pace::Recorded)];
+const PACES: &[(&str, ReplayPace)] =
+    &[("asap", ReplayPace::Asap), ("recorded", ReplayPace::Recorded)];
 
 fn word<T: Copy>(key: &'static str, text: &str, words: &[(&str, T)]) -> Result<T, WorkloadError> {
     words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {
@@ -221,7 +222,7 @@ impl Declaration {
         })
     }
 
-    fn replay(&self) -> Result<Option<Replay>, WorkloadError> {
+    fn replay(&self) -> Result<Option<TraceReplay>, WorkloadError> {
         let Some(trace) = &self.trace else { return Ok(None) };
         let digest = self.trace_digest.as_deref().unwrap_or("0");
         let digest = u64::from_str_radix(digest, 16).map_err(|_| {
@@ -229,10 +230,10 @@ impl Declaration {
         })?;
         let pace = word("pace", self.pace.as_deref().unwrap_or("asap"), PACES)?;
         let compact = self.compact.unwrap_or(false);
-        Ok(Some(Replay::declared(trace.clone(), digest, pace, compact)))
+        Ok(Some(TraceReplay::declared(trace.clone(), digest, pace, compact)))
     }
 
-    fn set_replay(&mut self, replay: &Replay) {
+    fn set_replay(&mut self, replay: &TraceReplay) {
         self.trace = Some(replay.trace.clone());
         self.trace_digest = Some(format!("{:016x}", replay.digest));
         self.pace = Some(print_word(replay.pace, PACES));
@@ -363,8 +364,12 @@ impl Workload {
     /// Reads one declaration and checks it.
     pub fn from_toml(text: &str) -> Result<Self, WorkloadError> {
         let declaration: Declaration = toml::from_str(text).map_err(|error| {
-            let place = spelling::Place::of(text, error.span().map_or(0, |span| span.start));
-            let problem = format!("{place}: {}", spelling::told(error.message()));
+            let place = units::text::SourceLocation::from_offset(
+                text,
+                error.span().map_or(0, |span| span.start),
+            );
+            let problem =
+                format!("{place}: {}", units::text::explain_serde_message(error.message()));
             WorkloadError::Syntax { problem }
         })?;
         declaration.try_into()

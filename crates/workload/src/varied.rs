@@ -8,10 +8,10 @@ use rand::{Rng, RngExt};
 use rand_pcg::Pcg64Mcg;
 use units::Bytes;
 
+use crate::access::{Access, AccessClass};
 use crate::permutation::Permutation;
-use crate::space::Space;
+use crate::space::BlockSpace;
 use crate::zipf::Zipf;
-use crate::{Access, AccessClass};
 
 /// How often a size that does not fit is drawn anew before what fits is taken.
 const DRAWS_MAX: u32 = 64;
@@ -22,37 +22,41 @@ pub(crate) struct Varied {
     least: u64,
     most: u64,
     rng: Pcg64Mcg,
-    places: Places,
+    places: PlaceOrder,
 }
 
-/// Where requests begin.
 #[derive(Clone, Debug)]
-pub(crate) enum Places {
-    /// Where the one before ended.
+pub(crate) enum PlaceOrder {
     Forward,
     /// Anywhere, but nothing is read twice: a request ends where something was read before.
-    Uniform { places: Permutation, read: HashSet<u64> },
+    Uniform {
+        places: Permutation,
+        read: HashSet<u64>,
+    },
     /// Anywhere, some more often than others.
-    Zipf { ranks: Zipf, places: Permutation },
+    Zipf {
+        ranks: Zipf,
+        places: Permutation,
+    },
 }
 
 impl Varied {
-    pub(crate) fn new((least, most): (Bytes, Bytes), places: Places, rng: Pcg64Mcg) -> Self {
+    pub(crate) fn new((least, most): (Bytes, Bytes), places: PlaceOrder, rng: Pcg64Mcg) -> Self {
         Self { least: least.get().max(1), most: most.get(), rng, places }
     }
 
     /// The request after `next` blocks or places, which it counts on.
-    pub(crate) fn next(&mut self, space: &Space, next: &mut u64) -> Option<Access> {
+    pub(crate) fn next(&mut self, space: &BlockSpace, next: &mut u64) -> Option<Access> {
         let (first, class) = match &mut self.places {
-            Places::Forward => (*next, AccessClass::Stream),
-            Places::Uniform { places, read } => loop {
+            PlaceOrder::Forward => (*next, AccessClass::Stream),
+            PlaceOrder::Uniform { places, read } => loop {
                 let place = (*next < space.len()).then(|| places.at(*next))?;
                 *next += 1;
                 if !read.contains(&place) {
                     break (place, AccessClass::Random);
                 }
             },
-            Places::Zipf { ranks, places } => {
+            PlaceOrder::Zipf { ranks, places } => {
                 (places.at(ranks.draw(&mut self.rng)), AccessClass::Random)
             }
         };
@@ -61,18 +65,18 @@ impl Varied {
         }
         let blocks = self.blocks(space.run(first, self.most / self.least));
         let blocks = match &mut self.places {
-            Places::Forward => {
+            PlaceOrder::Forward => {
                 *next += blocks;
                 blocks
             }
             // fio's map of blocks that were read cuts a request as well.
-            Places::Uniform { read, .. } => {
+            PlaceOrder::Uniform { read, .. } => {
                 let free = (1..blocks).find(|more| read.contains(&(first + more)));
                 let blocks = free.unwrap_or(blocks);
                 read.extend(first..first + blocks);
                 blocks
             }
-            Places::Zipf { .. } => blocks,
+            PlaceOrder::Zipf { .. } => blocks,
         };
         let access = space.at(first, class);
         // The last block of a file may be short; then it is alone.

@@ -5,11 +5,8 @@ use units::Bytes;
 /// A tenth of a file or device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Zone {
-    /// The first.
     Beginning,
-    /// The one in the middle.
     Middle,
-    /// The last.
     End,
 }
 
@@ -17,7 +14,6 @@ impl Zone {
     /// All of them, from the outside of a disk inward.
     pub const ALL: [Self; 3] = [Self::Beginning, Self::Middle, Self::End];
 
-    /// The word for it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Beginning => "beginning",

@@ -3,15 +3,14 @@
 
 use std::path::Path;
 
-use foreread_workload::fio::{
-    Conditions, FioError, Included, JobFile, Stand, Surroundings, export,
-};
-use foreread_workload::{AccessMethod, Hint, Outside, Pattern, Sharing, Workload};
+use foreread_workload::fio::{Conditions, FioEnvironment, FioError, Included, JobFile, Stand};
+use foreread_workload::{AccessMethod, Hint, Outside, Pattern, Sharing, Workload, export_fio};
 use proptest::prelude::*;
+use testkit::fuzz;
 use units::{Bytes, Nanos};
 
 fn parse(text: &str) -> Result<JobFile, FioError> {
-    JobFile::parse(text, &Surroundings::none())
+    JobFile::parse(text, &FioEnvironment::none())
 }
 
 fn native(text: &str) -> Result<Workload, FioError> {
@@ -73,7 +72,7 @@ fn ranges_of_sizes_are_drawn_by_our_own_engine_and_by_fio() {
         let jobs = file.groups()[0].to_text();
         assert!(!jobs.contains("bs=4k-") && !jobs.contains("bs=8k,"), "{jobs}");
         assert_eq!(native(&jobs).unwrap(), workload);
-        let exported = export(&workload, Bytes::from_mib(1), 1).unwrap().jobs;
+        let exported = export_fio(&workload, Bytes::from_mib(1), 1).unwrap().jobs;
         let again = native(&exported).unwrap();
         assert_eq!((again.block_min, again.block), (workload.block_min, workload.block));
     }
@@ -260,7 +259,7 @@ proptest! {
     #[test]
     fn what_is_exported_is_the_same_workload(workload in any_workload()) {
         prop_assume!(workload.validate().is_ok());
-        let exported = export(&workload, Bytes::from_mib(1), 5).unwrap();
+        let exported = export_fio(&workload, Bytes::from_mib(1), 5).unwrap();
         if exported.logs.is_empty() {
             let back = parse(&exported.jobs).unwrap().groups()[0].native("w").unwrap();
             prop_assert_eq!(back, workload);
@@ -309,7 +308,7 @@ fn keeps(file: &JobFile) {
             assert!(parse(&job).is_ok() || paths.iter().any(|path| path.contains(['\\', '$'])));
         }
         let outside = Outside::Fio { jobs: group.to_text() };
-        if let Ok(workload) = Workload::of_program("x", outside) {
+        if let Ok(workload) = Workload::from_program("x", outside) {
             assert_eq!(Workload::from_toml(&workload.to_toml()).as_ref(), Ok(&workload));
         }
     }
@@ -319,7 +318,7 @@ fn keeps(file: &JobFile) {
 fn no_job_file_panics() {
     let corpus = fuzz::seeds(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/seeds/fio"));
     assert!(corpus.len() >= 5, "{} seeds", corpus.len());
-    let around = Surroundings {
+    let around = FioEnvironment {
         variable: &|name| (name.len() % 2 == 0).then(|| "4k".to_owned()),
         include: &|name, _| match name.len() % 3 {
             0 => Err("no such file".to_owned()),

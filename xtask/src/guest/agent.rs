@@ -11,20 +11,17 @@ use serde_json::{Value, json};
 use super::wire::Wire;
 
 /// How long a boot may take: seconds on an idle machine, more on one that builds as well.
-const BOOT: Duration = Duration::from_secs(900);
+const BOOT_TIMEOUT: Duration = Duration::from_secs(900);
 /// How long the agent may take to answer; it does nothing that takes long by itself.
-const ANSWER: Duration = Duration::from_secs(60);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// How often it is asked whether a command has ended.
-const POLL: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What came of a command.
 #[derive(Clone, Debug)]
 pub struct Output {
     /// Its exit code; 128 and the signal if one ended it.
     pub code: i64,
-    /// What it printed.
     pub stdout: String,
-    /// What it complained of.
     pub stderr: String,
 }
 
@@ -37,9 +34,9 @@ pub struct Agent {
 impl Agent {
     /// Waits until the guest is up.
     pub fn greet(socket: &Path) -> Result<Self> {
-        let mut wire = Wire::connect(socket, ANSWER)?;
+        let mut wire = Wire::connect(socket, ANSWER_TIMEOUT)?;
         let id = 4711;
-        let answer = wire.ask("guest-sync", &json!({ "id": id }), BOOT)?;
+        let answer = wire.ask("guest-sync", &json!({ "id": id }), BOOT_TIMEOUT)?;
         ensure!(answer == id, "the guest's agent answered {answer}");
         Ok(Self { wire })
     }
@@ -47,18 +44,18 @@ impl Agent {
     /// Runs a script and waits for its end.
     pub fn run(&mut self, script: &str, patience: Duration) -> Result<Output> {
         let arguments = json!({ "path": "/bin/sh", "arg": ["-c", script], "capture-output": true });
-        let started = self.wire.ask("guest-exec", &arguments, ANSWER)?;
+        let started = self.wire.ask("guest-exec", &arguments, ANSWER_TIMEOUT)?;
         let deadline = Instant::now() + patience;
         loop {
             let pid = json!({ "pid": started["pid"] });
-            let status = self.wire.ask("guest-exec-status", &pid, ANSWER)?;
+            let status = self.wire.ask("guest-exec-status", &pid, ANSWER_TIMEOUT)?;
             if status["exited"] == true {
                 return output(&status);
             }
             if Instant::now() > deadline {
                 bail!("still running after {} s: {script}", patience.as_secs());
             }
-            std::thread::sleep(POLL);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 }

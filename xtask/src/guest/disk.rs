@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 const MIB: u64 = 1 << 20;
 
-/// What a disk hangs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bus {
     /// A SCSI host adapter: `sdX`, with a queue depth that can be set, takes disks while it runs.
@@ -19,19 +18,15 @@ pub enum Bus {
     Virtio,
 }
 
-/// One disk.
 #[derive(Clone, Copy, Debug)]
 pub struct Disk {
     /// Its serial number, by which it is known here and there.
     pub serial: &'static str,
-    /// What it hangs on.
     pub bus: Bus,
-    /// Its size.
     pub mib: u64,
 }
 
 impl Disk {
-    /// Its file.
     pub fn file(&self, directory: &Path) -> PathBuf {
         directory.join(format!("{}.img", self.serial))
     }

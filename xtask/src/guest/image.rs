@@ -11,20 +11,16 @@ use anyhow::{Context, Result};
 /// Says where images are kept, in the place of cargo's target directory.
 const CACHE: &str = "FOREREAD_GUEST_CACHE";
 
-/// Kernel, initramfs and root filesystem.
 #[derive(Clone, Debug)]
 pub struct Image {
-    /// Where they are.
     pub directory: PathBuf,
 }
 
 impl Image {
-    /// The kernel.
     pub fn kernel(&self) -> PathBuf {
         self.directory.join("vmlinuz")
     }
 
-    /// The initramfs.
     pub fn initrd(&self) -> PathBuf {
         self.directory.join("initrd")
     }
@@ -43,10 +39,8 @@ impl Image {
     }
 }
 
-/// Whether there is an image.
 #[derive(Debug)]
 pub enum Made {
-    /// There is.
     Here(Image),
     /// There is none and none can be made here, for this reason.
     NotHere(String),

@@ -15,9 +15,9 @@ use super::image::Image;
 use super::wire::Wire;
 
 /// How long a command in the guest may take: seconds, but minutes where others build meanwhile.
-const PATIENCE: Duration = Duration::from_secs(600);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(600);
 /// How long an orderly shutdown may take.
-const SHUTDOWN: Duration = Duration::from_secs(300);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// For the kernel. A host that builds meanwhile must not have udev and systemd give up.
 const APPEND: &str = "root=LABEL=guest-root console=ttyS0 panic=-1 mitigations=off \
@@ -26,17 +26,14 @@ const APPEND: &str = "root=LABEL=guest-root console=ttyS0 panic=-1 mitigations=o
 /// What a guest is started with.
 #[derive(Debug)]
 pub struct Hardware {
-    /// Kernel and initramfs.
     pub image: Image,
     /// Where the files of the disks are, `root.img` among them.
     pub directory: PathBuf,
-    /// All but the root disk.
     pub disks: Vec<Disk>,
 }
 
-/// A guest that is up.
 #[derive(Debug)]
-pub struct Machine {
+pub struct GuestMachine {
     qemu: Child,
     agent: Agent,
     monitor: Wire,
@@ -51,7 +48,7 @@ impl Hardware {
     }
 
     /// Starts the guest and waits until it takes commands.
-    pub fn boot(&self) -> Result<Machine> {
+    pub fn boot(&self) -> Result<GuestMachine> {
         // Names of sockets must be short, and cargo's target directory may be deep.
         let sockets = tempfile::Builder::new().prefix("guest").tempdir()?;
         let (agent, monitor) = (sockets.path().join("agent"), sockets.path().join("monitor"));
@@ -66,10 +63,10 @@ impl Hardware {
             .stdin(Stdio::null());
         let qemu = Guarded(Some(command.spawn().context("starting QEMU")?));
         let mut monitor = Wire::connect(&monitor, Duration::from_secs(30))?;
-        monitor.ask("qmp_capabilities", &Value::Null, PATIENCE)?;
+        monitor.ask("qmp_capabilities", &Value::Null, COMMAND_TIMEOUT)?;
         let agent = Agent::greet(&agent)?;
         let (directory, qemu) = (self.directory.clone(), qemu.release()?);
-        Ok(Machine { qemu, agent, monitor, directory, _sockets: sockets })
+        Ok(GuestMachine { qemu, agent, monitor, directory, _sockets: sockets })
     }
 
     /// Runs the guest with its console on this terminal, until it is shut down.
@@ -79,10 +76,11 @@ impl Hardware {
         Ok(command.status().context("starting QEMU")?.success())
     }
 
-    /// QEMU, which ends when this process does, however that ends.
+    /// QEMU, which ends when this process does, however that ends. The tests of the host tier run
+    /// at the same time and have precedence.
     fn qemu(&self) -> Command {
         let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL", "--", "qemu-system-x86_64"]);
+        command.args(["--pdeathsig", "KILL", "--", "nice", "-n", "10", "qemu-system-x86_64"]);
         command
             .args(["-M", "q35", "-accel", "tcg,thread=multi", "-cpu", "Nehalem"])
             .args(["-smp", "2", "-m", "1024", "-nodefaults", "-no-reboot", "-kernel"])
@@ -119,10 +117,10 @@ impl Drop for Guarded {
     }
 }
 
-impl Machine {
+impl GuestMachine {
     /// Runs a script, whatever comes of it.
     pub fn attempt(&mut self, script: &str) -> Result<Output> {
-        self.agent.run(script, PATIENCE)
+        self.agent.run(script, COMMAND_TIMEOUT)
     }
 
     /// Runs a script that must end with 0; what it prints.
@@ -137,12 +135,11 @@ impl Machine {
     /// Plugs a disk into the running guest.
     pub fn plug(&mut self, disk: &Disk) -> Result<()> {
         disk.make(&self.directory)?;
-        self.monitor.ask("blockdev-add", &disk.node(&self.directory), PATIENCE)?;
-        self.monitor.ask("device_add", &disk.device(), PATIENCE)?;
+        self.monitor.ask("blockdev-add", &disk.node(&self.directory), COMMAND_TIMEOUT)?;
+        self.monitor.ask("device_add", &disk.device(), COMMAND_TIMEOUT)?;
         Ok(())
     }
 
-    /// Takes the power away.
     pub fn cut_power(mut self) -> Result<()> {
         self.qemu.kill().context("ending QEMU")?;
         self.qemu.wait().context("waiting for QEMU")?;
@@ -153,7 +150,7 @@ impl Machine {
     pub fn shut_down(mut self) -> Result<()> {
         // The agent may be stopped before it can say how that went.
         let _ = self.agent.run("systemctl --no-block poweroff", Duration::from_secs(10));
-        let deadline = Instant::now() + SHUTDOWN;
+        let deadline = Instant::now() + SHUTDOWN_TIMEOUT;
         while self.qemu.try_wait().context("waiting for QEMU")?.is_none() {
             if Instant::now() > deadline {
                 bail!("the guest does not shut down");
@@ -164,7 +161,7 @@ impl Machine {
     }
 }
 
-impl Drop for Machine {
+impl Drop for GuestMachine {
     fn drop(&mut self) {
         if let Ok(None) = self.qemu.try_wait() {
             let _ = self.qemu.kill();

@@ -23,7 +23,6 @@ use stage::Stage;
 
 const USAGE: &str = "usage: cargo run -p xtask -- guest image | shell | list | test [NAME…]";
 
-/// What came of the tier.
 #[derive(Debug, Default)]
 pub struct Tier {
     /// Names of the checks that held.

@@ -7,6 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::image::Image;
+use crate::binaries::BUILD;
 
 /// Forces the build for a guest with an older C library, to try it where it is not needed.
 const STATIC: &str = "FOREREAD_GUEST_STATIC";
@@ -35,7 +36,7 @@ fn build(root: &Path, image: &Image) -> Result<PathBuf> {
     let target = super::target_directory(root)?;
     let forced = std::env::var_os(STATIC).is_some();
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(root).args(["build", "--quiet", "--locked", "-p", "foreread"]);
+    cargo.current_dir(root).args(BUILD).arg("--quiet");
     let binary = if !forced && version(&host_libc()?) <= version(&image.libc_version()?) {
         target.join("debug/foreread")
     } else {

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::disk::{Bus, Disk};
 use super::image::Image;
-use super::machine::{Hardware, Machine, tail};
+use super::machine::{GuestMachine, Hardware, tail};
 use super::payload;
 
 /// The members of the RAID 5.
@@ -22,7 +22,6 @@ pub const SATA: Disk = Disk { serial: "sata-a", bus: Bus::Sata(0), mib: 192 };
 pub const VOLUMES: Disk = Disk { serial: "volumes", bus: Bus::Virtio, mib: 512 };
 /// Not there until it is plugged in.
 pub const LATE: Disk = Disk { serial: "late-a", bus: Bus::Scsi, mib: 64 };
-/// foreread, in a tar file.
 const PAYLOAD: Disk = Disk { serial: "payload", bus: Bus::Virtio, mib: 0 };
 
 const fn member(serial: &'static str) -> Disk {
@@ -33,7 +32,7 @@ const fn member(serial: &'static str) -> Disk {
 #[derive(Debug)]
 pub struct Stage {
     hardware: Hardware,
-    machine: Option<Machine>,
+    machine: Option<GuestMachine>,
 }
 
 impl Stage {
@@ -55,7 +54,7 @@ impl Stage {
     }
 
     /// The running guest; boots it if it is off.
-    pub fn machine(&mut self) -> Result<&mut Machine> {
+    pub fn machine(&mut self) -> Result<&mut GuestMachine> {
         if self.machine.is_none() {
             let mut machine = self.hardware.boot()?;
             machine.sh("test -x /usr/local/bin/foreread || \
@@ -67,8 +66,7 @@ impl Stage {
         self.machine.as_mut().context("the guest is off")
     }
 
-    /// Shuts down and boots again.
-    pub fn reboot(&mut self) -> Result<&mut Machine> {
+    pub fn reboot(&mut self) -> Result<&mut GuestMachine> {
         if let Some(machine) = self.machine.take() {
             machine.shut_down()?;
         }
@@ -76,7 +74,7 @@ impl Stage {
     }
 
     /// Takes the power away and boots again.
-    pub fn power_cut(&mut self) -> Result<&mut Machine> {
+    pub fn power_cut(&mut self) -> Result<&mut GuestMachine> {
         if let Some(machine) = self.machine.take() {
             machine.cut_power()?;
         }

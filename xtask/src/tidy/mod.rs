@@ -1,8 +1,14 @@
-//! The rules of the house, read from the repository itself.
+//! The rules of the workspace, read from the repository itself.
 
-mod house;
+mod docs;
+mod layers;
+mod modules;
+mod names;
+mod size;
+mod source;
 mod text;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -10,12 +16,21 @@ use anyhow::{Context, Result};
 
 /// Everything that breaks a rule, one line each.
 pub fn complaints(root: &Path) -> Result<Vec<String>> {
-    let mut complaints = house::complaints(root)?;
+    let mut texts = BTreeMap::new();
+    let mut complaints = layers::complaints(root)?;
     for path in files(root)? {
         let bytes = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
         let name = path.strip_prefix(root).unwrap_or(&path);
         text::check(name, &bytes, &mut complaints);
+        texts.insert(name.to_path_buf(), String::from_utf8(bytes).ok());
     }
+    let document = |name: &str| texts.get(Path::new(name)).and_then(Option::as_deref).unwrap_or("");
+    let code = source::read(root)?;
+    complaints.extend(layers::table_complaints(document("docs/architecture.md")));
+    complaints.extend(modules::complaints(&code));
+    complaints.extend(names::complaints(&code, document("docs/glossary.md")));
+    complaints.extend(size::complaints(&code));
+    complaints.extend(docs::check(&texts));
     Ok(complaints)
 }
 

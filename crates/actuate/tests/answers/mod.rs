@@ -6,9 +6,9 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use foreread_actuate::{Actuator, Answered, Answerer, Limits, Missed};
+use foreread_actuate::{AccessRules, ActuateFailure, Actuator, MissPrefetched, MissPrefetcher};
 use observe::{Census, Misses, OpenFile, Probes};
-use policy::control::Answer;
+use policy::MissPrefetch;
 use sys::cachestat::cachestat;
 use units::{Bytes, Pages};
 
@@ -23,13 +23,13 @@ struct Answers {
     file: File,
     meant: OpenFile,
     misses: Arc<Misses>,
-    answerer: Answerer,
+    answerer: MissPrefetcher,
     _probes: Probes,
 }
 
 impl Answers {
     /// Runs of four pages are answered of what one process has open, as far as `limits` let it.
-    fn begin(stage: &Stage, limits: impl FnOnce(&Reader) -> Limits) -> Self {
+    fn begin(stage: &Stage, limits: impl FnOnce(&Reader) -> AccessRules) -> Self {
         stage.set_bdi(4);
         let reader = Reader::of(&stage.file("runs", 8 << 20));
         let actuator = Actuator::with(Census::begin().expect("a census"), limits(&reader));
@@ -37,12 +37,12 @@ impl Answers {
         let file = reader.share();
         let mut probes = Probes::begin().expect("probes");
         let misses = Arc::new(probes.take_misses().expect("misses"));
-        let answerer = Answerer::begin(actuator, Arc::clone(&misses)).expect("a thread");
+        let answerer = MissPrefetcher::begin(actuator, Arc::clone(&misses)).expect("a thread");
         Self { reader, file, meant, misses, answerer, _probes: probes }
     }
 
     fn order(&self, meant: &OpenFile) {
-        self.answerer.answer(meant.clone(), Answer::new(Pages::new(4)));
+        self.answerer.answer(meant.clone(), MissPrefetch::new(Pages::new(4)));
     }
 
     fn read(&self, page: u64) {
@@ -50,9 +50,9 @@ impl Answers {
     }
 
     /// What came of answers, once it is this.
-    fn until(&self, is_it: impl Fn(&Answered) -> bool) -> Answered {
+    fn until(&self, is_it: impl Fn(&MissPrefetched) -> bool) -> MissPrefetched {
         let begun = Instant::now();
-        let mut all = Answered::default();
+        let mut all = MissPrefetched::default();
         while !is_it(&all) {
             assert!(begun.elapsed() < Duration::from_secs(60), "it stays {all:?}");
             std::thread::sleep(Duration::from_millis(1));
@@ -87,8 +87,8 @@ impl Answers {
     }
 }
 
-fn everybody(_: &Reader) -> Limits {
-    Limits::default()
+fn everybody(_: &Reader) -> AccessRules {
+    AccessRules::default()
 }
 
 /// Whether the test called `name` is skipped, as pages are of another size here.
@@ -144,20 +144,20 @@ fn host_what_is_not_allowed_is_not_answered() {
     let Some(stage) = Stage::set(name).filter(|_| !skips(name)) else { return };
     let denied = |reader: &Reader| {
         let rule = format!("pid:{}", reader.pid()).parse().expect("a rule");
-        Limits { allow: Vec::new(), deny: vec![rule] }
+        AccessRules { allow: Vec::new(), deny: vec![rule] }
     };
     let answers = Answers::begin(&stage, denied);
     answers.order(&answers.meant);
     answers.read(100);
     let done = answers.until(|done| !done.missed.is_empty());
-    assert!(matches!(done.missed[..], [(_, Missed::Denied(_))]), "{done:?}");
+    assert!(matches!(done.missed[..], [(_, ActuateFailure::Denied(_))]), "{done:?}");
     assert_eq!((answers.misses.watched(), answers.answerer.files()), (Vec::new(), Vec::new()));
     answers.read(200);
     assert_eq!((answers.cached(100), answers.cached(200), answers.held()), (1, 1, 0));
     // Who gets a hand on it later is found when open files are looked at.
     let allowed = |reader: &Reader| {
         let rule = format!("pid:{}", reader.pid()).parse().expect("a rule");
-        Limits { allow: vec![rule], deny: Vec::new() }
+        AccessRules { allow: vec![rule], deny: Vec::new() }
     };
     drop(answers);
     let answers = Answers::begin(&stage, allowed);
@@ -172,7 +172,7 @@ fn host_what_is_not_allowed_is_not_answered() {
     answers.answerer.seen(&now);
     answers.read(400);
     let done = answers.until(|done| !done.missed.is_empty());
-    assert!(matches!(done.missed[..], [(_, Missed::NotAllowed)]), "{done:?}");
+    assert!(matches!(done.missed[..], [(_, ActuateFailure::NotAllowed)]), "{done:?}");
     assert_eq!(answers.cached(400), 1);
 }
 
@@ -184,7 +184,7 @@ fn host_another_file_at_its_address_is_not_answered() {
     let is_gone = |answers: &Answers, page: u64| {
         answers.read(page);
         let done = answers.until(|done| !done.missed.is_empty());
-        assert!(matches!(done.missed[..], [(_, Missed::Gone)]), "{done:?}");
+        assert!(matches!(done.missed[..], [(_, ActuateFailure::Gone)]), "{done:?}");
         assert_eq!((answers.misses.watched(), answers.answerer.files()), (Vec::new(), Vec::new()));
         assert_eq!((answers.cached(page), answers.held()), (1, 0));
     };

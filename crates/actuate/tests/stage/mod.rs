@@ -11,7 +11,7 @@ use observe::{OpenFile, OpenFileFilter};
 use sys::lock::Lock;
 use sys::loopdev::{LoopDevice, find_free, release};
 use tempfile::TempDir;
-use tunables::{GuardCommand, Tenure};
+use tunables::{BdiLease, GuardCommand};
 use units::Bytes;
 
 /// An ext4 file system on a loop device; gone when dropped. Tests of the host take turns.
@@ -85,10 +85,10 @@ impl Stage {
         path
     }
 
-    pub fn tenure(&self) -> Tenure {
+    pub fn lease(&self) -> BdiLease {
         let storage = resolve(&Root::system(), &self.point()).expect("storage");
         let dirs = Dirs::under(self.dir.path());
-        Tenure::begin(&dirs, &Root::system(), &storage, &guard()).expect("a tenure")
+        BdiLease::begin(&dirs, &Root::system(), &storage, &guard()).expect("a lease")
     }
 
     /// All that is open on the file system.

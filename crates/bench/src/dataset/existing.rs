@@ -15,7 +15,6 @@ use crate::BenchError;
 /// array is shared by two readers.
 const PART_ALIGNMENT: u64 = 1 << 20;
 
-/// An existing file or block device.
 #[derive(Debug)]
 pub(crate) struct Existing {
     path: PathBuf,
@@ -45,7 +44,6 @@ impl Existing {
         self.size
     }
 
-    /// All of it.
     pub(crate) fn whole(&self) -> DataFile {
         DataFile { path: self.path.clone(), start: Bytes::ZERO, length: self.size }
     }
@@ -75,7 +73,7 @@ impl Existing {
         let parts = u64::from(workload.files());
         let share = self.size.get() / parts;
         // A file that is too small for aligned parts still gives each reader whole pages.
-        let page = sys::cachestat::page_size().bytes().get();
+        let page = sys::page_size().bytes().get();
         let alignment = if share >= PART_ALIGNMENT { PART_ALIGNMENT } else { page };
         let whole = share - share % alignment;
         // One part alone may have the unaligned end, too.

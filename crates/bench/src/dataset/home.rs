@@ -12,7 +12,7 @@ use units::Bytes;
 
 use super::manifest::{MANIFEST, Manifest, is_our_name};
 use super::tool_directory;
-use crate::BenchError;
+use crate::error::{BenchError, write_error};
 
 /// Its name: hidden, and one for each directory, so that nothing is ever left twice.
 const NAME: &str = ".foreread-data";
@@ -130,7 +130,6 @@ impl Home {
         sync().map_err(BenchError::io("sync", &self.path))
     }
 
-    /// What this user may still fill.
     pub(crate) fn room(&self) -> Result<Bytes, BenchError> {
         let room = rustix::fs::fstatvfs(self.handle())
             .map_err(|errno| BenchError::io("look for room in", &self.path)(errno.into()))?;
@@ -149,12 +148,4 @@ fn free(room: &StatVfs) -> Bytes {
 
 fn foreign(path: &Path, why: String) -> BenchError {
     BenchError::Foreign { path: path.to_owned(), why }
-}
-
-/// What a failure to write in `dir` means.
-pub(crate) fn write_error(dir: &Path, source: io::Error) -> BenchError {
-    match source.kind() {
-        io::ErrorKind::ReadOnlyFilesystem => BenchError::ReadOnly { path: dir.to_owned() },
-        _ => BenchError::io("write files in", dir)(source),
-    }
 }

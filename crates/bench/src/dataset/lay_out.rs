@@ -11,21 +11,20 @@ use rustix::fs::{Advice, FallocateFlags, OFlags, fadvise, fallocate};
 use rustix::io::Errno;
 use units::Bytes;
 
-use super::home::{Home, room_in, write_error};
+use super::home::{Home, room_in};
 use super::manifest::{FileSet, Manifest};
 use super::{LayOutOptions, LayOutProgress};
-use crate::BenchError;
+use crate::error::{BenchError, write_error};
 
-/// How much is written at once.
-const CHUNK: u64 = 1 << 20;
+const WRITE_BYTES: u64 = 1 << 20;
 /// The pieces of interleaved files. Writers that append at the same time get extents of about
 /// this size from file systems that allocate when they write back.
-const PIECE: u64 = 4 << 20;
-/// How much may be written before it is synced and dropped from the cache: progress stays honest
-/// and memory free.
-const UNSYNCED: u64 = 64 << 20;
-/// What a file system needs beside the data: extents, a journal, its reserve.
-const SPARE: Bytes = Bytes::from_mib(16);
+const INTERLEAVE_BYTES: u64 = 4 << 20;
+/// How much is written before it is synced and evicted, so that progress is honest and memory
+/// stays free.
+const SYNC_INTERVAL_BYTES: u64 = 64 << 20;
+/// What a file system needs besides the data: extents, a journal, its reserve.
+const FILESYSTEM_OVERHEAD: Bytes = Bytes::from_mib(16);
 
 /// Makes sure that these sets of files are in our directory inside `dir`.
 pub(crate) fn lay_out(
@@ -60,7 +59,7 @@ pub(crate) fn lay_out(
 /// The room that sets of files take, with what the file system adds.
 fn need(sets: &[FileSet]) -> Bytes {
     let total: Bytes = sets.iter().map(FileSet::size).sum();
-    total + Bytes::new(total.get() / 100) + SPARE
+    total + Bytes::new(total.get() / 100) + FILESYSTEM_OVERHEAD
 }
 
 /// Tells a lack of room from other problems: somebody else was faster, the file system needs more
@@ -149,7 +148,8 @@ impl Writer<'_> {
         let mut targets: Vec<Target> = (0..set.count).map(create).collect::<Result<_, _>>()?;
         let reserved = self.reserve(&targets, set).map_err(|error| write_error(self.dir, error))?;
         // Where room cannot be reserved beforehand, the order of synced writes decides.
-        let piece = if set.interleaved && !reserved { PIECE } else { set.file_size.get() };
+        let piece =
+            if set.interleaved && !reserved { INTERLEAVE_BYTES } else { set.file_size.get() };
         let written = self.write_pieces(&mut targets, set.file_size.get(), piece);
         written.map_err(|error| match self.options.cancel.is_cancelled() {
             true => BenchError::Cancelled,
@@ -175,7 +175,7 @@ impl Writer<'_> {
     /// system can do that.
     fn reserve(&self, targets: &[Target], set: &FileSet) -> io::Result<bool> {
         let size = set.file_size.get();
-        let piece = if set.interleaved { PIECE } else { size };
+        let piece = if set.interleaved { INTERLEAVE_BYTES } else { size };
         let pieces = size.div_ceil(piece);
         let rounds = if set.interleaved { pieces } else { 1 };
         for round in 0..rounds {
@@ -195,13 +195,13 @@ impl Writer<'_> {
 
     /// Fills all targets, a piece of each in turn.
     fn write_pieces(&mut self, targets: &mut [Target], size: u64, piece: u64) -> io::Result<()> {
-        let mut buffer = vec![0; CHUNK as usize];
+        let mut buffer = vec![0; WRITE_BYTES as usize];
         for round in 0..size.div_ceil(piece) {
             let end = ((round + 1) * piece).min(size);
             for target in targets.iter_mut() {
                 while target.at < end {
                     self.stop_if_cancelled()?;
-                    let length = (end - target.at).min(CHUNK);
+                    let length = (end - target.at).min(WRITE_BYTES);
                     target.write(&mut buffer[..length as usize])?;
                     self.written += Bytes::new(length);
                     let (written, total) = (self.written, self.total);
@@ -227,7 +227,7 @@ impl Target {
         self.file.write_all_at(buffer, self.at)?;
         self.at += buffer.len() as u64;
         self.unsynced += buffer.len() as u64;
-        if self.unsynced >= UNSYNCED { self.settle() } else { Ok(()) }
+        if self.unsynced >= SYNC_INTERVAL_BYTES { self.settle() } else { Ok(()) }
     }
 
     /// Has everything on the disk and nothing in the cache.

@@ -1,11 +1,10 @@
 //! Which files there are, as a small file beside them says.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Write;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use sys::replace::{Durability, FileMode, replace};
 use units::Bytes;
 use workload::{Layout, Workload};
 
@@ -100,16 +99,10 @@ impl Manifest {
     /// Puts it in the place of the one before, so that a crash leaves one or the other.
     pub(crate) fn write(&mut self, dir: &Path) -> Result<(), BenchError> {
         self.version = VERSION;
-        let new = dir.join(MANIFEST_NEW);
+        let path = dir.join(MANIFEST);
         let text = serde_json::to_vec_pretty(&self).expect("numbers and flags");
-        let write = || -> std::io::Result<()> {
-            let mut file = File::create(&new)?;
-            file.write_all(&text)?;
-            file.sync_all()?;
-            std::fs::rename(&new, dir.join(MANIFEST))?;
-            File::open(dir)?.sync_all()
-        };
-        write().map_err(BenchError::io("write", &new))
+        replace(&path, &text, FileMode::Masked(0o666), Durability::Synced)
+            .map_err(BenchError::io("write", &path))
     }
 }
 

@@ -18,27 +18,22 @@ use home::Home;
 use manifest::FileSet;
 pub(crate) use tool_directory::ToolDirectory;
 
-/// How files are laid out.
 #[derive(Clone, Debug)]
 pub struct LayOutOptions {
     /// The size of the files of workloads that do not say it themselves.
     pub file_size: Bytes,
-    /// The seed of the content.
     pub seed: u64,
     /// Stops the work early; what was written then is removed again.
     pub cancel: Cancel,
 }
 
-/// How far the files are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LayOutProgress {
-    /// Written so far.
     pub written: Bytes,
     /// To be written in all; nothing if files of an earlier run fit.
     pub total: Bytes,
 }
 
-/// What can be read by trials.
 #[derive(Debug)]
 pub struct Dataset(Kind);
 

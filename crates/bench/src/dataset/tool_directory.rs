@@ -4,8 +4,7 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use super::home::write_error;
-use crate::BenchError;
+use crate::error::{BenchError, write_error};
 
 /// Its name inside our directory, by which a later run knows it to be ours.
 pub(crate) const NAME: &str = "tool.dir";

@@ -2,17 +2,17 @@
 
 use std::process::Command;
 
-use results::{ResultError, Value};
+use crate::parse::{self, FigureValue, ResultError};
 use units::{Bytes, Nanos};
 
 use super::process::{Terms, failure};
-use super::tool::{Found, Tool};
-use super::{Outing, ToolReport, as_reader, problem};
-use crate::{BenchError, Sample};
+use super::tool::{ExternalTool, FoundTool};
+use super::{Outing, as_reader, problem};
+use crate::{BenchError, Sample, ToolReport};
 
-const BONNIE: Tool = Tool { program: "bonnie++", package: "bonnie++", version_option: "-v" };
+const BONNIE: ExternalTool =
+    ExternalTool { program: "bonnie++", package: "bonnie++", version_option: "-v" };
 
-/// What bonnie++ is to do.
 pub(super) struct Sizes {
     pub(super) size: Option<Bytes>,
     pub(super) chunk: Option<Bytes>,
@@ -20,7 +20,7 @@ pub(super) struct Sizes {
 }
 
 /// bonnie++, if it is here.
-pub(super) fn find() -> Result<Found, BenchError> {
+pub(super) fn find() -> Result<FoundTool, BenchError> {
     BONNIE.find()
 }
 
@@ -50,7 +50,7 @@ pub(super) fn trial(
     }
     let text = String::from_utf8_lossy(&outcome.ended.stdout);
     let garbage = |error: ResultError| problem("bonnie++", error.to_string());
-    let form = results::form("bonnie++").map(|form| form.read(&text));
+    let form = parse::form("bonnie++").map(|form| form.read(&text));
     let run = form.transpose().map_err(garbage)?.and_then(|mut runs| runs.pop());
     let run = run.ok_or_else(|| problem("bonnie++", "has printed no result"))?;
     let mut sample = outcome.sample;
@@ -61,12 +61,14 @@ pub(super) fn trial(
     };
     for figure in &run.figures {
         match figure.value {
-            Value::Number(value) => drop(tool.figures.insert(figure.key(), value)),
-            Value::TooFast => tool.notes.push(format!("{}: too fast to measure", figure.key())),
-            Value::Absent => {}
+            FigureValue::Number(value) => drop(tool.figures.insert(figure.key(), value)),
+            FigureValue::TooFast => {
+                tool.notes.push(format!("{}: too fast to measure", figure.key()))
+            }
+            FigureValue::Absent => {}
         }
     }
-    let Some(rate) = run.figure("block_input").and_then(results::Figure::mib_s) else {
+    let Some(rate) = run.figure("block_input").and_then(parse::ToolFigure::mib_s) else {
         let why = "its block input was too fast to measure: use a larger --size";
         return Err(problem("bonnie++", why));
     };

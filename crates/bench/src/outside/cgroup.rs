@@ -6,9 +6,9 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use host::cgroup::CgroupHierarchy;
 use units::Bytes;
 
-/// Numbers groups of this process.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// A control group of version 2 that goes when this does.
@@ -21,7 +21,8 @@ impl ControlGroup {
     /// Makes a group below the root of the hierarchy, or below the one that limits the memory of a
     /// trial; nothing where that cannot be.
     pub(crate) fn make() -> Option<Self> {
-        let root = mount_of(&fs::read_to_string("/proc/self/mounts").ok()?)?;
+        let root =
+            CgroupHierarchy::Unified.parse_mount(&fs::read_to_string("/proc/self/mounts").ok()?)?;
         let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         Self::make_in(&limited(&root, &own).unwrap_or(root))
     }
@@ -72,18 +73,9 @@ impl Drop for ControlGroup {
 
 /// The group of this process, if that is one that limits memory: what is below it is limited, too.
 fn limited(root: &Path, own: &str) -> Option<PathBuf> {
-    let path = own.lines().find_map(|line| line.strip_prefix("0::"))?.trim_start_matches('/');
+    let path = CgroupHierarchy::Unified.parse_group(own)?.trim_start_matches('/');
     let name = Path::new(path).file_name()?.to_str()?;
     name.starts_with(crate::memory::NAME).then(|| root.join(path))
-}
-
-/// Where the hierarchy of version 2 is mounted.
-fn mount_of(mounts: &str) -> Option<PathBuf> {
-    mounts.lines().find_map(|line| {
-        let mut fields = line.split(' ').skip(1);
-        let (path, kind) = (fields.next()?, fields.next()?);
-        (kind == "cgroup2").then(|| PathBuf::from(path))
-    })
 }
 
 /// `MAJ:MIN rbytes=… wbytes=… …`, a line for each device. A device is counted at each level of a
@@ -103,8 +95,14 @@ mod tests {
     #[test]
     fn the_hierarchy_is_found_and_its_counts_are_read() {
         let mounts = "proc /proc proc rw 0 0\ncgroup2 /sys/fs/cgroup cgroup2 rw,nsdelegate 0 0\n";
-        assert_eq!(mount_of(mounts), Some(PathBuf::from("/sys/fs/cgroup")));
-        assert_eq!(mount_of("tmpfs /sys/fs/cgroup tmpfs rw 0 0\n"), None);
+        assert_eq!(
+            CgroupHierarchy::Unified.parse_mount(mounts),
+            Some(PathBuf::from("/sys/fs/cgroup"))
+        );
+        assert_eq!(
+            CgroupHierarchy::Unified.parse_mount("tmpfs /sys/fs/cgroup tmpfs rw 0 0\n"),
+            None
+        );
         let root = Path::new("/sys/fs/cgroup");
         let own = "4:memory:/x\n0::/foreread-memory-7-0\n";
         assert_eq!(limited(root, own), Some(root.join("foreread-memory-7-0")));

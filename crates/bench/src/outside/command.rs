@@ -8,14 +8,13 @@ use units::{Bytes, Nanos};
 use workload::Metric;
 
 use super::process::{self, Terms, failure};
-use super::{Outing, ToolReport, as_reader, eviction, metric, problem};
+use super::{Outing, as_reader, eviction, metric, problem};
 use crate::dataset::DataFile;
-use crate::{BenchError, Sample};
+use crate::{BenchError, Sample, ToolReport};
 
-/// Less than this is read by any program that starts: libraries, locales.
-const NOTHING: Bytes = Bytes::from_kib(64);
+/// Every program that starts reads up to this much: libraries, locales.
+const MIN_USEFUL_READ: Bytes = Bytes::from_kib(64);
 
-/// Runs the command once.
 pub(super) fn trial(
     outing: &Outing<'_>,
     script: &str,
@@ -43,7 +42,7 @@ pub(super) fn trial(
     let mut sample = outcome.sample;
     let metric = metric::read(figure, &outcome.ended.stdout)?;
     let asked = outcome.ended.account.map_or(Bytes::ZERO, |account| account.asked);
-    if asked < NOTHING && metric.is_none() {
+    if asked < MIN_USEFUL_READ && metric.is_none() {
         let why = "has read next to nothing by read(2), so there is no throughput to be told: \
                    name a figure that it prints (--metric)";
         return Err(problem("the command", why));

@@ -6,24 +6,25 @@ use std::process::Command;
 use serde::Deserialize;
 use units::{Bytes, Nanos};
 use workload::Outside;
-use workload::fio::{Conditions, FioError, Group, Stand};
+use workload::fio::{Conditions, FioError, FioGroup, Stand};
 
 use super::process::{Terms, failure};
-use super::tool::{Found, Tool, numbers};
-use super::{Outing, ToolReport, problem};
+use super::tool::{ExternalTool, FoundTool, numbers};
+use super::{Outing, problem};
 use crate::dataset::DataFile;
-use crate::{BenchError, ReaderSample, Sample, cold};
+use crate::{BenchError, ReaderSample, Sample, ToolReport, cold};
 
-const FIO: Tool = Tool { program: "fio", package: "fio", version_option: "--version" };
+const FIO: ExternalTool =
+    ExternalTool { program: "fio", package: "fio", version_option: "--version" };
 /// Since this version latencies are in nanoseconds and `json+` has all of them.
-const OLDEST: (u32, u32) = (3, 0);
-/// What fio may take beside its jobs: to start, to end, to write its report.
-const BESIDE: Nanos = Nanos::from_secs(30);
+const MIN_VERSION: (u32, u32) = (3, 0);
+/// What fio may take in addition to its jobs: to start, to exit, to write its report.
+const OVERHEAD_TIME: Nanos = Nanos::from_secs(30);
 
 /// fio, if it is here and new enough.
-pub(super) fn find() -> Result<Found, BenchError> {
+pub(super) fn find() -> Result<FoundTool, BenchError> {
     let found = FIO.find()?;
-    if numbers(&found.version).is_none_or(|version| version < OLDEST) {
+    if numbers(&found.version).is_none_or(|version| version < MIN_VERSION) {
         let version = &found.version;
         return Err(problem("fio", format!("{version} is too old: 3.0 or later is needed")));
     }
@@ -31,14 +32,13 @@ pub(super) fn find() -> Result<Found, BenchError> {
 }
 
 /// The group of jobs, which was checked when the workload was made.
-fn group_of(outside: &Outside) -> Result<Group, BenchError> {
+fn group_of(outside: &Outside) -> Result<FioGroup, BenchError> {
     match outside.group() {
         Some(group) => Ok(group?),
         None => Err(FioError::NoJob.into()),
     }
 }
 
-/// Runs the jobs once.
 pub(super) fn trial(outing: &Outing<'_>, outside: &Outside) -> Result<Sample, BenchError> {
     let found = find()?;
     let group = group_of(outside)?;
@@ -57,7 +57,7 @@ pub(super) fn trial(outing: &Outing<'_>, outside: &Outside) -> Result<Sample, Be
     command.arg("-");
     let options = outing.options;
     let longest = group.longest(options.duration).scaled(options.dilation);
-    let limit = longest + options.drain_limit.scaled(options.dilation) + BESIDE;
+    let limit = longest + options.drain_limit.scaled(options.dilation) + OVERHEAD_TIME;
     let terms = Terms { program: "fio", limit, cancel: &options.cancel, input: Some(&jobs) };
     let data = files.iter().map(|file| file.length).sum();
     let outcome = outing.run(command, &terms, cold, data)?;
@@ -84,8 +84,11 @@ pub(super) fn trial(outing: &Outing<'_>, outside: &Outside) -> Result<Sample, Be
     Ok(sample)
 }
 
-/// The job file for these files.
-fn jobs_on(group: &Group, files: &[DataFile], outing: &Outing<'_>) -> Result<String, BenchError> {
+fn jobs_on(
+    group: &FioGroup,
+    files: &[DataFile],
+    outing: &Outing<'_>,
+) -> Result<String, BenchError> {
     let not_text = |file: &DataFile| {
         let path = file.path.display();
         problem("fio", format!("{path} is no name that a job file can have"))
@@ -106,7 +109,7 @@ fn jobs_on(group: &Group, files: &[DataFile], outing: &Outing<'_>) -> Result<Str
 
 /// What has been read ahead of streams, as of our own engine's: where each job reads a file of its
 /// own in order, whatever is in the cache beyond the place that it has reached.
-fn ahead(group: &Group, files: &[DataFile], sample: &Sample) -> Result<Bytes, BenchError> {
+fn ahead(group: &FioGroup, files: &[DataFile], sample: &Sample) -> Result<Bytes, BenchError> {
     if !group.is_streams() || sample.readers.len() != files.len() {
         return Ok(Bytes::ZERO);
     }
@@ -175,7 +178,7 @@ impl Report {
         }
     }
 
-    fn fill(&self, sample: &mut Sample, group: &Group) -> Result<(), BenchError> {
+    fn fill(&self, sample: &mut Sample, group: &FioGroup) -> Result<(), BenchError> {
         if self.jobs.len() != group.readers() as usize {
             let (told, run) = (self.jobs.len(), group.readers());
             return Err(problem("fio", format!("reports {told} jobs where {run} ran")));

@@ -10,45 +10,24 @@ mod metric;
 mod process;
 mod tool;
 
-use std::collections::BTreeMap;
 use std::process::Command;
 
 use host::{Root, Storage};
-use serde::{Deserialize, Serialize};
 use sys::realtime;
 use units::{Bytes, Nanos};
 use workload::{Outside, Workload};
 
 use crate::dataset::DataFile;
 use crate::memory::MemoryLimit;
-use crate::watch::{self, Watch};
+use crate::watch::{self, DeviceWatch};
 use crate::{
-    BenchError, CacheStart, ClassSample, ColdProof, CpuTime, Dataset, Disturbance, ReaderSample,
-    Sample, Timeline, TrialOptions, cold,
+    BenchError, CacheStart, ColdProof, CpuTime, Dataset, Disturbance, ReaderSample, Sample,
+    TrialOptions, cold,
 };
-use process::{Account, Ended, Terms};
+use process::{Ended, ProcessUsage, Terms};
 
-/// A program is at work when this much was read: opening files takes a few blocks of metadata.
-const STARTED: Bytes = Bytes::from_kib(256);
-
-/// What a program of somebody else's has told about a trial.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ToolReport {
-    /// The program.
-    pub program: String,
-    /// Its version, as it says it itself; nothing where it has none.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub version: String,
-    /// Its own figure, where the workload names one: whatever it is, more is better.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metric: Option<f64>,
-    /// All other figures that it tells, by their names with their units.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub figures: BTreeMap<String, f64>,
-    /// What it tells without a number: cells that are too fast to measure, warnings.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub notes: Vec<String>,
-}
+/// A program is active once it has read this much: opening files takes a few blocks of metadata.
+const MIN_ACTIVE_READ: Bytes = Bytes::from_kib(256);
 
 /// A trial about to be run by a program.
 struct Outing<'a> {
@@ -77,7 +56,6 @@ pub fn find_program(outside: &Outside) -> Result<Option<String>, BenchError> {
     }
 }
 
-/// Runs the program of a workload once.
 pub(crate) fn run(
     root: &Root,
     storage: &Storage,
@@ -124,13 +102,13 @@ impl Outing<'_> {
         cold: ColdProof,
         data: Bytes,
     ) -> Result<Outcome, BenchError> {
-        let watch = Watch::start(self.root, self.storage)?;
+        let watch = DeviceWatch::start(self.root, self.storage)?;
         let start = realtime::now();
         let mut span: Option<(Nanos, Nanos)> = None;
         let mut look = || {
             let now = realtime::now();
             let Some(moment) = watch.moment(self.root, self.storage) else { return };
-            if moment.bytes >= STARTED {
+            if moment.bytes >= MIN_ACTIVE_READ {
                 let (first, last) = span.get_or_insert((now, now));
                 let _ = first;
                 if moment.in_flight > 0 {
@@ -182,28 +160,11 @@ impl Outing<'_> {
         matches!(disturbance, Disturbance::ForeignTraffic { .. }) && writes
     }
 
-    fn sample(&self, cold: ColdProof, account: Option<Account>) -> Sample {
+    fn sample(&self, cold: ColdProof, account: Option<ProcessUsage>) -> Sample {
+        let TrialOptions { seed, dilation, .. } = *self.options;
         Sample {
-            workload: self.workload.name.clone(),
-            seed: self.options.seed,
-            dilation: self.options.dilation,
-            elapsed: Nanos::ZERO,
-            exhausted: false,
-            readers: Vec::new(),
-            stream: ClassSample::default(),
-            random: ClassSample::default(),
             cpu: account.map_or(CpuTime::default(), |account| account.cpu),
-            device: None,
-            ahead: Bytes::ZERO,
-            moved: Bytes::ZERO,
-            settled: Nanos::ZERO,
-            cold,
-            timeline: Timeline::default(),
-            series: Vec::new(),
-            request_sizes: Vec::new(),
-            tool: None,
-            memory: None,
-            disturbances: Vec::new(),
+            ..Sample::new(&self.workload.name, seed, dilation, cold)
         }
     }
 }
@@ -213,7 +174,6 @@ fn as_reader(useful: Bytes, elapsed: Nanos) -> ReaderSample {
     ReaderSample { requests: 0, useful, elapsed }
 }
 
-/// What is wrong with a program's work.
 fn problem(program: &str, problem: impl Into<String>) -> BenchError {
     BenchError::Tool { program: program.to_owned(), problem: problem.into() }
 }

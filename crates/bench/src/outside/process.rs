@@ -2,31 +2,27 @@
 //! control group) of its own, for a limited time, with limited output. When it is over, nothing of
 //! it is left.
 
-use std::io::Read;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use sys::child::{CapturedOutput, ChildProcess};
 use sys::realtime;
 use units::{Bytes, Nanos};
 
 use super::cgroup::ControlGroup;
 use crate::{BenchError, Cancel, CpuTime};
 
-/// How often a program is asked whether it has ended, and its device whether it is at work.
-const POLL: Duration = Duration::from_millis(2);
-/// How long one that was killed may hang in the kernel.
-const STUCK: Nanos = Nanos::from_secs(30);
-/// More output than this is no report.
-const OUTPUT_MAX: usize = 64 << 20;
-/// How long is waited for output when the program has ended.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+/// How often a program is checked for its exit, and its device for activity.
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
+/// How long a killed program may hang in the kernel.
+const KILL_TIMEOUT: Duration = Duration::from_secs(30);
+/// More output than this is not a report.
+const MAX_OUTPUT_BYTES: usize = 64 << 20;
 
 /// What the kernel accounts to a process and the children that it has waited for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Account {
+pub(crate) struct ProcessUsage {
     /// Data got by `read(2)` and its like, from wherever.
     pub(crate) asked: Bytes,
     /// Data that devices read for it.
@@ -36,7 +32,6 @@ pub(crate) struct Account {
     pub(crate) cpu: CpuTime,
 }
 
-/// A program that has ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
@@ -45,17 +40,14 @@ pub(crate) struct Ended {
     /// Wall time from its start to its end.
     pub(crate) elapsed: Nanos,
     /// Nothing where the kernel does not account.
-    pub(crate) account: Option<Account>,
+    pub(crate) account: Option<ProcessUsage>,
 }
 
-/// How a program is to be run.
 pub(crate) struct Terms<'a> {
-    /// The name for messages.
     pub(crate) program: &'a str,
     /// How long it may take on the wall.
     pub(crate) limit: Nanos,
     pub(crate) cancel: &'a Cancel,
-    /// What it reads from its standard input.
     pub(crate) input: Option<&'a str>,
 }
 
@@ -66,55 +58,46 @@ pub(crate) fn run(
     look: &mut dyn FnMut(),
 ) -> Result<Ended, BenchError> {
     let tool = |problem: String| BenchError::Tool { program: terms.program.to_owned(), problem };
-    let input = if terms.input.is_some() { Stdio::piped() } else { Stdio::null() };
-    command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.process_group(0);
+    let stdin = if terms.input.is_some() { Stdio::piped() } else { Stdio::null() };
+    command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // Dropped after the process.
     let group = ControlGroup::make();
     let start = realtime::now();
-    let mut child = command.spawn().map_err(|error| tool(format!("cannot be started: {error}")))?;
-    let guard = Running { pid: pid_of(&child), group };
-    if let Some(group) = &guard.group {
+    let child =
+        ChildProcess::start(&mut command, terms.input.unwrap_or_default(), MAX_OUTPUT_BYTES);
+    let mut child = child.map_err(|error| tool(format!("cannot be started: {error}")))?;
+    if let Some(group) = &group {
         group.take_in(child.id());
     }
-    let stdout = collect(child.stdout.take());
-    let stderr = collect(child.stderr.take());
-    if let (Some(text), Some(mut stdin)) = (terms.input, child.stdin.take()) {
-        // One that does not read it says itself what is wrong.
-        let _ = std::io::Write::write_all(&mut stdin, text.as_bytes());
-    }
-    let watched = watch(&child, terms, &stdout, start, look);
+    watch(&child, terms, start, look)?;
     let elapsed = realtime::now().saturating_sub(start);
-    let account = watched.is_ok().then(|| account_of(child.id())).flatten();
-    let account = account.map(|account| guard.widened(account));
-    // Whatever it has left behind goes now, and so its pipes are closed.
-    guard.kill();
-    let status = reap(&mut child, terms)?;
-    watched?;
-    let (out, err) = (stdout.words(), stderr.words());
-    match (out, err) {
-        (Some(stdout), Some(stderr)) => Ok(Ended { status, stdout, stderr, elapsed, account }),
-        _ => Err(tool("has left a process behind that holds on to its output".to_owned())),
+    let account = account_of(child.id()).map(|account| widened(account, group.as_ref()));
+    // Whatever the program has left behind goes now, and so its pipes are closed.
+    child.kill_group();
+    if let Some(group) = &group {
+        group.kill();
+    }
+    let status =
+        child.wait_timeout(KILL_TIMEOUT).map_err(BenchError::io("wait for", terms.program))?;
+    let waited = realtime::now().saturating_sub(start);
+    let status = status.ok_or(BenchError::Stuck { readers: 1, waited })?;
+    match child.take_output() {
+        Some(CapturedOutput { stdout, stderr }) => {
+            Ok(Ended { status, stdout, stderr, elapsed, account })
+        }
+        None => Err(tool("has left a process behind that holds on to its output".to_owned())),
     }
 }
 
-/// Waits for the end of a program without reaping it, so that its account can still be read.
+/// Waits until a program has exited, without taking its status, so that its account can be read.
 fn watch(
-    child: &Child,
+    child: &ChildProcess,
     terms: &Terms<'_>,
-    output: &Output,
     start: Nanos,
     look: &mut dyn FnMut(),
 ) -> Result<(), BenchError> {
     let tool = |problem: String| BenchError::Tool { program: terms.program.to_owned(), problem };
-    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    let Some(pid) = pid_of(child) else { return Ok(()) };
-    loop {
-        match waitid(WaitId::Pid(pid), options) {
-            Ok(None) => {}
-            Ok(Some(_)) => return Ok(()),
-            Err(rustix::io::Errno::INTR) => continue,
-            Err(errno) => return Err(BenchError::io("wait for", terms.program)(errno.into())),
-        }
+    while !child.has_exited().map_err(BenchError::io("wait for", terms.program))? {
         look();
         if terms.cancel.is_cancelled() {
             return Err(BenchError::Cancelled);
@@ -123,126 +106,36 @@ fn watch(
             let limit = terms.limit;
             return Err(tool(format!("has not ended after {limit}, and was killed")));
         }
-        if output.is_too_much() {
-            let most = Bytes::new(OUTPUT_MAX as u64);
+        if child.exceeds_output() {
+            let most = Bytes::new(MAX_OUTPUT_BYTES as u64);
             return Err(tool(format!("printed more than {most}, and was killed")));
         }
-        std::thread::sleep(POLL);
+        std::thread::sleep(POLL_INTERVAL);
     }
+    Ok(())
 }
 
-/// Takes the status of a program that was killed or has ended.
-fn reap(child: &mut Child, terms: &Terms<'_>) -> Result<ExitStatus, BenchError> {
-    let start = realtime::now();
-    loop {
-        let status = child.try_wait().map_err(BenchError::io("wait for", terms.program))?;
-        if let Some(status) = status {
-            return Ok(status);
-        }
-        let waited = realtime::now().saturating_sub(start);
-        if waited >= STUCK {
-            return Err(BenchError::Stuck { readers: 1, waited });
-        }
-        std::thread::sleep(POLL);
-    }
-}
-
-fn pid_of(child: &Child) -> Option<Pid> {
-    Pid::from_raw(child.id().cast_signed())
-}
-
-/// Kills the whole process group when it goes, whatever happens.
-struct Running {
-    pid: Option<Pid>,
-    group: Option<ControlGroup>,
-}
-
-impl Running {
-    fn kill(&self) {
-        if let Some(pid) = self.pid {
-            let _ = kill_process_group(pid, Signal::KILL);
-        }
-        if let Some(group) = &self.group {
-            group.kill();
-        }
-    }
-
-    /// With what processes did that nobody waited for, where the control group counts.
-    fn widened(&self, account: Account) -> Account {
-        match self.group.as_ref().and_then(ControlGroup::read_and_written) {
-            Some((read, written)) => Account {
-                read: account.read.max(read),
-                written: account.written.max(written),
-                ..account
-            },
-            None => account,
-        }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
-/// What a pipe brings, up to a limit, read by a thread of its own.
-struct Output {
-    words: Receiver<Vec<u8>>,
-    size: std::sync::Arc<std::sync::atomic::AtomicUsize>,
-}
-
-fn collect(pipe: Option<impl Read + Send + 'static>) -> Output {
-    use std::sync::atomic::Ordering;
-    let (send, words) = channel();
-    let size = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
-    let count = std::sync::Arc::clone(&size);
-    std::thread::spawn(move || {
-        let mut all = Vec::new();
-        let mut buffer = vec![0; 1 << 16];
-        let Some(mut pipe) = pipe else { return };
-        loop {
-            match pipe.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(got) => {
-                    count.fetch_add(got, Ordering::Relaxed);
-                    let room = OUTPUT_MAX.saturating_sub(all.len());
-                    all.extend_from_slice(&buffer[..got.min(room)]);
-                }
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(_) => break,
-            }
-        }
-        // Nobody may be waiting any more.
-        let _ = send.send(all);
-    });
-    Output { words, size }
-}
-
-impl Output {
-    fn is_too_much(&self) -> bool {
-        self.size.load(std::sync::atomic::Ordering::Relaxed) > OUTPUT_MAX
-    }
-
-    /// All of it, when the pipe is closed; nothing if somebody keeps it open.
-    fn words(self) -> Option<Vec<u8>> {
-        match self.words.recv_timeout(LAST_WORDS) {
-            Ok(words) => Some(words),
-            Err(RecvTimeoutError::Disconnected) => Some(Vec::new()),
-            Err(RecvTimeoutError::Timeout) => None,
-        }
+/// With what processes did that nobody waited for, where the control group counts.
+fn widened(account: ProcessUsage, group: Option<&ControlGroup>) -> ProcessUsage {
+    match group.and_then(ControlGroup::read_and_written) {
+        Some((read, written)) => ProcessUsage {
+            read: account.read.max(read),
+            written: account.written.max(written),
+            ..account
+        },
+        None => account,
     }
 }
 
 /// The account of a process that has ended and was not waited for yet: it holds that of the
 /// children that it has waited for itself (`wait_task_zombie` in kernel/exit.c).
-fn account_of(pid: u32) -> Option<Account> {
+fn account_of(pid: u32) -> Option<ProcessUsage> {
     let io = std::fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
     let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     parse_account(&io, &String::from_utf8_lossy(&stat))
 }
 
-fn parse_account(io: &str, stat: &str) -> Option<Account> {
+fn parse_account(io: &str, stat: &str) -> Option<ProcessUsage> {
     let bytes = |key: &str| {
         let line = io.lines().find_map(|line| line.strip_prefix(key))?;
         line.trim_start_matches(':').trim().parse().ok().map(Bytes::new)
@@ -255,7 +148,7 @@ fn parse_account(io: &str, stat: &str) -> Option<Account> {
         let sum = fields.get(own).copied()? + fields.get(own + 2).copied()?;
         Some(Nanos::from_millis(sum.saturating_mul(10)))
     };
-    Some(Account {
+    Some(ProcessUsage {
         asked: bytes("rchar")?,
         read: bytes("read_bytes")?,
         written: bytes("write_bytes")?,
@@ -293,10 +186,10 @@ fn complaint(text: &[u8]) -> Option<String> {
 
 /// The last line that is not empty, as much of it as a message has room for.
 pub(crate) fn last_line(text: &[u8]) -> Option<String> {
-    const LONGEST: usize = 200;
+    const MAX_MESSAGE_CHARS: usize = 200;
     let text = String::from_utf8_lossy(text);
     let line = text.lines().map(str::trim).rfind(|line| !line.is_empty())?;
-    Some(line.chars().filter(|c| !c.is_control()).take(LONGEST).collect())
+    Some(line.chars().filter(|c| !c.is_control()).take(MAX_MESSAGE_CHARS).collect())
 }
 
 #[cfg(test)]

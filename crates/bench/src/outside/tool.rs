@@ -1,7 +1,6 @@
 //! Finding programs of other people and asking for their versions.
 
 use std::collections::HashMap;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
@@ -13,43 +12,32 @@ use crate::{BenchError, Cancel};
 
 /// A program of other people, and where it comes from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Tool {
-    /// What it is called.
+pub(crate) struct ExternalTool {
     pub(crate) program: &'static str,
-    /// The package of Debian that has it.
     pub(crate) package: &'static str,
-    /// What makes it tell its version.
     pub(crate) version_option: &'static str,
 }
 
-/// A program that is there.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
+pub(crate) struct FoundTool {
     pub(crate) path: PathBuf,
-    /// As it says itself.
     pub(crate) version: String,
 }
 
 /// What has been found already: a version does not change during a study.
-static FOUND: Mutex<Option<HashMap<&'static str, Found>>> = Mutex::new(None);
+static FOUND: Mutex<Option<HashMap<&'static str, FoundTool>>> = Mutex::new(None);
 
-impl Tool {
+impl ExternalTool {
     /// Where it is and which version it has.
-    pub(crate) fn find(&self) -> Result<Found, BenchError> {
+    pub(crate) fn find(&self) -> Result<FoundTool, BenchError> {
         let mut known = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.get_or_insert_default();
         if let Some(found) = known.get(self.program) {
             return Ok(found.clone());
         }
         let missing = || BenchError::ToolMissing { program: self.program, package: self.package };
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        // Administrators' programs are not on everybody's path.
-        let places = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
-        let path = places
-            .map(|dir| dir.join(self.program))
-            .find(|path| is_program(path))
-            .ok_or_else(missing)?;
-        let found = Found { version: self.version(&path)?, path };
+        let path = sys::program::find_also_in(self.program, &[]).ok_or_else(missing)?;
+        let found = FoundTool { version: self.version(&path)?, path };
         known.insert(self.program, found.clone());
         Ok(found)
     }
@@ -68,10 +56,6 @@ impl Tool {
             problem: "does not say which version it is".to_owned(),
         })
     }
-}
-
-fn is_program(path: &Path) -> bool {
-    path.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
 }
 
 /// The first number in a version, as (3, 33) of `fio-3.33`.
@@ -96,8 +80,11 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_told_with_its_package() {
-        let tool =
-            Tool { program: "no-such-program", package: "such-package", version_option: "-V" };
+        let tool = ExternalTool {
+            program: "no-such-program",
+            package: "such-package",
+            version_option: "-V",
+        };
         let told = tool.find().unwrap_err().to_string();
         assert!(told.contains("no-such-program") && told.contains("apt-get install such-package"));
     }

@@ -106,7 +106,6 @@ impl Disk {
         std::fs::write(self.queue("read_ahead_kb"), kib.to_string()).unwrap();
     }
 
-    /// The largest request that the device takes.
     pub fn max_request_kib(&self) -> u64 {
         let text = std::fs::read_to_string(self.queue("max_sectors_kb")).unwrap();
         text.trim().parse().unwrap()

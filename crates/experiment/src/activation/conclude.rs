@@ -3,17 +3,14 @@
 use policy::Extent;
 use units::Kib;
 
-use super::pattern::{Act, Op};
-use super::{Outcome, Steps};
-use crate::{Answer, Column, Curve, Plot, Table, Value};
+use super::pattern::{Op, PatternStep};
+use super::{CachedExtents, Outcome};
+use study::{Findings, ResultColumn, ResultCurve, ResultPlot, ResultTable, ResultValue};
 
-/// Windows that a row shows.
-const SHOWN: usize = 14;
-/// Patterns whose windows are drawn.
+const MAX_SHOWN_WINDOWS: usize = 14;
 const DRAWN: [&str; 2] = ["sequential", "middle"];
 const PAGE_KIB: u64 = 4;
 
-/// What a pattern came to.
 struct Finding<'a> {
     name: &'a str,
     /// The first operation, counted from 1, after which more was in the cache than was asked for.
@@ -31,9 +28,9 @@ struct Finding<'a> {
 
 fn size(op: &Op) -> u64 {
     match op.act {
-        Act::Read { pages, .. } => pages,
-        Act::Touch { .. } => 1,
-        Act::Advise(_) => 0,
+        PatternStep::Read { pages, .. } => pages,
+        PatternStep::Touch { .. } => 1,
+        PatternStep::AdviseRandom | PatternStep::AdviseSequential => 0,
     }
 }
 
@@ -76,10 +73,14 @@ impl<'a> Finding<'a> {
         }
     }
 
-    fn row(&self, summary: &str) -> Vec<Value> {
-        let mut ramp: Vec<String> =
-            self.windows.iter().take(SHOWN).map(|pages| (pages * PAGE_KIB).to_string()).collect();
-        if self.windows.len() > SHOWN {
+    fn row(&self, summary: &str) -> Vec<ResultValue> {
+        let mut ramp: Vec<String> = self
+            .windows
+            .iter()
+            .take(MAX_SHOWN_WINDOWS)
+            .map(|pages| (pages * PAGE_KIB).to_string())
+            .collect();
+        if self.windows.len() > MAX_SHOWN_WINDOWS {
             ramp.push("…".to_owned());
         }
         vec![
@@ -98,22 +99,22 @@ impl<'a> Finding<'a> {
     }
 }
 
-fn first_difference(observed: &Steps, predicted: &Steps) -> Option<usize> {
+fn first_difference(observed: &CachedExtents, predicted: &CachedExtents) -> Option<usize> {
     let pairs = observed.iter().zip(predicted);
     let differs = pairs.enumerate().find(|(_, (seen, said))| seen != said);
     differs.map(|(index, _)| index + 1)
 }
 
 /// Puts table, plots and sentences into the answer.
-pub(super) fn conclude(answer: &mut Answer, outcomes: &[Outcome], rules: &str, window: Kib) {
+pub(super) fn conclude(answer: &mut Findings, outcomes: &[Outcome], rules: &str, window: Kib) {
     let findings: Vec<Finding<'_>> = outcomes.iter().map(Finding::of).collect();
     let rows = findings.iter().zip(outcomes);
-    answer.tables.push(Table {
+    answer.tables.push(ResultTable {
         title: format!("What came into the cache after each read, at read-ahead {window}"),
         columns: columns(),
         rows: rows.map(|(finding, outcome)| finding.row(outcome.pattern.summary)).collect(),
     });
-    answer.plots.push(Plot {
+    answer.plots.push(ResultPlot {
         title: "KiB that came at once, one window after another".to_owned(),
         x: "KiB read so far".to_owned(),
         y: "KiB".to_owned(),
@@ -134,7 +135,7 @@ pub(super) fn conclude(answer: &mut Answer, outcomes: &[Outcome], rules: &str, w
     });
 }
 
-fn columns() -> Vec<Column> {
+fn columns() -> Vec<ResultColumn> {
     [
         ("pattern", "pattern"),
         ("summary", "what is read"),
@@ -145,11 +146,11 @@ fn columns() -> Vec<Column> {
         ("rules", "rules"),
         ("came_kib", "KiB that came, one after another"),
     ]
-    .map(|(key, title)| Column::new(key, title))
+    .map(|(key, title)| ResultColumn::new(key, title))
     .into()
 }
 
-fn curve(outcome: &Outcome) -> Curve {
+fn curve(outcome: &Outcome) -> ResultCurve {
     let mut asked = 0;
     let mut points = Vec::new();
     for (op, step) in outcome.pattern.ops.iter().zip(&outcome.observed) {
@@ -159,7 +160,7 @@ fn curve(outcome: &Outcome) -> Curve {
             points.push((asked as f64, new as f64));
         }
     }
-    Curve { name: outcome.pattern.name.to_owned(), points }
+    ResultCurve { name: outcome.pattern.name.to_owned(), points }
 }
 
 fn sentences(findings: &[Finding<'_>]) -> Vec<String> {
@@ -278,7 +279,7 @@ mod tests {
         let limits = DeviceLimits { read_ahead: Pages::new(32), max_request: Pages::new(320) };
         let shape = FileShape { size: Bytes::from_mib(16), folio_limit: Some(9), limits };
         let outcome = |pattern| {
-            let predicted = predict("linux-6.18", shape, &pattern).unwrap();
+            let predicted = predict(policy::build("linux-6.18").unwrap(), shape, &pattern);
             Outcome { pattern, observed: predicted.clone(), predicted }
         };
         pattern::all().into_iter().map(outcome).collect()
@@ -286,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_kernel_that_goes_by_the_rules_is_said_to() {
-        let mut answer = Answer::new("activation", "", "disk".to_owned());
+        let mut answer = Findings::new("activation", "", "disk".to_owned());
         conclude(&mut answer, &outcomes(), "linux-6.18", Kib::new(128));
         let said = answer.verdict.join(" ");
         for part in [
@@ -299,7 +300,7 @@ mod tests {
         ] {
             assert!(said.contains(part), "{part} in {said}");
         }
-        assert_eq!(answer.tables[0].rows[0][4], Value::Count(128));
+        assert_eq!(answer.tables[0].rows[0][4], ResultValue::Count(128));
     }
 
     #[test]
@@ -307,7 +308,7 @@ mod tests {
         let mut outcomes = outcomes();
         let backward = outcomes.iter_mut().find(|o| o.pattern.name == "backward").unwrap();
         backward.observed[4].clear();
-        let mut answer = Answer::new("activation", "", "disk".to_owned());
+        let mut answer = Findings::new("activation", "", "disk".to_owned());
         conclude(&mut answer, &outcomes, "linux-6.18", Kib::new(128));
         let last = answer.verdict.last().unwrap();
         assert!(last.contains("does not go by") && last.contains("backward (read 5)"), "{last}");

@@ -11,25 +11,23 @@ mod pattern;
 mod predict;
 
 use host::{KernelRelease, LargeFolios, Machine, StorageKind};
-use policy::{DeviceLimits, FileShape};
-use study::{Environment, Phase, Progress, Step, Target};
+use policy::{DeviceLimits, FileShape, PolicyError};
+use study::{Environment, Progress, ProgressEvent, StudyPhase, Target, TargetSpec};
 use units::{Bytes, Kib, PageSize};
 
-use crate::{Answer, ExperimentError, Place, Wants};
+use crate::ExperimentError;
 use observe::{Specimen, existing};
-use predict::{Steps, predict};
+use predict::{CachedExtents, predict};
+use study::{Findings, LiveTarget};
 
-/// The name of this experiment.
 pub const NAME: &str = "activation";
-/// What it asks.
 pub const QUESTION: &str = "When does read-ahead start?";
 
-/// The page that the rules are about.
-const PAGE: Bytes = Bytes::from_kib(4);
-/// The largest folio of a page cache with 4 KiB pages, as an order.
-const LARGE: u8 = 9;
+/// The page size that the rules are about.
+const PAGE_BYTES: Bytes = Bytes::from_kib(4);
+/// The order of the largest folio of a page cache with 4 KiB pages.
+const MAX_FOLIO_ORDER: u8 = 9;
 
-/// How it is found out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ActivationPlan {
     /// A directory, a file, a virtual disk, or a simulation.
@@ -40,21 +38,20 @@ pub struct ActivationPlan {
 
 /// One pattern, as the kernel did it and as the rules say.
 struct Outcome {
-    pattern: pattern::Pattern,
-    observed: Steps,
-    predicted: Steps,
+    pattern: pattern::ReadPattern,
+    observed: CachedExtents,
+    predicted: CachedExtents,
 }
 
-/// Tries all patterns.
 pub fn run(
     plan: &ActivationPlan,
     environment: &Environment,
     progress: &mut dyn Progress,
-) -> Result<Answer, ExperimentError> {
-    if let Target::Simulation(words) = &plan.target {
-        return simulated(plan, words, environment);
+) -> Result<Findings, ExperimentError> {
+    if let Target::Simulation(spec) = &plan.target {
+        return simulated(plan, spec, environment);
     }
-    let mut place = Place::open(&plan.target, Wants::default(), environment, progress)?;
+    let mut place = LiveTarget::open(&plan.target, environment, progress)?;
     let measured = measure(plan, &mut place, environment, progress);
     let closed = place.close(progress);
     let answer = measured?;
@@ -64,12 +61,12 @@ pub fn run(
 
 fn measure(
     plan: &ActivationPlan,
-    place: &mut Place,
+    place: &mut LiveTarget,
     environment: &Environment,
     progress: &mut dyn Progress,
-) -> Result<Answer, ExperimentError> {
+) -> Result<Findings, ExperimentError> {
     let machine = Machine::read(&environment.root)?;
-    if machine.page_size != PageSize::new(PAGE.get()).unwrap_or(machine.page_size) {
+    if machine.page_size != PageSize::new(PAGE_BYTES.get()).unwrap_or(machine.page_size) {
         let size = machine.page_size.bytes();
         let why = format!("pages of {size}: the rules that it compares with are of 4 KiB pages");
         return Err(ExperimentError::NotPossible(why));
@@ -78,7 +75,7 @@ fn measure(
         place.set_read_ahead(window)?;
     }
     let window = place.read_ahead()?;
-    let mut answer = Answer::new(NAME, QUESTION, plan.target.to_string());
+    let mut answer = Findings::new(NAME, QUESTION, plan.target.to_string());
     answer.dilation = place.dilation;
     let (file, size) = file_for(place, window, progress)?;
     let path = place.storage.path.clone();
@@ -86,15 +83,16 @@ fn measure(
     let specimen = Specimen { file, path, size, root, storage: &place.storage };
     let rules = rules_of(machine.release(), &mut answer);
     let shape = shape(place, environment, &machine, (window, size), &mut answer)?;
-    progress.step(&Step::Phase(Phase::Measuring));
+    progress.step(&ProgressEvent::Phase(StudyPhase::Measuring));
     let mut outcomes = Vec::new();
     for pattern in pattern::all() {
         if environment.cancel.is_cancelled() {
             return Err(ExperimentError::Cancelled);
         }
         let observed = specimen.observe(&pattern)?;
-        let predicted = predict(rules, shape, &pattern)
+        let policy = policy::build(rules)
             .map_err(|error| ExperimentError::NotPossible(error.to_string()))?;
+        let predicted = predict(policy, shape, &pattern);
         outcomes.push(Outcome { pattern, observed, predicted });
     }
     conclude::conclude(&mut answer, &outcomes, rules, window);
@@ -104,18 +102,18 @@ fn measure(
 /// The same of a simulated kernel: its policy and page cache do what the simulator has them do.
 fn simulated(
     plan: &ActivationPlan,
-    words: &str,
+    spec: &TargetSpec<sim::SimMachine>,
     environment: &Environment,
-) -> Result<Answer, ExperimentError> {
-    let mut machine = study::simulated_machine(words)?;
+) -> Result<Findings, ExperimentError> {
+    let mut machine = spec.get()?.clone();
     machine.read_ahead = plan.read_ahead.unwrap_or(machine.read_ahead);
     machine.validate().map_err(study::StudyError::from)?;
     let window = machine.read_ahead;
-    let mut answer = Answer::new(NAME, QUESTION, plan.target.to_string());
-    answer.simulated_by(&machine);
-    let rules = match machine.policy.starts_with("linux-on-demand") {
-        true => "linux-on-demand",
-        false => "linux-6.18",
+    let mut answer = Findings::new(NAME, QUESTION, plan.target.to_string());
+    answer.set_simulated_by(&machine);
+    let rules = match machine.policy.entry().name {
+        name @ "linux-on-demand" => name,
+        _ => "linux-6.18",
     };
     let pages = |bytes: Bytes| bytes.to_pages_floor(PageSize::FOUR_KIB);
     let limits = DeviceLimits {
@@ -129,11 +127,9 @@ fn simulated(
         if environment.cancel.is_cancelled() {
             return Err(ExperimentError::Cancelled);
         }
-        let by = |policy: &str| {
-            predict(policy, shape, &pattern)
-                .map_err(|error| ExperimentError::Usage(error.to_string()))
-        };
-        let (observed, predicted) = (by(&machine.policy)?, by(rules)?);
+        let usage = |error: PolicyError| ExperimentError::Usage(error.to_string());
+        let observed = predict(machine.policy.build().map_err(usage)?, shape, &pattern);
+        let predicted = predict(policy::build(rules).map_err(usage)?, shape, &pattern);
         outcomes.push(Outcome { pattern, observed, predicted });
     }
     conclude::conclude(&mut answer, &outcomes, rules, window);
@@ -142,24 +138,24 @@ fn simulated(
 
 /// The size of a file for all patterns: several windows, so that its end cuts none.
 fn file_size(window: Kib) -> Bytes {
-    const MOST: Bytes = Bytes::from_mib(256);
-    let needed = pattern::LEAST.get() * PAGE.get();
-    let size = (window.to_bytes().get().saturating_mul(6)).clamp(needed, MOST.get());
+    const MAX_FILE_BYTES: Bytes = Bytes::from_mib(256);
+    let needed = pattern::MIN_FILE_PAGES.get() * PAGE_BYTES.get();
+    let size = (window.to_bytes().get().saturating_mul(6)).clamp(needed, MAX_FILE_BYTES.get());
     Bytes::new(size.next_multiple_of(1 << 20))
 }
 
 /// The file to read: one without a name in a directory, or the one that is named.
 fn file_for(
-    place: &Place,
+    place: &LiveTarget,
     window: Kib,
     progress: &mut dyn Progress,
 ) -> Result<(std::fs::File, Bytes), ExperimentError> {
     let path = &place.storage.path;
-    let needed = pattern::LEAST.get() * PAGE.get();
+    let needed = pattern::MIN_FILE_PAGES.get() * PAGE_BYTES.get();
     match place.storage.kind {
         StorageKind::Directory => {
             let size = file_size(window);
-            progress.step(&Step::Phase(Phase::LayingOut));
+            progress.step(&ProgressEvent::Phase(StudyPhase::LayingOut));
             place.set_timing(false)?;
             let file = bench::nameless(path, size)?;
             place.set_timing(true)?;
@@ -181,7 +177,7 @@ fn file_for(
 }
 
 /// The rules that a kernel of this release goes by.
-fn rules_of(kernel: Option<KernelRelease>, answer: &mut Answer) -> &'static str {
+fn rules_of(kernel: Option<KernelRelease>, answer: &mut Findings) -> &'static str {
     let current = KernelRelease { major: 6, minor: 12 };
     let known = KernelRelease { major: 6, minor: 18 };
     match kernel {
@@ -197,18 +193,18 @@ fn rules_of(kernel: Option<KernelRelease>, answer: &mut Answer) -> &'static str 
 
 /// What file and device allow, for the rules.
 fn shape(
-    place: &Place,
+    place: &LiveTarget,
     environment: &Environment,
     machine: &Machine,
     (window, size): (Kib, Bytes),
-    answer: &mut Answer,
+    answer: &mut Findings,
 ) -> Result<FileShape, ExperimentError> {
     let device = place.storage.devices.first();
     let facts = device.map(|device| host::device_facts(&environment.root, *device)).transpose()?;
     let largest = facts.and_then(|facts| facts.max_sectors).unwrap_or_else(|| window.to_bytes());
     let large = machine.release().and_then(|kernel| place.storage.large_folios(kernel));
     let folio_limit = match large {
-        Some(LargeFolios::Yes) => Some(LARGE),
+        Some(LargeFolios::Yes) => Some(MAX_FOLIO_ORDER),
         Some(LargeFolios::No) => None,
         Some(LargeFolios::Unknown) | None => {
             let note = "whether this filesystem caches in large folios is not known; the rules \

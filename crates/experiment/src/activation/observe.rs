@@ -18,19 +18,18 @@ use sys::cachestat::cachestat;
 use sys::mapping::FileMapping;
 use units::{Bytes, Pages};
 
-use super::pattern::{Act, Advice, Op, Pattern, Reader};
-use super::predict::{Steps, grown};
+use super::pattern::{Op, PatternReader, PatternStep, ReadPattern};
+use super::predict::{CachedExtents, grown};
 use crate::ExperimentError;
 
-const PAGE: u64 = 4096;
-/// How long requests under way are waited for after each operation.
-const SETTLE: Duration = Duration::from_secs(5);
+const PAGE_BYTES: u64 = 4096;
+/// How long to wait for requests in flight after each operation.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A cold file to try patterns on.
 pub(super) struct Specimen<'a> {
     /// Keeps the file, which may have no name.
     pub(super) file: File,
-    /// What it is called in errors.
     pub(super) path: PathBuf,
     pub(super) size: Bytes,
     pub(super) root: &'a Root,
@@ -49,17 +48,17 @@ impl Specimen<'_> {
     }
 
     /// Tries a pattern on a cold cache.
-    pub(super) fn observe(&self, pattern: &Pattern) -> Result<Steps, ExperimentError> {
+    pub(super) fn observe(&self, pattern: &ReadPattern) -> Result<CachedExtents, ExperimentError> {
         self.forget()?;
         let files = (0..pattern.files).map(|_| self.open()).collect::<Result<Vec<_>, _>>()?;
-        let touches = pattern.ops.iter().any(|op| matches!(op.act, Act::Touch { .. }));
+        let touches = pattern.ops.iter().any(|op| matches!(op.act, PatternStep::Touch { .. }));
         let map = |file: &File| FileMapping::new(file.as_fd(), Bytes::ZERO, self.size);
         let mapping = match files.first().filter(|_| touches) {
             Some(file) => Some(map(file).map_err(self.io("map"))?),
             None => None,
         };
         let mut before = Vec::new();
-        let mut steps = Steps::with_capacity(pattern.ops.len());
+        let mut steps = CachedExtents::with_capacity(pattern.ops.len());
         for op in &pattern.ops {
             let Some(file) = files.get(op.file) else { continue };
             self.act(file, mapping.as_ref(), *op)?;
@@ -78,21 +77,23 @@ impl Specimen<'_> {
         op: Op,
     ) -> Result<(), ExperimentError> {
         match op.act {
-            Act::Read { page, pages, reader: Reader::Own } => {
-                let mut buffer = vec![0; (pages * PAGE) as usize];
-                file.read_exact_at(&mut buffer, page * PAGE).map_err(self.io("read"))
+            PatternStep::Read { page, pages, reader: PatternReader::Own } => {
+                let mut buffer = vec![0; (pages * PAGE_BYTES) as usize];
+                file.read_exact_at(&mut buffer, page * PAGE_BYTES).map_err(self.io("read"))
             }
-            Act::Read { page, reader: Reader::Child, .. } => self.read_by_child(file, page),
-            Act::Touch { page } => {
+            PatternStep::Read { page, reader: PatternReader::Child, .. } => {
+                self.read_by_child(file, page)
+            }
+            PatternStep::Touch { page } => {
                 let copied =
-                    mapping.map(|mapping| mapping.copy_to((page * PAGE) as usize, &mut [0]));
+                    mapping.map(|mapping| mapping.copy_to((page * PAGE_BYTES) as usize, &mut [0]));
                 let torn = |_| io::Error::other("the file shrank");
                 copied.unwrap_or(Ok(())).map_err(torn).map_err(self.io("read"))
             }
-            Act::Advise(advice) => {
-                let advice = match advice {
-                    Advice::Random => rustix::fs::Advice::Random,
-                    Advice::Sequential => rustix::fs::Advice::Sequential,
+            PatternStep::AdviseRandom | PatternStep::AdviseSequential => {
+                let advice = match op.act {
+                    PatternStep::AdviseRandom => rustix::fs::Advice::Random,
+                    _ => rustix::fs::Advice::Sequential,
                 };
                 fadvise(file, 0, None, advice).map_err(|errno| self.io("advise on")(errno.into()))
             }
@@ -101,7 +102,7 @@ impl Specimen<'_> {
 
     /// One `read(2)` of a page by another process, through the same open file.
     fn read_by_child(&self, file: &File, page: u64) -> Result<(), ExperimentError> {
-        seek(file, SeekFrom::Start(page * PAGE))
+        seek(file, SeekFrom::Start(page * PAGE_BYTES))
             .map_err(|errno| self.io("seek in")(errno.into()))?;
         let shared = file.try_clone().map_err(self.io("share"))?;
         let status = Command::new("dd")
@@ -120,7 +121,7 @@ impl Specimen<'_> {
     /// Waits until nothing is under way: a mapping maps only pages whose data are there.
     fn settle(&self) -> Result<(), ExperimentError> {
         let begun = std::time::Instant::now();
-        while begun.elapsed() < SETTLE {
+        while begun.elapsed() < DRAIN_TIMEOUT {
             match self.storage.stat(self.root)? {
                 Some(stat) if stat.in_flight > 0 => std::thread::sleep(Duration::from_micros(200)),
                 _ => break,
@@ -145,7 +146,7 @@ impl Specimen<'_> {
     /// What of the file is in the cache, ascending.
     fn resident(&self) -> Result<Vec<Extent>, ExperimentError> {
         let mut found = Vec::new();
-        let pages = Pages::new(self.size.get() / PAGE);
+        let pages = Pages::new(self.size.get() / PAGE_BYTES);
         self.look(Extent::new(Page::FIRST, pages), &mut found)
             .map_err(self.io("look for cached pages of"))?;
         Ok(found)
@@ -153,7 +154,7 @@ impl Specimen<'_> {
 
     /// Halves a range until it is cached wholly or not at all.
     fn look(&self, range: Extent, found: &mut Vec<Extent>) -> io::Result<()> {
-        let bytes = |count: u64| Bytes::new(count * PAGE);
+        let bytes = |count: u64| Bytes::new(count * PAGE_BYTES);
         let (start, pages) = (range.start.get(), range.pages.get());
         if pages == 0 {
             return Ok(());
@@ -176,7 +177,6 @@ impl Specimen<'_> {
     }
 }
 
-/// An existing file, only ever read.
 pub(super) fn existing(path: &Path) -> Result<(File, Bytes), ExperimentError> {
     let file = File::open(path).map_err(ExperimentError::io("open", path))?;
     let size = file.metadata().map_err(ExperimentError::io("look at", path))?.len();

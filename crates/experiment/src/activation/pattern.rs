@@ -2,17 +2,16 @@
 
 use units::Pages;
 
-/// Where patterns in the middle of the file begin: far from its start, which has a rule of its own.
-const MIDDLE: u64 = 2048;
-/// Where a second stream reads, further from the first than either gets.
-const ELSEWHERE: u64 = 3072;
+/// The page where patterns in the middle of the file start: far from page 0, which has its own
+/// rule.
+const MIDDLE_PAGE: u64 = 2048;
+/// The page where a second stream starts, beyond the end of the first.
+const SECOND_STREAM_PAGE: u64 = 3072;
 /// The smallest file that all patterns fit into.
-pub(super) const LEAST: Pages = Pages::new(4096);
+pub(super) const MIN_FILE_PAGES: Pages = Pages::new(4096);
 
-/// Who reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reader {
-    /// This process.
+pub(super) enum PatternReader {
     Own,
     /// A child with whom it shares the open file.
     Child,
@@ -20,42 +19,40 @@ pub(super) enum Reader {
 
 /// One operation on one of the pattern's open files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Act {
+pub(super) enum PatternStep {
     /// A read call of whole pages.
-    Read { page: u64, pages: u64, reader: Reader },
-    /// A touch of the mapping.
-    Touch { page: u64 },
-    /// `posix_fadvise` on the open file.
-    Advise(Advice),
-}
-
-/// What the kernel is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Advice {
-    Random,
-    Sequential,
+    Read {
+        page: u64,
+        pages: u64,
+        reader: PatternReader,
+    },
+    Touch {
+        page: u64,
+    },
+    /// `POSIX_FADV_RANDOM` on the open file.
+    AdviseRandom,
+    /// `POSIX_FADV_SEQUENTIAL` on the open file.
+    AdviseSequential,
 }
 
 /// An operation, and which open file it goes through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Op {
     pub(super) file: usize,
-    pub(super) act: Act,
+    pub(super) act: PatternStep,
 }
 
-/// A way of reading.
 #[derive(Clone, Debug)]
-pub(super) struct Pattern {
+pub(super) struct ReadPattern {
     pub(super) name: &'static str,
     pub(super) summary: &'static str,
-    /// How many times the file is opened.
     pub(super) files: usize,
     pub(super) ops: Vec<Op>,
     /// What comes before this one only sets the stage.
     pub(super) from: usize,
 }
 
-impl Pattern {
+impl ReadPattern {
     fn new(name: &'static str, summary: &'static str, ops: Vec<Op>) -> Self {
         let files = ops.iter().map(|op| op.file + 1).max().unwrap_or(1);
         Self { name, summary, files, ops, from: 0 }
@@ -67,7 +64,7 @@ impl Pattern {
 }
 
 fn through(file: usize, page: u64, pages: u64) -> Op {
-    Op { file, act: Act::Read { page, pages, reader: Reader::Own } }
+    Op { file, act: PatternStep::Read { page, pages, reader: PatternReader::Own } }
 }
 
 fn read(page: u64) -> Op {
@@ -85,7 +82,7 @@ fn scattered(times: u64) -> impl Iterator<Item = u64> {
 }
 
 /// All of them, in the order of the table.
-pub(super) fn all() -> Vec<Pattern> {
+pub(super) fn all() -> Vec<ReadPattern> {
     let mut patterns = streams();
     patterns.extend(sharing());
     patterns.extend(breaks());
@@ -93,35 +90,39 @@ pub(super) fn all() -> Vec<Pattern> {
     patterns
 }
 
-fn streams() -> Vec<Pattern> {
-    let large = (0..40).map(|n| through(0, MIDDLE + n * 16, 16)).collect();
-    let backward = (0..64).map(|n| read(MIDDLE - n)).collect();
+fn streams() -> Vec<ReadPattern> {
+    let large = (0..40).map(|n| through(0, MIDDLE_PAGE + n * 16, 16)).collect();
+    let backward = (0..64).map(|n| read(MIDDLE_PAGE - n)).collect();
     vec![
-        Pattern::new("sequential", "4 KiB each from the first page on", stepping(0, 1, 400)),
-        Pattern::new("middle", "the same in the middle of the file", stepping(MIDDLE, 1, 400)),
-        Pattern::new("large", "64 KiB each in the middle of the file", large),
-        Pattern::new("stride-2", "every second page", stepping(MIDDLE, 2, 64)),
-        Pattern::new("stride-3", "every third page", stepping(MIDDLE, 3, 64)),
-        Pattern::new("backward", "page before page", backward),
-        Pattern::new("random", "pages in no order", scattered(64).map(read).collect()),
+        ReadPattern::new("sequential", "4 KiB each from the first page on", stepping(0, 1, 400)),
+        ReadPattern::new(
+            "middle",
+            "the same in the middle of the file",
+            stepping(MIDDLE_PAGE, 1, 400),
+        ),
+        ReadPattern::new("large", "64 KiB each in the middle of the file", large),
+        ReadPattern::new("stride-2", "every second page", stepping(MIDDLE_PAGE, 2, 64)),
+        ReadPattern::new("stride-3", "every third page", stepping(MIDDLE_PAGE, 3, 64)),
+        ReadPattern::new("backward", "page before page", backward),
+        ReadPattern::new("random", "pages in no order", scattered(64).map(read).collect()),
     ]
 }
 
-fn sharing() -> Vec<Pattern> {
+fn sharing() -> Vec<ReadPattern> {
     let two = |second: usize| -> Vec<Op> {
-        let pair = |n| [through(0, MIDDLE + n, 1), through(second, ELSEWHERE + n, 1)];
+        let pair = |n| [through(0, MIDDLE_PAGE + n, 1), through(second, SECOND_STREAM_PAGE + n, 1)];
         (0..100).flat_map(pair).collect()
     };
-    let turns = (0..100).map(|n| through(n as usize % 2, MIDDLE + n, 1)).collect();
+    let turns = (0..100).map(|n| through(n as usize % 2, MIDDLE_PAGE + n, 1)).collect();
     let child = |n: u64| {
-        let reader = if n.is_multiple_of(2) { Reader::Own } else { Reader::Child };
-        Op { file: 0, act: Act::Read { page: MIDDLE + n, pages: 1, reader } }
+        let reader = if n.is_multiple_of(2) { PatternReader::Own } else { PatternReader::Child };
+        Op { file: 0, act: PatternStep::Read { page: MIDDLE_PAGE + n, pages: 1, reader } }
     };
     vec![
-        Pattern::new("interleaved", "two streams through one open file, in turn", two(0)),
-        Pattern::new("two-open-files", "the same two streams, each its own open file", two(1)),
-        Pattern::new("turns", "one stream, its reads in turn through two open files", turns),
-        Pattern::new(
+        ReadPattern::new("interleaved", "two streams through one open file, in turn", two(0)),
+        ReadPattern::new("two-open-files", "the same two streams, each its own open file", two(1)),
+        ReadPattern::new("turns", "one stream, its reads in turn through two open files", turns),
+        ReadPattern::new(
             "two-processes",
             "one stream, two processes in turn that share an open file",
             (0..24).map(child).collect(),
@@ -129,39 +130,49 @@ fn sharing() -> Vec<Pattern> {
     ]
 }
 
-fn breaks() -> Vec<Pattern> {
-    let mut seek = stepping(MIDDLE, 1, 100);
-    seek.extend(stepping(ELSEWHERE, 1, 100));
-    let mut aside = stepping(MIDDLE, 1, 100);
-    aside.push(read(ELSEWHERE));
-    aside.extend(stepping(MIDDLE + 100, 1, 100));
+fn breaks() -> Vec<ReadPattern> {
+    let mut seek = stepping(MIDDLE_PAGE, 1, 100);
+    seek.extend(stepping(SECOND_STREAM_PAGE, 1, 100));
+    let mut aside = stepping(MIDDLE_PAGE, 1, 100);
+    aside.push(read(SECOND_STREAM_PAGE));
+    aside.extend(stepping(MIDDLE_PAGE + 100, 1, 100));
     let advised = |advice| {
-        let advise = Op { file: 0, act: Act::Advise(advice) };
+        let advise = Op { file: 0, act: advice };
         std::iter::once(advise).chain(stepping(0, 1, 200)).collect()
     };
     vec![
-        Pattern::new("after-seek", "a stream elsewhere, after one that was left", seek).from(100),
-        Pattern::new("after-aside", "a stream going on after one read elsewhere", aside).from(101),
-        Pattern::new("told-random", "sequential after FADV_RANDOM", advised(Advice::Random))
-            .from(1),
-        Pattern::new(
+        ReadPattern::new("after-seek", "a stream elsewhere, after one that was left", seek)
+            .from(100),
+        ReadPattern::new("after-aside", "a stream going on after one read elsewhere", aside)
+            .from(101),
+        ReadPattern::new(
+            "told-random",
+            "sequential after FADV_RANDOM",
+            advised(PatternStep::AdviseRandom),
+        )
+        .from(1),
+        ReadPattern::new(
             "told-sequential",
             "sequential after FADV_SEQUENTIAL",
-            advised(Advice::Sequential),
+            advised(PatternStep::AdviseSequential),
         )
         .from(1),
     ]
 }
 
-fn mapped() -> Vec<Pattern> {
-    let touch = |page| Op { file: 0, act: Act::Touch { page } };
+fn mapped() -> Vec<ReadPattern> {
+    let touch = |page| Op { file: 0, act: PatternStep::Touch { page } };
     vec![
-        Pattern::new(
+        ReadPattern::new(
             "mmap",
             "a mapping, page after page",
-            (MIDDLE..MIDDLE + 300).map(touch).collect(),
+            (MIDDLE_PAGE..MIDDLE_PAGE + 300).map(touch).collect(),
         ),
-        Pattern::new("mmap-random", "a mapping, in no order", scattered(12).map(touch).collect()),
+        ReadPattern::new(
+            "mmap-random",
+            "a mapping, in no order",
+            scattered(12).map(touch).collect(),
+        ),
     ]
 }
 
@@ -180,11 +191,11 @@ mod tests {
             assert!(pattern.from < pattern.ops.len(), "{}", pattern.name);
             for op in &pattern.ops {
                 let end = match op.act {
-                    Act::Read { page, pages, .. } => page + pages,
-                    Act::Touch { page } => page + 1,
-                    Act::Advise(_) => 0,
+                    PatternStep::Read { page, pages, .. } => page + pages,
+                    PatternStep::Touch { page } => page + 1,
+                    PatternStep::AdviseRandom | PatternStep::AdviseSequential => 0,
                 };
-                assert!(end <= LEAST.get() && op.file < pattern.files, "{}", pattern.name);
+                assert!(end <= MIN_FILE_PAGES.get() && op.file < pattern.files, "{}", pattern.name);
             }
         }
         for name in ["sequential", "stride-2", "backward", "interleaved", "mmap"] {

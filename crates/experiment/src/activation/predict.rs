@@ -1,25 +1,23 @@
 //! What the rules of a kernel say: the same patterns through a policy and a cache of its own.
 
 use policy::{
-    Cache, Call, Extent, FileCache, FileId, FileShape, Mapping, Page, Policy, PolicyError,
-    StreamId, build, read,
+    Advice, Cache, Call, Extent, FileCache, FileId, FileShape, Mapping, Page, Policy, StreamId,
+    read,
 };
 use units::{Bytes, Pages};
 
-use super::pattern::{Act, Advice, Op, Pattern};
+use super::pattern::{Op, PatternStep, ReadPattern};
 
-/// What each operation brought into the cache.
-pub(super) type Steps = Vec<Vec<Extent>>;
+pub(super) type CachedExtents = Vec<Vec<Extent>>;
 
-const PAGE: u64 = 4096;
+const PAGE_BYTES: u64 = 4096;
 
 /// Leads a pattern through the policy of this name.
 pub(super) fn predict(
-    policy: &str,
+    mut policy: Box<dyn Policy>,
     shape: FileShape,
-    pattern: &Pattern,
-) -> Result<Steps, PolicyError> {
-    let mut policy = build(policy)?;
+    pattern: &ReadPattern,
+) -> CachedExtents {
     let mut cache = FileCache::new(shape);
     for file in 0..pattern.files {
         policy.open(&mut cache, stream(file), FileId(0));
@@ -27,14 +25,14 @@ pub(super) fn predict(
     let pages = cache.file_pages();
     let mut mapping = Mapping::new(stream(0), pages);
     let mut before = Vec::new();
-    let mut steps = Steps::with_capacity(pattern.ops.len());
+    let mut steps = CachedExtents::with_capacity(pattern.ops.len());
     for op in &pattern.ops {
         act(policy.as_mut(), &mut cache, &mut mapping, *op);
         let now = cached(&cache, pages);
         steps.push(grown(&before, &now));
         before = now;
     }
-    Ok(steps)
+    steps
 }
 
 fn stream(file: usize) -> StreamId {
@@ -43,20 +41,18 @@ fn stream(file: usize) -> StreamId {
 
 fn act(policy: &mut dyn Policy, cache: &mut FileCache, mapping: &mut Mapping, op: Op) {
     match op.act {
-        Act::Read { page, pages, .. } => {
-            let call = Call { offset: Bytes::new(page * PAGE), length: Bytes::new(pages * PAGE) };
+        PatternStep::Read { page, pages, .. } => {
+            let call = Call {
+                offset: Bytes::new(page * PAGE_BYTES),
+                length: Bytes::new(pages * PAGE_BYTES),
+            };
             read(policy, cache, stream(op.file), call);
         }
-        Act::Touch { page } => {
+        PatternStep::Touch { page } => {
             mapping.touch(policy, cache, Page::new(page));
         }
-        Act::Advise(advice) => {
-            let advice = match advice {
-                Advice::Random => policy::Advice::Random,
-                Advice::Sequential => policy::Advice::Sequential,
-            };
-            policy.advise(cache, stream(op.file), advice);
-        }
+        PatternStep::AdviseRandom => policy.advise(cache, stream(op.file), Advice::Random),
+        PatternStep::AdviseSequential => policy.advise(cache, stream(op.file), Advice::Sequential),
     }
 }
 
@@ -106,7 +102,7 @@ mod tests {
     fn sizes(name: &str, folio_limit: Option<u8>) -> Vec<u64> {
         let patterns = all();
         let pattern = patterns.iter().find(|pattern| pattern.name == name).unwrap();
-        let steps = predict("linux-6.18", shape(folio_limit), pattern).unwrap();
+        let steps = predict(policy::build("linux-6.18").unwrap(), shape(folio_limit), pattern);
         let sizes = steps.iter().map(|step| step.iter().map(|e| e.pages.get()).sum::<u64>());
         sizes.filter(|size| *size > 0).collect()
     }

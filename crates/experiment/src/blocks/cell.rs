@@ -12,13 +12,12 @@ use units::{Bytes, Nanos};
 
 use crate::ExperimentError;
 use crate::direct::{Aligned, Direct};
-use crate::simulated::{Load, SimulatedDisk};
+use crate::simulated::{DirectLoad, SimulatedDisk};
 
-/// The interval of a mean is made of the means of so many groups of requests.
-const GROUPS: usize = 20;
+/// The confidence interval of a mean is computed from the means of this many groups of requests.
+const MEAN_GROUPS: usize = 20;
 
-/// What one row is to read.
-pub(super) struct Order<'a> {
+pub(super) struct BlockReads<'a> {
     pub(super) path: &'a Path,
     pub(super) processes: u32,
     pub(super) blocks: u64,
@@ -36,18 +35,15 @@ pub(super) struct Order<'a> {
 
 /// One row of the table, in the storage's own time.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Cell {
-    /// How many processes read side by side.
+pub struct BlockCell {
     pub processes: u32,
-    /// How many blocks each request had.
     pub blocks: u64,
-    /// Requests that were measured, of all processes.
     pub requests: u64,
     /// Milliseconds for each request of a process.
     pub ms: Estimate,
 }
 
-impl Cell {
+impl BlockCell {
     /// Requests a second of one process.
     pub fn requests_s(&self) -> f64 {
         1000.0 / self.ms.median
@@ -59,9 +55,8 @@ impl Cell {
     }
 }
 
-impl Order<'_> {
-    /// Runs it.
-    pub(super) fn run(&self, cancel: &Cancel) -> Result<Cell, ExperimentError> {
+impl BlockReads<'_> {
+    pub(super) fn run(&self, cancel: &Cancel) -> Result<BlockCell, ExperimentError> {
         let start = Barrier::new(self.processes as usize);
         let results: Vec<Result<Vec<f64>, ExperimentError>> = std::thread::scope(|scope| {
             let process = |number| {
@@ -82,12 +77,11 @@ impl Order<'_> {
         self.cell(&times)
     }
 
-    /// Runs it on a simulated device.
     pub(super) fn simulate(
         &self,
         disk: &mut SimulatedDisk,
         cancel: &Cancel,
-    ) -> Result<Cell, ExperimentError> {
+    ) -> Result<BlockCell, ExperimentError> {
         if cancel.is_cancelled() {
             return Err(ExperimentError::Cancelled);
         }
@@ -98,7 +92,7 @@ impl Order<'_> {
             let place = random.get_mut(reader).map(|random| random.random_range(0..places));
             self.block * place.unwrap_or_default()
         };
-        let served = disk.serve(&mut Load {
+        let served = disk.serve(&mut DirectLoad {
             readers: self.processes as usize,
             length: self.block * self.blocks,
             part: self.part,
@@ -109,19 +103,18 @@ impl Order<'_> {
         self.cell(&times)
     }
 
-    /// How many places there are.
     fn places(&self) -> u64 {
         (self.span.saturating_sub(self.largest).get() / self.block.get()).max(1)
     }
 
     /// What the milliseconds of all requests come to.
-    fn cell(&self, times: &[f64]) -> Result<Cell, ExperimentError> {
+    fn cell(&self, times: &[f64]) -> Result<BlockCell, ExperimentError> {
         let ms = mean(times).ok_or_else(|| {
             let (size, span) = (self.block * self.blocks, self.duration);
             ExperimentError::Usage(format!("no read of {size} was done in {span}: give it longer"))
         })?;
         let requests = times.len() as u64;
-        Ok(Cell { processes: self.processes, blocks: self.blocks, requests, ms })
+        Ok(BlockCell { processes: self.processes, blocks: self.blocks, requests, ms })
     }
 
     /// What one process does: the milliseconds that each of its requests took.
@@ -154,7 +147,7 @@ impl Order<'_> {
     }
 }
 
-impl Order<'_> {
+impl BlockReads<'_> {
     /// One request, in as many parts as the system takes at once.
     fn read(&self, file: &Direct, at: Bytes, buffer: &mut [u8]) -> Result<(), ExperimentError> {
         let part = self.part.map_or(buffer.len(), |part| part.get() as usize);
@@ -175,7 +168,7 @@ fn mean(times: &[f64]) -> Option<Estimate> {
     if !all.is_finite() {
         return None;
     }
-    let groups: Vec<f64> = times.chunks(times.len().div_ceil(GROUPS).max(1)).map(of).collect();
+    let groups: Vec<f64> = times.chunks(times.len().div_ceil(MEAN_GROUPS).max(1)).map(of).collect();
     if groups.len() < INTERVAL_FROM {
         let spread = Estimate::of(&groups)?;
         return Some(Estimate::range(all, spread.low(), spread.high(), groups.len() as u32));

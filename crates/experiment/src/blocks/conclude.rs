@@ -3,22 +3,23 @@
 use stats::Estimate;
 use units::Bytes;
 
-use super::Cell;
-use crate::{Answer, Column, Curve, Plot, Table, Value};
+use super::BlockCell;
+use study::{Findings, ResultColumn, ResultCurve, ResultPlot, ResultTable, ResultValue};
 
-/// A doubling of the request that takes at most so much longer is nearly free.
-pub const FREE: f64 = 1.25;
-/// Fewer requests than this say little of a mean.
-const ENOUGH: u64 = 30;
+/// A request of twice the size is nearly free if it takes at most this many times as long.
+pub const FREE_RATIO: f64 = 1.25;
+/// With fewer requests a mean is too uncertain.
+const MIN_REQUESTS: u64 = 30;
 
 /// The largest request, in blocks, up to which reading more is nearly free: each doubling from the
-/// smallest takes at most [`FREE`] times as long. `sizes` are pairs of blocks and time, ascending.
+/// smallest takes at most [`FREE_RATIO`] times as long. `sizes` are pairs of blocks and time, in
+/// ascending order.
 pub fn free_until(sizes: &[(u64, f64)]) -> Option<u64> {
     let mut free = sizes.first()?.0;
     for pair in sizes.windows(2) {
         let [(small, before), (large, after)] = pair else { break };
         let doublings = (*large as f64 / *small as f64).log2();
-        if after / before > FREE.powf(doublings) {
+        if after / before > FREE_RATIO.powf(doublings) {
             break;
         }
         free = *large;
@@ -27,20 +28,21 @@ pub fn free_until(sizes: &[(u64, f64)]) -> Option<u64> {
 }
 
 /// Puts table, plots and sentences into the answer. The cells are in order.
-pub(super) fn conclude(answer: &mut Answer, block: Bytes, cells: &[Cell]) {
+pub(super) fn conclude(answer: &mut Findings, block: Bytes, cells: &[BlockCell]) {
     let mut processes: Vec<u32> = cells.iter().map(|cell| cell.processes).collect();
     processes.dedup();
-    let mut table = Table { title: "Random reads".to_owned(), columns: columns(), rows: vec![] };
+    let mut table =
+        ResultTable { title: "Random reads".to_owned(), columns: columns(), rows: vec![] };
     let (mut times, mut ratios) = (plot("ms for each request"), plot("times one block's time"));
     for count in processes {
-        let part: Vec<&Cell> = cells.iter().filter(|cell| cell.processes == count).collect();
+        let part: Vec<&BlockCell> = cells.iter().filter(|cell| cell.processes == count).collect();
         let Some(one) = part.first() else { continue };
-        let ratio = |cell: &Cell| cell.ms.over(&one.ms);
+        let ratio = |cell: &BlockCell| cell.ms.over(&one.ms);
         table.rows.extend(part.iter().map(|cell| {
             let ratio = if cell.blocks == one.blocks { Estimate::exact(1.0) } else { ratio(cell) };
             row(cell, block, &ratio)
         }));
-        let curve = |of: &dyn Fn(&Cell) -> f64| Curve {
+        let curve = |of: &dyn Fn(&BlockCell) -> f64| ResultCurve {
             name: counted(count),
             points: part.iter().map(|cell| (kib(block, cell), of(cell))).collect(),
         };
@@ -49,10 +51,10 @@ pub(super) fn conclude(answer: &mut Answer, block: Bytes, cells: &[Cell]) {
         answer.verdict.push(sentence(&part, block));
     }
     answer.verdict.extend(comparison(cells));
-    if cells.iter().any(|cell| cell.requests < ENOUGH) {
+    if cells.iter().any(|cell| cell.requests < MIN_REQUESTS) {
         answer.decided = false;
         answer.notes.push(format!(
-            "some rows have fewer than {ENOUGH} requests: measure longer with --duration"
+            "some rows have fewer than {MIN_REQUESTS} requests: measure longer with --duration"
         ));
     }
     answer.tables.push(table);
@@ -60,7 +62,7 @@ pub(super) fn conclude(answer: &mut Answer, block: Bytes, cells: &[Cell]) {
 }
 
 /// What several processes change in what a larger request costs, against the fewest.
-fn comparison(cells: &[Cell]) -> Option<String> {
+fn comparison(cells: &[BlockCell]) -> Option<String> {
     let (fewest, most) = (cells.first()?.processes, cells.last()?.processes);
     let ratio = |processes: u32, blocks: u64| {
         let mut part = cells.iter().filter(|cell| cell.processes == processes);
@@ -94,7 +96,7 @@ fn comparison(cells: &[Cell]) -> Option<String> {
     ))
 }
 
-fn kib(block: Bytes, cell: &Cell) -> f64 {
+fn kib(block: Bytes, cell: &BlockCell) -> f64 {
     (block * cell.blocks).get() as f64 / 1024.0
 }
 
@@ -102,7 +104,7 @@ fn counted(processes: u32) -> String {
     if processes == 1 { "1 process".to_owned() } else { format!("{processes} processes") }
 }
 
-fn columns() -> Vec<Column> {
+fn columns() -> Vec<ResultColumn> {
     [
         ("processes", "processes"),
         ("blocks", "blocks"),
@@ -118,11 +120,11 @@ fn columns() -> Vec<Column> {
         ("ratio_to_smallest_high", "to"),
         ("requests", "measured"),
     ]
-    .map(|(key, title)| Column::new(key, title))
+    .map(|(key, title)| ResultColumn::new(key, title))
     .into()
 }
 
-fn row(cell: &Cell, block: Bytes, ratio: &Estimate) -> Vec<Value> {
+fn row(cell: &BlockCell, block: Bytes, ratio: &Estimate) -> Vec<ResultValue> {
     vec![
         u64::from(cell.processes).into(),
         cell.blocks.into(),
@@ -140,8 +142,8 @@ fn row(cell: &Cell, block: Bytes, ratio: &Estimate) -> Vec<Value> {
     ]
 }
 
-fn plot(what: &str) -> Plot {
-    Plot {
+fn plot(what: &str) -> ResultPlot {
+    ResultPlot {
         title: format!("{what}, by size of the request"),
         x: "KiB".to_owned(),
         y: what.to_owned(),
@@ -150,7 +152,7 @@ fn plot(what: &str) -> Plot {
     }
 }
 
-fn sentence(part: &[&Cell], block: Bytes) -> String {
+fn sentence(part: &[&BlockCell], block: Bytes) -> String {
     let (Some(first), Some(last)) = (part.first(), part.last()) else { return String::new() };
     let sizes: Vec<(u64, f64)> = part.iter().map(|cell| (cell.blocks, cell.ms.median)).collect();
     let free = free_until(&sizes).unwrap_or(first.blocks);
@@ -164,10 +166,14 @@ fn sentence(part: &[&Cell], block: Bytes) -> String {
     let until = if free == last.blocks {
         format!("reading more is nearly free up to {large}, the largest that was tried")
     } else if free == first.blocks {
-        format!("reading more is not free: the first doubling takes over {PERCENT:.0} % longer")
+        format!(
+            "reading more is not free: the first doubling takes over {FREE_PERCENT:.0} % longer"
+        )
     } else {
         let free = block * free;
-        format!("reading more is nearly free up to {free}: no doubling takes {PERCENT:.0} % longer")
+        format!(
+            "reading more is nearly free up to {free}: no doubling takes {FREE_PERCENT:.0} % longer"
+        )
     };
     format!(
         "{who}: {more:.0} times the data ({large} for {small}) take {times:.2} times as long; \
@@ -175,7 +181,7 @@ fn sentence(part: &[&Cell], block: Bytes) -> String {
     )
 }
 
-const PERCENT: f64 = (FREE - 1.0) * 100.0;
+const FREE_PERCENT: f64 = (FREE_RATIO - 1.0) * 100.0;
 
 #[cfg(test)]
 mod tests {
@@ -184,8 +190,8 @@ mod tests {
 
     use super::*;
 
-    fn cells(processes: u32, ms: &[f64]) -> Vec<Cell> {
-        let cell = |(power, ms): (u32, &f64)| Cell {
+    fn cells(processes: u32, ms: &[f64]) -> Vec<BlockCell> {
+        let cell = |(power, ms): (u32, &f64)| BlockCell {
             processes,
             blocks: 1 << power,
             requests: 100,
@@ -197,7 +203,7 @@ mod tests {
     /// The figures of 2002.
     #[test]
     fn the_published_table_is_read_as_its_author_did() {
-        let mut answer = Answer::new("blocks", "", "disk".to_owned());
+        let mut answer = Findings::new("blocks", "", "disk".to_owned());
         let mut all = cells(1, &[3.22, 3.82, 5.03, 7.56, 15.1]);
         all.extend(cells(4, &[9.09, 9.98, 11.6, 15.4, 35.4]));
         conclude(&mut answer, Bytes::from_kib(8), &all);
@@ -232,7 +238,7 @@ mod tests {
 
     #[test]
     fn too_few_requests_decide_nothing() {
-        let mut answer = Answer::new("blocks", "", "disk".to_owned());
+        let mut answer = Findings::new("blocks", "", "disk".to_owned());
         let mut all = cells(1, &[1.0, 1.0]);
         all[1].requests = 3;
         conclude(&mut answer, Bytes::from_kib(8), &all);

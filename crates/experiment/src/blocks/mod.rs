@@ -16,27 +16,23 @@ use host::StorageKind;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
-use study::{Environment, Phase, Progress, Step, Target};
+use study::{Environment, Progress, ProgressEvent, StudyPhase, Target, TargetSpec};
 use units::{Bytes, Nanos};
 
-use crate::direct::{ALIGNMENT, Direct};
+use crate::ExperimentError;
+use crate::direct::{ALIGNMENT_BYTES, Direct};
 use crate::simulated::SimulatedDisk;
-use crate::{Answer, ExperimentError, Place, Wants, drawn_seed};
+use study::{Findings, LiveTarget, drawn_seed};
 
-pub use cell::Cell;
-pub use conclude::{FREE, free_until};
+pub use cell::BlockCell;
+pub use conclude::{FREE_RATIO, free_until};
 
-/// The name of this experiment.
 pub const NAME: &str = "blocks";
-/// What it asks.
 pub const QUESTION: &str = "What does it cost to read more in one request?";
 
-/// How the table is measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockPlan {
-    /// What is read.
     pub target: Target,
-    /// A block.
     pub block: Bytes,
     /// How many blocks a request has: a row for each.
     pub blocks: Vec<u64>,
@@ -49,7 +45,6 @@ pub struct BlockPlan {
     /// What the system asks the storage for at once: larger requests go in parts of this size, one
     /// after another. As this kernel does it if `None`.
     pub part: Option<Bytes>,
-    /// The seed of the places.
     pub seed: Option<u64>,
 }
 
@@ -70,31 +65,34 @@ impl BlockPlan {
 
     /// Says what is wrong with it, and puts it in order.
     fn checked(mut self) -> Result<Self, ExperimentError> {
-        const MOST: Bytes = Bytes::from_mib(256);
+        const MAX_REQUEST: Bytes = Bytes::from_mib(256);
         let wrong = |text: String| Err(ExperimentError::Usage(text));
         self.blocks.sort_unstable();
         self.blocks.dedup();
         self.processes.sort_unstable();
         self.processes.dedup();
-        if self.block.is_zero() || !self.block.get().is_multiple_of(ALIGNMENT) {
+        if self.block.is_zero() || !self.block.get().is_multiple_of(ALIGNMENT_BYTES) {
             return wrong(format!(
                 "a block of {}: direct reads need a multiple of {}",
                 self.block,
-                Bytes::new(ALIGNMENT)
+                Bytes::new(ALIGNMENT_BYTES)
             ));
         }
         if let Some(part) = self.part
-            && (part.is_zero() || !part.get().is_multiple_of(ALIGNMENT))
+            && (part.is_zero() || !part.get().is_multiple_of(ALIGNMENT_BYTES))
         {
-            let unit = Bytes::new(ALIGNMENT);
+            let unit = Bytes::new(ALIGNMENT_BYTES);
             return wrong(format!("parts of {part}: direct reads need a multiple of {unit}"));
         }
         let largest = self.blocks.last().copied().unwrap_or(0);
         if self.blocks.first().is_none_or(|least| *least == 0) {
             return wrong("how many blocks are read at once must be 1 or more".to_owned());
         }
-        if self.block.get().checked_mul(largest).is_none_or(|size| size > MOST.get()) {
-            return wrong(format!("{largest} blocks of {} are more than {MOST}", self.block));
+        if self.block.get().checked_mul(largest).is_none_or(|size| size > MAX_REQUEST.get()) {
+            return wrong(format!(
+                "{largest} blocks of {} are more than {MAX_REQUEST}",
+                self.block
+            ));
         }
         if !self.processes.iter().all(|count| (1..=1024).contains(count)) {
             return wrong("the number of processes must be from 1 to 1024".to_owned());
@@ -105,25 +103,23 @@ impl BlockPlan {
         Ok(self)
     }
 
-    /// The largest request.
     fn largest(&self) -> Bytes {
         self.block * self.blocks.last().copied().unwrap_or(1)
     }
 }
 
-/// Measures the table.
 pub fn run(
     plan: BlockPlan,
     environment: &Environment,
     progress: &mut dyn Progress,
-) -> Result<Answer, ExperimentError> {
+) -> Result<Findings, ExperimentError> {
     let mut plan = plan.checked()?;
     let seed = plan.seed.unwrap_or_else(drawn_seed);
     plan.seed = Some(seed);
-    if let Target::Simulation(words) = &plan.target {
-        return simulated(&plan, words, seed, environment);
+    if let Target::Simulation(spec) = &plan.target {
+        return simulated(&plan, spec, seed, environment);
     }
-    let place = Place::open(&plan.target, Wants { raw: true }, environment, progress)?;
+    let place = LiveTarget::open_raw(&plan.target, environment, progress)?;
     let measured = measure(&plan, seed, &place, environment, progress);
     let closed = place.close(progress);
     let answer = measured?;
@@ -134,21 +130,21 @@ pub fn run(
 fn measure(
     plan: &BlockPlan,
     seed: u64,
-    place: &Place,
+    place: &LiveTarget,
     environment: &Environment,
     progress: &mut dyn Progress,
-) -> Result<Answer, ExperimentError> {
-    let mut answer = Answer::new(NAME, QUESTION, plan.target.to_string());
+) -> Result<Findings, ExperimentError> {
+    let mut answer = Findings::new(NAME, QUESTION, plan.target.to_string());
     let path = readable(place)?;
     let span = span(plan, path, &mut answer)?;
-    progress.step(&Step::Phase(Phase::Measuring));
+    progress.step(&ProgressEvent::Phase(StudyPhase::Measuring));
     let mut cells = Vec::new();
     let mut late = 0;
     for (processes, blocks) in orders(plan, seed) {
         if let Some(disk) = &place.disk {
             disk.reset_counters()?;
         }
-        let order = cell::Order {
+        let order = cell::BlockReads {
             processes,
             blocks,
             dilation: place.dilation,
@@ -169,8 +165,8 @@ fn measure(
 }
 
 /// What all rows of a table have in common.
-fn rows<'a>(plan: &BlockPlan, path: &'a Path, span: Bytes, seed: u64) -> cell::Order<'a> {
-    cell::Order {
+fn rows<'a>(plan: &BlockPlan, path: &'a Path, span: Bytes, seed: u64) -> cell::BlockReads<'a> {
+    cell::BlockReads {
         path,
         processes: 1,
         blocks: 1,
@@ -184,22 +180,21 @@ fn rows<'a>(plan: &BlockPlan, path: &'a Path, span: Bytes, seed: u64) -> cell::O
     }
 }
 
-/// The same of a simulated device.
 fn simulated(
     plan: &BlockPlan,
-    words: &str,
+    spec: &TargetSpec<sim::SimMachine>,
     seed: u64,
     environment: &Environment,
-) -> Result<Answer, ExperimentError> {
-    let mut answer = Answer::new(NAME, QUESTION, plan.target.to_string());
-    let mut disk = SimulatedDisk::open(words, seed)?;
-    answer.simulated_by(disk.machine());
+) -> Result<Findings, ExperimentError> {
+    let mut answer = Findings::new(NAME, QUESTION, plan.target.to_string());
+    let mut disk = SimulatedDisk::open(spec.get()?, seed)?;
+    answer.set_simulated_by(disk.machine());
     answer.seed = seed;
     let name = answer.target.clone();
     let span = part_of(plan, name.as_ref(), disk.size(), &mut answer)?;
     let mut cells = Vec::new();
     for (processes, blocks) in orders(plan, seed) {
-        let order = cell::Order { processes, blocks, ..rows(plan, name.as_ref(), span, seed) };
+        let order = cell::BlockReads { processes, blocks, ..rows(plan, name.as_ref(), span, seed) };
         cells.push(order.simulate(&mut disk, &environment.cancel)?);
     }
     Ok(concluded(answer, plan, cells))
@@ -215,7 +210,7 @@ fn orders(plan: &BlockPlan, seed: u64) -> Vec<(u32, u64)> {
     orders
 }
 
-fn concluded(mut answer: Answer, plan: &BlockPlan, mut cells: Vec<Cell>) -> Answer {
+fn concluded(mut answer: Findings, plan: &BlockPlan, mut cells: Vec<BlockCell>) -> Findings {
     cells.sort_by_key(|cell| (cell.processes, cell.blocks));
     if let Some(part) = plan.part.filter(|part| *part < plan.largest()) {
         answer.notes.push(format!("requests above {part} went in parts, one after another"));
@@ -224,8 +219,7 @@ fn concluded(mut answer: Answer, plan: &BlockPlan, mut cells: Vec<Cell>) -> Answ
     answer
 }
 
-/// The file or device that is read.
-pub(crate) fn readable(place: &Place) -> Result<&Path, ExperimentError> {
+pub(crate) fn readable(place: &LiveTarget) -> Result<&Path, ExperimentError> {
     let path = &place.storage.path;
     if place.storage.kind == StorageKind::Directory {
         return Err(ExperimentError::Usage(format!(
@@ -237,8 +231,7 @@ pub(crate) fn readable(place: &Place) -> Result<&Path, ExperimentError> {
     Ok(path)
 }
 
-/// How much of it is read.
-fn span(plan: &BlockPlan, path: &Path, answer: &mut Answer) -> Result<Bytes, ExperimentError> {
+fn span(plan: &BlockPlan, path: &Path, answer: &mut Findings) -> Result<Bytes, ExperimentError> {
     let size = Direct::open(path)?.size()?;
     let facts = std::fs::metadata(path).map_err(ExperimentError::io("look at", path))?;
     if !facts.file_type().is_block_device() && facts.blocks() * 512 < size.get() {
@@ -252,7 +245,7 @@ fn part_of(
     plan: &BlockPlan,
     path: &Path,
     size: Bytes,
-    answer: &mut Answer,
+    answer: &mut Findings,
 ) -> Result<Bytes, ExperimentError> {
     let span = plan.span.map_or(size, |span| span.min(size));
     // Fewer places than that, and drives and controllers know them all by heart.

@@ -10,20 +10,19 @@ use units::{Bytes, Kib, read_ahead_memory};
 use workload::Workload;
 
 use super::{SweepPlan, cell, windows};
-use crate::{Answer, Column, Curve, ExperimentError, Plot, Table, Value};
+use crate::ExperimentError;
+use study::{Findings, ResultColumn, ResultCurve, ResultPlot, ResultTable, ResultValue};
 
-/// The name of this experiment.
 pub const NAME: &str = "memory";
-/// What it asks.
 pub const QUESTION: &str = "What happens when memory is scarce?";
 
 /// The least that the page cache may be limited to: the process itself needs some.
 const MEMORY_MIN: Bytes = Bytes::from_mib(8);
 
-/// From here on data are called read again: ends of files and metadata are never so much.
-const THRASHES: f64 = 1.1;
+/// Above this amplification, data were read more than once: ends of files and metadata are never so
+/// much.
+const THRASHING_RATIO: f64 = 1.1;
 
-/// So many streams under one setting.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Point {
     streams: u32,
@@ -39,7 +38,7 @@ struct Point {
 
 impl Point {
     fn thrashes(&self) -> bool {
-        self.amplification > THRASHES
+        self.amplification > THRASHING_RATIO
     }
 }
 
@@ -51,7 +50,7 @@ pub fn run(
     store: &mut Store,
     environment: &Environment,
     progress: &mut dyn Progress,
-) -> Result<Answer, ExperimentError> {
+) -> Result<Findings, ExperimentError> {
     if limit < MEMORY_MIN {
         let text = format!("--memory {limit}: must be {MEMORY_MIN} at least");
         return Err(ExperimentError::Usage(text));
@@ -125,11 +124,11 @@ fn refaulted(run: &Run, window: Kib, streams: u32) -> Option<f64> {
     stats::median(&mib?)
 }
 
-fn conclude(answer: &mut Answer, limit: Bytes, points: &[Point]) {
-    let mut table = Table {
+fn conclude(answer: &mut Findings, limit: Bytes, points: &[Point]) {
+    let mut table = ResultTable {
         title: format!("Streams with {limit} of memory"),
         columns: columns(),
-        ..Table::default()
+        ..ResultTable::default()
     };
     table.rows = points.iter().map(row).collect();
     let mut again = plot("read ÷ asked, by what the windows of all streams take");
@@ -137,7 +136,7 @@ fn conclude(answer: &mut Answer, limit: Bytes, points: &[Point]) {
     (again.y, rates.y) = ("read ÷ asked".to_owned(), "MiB/s".to_owned());
     for part in points.chunk_by(|a, b| a.window == b.window) {
         let Some(first) = part.first() else { continue };
-        let curve = |of: fn(&Point) -> f64| Curve {
+        let curve = |of: fn(&Point) -> f64| ResultCurve {
             name: format!("read-ahead {}", first.window),
             points: part.iter().map(|point| (point.share * 100.0, of(point))).collect(),
         };
@@ -153,7 +152,7 @@ fn conclude(answer: &mut Answer, limit: Bytes, points: &[Point]) {
     answer.plots.extend([again, rates]);
 }
 
-fn columns() -> Vec<Column> {
+fn columns() -> Vec<ResultColumn> {
     [
         ("read_ahead_kib", "read-ahead KiB"),
         ("streams", "streams"),
@@ -163,11 +162,11 @@ fn columns() -> Vec<Column> {
         ("throughput_mib_s", "MiB/s"),
         ("thrashes", ""),
     ]
-    .map(|(key, title)| Column::new(key, title))
+    .map(|(key, title)| ResultColumn::new(key, title))
     .into()
 }
 
-fn row(point: &Point) -> Vec<Value> {
+fn row(point: &Point) -> Vec<ResultValue> {
     vec![
         point.window.get().into(),
         u64::from(point.streams).into(),
@@ -179,8 +178,8 @@ fn row(point: &Point) -> Vec<Value> {
     ]
 }
 
-fn plot(title: &str) -> Plot {
-    Plot {
+fn plot(title: &str) -> ResultPlot {
+    ResultPlot {
         title: title.to_owned(),
         x: "% of the memory".to_owned(),
         y: String::new(),
@@ -274,7 +273,7 @@ mod tests {
             point(2, 4096, 1.0, 100.0),
             point(32, 4096, 2.5, 20.0),
         ];
-        let mut answer = Answer::new(NAME, QUESTION, "disk".to_owned());
+        let mut answer = Findings::new(NAME, QUESTION, "disk".to_owned());
         conclude(&mut answer, Bytes::from_mib(64), &points);
         assert!(answer.decided);
         let said = answer.verdict.join("\n");
@@ -293,7 +292,7 @@ mod tests {
     #[test]
     fn a_point_that_was_not_found_is_no_answer() {
         for amplification in [1.0, 3.0] {
-            let mut answer = Answer::new(NAME, QUESTION, "disk".to_owned());
+            let mut answer = Findings::new(NAME, QUESTION, "disk".to_owned());
             let points = [point(2, 128, amplification, 1.0), point(4, 128, amplification, 1.0)];
             conclude(&mut answer, Bytes::from_mib(64), &points);
             assert!(!answer.decided && answer.verdict.last().unwrap().contains("try "));

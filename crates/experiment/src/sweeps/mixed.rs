@@ -5,17 +5,16 @@ use units::{Bytes, Kib};
 use workload::{Pattern, Workload};
 
 use super::{SweepPlan, cell, windows};
-use crate::{Answer, Column, Curve, ExperimentError, Plot, Table, Value};
+use crate::ExperimentError;
+use study::{Findings, ResultColumn, ResultCurve, ResultPlot, ResultTable, ResultValue};
 
-/// The name of this experiment.
 pub const NAME: &str = "mixed";
-/// What it asks.
 pub const QUESTION: &str = "What do random reads beside streams cost?";
 
-/// Readers, as in the suite's mixed workload.
-const READERS: u32 = 8;
-/// What streams and random reads ask for at once.
-const BLOCK: Bytes = Bytes::from_kib(4);
+/// As many as in the suite's mixed workload.
+const READER_COUNT: u32 = 8;
+/// The request size of streams and of random reads.
+const REQUEST_BYTES: Bytes = Bytes::from_kib(4);
 
 /// One share of random requests under one setting.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,7 +40,7 @@ pub fn run(
     store: &mut Store,
     environment: &Environment,
     progress: &mut dyn Progress,
-) -> Result<Answer, ExperimentError> {
+) -> Result<Findings, ExperimentError> {
     let percents = ordered(percents)?;
     let workloads = percents.iter().map(|percent| workload(*percent)).collect::<Result<_, _>>()?;
     let (mut answer, analysis) =
@@ -76,11 +75,12 @@ fn workload(percent: f64) -> Result<Workload, ExperimentError> {
         0.0 => Pattern::Sequential,
         _ => Pattern::Mixed {
             random_fraction: percent / 100.0,
-            random_block: BLOCK,
+            random_block: REQUEST_BYTES,
             same_open_file: false,
         },
     };
-    let workload = Workload { readers: READERS, ..Workload::new(name(percent), pattern, BLOCK) };
+    let workload =
+        Workload { readers: READER_COUNT, ..Workload::new(name(percent), pattern, REQUEST_BYTES) };
     workload.validate().map_err(bench::BenchError::from)?;
     Ok(workload)
 }
@@ -89,7 +89,7 @@ fn workload(percent: f64) -> Result<Workload, ExperimentError> {
 /// the mean, with s that of a request of streams alone: so r, what a random read costs, follows
 /// from two rates.
 fn points(analysis: &Analysis, window: Kib, percents: &[f64]) -> Vec<Point> {
-    let mib_per_request = BLOCK.as_mib();
+    let mib_per_request = REQUEST_BYTES.as_mib();
     let rate = |percent: f64| {
         let cell = cell(analysis, window, &name(percent))?;
         Some(cell.throughput_mib_s.median / mib_per_request).filter(|rate| *rate > 0.0)
@@ -104,13 +104,13 @@ fn points(analysis: &Analysis, window: Kib, percents: &[f64]) -> Vec<Point> {
     percents.iter().filter_map(point).collect()
 }
 
-fn conclude(answer: &mut Answer, analysis: &Analysis, percents: &[f64]) {
-    let mut table = Table {
-        title: format!("{READERS} streams with random reads beside them"),
+fn conclude(answer: &mut Findings, analysis: &Analysis, percents: &[f64]) {
+    let mut table = ResultTable {
+        title: format!("{READER_COUNT} streams with random reads beside them"),
         columns: columns(),
-        ..Table::default()
+        ..ResultTable::default()
     };
-    let mut plot = Plot {
+    let mut plot = ResultPlot {
         title: "MiB/s of the streams, by the share of random requests".to_owned(),
         x: "% of requests".to_owned(),
         y: "MiB/s".to_owned(),
@@ -122,7 +122,7 @@ fn conclude(answer: &mut Answer, analysis: &Analysis, percents: &[f64]) {
         table.rows.extend(points.iter().map(|point| row(analysis, window, point)));
         answer.verdict.extend(sentence(window, &points));
         let curve = points.iter().map(|point| (point.percent, point.streams())).collect();
-        plot.curves.push(Curve { name: format!("read-ahead {window}"), points: curve });
+        plot.curves.push(ResultCurve { name: format!("read-ahead {window}"), points: curve });
     }
     answer.verdict.extend(best(analysis, percents));
     answer.decided = !answer.verdict.is_empty();
@@ -130,7 +130,7 @@ fn conclude(answer: &mut Answer, analysis: &Analysis, percents: &[f64]) {
     answer.plots.push(plot);
 }
 
-fn columns() -> Vec<Column> {
+fn columns() -> Vec<ResultColumn> {
     [
         ("read_ahead_kib", "read-ahead KiB"),
         ("random_percent", "random %"),
@@ -141,11 +141,11 @@ fn columns() -> Vec<Column> {
         ("random_p99_us", "p99 µs"),
         ("amplification", "read ÷ asked"),
     ]
-    .map(|(key, title)| Column::new(key, title))
+    .map(|(key, title)| ResultColumn::new(key, title))
     .into()
 }
 
-fn row(analysis: &Analysis, window: Kib, point: &Point) -> Vec<Value> {
+fn row(analysis: &Analysis, window: Kib, point: &Point) -> Vec<ResultValue> {
     let cell = cell(analysis, window, &name(point.percent));
     let random = cell.and_then(|cell| cell.random_latency_us);
     vec![

@@ -4,24 +4,22 @@ pub mod memory;
 pub mod mixed;
 pub mod readers;
 
-use sim::{Machine, SimError};
+use sim::{SimError, SimMachine};
 use study::{
     Analysis, Cell, Environment, Grid, Plan, PlannedWorkload, Progress, Repeats, Store, Target,
-    simulated_machine, sweep,
+    sweep,
 };
 use units::{Bytes, Kib, Nanos, PageSize};
 use workload::Workload;
 
-use crate::{Answer, ExperimentError};
+use crate::ExperimentError;
+use study::Findings;
 
-/// How a question is measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SweepPlan {
-    /// What is measured: real, virtual or simulated.
     pub target: Target,
     /// The values of read-ahead; a coarse grid if there are none.
     pub read_ahead: Vec<Kib>,
-    /// Repeats of each cell, exactly.
     pub repeats: u32,
     /// How long a trial is, in the storage's own time; as in a study if `None`.
     pub duration: Option<Nanos>,
@@ -29,7 +27,6 @@ pub struct SweepPlan {
     pub size: Option<Bytes>,
     /// What the page cache may take; all that the machine has if `None`.
     pub memory_limit: Option<Bytes>,
-    /// The seed.
     pub seed: Option<u64>,
     /// Begin anew, even if the same question was interrupted before and could go on.
     pub fresh: bool,
@@ -44,7 +41,7 @@ impl SweepPlan {
         store: &mut Store,
         environment: &Environment,
         progress: &mut dyn Progress,
-    ) -> Result<(Answer, Analysis), ExperimentError> {
+    ) -> Result<(Findings, Analysis), ExperimentError> {
         let mut plan = Plan::new(self.target.clone());
         plan.read_ahead = match self.read_ahead.is_empty() {
             true => Grid::Values([4, 128, 1024, 8192].map(Kib::new).to_vec()),
@@ -61,9 +58,9 @@ impl SweepPlan {
         if !outcome.complete {
             return Err(ExperimentError::Cancelled);
         }
-        let mut answer = Answer::new(name, question, self.target.to_string());
+        let mut answer = Findings::new(name, question, self.target.to_string());
         if let Some(machine) = simulated {
-            answer.simulated_by(&machine);
+            answer.set_simulated_by(&machine);
         }
         answer.run = Some(outcome.run.0);
         answer.seed = store.load(outcome.run).map_err(study::StudyError::from)?.seed;
@@ -75,14 +72,14 @@ impl SweepPlan {
 
 impl SweepPlan {
     /// The machine of a simulated target, if all windows fit into its page cache.
-    fn simulated(&self, plan: &Plan) -> Result<Option<Machine>, ExperimentError> {
-        let Target::Simulation(words) = &self.target else { return Ok(None) };
-        let machine = simulated_machine(words)?;
+    fn simulated(&self, plan: &Plan) -> Result<Option<SimMachine>, ExperimentError> {
+        let Target::Simulation(spec) = &self.target else { return Ok(None) };
+        let machine = spec.get()?;
         let found = machine.read_ahead;
         let cache = self.memory_limit.unwrap_or(machine.cache);
         let windows = plan.read_ahead.values(PageSize::FOUR_KIB, Some(found));
         let largest = windows.into_iter().max().unwrap_or_default();
-        let tried = Machine { cache, read_ahead: largest.max(found), ..machine.clone() };
+        let tried = SimMachine { cache, read_ahead: largest.max(found), ..machine.clone() };
         match tried.validate() {
             Err(SimError::CacheTooSmall { what, needed, .. }) => {
                 let option = if self.memory_limit.is_some() { "--memory " } else { "cache=" };
@@ -92,7 +89,7 @@ impl SweepPlan {
                      {option}{enough} or more, or smaller windows with --read-ahead"
                 )))
             }
-            _ => Ok(Some(machine)),
+            _ => Ok(Some(machine.clone())),
         }
     }
 }

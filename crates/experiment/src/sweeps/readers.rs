@@ -5,15 +5,14 @@ use units::Kib;
 use workload::Workload;
 
 use super::{SweepPlan, cell, windows};
-use crate::{Answer, Column, Curve, ExperimentError, Plot, Table};
+use crate::ExperimentError;
+use study::{Findings, ResultColumn, ResultCurve, ResultPlot, ResultTable};
 
-/// The name of this experiment.
 pub const NAME: &str = "readers";
-/// What it asks.
 pub const QUESTION: &str = "Do sequential reads scale with readers?";
 
-/// Throughput that does not fall below this share of the best counts as kept.
-const KEPT: f64 = 0.9;
+/// Throughput of at least this share of the best counts as kept.
+const KEPT_RATIO: f64 = 0.9;
 
 /// Measures each number of readers under each setting.
 pub fn run(
@@ -22,7 +21,7 @@ pub fn run(
     store: &mut Store,
     environment: &Environment,
     progress: &mut dyn Progress,
-) -> Result<Answer, ExperimentError> {
+) -> Result<Findings, ExperimentError> {
     let readers = ordered(readers)?;
     let workloads = readers.iter().map(|readers| workload(*readers)).collect::<Result<_, _>>()?;
     let (mut answer, analysis) =
@@ -54,17 +53,18 @@ fn workload(readers: u32) -> Result<Workload, ExperimentError> {
     Ok(workload)
 }
 
-fn conclude(answer: &mut Answer, analysis: &Analysis, readers: &[u32]) {
-    let mut table = Table { title: "MiB/s of all readers together".to_owned(), ..Table::default() };
+fn conclude(answer: &mut Findings, analysis: &Analysis, readers: &[u32]) {
+    let mut table =
+        ResultTable { title: "MiB/s of all readers together".to_owned(), ..ResultTable::default() };
     table.columns = vec![
-        Column::new("read_ahead_kib", "read-ahead KiB"),
-        Column::new("readers", "readers"),
-        Column::new("throughput_mib_s", "MiB/s"),
-        Column::new("throughput_mib_s_low", "from"),
-        Column::new("throughput_mib_s_high", "to"),
-        Column::new("ratio_to_fewest", "× fewest"),
+        ResultColumn::new("read_ahead_kib", "read-ahead KiB"),
+        ResultColumn::new("readers", "readers"),
+        ResultColumn::new("throughput_mib_s", "MiB/s"),
+        ResultColumn::new("throughput_mib_s_low", "from"),
+        ResultColumn::new("throughput_mib_s_high", "to"),
+        ResultColumn::new("ratio_to_fewest", "× fewest"),
     ];
-    let mut plot = Plot {
+    let mut plot = ResultPlot {
         title: "MiB/s of all readers, by their number".to_owned(),
         x: "readers".to_owned(),
         y: "MiB/s".to_owned(),
@@ -88,23 +88,22 @@ fn conclude(answer: &mut Answer, analysis: &Analysis, readers: &[u32]) {
             ]);
         }
         answer.verdict.extend(sentence(window, &points));
-        plot.curves.push(Curve { name: format!("read-ahead {window}"), points });
+        plot.curves.push(ResultCurve { name: format!("read-ahead {window}"), points });
     }
     answer.decided = !answer.verdict.is_empty();
     answer.tables.push(table);
     answer.plots.push(plot);
 }
 
-/// What one setting's curve says.
 fn sentence(window: Kib, points: &[(f64, f64)]) -> Option<String> {
     let (first, last) = (points.first()?, points.last()?);
     let best = points.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let shape = if best.1 < first.1 / KEPT && last.1 >= KEPT * first.1 {
+    let shape = if best.1 < first.1 / KEPT_RATIO && last.1 >= KEPT_RATIO * first.1 {
         format!("{} readers together get what {} get", last.0, first.0)
     } else if best.0 == first.0 {
         let times = first.1 / last.1;
         format!("they fall: {} readers together get {times:.2} times less than {}", last.0, first.0)
-    } else if last.1 >= KEPT * best.1 {
+    } else if last.1 >= KEPT_RATIO * best.1 {
         let times = last.1 / first.1;
         format!("they grow: {} readers get {times:.2} times what {} get", last.0, first.0)
     } else {

@@ -6,7 +6,6 @@ use crate::stage::{Daemon, Stage, sleep_until};
 
 /// How long processor time is counted, in seconds: it comes in hundredths.
 const COUNTED: f64 = 20.0;
-/// Pairs of with and without.
 const PAIRS: usize = 15;
 /// How long each of a pair is, in seconds.
 const TURN: f64 = 0.6;

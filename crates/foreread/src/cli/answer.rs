@@ -3,8 +3,7 @@
 
 use anyhow::Context as _;
 use clap::Args;
-use experiment::{Answer, ExperimentError};
-use study::Environment;
+use study::{Environment, Findings};
 
 use super::study_options::environment;
 use super::{Context, ResultFile};
@@ -23,7 +22,7 @@ pub struct AnswerFormat {
     /// Print Markdown, to paste into an issue or a wiki
     #[arg(long)]
     pub markdown: bool,
-    /// Print a line of JSON for each trial while it runs, and the document of --json as last line
+    /// Print a line of JSON after each trial, then the document of --json as the last line
     #[arg(long, conflicts_with_all = ["json", "markdown"])]
     pub json_lines: bool,
     #[command(flatten)]
@@ -31,11 +30,11 @@ pub struct AnswerFormat {
 }
 
 /// Puts the question and prints the answer.
-pub fn ask(
+pub fn ask<E: Into<anyhow::Error>>(
     context: &Context,
     format: &AnswerFormat,
     simulated: bool,
-    question: impl FnOnce(&Environment, &mut Shown) -> Result<Answer, ExperimentError>,
+    question: impl FnOnce(&Environment, &mut Shown) -> Result<Findings, E>,
 ) -> anyhow::Result<Exit> {
     let signals = Signals::listen_on_terminal().context("listening to signals")?;
     if simulated {
@@ -52,7 +51,7 @@ pub fn ask(
     let answer = match (answer, signals.which()) {
         // Whatever an interrupted question complains of, it is the signal that ended it.
         (Err(_), Some(signal)) => return Ok(Exit::Signal(signal)),
-        (answer, _) => answer?,
+        (answer, _) => answer.map_err(Into::into)?,
     };
     if format.json_lines {
         output::print_json_line(&report::answer_json(&answer))?;

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
-use diagnose::presets;
+use doctor::presets;
 use host::{Storage, resolve};
 use serde_json::json;
-use tunables::{ApplyPlan, GuardCommand, Setting, Settings, Site, apply, plan_apply};
+use tunables::{ApplyPlan, GuardCommand, Setting, TunableScope, TunableValues, apply, plan_apply};
 use units::Bytes;
 
 use super::open_files::{OpenFilesOptions, Refreshed};
@@ -19,25 +19,24 @@ const AFTER_HELP: &str = "\
 Examples:
   foreread apply read_ahead=1M --on /srv/data
   foreread apply read_ahead=1088K scheduler=mq-deadline max_sectors_kb=512 --on /dev/md0
-  foreread apply --from 7                      the full recommendation of run 7, on its target
-  foreread apply --preset greenplum --on /data what a vendor publishes (see `foreread presets`)
+  foreread apply --from 7                      the recommendation of run 7, on its target
+  foreread apply --preset greenplum --on /data what a vendor recommends (`foreread presets`)
   foreread apply -n vm.dirty_bytes=256M        print the writes and their inverse
   foreread apply read_ahead=1M --on /srv --open-files --only user:postgres
 
-The order on the command line does not matter: what upsets something else is written first, and
-everything is read back at the end. Either all is applied or nothing. It holds until the machine is
-started again (`foreread persist` makes it last), or until `foreread rollback NAME` undoes it, with
-the name that apply prints; `foreread rollback all` undoes everything that was applied.";
+Settings are applied atomically, in the order that their side effects require, and read back. They
+hold until the next boot (`foreread persist` makes them permanent) or until `foreread rollback NAME`
+undoes them, with the name that apply prints. `foreread rollback all` undoes all that was applied.";
 
-/// Set tunables so that they are what you asked for, and can be undone
+/// Set tunables now; `foreread rollback` undoes it
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
-pub struct Apply {
+pub struct ApplyArgs {
     #[command(flatten)]
-    pub choice: Choice,
+    pub choice: SettingArgs,
     #[command(flatten)]
     open_files: OpenFilesOptions,
-    /// Change nothing: print what would be written, and what would undo it
+    /// Change nothing; print what would be written, and what would undo it
     #[arg(short = 'n', long)]
     dry_run: bool,
     /// Print JSON (docs/json.md explains the fields)
@@ -47,41 +46,41 @@ pub struct Apply {
 
 /// Which settings, and where.
 #[derive(Debug, Args)]
-pub struct Choice {
+pub struct SettingArgs {
     /// What to set: read_ahead=1M, scheduler=none, vm.dirty_ratio=10…
     #[arg(value_name = "SETTING")]
     pub settings: Vec<String>,
-    /// Where: a path, mount point, device or MAJ:MIN; not needed for settings of the whole machine
+    /// Path, mount point, device or MAJ:MIN; not needed for settings of the whole machine
     #[arg(long, value_name = "TARGET")]
     pub on: Option<PathBuf>,
-    /// What this run of `tune` or `sweep` recommends, by its number or `last`; on its target, if
-    /// --on names no other
+    /// Apply the recommendation of this run of `tune` or `sweep` (a number or `last`), on its
+    /// target unless --on names another
     #[arg(long, value_name = "RUN", conflicts_with = "settings")]
     pub from: Option<String>,
-    /// With --from: the setting for when the condition of the recommendation does not hold, as in
-    /// "if no process reads mapped files at random"
+    /// With --from: if the recommendation has a condition, such as "if no process reads mapped
+    /// files at random", apply the setting for hosts where the condition is not met
     #[arg(long, requires = "from")]
     pub unconditional: bool,
-    /// The read-ahead that a vendor publishes for this software, as `foreread presets NAME` shows
-    /// it; where that leaves a choice, NAME=VALUE with a value that it allows
+    /// The read-ahead that a vendor recommends for this software (`foreread presets NAME` shows
+    /// it); if the recommendation is a range, NAME=VALUE with a value in this range
     #[arg(long, value_name = "NAME[=VALUE]", conflicts_with = "from")]
     pub preset: Option<String>,
-    /// How many streams are likely to be read at once: what the memory bill of read-ahead is for
+    /// Number of concurrent streams, used to estimate the memory that read-ahead needs
     #[arg(long, value_name = "N", default_value_t = tunables::DEFAULT_STREAMS,
         value_parser = number::within(1..=100_000_u32))]
     pub streams: u32,
 }
 
 /// Settings, and the place that they are for.
-pub struct Chosen {
-    pub settings: Settings,
+pub struct ChosenSettings {
+    pub settings: TunableValues,
     pub storage: Option<Storage>,
-    pub site: Site,
+    pub site: TunableScope,
 }
 
-impl Choice {
+impl SettingArgs {
     /// What was asked for, understood.
-    pub fn choose(&self, context: &Context) -> anyhow::Result<Chosen> {
+    pub fn choose(&self, context: &Context) -> anyhow::Result<ChosenSettings> {
         let (settings, target) = match &self.from {
             Some(run) => self.recommended(run, context)?,
             None => (parse(&self.settings)?, None),
@@ -91,7 +90,7 @@ impl Choice {
             None => settings,
         };
         if settings.is_empty() {
-            let usage = "no setting: write NAME=VALUE, as in read_ahead=1M, --from RUN or \
+            let usage = "no setting: give NAME=VALUE, as in read_ahead=1M, --from RUN or \
                          --preset NAME";
             return Err(Usage(usage.to_owned()).into());
         }
@@ -105,17 +104,17 @@ impl Choice {
             (None, None) => None,
         };
         let site = match &storage {
-            Some(storage) => Site::of(&context.root, storage),
-            None => Site::machine(),
+            Some(storage) => TunableScope::of(&context.root, storage),
+            None => TunableScope::machine(),
         };
-        Ok(Chosen { settings, storage, site })
+        Ok(ChosenSettings { settings, storage, site })
     }
 
     fn recommended(
         &self,
         word: &str,
         context: &Context,
-    ) -> anyhow::Result<(Settings, Option<PathBuf>)> {
+    ) -> anyhow::Result<(TunableValues, Option<PathBuf>)> {
         let run = super::runs::load(word, context)?;
         let id = run.summary.id;
         let settings = recommended(&run, self.unconditional)?;
@@ -132,9 +131,9 @@ impl Choice {
 }
 
 /// What a run says should be set: its recommendation, or what it says to keep.
-fn recommended(run: &study::Run, unconditional: bool) -> anyhow::Result<Settings> {
+fn recommended(run: &study::Run, unconditional: bool) -> anyhow::Result<TunableValues> {
     let advice = study::analyse(run).recommendation;
-    let window = |kib: units::Kib| Settings::read_ahead(kib.to_bytes());
+    let window = |kib: units::Kib| TunableValues::read_ahead(kib.to_bytes());
     if unconditional && !advice.conditions.is_empty() {
         let other = advice.without_conditions.map(|other| other.read_ahead_kib).or(run.found);
         return other.map(window).ok_or_else(|| {
@@ -142,7 +141,7 @@ fn recommended(run: &study::Run, unconditional: bool) -> anyhow::Result<Settings
         });
     }
     if let Some(settings) = advice.to_set() {
-        return Ok(settings.all());
+        return Ok(settings.tunables());
     }
     if let Some(kept) = advice.value() {
         return Ok(window(kept));
@@ -157,9 +156,13 @@ fn recommended(run: &study::Run, unconditional: bool) -> anyhow::Result<Settings
 }
 
 /// Adds what a vendor advises, and says who does.
-fn with_preset(settings: Settings, words: &str, context: &Context) -> anyhow::Result<Settings> {
+fn with_preset(
+    settings: TunableValues,
+    words: &str,
+    context: &Context,
+) -> anyhow::Result<TunableValues> {
     if settings.window().is_some() {
-        return Err(Usage("read_ahead is set twice: by itself and by --preset".to_owned()).into());
+        return Err(Usage("read_ahead is set twice: as SETTING and by --preset".to_owned()).into());
     }
     let (name, value) = match words.split_once('=') {
         Some((name, value)) => (name, Some(value.parse::<Bytes>()?.to_kib_floor())),
@@ -175,13 +178,13 @@ fn with_preset(settings: Settings, words: &str, context: &Context) -> anyhow::Re
         report::clean::plain(&preset.source_title),
         preset.year.map_or_else(|| "no year".to_owned(), |year| year.to_string())
     ));
-    let window = Settings::read_ahead(chosen.value.to_bytes());
-    Ok(window.iter().cloned().fold(settings, Settings::with))
+    let window = TunableValues::read_ahead(chosen.value.to_bytes());
+    Ok(window.iter().cloned().fold(settings, TunableValues::with))
 }
 
 /// Settings as typed, each tunable once.
-fn parse(words: &[String]) -> anyhow::Result<Settings> {
-    words.iter().try_fold(Settings::default(), |settings, word| {
+fn parse(words: &[String]) -> anyhow::Result<TunableValues> {
+    words.iter().try_fold(TunableValues::default(), |settings, word| {
         let setting: Setting = word.parse()?;
         if settings.get(setting.tunable.name()).is_some() {
             let usage = format!("{} is set twice", setting.tunable.name());
@@ -191,7 +194,7 @@ fn parse(words: &[String]) -> anyhow::Result<Settings> {
     })
 }
 
-impl Apply {
+impl ApplyArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let chosen = self.choice.choose(context)?;
         let plan = plan_apply(&context.root, &chosen.site, &chosen.settings, self.choice.streams)?;

@@ -1,42 +1,46 @@
 //! `foreread auto`.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::rc::Rc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use ::auto::{Status, quoted, unit};
-use actuate::{Limits, Rule};
+use actuate::{AccessRule, AccessRules};
 use anyhow::{Context as _, anyhow};
 use clap::{Args, Subcommand, ValueEnum};
-use host::resolve;
-use report::clean::plain;
+use daemon::{
+    AbTest, Daemon, DecisionLog, DecisionRecord, LiveBackend, LiveConfig, LoopConfig,
+    NewFileWindow, Reporter, Status, StatusPublisher, UnprivilegedBackend, quoted, unit,
+};
+use host::{page_size, resolve};
 use sys::input::{self, InputError, InputKind};
+use units::text::plain;
 use units::{Bytes, Nanos};
 
 use super::Context;
-use super::bulletin::status_path;
-use super::flight::{Flight, Orders};
 use crate::destination::Destination;
 use crate::exit::{Exit, Usage};
 use crate::output;
 use crate::signals::Signals;
 
-/// Keep each open file on a storage at the window that its readers need
+/// Adapt read-ahead per open file, automatically
 ///
-/// Watches who reads and how, as `foreread watch` does, and sets the window of each open file by
-/// itself: more where readers wait and more wins, less where what was read ahead is evicted unused
-/// or a mapping is read at random. What the kernel does not foresee (steps, backward reads, the
-/// next of many small files, the rest of a file that random reads will cover) it has read ahead.
-/// Files that are open already are reached, too. Each act is one line: what, and why. When it ends,
-/// every open file has the window back that it had.
+/// Observes the readers of a storage, as `foreread watch` does, and sets the window of each open
+/// file. It enlarges a window if readers wait and the larger window makes them faster. It reduces a
+/// window if pages are evicted unused, or if a mapping is read at random. It prefetches where the
+/// kernel does not: strided and backward reads, small files that are read one after another, and
+/// files that random reads are going to cover. Files that are already open are included. Each
+/// action is printed as one line: what was done, why, and how to undo it. On exit, every open file
+/// gets its previous window back.
 ///
-///   foreread auto /srv/data --advise      says what it would do, and does nothing
+///   foreread auto /srv/data --dry-run     print what it would do
 ///   foreread auto /srv/data --only user:postgres --max 4M
-///   foreread auto /srv/data --try 10s     alternates with doing nothing, and says what it wins
-///   foreread auto status                  what the daemon does now, and did last
+///   foreread auto /srv/data --ab-test 10s measure the effect: on and off in random order
+///   foreread auto status                  its present state and its last decisions
 ///   foreread auto /srv/data --emit systemd > /etc/systemd/system/foreread-auto.service
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment, args_conflicts_with_subcommands = true)]
-pub struct Auto {
+pub struct AutoArgs {
     #[command(subcommand)]
     question: Option<Question>,
     /// Directories, mount points or devices
@@ -44,61 +48,61 @@ pub struct Auto {
     targets: Vec<PathBuf>,
     #[command(flatten)]
     control: Control,
-    /// End after this time; default: when told to by a signal
-    #[arg(long = "for", value_name = "TIME")]
-    span: Option<Nanos>,
-    /// Only open files of these: pid:N, user:NAME, cgroup:/PATH, exe:/PATH or mount:/PATH
+    /// Exit after this time [default: run until a signal]
+    #[arg(long, alias = "for", value_name = "TIME")]
+    duration: Option<Nanos>,
+    /// Change only open files that match: pid:N, user:NAME, cgroup:/PATH, exe:/PATH or mount:/PATH
     #[arg(long, value_name = "RULE")]
-    only: Vec<Rule>,
-    /// Never open files of these
+    only: Vec<AccessRule>,
+    /// Never change open files that match; same syntax as --only
     #[arg(long, value_name = "RULE")]
-    except: Vec<Rule>,
-    /// Leave the bdi's window alone, which files get when they are opened. With --only or --except
-    /// it is left alone anyhow, as it is everybody's
+    except: Vec<AccessRule>,
+    /// Do not change the device's window, which files get when they are opened. Implied by --only
+    /// and --except, because that window affects all processes
     #[arg(long)]
     no_new_files: bool,
-    /// Alternate between doing and doing nothing, in slots of this length in random order, and say
-    /// what it wins; it ends by itself where it does harm
-    #[arg(long = "try", value_name = "TIME")]
-    slots: Option<Nanos>,
-    /// Print a unit for this command line, and do nothing else
+    /// Alternate between adapting and doing nothing, in slots of this length in random order, and
+    /// report the effect; stop adapting if it does harm
+    #[arg(long, alias = "try", value_name = "TIME")]
+    ab_test: Option<Nanos>,
+    /// Print a service unit for this command line and exit
     #[arg(long, value_enum, value_name = "KIND")]
     emit: Option<Emit>,
 }
 
-/// How to control, for `auto` and `run`.
+/// Options of `auto` and `run`.
 #[derive(Clone, Debug, Args)]
 pub(super) struct Control {
-    /// Say what would be done, and do nothing
-    #[arg(short = 'n', long, visible_alias = "dry-run")]
-    advise: bool,
-    /// The largest window for any open file
+    /// Change nothing; print what would be done while the readers are watched
+    #[arg(short = 'n', long, alias = "advise")]
+    dry_run: bool,
+    /// Largest window that any open file gets
     #[arg(long, value_name = "SIZE", default_value = "8M")]
     max: Bytes,
-    /// Set windows only, and read nothing ahead by itself
+    /// Set windows only; do not prefetch
     #[arg(long)]
     no_prefetch: bool,
     /// How often to decide
     #[arg(long, value_name = "TIME", default_value = "100ms")]
     interval: Nanos,
-    /// Leave the windows as they are at the end
-    #[arg(long)]
-    leave: bool,
+    /// Do not restore windows on exit
+    #[arg(long, alias = "leave")]
+    no_restore: bool,
     /// Print each decision as a line of JSON
     #[arg(long)]
     json: bool,
-    /// Keep metrics for Prometheus in this file, as its node exporter collects them
+    /// Write Prometheus metrics to this file, for the textfile collector of node_exporter
     #[arg(long, value_name = "FILE")]
     metrics: Option<PathBuf>,
-    /// Overwrite the file of --metrics even if something else has written it
+    /// Overwrite the file of --metrics even if another program wrote it
     #[arg(long, requires = "metrics")]
     force: bool,
 }
 
-/// What to ask a running daemon.
+/// Requests to a running daemon.
 #[derive(Clone, Copy, Debug, Subcommand)]
 enum Question {
-    /// What it does now, what it has learnt, and its last decisions
+    /// Show the daemon's present state, what it has learnt, and its last decisions
     Status {
         /// Print JSON
         #[arg(long)]
@@ -113,7 +117,7 @@ enum Emit {
     Systemd,
 }
 
-/// Whether a file holds metrics that foreread wrote: a service that starts again replaces them.
+/// Whether a file holds metrics that foreread wrote: a restarted service replaces them.
 fn are_metrics(path: &Path) -> bool {
     use std::io::Read as _;
     let mut start = Vec::new();
@@ -122,83 +126,196 @@ fn are_metrics(path: &Path) -> bool {
 }
 
 impl Control {
-    /// The orders that these options are, with these limits.
-    pub fn orders(
-        &self,
-        limits: Limits,
-        slots: Option<Nanos>,
-    ) -> anyhow::Result<(Orders, Duration)> {
+    /// The interval between decisions.
+    ///
+    /// # Errors
+    ///
+    /// Usage, if it, or another option, is out of range.
+    pub fn interval(&self) -> anyhow::Result<Duration> {
         let interval = Duration::from_nanos(self.interval.get());
         if interval < Duration::from_millis(20) || interval > Duration::from_secs(60) {
-            let problem = format!("--interval {}: from 20 ms to 60 s makes sense", self.interval);
+            let problem = format!("--interval {}: must be between 20 ms and 60 s", self.interval);
             return Err(Usage(problem).into());
         }
         if !(Bytes::from_kib(64)..=Bytes::from_gib(1)).contains(&self.max) {
-            let problem = format!("--max {}: from 64K to 1G makes sense", self.max);
+            let problem = format!("--max {}: must be between 64K and 1G", self.max);
             return Err(Usage(problem).into());
         }
-        let metrics = self
-            .metrics
-            .as_deref()
-            .map(|path| Destination::check_or_own("--metrics", path, self.force, are_metrics));
-        let metrics = metrics.transpose()?;
+        Ok(interval)
+    }
+
+    /// Begins to publish the status. With the file of --metrics, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// If the metrics must not be written there.
+    pub fn publisher(&self, context: &Context) -> anyhow::Result<StatusPublisher> {
+        let check = |path| Destination::check_or_own("--metrics", path, self.force, are_metrics);
+        let metrics = self.metrics.as_deref().map(check).transpose()?;
         if metrics.as_ref().is_some_and(|destination| destination.path().is_none()) {
             return Err(Usage("--metrics -: name a file".to_owned()).into());
         }
-        let orders = Orders {
-            advise: self.advise,
-            max: self.max,
-            prefetch: !self.no_prefetch,
-            // That is for others, too, than those who are under control.
-            new_files: false,
-            leave: self.leave,
+        let metrics = metrics.map(|mut destination| -> Box<dyn FnMut(&str)> {
+            Box::new(move |text| drop(destination.publish(text)))
+        });
+        Ok(StatusPublisher::new(status_path(context), metrics))
+    }
+
+    pub fn loop_config(&self, new_files: bool, ab_test: Option<AbTest>) -> LoopConfig {
+        let (dry_run, leave) = (self.dry_run, self.no_restore);
+        LoopConfig { dry_run, new_files, leave, ab_test, page: page_size() }
+    }
+
+    /// What reports decisions, and where it leaves an error of standard output.
+    fn log(&self, context: &Context) -> (DecisionLog, OutputError) {
+        let error = OutputError::default();
+        let printer = DecisionPrinter {
             json: self.json,
-            limits,
-            slots,
-            metrics,
+            quiet: context.global.quiet && !self.dry_run,
+            quiet_notes: context.global.quiet,
+            error: Rc::clone(&error),
         };
-        Ok((orders, interval))
+        let log = DecisionLog::new(Status::starting(), Box::new(printer), self.no_restore);
+        (log, error)
+    }
+
+    /// The live kernel as a back end.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be observed.
+    pub fn live(
+        &self,
+        context: &Context,
+        limits: AccessRules,
+    ) -> anyhow::Result<(LiveBackend, OutputError)> {
+        let source = super::watch::begin(context)?;
+        if !source.sees_readers() {
+            // The reason was printed as a note; as an error it has its exit code.
+            observe::Census::begin()?;
+        }
+        let config = LiveConfig {
+            root: context.root.clone(),
+            dirs: context.dirs.clone(),
+            guard: super::apply::guard()?,
+            limits,
+            max_window: self.max,
+            prefetch: !self.no_prefetch,
+            dry_run: self.dry_run,
+        };
+        let (log, error) = self.log(context);
+        Ok((LiveBackend::new(config, source, log)?, error))
+    }
+
+    /// What `/proc` shows as a back end.
+    ///
+    /// # Errors
+    ///
+    /// If no thread can be started.
+    pub fn unprivileged(
+        &self,
+        context: &Context,
+    ) -> anyhow::Result<(UnprivilegedBackend, OutputError)> {
+        context.note(
+            "note: without the right to load kernel probes, the command is followed by /proc: no \
+             window exceeds twice the device's own, and mapped reads are not seen",
+        );
+        let (log, error) = self.log(context);
+        let prefetch = !self.no_prefetch;
+        Ok((UnprivilegedBackend::new(&context.root, self.max, prefetch, log)?, error))
     }
 }
 
-impl Auto {
+/// An error of standard output, which ends the daemon.
+pub(super) type OutputError = Rc<RefCell<Option<anyhow::Error>>>;
+
+/// Prints decisions.
+struct DecisionPrinter {
+    json: bool,
+    quiet: bool,
+    quiet_notes: bool,
+    error: OutputError,
+}
+
+impl DecisionPrinter {
+    fn print(&self, print: impl FnOnce() -> anyhow::Result<()>) {
+        if !self.quiet
+            && self.error.borrow().is_none()
+            && let Err(error) = print()
+        {
+            self.error.replace(Some(error));
+        }
+    }
+}
+
+impl Reporter for DecisionPrinter {
+    fn decision(&mut self, record: &DecisionRecord) {
+        self.print(|| match self.json {
+            true => output::print_json_line(record),
+            false => output::print(&format!("{record}\n")),
+        });
+    }
+
+    /// Not as JSON: it is about no open file.
+    fn new_file_window(&mut self, change: &NewFileWindow) {
+        if !self.json {
+            self.print(|| output::print(&format!("{change}\n")));
+        }
+    }
+
+    fn note(&mut self, text: &str) {
+        if !self.quiet_notes {
+            output::note(text);
+        }
+    }
+}
+
+impl AutoArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         if let Some(Question::Status { json }) = self.question {
             return status(context, json);
         }
         if self.targets.is_empty() {
-            let problem = "say on what: a directory, mount point or device".to_owned();
+            let problem = "name a target: a directory, mount point or device".to_owned();
             return Err(Usage(problem).into());
         }
         if self.emit == Some(Emit::Systemd) {
             return self.emit();
         }
-        if let Some(slots) = self.slots.filter(|slots| *slots < Nanos::from_secs(2)) {
-            return Err(Usage(format!("--try {slots}: at least 2s")).into());
+        if let Some(slot) = self.ab_test.filter(|slot| *slot < Nanos::from_secs(2)) {
+            return Err(Usage(format!("--ab-test {slot}: must be at least 2s")).into());
         }
-        let limits = Limits { allow: self.only.clone(), deny: self.except.clone() };
-        let new_files = !self.no_new_files && limits == Limits::default();
-        let (orders, interval) = self.control.orders(limits, self.slots)?;
-        let orders = Orders { new_files, ..orders };
+        let interval = self.control.interval()?;
+        let limits = AccessRules { allow: self.only.clone(), deny: self.except.clone() };
+        let new_files = !self.no_new_files && limits == AccessRules::default();
         let storages: Vec<_> = self
             .targets
             .iter()
             .map(|target| resolve(&context.root, target))
             .collect::<Result<_, _>>()?;
         let signals = Signals::listen_on_terminal().context("cannot listen for signals")?;
-        let mut flight = Flight::begin(context, orders)?;
-        let result = storages.into_iter().try_for_each(|storage| flight.take(storage));
-        let result = result.and_then(|()| self.fly(&mut flight, interval, &signals));
-        let effect = flight.effect();
-        flight.end()?;
+        // Before the probes are loaded, which takes a moment.
+        let publisher = self.control.publisher(context)?;
+        let (mut backend, error) = self.control.live(context, limits)?;
+        let added = storages.into_iter().try_for_each(|storage| backend.add(storage));
+        let ab_test = self.ab_test.map(|slot| AbTest::new(slot, seed()));
+        let config = self.control.loop_config(new_files, ab_test);
+        let mut daemon = Daemon::new(config, backend, Some(publisher));
+        let end = self.duration.map(|time| Instant::now() + Duration::from_nanos(time.get()));
+        let stop = || {
+            let is_over = end.is_some_and(|end| Instant::now() >= end);
+            is_over || signals.cancelled() || error.borrow().is_some()
+        };
+        let result = added.and_then(|()| {
+            daemon.ready();
+            daemon.run(interval, stop)
+        });
+        let effect = daemon.effect();
+        let summary = daemon.end()?;
         result?;
-        if let Some(effect) = effect {
-            context.note(&format!(
-                "readers got {:.2} times as much as without (95 %: {:.2} to {:.2}; {} pairs of \
-                 slots)",
-                effect.ratio, effect.low, effect.high, effect.pairs
-            ));
-        }
+        error.take().map_or(Ok(()), Err)?;
+        summary.into_iter().for_each(|summary| context.note(&summary));
+        effect.into_iter().for_each(|effect| context.note(&format!("effect: {effect}")));
         Ok(signals.which().map_or(Exit::Fine, Exit::Signal))
     }
 
@@ -240,21 +357,17 @@ impl Auto {
             None => word,
         }
     }
+}
 
-    fn fly(
-        &self,
-        flight: &mut Flight<'_>,
-        interval: Duration,
-        signals: &Signals,
-    ) -> anyhow::Result<()> {
-        let end = self.span.map(|span| Instant::now() + Duration::from_nanos(span.get()));
-        flight.ready();
-        while !signals.cancelled() && end.is_none_or(|end| Instant::now() < end) {
-            flight.step(None)?;
-            std::thread::sleep(flight.nap(interval));
-        }
-        Ok(())
-    }
+/// A seed that differs from run to run.
+fn seed() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    now.as_secs() ^ u64::from(std::process::id())
+}
+
+/// Where the daemon of this user keeps its status.
+fn status_path(context: &Context) -> PathBuf {
+    context.dirs.state.join("auto.json")
 }
 
 fn status(context: &Context, json: bool) -> anyhow::Result<Exit> {
@@ -266,31 +379,30 @@ fn status(context: &Context, json: bool) -> anyhow::Result<Exit> {
         Ok(text) => text,
         Err(error) if absent(&error) => {
             let path = path.display();
-            return Err(anyhow!("no foreread auto is at work (there is no {path})"));
+            return Err(anyhow!("foreread auto is not running ({path} does not exist)"));
         }
         Err(error) => return Err(error.into()),
     };
     let status: Status = serde_json::from_str(&text)
-        .with_context(|| format!("{} is no status of foreread auto", path.display()))?;
-    let lives = context.root.path(format!("/proc/{}", status.pid)).exists();
+        .with_context(|| format!("{} is not a status of foreread auto", path.display()))?;
+    let is_running = context.root.path(format!("/proc/{}", status.pid)).exists();
     if json {
         output::print_document(&text)?;
     } else {
-        output::print(&told(&status, lives))?;
+        output::print(&status_text(&status, is_running))?;
     }
-    Ok(if lives { Exit::Fine } else { Exit::Failed })
+    Ok(if is_running { Exit::Fine } else { Exit::Failed })
 }
 
-fn told(status: &Status, lives: bool) -> String {
-    let state = if lives {
-        plain(&status.state)
-    } else {
-        "killed: `foreread rollback` looks after it".into()
+fn status_text(status: &Status, is_running: bool) -> String {
+    let state = match is_running {
+        true => plain(&status.state),
+        false => "was killed; run `foreread rollback` to restore settings".into(),
     };
     let mut text = format!("process {}: {state}\n", status.pid);
     for (bdi, device) in &status.devices {
         text.push_str(&format!(
-            "{}: answers in {:.2} ms, reads {:.1} MiB/s, {:.1} at once; {} open files\n",
+            "{}: latency {:.2} ms, {:.1} MiB/s, {:.1} requests in flight; {} open files\n",
             plain(bdi),
             device.latency_ms,
             device.rate_mib_s,
@@ -299,19 +411,17 @@ fn told(status: &Status, lives: bool) -> String {
         ));
     }
     text.push_str(&format!(
-        "{} windows set, {} refused, {} mended, {} read ahead, {} runs answered, {} events lost\n",
+        "{} windows set, {} actions failed, {} collateral windows restored, {} prefetched, {} \
+         prefetches on misses, {} events lost\n",
         status.windows_set,
-        status.refused,
-        status.mended,
+        status.failed_actions,
+        status.collateral_windows_restored,
         Bytes::new(status.prefetched_bytes),
-        status.answered_runs,
+        status.miss_prefetches,
         status.lost_events
     ));
     if let Some(effect) = status.effect {
-        text.push_str(&format!(
-            "effect: {:.2} times as much as without (95 %: {:.2} to {:.2}; {} pairs of slots)\n",
-            effect.ratio, effect.low, effect.high, effect.pairs
-        ));
+        text.push_str(&format!("effect: {effect}\n"));
     }
     for line in &status.decisions {
         text.push_str(&format!("  {}\n", plain(line)));

@@ -1,4 +1,4 @@
-//! `foreread blocks`.
+//! `foreread experiment blocks`.
 
 use clap::Args;
 use experiment::blocks::{self, BlockPlan};
@@ -11,52 +11,51 @@ use crate::exit::{Exit, Usage};
 
 const AFTER_HELP: &str = "\
 Examples:
-  foreread blocks /dev/sdb                       1 to 16 blocks of 8 KiB, 1 and 4 processes
-  foreread blocks /srv/data/large.file --block 4K --blocks 1,4,16,64,256
-  foreread blocks virtual:hdd-15k-2000 --span 2G --part 64K
+  foreread experiment blocks /dev/sdb                     1 to 16 blocks of 8 KiB, 1 and 4 processes
+  foreread experiment blocks /srv/data/large.file --block 4K --blocks 1,4,16,64,256
+  foreread experiment blocks virtual:hdd-15k-2000 --span 2G --part 64K
                                                  the disk and the system of the table of 2002
-  foreread blocks /dev/nvme0n1 --processes 1,16 --json
+  foreread experiment blocks /dev/nvme0n1 --processes 1,16 --json
 
-Nothing is written: the file or device is only read, around the page cache (O_DIRECT). Each row
-reads at the same random places. Reading more is called nearly free as long as twice the data take
-at most 25 % longer.";
+The file or device is only read, bypassing the page cache (O_DIRECT). All rows read at the same
+random places. Larger requests count as nearly free if twice the data take at most 25 % longer.";
 
-/// Measure what random reads of 1, 2, 4, 8, 16 … blocks cost, by one process and by several
+/// What do random reads of 1, 2, 4, 8, 16 … blocks cost?
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
-pub struct Blocks {
-    /// What to read: a block device, a file, virtual:MODEL[,key=value…] (its bare device) or
+pub struct BlocksArgs {
+    /// What to read: a block device, a file, virtual:MODEL[,key=value…] (its raw device) or
     /// sim:MODEL[,key=value…]
     target: String,
-    /// The size of a block: a multiple of 4 KiB
+    /// Size of a block, a multiple of 4 KiB
     #[arg(long, value_name = "SIZE", default_value = "8K")]
     block: Bytes,
-    /// How many blocks are read in one request
+    /// Numbers of blocks in one request
     #[arg(long, value_name = "N[,N…]", value_delimiter = ',', default_value = "1,2,4,8,16")]
     #[arg(value_parser = number::whole::<u64>)]
     blocks: Vec<u64>,
-    /// How many processes read side by side
+    /// Numbers of concurrent processes
     #[arg(long, value_name = "N[,N…]", value_delimiter = ',', default_value = "1,4")]
     #[arg(value_parser = number::whole::<u32>)]
     processes: Vec<u32>,
-    /// How long each row is measured, in the storage's own time
+    /// How long each row is measured; for a virtual disk, in the model's time
     #[arg(long, value_name = "TIME", default_value = "3s")]
     duration: Nanos,
-    /// Read in the first part of this size only; default: all of it
+    /// Read only the first SIZE bytes of the target; default: all of it
     #[arg(long, value_name = "SIZE")]
     span: Option<Bytes>,
-    /// Read larger requests in parts of this size, one after another, as systems do that ask the
-    /// storage for no more at once; Linux has all parts of a request under way together
+    /// Split larger requests into parts of this size and read the parts one after another, as some
+    /// systems do; Linux submits all parts of a request at once
     #[arg(long, value_name = "SIZE")]
     part: Option<Bytes>,
-    /// Seed of the places; default: drawn, and shown
+    /// Seed of the random offsets; default: a random one, which is printed
     #[arg(long, value_name = "N", value_parser = number::whole::<u64>)]
     seed: Option<u64>,
     #[command(flatten)]
     format: AnswerFormat,
 }
 
-impl Blocks {
+impl BlocksArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let target = Target::parse(&self.target)?;
         if self.span == Some(Bytes::ZERO) {

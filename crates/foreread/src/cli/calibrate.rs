@@ -4,8 +4,11 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
-use report::Calibration;
-use study::{Calibrated, CurvePoint, Environment, Grid, Plan, Repeats, Store, StudyError, Target};
+use report::CalibrationReport;
+use study::{
+    CalibrationResult, CurvePoint, Environment, Grid, Plan, Repeats, Store, StudyError, Target,
+    TargetSpec,
+};
 use tunables::TunableError;
 use units::{Bytes, Kib, Nanos};
 
@@ -33,12 +36,12 @@ error printed; that part is a sweep, is recorded like one, and puts the setting 
 /// Windows at which the prediction is checked.
 const POINTS_KIB: [u64; 5] = [32, 128, 512, 2048, 8192];
 
-/// Measure a device with a handful of probes and write a model of it for sim: and virtual:
+/// Measure a device and write a model of it for sim: and virtual:
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
-pub struct Calibrate {
-    /// What to probe: a file or block device (read only), a directory (a file without a name is
-    /// made in it), virtual:MODEL[,key=value…] or sim:MODEL[,key=value…]
+pub struct CalibrateArgs {
+    /// What to probe: a file or block device (read only), a directory (an unnamed file is created
+    /// in it), virtual:MODEL[,key=value…] or sim:MODEL[,key=value…]
     target: String,
     /// Where to write the model; ends in .toml
     #[arg(short, long, value_name = "FILE")]
@@ -46,20 +49,21 @@ pub struct Calibrate {
     /// Overwrite the file if it exists
     #[arg(long)]
     force: bool,
-    /// Size of the file that is made in a directory
+    /// Size of the file that is created in a directory
     #[arg(long, value_name = "SIZE", default_value = "1G")]
     size: Bytes,
-    /// Seed of the places of random reads
+    /// Seed of the offsets of random reads
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = number::whole::<u64>)]
     seed: u64,
-    /// Only probe: do not measure points of the read-ahead curve
+    /// Only probe the device; do not check the model against points of the read-ahead curve
     #[arg(long)]
     no_check: bool,
-    /// How often each point of the curve is measured
+    /// How many times each point of the curve is measured
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = number::repeats)]
     repeats: u32,
-    /// How long each measurement of the curve lasts, in the storage's own time; default: as sweep
+    /// How long each measurement of the curve lasts; for a virtual disk, in the model's time;
+    /// default: as in a sweep
     #[arg(long, value_name = "TIME")]
     duration: Option<Nanos>,
     /// Print JSON (docs/json.md explains the fields)
@@ -67,7 +71,7 @@ pub struct Calibrate {
     json: bool,
 }
 
-impl Calibrate {
+impl CalibrateArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let target = Target::parse(&self.target)?;
         let (name, destination) = self.check()?;
@@ -83,7 +87,7 @@ impl Calibrate {
             (Err(_), Some(signal)) if signals.cancelled() => return Ok(Exit::Signal(signal)),
             (found, _) => found?,
         };
-        let report = Calibration {
+        let report = CalibrationReport {
             target: &self.target,
             file: &self.output.display().to_string(),
             found: &found,
@@ -123,7 +127,7 @@ impl Calibrate {
         context: &Context,
         environment: &Environment,
         shown: &mut Shown,
-    ) -> anyhow::Result<(Calibrated, Vec<CurvePoint>, Option<i64>)> {
+    ) -> anyhow::Result<(CalibrationResult, Vec<CurvePoint>, Option<i64>)> {
         // Before it is probed for minutes.
         self.plan(target, self.size).check()?;
         let found = study::calibrate(target, name, self.size, self.seed, environment, shown)?;
@@ -141,8 +145,8 @@ impl Calibrate {
         }
         let outcome = outcome?;
         let run = store.load(outcome.run)?;
-        let words = self.words(target);
-        let curve = study::predict_curve(&words, &run, &outcome.analysis.cells)?;
+        let spec = TargetSpec::parse(&self.spec(target))?;
+        let curve = study::predict_curve(&spec, &run, &outcome.analysis.cells)?;
         Ok((found, curve, Some(outcome.run.0)))
     }
 
@@ -162,18 +166,19 @@ impl Calibrate {
         plan
     }
 
-    /// The model in the words of `sim:`, with the target's file system.
-    fn words(&self, target: &Target) -> String {
+    /// What follows `sim:` to simulate the model, with the target's file system.
+    fn spec(&self, target: &Target) -> String {
         let path = self.output.display();
         // Without a slash a name could be taken for a preset's.
         let path = if self.output.is_absolute() { path.to_string() } else { format!("./{path}") };
         let layout = match target {
-            Target::Virtual(words) | Target::Simulation(words) => {
-                let own = ["fs=ext3", "fs=plain"];
-                words.split(',').map(str::trim).find(|word| own.contains(word)).unwrap_or_default()
-            }
-            _ => "",
+            Target::Virtual(spec) => spec.value_of("fs"),
+            Target::Simulation(spec) => spec.value_of("fs"),
+            Target::Path(_) | Target::Imported(_) => None,
         };
-        if layout.is_empty() { path } else { format!("{path},{layout}") }
+        match layout.filter(|layout| ["ext3", "plain"].contains(layout)) {
+            Some(layout) => format!("{path},fs={layout}"),
+            None => path,
+        }
     }
 }

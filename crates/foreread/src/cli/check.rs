@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
-use diagnose::Windows;
-use diagnose::check::{Policy, check, emit};
+use doctor::Windows;
+use doctor::check::{CompliancePolicy, check, emit};
 use sys::input::InputKind;
 
 use super::doctor::{Tree, examine};
@@ -14,20 +14,20 @@ use super::{Context, ResultFile};
 use crate::exit::{Exit, Usage};
 use crate::output;
 
-/// Check this host's read-ahead against a policy: exit code 0 if it is kept, 3 if not
+/// Check this host's read-ahead against a policy file
 ///
-/// A policy is TOML: [[rule]] tables that say what they are about (class, mount, filesystem, label,
-/// device; patterns allowed), which read-ahead is allowed there (min, max) and which owners are not
+/// A policy is TOML with [[rule]] tables. Each rule selects storage (class, mount, filesystem,
+/// label, device; patterns allowed) and limits its read-ahead (min, max) and its owners
 /// (forbidden_owners). docs/book/doctor.md has an example; --emit-policy writes one from the
-/// present state. A rule that is about nothing here is broken if it says required = true, if a name
-/// in it looks like a slip of one that is here, or if no rule is about anything; required = false
-/// allows it.
+/// present state. A rule that selects nothing on this host is an error if it has required = true,
+/// if a name in it looks mistyped, or if no rule selects anything; required = false allows it. The
+/// exit code is 3 if a rule is violated.
 #[derive(Debug, Args)]
-pub struct Check {
-    /// The policy; `-` is standard input
+pub struct CheckArgs {
+    /// The policy file; `-` is standard input
     #[arg(long, value_name = "FILE", required_unless_present = "emit_policy")]
     policy: Option<PathBuf>,
-    /// Write a policy that the present state keeps, and check nothing
+    /// Print a policy that this host meets at present; check nothing
     #[arg(long, conflicts_with_all = ["policy", "json", "junit"])]
     emit_policy: bool,
     /// Print JSON (docs/json.md explains the fields)
@@ -42,7 +42,7 @@ pub struct Check {
     file: ResultFile,
 }
 
-impl Check {
+impl CheckArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let named = self.policy.as_deref().filter(|_| !self.emit_policy);
         let policy = named.map(read).transpose()?;
@@ -52,12 +52,12 @@ impl Check {
         }
         let host = self.tree.host(context)?;
         let examination = examine(&host, &[], Windows::not_asked())?;
-        let scene = examination.scenes.first().context("nothing was looked at")?;
+        let snapshot = examination.snapshots.first().context("nothing was looked at")?;
         let Some((name, policy)) = policy else {
-            output::print_document(&emit(scene, &examination.diagnoses))?;
+            output::print_document(&emit(snapshot, &examination.diagnoses))?;
             return Ok(Exit::Fine);
         };
-        let report = check(&policy, scene, &examination.diagnoses);
+        let report = check(&policy, snapshot, &examination.diagnoses);
         if self.json {
             output::print_json(&report::check_json(&name, &report, host.tree.as_deref()))?;
         } else if self.junit {
@@ -75,9 +75,10 @@ impl Check {
 }
 
 /// Reads a policy; what is wrong with it is an error of the command line.
-fn read(path: &Path) -> anyhow::Result<(String, Policy)> {
+fn read(path: &Path) -> anyhow::Result<(String, CompliancePolicy)> {
     let name = path.display().to_string();
     let text = sys::input::read_text(path, InputKind::POLICY)?;
-    let policy = Policy::parse(&text).map_err(|error| Usage(format!("policy {name}, {error}")))?;
+    let policy =
+        CompliancePolicy::parse(&text).map_err(|error| Usage(format!("policy {name}, {error}")))?;
     Ok((name, policy))
 }

@@ -10,20 +10,20 @@ use crate::output;
 
 /// Compare runs: the same settings and workloads side by side
 ///
-/// Each further run is compared with the first, cell by cell, for each workload and over all: other
-/// filesystems, controllers, kernels, hosts, or figures that were imported. With --output and none
-/// of --json, --csv and --markdown it writes an HTML page.
+/// Compares each further run with the first: each cell, each workload, and all cells together. The
+/// runs may come from other filesystems, controllers, kernels or hosts, or from imported figures.
+/// With --output and without --json, --csv and --markdown, it writes an HTML page.
 #[derive(Debug, Args)]
-pub struct Compare {
-    /// Numbers of runs, or `last`; FILE:NUMBER takes a run from another record, `-` the last of the
-    /// record on standard input, 3=NAME names it
+pub struct CompareArgs {
+    /// Run numbers, or `last`. FILE:NUMBER is a run from another record, `-` the last run of the
+    /// record on standard input. 3=NAME shows run 3 under this name
     #[arg(value_name = "RUN", required = true, num_args = 2..)]
     runs: Vec<String>,
     #[command(flatten)]
     format: Format,
 }
 
-impl Compare {
+impl CompareArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let opened = Opened::all(&self.runs, context)?;
         let Format { json, csv, markdown, ref file } = self.format;

@@ -5,17 +5,17 @@ use workload::{Pattern, Workload, Zone};
 
 use crate::exit::Usage;
 
-/// What dd reads at once if nobody says otherwise.
-const BLOCK: Bytes = Bytes::from_kib(64);
+/// The default request size of dd.
+const DEFAULT_BLOCK_BYTES: Bytes = Bytes::from_kib(64);
 
 /// The workloads of `dd` without options: one for each zone.
 pub fn plain() -> anyhow::Result<Vec<Workload>> {
-    workloads_of(BLOCK, &Zone::ALL)
+    workloads_of(DEFAULT_BLOCK_BYTES, &Zone::ALL)
 }
 
 /// The workloads of `bs=SIZE[,at=beginning|middle|end]`: one for each zone.
 pub fn workloads(words: &str) -> anyhow::Result<Vec<Workload>> {
-    let (mut block, mut zones) = (BLOCK, Zone::ALL.to_vec());
+    let (mut block, mut zones) = (DEFAULT_BLOCK_BYTES, Zone::ALL.to_vec());
     for word in words.split(',') {
         if word.is_empty() {
             let usage = "dd: an option is missing after the colon or a comma: write dd, or \

@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use diagnose::plan::plan;
-use diagnose::{Diagnosis, Missing, Scene, Windows, diagnose};
+use doctor::plan::plan;
+use doctor::{Diagnosis, HostSnapshot, Missing, Windows, diagnose};
 use host::{Dirs, Root, resolve};
-use report::{Doctor as View, clean};
+use report::{DoctorReport, clean};
 
 use super::{Context, ResultFile};
 use crate::exit::{Exit, Usage};
@@ -15,25 +15,25 @@ use crate::output;
 
 const AFTER_HELP: &str = "\
 Examples:
-  foreread doctor                              every device, what is wrong, and one plan
-  foreread doctor /srv/data                    one in full: the stack, the evidence, the neighbours
+  foreread doctor                              all devices, their problems, and one plan
+  foreread doctor /srv/data                    one device in full: stack, evidence, related settings
   foreread doctor --json | jq '.plan[].steps[].command'
-  foreread doctor --root captures/web17        another host, of which this is a captured tree
+  foreread doctor --root captures/web17        another host, from a captured tree
 
 A tree holds sys, proc and etc as a host has them. Of /sys it needs class/bdi, block, class/block,
 dev/block, devices and fs/btrfs, of /proc self/mountinfo, meminfo and sys/kernel/osrelease;
 /run/udev, /usr/lib/udev and /etc add who sets read-ahead. docs/book/doctor.md shows how to capture
 one.";
 
-/// Explain this host's read-ahead settings: values, origins, problems, and one plan
+/// Explain this host's read-ahead: values, origins, problems, plan
 ///
-/// Looks at all storage, or at what PATH is on. Changes nothing and needs no rights; root also sees
-/// which open files still have an older window, and whose large files are mapped. The plan has one
-/// value for each device; `foreread apply -n` and `foreread persist -n` accept each of its steps.
+/// Inspects all storage, or that of PATH. Changes nothing and needs no privileges; root also sees
+/// open files with an outdated window and processes that map large files. The plan has one value
+/// for each device; `foreread apply -n` and `foreread persist -n` accept its steps.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
-pub struct Doctor {
-    /// Directories, files, block devices or MAJ:MIN; all storage if none is named
+pub struct DoctorArgs {
+    /// Directories, files, block devices or MAJ:MIN; default: all storage
     #[arg(value_name = "PATH|DEVICE")]
     paths: Vec<PathBuf>,
     /// Print JSON (docs/json.md explains the fields)
@@ -48,7 +48,7 @@ pub struct Doctor {
 /// Where the machine is read from.
 #[derive(Clone, Debug, Args)]
 pub struct Tree {
-    /// Look at the host in this directory, a captured tree with its sys, proc and etc, instead of
+    /// Examine the host captured in this directory (a tree with its sys, proc and etc) instead of
     /// this machine
     #[arg(long, value_name = "DIR", env = "FOREREAD_ROOT")]
     root: Option<OsString>,
@@ -104,8 +104,8 @@ impl Host {
 
 /// All that was looked at.
 pub struct Examination {
-    /// One scene for all storage, or one for each path.
-    pub scenes: Vec<Scene>,
+    /// One snapshot for all storage, or one for each path.
+    pub snapshots: Vec<HostSnapshot>,
     /// What came of it.
     pub diagnoses: Vec<Diagnosis>,
     /// What could not be seen.
@@ -115,47 +115,47 @@ pub struct Examination {
 /// Looks at the storage that the paths are on, or at all.
 pub fn examine(host: &Host, paths: &[PathBuf], windows: Windows) -> anyhow::Result<Examination> {
     let mut examination =
-        Examination { scenes: Vec::new(), diagnoses: Vec::new(), missing: Vec::new() };
+        Examination { snapshots: Vec::new(), diagnoses: Vec::new(), missing: Vec::new() };
     if paths.is_empty() {
-        examination.add(Scene::look(&host.root, &host.dirs, None, windows)?);
+        examination.add(HostSnapshot::look(&host.root, &host.dirs, None, windows)?);
         return Ok(examination);
     }
     for path in paths {
         let storage = resolve(&host.root, Path::new(path))?;
-        let scene = Scene::look(&host.root, &host.dirs, Some(&storage), windows.clone())?;
-        examination.add(scene);
+        let snapshot = HostSnapshot::look(&host.root, &host.dirs, Some(&storage), windows.clone())?;
+        examination.add(snapshot);
     }
     Ok(examination)
 }
 
 impl Examination {
-    fn add(&mut self, scene: Scene) {
-        for diagnosis in diagnose(&scene) {
+    fn add(&mut self, snapshot: HostSnapshot) {
+        for diagnosis in diagnose(&snapshot) {
             if !self.diagnoses.contains(&diagnosis) {
                 self.diagnoses.push(diagnosis);
             }
         }
-        for missing in &scene.missing {
+        for missing in &snapshot.missing {
             if !self.missing.contains(missing) {
                 self.missing.push(missing.clone());
             }
         }
-        self.scenes.push(scene);
+        self.snapshots.push(snapshot);
     }
 }
 
-impl Doctor {
+impl DoctorArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let host = self.tree.host(context)?;
         let root = &host.root;
         let windows = if root.is_system() { Windows::of_kernel() } else { Windows::not_asked() };
         let examination = examine(&host, &self.paths, windows)?;
         let kernel = root.read("/proc/sys/kernel/osrelease").unwrap_or_default();
-        let plan = match examination.scenes.first() {
-            Some(scene) => plan(scene, &examination.diagnoses),
+        let plan = match examination.snapshots.first() {
+            Some(snapshot) => plan(snapshot, &examination.diagnoses),
             None => Vec::new(),
         };
-        let view = View {
+        let view = DoctorReport {
             diagnoses: &examination.diagnoses,
             plan: &plan,
             tree: host.tree.as_deref(),

@@ -5,26 +5,25 @@ use std::time::Duration;
 
 use host::page_size;
 use study::{Forecast, Plan, Role, Target};
-use tunables::{REGISTRY, Site};
+use tunables::{REGISTRY, TunableScope};
 use units::{Bytes, Kib};
 
 use super::Context;
 use crate::exit::{Exit, Usage};
 use crate::output;
 
-/// How far a study goes.
-pub enum Extent {
+pub enum StudyExtent {
     /// Through the whole grid, but repeated only as far as this time lets it.
     Grid(Option<Duration>),
     /// As far as this time lets it.
     Budget(Duration),
 }
 
-/// Wall time that a trial takes beside its own: evicting, waiting for what is under way, recording.
+/// Wall time of a trial in addition to its own: evicting, waiting for I/O in flight, recording.
 const BESIDE_TRIAL: Duration = Duration::from_millis(500);
 
 /// Prints the plan, the exact writes and their undo, and an estimate of the time.
-pub fn dry_run(plan: &Plan, extent: Extent, context: &Context) -> anyhow::Result<Exit> {
+pub fn dry_run(plan: &Plan, extent: StudyExtent, context: &Context) -> anyhow::Result<Exit> {
     let forecast = Forecast::of(plan, &context.dirs, &context.root)?;
     let mut text = format!("Target: {}\n", report::clean::plain(&plan.target.to_string()));
     let found = match &plan.target {
@@ -33,13 +32,12 @@ pub fn dry_run(plan: &Plan, extent: Extent, context: &Context) -> anyhow::Result
             text.push_str(&described);
             found
         }
-        Target::Virtual(words) => {
-            let config = vdisk::Config::parse(words)?;
-            text.push_str(&on_virtual_disk(&config));
+        Target::Virtual(spec) => {
+            text.push_str(&on_virtual_disk(spec.get()?));
             None
         }
-        Target::Simulation(words) => {
-            let machine = study::simulated_machine(words)?;
+        Target::Simulation(spec) => {
+            let machine = spec.get()?;
             text.push_str(&format!(
                 "Simulated: {} with {} and a page cache of {}; nothing is read, written or \
                  changed\n",
@@ -74,7 +72,7 @@ fn on_path(
         let disk = report::clean::plain(disk);
         text.push_str(&format!("It is the virtual disk {disk}: its dilation is taken out\n"));
     }
-    let site = Site::from(&storage);
+    let site = TunableScope::from(&storage);
     let mut found = None;
     text.push_str("Changes, one before each trial, in random order:\n");
     for tunable in REGISTRY.iter().filter(|tunable| tunable.name() == "read_ahead") {
@@ -92,12 +90,12 @@ fn on_path(
             text.push_str(&format!("That cannot be done now: {error}\n"));
         }
     }
-    text.push_str(&others(plan, &tunables::Site::of(&context.root, &storage), context)?);
+    text.push_str(&others(plan, &tunables::TunableScope::of(&context.root, &storage), context)?);
     Ok((text, found))
 }
 
 /// The writes of the other tunables that are varied.
-fn others(plan: &Plan, site: &Site, context: &Context) -> anyhow::Result<String> {
+fn others(plan: &Plan, site: &TunableScope, context: &Context) -> anyhow::Result<String> {
     let mut text = String::new();
     for factor in &plan.factors {
         let tunable = tunables::find(&factor.tunable)?;
@@ -119,7 +117,7 @@ fn others(plan: &Plan, site: &Site, context: &Context) -> anyhow::Result<String>
     Ok(text)
 }
 
-fn on_virtual_disk(config: &vdisk::Config) -> String {
+fn on_virtual_disk(config: &vdisk::DiskConfig) -> String {
     let mut text = format!(
         "A virtual disk is made and removed: {}, {} with {}\n",
         report::clean::plain(&config.to_string()),
@@ -205,14 +203,14 @@ fn amount(bytes: Bytes) -> String {
     }
 }
 
-fn time(plan: &Plan, found: Option<Kib>, forecast: &Forecast, extent: &Extent) -> String {
+fn time(plan: &Plan, found: Option<Kib>, forecast: &Forecast, extent: &StudyExtent) -> String {
     let trial = Duration::from_nanos(plan.trial.get()).as_secs_f64().max(1e-9);
     let simulated = forecast.simulated_trial.map(|time| time.as_secs_f64());
-    // The disk's own time is dilated; what passes beside a trial is the machine's.
+    // The disk's own time is dilated; the overhead of a trial is in wall time.
     let each = simulated.unwrap_or(trial * forecast.dilation + BESIDE_TRIAL.as_secs_f64());
     let besides = besides(plan, forecast);
     match extent {
-        Extent::Grid(limit) => {
+        StudyExtent::Grid(limit) => {
             let cells = combinations(plan, found) * plan.workloads.len();
             // A budget of a simulation is counted in the time that it simulates.
             let counted = if simulated.is_some() { trial } else { each };
@@ -222,7 +220,7 @@ fn time(plan: &Plan, found: Option<Kib>, forecast: &Forecast, extent: &Extent) -
             let (low, high) = repeats(plan);
             format!("Time: {}{besides}\n", span(within(low) * each, within(high) * each))
         }
-        Extent::Budget(budget) => {
+        StudyExtent::Budget(budget) => {
             let budget = budget.as_secs_f64();
             match simulated {
                 None => format!("Time: at most {} of trials{besides}\n", about(budget)),

@@ -8,7 +8,8 @@ use study::{Store, Target};
 use units::{Bytes, Nanos};
 
 use super::answer::{AnswerFormat, ask};
-use super::blocks::Blocks;
+use super::blocks::BlocksArgs;
+use super::pg::PgArgs;
 use super::{Context, number};
 use crate::exit::Exit;
 
@@ -16,20 +17,21 @@ const AFTER_HELP: &str = "\
 Examples:
   foreread experiment activation /srv/data
   foreread experiment activation virtual:hdd-2008,fs=ext4 --read-ahead 1M
-  foreread experiment request-size /dev/sdb
+  foreread experiment blocks /dev/sdb
+  foreread experiment postgres /srv/data
   foreread experiment zones /dev/sdb
   foreread experiment zones sim:hdd-2008       in simulation, which needs no rights
   foreread experiment mixed /srv/data --read-ahead 128K,1M,8M
   foreread experiment memory /srv/data --memory 64M --streams 4,16,64
   foreread experiment readers sim:raid10-2008,cache=8G
 
-Each prints its figures, a plot and an answer in sentences; --json gives all of it to programs. The
-exit code is 5 where the figures do not suffice for an answer.";
+Each prints figures, a plot and an answer in words; --json prints the same for programs. The exit
+code is 5 if the figures do not suffice for an answer.";
 
-/// Put one question to storage and kernel: a command each, with an answer and a plot
+/// Answer one question about storage or kernel by measuring it
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
-pub struct Experiment {
+pub struct ExperimentArgs {
     #[command(subcommand)]
     question: Question,
 }
@@ -38,41 +40,43 @@ pub struct Experiment {
 enum Question {
     /// When does read-ahead start, how does it grow, and what breaks it?
     Activation(Activation),
-    /// What do random reads beside streams cost, under each read-ahead?
+    /// How much do random reads alongside streams cost at each read-ahead setting?
     Mixed(Mixed),
     /// Do sequential reads scale with readers?
     Readers(Readers),
-    /// What happens when memory is scarce: from where on does read-ahead thrash?
+    /// With how little memory does read-ahead thrash?
     Memory(Memory),
-    /// How fast are start, middle and end of the disk?
+    /// How fast are the start, the middle and the end of the disk?
     Zones(Zones),
-    /// What does a larger request cost? (the same as `foreread blocks`)
-    RequestSize(Blocks),
+    #[command(alias = "request-size")]
+    Blocks(BlocksArgs),
+    #[command(alias = "pg")]
+    Postgres(PgArgs),
 }
 
 /// When does read-ahead start, how does it grow, and what breaks it?
 ///
-/// A cold file is read in many ways, and after each read it is looked up what has come into the
-/// page cache; beside it stands what the rules of the kernel say.
+/// Reads a cold file in many ways. After each read, it compares the pages that are in the cache
+/// with those that the kernel's rules predict.
 #[derive(Debug, Args)]
 struct Activation {
-    /// A directory (a file without a name is made in it), a file of 16 MiB or more (only read),
+    /// A directory (an unnamed file is created in it), a file of at least 16 MiB (only read),
     /// virtual:MODEL[,key=value…] or sim:MODEL[,key=value…]
     target: String,
-    /// Set read-ahead to this meanwhile; default: what is there
+    /// Read-ahead during the experiment; default: the present one
     #[arg(long, value_name = "SIZE")]
     read_ahead: Option<Bytes>,
     #[command(flatten)]
     format: AnswerFormat,
 }
 
-/// What do random reads beside streams cost, under each read-ahead?
+/// How much do random reads alongside streams cost at each read-ahead setting?
 ///
-/// Eight streams, with random reads of 4 KiB as a growing share of their requests; the run is in
-/// the record and can be reported.
+/// Reads eight streams, with random reads of 4 KiB as a growing share of the requests. The run is
+/// recorded, and `foreread report` can show it.
 #[derive(Debug, Args)]
 struct Mixed {
-    /// Which share of the requests is random, in percent
+    /// Shares of random requests, in percent
     #[arg(long, value_name = "P[,P…]", value_delimiter = ',', default_value = "1,5,10,25,50")]
     percent: Vec<f64>,
     #[command(flatten)]
@@ -81,10 +85,11 @@ struct Mixed {
 
 /// Do sequential reads scale with readers?
 ///
-/// Readers of 4 KiB, each with a file of its own; the run is in the record and can be reported.
+/// Each reader reads its own file, 4 KiB at a time. The run is recorded, and `foreread report` can
+/// show it.
 #[derive(Debug, Args)]
 struct Readers {
-    /// How many readers
+    /// Numbers of readers
     #[arg(long, value_name = "N[,N…]", value_delimiter = ',', default_value = "1,2,4,8,16,32")]
     #[arg(value_parser = number::whole::<u32>)]
     readers: Vec<u32>,
@@ -92,18 +97,19 @@ struct Readers {
     sweep: SweepOptions,
 }
 
-/// What happens when memory is scarce: from where on does read-ahead thrash?
+/// With how little memory does read-ahead thrash?
 ///
-/// Streams of 4 KiB reads, each of a file of its own, while a control group (of version 1 or 2)
-/// lets the page cache take no more than --memory. Where the windows of all streams do not fit,
-/// data read ahead are evicted before they are used, and read again: how much, and at what loss, is
-/// counted. Needs root and the memory controller; of a simulation the cache itself is limited.
+/// Reads streams with 4 KiB requests, each from its own file, while a control group (v1 or v2)
+/// limits the page cache to --memory. If the windows of all streams do not fit into it, pages
+/// are evicted before they are used, and are read again. The experiment measures how many pages
+/// these are and how much slower the streams become. Needs root and the memory controller; in a
+/// simulation, the cache itself is limited.
 #[derive(Debug, Args)]
 struct Memory {
-    /// What the page cache may take (8 MiB at least)
+    /// Limit of the page cache, at least 8 MiB
     #[arg(long, value_name = "SIZE", default_value = "64M")]
     memory: Bytes,
-    /// How many streams
+    /// Numbers of streams
     #[arg(long, value_name = "N[,N…]", value_delimiter = ',', default_value = "2,8,32")]
     #[arg(value_parser = number::whole::<u32>)]
     streams: Vec<u32>,
@@ -111,26 +117,26 @@ struct Memory {
     sweep: SweepOptions,
 }
 
-/// How fast are start, middle and end of the disk?
+/// How fast are the start, the middle and the end of the disk?
 ///
-/// Streams of 8 MiB requests around the page cache at places from the start to the end, in random
-/// order; nothing is written.
+/// Reads sequentially with 8 MiB direct reads (O_DIRECT) at offsets from the start to the end, in
+/// random order. Writes nothing.
 #[derive(Debug, Args)]
 struct Zones {
-    /// A block device, a file, virtual:MODEL[,key=value…] (its bare device) or
+    /// A block device, a file, virtual:MODEL[,key=value…] (its raw device) or
     /// sim:MODEL[,key=value…]
     target: String,
-    /// How many places, the start and the end among them
+    /// Number of offsets, including the start and the end
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = number::whole::<u32>)]
     places: u32,
-    /// How long each is read, in the storage's own time
+    /// Reading time at each offset; for a virtual disk, in the model's time
     #[arg(long, value_name = "TIME", default_value = "1s")]
     duration: Nanos,
-    /// Repeats of each
+    /// Repeats at each offset
     #[arg(long, value_name = "N", default_value_t = 3)]
     #[arg(value_parser = number::repeats)]
     repeats: u32,
-    /// Seed of the order; default: drawn, and shown
+    /// Seed of the order; default: a random one, which is shown
     #[arg(long, value_name = "N", value_parser = number::whole::<u64>)]
     seed: Option<u64>,
     #[command(flatten)]
@@ -142,7 +148,7 @@ struct Zones {
 struct SweepOptions {
     /// A directory, a file, a block device, virtual:MODEL[,key=value…] or sim:MODEL[,key=value…]
     target: String,
-    /// The values of read-ahead
+    /// Values of read-ahead
     #[arg(
         long,
         value_name = "SIZE[,SIZE…]",
@@ -150,20 +156,20 @@ struct SweepOptions {
         default_value = "4K,128K,1M,8M"
     )]
     read_ahead: Vec<Bytes>,
-    /// Repeats of each figure
+    /// Number of trials for each figure
     #[arg(long, value_name = "N", default_value_t = 3)]
     #[arg(value_parser = number::repeats)]
     repeats: u32,
-    /// How long each is measured, in the storage's own time; default: as in a sweep
+    /// Length of each trial; for a virtual disk, in the model's time; default: as in a sweep
     #[arg(long, value_name = "TIME")]
     duration: Option<Nanos>,
-    /// Size of each file that is laid out; default: chosen for the target
+    /// Size of each file that is created; default: chosen for the target
     #[arg(long, value_name = "SIZE")]
     size: Option<Bytes>,
-    /// Seed of all that is random; default: drawn, and shown
+    /// Seed of all randomness; default: a random one, which is shown
     #[arg(long, value_name = "N", value_parser = number::whole::<u64>)]
     seed: Option<u64>,
-    /// Begin anew, even if the same question was interrupted before and could go on
+    /// Start from the beginning, even if an interrupted run of the same command could be resumed
     #[arg(long)]
     fresh: bool,
     #[command(flatten)]
@@ -185,7 +191,7 @@ impl SweepOptions {
     }
 }
 
-impl Experiment {
+impl ExperimentArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         match self.question {
             Question::Activation(question) => {
@@ -226,7 +232,8 @@ impl Experiment {
                     zones::run(&plan, environment, shown)
                 })
             }
-            Question::RequestSize(question) => question.run(context),
+            Question::Blocks(question) => question.run(context),
+            Question::Postgres(question) => question.run(context),
         }
     }
 }

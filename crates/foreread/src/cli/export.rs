@@ -4,47 +4,46 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use units::Bytes;
-use workload::fio;
 
-use super::workload_words::workload;
+use super::workload_args::workload;
 use super::{Context, number};
 use crate::destination::Destination;
 use crate::exit::{Exit, Usage};
 use crate::output;
 
-/// Write a workload as a job file of fio
+/// Write a workload as an fio job file
 ///
-/// The jobs do what the workload does: the same pattern, blocks, readers, hints and rests. Of a
-/// pattern that fio does not have, the requests themselves are written as I/O logs beside the job
-/// file, which takes -o.
+/// The jobs have the same pattern, block sizes, readers, hints and think times as the workload. If
+/// fio does not have the pattern, the requests themselves are written as I/O logs next to the job
+/// file; this needs -o.
 #[derive(Debug, Args)]
-pub struct Export {
+pub struct ExportArgs {
     /// The workload: a name (`foreread workloads`), a TOML file or trace:FILE
     #[arg(long, value_name = "WORKLOAD", required = true)]
     fio: String,
-    /// The job file to write, instead of printing it; logs go beside it
+    /// Write the job file here instead of to stdout; logs are written next to it
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Overwrite files that exist
     #[arg(long)]
     force: bool,
-    /// The size of each file, where the workload does not say it
+    /// Size of each file, if the workload does not give it
     #[arg(long, value_name = "SIZE", default_value = "1G")]
     size: Bytes,
-    /// Seed of random requests that are written to logs
+    /// Seed of the random requests in logs
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = number::whole::<u64>)]
     seed: u64,
 }
 
-impl Export {
+impl ExportArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let workload = workload(&self.fio)?;
-        let exported = fio::export(&workload, self.size, self.seed)?;
+        let exported = workload::export_fio(&workload, self.size, self.seed)?;
         let file = self.output.as_ref().filter(|path| path.as_os_str() != "-");
         let Some(path) = file else {
             if !exported.logs.is_empty() {
                 let usage = format!(
-                    "fio has no pattern {:?}: its requests are written to logs beside the job \
+                    "fio has no pattern {:?}: its requests are written to logs next to the job \
                      file, so name that with -o FILE",
                     workload.pattern.name()
                 );

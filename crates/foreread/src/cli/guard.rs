@@ -1,4 +1,4 @@
-//! `foreread guard`, which nobody types: the process that restores when a study dies.
+//! `foreread guard`, which foreread starts itself: the process that restores when a study dies.
 
 use std::path::PathBuf;
 
@@ -7,14 +7,14 @@ use clap::Args;
 use super::Context;
 use crate::exit::Exit;
 
-/// Put back what a study leaves changed when it dies
+/// Restore the settings of a study that was killed
 #[derive(Debug, Args)]
-pub struct Guard {
+pub struct GuardArgs {
     /// The journal of the study
     journal: PathBuf,
 }
 
-impl Guard {
+impl GuardArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         tunables::guard_main(&context.root, &self.journal)?;
         Ok(Exit::Fine)

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use bench::parse::{FigureValue, ParsedReport};
 use clap::Args;
-use results::{Report, Value};
-use study::{RateUnit, Store, Table, Tables};
+use study::{ImportTable, RateUnit, Store, Tables};
 use sys::input::{self, InputKind};
 use units::{Bytes, Kib};
 
@@ -14,53 +14,54 @@ use super::Context;
 use crate::exit::{Exit, Usage};
 use crate::output;
 
-/// Take tables of throughput against read-ahead, measured by others, into the record
+/// Import results that other programs measured
 ///
-/// CSV: a column readahead_sectors or read_ahead_kib, a column for each workload (`8 readers`,
-/// seq-1, anything_mb_s), and a column filesystem where there are several tables. JSON: as the
-/// published tables of 2008 have it. Each table becomes a run, to report and compare like others.
+/// CSV tables have a column readahead_sectors or read_ahead_kib, a column for each workload
+/// (`8 readers`, seq-1, anything_mb_s), and a column filesystem if the file holds several tables.
+/// JSON has the form of the tables published in 2008. Each table becomes a run, which `report` and
+/// `compare` accept like any other.
 ///
-/// What bonnie++, iozone, ioping, sysbench fileio, elbencho (CSV) and fio (JSON) print is taken as
-/// well, pasted text included. They do not know at which read-ahead they ran, so say it, one for
-/// each report in the files: --at 512K,2M. Without it the figures are only shown.
+/// The output of bonnie++, iozone, ioping, sysbench fileio, elbencho (CSV) and fio (JSON) can be
+/// imported, too, also as pasted text. It does not contain the read-ahead setting, so give one for
+/// each report: --read-ahead 512K,2M. Without --read-ahead, the figures are only printed.
 #[derive(Debug, Args)]
-pub struct Import {
-    /// The files; several together make one table; `-` is standard input
+pub struct ImportArgs {
+    /// Files to import; several files make one table; `-` is standard input
     #[arg(required = true)]
     file: Vec<PathBuf>,
-    /// The read-ahead of each report of a benchmark, in their order, as in 512K,2M
-    #[arg(long, value_name = "SIZE[,SIZE…]", value_delimiter = ',')]
-    at: Vec<Bytes>,
-    /// Print all figures of benchmarks' reports as JSON, and import nothing
+    /// The read-ahead at which each benchmark report was measured, in the order of the reports
+    #[arg(long, alias = "at", value_name = "SIZE[,SIZE…]", value_delimiter = ',')]
+    read_ahead: Vec<Bytes>,
+    /// Print all figures of benchmark reports as JSON; import nothing
     #[arg(long)]
     json: bool,
-    /// Only these tables, by the names that they have in the file
+    /// Import only these tables of the file
     #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',')]
     table: Vec<String>,
-    /// How well figures repeat, if their author says so, in percent: gives them intervals
+    /// Spread of repeated measurements in percent, if known; the figures then have intervals
     #[arg(long, value_name = "PERCENT")]
     spread: Option<f64>,
-    /// The unit of rates whose heading does not tell: MiB/s, MB/s (a million bytes), KiB/s or kB/s;
-    /// all are shown in MiB/s
+    /// Unit of rates whose heading names none: MiB/s, MB/s (a million bytes), KiB/s or kB/s; all
+    /// rates are shown in MiB/s
     #[arg(long, value_name = "UNIT")]
     unit: Option<RateUnit>,
-    /// The read-ahead that counts as the present one, as in 128K or 256s
-    #[arg(long, value_name = "SIZE")]
-    now: Option<Bytes>,
-    /// What was measured, instead of the file's name or the table's title
+    /// The read-ahead that the system had when this was measured, as in 128K or 256s
+    #[arg(long, alias = "now", value_name = "SIZE")]
+    current: Option<Bytes>,
+    /// Title of the run; default: the name of the file or the title of the table
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
-    /// Only say what would be imported
+    /// Change nothing; print what would be imported
     #[arg(short = 'n', long)]
     dry_run: bool,
 }
 
-impl Import {
+impl ImportArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let spread = self.spread()?;
-        let found = self.now.map(Bytes::to_kib_floor);
+        let found = self.current.map(Bytes::to_kib_floor);
         let tables = match self.reports()? {
-            Some(reports) if self.at.is_empty() || self.json => {
+            Some(reports) if self.read_ahead.is_empty() || self.json => {
                 return show(&reports, self.json, context);
             }
             Some(reports) => self.table_of(reports)?,
@@ -100,11 +101,11 @@ impl Import {
     }
 
     /// The reports in all files, if they are of benchmarks.
-    fn reports(&self) -> anyhow::Result<Option<Vec<Report>>> {
+    fn reports(&self) -> anyhow::Result<Option<Vec<ParsedReport>>> {
         let mut all = Vec::new();
         let mut tables = false;
         if self.file.iter().filter(|file| input::is_stdin(file)).count() > 1 {
-            return Err(Usage("standard input (-) is named twice".to_owned()).into());
+            return Err(Usage("standard input (-) is given twice".to_owned()).into());
         }
         for file in &self.file {
             match study::reports(&input::read_text(file, InputKind::RESULTS)?) {
@@ -115,25 +116,26 @@ impl Import {
             }
         }
         match (all.is_empty(), tables) {
-            (true, _) if !self.at.is_empty() || self.json => {
-                let known: Vec<&str> = results::FORMS.iter().map(|form| form.name).collect();
+            (true, _) if !self.read_ahead.is_empty() || self.json => {
+                let known: Vec<&str> = bench::parse::FORMS.iter().map(|form| form.name).collect();
                 let usage = format!("no report of {} is in it", known.join(", "));
                 Err(Usage(usage).into())
             }
             (true, _) => Ok(None),
             (false, true) => {
-                Err(Usage("reports of benchmarks and tables do not go together".to_owned()).into())
+                Err(Usage("benchmark reports and tables cannot be imported together".to_owned())
+                    .into())
             }
             (false, false) => Ok(Some(all)),
         }
     }
 
     /// The reports as a table, each at its setting.
-    fn table_of(&self, reports: Vec<Report>) -> anyhow::Result<Tables> {
-        if self.at.len() != reports.len() {
-            let (given, there) = (self.at.len(), reports.len());
+    fn table_of(&self, reports: Vec<ParsedReport>) -> anyhow::Result<Tables> {
+        if self.read_ahead.len() != reports.len() {
+            let (given, there) = (self.read_ahead.len(), reports.len());
             let usage = format!(
-                "--at says {given} settings, but there are {there} reports: {}",
+                "--read-ahead has {given} values for {there} reports: {}",
                 reports.iter().map(|report| report.label.as_str()).collect::<Vec<_>>().join("; ")
             );
             return Err(Usage(report::clean::plain(&usage)).into());
@@ -141,8 +143,8 @@ impl Import {
         let tool = reports.first().map_or("", |report| report.tool);
         let title =
             format!("{tool}, {}", self.file.first().map(|file| stem(file)).unwrap_or_default());
-        let rows: Vec<(Kib, Report)> =
-            self.at.iter().map(|size| size.to_kib_floor()).zip(reports).collect();
+        let rows: Vec<(Kib, ParsedReport)> =
+            self.read_ahead.iter().map(|size| size.to_kib_floor()).zip(reports).collect();
         let table = study::table_of(&rows, &title)?;
         Ok(Tables { tables: vec![(tool.to_owned(), table)], skipped: Vec::new() })
     }
@@ -170,7 +172,7 @@ impl Import {
 }
 
 /// Prints what reports say.
-fn show(reports: &[Report], json: bool, context: &Context) -> anyhow::Result<Exit> {
+fn show(reports: &[ParsedReport], json: bool, context: &Context) -> anyhow::Result<Exit> {
     if json {
         output::print_json(&serde_json::json!({
             "schema_version": report::SCHEMA_VERSION,
@@ -185,21 +187,21 @@ fn show(reports: &[Report], json: bool, context: &Context) -> anyhow::Result<Exi
         text.push_str(&format!("{}\n", report::clean::plain(head.trim())));
         for figure in &report.figures {
             let value = match figure.value {
-                Value::Number(number) => number.to_string(),
-                Value::TooFast => "too fast to measure".to_owned(),
-                Value::Absent => continue,
+                FigureValue::Number(number) => number.to_string(),
+                FigureValue::TooFast => "too fast to measure".to_owned(),
+                FigureValue::Absent => continue,
             };
             text.push_str(&format!("  {:<32} {value}\n", figure.key()));
         }
     }
     output::print(&text)?;
     context
-        .note("nothing was imported: say at which read-ahead each was measured, as in --at 128K");
+        .note("nothing was imported: give the read-ahead of each report, as in --read-ahead 128K");
     Ok(Exit::Fine)
 }
 
 /// The size that counts as the present one, where the table has it.
-fn present(table: &Table, found: Option<Kib>) -> Option<Kib> {
+fn present(table: &ImportTable, found: Option<Kib>) -> Option<Kib> {
     found.filter(|found| table.rows.contains(found))
 }
 
@@ -211,7 +213,7 @@ fn stem(file: &Path) -> Cow<'_, str> {
     }
 }
 
-fn describe(name: &str, table: &Table) -> String {
+fn describe(name: &str, table: &ImportTable) -> String {
     let figures = table.columns.iter().flat_map(|column| &column.mib_s).flatten().count();
     let names: Vec<&str> = table.columns.iter().map(|column| column.workload.as_str()).collect();
     report::clean::plain(&format!(

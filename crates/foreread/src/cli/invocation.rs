@@ -8,8 +8,9 @@ use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Command, CommandFactory, FromArgMatches, ValueEnum};
 
 use super::Cli;
+use super::build_info::LONG_VERSION;
 use super::config::{self, Consulted, Values};
-use super::info::LONG_VERSION;
+use super::verb_groups::help_template;
 use crate::destination::Destination;
 use crate::exit::Exit;
 use crate::output;
@@ -39,7 +40,8 @@ impl From<ColorWhen> for ColorChoice {
 /// A file for results instead of stdout.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ResultFile {
-    /// Write the results to this file instead of stdout (`-`); it is there in whole or not at all
+    /// Write the results to this file instead of stdout (`-`); a failed command leaves no partial
+    /// file
     #[arg(id = "result_file", short = 'o', long = "output", value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Overwrite the file if it exists
@@ -56,7 +58,9 @@ pub struct Invocation {
 
 /// The whole command line as clap knows it.
 pub fn command() -> Command {
-    take_negative_numbers(Cli::command().long_version(LONG_VERSION.as_str()))
+    let command = Cli::command().long_version(LONG_VERSION.as_str());
+    let template = help_template(&command);
+    take_negative_numbers(command.help_template(template))
 }
 
 /// Options take `-1` for a value, so that it is refused with their own reason and not as an unknown
@@ -137,11 +141,15 @@ impl Invocation {
             output::keep_results();
         }
         let exit = self.cli.run(self.configuration)?;
-        if let Some(destination) = destination
-            && output::commit(&destination)?
-            && let (Some(path), false) = (destination.path(), quiet)
-        {
-            output::note(&format!("wrote {}", report::clean::plain(&path.display().to_string())));
+        let results = output::take_results();
+        if let Some(destination) = destination.filter(|_| !results.is_empty()) {
+            destination.write(&results)?;
+            if let (Some(path), false) = (destination.path(), quiet) {
+                output::note(&format!(
+                    "wrote {}",
+                    report::clean::plain(&path.display().to_string())
+                ));
+            }
         }
         Ok(exit)
     }
@@ -157,7 +165,7 @@ fn configured(
     let mut files = config::files(words, |name| std::env::var_os(name));
     let mut values = match (config::read(&built, &mut files), &first) {
         (Ok(values), _) => values,
-        // Whoever asks what is wrong is told that, too.
+        // `info` reports the problem itself.
         (Err(_), Ok(matches)) if matches.subcommand_name() == Some("info") => Values::default(),
         (Err(error), _) => return Err(error),
     };
@@ -189,5 +197,41 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         command().debug_assert();
+    }
+
+    #[test]
+    fn old_spellings_are_understood_and_not_shown() {
+        for line in [
+            "foreread blocks /dev/sdb",
+            "foreread pg /srv",
+            "foreread experiment request-size /dev/sdb",
+            "foreread experiment pg /srv",
+            "foreread tune /srv --for streaming",
+            "foreread persist read_ahead=1M --take-over",
+            "foreread import x.csv --at 1M --now 128K",
+            "foreread auto /srv --advise --for 1s --try 10s --leave",
+            "foreread run --advise -- true",
+        ] {
+            let matches = command().try_get_matches_from(line.split(' '));
+            assert!(matches.is_ok(), "{line}: {}", matches.unwrap_err());
+        }
+        let shown = |verb: &str| {
+            let words = ["foreread", verb, "--help"].map(OsString::from);
+            let help = command().try_get_matches_from(words).unwrap_err();
+            help.render().to_string()
+        };
+        for (verb, old) in [
+            ("experiment", vec!["request-size"]),
+            ("tune", vec!["--for "]),
+            ("persist", vec!["--take-over"]),
+            ("import", vec!["--at ", "--now "]),
+            ("auto", vec!["--advise", "--for ", "--try ", "--leave"]),
+            ("run", vec!["--advise", "--leave"]),
+        ] {
+            let help = shown(verb);
+            for word in old {
+                assert!(!help.contains(word), "{verb} --help shows {word}");
+            }
+        }
     }
 }

@@ -12,12 +12,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, read};
 
 /// How long the rest of a key's bytes may take; a lone escape is a key of its own.
-const REST: Duration = Duration::from_millis(25);
+const KEY_REST_TIMEOUT: Duration = Duration::from_millis(25);
 
 /// A key that a screen knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
-    /// q, escape, control-C or control-D.
     End,
     Up,
     Down,
@@ -26,16 +25,13 @@ pub enum Key {
     Home,
 }
 
-/// What came while waiting.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Input {
+pub enum KeyInput {
     /// These keys, or none in time.
     Keys(Vec<Key>),
-    /// The terminal has gone.
     Gone,
 }
 
-/// The keyboard.
 #[derive(Debug)]
 pub struct Keys {
     /// `None` where there is none: then nothing ever comes.
@@ -54,21 +50,20 @@ impl Keys {
         Self { terminal }
     }
 
-    /// Waits for keys.
-    pub fn wait(&self, time: Duration) -> Input {
+    pub fn wait(&self, time: Duration) -> KeyInput {
         let Some(terminal) = &self.terminal else {
             std::thread::sleep(time);
-            return Input::Keys(Vec::new());
+            return KeyInput::Keys(Vec::new());
         };
         let mut bytes = Vec::new();
         let mut time = time;
         loop {
             match more(terminal, time, &mut bytes) {
-                Some(0) => return Input::Keys(keys(&bytes)),
+                Some(0) => return KeyInput::Keys(keys(&bytes)),
                 // It may be the beginning of a key.
-                Some(_) if ends_within_a_key(&bytes) => time = REST,
-                Some(_) => return Input::Keys(keys(&bytes)),
-                None => return Input::Gone,
+                Some(_) if ends_within_a_key(&bytes) => time = KEY_REST_TIMEOUT,
+                Some(_) => return KeyInput::Keys(keys(&bytes)),
+                None => return KeyInput::Gone,
             }
         }
     }
@@ -99,11 +94,11 @@ fn more(terminal: &OwnedFd, time: Duration, bytes: &mut Vec<u8>) -> Option<usize
     }
 }
 
-const ESCAPE: u8 = 0x1b;
+const ESCAPE_BYTE: u8 = 0x1b;
 
 /// Whether the last escape has no end yet.
 fn ends_within_a_key(bytes: &[u8]) -> bool {
-    let last = bytes.iter().rposition(|byte| *byte == ESCAPE);
+    let last = bytes.iter().rposition(|byte| *byte == ESCAPE_BYTE);
     last.is_some_and(|at| sequence(&bytes[at + 1..]).is_none())
 }
 
@@ -117,7 +112,7 @@ fn keys(bytes: &[u8]) -> Vec<Key> {
             b'q' | b'Q' | 0x03 | 0x04 => keys.push(Key::End),
             b'j' => keys.push(Key::Down),
             b'k' => keys.push(Key::Up),
-            &ESCAPE => match sequence(after) {
+            &ESCAPE_BYTE => match sequence(after) {
                 Some((key, length)) => {
                     keys.extend(key);
                     rest = &after[length..];
@@ -187,10 +182,10 @@ mod tests {
         let (theirs, ours) = std::os::unix::net::UnixStream::pair().unwrap();
         let keyboard = Keys { terminal: Some(OwnedFd::from(ours)) };
         let soon = Duration::from_millis(1);
-        assert_eq!(keyboard.wait(soon), Input::Keys(Vec::new()));
+        assert_eq!(keyboard.wait(soon), KeyInput::Keys(Vec::new()));
         std::io::Write::write_all(&mut &theirs, b"j\x1b").unwrap();
-        assert_eq!(keyboard.wait(soon), Input::Keys(vec![Key::Down, Key::End]));
+        assert_eq!(keyboard.wait(soon), KeyInput::Keys(vec![Key::Down, Key::End]));
         drop(theirs);
-        assert_eq!(keyboard.wait(soon), Input::Gone);
+        assert_eq!(keyboard.wait(soon), KeyInput::Gone);
     }
 }

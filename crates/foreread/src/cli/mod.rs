@@ -4,7 +4,7 @@ mod answer;
 mod apply;
 mod auto;
 mod blocks;
-mod bulletin;
+mod build_info;
 mod calibrate;
 mod check;
 mod compare;
@@ -16,9 +16,7 @@ mod doctor;
 mod dry_run;
 mod experiment;
 mod export;
-mod flight;
 mod guard;
-mod hands;
 mod import;
 mod info;
 mod invocation;
@@ -39,17 +37,16 @@ mod serve;
 mod sim;
 mod study_options;
 mod sweep;
-mod told;
 mod trace;
 mod tune;
-mod unprivileged;
 mod vdisk;
+mod verb_groups;
 mod verify;
 mod watch;
 mod watch_scope;
 mod watch_screen;
 mod watch_words;
-mod workload_words;
+mod workload_args;
 mod workloads;
 
 use std::path::PathBuf;
@@ -67,20 +64,20 @@ use crate::exit::Exit;
 
 const AFTER_HELP: &str = "\
 Examples:
-  foreread doctor                              what is my read-ahead, and where did it come from?
-  foreread tune /srv/data                      which read-ahead does this directory need?
-  foreread tune virtual:raid10-2008,fs=xfs     the same for a disk array that need not exist
-  foreread tune sim:raid10-2008,cache=8G       and in simulation, which needs no rights at all
+  foreread doctor                              the present read-ahead, and where it comes from
+  foreread tune /srv/data                      the best read-ahead for this directory
+  foreread tune virtual:raid10-2008,fs=xfs     the same on a virtual disk array (needs root)
+  foreread tune sim:raid10-2008,cache=8G       the same in simulation (needs no rights)
   foreread sweep /dev/sdb --vary read_ahead=128K,1M,8M --workload seq-8
-  foreread runs                                what has been measured so far
+  foreread runs                                the runs recorded so far
 
-Sizes need a unit: 128K, 1M or 256s (512-byte sectors). Everything that a study changes is put
-back when it ends, however it ends; after a power loss, `foreread rollback` does that.
+Sizes need a unit: 128K, 1M or 256s (512-byte sectors). A study restores all settings when it ends,
+even if it is killed; after a power loss, run `foreread rollback`.
 
-Exit codes: 0 fine, 1 failed, 2 usage, 3 a setting is not what it should be, 4 refused for safety,
-5 inconclusive, 6 not permitted or not supported here, 130 and 143 ended by SIGINT and SIGTERM.";
+Exit codes: 0 fine, 1 failed, 2 usage, 3 a setting differs from what it should be, 4 refused for
+safety, 5 inconclusive, 6 not permitted or not supported here, 130 SIGINT, 143 SIGTERM.";
 
-/// Finds the read-ahead that your storage and your work need, and proves it.
+/// Explain, measure, set and adapt the read-ahead of Linux storage.
 #[derive(Debug, Parser)]
 #[command(name = "foreread", version, after_help = AFTER_HELP, max_term_width = 100)]
 #[command(propagate_version = true, subcommand_required = true, arg_required_else_help = true)]
@@ -95,69 +92,68 @@ pub struct Cli {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Options of every verb")]
 pub struct Global {
-    /// The record of all runs (SQLite); default: runs.sqlite in the state directory, which is
-    /// /var/lib/foreread for root and ~/.local/state/foreread for others
+    /// Database of all runs (SQLite); default: runs.sqlite in the state directory, which is
+    /// /var/lib/foreread for root and ~/.local/state/foreread for other users
     #[arg(long, global = true, value_name = "FILE", env = "FOREREAD_STORE")]
     pub store: Option<PathBuf>,
-    /// When to use colours; auto: on a terminal, unless NO_COLOR, CLICOLOR_FORCE or CLICOLOR=0 say
-    /// otherwise
+    /// When to use colours; auto: on a terminal, subject to NO_COLOR, CLICOLOR_FORCE and CLICOLOR
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t, alias = "colour")]
     #[arg(hide_possible_values = true)]
     pub color: ColorWhen,
-    /// Use ASCII only for tables, plots and signs; without it that is done where the locale
-    /// (LC_ALL, LC_CTYPE, LANG) is not one of UTF-8
+    /// Print ASCII only; default: if the locale (LC_ALL, LC_CTYPE, LANG) is not UTF-8
     #[arg(long, global = true)]
     pub ascii: bool,
-    /// Read the configuration from this file and from no other (docs/book/configuration.md);
-    /// default: /etc/foreread.toml, then ~/.config/foreread/config.toml, or the file that the
-    /// variable FOREREAD_CONFIG names
+    /// Read the configuration from this file only (docs/book/configuration.md); default: the file
+    /// that FOREREAD_CONFIG names, or /etc/foreread.toml and ~/.config/foreread/config.toml
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Say nothing but results and errors
+    /// Print results and errors only
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Say more on stderr; twice for everything
+    /// Print more on stderr; give it twice to print everything
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
 }
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    Doctor(doctor::Doctor),
-    Check(check::Check),
-    Presets(presets::Presets),
-    Sweep(sweep::Sweep),
-    Tune(tune::Tune),
-    Runs(runs::Runs),
-    Report(report::Report),
-    Compare(compare::Compare),
-    Import(import::Import),
-    Export(export::Export),
-    Serve(serve::Serve),
-    Models(models::Models),
-    Calibrate(calibrate::Calibrate),
-    Reproduce(reproduce::Reproduce),
-    Blocks(blocks::Blocks),
-    Experiment(experiment::Experiment),
-    Pg(pg::Pg),
-    Workloads(workloads::Workloads),
-    Sim(sim::Sim),
+    Doctor(doctor::DoctorArgs),
+    Check(check::CheckArgs),
+    Presets(presets::PresetsArgs),
+    Sweep(sweep::SweepArgs),
+    Tune(tune::TuneArgs),
+    Runs(runs::RunsArgs),
+    Report(report::ReportArgs),
+    Compare(compare::CompareArgs),
+    Import(import::ImportArgs),
+    Export(export::ExportArgs),
+    Serve(serve::ServeArgs),
+    Models(models::ModelsArgs),
+    Calibrate(calibrate::CalibrateArgs),
+    Reproduce(reproduce::ReproduceArgs),
+    #[command(hide = true)] // `experiment blocks`, under its old name
+    Blocks(blocks::BlocksArgs),
+    Experiment(experiment::ExperimentArgs),
+    #[command(hide = true)] // `experiment postgres`, under its old name
+    Pg(pg::PgArgs),
+    Workloads(workloads::WorkloadsArgs),
+    Sim(sim::SimArgs),
     #[command(name = "trace")]
-    Trace(trace::TraceVerb),
-    Vdisk(vdisk::Vdisk),
-    Apply(apply::Apply),
-    Persist(persist::Persist),
-    Verify(verify::Verify),
-    Watch(watch::Watch),
-    Auto(auto::Auto),
-    Run(run::Run),
-    Rollback(rollback::Rollback),
-    Info(info::Info),
-    Completions(completions::Completions),
+    Trace(trace::TraceArgs),
+    Vdisk(vdisk::VdiskArgs),
+    Apply(apply::ApplyArgs),
+    Persist(persist::PersistArgs),
+    Verify(verify::VerifyArgs),
+    Watch(watch::WatchArgs),
+    Auto(auto::AutoArgs),
+    Run(run::RunArgs),
+    Rollback(rollback::RollbackArgs),
+    Info(info::InfoArgs),
+    Completions(completions::CompletionsArgs),
     #[command(hide = true)]
-    Complete(complete::Complete),
+    Complete(complete::CompleteArgs),
     #[command(hide = true)]
-    Guard(guard::Guard),
+    Guard(guard::GuardArgs),
 }
 
 /// What a verb has to work with.

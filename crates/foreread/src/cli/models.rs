@@ -4,21 +4,22 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
-use model::{Spec, Words, presets};
+use model::{Spec, SpecError, presets};
 use sys::input::{self, InputKind};
+use units::text::NamedSettings;
 
 use super::ResultFile;
 use crate::exit::Exit;
 use crate::output;
 
-/// List the devices that a virtual disk can be, explain one, or score a drive model
+/// List, explain or score device models
 ///
-/// A model can be changed key by key, as in virtual:raid10-2008,chunk=256K,disk.rpm=15000, or
-/// loaded from a file of one's own: foreread models show hdd-2008 > mine.toml, change it, and use
-/// virtual:mine.toml.
+/// Keys of a model can be changed on the command line, as in
+/// virtual:raid10-2008,chunk=256K,disk.rpm=15000. To make a model file, run foreread models show
+/// hdd-2008 > mine.toml, edit the file, and use virtual:mine.toml.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub struct Models {
+pub struct ModelsArgs {
     #[command(subcommand)]
     action: Option<Action>,
     #[command(flatten)]
@@ -38,10 +39,11 @@ struct List {
 enum Action {
     /// List the named models
     List(List),
-    /// Explain a model: its description in TOML with sources, and what it can reach
+    /// Explain a model: its description in TOML with sources, and its peak throughput and request
+    /// rate
     Show {
-        /// Its name, with keys changed or not (NAME[,key=value…]), or a TOML file; `-` is
-        /// standard input
+        /// Name of the model, optionally with changed keys (NAME[,key=value…]), or a TOML file; `-`
+        /// is standard input
         model: String,
         /// Print JSON
         #[arg(long)]
@@ -51,15 +53,15 @@ enum Action {
     },
     /// Compare the drive model with the recorded service times of a real drive
     ///
-    /// What the description leaves open is fitted to the first 2000 requests; the rest are scored
-    /// by the demerit figure of Ruemmler and Wilkes (1994): the root mean square of the horizontal
-    /// distance between the two distributions of service time.
+    /// Parameters that the description leaves open are fitted to the first 2000 requests. The
+    /// other requests are scored by the demerit figure of Ruemmler and Wilkes (1994): the root mean
+    /// square of the horizontal distance between the two distributions of service time.
     Score {
-        /// Service times of single requests in DiskSim's form, as text or packed with zstd
+        /// Service times of single requests in DiskSim's format, as text or compressed with zstd
         trace: PathBuf,
         /// The drive's measured seek curve: lines of `cylinders, milliseconds`
         seek: PathBuf,
-        /// What is known of the drive: name, speed, cylinders, capacity and media rates, in TOML
+        /// Known properties of the drive: name, speed, cylinders, capacity and media rates, in TOML
         #[arg(value_name = "SPEC.toml")]
         spec: PathBuf,
         /// Print one line of JSON
@@ -68,7 +70,7 @@ enum Action {
     },
 }
 
-impl Models {
+impl ModelsArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         match self.action.unwrap_or(Action::List(self.list)) {
             Action::List(List { json, .. }) => list(json)?,
@@ -121,8 +123,8 @@ fn show(words: &str, json: bool) -> anyhow::Result<()> {
 
 /// The model that a word names: `NAME[,key=value…]`, or a file with a description.
 fn spec(words: &str) -> anyhow::Result<Spec> {
-    let words = Words::parse(words)?;
-    let mut spec = vdisk::model_of(&words)?;
+    let words = NamedSettings::parse(words).map_err(SpecError::from)?;
+    let mut spec = vdisk::model_named(words.name)?;
     for (key, value) in words.settings {
         spec.set(key, value)?;
     }

@@ -4,7 +4,6 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-/// Reads a whole number.
 pub fn whole<T: FromStr>(text: &str) -> Result<T, String> {
     text.parse().map_err(|_| "give a whole number of 0 or more".to_owned())
 }
@@ -24,7 +23,7 @@ where
     }
 }
 
-/// Reads how often something is repeated: more often than a thousand times nobody waits for.
+/// Parses a number of repeats, at most a thousand.
 pub fn repeats(text: &str) -> Result<u32, String> {
     within(1..=1000)(text)
 }

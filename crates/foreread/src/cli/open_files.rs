@@ -4,11 +4,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use actuate::{ActuateError, Actuator, Limits, Outcome, RefreshedFiles, Reverted, Rule};
+use actuate::{
+    AccessRule, AccessRules, ActionOutcome, ActuateError, Actuator, RefreshedFiles, Reverted,
+};
 use clap::Args;
 use observe::{OpenFile, OpenFileFilter};
 use serde_json::json;
-use tunables::Site;
+use tunables::TunableScope;
 use units::Bytes;
 
 use super::Context;
@@ -16,16 +18,16 @@ use super::Context;
 /// Whether open files are refreshed, and whose.
 #[derive(Debug, Args)]
 pub struct OpenFilesOptions {
-    /// Give files that are open already the new window, too; advice that their programs have given
-    /// the kernel is forgotten by that
+    /// Also give the new window to files that are already open. This discards the advice
+    /// (posix_fadvise) that their programs have given the kernel
     #[arg(long)]
     pub open_files: bool,
-    /// Only open files of these: pid:N, user:NAME, cgroup:/PATH, exe:/PATH or mount:/PATH
+    /// Change only open files that match: pid:N, user:NAME, cgroup:/PATH, exe:/PATH or mount:/PATH
     #[arg(long, value_name = "RULE", requires = "open_files")]
-    pub only: Vec<Rule>,
-    /// Never open files of these
+    pub only: Vec<AccessRule>,
+    /// Never change open files that match; same syntax as --only
     #[arg(long, value_name = "RULE", requires = "open_files")]
-    pub except: Vec<Rule>,
+    pub except: Vec<AccessRule>,
 }
 
 /// One open file, and what came of it, or would come.
@@ -39,7 +41,7 @@ enum Fate {
     Keeps,
     /// It would be given this window.
     Would(Bytes),
-    Got(Outcome),
+    Got(ActionOutcome),
 }
 
 /// The open files of a bdi that had another window than files opened now get, or would have.
@@ -52,7 +54,12 @@ pub struct Refreshed {
 impl OpenFilesOptions {
     /// Those that would keep another window than `wanted`, or, where they are to be refreshed, that
     /// would be given it.
-    pub fn preview(&self, site: &Site, wanted: Bytes, context: &Context) -> Option<Refreshed> {
+    pub fn preview(
+        &self,
+        site: &TunableScope,
+        wanted: Bytes,
+        context: &Context,
+    ) -> Option<Refreshed> {
         match self.try_preview(site, wanted) {
             Ok(refreshed) => Some(refreshed),
             Err(error) => {
@@ -62,7 +69,7 @@ impl OpenFilesOptions {
         }
     }
 
-    fn try_preview(&self, site: &Site, wanted: Bytes) -> Result<Refreshed, ActuateError> {
+    fn try_preview(&self, site: &TunableScope, wanted: Bytes) -> Result<Refreshed, ActuateError> {
         let actuator = Actuator::begin(self.limits())?;
         let mut refreshed = Refreshed { files: Vec::new(), excluded: 0 };
         for file in actuator.open_files(&OpenFileFilter::on_bdi(&site.bdi))? {
@@ -82,7 +89,12 @@ impl OpenFilesOptions {
 
     /// Refreshes those that may be, if that was asked for, and remembers them with `journal`, so
     /// that undoing that undoes this too. That open files cannot be seen is said.
-    pub fn refresh(&self, site: &Site, journal: &Path, context: &Context) -> Option<Refreshed> {
+    pub fn refresh(
+        &self,
+        site: &TunableScope,
+        journal: &Path,
+        context: &Context,
+    ) -> Option<Refreshed> {
         match self.try_refresh(site, journal, context) {
             Ok(refreshed) => Some(refreshed),
             Err(error) => {
@@ -97,7 +109,7 @@ impl OpenFilesOptions {
 
     fn try_refresh(
         &self,
-        site: &Site,
+        site: &TunableScope,
         journal: &Path,
         context: &Context,
     ) -> anyhow::Result<Refreshed> {
@@ -118,7 +130,7 @@ impl OpenFilesOptions {
         record.store(&context.dirs)?;
         for file in found {
             let outcome = actuator.refresh(&file)?;
-            if !matches!(outcome, Outcome::Done { .. } | Outcome::DidNotStick { .. }) {
+            if !matches!(outcome, ActionOutcome::Done { .. } | ActionOutcome::DidNotStick { .. }) {
                 record.files.retain(|known| known.id != file.id);
             }
             files.push(One { file, fate: Fate::Got(outcome) });
@@ -127,8 +139,8 @@ impl OpenFilesOptions {
         Ok(Refreshed { files, excluded: 0 })
     }
 
-    fn limits(&self) -> Limits {
-        Limits { allow: self.only.clone(), deny: self.except.clone() }
+    fn limits(&self) -> AccessRules {
+        AccessRules { allow: self.only.clone(), deny: self.except.clone() }
     }
 }
 

@@ -1,8 +1,8 @@
-//! `foreread pg`.
+//! `foreread experiment postgres`.
 
 use clap::{Args, ValueEnum};
-use experiment::postgres::given::{self, GivenPlan};
-use experiment::postgres::{self, PostgresPlan, Test, WithAuto};
+use pg::given::{self, GivenPlan};
+use pg::{PostgresPlan, Test, WithAuto};
 use study::{Store, Target};
 use units::{Bytes, Nanos};
 
@@ -12,67 +12,67 @@ use crate::exit::{Exit, Usage};
 
 const AFTER_HELP: &str = "\
 Examples:
-  foreread pg /srv/data                               scan and prime a cluster of its own
-  foreread pg virtual:hdd-2008,fs=xfs --vary read_ahead=128K,1M,8M --test seq
-  foreread pg virtual:hdd-2008 --test prime --auto    with and without foreread auto
-  foreread pg /srv/data --test bitmap --vary effective_io_concurrency=0,16,128
-  foreread pg /srv/data --test seq --vary io_method=sync,worker,io_uring     (PostgreSQL 18)
-  foreread pg /var/lib/postgresql --connect 'dbname=shop' --table orders --key id
+  foreread experiment postgres /srv/data                               scan and prime a new cluster
+  foreread experiment postgres virtual:hdd-2008,fs=xfs --vary read_ahead=128K,1M,8M --test seq
+  foreread experiment postgres virtual:hdd-2008 --test prime --auto   with and without foreread auto
+  foreread experiment postgres /srv/data --test bitmap --vary effective_io_concurrency=0,16,128
+  foreread experiment postgres /srv --test seq --vary io_method=sync,worker,io_uring (PostgreSQL 18)
+  foreread experiment postgres /var/lib/postgresql --connect 'dbname=shop' --table orders --key id
 
-A cluster of its own is made in a directory of its own on the target, as the user postgres (or
-nobody) if this is root, reached by a socket only, and removed at the end; clusters that are there
-already are never touched. Each test starts cold: the server is stopped, its files are evicted,
-the server is started. With --connect a table of a server that is there is read, in sessions that
-cannot write, and caches are as they are.";
+foreread creates a cluster in a new directory on the target, reaches it by a socket only, and
+removes it at the end; as root it runs the server as the user postgres (or nobody). Existing
+clusters are never touched. Each test starts cold: the server is stopped, its files are evicted from
+the cache, the server is started. With --connect, a table of an existing server is read in read-only
+sessions, and caches stay as they are.";
 
-/// Measure PostgreSQL on this storage: scans, priming by random selects, pgbench
+/// How fast is PostgreSQL: scans, random selects from a cold cache, pgbench?
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
-pub struct Pg {
-    /// Where the cluster is made: a directory, mount point or virtual:MODEL[,key=value…]; with
-    /// --connect, where that server's data lie
+pub struct PgArgs {
+    /// Where the cluster is created: a directory, mount point or virtual:MODEL[,key=value…]; with
+    /// --connect, where that server keeps its data
     target: String,
-    /// What is tested
+    /// Tests to run
     #[arg(long, value_enum, value_name = "TEST[,TEST…]", value_delimiter = ',')]
     #[arg(default_value = "seq,index,bitmap,prime")]
     test: Vec<TestWord>,
-    /// What is varied: a tunable of the storage, as in read_ahead=128K,1M, or a setting of the
-    /// server, as in effective_io_concurrency=0,16; once for each
+    /// Tunable of the storage to vary, as in read_ahead=128K,1M, or setting of the server, as in
+    /// effective_io_concurrency=0,16; may be repeated
     #[arg(long, value_name = "NAME=VALUE[,VALUE…]")]
     vary: Vec<String>,
-    /// Do everything twice, without and with `foreread auto` at work; with it alone if `=only`
+    /// Run each test without and with `foreread auto`; with =only, only with it
     #[arg(long, value_enum, value_name = "WHEN", conflicts_with = "connect")]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "both")]
     auto: Option<AutoWord>,
-    /// The size of the table; its indexes and the log of changes come on top
+    /// Size of the table, without indexes and write-ahead log
     #[arg(long, value_name = "SIZE", default_value = "256M")]
     size: Bytes,
-    /// The server's own cache: small, so that kernel and storage do the work
+    /// Size of the server's own cache; small, so that reads reach the kernel and the storage
     #[arg(long, value_name = "SIZE", default_value = "16M")]
     shared_buffers: Bytes,
-    /// Sessions of pgbench side by side
+    /// Concurrent sessions of pgbench
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = number::whole::<u32>)]
     clients: u32,
-    /// How long priming may take, and pgbench takes, on the clock
+    /// Time limit of the prime test, and duration of pgbench, in wall time
     #[arg(long, value_name = "TIME", default_value = "2min")]
     limit: Nanos,
-    /// Priming is over when so much of table and index is cached, in percent
+    /// End the prime test when this share of the table and the index is cached, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 99.0)]
     primed: f64,
     /// Repeats of each test under each setting
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = number::repeats)]
     repeats: u32,
-    /// Seed of the order and of the keys; default: drawn, and shown
+    /// Seed of the order and of the keys; default: a random one, which is printed
     #[arg(long, value_name = "N", value_parser = number::whole::<u64>)]
     seed: Option<u64>,
-    /// Read a table of this server instead of making one: what `psql -d` takes
+    /// Read a table of this existing server; a connection string as for `psql -d`
     #[arg(long, value_name = "CONNECTION", requires = "table")]
     connect: Option<String>,
-    /// The table to read there
+    /// The table to read on that server
     #[arg(long, value_name = "TABLE", requires = "connect")]
     table: Option<String>,
-    /// A key of whole numbers of that table, for random selects
+    /// An integer key column of that table, for random selects
     #[arg(long, value_name = "COLUMN", requires = "connect")]
     key: Option<String>,
     #[command(flatten)]
@@ -94,7 +94,7 @@ enum TestWord {
     Pgbench,
 }
 
-/// When `foreread auto` is at work.
+/// When `foreread auto` runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum AutoWord {
     /// Without it and with it
@@ -124,13 +124,14 @@ impl From<TestWord> for Test {
     }
 }
 
-impl Pg {
+impl PgArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let target = Target::parse(&self.target)?;
         let format = self.format.clone();
         if let (Some(connection), Some(table)) = (self.connect, self.table) {
             if matches!(target, Target::Virtual(_)) {
-                let usage = "a server that is there has no data on a virtual disk made now";
+                let usage =
+                    "--connect reads an existing server, which cannot be on a new virtual disk";
                 return Err(Usage(usage.to_owned()).into());
             }
             let plan = GivenPlan {
@@ -167,7 +168,7 @@ impl Pg {
         };
         let mut store = Store::open(&context.store_path())?;
         ask(context, &format, false, |environment, shown| {
-            postgres::run(&plan, &mut store, environment, shown)
+            ::pg::run(&plan, &mut store, environment, shown)
         })
     }
 }

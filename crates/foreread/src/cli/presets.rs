@@ -2,25 +2,25 @@
 
 use anyhow::Context as _;
 use clap::Args;
-use diagnose::{Windows, presets};
+use doctor::{Windows, host_presets, presets};
 use host::BdiId;
-use report::{NameOf, Presets as View};
+use report::{NameOf, PresetsReport};
 
 use super::doctor::{Tree, examine};
 use super::{Context, ResultFile};
 use crate::exit::{Exit, Usage};
 use crate::output;
 
-/// Show what vendors advise, which of it is about what runs here, and where it contradicts itself
+/// Show published recommendations of vendors and which apply here
 ///
-/// Advice is never applied by itself. Each piece has its source and the year of that source.
+/// Recommendations are never applied automatically. The source and the year of each are shown.
 #[derive(Debug, Args)]
-pub struct Presets {
-    /// A software: its name in the list, or any word of it; what is about this machine if none is
-    /// named
+pub struct PresetsArgs {
+    /// Name of a software in the list, or a word of it; default: the software that this machine
+    /// runs
     #[arg(value_name = "SOFTWARE")]
     software: Option<String>,
-    /// All advice, whether it is about something here or not
+    /// Show all recommendations, not only those that apply to this machine
     #[arg(long, conflicts_with = "software")]
     all: bool,
     /// Print JSON (docs/json.md explains the fields)
@@ -32,9 +32,9 @@ pub struct Presets {
     file: ResultFile,
 }
 
-impl Presets {
+impl PresetsArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let asked: Vec<&presets::Preset> = match &self.software {
+        let asked: Vec<&presets::VendorPreset> = match &self.software {
             Some(word) => named(word)?,
             None => presets::all().iter().collect(),
         };
@@ -43,14 +43,14 @@ impl Presets {
             context.note(&format!("note: the host in {tree}, not this machine"));
         }
         let examination = examine(&host, &[], Windows::not_asked())?;
-        let scene = examination.scenes.first().context("nothing was looked at")?;
-        let here: Vec<_> = presets::running(scene)
+        let snapshot = examination.snapshots.first().context("nothing was looked at")?;
+        let here: Vec<_> = host_presets::running(snapshot)
             .iter()
-            .map(|applies| (applies, presets::compare(scene, applies)))
+            .map(|applies| (applies, host_presets::compare(snapshot, applies)))
             .collect();
-        let contradictions = presets::contradictions(scene);
-        let names = Names(scene);
-        let view = View {
+        let contradictions = host_presets::contradictions(snapshot);
+        let names = Names(snapshot);
+        let view = PresetsReport {
             asked: &asked,
             here: &here,
             contradictions: &contradictions,
@@ -66,7 +66,7 @@ impl Presets {
     }
 }
 
-fn named(word: &str) -> anyhow::Result<Vec<&'static presets::Preset>> {
+fn named(word: &str) -> anyhow::Result<Vec<&'static presets::VendorPreset>> {
     let found = presets::named(word);
     if found.is_empty() {
         let names: Vec<&str> = presets::groups().iter().map(|group| group.name.as_str()).collect();
@@ -77,7 +77,7 @@ fn named(word: &str) -> anyhow::Result<Vec<&'static presets::Preset>> {
 }
 
 #[derive(Debug)]
-struct Names<'a>(&'a diagnose::Scene);
+struct Names<'a>(&'a doctor::HostSnapshot);
 
 impl NameOf for Names<'_> {
     fn name(&self, bdi: &BdiId) -> String {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
-use report::{Closeup, Exhibit, Findings, Named};
+use report::{Named, ReportInput, RunReport, TrialDetails};
 use study::{Analysis, Run, Store, Target};
 use sys::input::{self, InputKind};
 
@@ -13,24 +13,25 @@ use super::runs::number;
 use crate::exit::{Exit, Usage};
 use crate::output;
 
-/// Make one HTML file of runs: charts, tables, trials, provenance
+/// Write runs to one HTML file: charts, tables, trials, provenance
 ///
-/// The file is complete in itself: it opens from disk, loads nothing and can be mailed. Of several
-/// runs it shows all in one picture, and compares each with the first.
+/// The file is self-contained: it opens without a server, loads nothing from the network, and can
+/// be sent by mail. For several runs, it plots all of them together and compares each with the
+/// first.
 #[derive(Debug, Args)]
-pub struct Report {
-    /// Numbers of runs, or `last`; FILE:NUMBER takes a run from another record, `-` the last of the
-    /// record on standard input, 3=NAME names it
+pub struct ReportArgs {
+    /// Run numbers, or `last`. FILE:NUMBER is a run from another record, `-` the last run of the
+    /// record on standard input. 3=NAME shows run 3 under this name
     #[arg(value_name = "RUN", default_value = "last")]
     runs: Vec<String>,
-    /// The file to write; `-` for stdout. One that ends in .parquet gets every trial as a row
+    /// The file to write; `-` for stdout. A file that ends in .parquet gets one row for each trial
     #[arg(id = "result_file", short = 'o', long = "output", value_name = "FILE")]
     output: PathBuf,
     /// Overwrite the file if it exists
     #[arg(long)]
     force: bool,
-    /// Of simulated runs: draw what is possible as lines (the lower bound, a reader-ahead that
-    /// knows the future, the best change of settings), which takes a while to work out
+    /// For simulated runs: also plot the limits (the lower bound, a read-ahead that knows the
+    /// future, the best sequence of settings), which takes a while to compute
     #[arg(long)]
     limits: bool,
 }
@@ -51,7 +52,7 @@ fn spool() -> anyhow::Result<tempfile::TempDir> {
 pub struct Opened {
     pub run: Run,
     pub analysis: Analysis,
-    pub closeup: Closeup,
+    pub trial_details: TrialDetails,
     pub name: Option<String>,
 }
 
@@ -74,12 +75,12 @@ impl Opened {
             let usage = format!("there is no run yet: {} does not exist", path.display());
             return Err(Usage(usage).into());
         };
-        let mut closeup = Closeup::default();
+        let mut trial_details = TrialDetails::default();
         let run = store.load_with(number(word, &store)?, |trial, record| {
-            closeup.add(trial, record);
+            trial_details.add(trial, record);
         })?;
         let analysis = study::analyse(&run);
-        Ok(Self { run, analysis, closeup, name })
+        Ok(Self { run, analysis, trial_details, name })
     }
 
     /// Reads several.
@@ -88,28 +89,33 @@ impl Opened {
     }
 
     /// As a page takes it.
-    pub fn exhibit(&self) -> Exhibit<'_> {
+    pub fn exhibit(&self) -> ReportInput<'_> {
         let (run, analysis) = (&self.run, &self.analysis);
-        Exhibit { run, analysis, closeup: Some(&self.closeup), name: self.name.as_deref() }
+        ReportInput {
+            run,
+            analysis,
+            trial_details: Some(&self.trial_details),
+            name: self.name.as_deref(),
+        }
     }
 
     /// As a comparison takes it.
     pub fn named(&self) -> Named<'_> {
-        let findings = Findings { run: &self.run, analysis: &self.analysis };
-        Named { findings, name: self.name.as_deref() }
+        let report = RunReport { run: &self.run, analysis: &self.analysis };
+        Named { report, name: self.name.as_deref() }
     }
 }
 
 /// Prints a page of these runs.
 pub fn print_page(opened: &[Opened]) -> anyhow::Result<()> {
-    let exhibits: Vec<Exhibit<'_>> = opened.iter().map(Opened::exhibit).collect();
+    let exhibits: Vec<ReportInput<'_>> = opened.iter().map(Opened::exhibit).collect();
     output::print_document(&report::html(&exhibits))
 }
 
 /// Prints all trials of these runs as a table.
 fn print_parquet(opened: &[Opened]) -> anyhow::Result<()> {
-    let findings: Vec<Findings<'_>> = opened.iter().map(|one| one.named().findings).collect();
-    output::with_stdout(|out| report::write_parquet(&findings, out))
+    let report: Vec<RunReport<'_>> = opened.iter().map(|one| one.named().report).collect();
+    output::with_stdout(|out| report::write_parquet(&report, out))
 }
 
 /// Works out what is possible, where that can be done.
@@ -117,7 +123,7 @@ fn add_limits(opened: &mut [Opened], context: &Context) -> anyhow::Result<()> {
     let simulated = |one: &&mut Opened| matches!(one.run.plan.target, Target::Simulation(_));
     let mut any = false;
     for one in opened.iter_mut().filter(simulated) {
-        context.note(&format!("working out what is possible in run {} …", one.run.summary.id));
+        context.note(&format!("computing the limits of run {} …", one.run.summary.id));
         one.analysis.limits = study::limits(&one.run.plan, &one.run.workloads, one.run.seed)?;
         any = true;
     }
@@ -127,7 +133,7 @@ fn add_limits(opened: &mut [Opened], context: &Context) -> anyhow::Result<()> {
     Ok(())
 }
 
-impl Report {
+impl ReportArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let mut opened = Opened::all(&self.runs, context)?;
         if self.limits {

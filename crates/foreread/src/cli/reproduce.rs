@@ -17,13 +17,13 @@ Each table names the numbers that were fitted so that it agrees, and marks what 
 explain with *. The exit code is 1 if a line that should hold does not; marks of our own beside
 them are shown and do not count.";
 
-/// Show published read-ahead tables beside the simulator's figures, cell by cell
+/// Compare published read-ahead tables with simulated ones
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
-pub struct Reproduce {
-    /// A table, or `all`; without it the tables are listed
+pub struct ReproduceArgs {
+    /// Name of a table, or `all`; without it, the tables are listed
     table: Option<String>,
-    /// Seeds of which each figure is the mean
+    /// Number of seeds; each figure is the mean over them
     #[arg(long, value_name = "N", default_value_t = 3)]
     #[arg(value_parser = number::repeats)]
     seeds: u32,
@@ -37,7 +37,7 @@ pub struct Reproduce {
     file: ResultFile,
 }
 
-impl Reproduce {
+impl ReproduceArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         let Some(name) = &self.table else {
             list(self.json)?;

@@ -1,8 +1,8 @@
 //! Undoing what `apply --open-files` did to files that were open.
 
-use actuate::{Actuator, Missed, Outcome, RefreshedFiles, Reverted};
+use actuate::{ActionOutcome, ActuateFailure, Actuator, RefreshedFiles, Reverted};
 use anyhow::{Context as _, anyhow};
-use tunables::{Purpose, Tenure, Which};
+use tunables::{BdiLease, JournalPurpose, RollbackSelection};
 
 use super::Context;
 
@@ -10,10 +10,10 @@ use super::Context;
 /// applied stays anyhow.
 pub fn records(
     context: &Context,
-    which: &Which,
+    which: &RollbackSelection,
     errors: &mut Vec<anyhow::Error>,
 ) -> Vec<RefreshedFiles> {
-    if *which == Which::Left {
+    if *which == RollbackSelection::Left {
         return Vec::new();
     }
     let (mut records, refused) = match RefreshedFiles::list(&context.dirs) {
@@ -22,10 +22,12 @@ pub fn records(
     };
     errors.extend(refused.into_iter().map(anyhow::Error::new));
     records.retain(|record| match which {
-        Which::Left => false,
-        Which::All => true,
-        Which::Bdi(bdi) => record.site.bdi == *bdi,
-        Which::Journal(name) => name.strip_suffix(".jsonl").unwrap_or(name) == record.journal,
+        RollbackSelection::Left => false,
+        RollbackSelection::All => true,
+        RollbackSelection::Bdi(bdi) => record.site.bdi == *bdi,
+        RollbackSelection::Journal(name) => {
+            name.strip_suffix(".jsonl").unwrap_or(name) == record.journal
+        }
     });
     records
 }
@@ -61,10 +63,10 @@ pub fn revert(
     }
     let (dirs, root, site) = (&context.dirs, &context.root, record.site.clone());
     let guard = super::apply::guard()?;
-    let mut tenure =
-        Tenure::begin_at(dirs, root, site, &guard, Purpose::Study).with_context(keep)?;
-    let reverted = actuator.revert(&mut tenure, &record);
-    tenure.restore()?;
+    let mut lease =
+        BdiLease::begin_at(dirs, root, site, &guard, JournalPurpose::Study).with_context(keep)?;
+    let reverted = actuator.revert(&mut lease, &record);
+    lease.restore()?;
     let reverted = reverted.with_context(keep)?;
     remember_the_rest(context, record, &reverted)?;
     Ok(reverted)
@@ -77,8 +79,8 @@ fn remember_the_rest(
     reverted: &[Reverted],
 ) -> anyhow::Result<()> {
     let left = |one: &&Reverted| {
-        let gone = matches!(one.outcome, Some(Outcome::Missed(Missed::Gone)));
-        !gone && !one.outcome.as_ref().is_some_and(Outcome::is_good)
+        let gone = matches!(one.outcome, Some(ActionOutcome::Failed(ActuateFailure::Gone)));
+        !gone && !one.outcome.as_ref().is_some_and(ActionOutcome::is_good)
     };
     let left: Vec<_> = reverted.iter().filter(left).map(|one| one.file.id).collect();
     record.files.retain(|file| left.contains(&file.id));

@@ -7,30 +7,28 @@ use clap::Args;
 use host::{BdiId, DevNo};
 use serde_json::json;
 use study::{RunStatus, Store, Target};
-use tunables::{LivingRun, Outcome, TunableError, Undone, Which};
+use tunables::{LivingRun, RestoreOutcome, RestoreReport, RollbackSelection, TunableError};
 
 use super::Context;
 use crate::exit::{Exit, Usage};
 use crate::output;
 
-/// Put back what was changed: what runs that died left, or what was applied, too
+/// Undo changes of killed runs, or of apply and persist
 ///
-/// A study restores what it changed when it ends, and a guard process does so when the study is
-/// killed. This is for what is left: a power loss, or a guard that was killed as well. Without a
-/// word it does that and removes data files that dead runs left; settings that were applied stay.
-/// `all` undoes those as well, and what was persisted, the latest first. Open files that `apply
-/// --open-files` changed get their window back with the settings. It may be called at any time and
-/// does nothing where nothing is left. It leaves alone what somebody else has set since, and runs
-/// that are still at work.
+/// A study restores all settings when it ends; if it is killed, a guard process does. Changes
+/// remain only after a power loss, or if the guard was killed, too. Without an argument, rollback
+/// undoes these changes and removes data files of killed runs; applied settings stay. `all` also
+/// undoes what was applied and persisted, latest first. Open files that `apply --open-files`
+/// changed get their window back with the settings. Rollback may be run at any time. It skips
+/// values that another process has set since, and runs that are still active.
 #[derive(Debug, Args)]
-pub struct Rollback {
-    /// What to put back: what dead runs left (if nothing is said); `all`, with all that was applied
-    /// and persisted; what was changed of the device of a run, by its number or `last`; what was
-    /// changed of a device, by its name under /sys/class/bdi (MAJ:MIN); or what a journal holds, by
-    /// the name that apply printed
+pub struct RollbackArgs {
+    /// What to undo: `left`: changes of killed runs; `all`: also what was applied and persisted; a
+    /// run by its number or `last`: all changes to its device; a device by its name under
+    /// /sys/class/bdi (MAJ:MIN); or a journal by the name that apply printed
     #[arg(default_value = "left", value_name = "left|all|RUN|BDI|JOURNAL")]
     which: String,
-    /// Change nothing: print what would be written
+    /// Change nothing; print what would be written
     #[arg(short = 'n', long)]
     dry_run: bool,
     /// Print JSON (docs/json.md explains the fields)
@@ -41,7 +39,7 @@ pub struct Rollback {
 /// What a rollback did, or would do.
 #[derive(Default)]
 struct Done {
-    settings: tunables::Rollback,
+    settings: tunables::RollbackReport,
     open_files: Vec<Reverted>,
     data: Vec<String>,
     servers: Vec<String>,
@@ -50,7 +48,7 @@ struct Done {
     errors: Vec<anyhow::Error>,
 }
 
-impl Rollback {
+impl RollbackArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let which = which(&self.which, context)?;
         let mut done = self.roll_back(context, &which)?;
@@ -68,19 +66,19 @@ impl Rollback {
             output::print(&format!("{line}\n"))?;
         }
         if lines.is_empty() && exit == Exit::Fine {
-            context.note("nothing to put back");
+            context.note("nothing to undo");
         }
         for LivingRun { bdi, pid, .. } in &done.settings.living {
             context.note(&format!(
-                "note: process {pid} is at work on bdi {bdi} and restores its settings itself"
+                "note: process {pid} still uses bdi {bdi} and restores its settings when it exits"
             ));
         }
-        if which == Which::Left {
+        if which == RollbackSelection::Left {
             let (applied, _) = tunables::remembered(&context.dirs)?;
             if !applied.is_empty() {
                 let count = applied.len();
                 context.note(&format!(
-                    "what was applied stays ({count}; `foreread rollback all` undoes it)"
+                    "applied settings stay ({count}); `foreread rollback all` undoes them"
                 ));
             }
         }
@@ -88,7 +86,7 @@ impl Rollback {
     }
 
     /// Does it, or with -n finds out what would be done.
-    fn roll_back(&self, context: &Context, which: &Which) -> anyhow::Result<Done> {
+    fn roll_back(&self, context: &Context, which: &RollbackSelection) -> anyhow::Result<Done> {
         let mut done = Done::default();
         let errors = &mut done.errors;
         let records = super::revert::records(context, which, errors);
@@ -111,12 +109,12 @@ impl Rollback {
         if self.dry_run {
             merge(&mut done.open_files);
         }
-        if matches!(which, Which::Left | Which::All) {
+        if matches!(which, RollbackSelection::Left | RollbackSelection::All) {
             let data = left_data(context, self.dry_run, errors);
             done.data = unless_failed(data, errors);
             done.servers = left_servers(self.dry_run, errors);
         }
-        if *which == Which::All {
+        if *which == RollbackSelection::All {
             let files = super::persist::roll_back(context, self.dry_run, errors);
             done.files = unless_failed(files, errors);
         }
@@ -208,11 +206,11 @@ fn left_data(
 /// Removes the files of PostgreSQL servers that dead runs made.
 fn left_servers(dry_run: bool, errors: &mut Vec<anyhow::Error>) -> Vec<String> {
     let mut removed = Vec::new();
-    for left in postgres::remove_left(dry_run) {
+    for left in ::pg::remove_left(dry_run) {
         match left {
             Ok(path) => removed.push(report::clean::plain(&path.display().to_string())),
             // A run lives there and uses them.
-            Err(postgres::PostgresError::Busy { .. }) => {}
+            Err(::pg::PgError::Busy { .. }) => {}
             Err(error) => errors.push(error.into()),
         }
     }
@@ -227,7 +225,7 @@ fn living_json(run: &LivingRun) -> serde_json::Value {
     })
 }
 
-fn undone_json(undone: &Undone) -> serde_json::Value {
+fn undone_json(undone: &RestoreReport) -> serde_json::Value {
     let tunable = tunables::find(undone.tunable).ok();
     let value = |value| tunable.map(|tunable| tunable.to_json(value));
     json!({
@@ -237,16 +235,16 @@ fn undone_json(undone: &Undone) -> serde_json::Value {
         "file": undone.file,
         "original": value(&undone.original),
         "outcome": match &undone.outcome {
-            Outcome::Restored => "restored",
-            Outcome::AlreadySo => "already_so",
-            Outcome::DeviceGone => "device_gone",
-            Outcome::LeftAlone { .. } => "left_alone",
+            RestoreOutcome::Restored => "restored",
+            RestoreOutcome::AlreadySo => "already_so",
+            RestoreOutcome::DeviceGone => "device_gone",
+            RestoreOutcome::LeftAlone { .. } => "left_alone",
         },
         "journal": undone.journal.file_stem().map(|stem| stem.to_string_lossy()),
     })
 }
 
-/// What is told of two errors: that something failed before that it was not tried, else the first.
+/// The exit of two errors: a failure outranks a refusal, otherwise the first one counts.
 fn graver(first: Exit, second: Exit) -> Exit {
     match (first, second) {
         (_, Exit::Failed) | (Exit::Fine, _) => second,
@@ -254,10 +252,10 @@ fn graver(first: Exit, second: Exit) -> Exit {
     }
 }
 
-fn which(word: &str, context: &Context) -> anyhow::Result<Which> {
+fn which(word: &str, context: &Context) -> anyhow::Result<RollbackSelection> {
     match word {
-        "all" => return Ok(Which::All),
-        "left" => return Ok(Which::Left),
+        "all" => return Ok(RollbackSelection::All),
+        "left" => return Ok(RollbackSelection::Left),
         _ => {}
     }
     if word == "last" || word.parse::<i64>().is_ok() {
@@ -266,34 +264,34 @@ fn which(word: &str, context: &Context) -> anyhow::Result<Which> {
     // The name of a journal ends in that of its bdi, and so has a colon, too.
     let known = |bdi: &BdiId| context.root.exists(bdi.dir()) || word.parse::<DevNo>().is_ok();
     match BdiId::new(word).filter(known) {
-        Some(bdi) => Ok(Which::Bdi(bdi)),
-        None => Ok(Which::Journal(word.to_owned())),
+        Some(bdi) => Ok(RollbackSelection::Bdi(bdi)),
+        None => Ok(RollbackSelection::Journal(word.to_owned())),
     }
 }
 
 /// The device that a run was about.
-fn of_run(word: &str, context: &Context) -> anyhow::Result<Which> {
+fn of_run(word: &str, context: &Context) -> anyhow::Result<RollbackSelection> {
     let record = super::runs::load(word, context)?;
     let run = record.summary.id;
     let bdi = record.device_before.pointer("/storage/bdi").and_then(|bdi| bdi.as_str());
     let bdi = bdi.and_then(BdiId::new);
     let simulated = || Usage(format!("run {run} was about no device: it changed nothing"));
-    Ok(Which::Bdi(bdi.ok_or_else(simulated)?))
+    Ok(RollbackSelection::Bdi(bdi.ok_or_else(simulated)?))
 }
 
 /// What was done.
-fn did(undone: &Undone) -> String {
-    let Undone { bdi, tunable, original, .. } = undone;
+fn did(undone: &RestoreReport) -> String {
+    let RestoreReport { bdi, tunable, original, .. } = undone;
     match &undone.outcome {
-        Outcome::Restored => format!("{bdi}: {tunable} is {original} again"),
+        RestoreOutcome::Restored => format!("{bdi}: {tunable} is {original} again"),
         outcome => untouched(undone, outcome),
     }
 }
 
 /// What would be written.
-fn would(undone: &Undone) -> anyhow::Result<String> {
+fn would(undone: &RestoreReport) -> anyhow::Result<String> {
     match &undone.outcome {
-        Outcome::Restored => {
+        RestoreOutcome::Restored => {
             let text = tunables::find(undone.tunable)?.encode(&undone.original)?;
             Ok(format!("echo {text} > {}", undone.file.display()))
         }
@@ -301,15 +299,17 @@ fn would(undone: &Undone) -> anyhow::Result<String> {
     }
 }
 
-fn untouched(undone: &Undone, outcome: &Outcome) -> String {
-    let Undone { bdi, tunable, original, .. } = undone;
+fn untouched(undone: &RestoreReport, outcome: &RestoreOutcome) -> String {
+    let RestoreReport { bdi, tunable, original, .. } = undone;
     match outcome {
-        Outcome::Restored | Outcome::AlreadySo => {
+        RestoreOutcome::Restored | RestoreOutcome::AlreadySo => {
             format!("{bdi}: {tunable} is {original} already")
         }
-        Outcome::DeviceGone => format!("{bdi}: gone, {tunable} need not be put back"),
-        Outcome::LeftAlone { present } => {
-            format!("{bdi}: {tunable} is {present}, which somebody else has set: left so")
+        RestoreOutcome::DeviceGone => {
+            format!("{bdi}: device is gone, nothing to undo for {tunable}")
+        }
+        RestoreOutcome::LeftAlone { present } => {
+            format!("{bdi}: {tunable} is {present}, set by another process since: left alone")
         }
     }
 }

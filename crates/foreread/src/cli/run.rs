@@ -1,56 +1,53 @@
 //! `foreread run`.
 
-use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
-use std::process::{Child, Command};
+use std::process::Command;
 use std::time::Duration;
 
-use actuate::Limits;
+use actuate::AccessRules;
 use anyhow::Context as _;
 use clap::Args;
-use host::Root;
-use report::clean::plain;
-use rustix::process::{Pid, Signal, kill_process};
+use daemon::{Daemon, DaemonBackend};
+use rustix::process::Signal;
+use units::text::plain;
 
 use super::Context;
-use super::auto::Control;
-use super::flight::Flight;
-use super::unprivileged::Unprivileged;
+use super::auto::{Control, OutputError};
 use crate::exit::{Exit, NotStarted, Usage};
 use crate::signals::Signals;
 
-/// How often to look where only what readers wait for can be seen.
-const LOOKS: Duration = Duration::from_millis(10);
+/// How often to decide where only what readers wait for can be seen.
+const UNPRIVILEGED_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Run a command with the windows that it needs
+/// Run a command with adaptive read-ahead
 ///
-/// The same as `foreread auto`, for one command and all that it starts, on whatever storage they
-/// read from, and for as long as it runs. Its exit code is that of the command. A signal is passed
-/// on to the command.
+/// Does what `foreread auto` does, for one command and its child processes, on any storage that
+/// they read, until the command exits. The exit code is that of the command. Signals are passed on
+/// to the command.
 ///
-/// Without the right to look into the kernel (root's, or CAP_BPF and CAP_PERFMON) the command is
-/// followed by /proc: steps and backward reads are read ahead as ever, but no window goes above
-/// twice the device's own, and mapped reads are not seen.
+/// Without the privilege to observe the kernel (root, or CAP_BPF and CAP_PERFMON), foreread
+/// observes the command through /proc. It then prefetches strided and backward reads, but no window
+/// exceeds twice the device's window, and reads of mapped files are not detected.
 ///
 ///   foreread run -- pg_dump -f /backup/all.sql all
-///   foreread run --advise -- tar cf - /srv/data
+///   foreread run --dry-run -- tar cf - /srv/data
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
-pub struct Run {
+pub struct RunArgs {
     #[command(flatten)]
     control: Control,
-    /// The command and its words
+    /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
 
-impl Run {
+impl RunArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let (orders, interval) = self.control.orders(Limits::default(), None)?;
-        let Some((program, words)) = self.command.split_first() else {
-            return Err(Usage("say what to run".to_owned()).into());
+        let interval = self.control.interval()?;
+        let Some(program) = self.command.first() else {
+            return Err(Usage("name a command to run".to_owned()).into());
         };
-        if let Some(problem) = trace::obstacle(program.as_ref()) {
+        if let Some(problem) = sys::program::obstacle(program.as_ref()) {
             let why = match problem {
                 ErrorKind::NotFound => "there is no such program",
                 _ => "it is not executable",
@@ -59,109 +56,61 @@ impl Run {
             return Err(NotStarted { program: plain(program), source }.into());
         }
         let signals = Signals::listen().context("cannot listen for signals")?;
-        let (mut control, interval) = match may_look() {
-            true => (Controlled::Fully(Box::new(Flight::begin(context, orders)?)), interval),
-            false => {
-                let control = Unprivileged::begin(context, orders)?;
-                (Controlled::Unprivileged(Box::new(control)), interval.min(LOOKS))
-            }
-        };
-        let child = Command::new(program).args(words).spawn();
-        let mut child = match child {
-            Ok(child) => child,
-            Err(source) => {
-                control.end()?;
-                return Err(NotStarted { program: plain(program), source }.into());
-            }
-        };
-        let result = follow(context, &mut control, &mut child, interval, &signals);
-        let ended = control.end();
-        // Whatever became of the control, the command is not left alone.
-        let status = child.wait().with_context(|| format!("waiting for {program:?}"))?;
-        result?;
-        ended?;
-        Ok(Exit::of_command(status))
-    }
-}
-
-/// How the command is controlled.
-enum Controlled<'a> {
-    Fully(Box<Flight<'a>>),
-    Unprivileged(Box<Unprivileged<'a>>),
-}
-
-impl Controlled<'_> {
-    fn step(&mut self, pids: &BTreeSet<u32>) -> anyhow::Result<()> {
-        match self {
-            Self::Fully(flight) => flight.step(Some(pids)),
-            Self::Unprivileged(control) => control.step(pids),
-        }
-    }
-
-    fn nap(&self, interval: Duration) -> Duration {
-        match self {
-            Self::Fully(flight) => flight.nap(interval),
-            Self::Unprivileged(_) => interval,
-        }
-    }
-
-    fn end(self) -> anyhow::Result<()> {
-        match self {
-            Self::Fully(flight) => flight.end().map(drop),
-            Self::Unprivileged(control) => {
-                control.end();
-                Ok(())
-            }
+        let (control, config) = (&self.control, self.control.loop_config(false, None));
+        if may_observe() {
+            let publisher = control.publisher(context)?;
+            let (backend, error) = control.live(context, AccessRules::default())?;
+            let daemon = Daemon::new(config, backend, Some(publisher));
+            run(context, daemon, error, &self.command, interval, &signals)
+        } else {
+            let (backend, error) = control.unprivileged(context)?;
+            let daemon = Daemon::new(config, backend, None);
+            let interval = interval.min(UNPRIVILEGED_INTERVAL);
+            run(context, daemon, error, &self.command, interval, &signals)
         }
     }
 }
 
-/// Whether the kernel may be looked into. Other reasons that it cannot be are errors later.
-fn may_look() -> bool {
+/// Whether the kernel may be observed. Other reasons against it are errors later.
+fn may_observe() -> bool {
     let refused = |error| matches!(error, observe::ObserveError::NotPermitted { .. });
     !observe::Census::begin().is_err_and(refused)
 }
 
-fn follow(
+/// Runs the command under control.
+fn run(
     context: &Context,
-    control: &mut Controlled<'_>,
-    child: &mut Child,
+    mut daemon: Daemon<impl DaemonBackend>,
+    error: OutputError,
+    command: &[String],
     interval: Duration,
     signals: &Signals,
-) -> anyhow::Result<()> {
-    let mut passed_on = false;
-    while child.try_wait().context("waiting for the command")?.is_none() {
-        if signals.cancelled() && !passed_on {
-            passed_on = true;
-            let signal = match signals.which() {
-                Some(1) => Signal::HUP,
-                Some(2) => Signal::INT,
-                _ => Signal::TERM,
-            };
-            // One that has ended meanwhile needs none.
-            let _ = kill_process(Pid::from_child(child), signal);
+) -> anyhow::Result<Exit> {
+    let (program, words) = (&command[0], &command[1..]);
+    let mut child = match Command::new(program).args(words).spawn() {
+        Ok(child) => child,
+        Err(source) => {
+            daemon.end()?;
+            return Err(NotStarted { program: plain(program), source }.into());
         }
-        control.step(&family(&context.root, child.id()))?;
-        std::thread::sleep(control.nap(interval));
-    }
-    Ok(())
+    };
+    let signal = || signal_to_pass_on(signals);
+    let stop = || error.borrow().is_some();
+    let result = daemon.run_command(&context.root, &mut child, interval, signal, stop);
+    let ended = daemon.end();
+    // Also if control has failed, the command runs to its end.
+    let status = child.wait().with_context(|| format!("waiting for {program:?}"))?;
+    result?;
+    error.take().map_or(Ok(()), Err)?;
+    ended?.into_iter().for_each(|summary| context.note(&summary));
+    Ok(Exit::of_command(status))
 }
 
-/// A process and all that descend from it. What was orphaned on the way is lost.
-fn family(root: &Root, first: u32) -> BTreeSet<u32> {
-    let mut family = BTreeSet::from([first]);
-    let mut new = vec![first];
-    while let Some(pid) = new.pop() {
-        for thread in root.names(format!("/proc/{pid}/task")) {
-            let children = root.read(format!("/proc/{pid}/task/{thread}/children"));
-            for child in children.unwrap_or_default().split_whitespace() {
-                if let Ok(child) = child.parse()
-                    && family.insert(child)
-                {
-                    new.push(child);
-                }
-            }
-        }
-    }
-    family
+/// The signal that has come, for the command.
+fn signal_to_pass_on(signals: &Signals) -> Option<Signal> {
+    signals.cancelled().then(|| match signals.which() {
+        Some(1) => Signal::HUP,
+        Some(2) => Signal::INT,
+        _ => Signal::TERM,
+    })
 }

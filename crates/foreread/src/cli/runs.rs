@@ -1,7 +1,7 @@
 //! `foreread runs`.
 
 use clap::{Args, Subcommand};
-use report::{Closeup, Exhibit, Findings};
+use report::{ReportInput, RunReport, TrialDetails};
 use study::{Run, RunId, Store};
 
 use super::study_options::print;
@@ -9,12 +9,12 @@ use super::{Context, Format};
 use crate::exit::{Exit, Usage};
 use crate::output;
 
-/// List what has been measured, or show a run again
+/// List, show or delete recorded runs
 ///
-/// A run keeps all its raw measurements: its verdict is worked out anew each time it is shown.
+/// The record keeps all raw measurements of a run. The verdict is recomputed each time it is shown.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub struct Runs {
+pub struct RunsArgs {
     #[command(subcommand)]
     action: Option<Action>,
     #[command(flatten)]
@@ -33,10 +33,10 @@ enum Action {
     List(List),
     /// Show the table and the verdict of a run
     Show {
-        /// Its number, or `last`
+        /// Number of the run, or `last`
         run: String,
-        /// Draw everything that a page draws: latencies, amplification, histograms, time lines,
-        /// drift
+        /// Also plot everything that the HTML page shows: latencies, amplification, histograms,
+        /// time lines, drift
         #[arg(long, conflicts_with_all = ["json", "csv", "markdown"])]
         plots: bool,
         #[command(flatten)]
@@ -44,16 +44,16 @@ enum Action {
     },
     /// Delete runs from the record
     Delete {
-        /// Their numbers, or `last`
+        /// Numbers of the runs, or `last`
         #[arg(required = true, value_name = "RUN")]
         runs: Vec<String>,
-        /// Only print what would be deleted
+        /// Change nothing; print what would be deleted
         #[arg(short = 'n', long)]
         dry_run: bool,
     },
 }
 
-impl Runs {
+impl RunsArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let path = context.store_path();
         let store = Store::open_existing(&path)?;
@@ -64,18 +64,19 @@ impl Runs {
                 return Err(Usage(usage).into());
             }
             (Action::Show { run, plots, format }, Some(store)) => {
-                let mut closeup = Closeup::default();
+                let mut trial_details = TrialDetails::default();
                 let run = store.load_with(number(&run, &store)?, |trial, record| {
                     if plots {
-                        closeup.add(trial, record);
+                        trial_details.add(trial, record);
                     }
                 })?;
                 let analysis = study::analyse(&run);
-                print(&Findings { run: &run, analysis: &analysis }, &format)?;
+                print(&RunReport { run: &run, analysis: &analysis }, &format)?;
                 if plots {
-                    let closeup = Some(&closeup);
-                    let exhibit = Exhibit { run: &run, analysis: &analysis, closeup, name: None };
-                    output::print(&report::gallery(&exhibit, output::look()))?;
+                    let trial_details = Some(&trial_details);
+                    let exhibit =
+                        ReportInput { run: &run, analysis: &analysis, trial_details, name: None };
+                    output::print(&report::terminal_plots(&exhibit, output::look()))?;
                 }
             }
             (Action::Delete { runs, dry_run }, Some(store)) => {

@@ -4,36 +4,36 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use anyhow::Context as _;
 use clap::Args;
-use serve::Server;
+use report::serve::Server;
 
 use super::Context;
 use crate::exit::Exit;
 use crate::signals::Signals;
 
-/// Show the reports of all runs in a browser, live while a study runs
+/// Serve the reports of all runs to a browser, live
 ///
-/// Listens on this machine only unless told otherwise, and answers nothing but reading: whoever
-/// can reach it sees all runs and changes none.
+/// The server is read-only (GET and HEAD), listens on the loopback address unless --listen is
+/// given, and rejects requests with another Host header. Every client that can reach it sees all
+/// runs.
 #[derive(Debug, Args)]
-pub struct Serve {
-    /// The port; 0 takes a free one
+pub struct ServeArgs {
+    /// Port; 0 chooses a free one
     #[arg(long, default_value_t = 8277)]
     port: u16,
-    /// The address; another than a loopback one lets others on the network read all runs
+    /// Address to listen on; if it is not loopback, hosts on the network can read all runs
     #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     listen: IpAddr,
 }
 
-impl Serve {
+impl ServeArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let signals = Signals::listen().context("listening to signals")?;
         let address = SocketAddr::new(self.listen, self.port);
         let server = Server::bind(address, &context.store_path())?;
         if !self.listen.is_loopback() {
-            context
-                .note("note: not on a loopback address: others on the network can read all runs");
+            context.note("note: not a loopback address: hosts on the network can read all runs");
         }
-        context.note(&format!("http://{} (control-C ends it)", server.address()));
+        context.note(&format!("http://{} (Ctrl-C stops it)", server.address()));
         server.run(&signals.flag());
         Ok(Exit::Fine)
     }

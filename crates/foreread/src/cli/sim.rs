@@ -17,33 +17,34 @@ Examples:
 
 The simulation itself is a target: foreread sweep sim:raid10-2008,cache=8G";
 
-/// What the simulator has, and whether it decides as a kernel does
+/// List the simulator's policies and keys; check them against a kernel
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
-pub struct Sim {
+pub struct SimArgs {
     #[command(subcommand)]
     what: What,
 }
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Replay decisions that a kernel was recorded to make: a line for each sequence, exit 3 if
+    /// Replay the recorded decisions of a kernel: print a line for each sequence, exit with 3 if
     /// any differs
     Golden(Golden),
     /// List the read-ahead algorithms with their parameters
     Policies,
-    /// List the keys of a simulation beside those of its model and its policy
+    /// List the keys of a simulation, in addition to those of its model and its policy
     Keys,
 }
 
 /// The recording.
 #[derive(Debug, Args)]
 pub struct Golden {
-    /// JSON in the schema of the recordings that the project's tests have; `-` is standard input
+    /// Recording in JSON, in the schema of the recordings in the project's tests; `-` is standard
+    /// input
     file: PathBuf,
 }
 
-impl Sim {
+impl SimArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         match self.what {
             What::Golden(golden) => golden.run(),
@@ -93,7 +94,7 @@ fn explain(name: &str, error: &golden::GoldenError) -> String {
 
 fn policies() -> String {
     let mut text = String::new();
-    for entry in policy::REGISTRY {
+    for entry in control::POLICIES.entries() {
         text.push_str(&format!("{:<16} {}\n", entry.name, entry.summary));
         for parameter in entry.parameters {
             let (name, default) = (parameter.name, parameter.default);

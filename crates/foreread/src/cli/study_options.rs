@@ -5,16 +5,16 @@ use std::path::Path;
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use host::page_size;
-use report::Findings;
+use report::RunReport;
 use study::{
-    Design, Environment, Factor, Grid, Outcome, Plan, Purpose, Repeats, RunId, Store, StudyError,
-    Target,
+    Design, Environment, Factor, Grid, Plan, Repeats, RunId, Store, StudyError, StudyOutcome,
+    StudyPurpose, Target,
 };
 use tunables::{GuardCommand, Vary};
 use units::{Bytes, Kib, Nanos};
 use vdisk::ServerCommand;
 
-use super::workload_words::{self, Choice, WorkloadOptions};
+use super::workload_args::{self, WorkloadContext, WorkloadOptions};
 use super::{Context, Format, number};
 use crate::exit::{Exit, Usage};
 use crate::json_lines::Lines;
@@ -25,62 +25,61 @@ use crate::signals::Signals;
 /// Options of a study.
 #[derive(Debug, Args)]
 pub struct StudyOptions {
-    /// What to study: a directory or mount point (files are laid out in it and removed), a file or
-    /// block device (read only), virtual:MODEL[,key=value…] or sim:MODEL[,key=value…] (`foreread
+    /// What to measure: a directory or mount point (files are created in it and removed), a file or
+    /// block device (only read), virtual:MODEL[,key=value…] or sim:MODEL[,key=value…] (`foreread
     /// models` lists the models, `foreread sim keys` the keys of a simulation)
     pub target: String,
-    /// Which values to try instead of the grid from a page to 64 MiB, as in
-    /// read_ahead=4K,128K,1M; once for each tunable that is to be varied (tune varies read-ahead
-    /// alone)
+    /// Values to measure instead of the grid from one page to 64 MiB, as in
+    /// read_ahead=4K,128K,1M; repeat it for each tunable to vary (tune varies read-ahead only)
     #[arg(long, value_name = "TUNABLE=VALUE[,VALUE…]")]
     pub vary: Vec<Vary>,
-    /// What to run: names (`foreread workloads` lists them), TOML files, trace:FILE to replay what
-    /// was recorded (`foreread trace --help`), fio:FILE for a job file of fio, dd:bs=SIZE for
-    /// streaming reads at the beginning, middle and end, bonnie++, or cmd:'…' for any command (the
-    /// last of an argument). Random reads beside streams only show what a setting costs them; by
-    /// themselves they are what it is chosen for
+    /// Workloads: names (`foreread workloads` lists them), TOML files, trace:FILE to replay a trace
+    /// (`foreread trace --help`), fio:FILE for a job file of fio, dd:bs=SIZE for streaming reads at
+    /// the beginning, middle and end, bonnie++, or cmd:'…' for any command (must be the last of an
+    /// argument). If streams are among them, random reads only show what a setting costs; alone,
+    /// they are the goal
     #[arg(long, value_name = "NAME[,NAME…]", default_value = "seq-1,seq-8,rand-pread,rand-mmap")]
     pub workload: Vec<String>,
-    /// What the storage is used for. database: random reads, by pread and of mapped files, count
-    /// like streams; mmap: those of mapped files do; streaming: they do not count, and what they
-    /// lose is only reported; mixed: what they lose makes a condition of the recommendation
-    #[arg(long = "for", value_name = "USE", value_enum, default_value_t = Use::Mixed)]
+    /// How the storage is used. database: random reads, by pread and of mapped files, weigh as much
+    /// as streams; mmap: random reads of mapped files do; streaming: losses of random reads are
+    /// only reported; mixed: if random reads lose much, the recommendation gets a condition
+    #[arg(long, alias = "for", value_name = "PURPOSE", value_enum, default_value_t = Use::Mixed)]
     pub purpose: Use,
     #[command(flatten)]
     pub outside: WorkloadOptions,
-    /// Repeats of each cell, exactly; fewer than 5 give a range, not an interval. Default: 3, and 5
-    /// to 9 for the settings that matter, depending on the noise
+    /// Exact number of trials for each cell; fewer than 5 give a range instead of an interval.
+    /// Default: 3, and 5 to 9 for the settings that matter, depending on noise
     #[arg(long, value_name = "N", value_parser = number::repeats)]
     pub repeats: Option<u32>,
-    /// Seed of all that is random; default: drawn, and recorded
+    /// Seed of all randomness; default: a random one, which is recorded
     #[arg(long, value_name = "N", value_parser = number::whole::<u64>)]
     pub seed: Option<u64>,
-    /// How long a trial lasts, in the storage's own time; default: 2s, less for a virtual disk that
-    /// runs more than five times slower than its model
+    /// Length of a trial; for a virtual disk, in the model's time; default: 2s, less for a virtual
+    /// disk that runs more than five times slower than its model
     #[arg(long, value_name = "TIME")]
     pub duration: Option<Nanos>,
-    /// Size of each file that is laid out; default: chosen for the target
+    /// Size of each file that is created; default: chosen for the target
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Bytes>,
-    /// Let the page cache of a trial take no more than this: a control group holds the readers to
-    /// it (of a simulation it is the cache itself)
+    /// Limit the page cache of a trial to this size, with a control group (in a simulation: the
+    /// size of its cache)
     #[arg(long, value_name = "SIZE")]
     pub memory_limit: Option<Bytes>,
-    /// Of simulated targets: show how far each setting is from what is possible (the lower bound, a
-    /// reader-ahead that knows the future, the best change of settings); done of itself for traces
+    /// For simulated targets: compare each setting with the limits (the lower bound, a read-ahead
+    /// that knows the future, the best sequence of settings); always on for traces
     #[arg(long)]
     pub limits: bool,
-    /// Begin anew, even if the same command was interrupted before and could go on
+    /// Start from the beginning, even if an interrupted run of the same command could be resumed
     #[arg(long)]
     pub fresh: bool,
-    /// Drop the whole machine's caches before each trial, which slows everybody down; without it
-    /// only the files read are evicted, and that is checked
+    /// Drop the caches of the whole machine before each trial, which slows down all its users;
+    /// without it, only the files read are evicted, and the eviction is verified
     #[arg(long)]
     pub drop_caches: bool,
-    /// Change nothing: print what would be written and undone, what would run, and how long
+    /// Change nothing; print what would be written and undone, what would run, and for how long
     #[arg(short = 'n', long)]
     pub dry_run: bool,
-    /// Print a line of JSON for each trial while it runs, and the document of --json as last line
+    /// Print a line of JSON after each trial, then the document of --json as the last line
     #[arg(long, conflicts_with_all = ["json", "csv", "markdown"])]
     pub json_lines: bool,
     #[command(flatten)]
@@ -99,7 +98,7 @@ pub enum Use {
     Mmap,
 }
 
-impl From<Use> for Purpose {
+impl From<Use> for StudyPurpose {
     fn from(purpose: Use) -> Self {
         match purpose {
             Use::Mixed => Self::Mixed,
@@ -110,9 +109,10 @@ impl From<Use> for Purpose {
     }
 }
 
+type StudyResult = Result<StudyOutcome, StudyError>;
+
 /// What `sweep` and `tune` do with a plan.
-pub type Conduct<'a> =
-    dyn FnOnce(&Plan, &mut Store, &Environment, &mut Shown) -> Result<Outcome, StudyError> + 'a;
+pub type Conduct<'a> = dyn FnOnce(&Plan, &mut Store, &Environment, &mut Shown) -> StudyResult + 'a;
 
 impl StudyOptions {
     /// The plan that the options ask for.
@@ -121,7 +121,7 @@ impl StudyOptions {
         let mut plan = Plan::new(target);
         self.add_variation(&mut plan, context)?;
         plan.design = self.design;
-        let chosen = workload_words::planned(&self.workload, &self.choice(&plan, context))?;
+        let chosen = workload_args::planned(&self.workload, &self.choice(&plan, context))?;
         plan.workloads = chosen.workloads;
         plan = plan.for_purpose(self.purpose.into());
         if let Some(repeats) = self.repeats {
@@ -151,9 +151,9 @@ impl StudyOptions {
         Ok(plan)
     }
 
-    fn choice<'a>(&'a self, plan: &Plan, context: &'a Context) -> Choice<'a> {
+    fn choice<'a>(&'a self, plan: &Plan, context: &'a Context) -> WorkloadContext<'a> {
         let simulated = matches!(plan.target, Target::Simulation(_));
-        Choice { context, options: &self.outside, simulated, size: self.size }
+        WorkloadContext { context, options: &self.outside, simulated, size: self.size }
     }
 
     /// Read-ahead by its grid, every other tunable as a factor.
@@ -219,7 +219,7 @@ impl StudyOptions {
         let mut outcome = outcome;
         if outcome.complete && (self.limits || replays_in_simulation(&plan)) {
             let run = store.load(outcome.run)?;
-            context.note("working out what is possible …");
+            context.note("computing limits …");
             outcome.analysis.limits = study::limits(&plan, &run.workloads, run.seed)?;
         }
         self.tell(context, &store, &outcome)?;
@@ -230,29 +230,29 @@ impl StudyOptions {
         })
     }
 
-    fn tell(&self, context: &Context, store: &Store, outcome: &Outcome) -> anyhow::Result<()> {
+    fn tell(&self, context: &Context, store: &Store, outcome: &StudyOutcome) -> anyhow::Result<()> {
         let run = store.load(outcome.run)?;
-        let findings = Findings { run: &run, analysis: &outcome.analysis };
+        let report = RunReport { run: &run, analysis: &outcome.analysis };
         match self.json_lines {
-            true => output::print_json_line(&report::json(&findings))?,
-            false => print(&findings, &self.format)?,
+            true => output::print_json_line(&report::json(&report))?,
+            false => print(&report, &self.format)?,
         }
         if !outcome.complete {
-            context.note("interrupted: everything was put back; the same command goes on with it");
+            context.note("interrupted: settings were restored; the same command resumes the run");
         }
         context.note(&recorded(outcome.run, store.path()));
         Ok(())
     }
 }
 
-/// How long a replay may last if nobody says otherwise: in simulation to its end, elsewhere as long
+/// How long a replay may last by default: in simulation to its end, elsewhere as long
 /// as people wait.
 fn replay_time(target: &Target, usual: Nanos) -> Nanos {
-    const SIMULATED: Nanos = Nanos::from_secs(7 * 24 * 3600);
-    const REAL: Nanos = Nanos::from_secs(30);
+    const MAX_SIMULATED_TIME: Nanos = Nanos::from_secs(7 * 24 * 3600);
+    const MAX_REPLAY_TIME: Nanos = Nanos::from_secs(30);
     match target {
-        Target::Simulation(_) => SIMULATED,
-        Target::Path(_) => REAL,
+        Target::Simulation(_) => MAX_SIMULATED_TIME,
+        Target::Path(_) => MAX_REPLAY_TIME,
         _ => usual,
     }
 }
@@ -269,15 +269,15 @@ fn recorded(run: RunId, store: &Path) -> String {
 }
 
 /// Prints a run in the format asked for.
-pub fn print(findings: &Findings<'_>, format: &Format) -> anyhow::Result<()> {
+pub fn print(report: &RunReport<'_>, format: &Format) -> anyhow::Result<()> {
     if format.json {
-        output::print_json(&report::json(findings))
+        output::print_json(&report::json(report))
     } else if format.csv {
-        output::with_stdout(|out| report::write_csv(findings, out))
+        output::with_stdout(|out| report::write_csv(report, out))
     } else if format.markdown {
-        output::print_document(&report::markdown(findings))
+        output::print_document(&report::markdown(report))
     } else {
-        output::print(&report::terminal(findings, output::look()))
+        output::print(&report::terminal(report, output::look()))
     }
 }
 
@@ -306,9 +306,10 @@ mod tests {
         let (dirs, root) = (Dirs::of_user(), Root::system());
         let context = Context { global, dirs, root, configuration: Vec::new() };
         let options = WorkloadOptions::default();
-        let choice = Choice { context: &context, options: &options, simulated: false, size: None };
+        let choice =
+            WorkloadContext { context: &context, options: &options, simulated: false, size: None };
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        Ok(workload_words::planned(&words, &choice)?.workloads)
+        Ok(workload_args::planned(&words, &choice)?.workloads)
     }
 
     fn roles(words: &[&str]) -> Vec<Role> {

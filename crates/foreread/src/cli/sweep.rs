@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use study::{Budget, Design};
 
 use super::Context;
-use super::dry_run::{Extent, dry_run};
+use super::dry_run::{StudyExtent, dry_run};
 use super::study_options::StudyOptions;
 use crate::exit::Exit;
 
@@ -20,18 +20,19 @@ The trials run in random order, in blocks that hold each cell once, and each on 
 is checked. The table shows the median with half its 95 % confidence interval, or with the range of
 fewer than five repeats. An interrupted sweep goes on when the same command is given again.";
 
-/// Measure every read-ahead setting of a grid under every workload
+/// Measure a grid of read-ahead settings under each workload
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
-pub struct Sweep {
+pub struct SweepArgs {
     #[command(flatten)]
     options: StudyOptions,
-    /// Minutes that the trials may take: each cell is measured once whatever it takes, and repeated
-    /// as long as there is time; default: no limit
+    /// Time limit of the trials, in minutes. Each cell is measured once regardless of the limit,
+    /// and repeated as long as there is time; default: no limit
     #[arg(long, value_name = "MIN", allow_negative_numbers = true)]
     budget: Option<Budget>,
-    /// How the levels of several tunables are combined: each alone from what is there before, all
-    /// with all, or a fraction of that in which the levels of each pair still meet
+    /// How the values of several tunables are combined: each tunable alone, with the others at
+    /// their present values; all combinations; or a fraction of these that still has each pair of
+    /// values
     #[arg(long, value_enum, default_value_t)]
     design: DesignWord,
 }
@@ -55,11 +56,11 @@ impl From<DesignWord> for Design {
     }
 }
 
-impl Sweep {
+impl SweepArgs {
     pub fn run(mut self, context: &Context) -> anyhow::Result<Exit> {
         self.options.design = self.design.into();
         if self.options.dry_run {
-            let extent = Extent::Grid(self.budget.map(|budget| budget.time));
+            let extent = StudyExtent::Grid(self.budget.map(|budget| budget.time));
             return dry_run(&self.options.plan(context)?, extent, context);
         }
         let (fresh, budget) = (self.options.fresh, self.budget);

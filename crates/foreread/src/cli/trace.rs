@@ -7,9 +7,9 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
 use report::clean;
 use serde::Serialize;
-use trace::{Means, ReadOptions, Recording, Subject};
+use trace::{FORMATS, ImportOptions, Trace, TraceSummary};
+use trace::{Means, ReadOptions, RecordSubject, Recording};
 use units::Bytes;
-use workload::trace::{FORMATS, ImportOptions, Summary, Trace};
 
 use super::Context;
 use crate::destination::Destination;
@@ -21,7 +21,7 @@ const AFTER_HELP: &str = "\
 Examples:
   foreread trace record -o mine.trace -- pg_dump mydb    what does it read?
   foreread trace record -o mine.trace --pid 4711         until it ends or control-C
-  foreread trace import blkparse.txt -o mine.trace       the form is told by its beginning
+  foreread trace import blkparse.txt -o mine.trace       the format is detected
   foreread trace show mine.trace
   foreread sweep sim:hdd-2008 --workload trace:mine.trace
 
@@ -29,39 +29,39 @@ A trace is replayed with --workload trace:FILE[,pace=recorded][,compact]: as fas
 lets it or at its recorded times; compact leaves out what nothing was read from, so that a trace of
 a large disk fits small files. Files in any form of `foreread trace formats` can be replayed.";
 
-/// Record, import and look at traces: what programs really read
+/// Record, import and inspect traces of the reads of programs
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
-pub struct TraceVerb {
+pub struct TraceArgs {
     #[command(subcommand)]
     action: Action,
 }
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Read a trace in whatever form, and write it in foreread's own
+    /// Convert a trace from any supported format to foreread's own
     Import(Import),
-    /// Say what a trace is like: requests, sizes, streams, how sequential, hot files
+    /// Describe a trace: requests, sizes, streams, share of sequential reads, hot files
     Show(Show),
     /// Record what a command or a running process reads
     ///
     /// The exit code is that of the command.
     Record(Record),
-    /// List the forms of traces that can be read
+    /// List the trace formats that can be read
     Formats(Formats),
 }
 
 /// How a trace is read.
 #[derive(Debug, Args)]
 struct Form {
-    /// The form of the trace; told by its beginning if not given (`foreread trace formats`)
+    /// The format of the trace; default: detected (`foreread trace formats` lists them)
     #[arg(long, value_name = "NAME")]
     format: Option<String>,
-    /// Put requests in order of time, where a time that runs backward would be refused
+    /// Sort requests by time; without it, a trace whose times run backward is refused
     #[arg(long)]
     sort: bool,
-    /// The size of a page, where a trace has page numbers; default: 4K, or for the ids of
-    /// libCacheSim's traces what makes most requests follow one another
+    /// Size of a page, if the trace has page numbers; default: 4K, or for the ids in libCacheSim's
+    /// traces the size that makes the most requests sequential
     #[arg(long, value_name = "SIZE")]
     page: Option<Bytes>,
 }
@@ -78,7 +78,7 @@ impl Form {
 
 #[derive(Debug, Args)]
 struct Import {
-    /// The trace; may be packed with zstd or gzip; `-` is standard input
+    /// The trace; may be compressed with zstd or gzip; `-` is standard input
     file: PathBuf,
     /// Where to write it; `-` for stdout
     #[arg(short, long, value_name = "FILE")]
@@ -92,7 +92,7 @@ struct Import {
 
 #[derive(Debug, Args)]
 struct Show {
-    /// The trace, in foreread's form or any other; `-` is standard input
+    /// The trace, in foreread's or any other supported format; `-` is standard input
     file: PathBuf,
     #[command(flatten)]
     form: Form,
@@ -107,7 +107,7 @@ enum By {
     Tracepoints,
     /// strace(1)
     Strace,
-    /// fio's own log, of fio alone
+    /// fio's own log; only if the command is fio
     Fio,
 }
 
@@ -129,10 +129,10 @@ struct Record {
     /// Overwrite the file if it exists
     #[arg(long)]
     force: bool,
-    /// Record this process until it ends, or until control-C
+    /// Record this process until it exits, or until control-C
     #[arg(long, value_name = "PID", conflicts_with = "command")]
     pid: Option<u32>,
-    /// Record by this means only; default: the best that this machine permits
+    /// Record with this method only; default: the best one that this machine permits
     #[arg(long, value_name = "MEANS")]
     by: Option<By>,
     /// The command to run and record, after --
@@ -147,7 +147,7 @@ struct Formats {
     json: bool,
 }
 
-impl TraceVerb {
+impl TraceArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         match self.action {
             Action::Import(import) => import.run(context),
@@ -163,7 +163,7 @@ impl Import {
         let same = |path: &Path| path.canonicalize().ok();
         if same(&self.output).is_some_and(|output| Some(output) == same(&self.file)) {
             let path = self.output.display();
-            let why = "is the trace that is read, and would be lost: name another";
+            let why = "is the input file; choose another path";
             return Err(Usage(format!("--output {path}: {why}")).into());
         }
         let destination = Destination::check("--output", &self.output, self.force)?;
@@ -191,12 +191,12 @@ fn brief(trace: &Trace) -> String {
 impl Record {
     fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let subject = match self.pid {
-            Some(pid) => Subject::Process(pid),
-            None => Subject::Command(self.command),
+            Some(pid) => RecordSubject::Process(pid),
+            None => RecordSubject::Command(self.command),
         };
         // Before the command runs for an hour and its trace has no place.
         let destination = Destination::check("--output", &self.output, self.force)?;
-        if destination.path().is_none() && matches!(subject, Subject::Command(_)) {
+        if destination.path().is_none() && matches!(subject, RecordSubject::Command(_)) {
             let usage = "--output -: the command writes to stdout itself; name a file";
             return Err(Usage(usage.to_owned()).into());
         }
@@ -233,8 +233,7 @@ impl Formats {
                 name: &'static str,
                 summary: &'static str,
             }
-            let line =
-                |form: &workload::trace::Format| Line { name: form.name, summary: form.summary };
+            let line = |form: &trace::TraceFormat| Line { name: form.name, summary: form.summary };
             let formats: Vec<Line> = FORMATS.iter().map(line).collect();
             output::print_json(&serde_json::json!({
                 "schema_version": report::SCHEMA_VERSION,
@@ -275,7 +274,7 @@ fn percent(share: f64) -> String {
 }
 
 /// The summary as a person reads it.
-fn text(format: &str, summary: &Summary) -> String {
+fn text(format: &str, summary: &TraceSummary) -> String {
     let mut text = String::new();
     let mut line = |what: &str, value: String| text.push_str(&format!("{what:<22} {value}\n"));
     line("form", format.to_owned());

@@ -4,7 +4,7 @@ use clap::Args;
 use study::Budget;
 
 use super::Context;
-use super::dry_run::{Extent, dry_run};
+use super::dry_run::{StudyExtent, dry_run};
 use super::study_options::StudyOptions;
 use crate::exit::{Exit, Usage};
 
@@ -13,28 +13,28 @@ Examples:
   foreread tune /srv/data
   foreread tune /var/lib/postgresql --workload seq-8,mixed,rand-pread --budget 20
   foreread tune virtual:raid10-2008,fs=xfs     no such array is needed
-  foreread tune /srv/video --for streaming     random reads do not matter there
+  foreread tune /srv/video --purpose streaming    random reads do not matter there
   foreread tune -n /srv/data                   print what would be done
 
-It measures a few settings, fits latency and bandwidth to what it has seen, measures where that
-says the answer lies, and spends what is left of --budget on confirming the answer and on what it
-costs. --vary limits what may be tried. It recommends the smallest setting with at least 80 % of
-the possible gain; under 10 % of gain it says to keep the present one. A cost of more than half
-makes a condition, and the best setting without that cost is named beside it. --for says which
-costs count. All settings are restored when it ends.";
+tune measures a few settings, fits a model of latency and bandwidth to them, measures where the
+model predicts the best setting, and spends the rest of --budget on confirming that setting and
+measuring its costs. --vary limits the values that may be tried. It recommends the smallest setting
+with at least 80 % of the possible gain; under 10 % of gain it says to keep the present one. A cost
+of more than half makes a condition, and the best setting without that cost is also reported.
+--purpose says which costs count. All settings are restored when it ends.";
 
-/// Find the read-ahead that suits the target, in a few minutes
+/// Find the best read-ahead for a target, in a few minutes
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
-pub struct Tune {
+pub struct TuneArgs {
     #[command(flatten)]
     options: StudyOptions,
-    /// Minutes that the trials may take
+    /// Time limit of the trials, in minutes
     #[arg(long, value_name = "MIN", allow_negative_numbers = true, default_value = "10")]
     budget: Budget,
 }
 
-impl Tune {
+impl TuneArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         if let Some(other) = self.options.vary.iter().find(|v| v.tunable.name() != "read_ahead") {
             let name = other.tunable.name();
@@ -43,7 +43,7 @@ impl Tune {
             return Err(Usage(usage).into());
         }
         if self.options.dry_run {
-            let extent = Extent::Budget(self.budget.time);
+            let extent = StudyExtent::Budget(self.budget.time);
             return dry_run(&self.options.plan(context)?, extent, context);
         }
         let (fresh, budget) = (self.options.fresh, self.budget);

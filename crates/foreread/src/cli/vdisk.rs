@@ -9,7 +9,8 @@ use host::{bdis_on, resolve};
 use report::clean::plain;
 use tunables::{DeviceLock, TunableError};
 use vdisk::{
-    Config, Counters, DiskState, Lifetime, Listing, ServerCommand, VdiskError, VirtualDisk,
+    DiskConfig, DiskCounters, DiskListing, DiskState, Lifetime, ServerCommand, VdiskError,
+    VirtualDisk,
 };
 
 use super::Context;
@@ -17,10 +18,10 @@ use crate::exit::Exit;
 use crate::output;
 use crate::signals::Signals;
 
-/// Make virtual disks for use with any program, look at them, remove them
+/// Create, list and remove virtual disks that any program can use
 ///
 /// A virtual disk is a real filesystem on a real block device; only the service times come from a
-/// model. It stays until it is removed. What is written to it is kept in memory.
+/// model. It exists until it is removed. Data written to it is kept in memory.
 ///
 ///   foreread vdisk create raid10-2008,fs=xfs,size=8G --name old-array
 ///   fio --directory=/run/foreread/vdisk/old-array/mnt …
@@ -28,24 +29,24 @@ use crate::signals::Signals;
 ///   foreread vdisk remove old-array
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
-pub struct Vdisk {
+pub struct VdiskArgs {
     #[command(subcommand)]
     action: Action,
 }
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Make a virtual disk and mount it
+    /// Create a virtual disk and mount it
     Create {
-        /// The model (`foreread models` lists them) and what is to be different: fs=xfs, ext4,
-        /// ext3, btrfs or raw; size=8G; dilation=4 (times slower than the model; 0.5 is twice as
-        /// fast) or auto; seed=1; any key of the model
+        /// The model (`foreread models` lists them), followed by options: fs=xfs, ext4, ext3, btrfs
+        /// or raw; size=8G; dilation=4 (times slower than the model; 0.5 is twice as fast) or auto;
+        /// seed=1; any key of the model
         #[arg(value_name = "MODEL[,KEY=VALUE…]")]
         words: String,
-        /// What to call it; default: the model's name with a number
+        /// Name of the disk; default: the model's name with a number
         #[arg(long)]
         name: Option<String>,
-        /// Make nothing: print what would be made
+        /// Change nothing; print what would be made
         #[arg(short = 'n', long)]
         dry_run: bool,
         /// Print JSON
@@ -58,26 +59,26 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
-    /// Show a virtual disk and what it counts
+    /// Show a virtual disk and its counters
     Show {
-        /// Its name
+        /// Name of the disk
         name: String,
-        /// Show it again each second, with what happened in that second
+        /// Refresh every second, with the counts of that second
         #[arg(short, long)]
         watch: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Unmount and remove virtual disks, dead ones too
+    /// Unmount and remove virtual disks, including those whose server has died
     Remove {
-        /// Their names
+        /// Names of the disks
         #[arg(required_unless_present = "all", conflicts_with = "all")]
         names: Vec<String>,
-        /// All of them
+        /// Remove all virtual disks
         #[arg(long)]
         all: bool,
-        /// Remove nothing: print what would be removed
+        /// Change nothing; print what would be removed
         #[arg(short = 'n', long)]
         dry_run: bool,
     },
@@ -88,7 +89,7 @@ enum Action {
     },
 }
 
-impl Vdisk {
+impl VdiskArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         match self.action {
             Action::Create { words, name, dry_run, json } => {
@@ -122,7 +123,7 @@ fn create(
     json: bool,
 ) -> anyhow::Result<Exit> {
     let words = words.strip_prefix("virtual:").unwrap_or(words);
-    let mut config = Config::parse(words)?;
+    let mut config = DiskConfig::parse(words)?;
     config.name = name;
     if dry_run {
         let (size, filesystem) = (config.size, config.filesystem);
@@ -201,7 +202,7 @@ fn state(state: DiskState) -> &'static str {
 /// Shows a disk each second until a signal comes or the disk goes.
 fn watch(context: &Context, name: &str, json: bool) -> anyhow::Result<Exit> {
     let signals = Signals::listen_on_terminal().context("listening to signals")?;
-    let mut before: Option<Counters> = None;
+    let mut before: Option<DiskCounters> = None;
     loop {
         let listing = vdisk::show(&context.dirs, name)?;
         if json {
@@ -226,9 +227,9 @@ fn watch(context: &Context, name: &str, json: bool) -> anyhow::Result<Exit> {
 }
 
 /// What happened between two looks, or since the start at the first.
-fn second(now: Option<&Counters>, before: Option<&Counters>) -> String {
+fn second(now: Option<&DiskCounters>, before: Option<&DiskCounters>) -> String {
     let Some(now) = now else { return "no counters".to_owned() };
-    let none = Counters::default();
+    let none = DiskCounters::default();
     let before = before.unwrap_or(&none);
     let elapsed = now.elapsed.saturating_sub(before.elapsed).as_secs_f64();
     if elapsed <= 0.0 {
@@ -243,7 +244,7 @@ fn second(now: Option<&Counters>, before: Option<&Counters>) -> String {
 }
 
 /// All about one disk.
-fn page(listing: &Listing) -> String {
+fn page(listing: &DiskListing) -> String {
     let mut lines = vec![
         ("name".to_owned(), plain(&listing.name)),
         ("state".to_owned(), state(listing.state).to_owned()),
@@ -316,7 +317,7 @@ fn remove_one(context: &Context, name: &str, dry_run: bool) -> anyhow::Result<()
 }
 
 /// The locks of the device and of all that rests on it.
-fn locks(context: &Context, listing: &Listing) -> Result<Vec<DeviceLock>, TunableError> {
+fn locks(context: &Context, listing: &DiskListing) -> Result<Vec<DeviceLock>, TunableError> {
     let device = listing.record.as_ref().map(|record| record.device.as_path());
     let storage = device.and_then(|device| resolve(&context.root, device).ok());
     let devices = storage.into_iter().flat_map(|storage| storage.devices);

@@ -2,34 +2,35 @@
 
 use std::path::{Path, PathBuf};
 
-use bench::{Probe, probe};
+use bench::{ReadProbe, probe};
 use clap::Args;
 use host::{Storage, resolve};
 use serde_json::json;
-use tunables::{Remembered, Site, State, Verified};
+use tunables::{AppliedSettings, DriftState, TunableScope, VerifiedValue};
 use units::Bytes;
 
 use super::Context;
+use super::persist::PersistedCheck;
 use crate::exit::Exit;
 use crate::output;
 
 const AFTER_HELP: &str = "\
 Examples:
-  foreread verify                 everything that was applied or persisted and not rolled back
-  foreread verify /srv/data       this storage, with a probe read of what the kernel really does
+  foreread verify                 all that was applied or persisted and not rolled back
+  foreread verify /srv/data       this storage, with a test read that shows the real windows
   foreread verify --json
 
-Exit code 3 if something is not as it was applied, or if the kernel reads ahead differently; 1 if a
-journal cannot be relied on, as then nobody knows what was applied.";
+Exit code 3 if a setting differs from what was applied, or if the kernel reads ahead differently; 1
+if a journal is damaged, so that what was applied is unknown.";
 
-/// Compare what was applied with what is there, and with what the kernel really does
+/// Check that applied settings still hold and the kernel uses them
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
-pub struct Verify {
+pub struct VerifyArgs {
     /// Only this storage: a path, mount point, device or MAJ:MIN
     target: Option<PathBuf>,
-    /// Do not read anything: compare values alone. Otherwise, for a TARGET, a few MiB of cold data
-    /// are read and the windows and requests that come of it are counted
+    /// Compare values only. Otherwise, if a TARGET is given, verify also reads a few MiB of cold
+    /// data to measure which windows and requests the kernel really uses
     #[arg(long)]
     no_probe: bool,
     /// Print JSON (docs/json.md explains the fields)
@@ -41,7 +42,7 @@ pub struct Verify {
 struct Probed {
     path: PathBuf,
     wanted: Bytes,
-    result: Result<Probe, String>,
+    result: Result<ReadProbe, String>,
 }
 
 impl Probed {
@@ -50,7 +51,7 @@ impl Probed {
     }
 }
 
-impl Verify {
+impl VerifyArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let storage = match &self.target {
             Some(path) => Some(resolve(&context.root, path)?),
@@ -61,9 +62,9 @@ impl Verify {
         for error in refused {
             output::error(&error.into(), context.global.quiet);
         }
-        let applied: Vec<Remembered> = match &storage {
+        let applied: Vec<AppliedSettings> = match &storage {
             Some(storage) => {
-                let of = |one: &Remembered| one.header.site.bdi == storage.bdi;
+                let of = |one: &AppliedSettings| one.header.site.bdi == storage.bdi;
                 applied.into_iter().filter(of).collect()
             }
             None => applied,
@@ -84,7 +85,7 @@ impl Verify {
         if nothing && unreadable.is_empty() {
             context.note("nothing was applied or persisted that was not rolled back");
         }
-        let drifted = verified.iter().any(|one| one.state != State::Holds)
+        let drifted = verified.iter().any(|one| one.state != DriftState::Holds)
             || persisted.iter().any(|one| !one.is_good())
             || probed.as_ref().and_then(Probed::agrees) == Some(false);
         Ok(match (unreadable.is_empty(), drifted) {
@@ -96,15 +97,15 @@ impl Verify {
 
     fn json(
         &self,
-        verified: &[Verified],
-        persisted: &[super::persist::Check],
+        verified: &[VerifiedValue],
+        persisted: &[PersistedCheck],
         probed: Option<&Probed>,
         unreadable: &[String],
     ) -> anyhow::Result<()> {
         output::print_json(&json!({
             "schema_version": report::SCHEMA_VERSION,
             "applied": verified.iter().map(verified_json).collect::<Vec<_>>(),
-            "persisted": persisted.iter().map(super::persist::Check::json).collect::<Vec<_>>(),
+            "persisted": persisted.iter().map(PersistedCheck::json).collect::<Vec<_>>(),
             "unreadable_journals": unreadable,
             "probe": probed.map(|probed| json!({
                 "path": probed.path,
@@ -132,12 +133,16 @@ impl Probed {
 }
 
 /// Reads, and compares with what was applied there, or else with what is set.
-fn probed(context: &Context, storage: &Storage, verified: &[Verified]) -> anyhow::Result<Probed> {
+fn probed(
+    context: &Context,
+    storage: &Storage,
+    verified: &[VerifiedValue],
+) -> anyhow::Result<Probed> {
     let read_ahead = tunables::find("read_ahead")?;
-    let site = Site::from(storage);
+    let site = TunableScope::from(storage);
     let applied = verified
         .iter()
-        .find(|one| one.tunable.name() == read_ahead.name() && one.state != State::Gone)
+        .find(|one| one.tunable.name() == read_ahead.name() && one.state != DriftState::Gone)
         .and_then(|one| one.wanted.bytes());
     let present = tunables::read(&context.root, read_ahead, &site)?.bytes().unwrap_or_default();
     let wanted = applied.unwrap_or(present);
@@ -149,8 +154,8 @@ fn probed(context: &Context, storage: &Storage, verified: &[Verified]) -> anyhow
 }
 
 fn text(
-    verified: &[Verified],
-    persisted: &[super::persist::Check],
+    verified: &[VerifiedValue],
+    persisted: &[PersistedCheck],
     probed: Option<&Probed>,
 ) -> String {
     let mut text = String::new();
@@ -182,16 +187,18 @@ fn text(
     text
 }
 
-fn line(one: &Verified) -> String {
-    let Verified { site, tunable, file, wanted, state, .. } = one;
+fn line(one: &VerifiedValue) -> String {
+    let VerifiedValue { site, tunable, file, wanted, state, .. } = one;
     let (name, bdi) = (tunable.name(), &site.bdi);
     let place = short(file);
     match state {
-        State::Holds => format!("holds: {name} is {wanted} ({bdi}, {place})"),
-        State::Drifted { present } => {
+        DriftState::Holds => format!("holds: {name} is {wanted} ({bdi}, {place})"),
+        DriftState::Drifted { present } => {
             format!("DRIFT: {name} is {present}, and {wanted} was applied ({bdi}, {place})")
         }
-        State::Gone => format!("gone: {name} was set to {wanted} ({bdi}), whose device is gone"),
+        DriftState::Gone => {
+            format!("gone: {name} was set to {wanted} ({bdi}), whose device is gone")
+        }
     }
 }
 
@@ -199,11 +206,11 @@ fn short(file: &Path) -> String {
     report::clean::plain(&file.display().to_string())
 }
 
-fn verified_json(one: &Verified) -> serde_json::Value {
+fn verified_json(one: &VerifiedValue) -> serde_json::Value {
     let (state, present) = match &one.state {
-        State::Holds => ("holds", Some(one.tunable.to_json(&one.wanted))),
-        State::Drifted { present } => ("drifted", Some(one.tunable.to_json(present))),
-        State::Gone => ("gone", None),
+        DriftState::Holds => ("holds", Some(one.tunable.to_json(&one.wanted))),
+        DriftState::Drifted { present } => ("drifted", Some(one.tunable.to_json(present))),
+        DriftState::Gone => ("gone", None),
     };
     json!({
         "bdi": one.site.bdi,

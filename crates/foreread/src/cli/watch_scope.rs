@@ -5,27 +5,22 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use ::auto::{StreamView, View};
+use daemon::{StreamView, WatchView};
 use host::{BdiId, DevNo, Root, StorageKind, resolve};
 
 use crate::exit::Usage;
 
-/// A part of the machine.
 #[derive(Clone, Debug)]
 pub enum Scope {
-    /// All of it.
     All,
-    /// One process.
     Process(u32),
     /// One cgroup and those below it, by the inodes of their directories.
     Cgroups(BTreeSet<u64>),
     /// One storage, or one file on it.
     Storage {
-        /// Its bdi.
         bdi: BdiId,
         /// The devices that count its I/O.
         devices: Vec<DevNo>,
-        /// The file's inode.
         inode: Option<u64>,
     },
 }
@@ -53,8 +48,7 @@ impl Scope {
         Ok(Self::Storage { bdi: storage.bdi, devices: storage.devices, inode })
     }
 
-    /// That part of a view.
-    pub fn filter(&self, mut view: View) -> View {
+    pub fn filter(&self, mut view: WatchView) -> WatchView {
         view.streams.retain(|stream| self.holds(stream));
         match self {
             Self::All => {}
@@ -89,7 +83,7 @@ impl Scope {
 }
 
 /// Whether a device that is listed is the disk of a partition.
-fn is_disk_of(listed: &::auto::DeviceRates, partition: DevNo) -> bool {
+fn is_disk_of(listed: &daemon::DeviceRates, partition: DevNo) -> bool {
     Path::new(&format!("/sys/dev/block/{partition}/partition")).exists()
         && Path::new(&format!("/sys/block/{}", listed.name)).exists()
         && fs::canonicalize(format!("/sys/dev/block/{partition}"))

@@ -3,8 +3,8 @@
 use std::io::Stdout;
 use std::time::Duration;
 
-use ::auto::View;
 use anyhow::Context as _;
+use daemon::WatchView;
 use ratatui::backend::CrosstermBackend;
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Modifier, Style};
@@ -13,15 +13,14 @@ use ratatui::widgets::{Row, Table};
 use ratatui::{Frame, Terminal};
 use report::{Cells, clean, device_cells, stream_cells};
 
-use super::keys::{Input, Key, Keys};
+use super::keys::{Key, KeyInput, Keys};
 use crate::output;
+use crate::stdout_error;
 
-/// Seconds, devices, streams.
 pub struct Screen {
     /// `None` once it has been given back.
     terminal: Option<Terminal<CrosstermBackend<Stdout>>>,
     keys: Keys,
-    /// The first stream shown.
     top: usize,
 }
 
@@ -32,19 +31,18 @@ impl Screen {
         Ok(Self { terminal: Some(terminal), keys: Keys::open(), top: 0 })
     }
 
-    /// Shows a view.
-    pub fn draw(&mut self, view: &View, note: Option<&str>) -> anyhow::Result<()> {
+    pub fn draw(&mut self, view: &WatchView, note: Option<&str>) -> anyhow::Result<()> {
         self.top = self.top.min(view.streams.len().saturating_sub(1));
         let top = self.top;
         let Some(terminal) = &mut self.terminal else { return Ok(()) };
         let drawn = terminal.draw(|frame| draw(frame, view, note, top)).map(drop);
-        drawn.map_err(output::lost).context("cannot draw on the terminal")
+        drawn.map_err(stdout_error::lost).context("cannot draw on the terminal")
     }
 
     /// Waits for keys; true if one of them ends the program.
     pub fn asks_to_end(&mut self, wait: Duration) -> anyhow::Result<bool> {
-        let Input::Keys(keys) = self.keys.wait(wait) else {
-            return Err(output::TerminalGone.into());
+        let KeyInput::Keys(keys) = self.keys.wait(wait) else {
+            return Err(stdout_error::TerminalGone.into());
         };
         for key in keys {
             match key {
@@ -73,7 +71,7 @@ impl Drop for Screen {
     }
 }
 
-fn draw(frame: &mut Frame<'_>, view: &View, note: Option<&str>, top: usize) {
+fn draw(frame: &mut Frame<'_>, view: &WatchView, note: Option<&str>, top: usize) {
     let devices = shown(device_cells(&view.devices));
     let most = u16::try_from(devices.rows.len()).unwrap_or(u16::MAX).saturating_add(2);
     let parts = Layout::vertical([

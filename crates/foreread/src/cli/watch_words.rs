@@ -6,14 +6,12 @@ use units::Nanos;
 
 use crate::exit::Usage;
 
-/// What the words say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Words {
     /// What to watch.
     pub target: Option<String>,
     /// How often to show it.
     pub interval: Option<Nanos>,
-    /// How many times.
     pub count: Option<u64>,
 }
 

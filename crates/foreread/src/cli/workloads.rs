@@ -8,18 +8,18 @@ use super::ResultFile;
 use crate::exit::Exit;
 use crate::output;
 
-/// List the workloads that a study can run, or show one as TOML
+/// List the built-in workloads, or show one as TOML
 ///
-/// The standard suite covers the questions that people ask. To make a workload of your own, write
-/// the declaration of one that comes near to a file, change it, and give the file to --workload:
+/// The standard suite has the usual access patterns. To define your own workload, write the
+/// declaration of a similar one to a file, edit the file, and pass it to --workload:
 ///
 ///   foreread workloads show seq-8 > mine.toml
 ///   foreread sweep /srv/data --workload mine.toml
 ///
-/// seq-write and rewrite write, into files of their own that are removed: name a directory.
+/// seq-write and rewrite write to files that they create and remove, so they need a directory.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment, args_conflicts_with_subcommands = true)]
-pub struct Workloads {
+pub struct WorkloadsArgs {
     #[command(subcommand)]
     action: Option<Action>,
     #[command(flatten)]
@@ -32,7 +32,7 @@ enum Action {
     List(List),
     /// Show a workload's declaration in TOML
     Show {
-        /// Its name, or a file with a declaration
+        /// Name of the workload, or a file with a declaration
         workload: String,
         #[command(flatten)]
         file: ResultFile,
@@ -60,13 +60,13 @@ struct Line<'a> {
     declaration_toml: String,
 }
 
-impl Workloads {
+impl WorkloadsArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         match self.action.unwrap_or(Action::List(self.list)) {
             Action::List(List { json: true, .. }) => print_json()?,
             Action::List(_) => print_list()?,
             Action::Show { workload, .. } => {
-                let workload = super::workload_words::workload(&workload)?;
+                let workload = super::workload_args::workload(&workload)?;
                 output::print_document(&workload.to_toml())?;
             }
         }

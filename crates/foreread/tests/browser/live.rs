@@ -3,8 +3,8 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 
-use browser::Page;
 use serde_json::json;
+use testkit::browser::BrowserPage;
 
 use super::scratch::Scratch;
 
@@ -35,7 +35,7 @@ impl Drop for Served {
     }
 }
 
-fn ready(page: &mut Page<'_>, address: &str) {
+fn ready(page: &mut BrowserPage<'_>, address: &str) {
     page.open(address).unwrap();
     page.until("document.documentElement.dataset.ready").unwrap();
 }

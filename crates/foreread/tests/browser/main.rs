@@ -8,9 +8,9 @@ mod live;
 mod program;
 mod scratch;
 
-use browser::{Browser, Page, Theme};
 use scratch::Scratch;
 use serde_json::{Value, json};
+use testkit::browser::{self, Browser, BrowserPage, Theme};
 
 const AUDIT: &str = include_str!("audit.js");
 const PUBLISHED: &str = include_str!("../../../study/tests/data/published-tables.json");
@@ -33,20 +33,20 @@ fn browser(test: &str) -> Option<(Browser, std::sync::MutexGuard<'static, ()>)> 
 }
 
 /// Opens a file as if it had been mailed: from disk, without network.
-fn open(page: &mut Page<'_>, file: &std::path::Path) {
+fn open(page: &mut BrowserPage<'_>, file: &std::path::Path) {
     page.go_offline().unwrap();
     page.open(&format!("file://{}", file.display())).unwrap();
     page.until("document.documentElement.dataset.ready").unwrap();
 }
 
 /// Draws what is not in view yet, and opens what is closed.
-fn unfold(page: &mut Page<'_>) {
+fn unfold(page: &mut BrowserPage<'_>) {
     page.eval("document.querySelectorAll('details').forEach((d) => { d.open = true; })").unwrap();
     page.eval("dispatchEvent(new Event('beforeprint'))").unwrap();
     page.until("!document.querySelector('[data-draw]:not([data-drawn])')").unwrap();
 }
 
-fn is_clean(page: &mut Page<'_>) {
+fn is_clean(page: &mut BrowserPage<'_>) {
     let happened = page.happened();
     assert_eq!(happened.complaints, Vec::<String>::new());
     let out: Vec<&String> =
@@ -54,13 +54,13 @@ fn is_clean(page: &mut Page<'_>) {
     assert!(out.is_empty(), "the page asked for {out:?}");
 }
 
-fn number(page: &mut Page<'_>, expression: &str) -> f64 {
+fn number(page: &mut BrowserPage<'_>, expression: &str) -> f64 {
     let value = page.eval(expression).unwrap();
     value.as_f64().unwrap_or_else(|| panic!("{expression} is {value}"))
 }
 
 /// Writes a picture for whoever wants to look, where `FOREREAD_PICTURES` says.
-fn picture(page: &mut Page<'_>, name: &str) {
+fn picture(page: &mut BrowserPage<'_>, name: &str) {
     if let Some(dir) = std::env::var_os("FOREREAD_PICTURES") {
         let file = std::path::Path::new(&dir).join(format!("{name}.png.base64"));
         std::fs::write(file, page.picture().unwrap()).unwrap();
@@ -74,7 +74,8 @@ fn browser_report_answers_to_mouse_and_keyboard_without_network() {
     else {
         return;
     };
-    let file = scratch::simulated_report();
+    let scratch = Scratch::new();
+    let file = scratch.simulated_report();
     let mut page = browser.page(1280, 900).unwrap();
     open(&mut page, &file);
     assert!(page.eval("document.querySelector('.headline').textContent").unwrap().is_string());
@@ -114,7 +115,7 @@ fn browser_report_answers_to_mouse_and_keyboard_without_network() {
 }
 
 /// The heat-map sorts by what is clicked; trials are sorted and filtered.
-fn sorts(page: &mut Page<'_>) {
+fn sorts(page: &mut BrowserPage<'_>) {
     let column = "[...document.querySelectorAll('#heat-0 tbody tr')]\
                   .map((row) => Number(row.cells[2].dataset.v))";
     page.eval("document.querySelectorAll('#heat-0 th button')[1].click()").unwrap();
@@ -147,7 +148,7 @@ fn browser_pages_are_legible_and_accessible_in_both_themes() {
         return;
     };
     let scratch = Scratch::new();
-    let files = [scratch::simulated_report(), scratch.published_report()];
+    let files = [scratch.simulated_report(), scratch.published_report()];
     for (at, file) in files.iter().enumerate() {
         for (theme, name) in [(Theme::Light, "light"), (Theme::Dark, "dark")] {
             for width in [1280, 420] {
@@ -171,7 +172,7 @@ fn browser_pages_are_legible_and_accessible_in_both_themes() {
 }
 
 /// What the browser itself would tell a screen reader has a name wherever one can get to.
-fn nameless(page: &mut Page<'_>) {
+fn nameless(page: &mut BrowserPage<'_>) {
     let tree = page.call("Accessibility.getFullAXTree", &json!({})).unwrap();
     for node in tree["nodes"].as_array().unwrap() {
         let properties = node["properties"].as_array().into_iter().flatten();
@@ -244,7 +245,8 @@ fn browser_shows_the_figures_of_the_json() {
     let Some((mut browser, _one)) = browser("browser_shows_the_figures_of_the_json") else {
         return;
     };
-    let file = scratch::simulated_report();
+    let scratch = Scratch::new();
+    let file = scratch.simulated_report();
     let text = std::fs::read_to_string(file.with_extension("json")).unwrap();
     let document: Value = serde_json::from_str(&text).unwrap();
     let mut page = browser.page(1280, 900).unwrap();

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::OnceLock;
 
 use crate::program::{foreread_in, printed};
 
@@ -64,7 +65,7 @@ impl Scratch {
     pub fn published_report(&self) -> PathBuf {
         self.file("published.json", super::PUBLISHED);
         let tables = "carey-perc6-ext3-full,carey-perc6-xfs-front10";
-        self.foreread(&["import", "published.json", "--now", "256s", "--table", tables]);
+        self.foreread(&["import", "published.json", "--current", "256s", "--table", tables]);
         let runs = self.foreread(&["runs", "--json"]);
         let runs: serde_json::Value = serde_json::from_str(&runs).unwrap();
         let last = runs["runs"][0]["run"].as_i64().unwrap();
@@ -72,20 +73,23 @@ impl Scratch {
         self.foreread(&["report", &ext3, &xfs, "-o", "published.html"]);
         self.path("published.html")
     }
-}
 
-/// A report of a small study of a simulated disk, with its JSON beside it; made once for all tests.
-pub fn simulated_report() -> PathBuf {
-    static REPORT: std::sync::OnceLock<Scratch> = std::sync::OnceLock::new();
-    let scratch = REPORT.get_or_init(|| {
-        let scratch = Scratch::new();
-        let vary = "read_ahead=4K,128K,512K,2M,8M";
-        let study = "sweep sim:hdd-2008 --repeats 3 --seed 1 -q --vary";
-        let words: Vec<&str> = study.split(' ').chain([vary]).collect();
-        scratch.foreread(&words);
-        scratch.foreread(&["report", "1", "-o", "report.html"]);
-        scratch.file("report.json", &scratch.foreread(&["runs", "show", "1", "--json"]));
-        scratch
-    });
-    scratch.path("report.html")
+    /// A report of a small study of a simulated disk, with its JSON beside it. The study runs once
+    /// for all tests; each has copies of the files, so that no directory outlives its test.
+    pub fn simulated_report(&self) -> PathBuf {
+        static REPORT: OnceLock<[String; 2]> = OnceLock::new();
+        let [html, json] = REPORT.get_or_init(|| {
+            let scratch = Self::new();
+            let vary = "read_ahead=4K,128K,512K,2M,8M";
+            let study = "sweep sim:hdd-2008 --repeats 3 --seed 1 -q --vary";
+            let words: Vec<&str> = study.split(' ').chain([vary]).collect();
+            scratch.foreread(&words);
+            scratch.foreread(&["report", "1", "-o", "report.html"]);
+            let html = std::fs::read_to_string(scratch.path("report.html")).unwrap();
+            [html, scratch.foreread(&["runs", "show", "1", "--json"])]
+        });
+        self.file("report.html", html);
+        self.file("report.json", json);
+        self.path("report.html")
+    }
 }

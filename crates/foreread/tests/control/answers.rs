@@ -6,10 +6,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use actuate::{Actuator, Answerer, Limits};
+use actuate::{AccessRules, Actuator, MissPrefetcher};
 use host::{DevNo, Root, block_stat};
 use observe::{Census, EventKind, Misses, OpenFile, Probes};
-use policy::control::Answer;
+use policy::MissPrefetch;
 use units::{Bytes, Pages};
 
 use super::{Busy, Chance, Daemon, evict, stage, stage_of};
@@ -56,8 +56,8 @@ impl Runs {
         }
         let (mut misses, id) = (0, self.meant.id);
         self.probes.drain(|event| {
-            let is_miss = matches!(event.kind, EventKind::Miss { .. });
-            misses += u64::from(is_miss && event.file == Some(id));
+            let is_miss = matches!(event.access.kind, EventKind::Miss { .. });
+            misses += u64::from(is_miss && event.access.file == Some(id));
         });
         Took { misses, bytes: read(self.device) - before }
     }
@@ -84,9 +84,9 @@ fn host_short_runs_that_are_answered_take_one_miss_each() {
     let took = runs.read();
     assert_eq!(took.misses, each.misses, "each page is a miss of its own");
     assert!(took.bytes >= each.bytes && took.bytes <= each.bytes + OTHERS, "{took:?}");
-    let actuator = Actuator::with(census, Limits::default());
-    let answerer = Answerer::begin(actuator, Arc::clone(&runs.misses)).unwrap();
-    answerer.answer(runs.meant.clone(), Answer::new(Pages::new(RUN)));
+    let actuator = Actuator::with(census, AccessRules::default());
+    let answerer = MissPrefetcher::begin(actuator, Arc::clone(&runs.misses)).unwrap();
+    answerer.answer(runs.meant.clone(), MissPrefetch::new(Pages::new(RUN)));
     let (took, done) = (runs.read(), answerer.report());
     println!("{took:?} {done:?}");
     // A busy machine may be late now and then.
@@ -128,14 +128,14 @@ fn host_auto_answers_short_runs_and_lets_go_of_them() {
     let mount = stage.mount.to_str().unwrap().to_owned();
     let holds = |auto: &Daemon| auto.descriptors().iter().any(|name| name.starts_with(&mount));
     let (begun, mut held) = (Instant::now(), false);
-    while !held || status()["answered_runs"].as_u64().unwrap_or(0) == 0 {
+    while !held || status()["miss_prefetches"].as_u64().unwrap_or(0) == 0 {
         held |= holds(&auto);
         assert!(auto.child.try_wait().unwrap().is_none(), "{}", auto.said());
         assert!(begun.elapsed() < Duration::from_secs(120), "nothing is answered");
         std::thread::sleep(Duration::from_millis(20));
     }
     let lines = auto.lines.lock().unwrap().join("\n");
-    assert!(lines.contains("/runs: answer misses with runs of 16 KiB, as "), "{lines}");
+    assert!(lines.contains("/runs: prefetch runs of 16 KiB on a miss ("), "{lines}");
     println!("answered after {:.1?}", begun.elapsed());
     // It holds the file as long as that is read, and no longer.
     drop(reader);

@@ -168,7 +168,7 @@ fn host_auto_reads_the_next_files_and_no_others() {
     let reader = Busy::new().with(reads_through(many.clone()));
     let read = |auto: &super::Daemon| {
         let lines = auto.lines.lock().unwrap();
-        lines.iter().any(|line| line.contains("/many/") && line.contains(": read ahead, as"))
+        lines.iter().any(|line| line.contains("/many/") && line.contains(": prefetch ("))
     };
     let (made, begun) = (begun.elapsed(), Instant::now());
     while !read(&auto) {

@@ -12,7 +12,7 @@ use super::sandbox::{outside, stand_ins};
 use super::scene::Stage;
 
 /// How long guards and servers may take to see that they are not needed any more.
-const GRACE: Duration = Duration::from_secs(5);
+const GRACE: Duration = Duration::from_secs(20);
 
 type Files = BTreeMap<PathBuf, (u64, Option<SystemTime>)>;
 

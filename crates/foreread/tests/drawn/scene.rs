@@ -13,7 +13,7 @@ use super::line::Line;
 use super::sandbox::Inside;
 
 /// How long a command may take to end after SIGTERM.
-const GRACE: Duration = Duration::from_secs(15);
+const GRACE: Duration = Duration::from_secs(60);
 /// The address space of a command, in KiB.
 const MEMORY_KIB: u64 = 4 << 20;
 /// How much of what a command prints is looked at.

@@ -224,7 +224,7 @@ fn host_rollback_leaves_a_study_on_another_disk_to_itself() {
         let output = stage.run(words);
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{words:?}: {said}");
-        assert!(said.contains(&format!("process {} is at work", sweep.id())), "{said}");
+        assert!(said.contains(&format!("process {} still uses bdi", sweep.id())), "{said}");
         assert!(!said.contains("error:"), "{said}");
     }
     let json = document(&stage.run(&["rollback", "--json"]));

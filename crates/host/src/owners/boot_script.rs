@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use super::places::{drop_ins, text_about};
-use super::shell::{Found, scan};
+use super::shell::{FoundWrite, scan};
 use super::{Certainty, OwnerKind};
 use crate::Root;
 
 /// Reads what they set of files with this name.
-pub(super) fn read(root: &Root, sought: &str) -> Vec<Found> {
+pub(super) fn read(root: &Root, sought: &str) -> Vec<FoundWrite> {
     let mut found = Vec::new();
     for file in ["/etc/rc.local", "/etc/rc.d/rc.local", "/etc/init.d/boot.local"] {
         if let Some(text) = text_about(root, Path::new(file), sought) {

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use super::{Certainty, Claim, OwnerKind, Place, Target, Wanted};
+use super::{Certainty, Claim, FileLocation, OwnerKind, Target, Wanted};
 use crate::Root;
 
 /// Drivers that can set read-ahead, and by which option.
@@ -27,7 +27,6 @@ pub struct Volumes {
 }
 
 impl Volumes {
-    /// Looks whether kubelet is here.
     pub(super) fn read(root: &Root) -> Self {
         let present = root.exists("/var/lib/kubelet");
         Self { present, root: present.then(|| root.clone()) }
@@ -50,7 +49,7 @@ impl Volumes {
             Some(Claim {
                 owner: OwnerKind::Csi,
                 wanted: Wanted::Unknown,
-                place: Place::new(file, 0),
+                place: FileLocation::new(file, 0),
                 text: format!("{driver}: {option}"),
                 comment: None,
                 certainty: Certainty::Perhaps,

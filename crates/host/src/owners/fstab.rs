@@ -4,19 +4,14 @@ use std::path::PathBuf;
 
 use units::{Bytes, Kib};
 
-use super::{Certainty, Claim, OwnerKind, Place, Target, Wanted};
+use super::{Certainty, Claim, FileLocation, OwnerKind, Target, Wanted};
 use crate::Root;
 
-/// A line of fstab.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// What is mounted.
+pub struct FstabEntry {
     pub source: String,
-    /// Where.
     pub point: PathBuf,
-    /// The type of file system.
     pub fstype: String,
-    /// The options.
     pub options: Vec<String>,
     /// The line, from 1.
     pub line: usize,
@@ -34,16 +29,16 @@ const OPTIONS: &[(&str, u64)] = &[
 ];
 
 /// Reads `/etc/fstab`.
-pub(super) fn read(root: &Root) -> Vec<Entry> {
+pub(super) fn read(root: &Root) -> Vec<FstabEntry> {
     root.lines_of("/etc/fstab").map(|text| parse(&text)).unwrap_or_default()
 }
 
 /// Reads the text of fstab; lines that cannot be understood are left out.
-pub fn parse(text: &str) -> Vec<Entry> {
+pub fn parse(text: &str) -> Vec<FstabEntry> {
     let entry = |(index, line): (usize, &str)| {
         let mut fields = line.split_whitespace();
         let source = fields.next().filter(|field| !field.starts_with('#'))?;
-        Some(Entry {
+        Some(FstabEntry {
             source: unescape(source),
             point: PathBuf::from(unescape(fields.next()?)),
             fstype: fields.next()?.to_owned(),
@@ -59,10 +54,9 @@ fn unescape(field: &str) -> String {
     field.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\")
 }
 
-/// What fstab asks for a target.
-pub(super) fn claims(entries: &[Entry], target: &Target) -> Vec<Claim> {
+pub(super) fn claims(entries: &[FstabEntry], target: &Target) -> Vec<Claim> {
     let ours = entries.iter().filter(|entry| target.points.contains(&entry.point));
-    let claim = |entry: &Entry| {
+    let claim = |entry: &FstabEntry| {
         let (option, wanted) = entry.options.iter().find_map(|option| {
             let (key, value) = option.split_once('=')?;
             let (_, unit) = OPTIONS.iter().find(|(name, _)| *name == key)?;
@@ -75,7 +69,7 @@ pub(super) fn claims(entries: &[Entry], target: &Target) -> Vec<Claim> {
         Some(Claim {
             owner: OwnerKind::MountOption,
             wanted,
-            place: Place::new("/etc/fstab", entry.line),
+            place: FileLocation::new("/etc/fstab", entry.line),
             text: option.clone(),
             comment: None,
             certainty: Certainty::Sure,

@@ -5,30 +5,26 @@
 use std::path::{Path, PathBuf};
 
 use super::shell::lvm_names;
-use super::{Certainty, Claim, OwnerKind, Place, Target, Wanted};
+use super::{Certainty, Claim, FileLocation, OwnerKind, Target, Wanted};
 use crate::Root;
 use units::Kib;
 
 const FOLDER: &str = "/etc/lvm/backup";
 
-/// What is known of all volume groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
-    volumes: Vec<Volume>,
+    volumes: Vec<LogicalVolume>,
     groups: Vec<String>,
 }
 
 /// A logical volume with a read-ahead of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Volume {
-    /// Its group.
+pub struct LogicalVolume {
     pub group: String,
-    /// Its name.
     pub name: String,
     /// Sectors; -1 is none.
     pub read_ahead_sectors: i64,
-    /// The line that says so.
-    pub place: Place,
+    pub place: FileLocation,
 }
 
 impl Metadata {
@@ -65,12 +61,11 @@ impl Metadata {
     }
 
     /// The volume of a target, if its read-ahead is not automatic.
-    fn volume(&self, target: &Target) -> Option<&Volume> {
+    fn volume(&self, target: &Target) -> Option<&LogicalVolume> {
         let (group, name) = lvm_names(&target.dm.as_ref()?.0)?;
         self.volumes.iter().find(|volume| volume.group == group && volume.name == name)
     }
 
-    /// What the metadata ask for a target.
     pub(super) fn claim(&self, target: &Target) -> Option<Claim> {
         let volume = self.volume(target)?;
         let wanted = match u64::try_from(volume.read_ahead_sectors) {
@@ -114,7 +109,7 @@ pub fn read_ahead_sectors(root: &Root, group: &str, name: &str) -> Option<i64> {
 
 /// Volumes with a read-ahead of their own in the text of a group's metadata, whose form is
 /// `name { key = value … name { … } }`.
-pub fn parse(file: &Path, group: &str, text: &str) -> Vec<Volume> {
+pub fn parse(file: &Path, group: &str, text: &str) -> Vec<LogicalVolume> {
     let mut found = Vec::new();
     let mut sections: Vec<String> = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -129,11 +124,11 @@ pub fn parse(file: &Path, group: &str, text: &str) -> Vec<Volume> {
             && section == "logical_volumes"
             && let Ok(read_ahead_sectors) = value.parse()
         {
-            found.push(Volume {
+            found.push(LogicalVolume {
                 group: group.to_owned(),
                 name: name.clone(),
                 read_ahead_sectors,
-                place: Place::new(file, index + 1),
+                place: FileLocation::new(file, index + 1),
             });
         }
     }

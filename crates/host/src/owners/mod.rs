@@ -38,7 +38,6 @@ use crate::{BdiId, Layer, LayerKind, Root, Subject};
 pub enum OwnerKind {
     /// LVM's metadata, applied when the volume comes up.
     Lvm,
-    /// A udev rule.
     Udev,
     /// nfs.conf through nfsrahead, which a udev rule calls.
     NfsConf,
@@ -46,9 +45,7 @@ pub enum OwnerKind {
     MountOption,
     /// A Kubernetes storage driver that mounted it.
     Csi,
-    /// sysfs.conf of sysfsutils.
     SysfsConf,
-    /// A line of tmpfiles.d.
     Tmpfiles,
     /// A systemd unit.
     Systemd,
@@ -59,7 +56,6 @@ pub enum OwnerKind {
 }
 
 impl OwnerKind {
-    /// How people call it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Lvm => "LVM metadata",
@@ -92,17 +88,14 @@ impl OwnerKind {
     }
 }
 
-/// What a claim asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Wanted {
-    /// This read-ahead.
     Exactly(Kib),
     /// This or more: what is larger stays.
     AtLeast(Kib),
     /// This or less: what is smaller stays.
     AtMost(Kib),
-    /// So many times what it was.
     Times(u32),
     /// Something that the file does not tell.
     Unknown,
@@ -117,7 +110,6 @@ impl Wanted {
         }
     }
 
-    /// The number in it.
     pub fn kib(self) -> Option<Kib> {
         match self {
             Self::Exactly(kib) | Self::AtLeast(kib) | Self::AtMost(kib) => Some(kib),
@@ -139,23 +131,20 @@ impl fmt::Display for Wanted {
     }
 }
 
-/// A place in a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Place {
-    /// The file, as the machine names it.
+pub struct FileLocation {
     pub file: PathBuf,
     /// The line, from 1; 0 for the file as a whole.
     pub line: usize,
 }
 
-impl Place {
-    /// A line of a file.
+impl FileLocation {
     pub fn new(file: impl Into<PathBuf>, line: usize) -> Self {
         Self { file: file.into(), line }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FileLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             0 => f.pad(&self.file.display().to_string()),
@@ -170,26 +159,19 @@ impl fmt::Display for Place {
 pub enum Certainty {
     /// It may be: something that decides it cannot be looked up.
     Perhaps,
-    /// It is.
     Sure,
 }
 
-/// What an owner asks for a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Claim {
-    /// Whose it is.
     pub owner: OwnerKind,
-    /// What it asks for.
     pub wanted: Wanted,
-    /// Where it says so.
-    pub place: Place,
+    pub place: FileLocation,
     /// The line, and the comment right above it, as people read units there.
     pub text: String,
-    /// The comment above.
     pub comment: Option<String>,
     /// Whether it is about this device, and in force.
     pub certainty: Certainty,
-    /// Whether foreread wrote that file.
     pub by_foreread: bool,
 }
 
@@ -204,7 +186,6 @@ impl Claim {
 /// What claims are asked about: a bdi, by all the names that owners know it by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// The bdi.
     pub bdi: BdiId,
     /// The kernel's name of the block device: `sda`, `dm-0`.
     pub name: Option<String>,
@@ -240,23 +221,22 @@ impl Target {
 /// Everything that sets read-ahead, read once.
 #[derive(Debug, Default)]
 pub struct Owners {
-    udev: udev::Rules,
+    udev: udev::UdevRules,
     tuned: Option<tuned::Active>,
     lvm: lvm::Metadata,
     nfs_conf: nfs_conf::NfsConf,
-    fstab: Vec<fstab::Entry>,
-    writes: Vec<shell::Found>,
+    fstab: Vec<fstab::FstabEntry>,
+    writes: Vec<shell::FoundWrite>,
     csi: csi::Volumes,
     /// Files that could not be read, and why: what root would add.
     pub unreadable: Vec<(PathBuf, String)>,
 }
 
 impl Owners {
-    /// Reads all files of owners.
     pub fn read(root: &Root) -> Self {
         let writes = writes(root, READ_AHEAD);
         let mut owners = Self {
-            udev: udev::Rules::read(root, READ_AHEAD),
+            udev: udev::UdevRules::read(root, READ_AHEAD),
             tuned: tuned::Active::read(root),
             lvm: lvm::Metadata::default(),
             nfs_conf: nfs_conf::NfsConf::read(root),
@@ -292,14 +272,13 @@ impl Owners {
         self.lvm.is_auto(target)
     }
 
-    /// The TuneD profile that is chosen.
     pub fn tuned_profile(&self) -> Option<&tuned::Active> {
         self.tuned.as_ref()
     }
 }
 
 /// Every command and line of a file that writes files of this name when the machine comes up.
-fn writes(root: &Root, sought: &str) -> Vec<shell::Found> {
+fn writes(root: &Root, sought: &str) -> Vec<shell::FoundWrite> {
     let mut writes = sysfs_conf::read(root, sought);
     writes.extend(tmpfiles::read(root, sought));
     writes.extend(systemd::read(root, sought));

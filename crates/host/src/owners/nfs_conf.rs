@@ -4,25 +4,23 @@ use std::path::{Path, PathBuf};
 
 use units::Kib;
 
-use super::Place;
+use super::FileLocation;
 use super::places::drop_ins;
 use crate::Root;
 
-/// What nfsrahead is told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NfsConf {
-    lines: Vec<Line>,
+    lines: Vec<SysctlLine>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Line {
+struct SysctlLine {
     key: String,
     kib: Kib,
-    place: Place,
+    place: FileLocation,
 }
 
 impl NfsConf {
-    /// Reads nfs.conf and its drop-ins.
     pub(super) fn read(root: &Root) -> Self {
         let mut files = vec![PathBuf::from("/etc/nfs.conf")];
         files.extend(drop_ins(root, &["/etc/nfs.conf.d"], ".conf"));
@@ -46,15 +44,15 @@ impl NfsConf {
                 && let Some((key, value)) = line.split_once('=')
                 && let Ok(kib) = value.trim().parse()
             {
-                let place = Place::new(file, index + 1);
+                let place = FileLocation::new(file, index + 1);
                 let key = key.trim().to_lowercase();
-                self.lines.push(Line { key, kib: Kib::new(kib), place });
+                self.lines.push(SysctlLine { key, kib: Kib::new(kib), place });
             }
         }
     }
 
     /// What it says for mounts of this type, and where.
-    pub fn of(&self, fstype: &str) -> Option<(Kib, &Place)> {
+    pub fn of(&self, fstype: &str) -> Option<(Kib, &FileLocation)> {
         let last = |key: &str| self.lines.iter().rev().find(|line| line.key == key);
         let line = last(fstype).or_else(|| last("default"))?;
         Some((line.kib, &line.place))

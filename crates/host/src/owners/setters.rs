@@ -6,8 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use super::places::drop_ins;
-use super::udev::{Rules, Sought};
-use super::{Certainty, Place, Target, nfs_conf, sysctl, tuned, writes};
+use super::udev::{Sought, UdevRules};
+use super::{Certainty, FileLocation, Target, nfs_conf, sysctl, tuned, writes};
 use crate::{BdiId, Root, glob};
 
 /// One who sets a file of the kernel.
@@ -15,13 +15,10 @@ use crate::{BdiId, Root, glob};
 pub struct Setter {
     /// What kind of owner, in words: `udev rule`.
     pub owner: &'static str,
-    /// Where it says so.
-    pub place: Place,
-    /// The line.
+    pub place: FileLocation,
     pub text: String,
     /// Whether it is about this file, and in force.
     pub certainty: Certainty,
-    /// Whether foreread wrote it.
     pub by_foreread: bool,
 }
 
@@ -79,7 +76,7 @@ impl Subject {
         if self.target.name.is_none() {
             return Vec::new(); // udev sees to devices
         }
-        let rules = Rules::read(root, &self.sought.file);
+        let rules = UdevRules::read(root, &self.sought.file);
         let nfs = nfs_conf::NfsConf::default();
         let claims = rules.claims(root, &self.target, &self.sought, &nfs);
         let setter = |claim: super::Claim| Setter {
@@ -93,7 +90,7 @@ impl Subject {
     }
 
     fn of_writes(&self, root: &Root) -> Vec<Setter> {
-        let setter = |found: super::shell::Found| {
+        let setter = |found: super::shell::FoundWrite| {
             let about = self.sought.covers(&found.write.goal, &self.target)?;
             Some(Setter {
                 owner: found.owner.name(),
@@ -109,7 +106,7 @@ impl Subject {
     /// TuneD's plug-ins that set files: of sysfs and sysctl by name, the scheduler of disks, and
     /// since 2.24 what of `vm` has names of its own.
     fn of_tuned(&self, root: &Root) -> Vec<Setter> {
-        let about = |setting: &tuned::Setting| match setting.plugin.as_str() {
+        let about = |setting: &tuned::TunedSetting| match setting.plugin.as_str() {
             "sysfs" => self.sought.paths.iter().any(|path| glob::path_matches(&setting.key, path)),
             "sysctl" => self.sysctl.as_ref().is_some_and(|name| setting.key == *name),
             "vm" => self.sysctl.as_ref().is_some_and(|name| *name == format!("vm.{}", setting.key)),
@@ -119,7 +116,7 @@ impl Subject {
             }
             _ => false,
         };
-        let setter = |setting: tuned::Setting| Setter {
+        let setter = |setting: tuned::TunedSetting| Setter {
             owner: "TuneD profile",
             place: setting.place,
             text: format!("{}={}", setting.key, setting.value),
@@ -132,7 +129,7 @@ impl Subject {
     fn of_sysctl(&self, root: &Root) -> Vec<Setter> {
         let Some(name) = &self.sysctl else { return Vec::new() };
         let lines = sysctl::read(root).into_iter().filter(|line| line.name == *name);
-        let setter = |line: sysctl::Line| Setter {
+        let setter = |line: sysctl::SysctlLine| Setter {
             owner: "sysctl.d",
             by_foreread: line.place.file.to_string_lossy().contains("foreread"),
             place: line.place,
@@ -159,7 +156,7 @@ impl Subject {
                 if let Some(certainty) = of_sysfs_line(line, &self.sought.file, &names) {
                     all.push(Setter {
                         owner: "mdadm.conf",
-                        place: Place::new(&file, index + 1),
+                        place: FileLocation::new(&file, index + 1),
                         text: line.trim().to_owned(),
                         certainty,
                         by_foreread: false,

@@ -3,27 +3,23 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Place;
+use super::FileLocation;
 use super::places::drop_ins;
 use crate::Root;
 
 const FOLDERS: &[&str] =
     &["/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d"];
 
-/// A line that sets something.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
-    /// What, with dots between its parts.
+pub struct SysctlLine {
     pub name: String,
-    /// To what.
     pub value: String,
-    /// Where.
-    pub place: Place,
+    pub place: FileLocation,
 }
 
 /// Reads all files, in the order in which they are applied: a later line overwrites an earlier
 /// one.
-pub fn read(root: &Root) -> Vec<Line> {
+pub fn read(root: &Root) -> Vec<SysctlLine> {
     let mut files = drop_ins(root, FOLDERS, ".conf");
     files.push(PathBuf::from("/etc/sysctl.conf"));
     let texts = files.iter().filter_map(|file| Some((file, root.lines_of(file)?)));
@@ -31,7 +27,7 @@ pub fn read(root: &Root) -> Vec<Line> {
 }
 
 /// Reads the text of one; lines that cannot be understood are left out.
-pub fn parse(file: &Path, text: &str) -> Vec<Line> {
+pub fn parse(file: &Path, text: &str) -> Vec<SysctlLine> {
     let line = |(index, line): (usize, &str)| {
         let line = line.trim();
         if line.starts_with(['#', ';']) {
@@ -41,14 +37,14 @@ pub fn parse(file: &Path, text: &str) -> Vec<Line> {
         // A dash before the name means that it may fail; slashes do for dots.
         let name = name.trim().trim_start_matches('-').trim();
         let sound = !name.is_empty() && !name.contains(char::is_whitespace);
-        sound.then(|| Line {
+        sound.then(|| SysctlLine {
             name: if name.contains('.') && !name.contains('/') {
                 name.to_owned()
             } else {
                 name.replace('/', ".")
             },
             value: value.trim().trim_matches('"').to_owned(),
-            place: Place::new(file, index + 1),
+            place: FileLocation::new(file, index + 1),
         })
     };
     text.lines().enumerate().filter_map(line).collect()

@@ -5,20 +5,19 @@ use std::path::{Path, PathBuf};
 use units::Kib;
 
 use super::places::{comment_above, drop_ins, text_about};
-use super::shell::{Found, Goal, Write};
-use super::{Certainty, OwnerKind, Place, Wanted, is_foreread};
+use super::shell::{FoundWrite, Goal, Write};
+use super::{Certainty, FileLocation, OwnerKind, Wanted, is_foreread};
 use crate::Root;
 
 /// Reads what `/etc/sysfs.conf` and `/etc/sysfs.d` set of files with this name.
-pub(super) fn read(root: &Root, sought: &str) -> Vec<Found> {
+pub(super) fn read(root: &Root, sought: &str) -> Vec<FoundWrite> {
     let mut files = vec![PathBuf::from("/etc/sysfs.conf")];
     files.extend(drop_ins(root, &["/etc/sysfs.d"], ".conf"));
     let texts = files.iter().filter_map(|file| Some((file, text_about(root, file, sought)?)));
     texts.flat_map(|(file, text)| parse(file, &text, sought)).collect()
 }
 
-/// Reads the text of one.
-pub fn parse(file: &Path, text: &str, sought: &str) -> Vec<Found> {
+pub fn parse(file: &Path, text: &str, sought: &str) -> Vec<FoundWrite> {
     let by_foreread = is_foreread(file, text);
     let lines: Vec<&str> = text.lines().collect();
     let line = |(index, line): (usize, &&str)| {
@@ -32,9 +31,9 @@ pub fn parse(file: &Path, text: &str, sought: &str) -> Vec<Found> {
         let wanted =
             value.trim().parse().map_or(Wanted::Unknown, |kib| Wanted::Exactly(Kib::new(kib)));
         let goal = Goal::File(format!("/sys/{}", attribute.trim_start_matches('/')));
-        Some(Found {
+        Some(FoundWrite {
             owner: OwnerKind::SysfsConf,
-            place: Place::new(file, index + 1),
+            place: FileLocation::new(file, index + 1),
             text: line.to_owned(),
             comment: comment_above(&lines, index),
             write: Write { goal, wanted, word: Some(value.trim().to_owned()) },

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use super::places::{comment_above, concerns, drop_ins};
-use super::shell::{Found, commands_on, scan_file};
-use super::{Certainty, OwnerKind, Place, is_foreread};
+use super::shell::{FoundWrite, commands_on, scan_file};
+use super::{Certainty, FileLocation, OwnerKind, is_foreread};
 use crate::Root;
 
 const FOLDERS: &[&str] =
@@ -13,7 +13,7 @@ const FOLDERS: &[&str] =
 const VENDOR: &str = "/usr/lib/systemd/system";
 
 /// Reads the units of the administrator with the scripts that they run, and those of packages.
-pub(super) fn read(root: &Root, sought: &str) -> Vec<Found> {
+pub(super) fn read(root: &Root, sought: &str) -> Vec<FoundWrite> {
     let mut found = Vec::new();
     let own = drop_ins(root, FOLDERS, ".service");
     let vendor = drop_ins(root, &[VENDOR], ".service");
@@ -50,15 +50,15 @@ fn enabled(root: &Root, file: &Path) -> Certainty {
 }
 
 /// The commands in the text of a unit.
-pub fn parse(file: &Path, text: &str, certainty: Certainty, sought: &str) -> Vec<Found> {
+pub fn parse(file: &Path, text: &str, certainty: Certainty, sought: &str) -> Vec<FoundWrite> {
     let by_foreread = is_foreread(file, text);
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();
     for (index, command) in executed(&lines) {
         for (_, write) in commands_on(&command.replace("%%", "%"), sought) {
-            found.push(Found {
+            found.push(FoundWrite {
                 owner: OwnerKind::Systemd,
-                place: Place::new(file, index + 1),
+                place: FileLocation::new(file, index + 1),
                 text: lines[index].trim().to_owned(),
                 comment: comment_above(&lines, index),
                 write,

@@ -5,22 +5,21 @@ use std::path::Path;
 use units::Kib;
 
 use super::places::{comment_above, drop_ins, text_about};
-use super::shell::{Found, Goal, Write};
-use super::{Certainty, OwnerKind, Place, Wanted, is_foreread};
+use super::shell::{FoundWrite, Goal, Write};
+use super::{Certainty, FileLocation, OwnerKind, Wanted, is_foreread};
 use crate::Root;
 
 const FOLDERS: &[&str] =
     &["/etc/tmpfiles.d", "/run/tmpfiles.d", "/usr/local/lib/tmpfiles.d", "/usr/lib/tmpfiles.d"];
 
 /// Reads what all its folders set of files with this name.
-pub(super) fn read(root: &Root, sought: &str) -> Vec<Found> {
+pub(super) fn read(root: &Root, sought: &str) -> Vec<FoundWrite> {
     let files = drop_ins(root, FOLDERS, ".conf");
     let texts = files.iter().filter_map(|file| Some((file, text_about(root, file, sought)?)));
     texts.flat_map(|(file, text)| parse(file, &text, sought)).collect()
 }
 
-/// Reads the text of one.
-pub fn parse(file: &Path, text: &str, sought: &str) -> Vec<Found> {
+pub fn parse(file: &Path, text: &str, sought: &str) -> Vec<FoundWrite> {
     let by_foreread = is_foreread(file, text);
     let lines: Vec<&str> = text.lines().collect();
     let line = |(index, line): (usize, &&str)| {
@@ -36,9 +35,9 @@ pub fn parse(file: &Path, text: &str, sought: &str) -> Vec<Found> {
         let value = fields.nth(4).map(|value| value.trim_matches('"'));
         let wanted = value.and_then(|value| value.parse().ok());
         let wanted = wanted.map_or(Wanted::Unknown, |kib| Wanted::Exactly(Kib::new(kib)));
-        Some(Found {
+        Some(FoundWrite {
             owner: OwnerKind::Tmpfiles,
-            place: Place::new(file, index + 1),
+            place: FileLocation::new(file, index + 1),
             text: line.trim().to_owned(),
             comment: comment_above(&lines, index),
             write: Write { goal: Goal::File(path), wanted, word: value.map(str::to_owned) },

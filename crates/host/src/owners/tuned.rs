@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use units::{Kib, Sectors};
 
 use super::places::comment_above;
-use super::{Certainty, Claim, OwnerKind, Place, Target, Wanted, is_foreread};
+use super::{Certainty, Claim, FileLocation, OwnerKind, Target, Wanted, is_foreread};
 use crate::Root;
 use crate::glob;
 
@@ -14,34 +14,29 @@ use crate::glob;
 const FOLDERS: &[&str] =
     &["/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr/lib/tuned"];
 
-/// Profiles that include each other deeper than this go in a circle.
-const DEEPEST: usize = 8;
+/// Profiles that include each other deeper than this are assumed to be a cycle.
+const MAX_INCLUDE_DEPTH: usize = 8;
 
-/// The active profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Active {
-    /// Its name.
     pub profile: String,
     /// Whether the daemon runs, so that it is in force.
     pub running: bool,
-    /// What its disk sections ask for.
-    pub sections: Vec<Section>,
+    pub sections: Vec<TunedSection>,
 }
 
 /// A section of a profile that sets read-ahead.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Section {
+pub struct TunedSection {
     /// Its name; a later profile's section of the same name overwrites its options.
     pub name: String,
-    /// What it asks for.
-    pub read_ahead: Option<(Wanted, Place, String, Option<String>)>,
+    pub read_ahead: Option<(Wanted, FileLocation, String, Option<String>)>,
     /// Its devices, as patterns; `!` before one leaves it out.
     pub devices: Vec<String>,
     /// A regular expression about what udev knows of its devices.
     pub by_property: Option<String>,
     /// Files of sysfs that it sets.
-    pub files: Vec<(String, Wanted, Place)>,
-    /// Whether foreread wrote it.
+    pub files: Vec<(String, Wanted, FileLocation)>,
     pub by_foreread: bool,
 }
 
@@ -56,7 +51,6 @@ impl Active {
         Some(Self { profile, running, sections: sections.into_values().collect() })
     }
 
-    /// What it asks for a target.
     pub(super) fn claims(&self, root: &Root, target: &Target) -> Vec<Claim> {
         let force = if self.running { Certainty::Sure } else { Certainty::Perhaps };
         let mut claims = Vec::new();
@@ -93,7 +87,7 @@ impl Active {
     }
 }
 
-impl Section {
+impl TunedSection {
     /// TuneD takes disks that are not removable and have no parent or one on SCSI, virtio, Xen or
     /// NVMe (plugin_disk.py); of those, what `devices` says.
     fn covers(&self, root: &Root, target: &Target) -> Option<Certainty> {
@@ -147,7 +141,7 @@ fn plain(pattern: &str) -> Option<String> {
 /// The texts of a profile and of those that it includes, which come before it.
 fn add_profile(root: &Root, name: &str, texts: &mut Vec<(PathBuf, String)>, depth: usize) {
     // A name is one part of a path.
-    if depth > DEEPEST || name.contains('/') || name.starts_with('.') {
+    if depth > MAX_INCLUDE_DEPTH || name.contains('/') || name.starts_with('.') {
         return;
     }
     let found = FOLDERS.iter().find_map(|folder| {
@@ -161,7 +155,6 @@ fn add_profile(root: &Root, name: &str, texts: &mut Vec<(PathBuf, String)>, dept
     texts.push((file, text));
 }
 
-/// A profile with its texts.
 struct Chosen {
     profile: String,
     /// Whether the daemon runs, so that it is in force.
@@ -170,7 +163,6 @@ struct Chosen {
     texts: Vec<(PathBuf, String)>,
 }
 
-/// The profile that is chosen.
 fn chosen(root: &Root) -> Option<Chosen> {
     let profile = root.lines_of("/etc/tuned/active_profile")?.trim().to_owned();
     if profile.is_empty() {
@@ -190,23 +182,19 @@ fn chosen(root: &Root) -> Option<Chosen> {
 
 /// An option of the profile in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Setting {
+pub struct TunedSetting {
     /// The plug-in that it is for: `disk`, `sysctl`, `sysfs`, `vm`.
     pub plugin: String,
-    /// Its name.
     pub key: String,
-    /// Its value.
     pub value: String,
-    /// Where it stands.
-    pub place: Place,
+    pub place: FileLocation,
     /// Whether TuneD runs, so that it is in force.
     pub running: bool,
-    /// Whether foreread wrote it.
     pub by_foreread: bool,
 }
 
 /// Every option of the profile that is chosen, with those that it includes before its own.
-pub(super) fn settings(root: &Root) -> Vec<Setting> {
+pub(super) fn settings(root: &Root) -> Vec<TunedSetting> {
     let Some(Chosen { running, texts, .. }) = chosen(root) else { return Vec::new() };
     let of = |(file, text): &(PathBuf, String)| {
         let mut all = options(file, text);
@@ -217,7 +205,7 @@ pub(super) fn settings(root: &Root) -> Vec<Setting> {
 }
 
 /// The options in the text of a profile.
-pub fn options(file: &std::path::Path, text: &str) -> Vec<Setting> {
+pub fn options(file: &std::path::Path, text: &str) -> Vec<TunedSetting> {
     let by_foreread = is_foreread(file, text);
     let mut plugin = String::new();
     let mut found = Vec::new();
@@ -234,16 +222,16 @@ pub fn options(file: &std::path::Path, text: &str) -> Vec<Setting> {
                 plugin = value;
                 continue;
             }
-            let place = Place::new(file, index + 1);
+            let place = FileLocation::new(file, index + 1);
             let plugin = plugin.clone();
-            found.push(Setting { plugin, key, value, place, running: false, by_foreread });
+            found.push(TunedSetting { plugin, key, value, place, running: false, by_foreread });
         }
     }
     found
 }
 
 /// A later profile's options overwrite those of the same section.
-fn merge(sections: &mut BTreeMap<String, Section>, section: Section) {
+fn merge(sections: &mut BTreeMap<String, TunedSection>, section: TunedSection) {
     let known = sections.entry(section.name.clone()).or_default();
     known.name = section.name;
     known.by_foreread |= section.by_foreread;
@@ -259,7 +247,6 @@ fn merge(sections: &mut BTreeMap<String, Section>, section: Section) {
     known.files.extend(section.files);
 }
 
-/// The profiles that a profile includes.
 pub fn includes(text: &str) -> Vec<String> {
     let mut main = false;
     for line in text.lines() {
@@ -278,23 +265,24 @@ pub fn includes(text: &str) -> Vec<String> {
 }
 
 /// Reads the sections of a profile that set read-ahead.
-pub fn parse(file: &std::path::Path, text: &str) -> Vec<Section> {
+pub fn parse(file: &std::path::Path, text: &str) -> Vec<TunedSection> {
     let by_foreread = is_foreread(file, text);
     let lines: Vec<&str> = text.lines().collect();
-    let mut found: Vec<(Section, String)> = Vec::new();
+    let mut found: Vec<(TunedSection, String)> = Vec::new();
     for (index, line) in lines.iter().enumerate() {
         let line = line.trim();
         if line.starts_with(['#', ';']) {
             continue;
         }
         if let Some((name, _)) = line.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-            let section = Section { name: name.to_owned(), by_foreread, ..Section::default() };
+            let section =
+                TunedSection { name: name.to_owned(), by_foreread, ..TunedSection::default() };
             found.push((section, name.to_owned()));
             continue;
         }
         let Some((section, plugin)) = found.last_mut() else { continue };
         let Some((key, value)) = line.split_once('=') else { continue };
-        let place = Place::new(file, index + 1);
+        let place = FileLocation::new(file, index + 1);
         let value = value.trim();
         match key.trim() {
             "type" => *plugin = value.to_owned(),
@@ -320,7 +308,7 @@ pub fn parse(file: &std::path::Path, text: &str) -> Vec<Section> {
             _ => {}
         }
     }
-    let concerns = |(section, plugin): &(Section, String)| {
+    let concerns = |(section, plugin): &(TunedSection, String)| {
         (plugin == "disk" && section.read_ahead.is_some()) || !section.files.is_empty()
     };
     found.into_iter().filter(concerns).map(|(section, _)| section).collect()

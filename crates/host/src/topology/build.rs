@@ -5,22 +5,20 @@ use std::path::Path;
 use units::{Bytes, Kib, SECTOR_BYTES};
 
 use super::device;
-use super::{Layer, LayerKind, Queue};
+use super::{Layer, LayerKind, QueueLimits};
 use crate::block::{block_dir, device_name, disk_of, members};
 use crate::mount::{MountInfo, mount_above};
 use crate::{BdiId, DevNo, Root};
 
-/// Stacks deeper than this are not built by people; a captured tree may hold a loop of links.
-const DEEPEST: u32 = 12;
+/// No real stack is deeper than this; a captured tree may contain a cycle of links.
+const MAX_STACK_DEPTH: u32 = 12;
 
-/// What building needs.
 pub(super) struct Builder<'a> {
     pub root: &'a Root,
     pub mounts: &'a [MountInfo],
 }
 
 impl Builder<'_> {
-    /// The read-ahead of a bdi.
     pub fn read_ahead(&self, bdi: &BdiId) -> Option<Kib> {
         self.root.number_if_present(bdi.dir().join("read_ahead_kb")).map(Kib::new)
     }
@@ -31,7 +29,7 @@ impl Builder<'_> {
         let Ok(dir) = block_dir(self.root, device) else {
             return missing(name);
         };
-        if depth > DEEPEST {
+        if depth > MAX_STACK_DEPTH {
             return missing(name);
         }
         let sectors = self.root.number_if_present(format!("{dir}/size"));
@@ -68,7 +66,7 @@ impl Builder<'_> {
             device: Some(device),
             read_ahead: bdi.as_ref().and_then(|bdi| self.read_ahead(bdi)),
             bdi,
-            queue: Some(Queue::read(self.root, &dir)),
+            queue: Some(QueueLimits::read(self.root, &dir)),
             size,
             below,
         }

@@ -14,13 +14,12 @@ use units::{Bytes, Kib};
 
 use crate::{BdiId, DevNo};
 
-pub use queue::Queue;
+pub use queue::QueueLimits;
 pub use survey::{Subject, Survey};
 
 /// One layer of a stack and all below it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Layer {
-    /// What it is.
     pub kind: LayerKind,
     /// The kernel's name of a device (`sda1`), the source of a file system.
     pub name: String,
@@ -28,67 +27,51 @@ pub struct Layer {
     pub device: Option<DevNo>,
     /// Its own bdi; a partition has none, nor a file system that uses its device's.
     pub bdi: Option<BdiId>,
-    /// The read-ahead of that bdi.
     pub read_ahead: Option<Kib>,
     /// Its queue and what stands beside read-ahead there, of whole block devices.
-    pub queue: Option<Queue>,
-    /// Its size, of block devices.
+    pub queue: Option<QueueLimits>,
     pub size: Option<Bytes>,
-    /// What it stands on.
     pub below: Vec<Layer>,
 }
 
-/// What a layer is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum LayerKind {
-    /// A mounted file system.
     Filesystem {
         /// Its type, as in the table of mounts.
         fstype: String,
         /// What is mounted, as in the table of mounts.
         source: String,
-        /// Where.
         points: Vec<PathBuf>,
-        /// With which options.
         options: String,
     },
-    /// A part of a disk.
     Partition,
     /// A disk: nothing is known to be below it.
     Disk {
         /// How it is attached: `scsi`, `nvme`, `virtio`, `mmc`, `nbd`, `rbd` or `other`.
         transport: &'static str,
-        /// Maker and model.
         model: Option<String>,
     },
-    /// A device of device mapper.
     Dm {
         /// What made it: `lvm`, `crypt`, `multipath`, `partition`, `other`.
         target: &'static str,
         /// The name that it was given.
         label: Option<String>,
-        /// Its uuid in device mapper.
         uuid: Option<String>,
     },
-    /// An array of md.
     Md {
         /// `raid5` and so on.
         level: String,
         /// Devices that the array has when it is complete.
         raid_disks: Option<u64>,
-        /// The chunk of striped levels.
         #[serde(rename = "chunk_bytes")]
         chunk: Option<Bytes>,
-        /// Whether it lacks members.
         degraded: bool,
     },
-    /// A loop device.
     Loop {
         /// The file behind it; `None` if it is vacant.
         file: Option<PathBuf>,
     },
-    /// Compressed memory.
     Zram,
     /// A cache in front of a slower disk.
     Bcache,
@@ -97,7 +80,6 @@ pub enum LayerKind {
 }
 
 impl Layer {
-    /// Every layer from this one down.
     pub fn walk(&self) -> Vec<&Layer> {
         let mut all = vec![self];
         for below in &self.below {
@@ -106,7 +88,6 @@ impl Layer {
         all
     }
 
-    /// The layer of this bdi.
     pub fn with_bdi(&self, bdi: &BdiId) -> Option<&Layer> {
         self.walk().into_iter().find(|layer| layer.bdi.as_ref() == Some(bdi))
     }

@@ -8,20 +8,15 @@ use crate::block::active_scheduler;
 
 /// Settings of a block device's queue. `None` is what this kernel or device does not have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Queue {
+pub struct QueueLimits {
     /// The size of request that the device asks for; zero if it does not care.
     pub optimal_io_size: Option<Bytes>,
-    /// The largest request now.
     pub max_sectors: Option<Bytes>,
-    /// The largest request that the hardware takes.
     pub max_hw_sectors: Option<Bytes>,
     /// Whether the kernel takes it for a disk that turns.
     pub rotational: Option<bool>,
-    /// The device's own sector.
     pub logical_block_size: Option<Bytes>,
-    /// The scheduler in force.
     pub scheduler: Option<String>,
-    /// Requests that the queue holds.
     pub nr_requests: Option<u64>,
     /// Requests that a SCSI device is given at once.
     pub queue_depth: Option<u64>,
@@ -29,7 +24,7 @@ pub struct Queue {
     pub stripe_cache_size: Option<u64>,
 }
 
-impl Queue {
+impl QueueLimits {
     /// Reads the queue of the whole device whose directory is `dir`.
     pub(crate) fn read(root: &Root, dir: &str) -> Self {
         let number = |name: &str| root.number_if_present(format!("{dir}/{name}"));

@@ -10,14 +10,13 @@ use super::build::Builder;
 use super::{Layer, LayerKind};
 use crate::mount::{MountInfo, mounts};
 use crate::resolve::{of_file_system, without_device};
-use crate::{BdiId, DevNo, HostError, Probe, ProbeKind, Root, Storage};
+use crate::{BdiId, DevNo, HostError, PathProbe, ProbeKind, Root, Storage};
 
 /// A bdi and what reads through it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Subject {
     /// The bdi whose read-ahead new open files take.
     pub bdi: BdiId,
-    /// That read-ahead.
     pub read_ahead: Kib,
     /// One for each file system on it, or the device alone. Empty where sysfs has the bdi but
     /// nothing here says what it belongs to, as with a mount of another container.
@@ -28,12 +27,10 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// The layer that owns the bdi.
     pub fn owner(&self) -> Option<&Layer> {
         self.stacks.iter().find_map(|stack| stack.with_bdi(&self.bdi))
     }
 
-    /// The file systems on it.
     pub fn filesystems(&self) -> impl Iterator<Item = &Layer> {
         self.stacks.iter().filter(|stack| matches!(stack.kind, LayerKind::Filesystem { .. }))
     }
@@ -61,7 +58,6 @@ struct Super<'a> {
 }
 
 impl Survey {
-    /// Looks at every bdi.
     pub fn of_machine(root: &Root) -> Result<Self, HostError> {
         let mounts = mounts(root)?;
         let builder = Builder { root, mounts: &mounts };
@@ -174,7 +170,7 @@ fn super_blocks<'a>(root: &Root, mounts: &'a [MountInfo]) -> BTreeMap<BdiId, Vec
             }
             continue;
         }
-        let probe = Probe {
+        let probe = PathProbe {
             path: info.mount.point.clone(),
             kind: ProbeKind::Directory,
             device: info.device,

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use foreread_host::Root;
 use tempfile::TempDir;
 
-/// A tree under construction.
 pub struct Tree {
     dir: TempDir,
     mounts: String,
@@ -58,7 +57,6 @@ impl Tree {
         self.dir.path().join(path.trim_start_matches('/'))
     }
 
-    /// A bdi as sysfs shows it.
     pub fn bdi(self, name: &str, read_ahead_kib: u64) -> Self {
         self.file(
             &format!("sys/devices/virtual/bdi/{name}/read_ahead_kb"),
@@ -84,7 +82,6 @@ impl Tree {
         self.bdi(number, 128)
     }
 
-    /// A partition of a disk.
     pub fn partition(self, disk: &str, name: &str, number: &str) -> Self {
         let dir = format!("sys/devices/virtual/block/{disk}/{name}");
         self.file(&format!("{dir}/dev"), &format!("{number}\n"));

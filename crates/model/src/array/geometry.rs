@@ -1,21 +1,19 @@
 //! Where the bytes of an array lie on its members.
 
-use super::spec::{ArraySpec, Level};
+use crate::spec::{ArraySpec, Level, RowMembers};
 
 /// A run of bytes on one column of the array (a member, or the members that mirror it).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     /// Column; for parity levels the member itself.
     pub(super) column: usize,
-    /// First byte on the member.
     pub(super) offset: u64,
-    /// Bytes.
     pub(super) length: u64,
 }
 
 /// A row of a parity array: what of it a request covers, and where its parity is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Row {
+pub(super) struct GeometryRow {
     pub(super) number: u64,
     /// First and last byte of the request inside the row's data, the last one excluded.
     pub(super) from: u64,
@@ -41,16 +39,9 @@ impl Geometry {
     /// The geometry of a valid array whose members have this size.
     pub(super) fn new(spec: &ArraySpec, member: u64) -> Self {
         let members = spec.members as u64;
-        let (data, parity, copies) = match spec.level {
-            Level::Raid0 => (members, 0, 1),
-            Level::Raid1 => (1, 0, members),
-            Level::Raid10 => (members / 2, 0, 2),
-            Level::Raid5 => (members - 1, 1, 1),
-            Level::Raid6 => (members - 2, 2, 1),
-        };
-        let chunk = if spec.level == Level::Raid1 { member.max(1) } else { spec.chunk.get() };
-        let usable = (member - member % chunk).saturating_mul(data);
-        Self { level: spec.level, members, chunk, data, parity, copies, capacity: usable }
+        let RowMembers { data, parity, copies } = spec.level.row_members(members);
+        let (chunk, capacity) = (spec.chunk_bytes(member), spec.usable_bytes(member));
+        Self { level: spec.level, members, chunk, data, parity, copies, capacity }
     }
 
     /// What one member holds before the next one follows.
@@ -63,7 +54,6 @@ impl Geometry {
         self.pieces(offset, length).collect()
     }
 
-    /// The same, one after another.
     pub(super) fn pieces(&self, offset: u64, length: u64) -> impl Iterator<Item = Piece> + use<> {
         let (this, mut at, end) = (*self, offset, offset + length);
         std::iter::from_fn(move || {
@@ -80,18 +70,26 @@ impl Geometry {
     }
 
     /// The rows that a range touches.
-    pub(super) fn rows(&self, offset: u64, length: u64) -> impl Iterator<Item = Row> + use<> {
+    pub(super) fn rows(
+        &self,
+        offset: u64,
+        length: u64,
+    ) -> impl Iterator<Item = GeometryRow> + use<> {
         let width = self.chunk * self.data;
         let end = offset + length;
         (offset / width..end.div_ceil(width)).map(move |number| {
             let start = number * width;
-            Row { number, from: offset.max(start) - start, to: end.min(start + width) - start }
+            GeometryRow {
+                number,
+                from: offset.max(start) - start,
+                to: end.min(start + width) - start,
+            }
         })
     }
 
     /// The parity pieces of a row that go with a part of its data: what that part covers within
     /// a chunk, or the whole chunk if it reaches over a chunk's end.
-    pub(super) fn parity_list(&self, row: Row) -> Vec<Piece> {
+    pub(super) fn parity_list(&self, row: GeometryRow) -> Vec<Piece> {
         let (from, to) = if row.from / self.chunk == (row.to - 1) / self.chunk {
             (row.from % self.chunk, (row.to - 1) % self.chunk + 1)
         } else {
@@ -105,12 +103,12 @@ impl Geometry {
     }
 
     /// Whether a request covers all data of a row.
-    pub(super) fn is_whole(&self, row: Row) -> bool {
+    pub(super) fn is_whole(&self, row: GeometryRow) -> bool {
         row.from == 0 && row.to == self.chunk * self.data
     }
 
     /// The first byte of a row's data.
-    pub(super) fn row_start(&self, row: Row) -> u64 {
+    pub(super) fn row_start(&self, row: GeometryRow) -> u64 {
         row.number * self.chunk * self.data
     }
 
@@ -174,7 +172,7 @@ mod tests {
             for number in 0..20 {
                 let mut seen: Vec<usize> =
                     array.list(number * width, width).iter().map(|p| p.column).collect();
-                let row = Row { number, from: 0, to: width };
+                let row = GeometryRow { number, from: 0, to: width };
                 seen.extend(array.parity_list(row).iter().map(|piece| piece.column));
                 seen.sort_unstable();
                 assert_eq!(seen, (0..members).collect::<Vec<_>>(), "{level:?} row {number}");

@@ -12,19 +12,17 @@
 
 mod geometry;
 mod policy;
-mod spec;
 
 use std::collections::VecDeque;
 
 use units::{Bytes, Nanos};
 
 use crate::front::hand_out;
-use crate::slots::{Slot, Slots};
+use crate::slots::{SlotIndex, Slots};
+pub use crate::spec::{ArraySpec, Level, ReadPolicy};
 use crate::{Completion, Counters, Device, Request, RequestId, RequestKind};
-use geometry::{Geometry, Piece, Row};
-use policy::Arm;
-pub use policy::ReadPolicy;
-pub use spec::{ArraySpec, Level};
+use geometry::{Geometry, GeometryRow, Piece};
+use policy::DiskArm;
 
 /// A request from the host.
 #[derive(Debug)]
@@ -39,12 +37,11 @@ struct Call {
 /// A request to a member.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
-    call: Slot,
+    call: SlotIndex,
     member: usize,
 }
 
-/// No wake is due.
-const NEVER: Nanos = Nanos::MAX;
+const NO_WAKE: Nanos = Nanos::MAX;
 
 /// An array at work.
 pub struct Array {
@@ -55,7 +52,7 @@ pub struct Array {
     wakes: Vec<Nanos>,
     /// The earliest of them, and the first member that has it.
     first_wake: (Nanos, usize),
-    arms: Vec<Arm>,
+    arms: Vec<DiskArm>,
     /// Choices made so far, for each column.
     turns: Vec<usize>,
     calls: Slots<Call>,
@@ -77,9 +74,9 @@ impl Array {
         let columns = members.len() / geometry.copies.max(1) as usize;
         Self {
             policy: spec.read_policy,
-            wakes: vec![NEVER; members.len()],
-            first_wake: (NEVER, 0),
-            arms: vec![Arm::default(); members.len()],
+            wakes: vec![NO_WAKE; members.len()],
+            first_wake: (NO_WAKE, 0),
+            arms: vec![DiskArm::default(); members.len()],
             turns: vec![0; columns],
             calls: Slots::new(),
             open: 0,
@@ -102,7 +99,7 @@ impl Array {
     /// at most, and not beyond what another one is to do before. Returns how far it came.
     fn take(&mut self, now: Nanos) -> Option<Nanos> {
         let (at, member) = self.first_wake;
-        if at > now || at == NEVER {
+        if at > now || at == NO_WAKE {
             return None;
         }
         let second = self.first_but(member);
@@ -111,7 +108,7 @@ impl Array {
         let until = now.min(others);
         let mut arrived = std::mem::take(&mut self.arrived);
         let came = self.members[member].advance_to_completion(until, &mut arrived);
-        self.wakes[member] = self.members[member].next_wake().unwrap_or(NEVER);
+        self.wakes[member] = self.members[member].next_wake().unwrap_or(NO_WAKE);
         self.first_wake = second.min((self.wakes[member], member));
         for completion in arrived.drain(..) {
             self.piece_done(completion);
@@ -122,7 +119,7 @@ impl Array {
 
     /// When the first member but this one is due, and which that is.
     fn first_but(&self, but: usize) -> (Nanos, usize) {
-        let mut first = (NEVER, usize::MAX);
+        let mut first = (NO_WAKE, usize::MAX);
         for (member, &wake) in self.wakes.iter().enumerate() {
             // Chosen without a branch: which member is due first cannot be foretold.
             let sooner = (member != but) & (wake < first.0);
@@ -132,7 +129,7 @@ impl Array {
     }
 
     fn refresh(&mut self, member: usize) {
-        let wake = self.members[member].next_wake().unwrap_or(NEVER);
+        let wake = self.members[member].next_wake().unwrap_or(NO_WAKE);
         let before = std::mem::replace(&mut self.wakes[member], wake);
         let first = self.first_wake;
         if (wake, member) <= first {
@@ -143,7 +140,7 @@ impl Array {
     }
 
     fn piece_done(&mut self, completion: Completion) {
-        let Some(sent) = self.sent.remove(completion.id.0 as Slot) else { return };
+        let Some(sent) = self.sent.remove(completion.id.0 as SlotIndex) else { return };
         self.arms[sent.member].pending -= 1;
         let Some(call) = self.calls.get_mut(sent.call) else { return };
         call.left -= 1;
@@ -158,14 +155,14 @@ impl Array {
         }
     }
 
-    fn finish(&mut self, at: Nanos, call: Slot) {
+    fn finish(&mut self, at: Nanos, call: SlotIndex) {
         if let Some(call) = self.calls.remove(call) {
             self.open -= 1;
             self.finished.push_back(Completion { id: call.id, at });
         }
     }
 
-    fn send(&mut self, at: Nanos, call: Slot, kind: RequestKind, pieces: &[Piece]) {
+    fn send(&mut self, at: Nanos, call: SlotIndex, kind: RequestKind, pieces: &[Piece]) {
         if let Some(call) = self.calls.get_mut(call) {
             call.left += pieces.len();
         }
@@ -247,7 +244,7 @@ impl Array {
         }
     }
 
-    fn read(&mut self, now: Nanos, call: Slot, offset: u64, length: u64) {
+    fn read(&mut self, now: Nanos, call: SlotIndex, offset: u64, length: u64) {
         for piece in self.geometry.pieces(offset, length) {
             self.add_read(piece);
         }
@@ -258,7 +255,7 @@ impl Array {
         self.pieces = pieces;
     }
 
-    fn write(&mut self, now: Nanos, call: Slot, offset: u64, length: u64) {
+    fn write(&mut self, now: Nanos, call: SlotIndex, offset: u64, length: u64) {
         if self.geometry.parity > 0 {
             return self.write_rows(now, call, offset, length);
         }
@@ -272,8 +269,8 @@ impl Array {
         self.send(now, call, RequestKind::Write, &pieces);
     }
 
-    fn write_rows(&mut self, now: Nanos, call: Slot, offset: u64, length: u64) {
-        let (whole, partial): (Vec<Row>, Vec<Row>) =
+    fn write_rows(&mut self, now: Nanos, call: SlotIndex, offset: u64, length: u64) {
+        let (whole, partial): (Vec<GeometryRow>, Vec<GeometryRow>) =
             self.geometry.rows(offset, length).partition(|row| self.geometry.is_whole(*row));
         for &row in &whole {
             self.add_row(row);
@@ -296,7 +293,7 @@ impl Array {
     }
 
     /// Adds the data and parity that a row's write writes.
-    fn add_row(&mut self, row: Row) {
+    fn add_row(&mut self, row: GeometryRow) {
         let start = self.geometry.row_start(row);
         for piece in self.geometry.list(start + row.from, row.to - row.from) {
             self.add(piece);
@@ -307,7 +304,7 @@ impl Array {
     }
 
     /// Adds what must be read before part of a row is written.
-    fn add_old(&mut self, row: Row) {
+    fn add_old(&mut self, row: GeometryRow) {
         let (start, width) = (self.geometry.row_start(row), self.geometry.row_length());
         let parity: u64 = self.geometry.parity_list(row).iter().map(|piece| piece.length).sum();
         let touched = row.to - row.from;
@@ -329,7 +326,7 @@ impl Array {
         }
     }
 
-    fn flush(&mut self, now: Nanos, call: Slot) {
+    fn flush(&mut self, now: Nanos, call: SlotIndex) {
         let pieces: Vec<Piece> =
             (0..self.members.len()).map(|column| Piece { column, offset: 0, length: 0 }).collect();
         self.send(now, call, RequestKind::Flush, &pieces);
@@ -353,7 +350,7 @@ impl Device for Array {
 
     fn next_wake(&self) -> Option<Nanos> {
         let first_done = self.finished.front().map(|completion| completion.at);
-        first_done.or_else(|| Some(self.first_wake.0).filter(|&wake| wake < NEVER))
+        first_done.or_else(|| Some(self.first_wake.0).filter(|&wake| wake < NO_WAKE))
     }
 
     fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {

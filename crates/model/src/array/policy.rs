@@ -3,39 +3,13 @@
 //! The choice decides whether one stream gets the rate of one member or of several, and whether
 //! members see runs or fragments. The rules here are those of known products; see each.
 
-use serde::{Deserialize, Serialize};
-
-/// Which copy of a mirror is read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ReadPolicy {
-    /// Always the first: cheap firmware.
-    Primary,
-    /// The one with the fewest requests pending, the nearer head if they are equal. The best fit
-    /// to the PERC 6 of the 2008 posts.
-    #[default]
-    ShortestQueue,
-    /// Each in turn.
-    RoundRobin,
-    /// Each request is divided among all.
-    Split,
-    /// `load` of FreeBSD's gmirror: a running mean of the requests pending, with a bonus for a
-    /// head that is exactly there and a smaller one for a head within 1 MiB.
-    GmirrorLoad,
-    /// Linux md: the one whose last request ended here; else an idle one; else the nearest.
-    Md,
-    /// The fast path of Linux's megaraid_sas: the nearest, unless it has over four more pending.
-    MegaraidArm,
-    /// Even rows of chunks from the first, odd ones from the second.
-    AlternateRows,
-}
+use crate::spec::ReadPolicy;
 
 /// What the policies know of a member.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Arm {
+pub(super) struct DiskArm {
     /// Requests sent and not completed.
     pub(super) pending: u64,
-    /// Where the last request ended.
     pub(super) last: u64,
     /// gmirror's running mean, in 256ths of a request.
     load: i64,
@@ -43,12 +17,11 @@ pub(super) struct Arm {
 
 /// One request in gmirror's count of load.
 const LOAD_SCALE: i64 = 256;
-/// What gmirror takes for near.
-const TRACK: u64 = 1 << 20;
+const NEAR_BYTES: u64 = 1 << 20;
 /// What megaraid_sas lets the nearest have more before it takes the other.
 const ARM_PENDING: u64 = 4;
 
-impl Arm {
+impl DiskArm {
     fn distance(&self, offset: u64) -> u64 {
         self.last.abs_diff(offset)
     }
@@ -57,8 +30,14 @@ impl Arm {
 impl ReadPolicy {
     /// The copy to read, as an index into `arms`; `turn` counts the choices made so far. (`Split`
     /// divides a request before it comes here.)
-    pub(super) fn choose(self, arms: &[Arm], offset: u64, chunk: u64, turn: &mut usize) -> usize {
-        let nearest = |arms: &[Arm]| least(arms, |arm| arm.distance(offset));
+    pub(super) fn choose(
+        self,
+        arms: &[DiskArm],
+        offset: u64,
+        chunk: u64,
+        turn: &mut usize,
+    ) -> usize {
+        let nearest = |arms: &[DiskArm]| least(arms, |arm| arm.distance(offset));
         match self {
             Self::Primary => 0,
             Self::ShortestQueue => least(arms, |arm| (arm.pending, arm.distance(offset))),
@@ -82,7 +61,7 @@ impl ReadPolicy {
     }
 
     /// Notes that `chosen` was sent a request that ends at `end`.
-    pub(super) fn note(self, arms: &mut [Arm], chosen: usize, end: u64) {
+    pub(super) fn note(self, arms: &mut [DiskArm], chosen: usize, end: u64) {
         if let Some(arm) = arms.get_mut(chosen) {
             arm.pending += 1;
             arm.last = end;
@@ -96,16 +75,16 @@ impl ReadPolicy {
 }
 
 /// The index of the least by a key; the first of equals.
-fn least<K: Ord>(arms: &[Arm], key: impl Fn(&Arm) -> K) -> usize {
+fn least<K: Ord>(arms: &[DiskArm], key: impl Fn(&DiskArm) -> K) -> usize {
     (0..arms.len()).min_by_key(|&index| key(&arms[index])).unwrap_or(0)
 }
 
 /// The rule of `g_mirror_request_load`; the last of equals.
-fn gmirror(arms: &[Arm], offset: u64) -> usize {
-    let load = |arm: &Arm| {
+fn gmirror(arms: &[DiskArm], offset: u64) -> usize {
+    let load = |arm: &DiskArm| {
         let bonus = match arm.distance(offset) {
             0 => 2 * LOAD_SCALE,
-            near if near < TRACK => LOAD_SCALE,
+            near if near < NEAR_BYTES => LOAD_SCALE,
             _ => 0,
         };
         arm.load - bonus
@@ -117,11 +96,11 @@ fn gmirror(arms: &[Arm], offset: u64) -> usize {
 mod tests {
     use super::*;
 
-    fn arm(pending: u64, last: u64) -> Arm {
-        Arm { pending, last, load: 0 }
+    fn arm(pending: u64, last: u64) -> DiskArm {
+        DiskArm { pending, last, load: 0 }
     }
 
-    fn choose(policy: ReadPolicy, arms: &[Arm], offset: u64) -> usize {
+    fn choose(policy: ReadPolicy, arms: &[DiskArm], offset: u64) -> usize {
         policy.choose(arms, offset, 1 << 16, &mut 0)
     }
 

@@ -14,31 +14,25 @@ use units::Nanos;
 
 /// A model of what was measured, and how well it agrees.
 #[derive(Clone, Debug)]
-pub struct Calibration {
-    /// The model.
+pub struct ModelCalibration {
     pub spec: Spec,
-    /// What was concluded, in words.
     pub findings: Vec<String>,
     /// Each probe by the device and by the model.
-    pub agreement: Vec<Agreement>,
+    pub agreement: Vec<ProbeAgreement>,
 }
 
 /// A probe by the device and by the model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Agreement {
-    /// What was asked.
+pub struct ProbeAgreement {
     pub purpose: Purpose,
     /// In which unit the figures are.
     pub unit: &'static str,
-    /// What the device did.
     pub measured: f64,
-    /// What the model does.
     pub model: f64,
 }
 
 /// Speeds that disks turn at.
 const RPM: [f64; 5] = [4200.0, 5400.0, 7200.0, 10_000.0, 15_000.0];
-/// How many drives arrays have.
 const MEMBERS: [usize; 10] = [2, 3, 4, 5, 6, 8, 10, 12, 16, 24];
 /// A stream that loses so much from the start of the device to its end is on a platter.
 const ZONES_LEAST: f64 = 1.12;
@@ -55,7 +49,7 @@ const JITTER_MS: f64 = 0.05;
 /// The mean root of the distance between two places within a thousandth of the device.
 const NEAR_ROOT: f64 = 0.016_87;
 /// The seed of the models that candidates are.
-const SEED: u64 = 1;
+const MODEL_SEED: u64 = 1;
 
 /// The model that agrees best with what was measured of a device of this size behind this host.
 ///
@@ -67,7 +61,7 @@ pub fn fit(
     capacity: Bytes,
     host: HostLimits,
     measured: &Measured,
-) -> Result<Calibration, SpecError> {
+) -> Result<ModelCalibration, SpecError> {
     let view = View::of(capacity, host, measured)?;
     let (device, findings) = if view.is_mechanical() {
         mechanical(&view)?
@@ -84,10 +78,9 @@ pub fn fit(
         device,
     };
     let agreement = agreement(&spec, &view)?;
-    Ok(Calibration { spec, findings, agreement })
+    Ok(ModelCalibration { spec, findings, agreement })
 }
 
-/// What was measured, in numbers.
 struct View<'a> {
     capacity: Bytes,
     host: HostLimits,
@@ -203,7 +196,6 @@ fn mechanical(view: &View<'_>) -> Result<(DeviceSpec, Vec<String>), SpecError> {
     Ok((device, findings))
 }
 
-/// How drives are put together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Structure {
     level: Option<Level>,
@@ -305,9 +297,11 @@ fn score(device: &DeviceSpec, view: &View<'_>) -> Result<f64, SpecError> {
             Purpose::Queue(_) | Purpose::SmallStream | Purpose::Interleaved(_) | Purpose::Stream(0)
         ) || *purpose == far
     };
-    let mut model = device.build(SEED)?;
+    let mut model = device.build(MODEL_SEED)?;
     let (mut now, mut sum, mut count) = (Nanos::ZERO, 0.0, 0.0);
-    for probe in probes(view.capacity, SEED).into_iter().filter(|probe| wanted(&probe.purpose)) {
+    for probe in
+        probes(view.capacity, MODEL_SEED).into_iter().filter(|probe| wanted(&probe.purpose))
+    {
         let Some(measured) = view.measured.of(probe.purpose) else { continue };
         let (timing, end) = run(model.as_mut(), &probe, now);
         now = end + Nanos::from_millis(100);
@@ -323,7 +317,6 @@ fn score(device: &DeviceSpec, view: &View<'_>) -> Result<f64, SpecError> {
     Ok(sum / f64::max(count, 1.0))
 }
 
-/// A drive without moving parts.
 fn flash(view: &View<'_>) -> (DeviceSpec, Vec<String>) {
     let alone_us = view.random_ms * 1e3;
     let busy = view.measured.requests_s(Purpose::Queue(32)).unwrap_or(1e6 / alone_us);
@@ -388,12 +381,11 @@ fn volume(view: &View<'_>) -> (DeviceSpec, Vec<String>) {
     (DeviceSpec::Volume(device), findings)
 }
 
-/// Every probe by the model.
-fn agreement(spec: &Spec, view: &View<'_>) -> Result<Vec<Agreement>, SpecError> {
-    let mut model = spec.build(SEED)?;
+fn agreement(spec: &Spec, view: &View<'_>) -> Result<Vec<ProbeAgreement>, SpecError> {
+    let mut model = spec.build(MODEL_SEED)?;
     let mut now = Nanos::ZERO;
     let mut agreement = Vec::new();
-    for probe in probes(view.capacity, SEED) {
+    for probe in probes(view.capacity, MODEL_SEED) {
         let Some(measured) = view.measured.of(probe.purpose) else { continue };
         let (timing, end) = run(model.as_mut(), &probe, now);
         now = end + Nanos::from_millis(100);
@@ -406,7 +398,7 @@ fn agreement(spec: &Spec, view: &View<'_>) -> Result<Vec<Agreement>, SpecError> 
             _ => ("ms", Timing::mean_ms),
         };
         let (purpose, measured, model) = (probe.purpose, figure(measured), figure(&timing));
-        agreement.push(Agreement { purpose, unit, measured, model });
+        agreement.push(ProbeAgreement { purpose, unit, measured, model });
     }
     Ok(agreement)
 }

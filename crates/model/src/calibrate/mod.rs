@@ -18,24 +18,21 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos};
 
-pub use fit::{Agreement, Calibration, fit};
+pub use fit::{ModelCalibration, ProbeAgreement, fit};
 pub use plan::probes;
 pub use run::run;
 
 /// A question to a device: reads of one length.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Probe {
-    /// What it is for.
     pub purpose: Purpose,
     /// How many requests are kept under way.
     pub depth: usize,
-    /// What each reads.
     pub length: Bytes,
     /// Where each begins, in the order in which they are sent.
     pub offsets: Vec<Bytes>,
 }
 
-/// What a probe is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
@@ -53,18 +50,15 @@ pub enum Purpose {
     Queue(u32),
     /// Random reads of 8 KiB across every multiple of this many KiB.
     Across(u32),
-    /// The same, beside it.
     Beside(u32),
 }
 
-/// What came of a probe.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Timing {
     /// From the first request to the last answer.
     pub elapsed: Nanos,
     /// What each request took, in the order in which they were sent.
     pub latencies: Vec<Nanos>,
-    /// What was read.
     pub bytes: Bytes,
 }
 
@@ -92,23 +86,22 @@ impl Measured {
         self.of(purpose).map(Timing::mean_ms)
     }
 
-    /// Requests a second.
     fn requests_s(&self, purpose: Purpose) -> Option<f64> {
         self.of(purpose).map(Timing::requests_s)
     }
 }
 
 /// Requests of which one is answered first.
-const FIRST: usize = 4;
+const COMPETING_REQUESTS: usize = 4;
 
 /// Reads near one place by which every arm has come there.
-const SETTLING: usize = 32;
+const SETTLING_READS: usize = 32;
 
 impl Timing {
     /// The same of reads near one place, without the first of them, for which the arms had to go
     /// there: of each drive in an array one.
     fn settled(&self) -> Self {
-        let latencies = self.latencies[SETTLING.min(self.latencies.len() / 2)..].to_vec();
+        let latencies = self.latencies[SETTLING_READS.min(self.latencies.len() / 2)..].to_vec();
         Self { latencies, ..*self }
     }
 
@@ -116,7 +109,8 @@ impl Timing {
     pub fn steady_mb_s(&self) -> f64 {
         let count = self.latencies.len().max(1) as f64;
         // Of the first few, any can be answered first.
-        let first = self.latencies.iter().take(FIRST).min().copied().unwrap_or_default();
+        let first =
+            self.latencies.iter().take(COMPETING_REQUESTS).min().copied().unwrap_or_default();
         let elapsed = self.elapsed.saturating_sub(first).as_secs_f64();
         self.bytes.get() as f64 * (count - 1.0) / count / 1e6 / elapsed.max(1e-9)
     }
@@ -134,7 +128,6 @@ impl Timing {
         sorted.get(sorted.len() / 2).map_or(0.0, |latency| latency.as_secs_f64() * 1e3)
     }
 
-    /// Requests a second.
     pub fn requests_s(&self) -> f64 {
         self.latencies.len() as f64 / self.elapsed.as_secs_f64().max(1e-9)
     }

@@ -7,13 +7,12 @@ use units::Bytes;
 use super::{Probe, Purpose};
 
 /// A page: the smallest direct read that every device takes.
-const PAGE: u64 = 4096;
+const PAGE_BYTES: u64 = 4096;
 /// Requests of a stream, and how many of them are under way.
 const STREAM_REQUEST: u64 = 1 << 20;
 const STREAM_DEPTH: usize = 4;
 const STREAM_REQUESTS: u64 = 96;
-/// Random reads of each probe.
-const READS: u64 = 160;
+const RANDOM_READS: u64 = 160;
 /// Reads across each possible chunk's end, and within how much.
 const CHUNK_READS: u64 = 300;
 const CHUNK_SPAN: u64 = 4 << 30;
@@ -22,10 +21,9 @@ const READS_PER_DEPTH: u64 = 40;
 /// Chunks that arrays have, in KiB.
 pub(super) const CHUNKS_KIB: [u32; 6] = [32, 64, 128, 256, 512, 1024];
 /// Streams in turn, requests of each, and how many are under way.
-const STREAMS: u64 = 4;
+const STREAM_COUNT: u64 = 4;
 const STREAM_TURNS: u64 = 48;
 const STREAMS_AT_ONCE: [u32; 2] = [1, 4];
-/// Requests under way.
 const DEPTHS: [u32; 5] = [1, 2, 4, 8, 32];
 /// Distances in per mille of the device.
 const DISTANCES: [u32; 4] = [10, 100, 333, 1000];
@@ -55,7 +53,7 @@ struct Plan {
 impl Plan {
     /// A page below `end`, at random.
     fn page(&mut self, end: u64) -> u64 {
-        self.rng.next_u64() % (end / PAGE).max(1) * PAGE
+        self.rng.next_u64() % (end / PAGE_BYTES).max(1) * PAGE_BYTES
     }
 
     fn probe(purpose: Purpose, depth: usize, length: u64, offsets: Vec<u64>) -> Probe {
@@ -66,7 +64,7 @@ impl Plan {
     fn stream(&self, place: u32) -> Probe {
         let requests = STREAM_REQUESTS.min(self.capacity / 4 / STREAM_REQUEST).max(1);
         let room = self.capacity.saturating_sub(requests * STREAM_REQUEST);
-        let start = room / 1000 * u64::from(place) / PAGE * PAGE;
+        let start = room / 1000 * u64::from(place) / PAGE_BYTES * PAGE_BYTES;
         let offsets = (0..requests).map(|at| start + at * STREAM_REQUEST).collect();
         Self::probe(Purpose::Stream(place), STREAM_DEPTH, STREAM_REQUEST, offsets)
     }
@@ -74,8 +72,8 @@ impl Plan {
     /// One page after another: a drive's own read-ahead has them, so this is what a command takes.
     /// Not where the other streams were.
     fn small_stream(&self) -> Probe {
-        let length = PAGE;
-        let start = self.capacity / 8 / PAGE * PAGE;
+        let length = PAGE_BYTES;
+        let start = self.capacity / 8 / PAGE_BYTES * PAGE_BYTES;
         let offsets = (0..512).map(|at| start + at * length).collect();
         Self::probe(Purpose::SmallStream, 1, length, offsets)
     }
@@ -85,36 +83,38 @@ impl Plan {
     fn interleaved(&self, depth: u32) -> Probe {
         let length = 32 << 10;
         let start = |stream| self.capacity / 16 * (5 + 2 * stream + u64::from(depth > 1));
-        let offsets = (0..STREAMS * STREAM_TURNS)
-            .map(|at| start(at % STREAMS) / PAGE * PAGE + at / STREAMS * length)
+        let offsets = (0..STREAM_COUNT * STREAM_TURNS)
+            .map(|at| {
+                start(at % STREAM_COUNT) / PAGE_BYTES * PAGE_BYTES + at / STREAM_COUNT * length
+            })
             .collect();
         Self::probe(Purpose::Interleaved(depth), depth as usize, length, offsets)
     }
 
     fn near(&mut self) -> Probe {
-        let span = (self.capacity / 1000).max(16 * PAGE);
-        let start = self.capacity / 4 / PAGE * PAGE;
-        let offsets = (0..READS).map(|_| start + self.page(span)).collect();
-        Self::probe(Purpose::Near, 1, PAGE, offsets)
+        let span = (self.capacity / 1000).max(16 * PAGE_BYTES);
+        let start = self.capacity / 4 / PAGE_BYTES * PAGE_BYTES;
+        let offsets = (0..RANDOM_READS).map(|_| start + self.page(span)).collect();
+        Self::probe(Purpose::Near, 1, PAGE_BYTES, offsets)
     }
 
     /// From one end of the distance to the other and back.
     fn distance(&mut self, distance: u32) -> Probe {
         let span = self.capacity / 1000 * u64::from(distance);
-        let slack = (self.capacity / 500).max(16 * PAGE);
-        let low = (self.capacity.saturating_sub(span) / 2) / PAGE * PAGE;
-        let high = (low + span).saturating_sub(slack) / PAGE * PAGE;
-        let offsets = (0..READS)
-            .map(|at| if at % 2 == 0 { low } else { high } + self.page(slack - PAGE))
+        let slack = (self.capacity / 500).max(16 * PAGE_BYTES);
+        let low = (self.capacity.saturating_sub(span) / 2) / PAGE_BYTES * PAGE_BYTES;
+        let high = (low + span).saturating_sub(slack) / PAGE_BYTES * PAGE_BYTES;
+        let offsets = (0..RANDOM_READS)
+            .map(|at| if at % 2 == 0 { low } else { high } + self.page(slack - PAGE_BYTES))
             .collect();
-        Self::probe(Purpose::Distance(distance), 1, PAGE, offsets)
+        Self::probe(Purpose::Distance(distance), 1, PAGE_BYTES, offsets)
     }
 
     fn queue(&mut self, depth: u32) -> Probe {
-        let reads = READS.max(READS_PER_DEPTH * u64::from(depth));
+        let reads = RANDOM_READS.max(READS_PER_DEPTH * u64::from(depth));
         let capacity = self.capacity;
         let offsets = (0..reads).map(|_| self.page(capacity)).collect();
-        Self::probe(Purpose::Queue(depth), depth as usize, PAGE, offsets)
+        Self::probe(Purpose::Queue(depth), depth as usize, PAGE_BYTES, offsets)
     }
 
     /// Two pages with an end of a chunk between them, and two before such an end; near one place,
@@ -130,10 +130,10 @@ impl Plan {
                 .map(|_| first + ((self.rng.next_u64() % multiples) | 1) * chunk - back)
                 .collect()
         };
-        let (across, beside) = (ends(PAGE), ends(4 * PAGE));
+        let (across, beside) = (ends(PAGE_BYTES), ends(4 * PAGE_BYTES));
         [
-            Self::probe(Purpose::Across(kib), 1, 2 * PAGE, across),
-            Self::probe(Purpose::Beside(kib), 1, 2 * PAGE, beside),
+            Self::probe(Purpose::Across(kib), 1, 2 * PAGE_BYTES, across),
+            Self::probe(Purpose::Beside(kib), 1, 2 * PAGE_BYTES, beside),
         ]
     }
 }

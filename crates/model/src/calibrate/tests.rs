@@ -2,12 +2,12 @@ use super::*;
 use crate::{DeviceSpec, Spec};
 
 /// Calibrates a model as if it were a device.
-fn calibrated(words: &str) -> (Spec, Calibration) {
+fn calibrated(words: &str) -> (Spec, ModelCalibration) {
     calibrated_from(words, 99)
 }
 
 /// The same with a seed of the device, which says how its platters stand.
-fn calibrated_from(words: &str, seed: u64) -> (Spec, Calibration) {
+fn calibrated_from(words: &str, seed: u64) -> (Spec, ModelCalibration) {
     let truth = Spec::parse(words).unwrap();
     let mut device = truth.build(seed).unwrap();
     let (mut measured, mut now) = (Measured::default(), Nanos::ZERO);
@@ -20,9 +20,10 @@ fn calibrated_from(words: &str, seed: u64) -> (Spec, Calibration) {
     (truth, found)
 }
 
-fn lines(found: &Calibration) -> String {
-    let line =
-        |line: &Agreement| format!("{:?} {:.2} {:.2}\n", line.purpose, line.measured, line.model);
+fn lines(found: &ModelCalibration) -> String {
+    let line = |line: &ProbeAgreement| {
+        format!("{:?} {:.2} {:.2}\n", line.purpose, line.measured, line.model)
+    };
     found.agreement.iter().map(line).collect()
 }
 

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use crate::slots::Slot;
+use crate::slots::SlotIndex;
 
 /// The end of the order of use.
-const NONE: u32 = u32::MAX;
+const LIST_END: u32 = u32::MAX;
 
 /// A unit of memory: there, or on its way to some requests that wait for it.
 #[derive(Debug)]
@@ -16,12 +16,12 @@ struct Line {
     /// The lines that were used right before and right after this one.
     older: u32,
     newer: u32,
-    waiters: Vec<Slot>,
+    waiters: Vec<SlotIndex>,
 }
 
 /// Lines by number, the least recently used of which goes first.
 #[derive(Debug)]
-pub(super) struct Cache {
+pub(super) struct ControllerCache {
     places: HashMap<u64, u32, BuildHasherDefault<Scatter>>,
     lines: Vec<Line>,
     oldest: u32,
@@ -50,52 +50,51 @@ impl Hasher for Scatter {
     }
 }
 
-/// How a line stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum CacheLookup {
     Ready,
     Coming,
     Missing,
 }
 
-impl Cache {
+impl ControllerCache {
     /// A cache of this many lines.
     pub(super) fn new(limit: usize) -> Self {
         // Places are numbered in 32 bits; no controller has so much memory.
-        let limit = limit.min(NONE as usize);
+        let limit = limit.min(LIST_END as usize);
         let (places, lines) = (HashMap::default(), Vec::new());
-        Self { places, lines, oldest: NONE, newest: NONE, limit }
+        Self { places, lines, oldest: LIST_END, newest: LIST_END, limit }
     }
 
     /// How a line stands, without touching it.
-    pub(super) fn has(&self, number: u64) -> Found {
+    pub(super) fn has(&self, number: u64) -> CacheLookup {
         match self.places.get(&number) {
-            Some(&place) if self.lines[place as usize].ready => Found::Ready,
-            Some(_) => Found::Coming,
-            None => Found::Missing,
+            Some(&place) if self.lines[place as usize].ready => CacheLookup::Ready,
+            Some(_) => CacheLookup::Coming,
+            None => CacheLookup::Missing,
         }
     }
 
     /// Looks for a line that `reader` needs; if it is on its way, the reader will be told.
-    pub(super) fn read(&mut self, number: u64, reader: Slot) -> Found {
-        let Some(&place) = self.places.get(&number) else { return Found::Missing };
+    pub(super) fn read(&mut self, number: u64, reader: SlotIndex) -> CacheLookup {
+        let Some(&place) = self.places.get(&number) else { return CacheLookup::Missing };
         if self.newest != place {
             self.unlink(place);
             self.link(place);
         }
         let line = &mut self.lines[place as usize];
         if line.ready {
-            Found::Ready
+            CacheLookup::Ready
         } else {
             line.waiters.push(reader);
-            Found::Coming
+            CacheLookup::Coming
         }
     }
 
     /// Makes room for a line that is to be fetched; false if all lines are on their way.
     pub(super) fn reserve(&mut self, number: u64) -> bool {
         let place = if self.lines.len() < self.limit {
-            let (older, newer, waiters) = (NONE, NONE, Vec::new());
+            let (older, newer, waiters) = (LIST_END, LIST_END, Vec::new());
             self.lines.push(Line { number, ready: false, older, newer, waiters });
             self.lines.len() as u32 - 1
         } else {
@@ -113,21 +112,21 @@ impl Cache {
 
     fn oldest_ready(&self) -> Option<u32> {
         let mut place = self.oldest;
-        while place != NONE && !self.lines[place as usize].ready {
+        while place != LIST_END && !self.lines[place as usize].ready {
             place = self.lines[place as usize].newer;
         }
-        (place != NONE).then_some(place)
+        (place != LIST_END).then_some(place)
     }
 
     /// Takes a line out of the order of use.
     fn unlink(&mut self, place: u32) {
         let Line { older, newer, .. } = self.lines[place as usize];
         match older {
-            NONE => self.oldest = newer,
+            LIST_END => self.oldest = newer,
             older => self.lines[older as usize].newer = newer,
         }
         match newer {
-            NONE => self.newest = older,
+            LIST_END => self.newest = older,
             newer => self.lines[newer as usize].older = older,
         }
     }
@@ -136,15 +135,15 @@ impl Cache {
     fn link(&mut self, place: u32) {
         let older = std::mem::replace(&mut self.newest, place);
         match older {
-            NONE => self.oldest = place,
+            LIST_END => self.oldest = place,
             older => self.lines[older as usize].newer = place,
         }
         let line = &mut self.lines[place as usize];
-        (line.older, line.newer) = (older, NONE);
+        (line.older, line.newer) = (older, LIST_END);
     }
 
     /// Notes that a line is there; gives back who waits for it.
-    pub(super) fn arrived(&mut self, number: u64) -> Vec<Slot> {
+    pub(super) fn arrived(&mut self, number: u64) -> Vec<SlotIndex> {
         let Some(&place) = self.places.get(&number) else { return Vec::new() };
         let line = &mut self.lines[place as usize];
         line.ready = true;
@@ -158,22 +157,22 @@ mod tests {
 
     #[test]
     fn the_least_recently_used_line_goes_first() {
-        let mut cache = Cache::new(2);
+        let mut cache = ControllerCache::new(2);
         for number in [1, 2] {
             assert!(cache.reserve(number));
             cache.arrived(number);
         }
-        assert_eq!(cache.read(1, 0), Found::Ready);
+        assert_eq!(cache.read(1, 0), CacheLookup::Ready);
         assert!(cache.reserve(3));
-        assert_eq!(cache.has(2), Found::Missing);
-        assert_eq!(cache.has(1), Found::Ready);
+        assert_eq!(cache.has(2), CacheLookup::Missing);
+        assert_eq!(cache.has(1), CacheLookup::Ready);
     }
 
     #[test]
     fn who_waits_for_a_line_is_told() {
-        let mut cache = Cache::new(1);
+        let mut cache = ControllerCache::new(1);
         assert!(cache.reserve(7));
-        assert_eq!(cache.read(7, 42), Found::Coming);
+        assert_eq!(cache.read(7, 42), CacheLookup::Coming);
         assert!(!cache.reserve(8), "a line on its way must stay");
         assert_eq!(cache.arrived(7), [42]);
         assert!(cache.reserve(8));

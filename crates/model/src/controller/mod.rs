@@ -7,7 +7,6 @@
 //! room in it, is done at once and goes to the device behind the host's back.
 
 mod cache;
-mod spec;
 mod streams;
 
 use std::collections::VecDeque;
@@ -18,11 +17,11 @@ use crate::agenda::Agenda;
 use crate::device::{after, ceil};
 use crate::front::hand_out;
 use crate::jitter::Jitter;
-use crate::slots::{Slot, Slots};
+use crate::slots::{SlotIndex, Slots};
+pub use crate::spec::ControllerSpec;
 use crate::{Completion, Counters, Device, Request, RequestId, RequestKind};
-use cache::{Cache, Found};
-pub use spec::ControllerSpec;
-use streams::Streams;
+use cache::{CacheLookup, ControllerCache};
+use streams::StreamTable;
 
 /// A request from the host.
 #[derive(Debug)]
@@ -31,25 +30,21 @@ struct Call {
     kind: RequestKind,
     offset: u64,
     length: u64,
-    /// What it still waits for.
     left: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
     /// The processor has looked at the command.
-    Decoded(Slot),
-    /// A write's data is in.
-    Received(Slot),
-    /// The host has its answer.
-    Done(Slot),
+    Decoded(SlotIndex),
+    Received(SlotIndex),
+    Done(SlotIndex),
 }
 
 /// A request to the device behind.
 #[derive(Clone, Copy, Debug)]
 enum Fetch {
-    /// For this host request.
-    Call(Slot),
+    Call(SlotIndex),
     /// Read ahead: from this line, the last one excluded.
     Lines(u64, u64),
     /// From the write cache: so many bytes.
@@ -78,8 +73,8 @@ pub struct Controller {
     calls: Slots<Call>,
     open: usize,
     fetches: Slots<Fetch>,
-    cache: Cache,
-    streams: Streams,
+    cache: ControllerCache,
+    streams: StreamTable,
     processor_free: Nanos,
     link_free: Nanos,
     dirty: u64,
@@ -107,8 +102,8 @@ impl Controller {
             calls: Slots::new(),
             open: 0,
             fetches: Slots::new(),
-            cache: Cache::new(usize::try_from(lines).unwrap_or(usize::MAX)),
-            streams: Streams::new(spec.streams),
+            cache: ControllerCache::new(usize::try_from(lines).unwrap_or(usize::MAX)),
+            streams: StreamTable::new(spec.streams),
             processor_free: Nanos::ZERO,
             link_free: Nanos::ZERO,
             dirty: 0,
@@ -168,7 +163,7 @@ impl Controller {
         }
     }
 
-    fn decoded(&mut self, at: Nanos, slot: Slot) {
+    fn decoded(&mut self, at: Nanos, slot: SlotIndex) {
         let Some(call) = self.calls.get_mut(slot) else { return };
         let (kind, offset, length) = (call.kind, call.offset, call.length);
         match kind {
@@ -185,7 +180,7 @@ impl Controller {
         }
     }
 
-    fn read(&mut self, at: Nanos, slot: Slot, offset: u64, length: u64) {
+    fn read(&mut self, at: Nanos, slot: SlotIndex, offset: u64, length: u64) {
         let end = offset + length;
         let following = self.streams.follow(offset, end);
         if self.spec.prefetch.is_zero() {
@@ -196,14 +191,14 @@ impl Controller {
         for number in offset / line..end.div_ceil(line) {
             let found = self.cache.read(number, slot);
             match (found, missing_from) {
-                (Found::Missing, None) => missing_from = Some(offset.max(number * line)),
-                (Found::Ready | Found::Coming, Some(from)) => {
+                (CacheLookup::Missing, None) => missing_from = Some(offset.max(number * line)),
+                (CacheLookup::Ready | CacheLookup::Coming, Some(from)) => {
                     self.fetch(at, slot, RequestKind::Read, from, number * line - from);
                     missing_from = None;
                 }
                 _ => {}
             }
-            if found == Found::Coming {
+            if found == CacheLookup::Coming {
                 self.wait(slot);
             }
         }
@@ -225,7 +220,7 @@ impl Controller {
         let end = (from + self.spec.prefetch.get()).min(self.behind.capacity().get());
         let mut run: Option<(u64, u64)> = None;
         for number in from / line..end / line {
-            let wanted = self.cache.has(number) == Found::Missing;
+            let wanted = self.cache.has(number) == CacheLookup::Missing;
             if wanted && self.cache.reserve(number) {
                 run = Some((run.map_or(number, |(first, _)| first), number + 1));
             } else if let Some(lines) = run.take() {
@@ -243,13 +238,13 @@ impl Controller {
         self.send(at, Fetch::Lines(first, end), RequestKind::Read, offset, length);
     }
 
-    fn wait(&mut self, slot: Slot) {
+    fn wait(&mut self, slot: SlotIndex) {
         if let Some(call) = self.calls.get_mut(slot) {
             call.left += 1;
         }
     }
 
-    fn fetch(&mut self, at: Nanos, slot: Slot, kind: RequestKind, offset: u64, length: u64) {
+    fn fetch(&mut self, at: Nanos, slot: SlotIndex, kind: RequestKind, offset: u64, length: u64) {
         self.wait(slot);
         self.send(at, Fetch::Call(slot), kind, offset, length);
     }
@@ -262,7 +257,7 @@ impl Controller {
     }
 
     fn fetched(&mut self, completion: Completion) {
-        match self.fetches.remove(completion.id.0 as Slot) {
+        match self.fetches.remove(completion.id.0 as SlotIndex) {
             Some(Fetch::Call(slot)) => self.part_done(completion.at, slot),
             Some(Fetch::Lines(first, end)) => {
                 for number in first..end {
@@ -276,7 +271,7 @@ impl Controller {
         }
     }
 
-    fn part_done(&mut self, at: Nanos, slot: Slot) {
+    fn part_done(&mut self, at: Nanos, slot: SlotIndex) {
         let Some(call) = self.calls.get_mut(slot) else { return };
         call.left -= 1;
         if call.left > 0 {
@@ -290,13 +285,13 @@ impl Controller {
     }
 
     /// Sends a read's data to the host.
-    fn ready(&mut self, at: Nanos, slot: Slot) {
+    fn ready(&mut self, at: Nanos, slot: SlotIndex) {
         let length = self.calls.get_mut(slot).map_or(0, |call| call.length);
         let end = self.transfer(at, length);
         self.answer(end, slot);
     }
 
-    fn received(&mut self, at: Nanos, slot: Slot) {
+    fn received(&mut self, at: Nanos, slot: SlotIndex) {
         let Some(call) = self.calls.get_mut(slot) else { return };
         let (offset, length) = (call.offset, call.length);
         if self.dirty + length <= self.spec.write_cache.get() {
@@ -314,7 +309,7 @@ impl Controller {
         self.link_free
     }
 
-    fn answer(&mut self, at: Nanos, slot: Slot) {
+    fn answer(&mut self, at: Nanos, slot: SlotIndex) {
         let jitter = (self.times.jitter * self.jitter.uniform()) as u64;
         self.agenda.push(after(at, Nanos::new(self.times.latency + jitter)), Event::Done(slot));
     }

@@ -1,23 +1,21 @@
 //! Runs of requests, each of which begins where the one before it ended.
 
-use crate::order::Order;
+use crate::order::LruList;
 
-/// Where no run ends.
-const NOWHERE: u64 = u64::MAX;
+const NO_END: u64 = u64::MAX;
 
-/// The runs seen last.
 #[derive(Debug)]
-pub(super) struct Streams {
+pub(super) struct StreamTable {
     /// Where each of them ends: apart, so that several at once are compared with a request.
     ends: Vec<u64>,
     /// Which was gone on with last.
-    order: Order,
+    order: LruList,
 }
 
-impl Streams {
+impl StreamTable {
     /// A table of this many runs, at least one.
     pub(super) fn new(limit: usize) -> Self {
-        Self { ends: vec![NOWHERE; limit.max(1)], order: Order::new(limit) }
+        Self { ends: vec![NO_END; limit.max(1)], order: LruList::new(limit) }
     }
 
     /// Whether a request goes on with a run that is known; it is from now on, if it was not.
@@ -38,7 +36,7 @@ mod tests {
 
     #[test]
     fn a_run_is_known_from_its_second_request_until_others_push_it_out() {
-        let mut streams = Streams::new(2);
+        let mut streams = StreamTable::new(2);
         assert!(!streams.follow(0, 10));
         assert!(streams.follow(10, 20));
         assert!(!streams.follow(100, 110));

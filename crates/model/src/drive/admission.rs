@@ -60,7 +60,7 @@ impl Drive {
             return self.deliver(request.id, start, end, ready, ready);
         }
         let undisturbed = self.queue.is_empty() && self.mechanism_free <= self.clock;
-        match self.segments.look(start, end, self.clock, &self.platter) {
+        match self.segments.lookup(start, end, self.clock, &self.platter) {
             Lookup::Hit { segment } => {
                 self.counters.cache_hits += 1;
                 self.segments.deliver(segment, end);
@@ -85,7 +85,7 @@ impl Drive {
             }
             found => {
                 let is_far = found == Lookup::Miss && !self.segments.may_come(start);
-                let missed_in = is_far.then(|| self.segments.state());
+                let missed_in = is_far.then(|| self.segments.generation());
                 self.enqueue(request, self.after(self.times.read + extra), missed_in);
             }
         }
@@ -117,7 +117,7 @@ impl Drive {
             return;
         }
         self.stop_reading();
-        let rest = self.segments.rest_end(segment);
+        let rest = self.segments.settled_end(segment);
         let place = self.platter.turns(rest);
         let there = (place - self.head).abs() <= SAME_PLACE;
         if there && rest.saturating_sub(end) <= ahead / 2 && rest < limit {

@@ -4,7 +4,7 @@ use units::Nanos;
 
 use super::queue::Command;
 use super::rotation::{Turns, floor};
-use super::segments::{Lead, Lookup, ReadSpan};
+use super::segments::{Lookup, PreRead, ReadSpan};
 use super::spec::{QueueOrder, ReadBefore};
 use super::{Drive, SAME_PLACE};
 
@@ -106,10 +106,10 @@ impl Drive {
     /// Serves a read from the cache if its data got there while it waited.
     fn is_cached(&mut self, command: &Command) -> bool {
         let Command { id, start, end, missed_in, .. } = *command;
-        if missed_in == Some(self.segments.state()) && self.writes.is_empty() {
+        if missed_in == Some(self.segments.generation()) && self.writes.is_empty() {
             return false;
         }
-        match self.segments.look(start, end, self.clock, &self.platter) {
+        match self.segments.lookup(start, end, self.clock, &self.platter) {
             Lookup::Hit { segment } => self.segments.deliver(segment, end),
             _ if self.writes.covers(start, end) => {}
             _ => return false,
@@ -143,14 +143,14 @@ impl Drive {
 
     /// Enters a read and what the head reads before and after it into the cache.
     fn fill(&mut self, command: &Command, on_track: u64, begin: u64, waited: bool) {
-        let lead = self.lead(command, on_track, begin);
+        let pre_read = self.pre_read(command, on_track, begin);
         let undisturbed = !waited && self.queue.is_empty();
         let may = (self.spec.read_ahead_when_queued || undisturbed)
             && (!self.spec.read_ahead_after_run || self.segments.goes_on(command.start));
         let ahead = if may { self.spec.read_ahead.get() } else { 0 };
         let limit = self.ahead_of(command.end, ahead);
         let (start, from) = (command.start, command.place);
-        let span = ReadSpan { lead, start, from, limit, since: begin };
+        let span = ReadSpan { pre_read, start, from, limit, since: begin };
         let segment = self.segments.read(span, &self.platter);
         self.segments.deliver(segment, command.end);
         let forced = self.spec.read_ahead_at_least.get();
@@ -163,16 +163,16 @@ impl Drive {
 
     /// What the head, on the track at `on_track` and over the wanted data at `begin`, reads before
     /// that.
-    fn lead(&self, command: &Command, on_track: u64, begin: u64) -> Lead {
+    fn pre_read(&self, command: &Command, on_track: u64, begin: u64) -> PreRead {
         let track = floor(command.place);
         let landed = (command.place - self.platter.turned(begin - on_track)).max(track);
         let offset_of = |place| self.platter.offset_at(place).min(command.start);
         match self.spec.read_before {
-            ReadBefore::Nothing => Lead { passed: command.start, all: command.start, at: 0 },
+            ReadBefore::Nothing => PreRead { passed: command.start, all: command.start, at: 0 },
             ReadBefore::Passing => {
-                Lead { passed: offset_of(landed), all: offset_of(landed), at: 0 }
+                PreRead { passed: offset_of(landed), all: offset_of(landed), at: 0 }
             }
-            ReadBefore::Track => Lead {
+            ReadBefore::Track => PreRead {
                 passed: offset_of(landed),
                 all: offset_of(track),
                 at: on_track.saturating_add(self.platter.span(1.0)),

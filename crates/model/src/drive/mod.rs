@@ -14,8 +14,8 @@ mod admission;
 mod mechanism;
 mod queue;
 mod rotation;
-mod roughly;
 mod seek;
+mod segment_index;
 mod segments;
 mod spec;
 mod write_back;
@@ -45,7 +45,6 @@ pub enum DriveError {
     OutOfRange {
         /// The key in [`DriveSpec`].
         field: &'static str,
-        /// What it was given.
         value: f64,
         /// The least that is allowed.
         low: f64,
@@ -57,11 +56,9 @@ pub enum DriveError {
     Shorter {
         /// The key in [`DriveSpec`] of the longer way.
         field: &'static str,
-        /// What it was given.
         value: f64,
         /// The key of the shorter way.
         shorter: &'static str,
-        /// What that takes.
         least: f64,
     },
 }
@@ -86,7 +83,6 @@ struct Times {
     bus: f64,
 }
 
-/// What happens next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Complete,

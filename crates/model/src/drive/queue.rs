@@ -14,7 +14,6 @@ pub(super) struct Command {
     /// Where `start` is on the platter.
     pub(super) place: Turns,
     pub(super) arrival: u64,
-    /// When its overhead is over.
     pub(super) ready: u64,
     /// The state of the cache in which nothing of it was there, or on its way there.
     pub(super) missed_in: Option<u64>,

@@ -26,20 +26,20 @@ pub(super) struct Platter {
 }
 
 /// A number so large that a float of its size has no bits left for fractions (1.5 × 2^52).
-const WHOLE: f64 = 6_755_399_441_055_744.0;
+const INTEGER_MAGNITUDE: f64 = 6_755_399_441_055_744.0;
 
 /// [`f64::floor`] without a call or a conversion, for numbers below 2^51: all places and angles
-/// are. What is added to [`WHOLE`] is rounded to a whole number by that, up or down.
+/// are. What is added to [`INTEGER_MAGNITUDE`] is rounded to a whole number by that, up or down.
 #[inline]
 pub(super) fn floor(x: f64) -> f64 {
-    let whole = (x + WHOLE) - WHOLE;
+    let whole = (x + INTEGER_MAGNITUDE) - INTEGER_MAGNITUDE;
     if whole > x { whole - 1.0 } else { whole }
 }
 
 /// What rounding may take from the angle of a place that is just coming under the head, as a part
 /// of a turn: about ten nanoseconds. Without it a contiguous command would now and then lose a
 /// revolution to the last bit of a float.
-const ROUNDING: f64 = 1e-6;
+const ROUNDING_TURNS: f64 = 1e-6;
 
 impl Platter {
     /// A platter; `cylinders` is how many steps of the arm lead from edge to edge.
@@ -89,7 +89,6 @@ impl Platter {
         (place * self.turn * (self.outer + rate) / 2.0).clamp(0.0, self.capacity) as u64
     }
 
-    /// The cylinder of a place.
     #[inline]
     pub(super) fn cylinder(&self, place: Turns) -> f64 {
         floor(place * self.cylinders_per_turn)
@@ -118,7 +117,7 @@ impl Platter {
     pub(super) fn wait_from(&self, place: Turns, within: u64) -> f64 {
         let turns = place - self.angle(within);
         let wait = turns - floor(turns);
-        if wait > 1.0 - ROUNDING { 0.0 } else { wait }
+        if wait > 1.0 - ROUNDING_TURNS { 0.0 } else { wait }
     }
 
     /// The angle under the heads when the turn has got `within`.

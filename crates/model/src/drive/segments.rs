@@ -4,8 +4,8 @@
 //! and where it will stop, and its end is worked out when somebody asks.
 
 use super::rotation::{Platter, Turns};
-use super::roughly::Roughly;
-use crate::order::Order;
+use super::segment_index::SegmentIndex;
+use crate::order::LruList;
 
 /// A run of bytes in the cache.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,7 +24,7 @@ struct Reading {
     limit: u64,
     /// When the head comes to `limit`.
     stops: u64,
-    lead: Lead,
+    pre_read: PreRead,
 }
 
 impl Reading {
@@ -41,10 +41,10 @@ impl Reading {
     }
 }
 
-/// What goes into the cache of the track before the wanted data: from `passed` at once, from `all`
-/// when the platter has come round at `at`.
+/// The sectors before the wanted data, on the same track, that go into the cache: from `passed` at
+/// once, from `all` when the platter has completed a turn at `at`.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Lead {
+pub(super) struct PreRead {
     pub(super) passed: u64,
     pub(super) all: u64,
     pub(super) at: u64,
@@ -53,30 +53,34 @@ pub(super) struct Lead {
 /// What the cache can do for a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lookup {
-    /// Nothing.
     Miss,
-    /// All of it is there.
-    Hit { segment: usize },
+    Hit {
+        segment: usize,
+    },
     /// All of it will be there at this time if the head reads on as it meant to.
-    Coming { segment: usize, at: u64 },
+    Coming {
+        segment: usize,
+        at: u64,
+    },
     /// It begins in what the head is reading now, and ends beyond where it meant to stop.
-    Beyond { segment: usize },
+    Beyond {
+        segment: usize,
+    },
 }
 
-/// All segments of one drive.
 #[derive(Clone, Debug)]
 pub(super) struct Segments {
     all: Vec<Segment>,
-    /// Where they are, roughly: most requests are in none of them.
-    roughly: Roughly,
+    /// Rules out most segments at once: most requests are in none of them.
+    index: SegmentIndex,
     /// Which has not been used for longest.
-    order: Order,
+    order: LruList,
     size: u64,
     keep_delivered: bool,
     reading: Option<Reading>,
     uses: u64,
-    /// Grows with each change by which data may come in that nobody expected before.
-    state: u64,
+    /// Grows with each change after which the cache may get data that it was not about to get.
+    generation: u64,
 }
 
 impl Segments {
@@ -84,13 +88,13 @@ impl Segments {
         let count = count.max(1);
         Self {
             all: vec![Segment::default(); count],
-            roughly: Roughly::new(count),
-            order: Order::new(count),
+            index: SegmentIndex::new(count),
+            order: LruList::new(count),
             size,
             keep_delivered,
             reading: None,
             uses: 0,
-            state: 0,
+            generation: 0,
         }
     }
 
@@ -98,20 +102,20 @@ impl Segments {
     fn place(&mut self, index: usize, start: u64, end: u64) {
         let segment = &mut self.all[index];
         (segment.start, segment.end) = (start, end);
-        self.roughly.set(index, start, end);
+        self.index.set(index, start, end);
     }
 
     /// While this is the same, what was neither there nor [within reach](Self::may_come) is not
     /// there.
-    pub(super) fn state(&self) -> u64 {
-        self.state
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
     }
 
     /// Whether what begins at `start` lies in what the head is about to read, or has just read.
     pub(super) fn may_come(&self, start: u64) -> bool {
         self.reading.as_ref().is_some_and(|reading| {
             let segment = &self.all[reading.segment];
-            let first = reading.lead.all.min(segment.start);
+            let first = reading.pre_read.all.min(segment.start);
             first <= start && start <= reading.limit.max(segment.end)
         })
     }
@@ -135,15 +139,15 @@ impl Segments {
     fn start(&self, index: usize, time: u64) -> u64 {
         let start = self.all[index].start;
         match &self.reading {
-            Some(reading) if reading.segment == index && time >= reading.lead.at => {
-                start.min(reading.lead.all)
+            Some(reading) if reading.segment == index && time >= reading.pre_read.at => {
+                start.min(reading.pre_read.all)
             }
             _ => start,
         }
     }
 
     /// Looks for `start..end` at `time`.
-    pub(super) fn look(&self, start: u64, end: u64, time: u64, platter: &Platter) -> Lookup {
+    pub(super) fn lookup(&self, start: u64, end: u64, time: u64, platter: &Platter) -> Lookup {
         let being_read = self.reading.as_ref().map_or(usize::MAX, |reading| reading.segment);
         let holds = |segment: &Segment| {
             (segment.start <= start)
@@ -154,15 +158,15 @@ impl Segments {
         let known = |&index: &usize| (index != being_read) & holds(&self.all[index]);
         let hit = self.candidates(start).find(known);
         if being_read < hit.unwrap_or(usize::MAX)
-            && let Some(found) = self.look_under_the_head(start, end, time, platter)
+            && let Some(found) = self.lookup_active_segment(start, end, time, platter)
         {
             return found;
         }
         hit.map_or(Lookup::Miss, |segment| Lookup::Hit { segment })
     }
 
-    /// Looks in the segment that is being read.
-    fn look_under_the_head(
+    /// Looks in the segment that the head is reading into.
+    fn lookup_active_segment(
         &self,
         start: u64,
         end: u64,
@@ -173,7 +177,7 @@ impl Segments {
         let index = reading.segment;
         let segment = self.all.get(index)?;
         let limit = reading.limit.max(segment.end);
-        let first = reading.lead.all.min(segment.start);
+        let first = reading.pre_read.all.min(segment.start);
         if start < first || start > limit || limit == first {
             return None;
         }
@@ -211,7 +215,7 @@ impl Segments {
     #[inline]
     fn candidates(&self, offset: u64) -> std::ops::Range<usize> {
         let count = self.all.len();
-        self.roughly.first(offset).map_or(count..count, |first| first..count)
+        self.index.first(offset).map_or(count..count, |first| first..count)
     }
 
     /// The segment to read `start` into: the one that it goes on from, or the one that has not
@@ -223,18 +227,18 @@ impl Segments {
     /// The head begins on a read; returns the segment that it reads into.
     pub(super) fn read(&mut self, span: ReadSpan, platter: &Platter) -> usize {
         self.stop(span.since, platter);
-        self.state += 1;
+        self.generation += 1;
         let index = self.choose(span.start);
         self.touch(index);
         let Segment { start, end, .. } = self.all[index];
         if end == start || !(start..=end).contains(&span.start) {
-            self.place(index, span.lead.passed, span.start);
+            self.place(index, span.pre_read.passed, span.start);
         } else {
-            self.place(index, start.min(span.lead.passed), end);
+            self.place(index, start.min(span.pre_read.passed), end);
         }
         let limit = span.limit.max(span.start);
-        let ReadSpan { since, from, lead, .. } = span;
-        let reading = Reading { segment: index, since, from, limit, stops: 0, lead };
+        let ReadSpan { since, from, pre_read, .. } = span;
+        let reading = Reading { segment: index, since, from, limit, stops: 0, pre_read };
         self.reading = Some(reading.until(limit, platter));
         index
     }
@@ -251,7 +255,7 @@ impl Segments {
         let Some(reading) = &mut self.reading else { return false };
         let goes_on = time < reading.stops;
         if goes_on && reading.segment == segment && limit > reading.limit {
-            self.state += 1;
+            self.generation += 1;
             *reading = reading.clone().until(limit, platter);
         }
         goes_on
@@ -259,12 +263,12 @@ impl Segments {
 
     /// Begins reading ahead again at `since`, from the end of a segment.
     pub(super) fn restart(&mut self, index: usize, since: u64, limit: u64, platter: &Platter) {
-        self.state += 1;
+        self.generation += 1;
         let start = self.all[index].end;
         let from = platter.turns(start);
-        let lead = Lead { passed: start, all: start, at: 0 };
+        let pre_read = PreRead { passed: start, all: start, at: 0 };
         let limit = limit.max(start);
-        let reading = Reading { segment: index, since, from, limit, stops: 0, lead };
+        let reading = Reading { segment: index, since, from, limit, stops: 0, pre_read };
         self.reading = Some(reading.until(limit, platter));
     }
 
@@ -282,7 +286,7 @@ impl Segments {
     /// When the head stops reading ahead by itself, if it is at it.
     pub(super) fn stops_at(&self) -> Option<u64> {
         let reading = self.reading.as_ref()?;
-        Some(reading.stops.max(reading.lead.at))
+        Some(reading.stops.max(reading.pre_read.at))
     }
 
     /// When the head, reading on, is past `offset`.
@@ -290,8 +294,8 @@ impl Segments {
         self.reading.as_ref().map(|reading| reading.time_of(offset, platter))
     }
 
-    /// Where a segment ends once nothing is being read into it.
-    pub(super) fn rest_end(&self, index: usize) -> u64 {
+    /// Where the settled data of a segment ends, without what the head is reading into it.
+    pub(super) fn settled_end(&self, index: usize) -> u64 {
         self.all[index].end
     }
 
@@ -304,17 +308,17 @@ impl Segments {
             self.place(index, start, last.max(start));
             if let Some(reading) = self.reading.as_mut().filter(|reading| reading.segment == index)
             {
-                reading.lead.all = start;
+                reading.pre_read.all = start;
             }
         }
     }
 
     /// The host wrote `start..end`, which stays in the cache.
     pub(super) fn write(&mut self, start: u64, end: u64, time: u64, platter: &Platter) {
-        if self.look(start, end, time, platter) != Lookup::Miss {
+        if self.lookup(start, end, time, platter) != Lookup::Miss {
             return;
         }
-        self.state += 1;
+        self.generation += 1;
         let being_read = self.reading.as_ref().map(|reading| reading.segment);
         let free = |&index: &usize| Some(index) != being_read;
         let goes_on = |&index: &usize| {
@@ -340,7 +344,7 @@ impl Segments {
 /// What the head reads from `since` on: `start..limit`, and what it read before.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReadSpan {
-    pub(super) lead: Lead,
+    pub(super) pre_read: PreRead,
     pub(super) start: u64,
     /// Where `start` is on the platter.
     pub(super) from: Turns,
@@ -358,8 +362,8 @@ mod tests {
 
     fn segments(keep_delivered: bool) -> Segments {
         let mut segments = Segments::new(4, 1 << 20, keep_delivered);
-        let lead = Lead::default();
-        let span = ReadSpan { lead, start: 0, from: 0.0, limit: 500_000, since: 1_000 };
+        let pre_read = PreRead::default();
+        let span = ReadSpan { pre_read, start: 0, from: 0.0, limit: 500_000, since: 1_000 };
         segments.read(span, &platter());
         segments
     }
@@ -368,13 +372,13 @@ mod tests {
     fn what_the_head_has_passed_is_a_hit_and_the_rest_is_coming() {
         let segments = segments(true);
         // 100 MB/s: 0.1 bytes a nanosecond.
-        let look = |start, end, time| segments.look(start, end, time, &platter());
-        assert_eq!(look(0, 4096, 1_000), Lookup::Coming { segment: 0, at: 1_000 + 40_960 });
-        assert_eq!(look(0, 4096, 50_000), Lookup::Hit { segment: 0 });
-        assert_eq!(look(490_000, 510_000, 50_000), Lookup::Beyond { segment: 0 });
-        assert_eq!(look(490_000, 510_000, 6_000_000), Lookup::Miss);
-        assert_eq!(look(490_000, 500_000, 6_000_000), Lookup::Hit { segment: 0 });
-        assert_eq!(look(600_000, 610_000, 50_000), Lookup::Miss);
+        let lookup = |start, end, time| segments.lookup(start, end, time, &platter());
+        assert_eq!(lookup(0, 4096, 1_000), Lookup::Coming { segment: 0, at: 1_000 + 40_960 });
+        assert_eq!(lookup(0, 4096, 50_000), Lookup::Hit { segment: 0 });
+        assert_eq!(lookup(490_000, 510_000, 50_000), Lookup::Beyond { segment: 0 });
+        assert_eq!(lookup(490_000, 510_000, 6_000_000), Lookup::Miss);
+        assert_eq!(lookup(490_000, 500_000, 6_000_000), Lookup::Hit { segment: 0 });
+        assert_eq!(lookup(600_000, 610_000, 50_000), Lookup::Miss);
     }
 
     #[test]
@@ -382,27 +386,27 @@ mod tests {
         let mut segments = segments(true);
         let head = segments.stop(1_001_000, &platter()).expect("it was reading");
         assert!((head - platter().turns(100_000)).abs() < 1e-6);
-        assert_eq!(segments.look(0, 99_000, 9_000_000, &platter()), Lookup::Hit { segment: 0 });
-        assert_eq!(segments.look(0, 101_000, 9_000_000, &platter()), Lookup::Miss);
+        assert_eq!(segments.lookup(0, 99_000, 9_000_000, &platter()), Lookup::Hit { segment: 0 });
+        assert_eq!(segments.lookup(0, 101_000, 9_000_000, &platter()), Lookup::Miss);
     }
 
     #[test]
     fn delivered_data_may_be_forgotten() {
         let mut segments = segments(false);
         segments.deliver(0, 4096);
-        assert_eq!(segments.look(0, 4096, 9_000_000, &platter()), Lookup::Miss);
-        assert_eq!(segments.look(4096, 8192, 9_000_000, &platter()), Lookup::Hit { segment: 0 });
+        assert_eq!(segments.lookup(0, 4096, 9_000_000, &platter()), Lookup::Miss);
+        assert_eq!(segments.lookup(4096, 8192, 9_000_000, &platter()), Lookup::Hit { segment: 0 });
     }
 
     #[test]
     fn a_segment_holds_no_more_than_its_size() {
         let mut segments = Segments::new(2, 1 << 16, true);
-        let lead = Lead::default();
-        let span = ReadSpan { lead, start: 0, from: 0.0, limit: 1 << 20, since: 0 };
+        let pre_read = PreRead::default();
+        let span = ReadSpan { pre_read, start: 0, from: 0.0, limit: 1 << 20, since: 0 };
         segments.read(span, &platter());
         let late = 1_000_000_000;
-        assert_eq!(segments.look(0, 4096, late, &platter()), Lookup::Miss);
+        assert_eq!(segments.lookup(0, 4096, late, &platter()), Lookup::Miss);
         let start = (1 << 20) - 4096;
-        assert_eq!(segments.look(start, 1 << 20, late, &platter()), Lookup::Hit { segment: 0 });
+        assert_eq!(segments.lookup(start, 1 << 20, late, &platter()), Lookup::Hit { segment: 0 });
     }
 }

@@ -11,7 +11,6 @@ use super::seek::SeekTime;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum QueueOrder {
-    /// In order of arrival.
     Fifo,
     /// The one whose data comes under the head first (SATF, as native command queueing does),
     /// with older commands favoured by [`DriveSpec::ageing`].
@@ -133,7 +132,6 @@ pub struct DriveSpec {
     /// Commands that the drive holds at once; more wait outside, and their overhead with them.
     #[serde(default = "default::queue_depth")]
     pub queue_depth: usize,
-    /// Which of them is next.
     #[serde(default)]
     pub queue_order: QueueOrder,
     /// What a millisecond of waiting is worth in milliseconds of positioning when the nearest is

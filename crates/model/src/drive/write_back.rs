@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 /// The most that is written in one operation, so that reads need not wait for long.
-const PIECE: u64 = 1 << 20;
+const MAX_WRITE_BYTES: u64 = 1 << 20;
 
 /// The most runs that are compared when the nearest is chosen.
-const COMPARED: usize = 32;
+const MAX_COMPARED_RUNS: usize = 32;
 
 /// Runs of unwritten bytes, by their start, none touching another.
 #[derive(Clone, Debug, Default)]
@@ -70,12 +70,12 @@ impl WriteCache {
     /// The starts of runs to choose among: those from `near` upwards first, then from the bottom.
     pub(super) fn candidates(&self, near: u64) -> impl Iterator<Item = u64> {
         let above = self.runs.range(near..);
-        above.chain(self.runs.range(..near)).map(|(&start, _)| start).take(COMPARED)
+        above.chain(self.runs.range(..near)).map(|(&start, _)| start).take(MAX_COMPARED_RUNS)
     }
 
     /// The piece of the run at `start` that one operation would write.
     pub(super) fn piece(&self, start: u64) -> Option<(u64, u64)> {
-        self.runs.get(&start).map(|&end| (start, end.min(start + PIECE)))
+        self.runs.get(&start).map(|&end| (start, end.min(start + MAX_WRITE_BYTES)))
     }
 
     /// Takes a piece out; it still fills its room until it is written at `until`.

@@ -6,8 +6,6 @@
 //! come from. One read alone takes `firmware + die + transfer`; many are bounded by
 //! `dies / read` or by the link, whichever is less.
 
-mod spec;
-
 use std::collections::VecDeque;
 
 use units::{Bytes, Nanos};
@@ -16,9 +14,9 @@ use crate::agenda::Agenda;
 use crate::device::{after, ceil};
 use crate::front::{Front, Fronted};
 use crate::jitter::Jitter;
-use crate::slots::{Slot, Slots};
+use crate::slots::{SlotIndex, Slots};
+pub use crate::spec::FlashSpec;
 use crate::{Request, RequestId, RequestKind};
-pub use spec::FlashSpec;
 
 /// The spans of a [`FlashSpec`] in nanoseconds.
 #[derive(Debug)]
@@ -34,19 +32,17 @@ struct Times {
 }
 
 /// The lines of the agenda: commands come off the firmware, and data off the link, in order.
-const DECODED: usize = 0;
-const SENT: usize = 1;
+const DECODED_LINE: usize = 0;
+const SENT_LINE: usize = 1;
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
     /// The firmware knows what to do for this command.
-    Decoded(Slot),
+    Decoded(SlotIndex),
     /// A die has this many bytes of a read ready; a request has no more than 2^30.
-    PageRead(Slot, u32),
-    /// A write's data is in.
-    Received(Slot),
-    /// The command is done.
-    Done(Slot),
+    PageRead(SlotIndex, u32),
+    Received(SlotIndex),
+    Done(SlotIndex),
     /// This many bytes of the write buffer are on a die; no page has more than 2^20.
     Programmed(u32),
 }
@@ -77,19 +73,18 @@ pub struct Flash {
 /// Data taken from the host that is not on a die yet.
 #[derive(Debug, Default)]
 struct WriteBuffer {
-    /// Bytes in it.
     used: u64,
     /// The part of it that does not fill a page yet.
     partial: u64,
     programs: usize,
     next_die: usize,
     /// Writes for which there is no room.
-    stalled: VecDeque<Slot>,
+    stalled: VecDeque<SlotIndex>,
     /// Bytes that ever came in, and that ever reached a die.
     taken: u64,
     settled: u64,
     /// Flushes, and what must have reached a die for each.
-    flushes: Vec<(Slot, u64)>,
+    flushes: Vec<(SlotIndex, u64)>,
 }
 
 impl Flash {
@@ -125,7 +120,7 @@ impl Flash {
                 if let Some(command) = self.commands.get_mut(slot) {
                     command.pages_left -= 1;
                     if command.pages_left == 0 {
-                        self.agenda.push_in_line(SENT, end, Event::Done(slot));
+                        self.agenda.push_in_line(SENT_LINE, end, Event::Done(slot));
                     }
                 }
             }
@@ -139,7 +134,7 @@ impl Flash {
     }
 
     #[cold]
-    fn received(&mut self, at: Nanos, slot: Slot) {
+    fn received(&mut self, at: Nanos, slot: SlotIndex) {
         self.buffer.stalled.push_back(slot);
         self.admit_writes(at);
     }
@@ -153,7 +148,7 @@ impl Flash {
         self.end_flushes(at);
     }
 
-    fn decoded(&mut self, at: Nanos, slot: Slot) {
+    fn decoded(&mut self, at: Nanos, slot: SlotIndex) {
         match self.commands.get_mut(slot) {
             Some(command) if command.kind == RequestKind::Read && command.length > 0 => {
                 let (offset, length) = (command.offset, command.length);
@@ -172,7 +167,7 @@ impl Flash {
 
     /// What a command does that reads nothing.
     #[cold]
-    fn decoded_other(&mut self, at: Nanos, slot: Slot, kind: RequestKind, length: u64) {
+    fn decoded_other(&mut self, at: Nanos, slot: SlotIndex, kind: RequestKind, length: u64) {
         match kind {
             RequestKind::Flush => {
                 self.buffer.flushes.push((slot, self.buffer.taken));
@@ -189,10 +184,16 @@ impl Flash {
 
     /// Has dies read the bytes `offset..end`, the first of which is on page `first`.
     #[inline]
-    fn read_pages(&mut self, at: Nanos, slot: Slot, first: u64, (mut offset, end): (u64, u64)) {
+    fn read_pages(
+        &mut self,
+        at: Nanos,
+        slot: SlotIndex,
+        first: u64,
+        (mut offset, end): (u64, u64),
+    ) {
         let page = self.spec.page.get();
         let mut next_page = (first + 1) * page;
-        let mut place = Place::of(first, self.dies.len() as u64);
+        let mut place = PageAddress::of(first, self.dies.len() as u64);
         let mut jitter = self.jitter.clone();
         while offset < end {
             let next = next_page.min(end);
@@ -274,10 +275,10 @@ fn on_link(bytes: u64, link: f64) -> Nanos {
     Nanos::new(ceil(bytes as i64 as f64 * link))
 }
 
-/// Where a page lies. Pages follow one another over the dies, and each round begins at another
-/// die: what was written at random lies at random, so no stride may keep to one die for ever.
+/// The die of a page. Consecutive pages are on consecutive dies, and each round starts at another
+/// die, so that no stride stays on one die: data written at random lie at random.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct PageAddress {
     dies: u64,
     round: u64,
     within: u64,
@@ -285,7 +286,7 @@ struct Place {
     first: u64,
 }
 
-impl Place {
+impl PageAddress {
     fn of(page: u64, dies: u64) -> Self {
         Self { dies, round: 0, within: page % dies, first: 0 }.in_round(page / dies)
     }
@@ -301,7 +302,6 @@ impl Place {
         (if die >= self.dies { die - self.dies } else { die }) as usize
     }
 
-    /// To the next page.
     #[inline]
     fn go_on(&mut self) {
         self.within += 1;
@@ -330,7 +330,7 @@ impl Fronted for Flash {
         let slot = self.commands.insert(Command { id, kind, offset, length, pages_left: 0 });
         self.link_free = after(self.link_free.max(at), Nanos::new(self.times.command));
         let decoded = after(self.link_free, Nanos::new(self.times.firmware));
-        self.agenda.push_in_line(DECODED, decoded, Event::Decoded(slot));
+        self.agenda.push_in_line(DECODED_LINE, decoded, Event::Decoded(slot));
     }
 
     #[inline]

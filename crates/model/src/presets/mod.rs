@@ -1,8 +1,9 @@
 //! Devices with a name, each a TOML file with its sources and one line in the list here.
 
+use units::text::NamedSettings;
+
 use crate::{Spec, SpecError};
 
-/// A device with a name.
 #[derive(Debug)]
 pub struct Preset {
     /// What it is asked for by.
@@ -38,7 +39,6 @@ static PRESETS: &[Preset] = presets![
     "zero"
 ];
 
-/// All of them.
 pub fn presets() -> &'static [Preset] {
     PRESETS
 }
@@ -56,5 +56,38 @@ impl Preset {
     /// What it is, in one line.
     pub fn summary(&self) -> String {
         self.spec().map(|spec| spec.summary).unwrap_or_default()
+    }
+}
+
+impl Spec {
+    pub fn preset(name: &str) -> Option<Self> {
+        presets().iter().find(|preset| preset.name == name)?.spec().ok()
+    }
+
+    /// The preset of this name.
+    ///
+    /// # Errors
+    ///
+    /// If there is none; one that looks like it is suggested.
+    pub fn named(name: &str) -> Result<Self, SpecError> {
+        Self::preset(name).ok_or_else(|| SpecError::UnknownPreset {
+            name: name.to_owned(),
+            nearest: units::text::nearest(name, presets().iter().map(|preset| preset.name)),
+        })
+    }
+
+    /// Reads `NAME[,key=value…]`, `NAME` being a preset.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such preset or a setting is wrong; see [`set`](Self::set).
+    pub fn parse(text: &str) -> Result<Self, SpecError> {
+        let NamedSettings { name, settings } = NamedSettings::parse(text)?;
+        let mut spec = Self::named(name)?;
+        for (key, value) in settings {
+            spec.set(key, value)?;
+        }
+        spec.validate()?;
+        Ok(spec)
     }
 }

@@ -6,13 +6,11 @@
 
 use super::trace::TraceRequest;
 
-/// How many kinds there are.
-pub(super) const KINDS: usize = 7;
+pub(super) const CLASS_COUNT: usize = 7;
 
 /// In sectors: as far as a cache may reach. Tracks of the drives in question have 100 to 400.
-const NEAR: u64 = 2000;
+const NEAR_SECTORS: u64 = 2000;
 
-/// The kind of each request.
 pub(super) fn kinds(trace: &[TraceRequest]) -> Vec<usize> {
     let mut before: Option<&TraceRequest> = None;
     let kind = |request| {
@@ -31,7 +29,7 @@ fn kind_after(before: &TraceRequest, request: &TraceRequest) -> usize {
     match (request.is_write, before.is_write) {
         (true, true) if contiguous => 1,
         (true, _) => 2,
-        (false, _) if request.start.abs_diff(end) > NEAR => 0,
+        (false, _) if request.start.abs_diff(end) > NEAR_SECTORS => 0,
         (false, true) => 3,
         (false, false) if contiguous => 4,
         (false, false) if request.start < end => 5,
@@ -47,5 +45,4 @@ pub(super) fn is_write(kind: usize) -> bool {
 /// The kind that is most likely served from the cache.
 pub(super) const CONTIGUOUS_READ: usize = 4;
 
-/// Contiguous writes.
 pub(super) const CONTIGUOUS_WRITE: usize = 1;

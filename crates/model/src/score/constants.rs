@@ -12,17 +12,14 @@ pub struct Constants {
     pub overhead_ms: f64,
     /// Overhead of a read from the cache.
     pub hit_overhead_ms: f64,
-    /// Overhead of a write.
     pub write_overhead_ms: f64,
     /// What a write that goes on from the last one saves.
     pub write_streak_ms: f64,
-    /// Rate of the bus.
     pub bus_mb_s: f64,
     /// Factor on the measured seek curve, which some drives' makers took with overhead.
     pub seek_scale: f64,
     /// The least time to find a track.
     pub settle_ms: f64,
-    /// Spread of the overheads.
     pub jitter_ms: f64,
     /// What it reads of the track before the wanted data.
     pub read_before: ReadBefore,
@@ -38,7 +35,6 @@ pub struct Constants {
     pub write_back: bool,
     /// Read-ahead in KiB.
     pub read_ahead_kib: u64,
-    /// Segments of the cache.
     pub segments: usize,
 }
 
@@ -46,7 +42,6 @@ pub struct Constants {
 const WRITE_CACHE: Bytes = Bytes::from_kib(256);
 
 impl Constants {
-    /// The drive with these constants.
     pub fn apply(&self, drive: &DriveSpec) -> DriveSpec {
         let mut spec = drive.clone();
         spec.overhead_ms = self.overhead_ms;

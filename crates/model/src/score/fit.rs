@@ -7,27 +7,27 @@
 
 use crate::drive::{DriveError, DriveSpec, ReadBefore};
 
-use super::classes::{self, KINDS};
+use super::classes::{self, CLASS_COUNT};
 use super::constants::Constants;
 use super::replay::replay;
 use super::start::first_guess;
 use super::trace::TraceRequest;
 
 /// Replays per evaluation; see [`replay`].
-const REPLAYS: u64 = 3;
+const REPLAYS_PER_EVALUATION: u64 = 3;
 
 /// What a deviation of the seek scale from 1 costs, in milliseconds: the curve was measured, and
 /// the luck of a short trace should not bend it.
 const SCALE_COST: f64 = 0.3;
 
 /// Combinations of the grid that are followed further.
-const FOLLOWED: usize = 4;
+const REFINED_CANDIDATES: usize = 4;
 
 /// A switch that makes things worse by more than this factor is not followed.
-const HOPELESS: f64 = 1.3;
+const HOPELESS_RATIO: f64 = 1.3;
 
 /// Smaller gains than this, in milliseconds, are not worth another round.
-const ENOUGH: f64 = 1e-4;
+const MIN_GAIN_MS: f64 = 1e-4;
 
 /// A constant that varies continuously: its first step, and how to move it.
 struct Knob {
@@ -75,13 +75,12 @@ const SWITCHES: [fn(&mut Constants); 8] = [
 const READ_AHEADS_KIB: [u64; 10] = [0, 16, 32, 48, 64, 96, 128, 192, 256, 512];
 const SEGMENTS: [usize; 7] = [1, 2, 3, 4, 6, 8, 16];
 
-/// What the fit compares against.
 struct Fit<'a> {
     drive: &'a DriveSpec,
     trace: &'a [TraceRequest],
     kinds: Vec<usize>,
     /// Measured times, sorted: of each kind, and of all.
-    measured: [Vec<f64>; KINDS],
+    measured: [Vec<f64>; CLASS_COUNT],
     measured_all: Vec<f64>,
     mean_length: f64,
 }
@@ -94,7 +93,7 @@ pub(super) fn fit(drive: &DriveSpec, trace: &[TraceRequest]) -> Result<Constants
     let fit = Fit::new(drive, trace);
     let start = first_guess(trace, &fit.kinds);
     let mut best: Option<Candidate> = None;
-    for (_, constants) in fit.grid(&start)?.into_iter().take(FOLLOWED) {
+    for (_, constants) in fit.grid(&start)?.into_iter().take(REFINED_CANDIDATES) {
         let found = fit.descend(constants, 5, 1.0)?;
         if best.as_ref().is_none_or(|best| found.0 < best.0) {
             best = Some(found);
@@ -107,7 +106,7 @@ pub(super) fn fit(drive: &DriveSpec, trace: &[TraceRequest]) -> Result<Constants
         best = fit.resize(best)?;
         let finer = fit.descend(best.1.clone(), 8, 0.5)?;
         best = if finer.0 < best.0 { finer } else { best };
-        if before - best.0 < ENOUGH {
+        if before - best.0 < MIN_GAIN_MS {
             break;
         }
     }
@@ -117,7 +116,7 @@ pub(super) fn fit(drive: &DriveSpec, trace: &[TraceRequest]) -> Result<Constants
 impl<'a> Fit<'a> {
     fn new(drive: &'a DriveSpec, trace: &'a [TraceRequest]) -> Self {
         let kinds = classes::kinds(trace);
-        let mut measured: [Vec<f64>; KINDS] = Default::default();
+        let mut measured: [Vec<f64>; CLASS_COUNT] = Default::default();
         let mut measured_all = Vec::with_capacity(trace.len());
         for (request, &kind) in trace.iter().zip(&kinds) {
             measured[kind].push(request.service_us / 1e3);
@@ -134,9 +133,10 @@ impl<'a> Fit<'a> {
     /// by kinds.
     fn distance(&self, constants: &Constants) -> Result<f64, DriveError> {
         let spec = constants.apply(self.drive);
-        let mut modelled: [Vec<f64>; KINDS] = Default::default();
-        let mut modelled_all = Vec::with_capacity(self.trace.len() * REPLAYS as usize);
-        for seed in 1..=REPLAYS {
+        let mut modelled: [Vec<f64>; CLASS_COUNT] = Default::default();
+        let mut modelled_all =
+            Vec::with_capacity(self.trace.len() * REPLAYS_PER_EVALUATION as usize);
+        for seed in 1..=REPLAYS_PER_EVALUATION {
             let times = replay(&spec, seed, self.trace)?;
             for (&time, &kind) in times.iter().zip(&self.kinds) {
                 modelled[kind].push(time);
@@ -210,7 +210,7 @@ impl<'a> Fit<'a> {
         for switch in SWITCHES {
             let mut constants = best.1.clone();
             switch(&mut constants);
-            if constants == best.1 || self.distance(&constants)? > best.0 * HOPELESS {
+            if constants == best.1 || self.distance(&constants)? > best.0 * HOPELESS_RATIO {
                 continue;
             }
             let found = self.descend(constants, 3, 0.5)?;

@@ -5,7 +5,7 @@
 //! distance between them (Ruemmler and Wilkes, *An Introduction to Disk Drive Modeling*, 1994),
 //! here also in percent of the measured mean. The drive's geometry, media rates and measured seek
 //! curve are given; what no data sheet says (overheads, what the cache does) is fitted to the
-//! first [`FITTED`] requests, and only the others count.
+//! first [`FITTED_REQUESTS`] requests, and only the others count.
 //!
 //! The loop is closed, as it was when the traces were taken and as DiskSim validates with them: a
 //! request arrives one recorded gap after the completion before it, which is the model's own.
@@ -29,9 +29,8 @@ pub use replay::replay;
 pub use trace::{TraceRequest, parse_seek, parse_trace, unpack};
 
 /// Requests at the start of a trace that the constants are fitted to.
-pub const FITTED: usize = 2000;
+pub const FITTED_REQUESTS: usize = 2000;
 
-/// Why nothing can be scored.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ScoreError {
     /// The trace is neither packed nor UTF-8.
@@ -39,16 +38,12 @@ pub enum ScoreError {
     NotText,
     /// The trace is packed and cannot be unpacked.
     #[error("the packed trace is broken: {why}")]
-    Packed {
-        /// What the decoder said.
-        why: String,
-    },
+    Packed { why: String },
     /// A line of the trace is no request.
     #[error("trace, line {line}: {why}")]
     TraceLine {
         /// Its number, from 1.
         line: usize,
-        /// What is wrong with it.
         why: String,
     },
     /// A line of the seek curve is no point.
@@ -57,7 +52,6 @@ pub enum ScoreError {
         /// Its number, from 1.
         line: usize,
     },
-    /// The seek curve is empty.
     #[error("the seek curve has no points; give lines of `cylinders, milliseconds`")]
     NoSeekPoints,
     /// The drive's description cannot be read.
@@ -70,21 +64,22 @@ pub enum ScoreError {
     #[error("the drive's description: {0}")]
     Drive(#[from] DriveError),
     /// Nothing is left to score.
-    #[error("the trace has {requests} requests; {FITTED} are for fitting, so give more")]
-    TooShort {
-        /// What it has.
-        requests: usize,
-    },
+    #[error("the trace has {requests} requests; {FITTED_REQUESTS} are for fitting, so give more")]
+    TooShort { requests: usize },
+}
+
+impl units::Classified for ScoreError {
+    fn kind(&self) -> units::ErrorKind {
+        units::ErrorKind::Usage
+    }
 }
 
 /// What is known of a traced drive.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct TracedDrive {
-    /// Its name.
     pub drive: String,
     /// Revolutions per minute.
     pub rpm: f64,
-    /// Cylinders.
     pub cylinders: f64,
     /// Capacity in 512-byte sectors.
     pub capacity_sectors: u64,
@@ -128,26 +123,22 @@ impl TracedDrive {
 /// How well the model does on a drive.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Score {
-    /// The drive's name.
     pub drive: String,
-    /// Requests that count.
     pub requests_scored: usize,
-    /// Requests before them, for fitting.
     pub requests_fitted: usize,
     /// Mean measured service time of those that count.
     pub mean_ms: f64,
-    /// Mean of the model's.
     pub modelled_mean_ms: f64,
     /// Root mean square of the distance between the distributions.
     pub demerit_ms: f64,
     /// The same in percent of `mean_ms`.
     pub demerit_percent: f64,
-    /// What was fitted.
     pub constants: Constants,
 }
 
-/// Fits the drive model to the first [`FITTED`] requests of a trace (text, or packed with zstd)
-/// and scores it on the rest. `seek` is the measured seek curve, `description` the drive's TOML.
+/// Fits the drive model to the first [`FITTED_REQUESTS`] requests of a trace (text, or packed with
+/// zstd) and scores it on the rest. `seek` is the measured seek curve, `description` the drive's
+/// TOML.
 ///
 /// # Errors
 ///
@@ -156,21 +147,21 @@ pub fn score(trace: &[u8], seek: &str, description: &str) -> Result<Score, Score
     let drive = TracedDrive::from_toml(description)?;
     let spec = drive.with_seek_curve(parse_seek(seek)?)?;
     let trace = parse_trace(&unpack(trace)?)?;
-    if trace.len() <= FITTED {
+    if trace.len() <= FITTED_REQUESTS {
         return Err(ScoreError::TooShort { requests: trace.len() });
     }
-    let constants = fit::fit(&spec, &trace[..FITTED])?;
+    let constants = fit::fit(&spec, &trace[..FITTED_REQUESTS])?;
     let modelled = replay(&constants.apply(&spec), 0, &trace)?;
-    let mut modelled = modelled[FITTED.min(modelled.len())..].to_vec();
+    let mut modelled = modelled[FITTED_REQUESTS.min(modelled.len())..].to_vec();
     let mut measured: Vec<f64> =
-        trace[FITTED..].iter().map(|request| request.service_us / 1e3).collect();
+        trace[FITTED_REQUESTS..].iter().map(|request| request.service_us / 1e3).collect();
     let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len().max(1) as f64;
     let (mean_ms, modelled_mean_ms) = (mean(&measured), mean(&modelled));
     let demerit_ms = demerit(&mut measured, &mut modelled);
     Ok(Score {
         drive: drive.drive,
         requests_scored: measured.len(),
-        requests_fitted: FITTED,
+        requests_fitted: FITTED_REQUESTS,
         mean_ms,
         modelled_mean_ms,
         demerit_ms,

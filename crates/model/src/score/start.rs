@@ -11,7 +11,7 @@ use super::constants::Constants;
 use super::trace::TraceRequest;
 
 /// Lengths with fewer requests than this have no median worth the name.
-const FEWEST: usize = 10;
+const MIN_REQUESTS: usize = 10;
 
 /// The mean length of a request in bytes.
 pub(super) fn mean_length(trace: &[TraceRequest]) -> f64 {
@@ -72,7 +72,7 @@ fn slope(times: &[(u64, f64)]) -> Option<f64> {
     }
     let points: Vec<[f64; 3]> = by_length
         .into_iter()
-        .filter(|(_, times)| times.len() >= FEWEST)
+        .filter(|(_, times)| times.len() >= MIN_REQUESTS)
         .filter_map(|(length, times)| {
             let weight = times.len() as f64;
             median(times.into_iter()).map(|time| [length as f64, time, weight])

@@ -8,11 +8,9 @@ use super::ScoreError;
 /// One request of a closed loop, with what it took.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TraceRequest {
-    /// Whether it wrote.
     pub is_write: bool,
     /// First block, in 512-byte sectors.
     pub start: u64,
-    /// Length in sectors.
     pub sectors: u64,
     /// Measured service time in microseconds.
     pub service_us: f64,
@@ -24,7 +22,7 @@ pub struct TraceRequest {
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// The most text that a trace may unpack to: a hundred times the largest known.
-const LARGEST: u64 = 64 << 20;
+const MAX_UNPACKED_BYTES: u64 = 64 << 20;
 
 /// The text of a trace that may be packed with zstd, which its first bytes tell.
 ///
@@ -40,10 +38,10 @@ pub fn unpack(trace: &[u8]) -> Result<Cow<'_, str>, ScoreError> {
     let decoder = ruzstd::decoding::StreamingDecoder::new(trace)
         .map_err(|error| broken(error.to_string()))?;
     let mut bytes = Vec::new();
-    let mut decoder = decoder.take(LARGEST + 1);
+    let mut decoder = decoder.take(MAX_UNPACKED_BYTES + 1);
     decoder.read_to_end(&mut bytes).map_err(|error| broken(error.to_string()))?;
-    if bytes.len() as u64 > LARGEST {
-        return Err(broken(format!("unpacks to more than {} MiB", LARGEST >> 20)));
+    if bytes.len() as u64 > MAX_UNPACKED_BYTES {
+        return Err(broken(format!("unpacks to more than {} MiB", MAX_UNPACKED_BYTES >> 20)));
     }
     String::from_utf8(bytes).map(Cow::Owned).map_err(|_| ScoreError::NotText)
 }

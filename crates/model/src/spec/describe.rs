@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use super::raid::Level;
 use super::{DeviceSpec, Spec};
-use crate::array::Level;
 
 impl Spec {
     /// What it is, in a few lines for a person.

@@ -1,33 +1,29 @@
-//! The tree of devices.
+//! The tree of devices. Arrays and controllers are described here too, because they contain
+//! another device.
 //!
-//! Adding a kind of device takes a line in each of the lists here, and nothing elsewhere.
+//! A new kind of device takes a line in each of the lists here, and one in the module `build`.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
+use units::text::SettingError;
 use units::{Bytes, Nanos};
 
-use super::error::SpecError;
+use super::error::{SpecError, check, check_size};
+use super::flash::FlashSpec;
 use super::keys::{fields_of, unknown};
 use super::peak::Peak;
+use super::raid::{Level, ReadPolicy};
 use super::told;
-use crate::Device;
-use crate::array::{Array, ArraySpec};
-use crate::controller::{Controller, ControllerSpec};
-use crate::drive::{Drive, DriveSpec};
-use crate::flash::{Flash, FlashSpec};
-use crate::jitter::part_seed;
-use crate::volume::{Volume, VolumeSpec};
-use crate::zero::{Zero, ZeroSpec};
+use super::volume::VolumeSpec;
+use super::zero::ZeroSpec;
+use crate::drive::{DriveSpec, size_text};
 
 /// A device, and the devices that it is made of.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DeviceSpec {
-    /// A mechanical drive.
     Hdd(DriveSpec),
-    /// A flash drive.
     Flash(FlashSpec),
-    /// A volume behind a network.
     Volume(VolumeSpec),
     /// An array of equal members, in the table `member`.
     Array(ArraySpec),
@@ -35,6 +31,83 @@ pub enum DeviceSpec {
     Controller(ControllerSpec),
     /// No time at all.
     Zero(ZeroSpec),
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArraySpec {
+    /// How the members are put together.
+    pub level: Level,
+    pub members: usize,
+    /// What one member holds before the next one follows; means nothing to `raid1`.
+    #[serde(default = "default::chunk", with = "size_text")]
+    pub chunk: Bytes,
+    #[serde(default)]
+    pub read_policy: ReadPolicy,
+    #[serde(skip, default = "default::inner")]
+    pub member: Box<DeviceSpec>,
+}
+
+/// A controller, or a server, in front of another device. Times are in milliseconds, rates in
+/// decimal MB/s.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ControllerSpec {
+    /// What its processor does for each command, one after another.
+    #[serde(default)]
+    pub overhead_ms: f64,
+    /// The way back to the host: firmware, interrupt, driver.
+    #[serde(default)]
+    pub latency_ms: f64,
+    /// The greatest extra on the way back; each command draws its own, uniformly from nothing.
+    /// Closed loops without it lock onto the rotation of the disks.
+    #[serde(default)]
+    pub jitter_ms: f64,
+    /// Rate of the link to the host; 0 is no limit.
+    #[serde(default)]
+    pub link_mb_s: f64,
+    /// Memory for what is read ahead.
+    #[serde(default, with = "size_text")]
+    pub cache: Bytes,
+    /// The unit of that memory.
+    #[serde(default = "default::line", with = "size_text")]
+    pub cache_line: Bytes,
+    /// Runs of requests that it follows.
+    #[serde(default = "default::streams")]
+    pub streams: usize,
+    /// How far it reads ahead of a run of two or more requests; 0 is not at all.
+    #[serde(default, with = "size_text")]
+    pub prefetch: Bytes,
+    /// It reads ahead only while no more host requests than this are open.
+    #[serde(default = "default::prefetch_open")]
+    pub prefetch_open: usize,
+    /// Memory, safe from loss of power, for writes; 0 writes through.
+    #[serde(default, with = "size_text")]
+    pub write_cache: Bytes,
+    #[serde(skip, default = "default::inner")]
+    pub behind: Box<DeviceSpec>,
+}
+
+mod default {
+    use units::Bytes;
+
+    use super::{DeviceSpec, ZeroSpec};
+
+    pub(super) fn chunk() -> Bytes {
+        Bytes::from_kib(64)
+    }
+    pub(super) fn line() -> Bytes {
+        Bytes::from_kib(64)
+    }
+    pub(super) fn streams() -> usize {
+        32
+    }
+    pub(super) fn prefetch_open() -> usize {
+        8
+    }
+    pub(super) fn inner() -> Box<DeviceSpec> {
+        Box::new(DeviceSpec::Zero(ZeroSpec { capacity: Bytes::from_gib(1) }))
+    }
 }
 
 /// What the kinds are called in TOML.
@@ -100,7 +173,7 @@ impl DeviceSpec {
             }
             _ => {
                 let problem = format!("use one of {}", KINDS.join(", "));
-                Err(SpecError::Value { key: format!("{path}.kind"), value: kind, problem })
+                Err(SettingError::invalid(&format!("{path}.kind"), kind, problem).into())
             }
         }
     }
@@ -155,26 +228,6 @@ impl DeviceSpec {
         own.map_err(|error| error.within(path))
     }
 
-    /// Builds a valid device.
-    pub(crate) fn build(&self, seed: u64) -> Result<Box<dyn Device>, SpecError> {
-        Ok(match self {
-            Self::Hdd(spec) => Box::new(Drive::new(spec, seed)?),
-            Self::Flash(spec) => Box::new(Flash::new(spec, seed)),
-            Self::Volume(spec) => Box::new(Volume::new(spec, seed)),
-            Self::Zero(spec) => Box::new(Zero::new(spec)),
-            Self::Array(spec) => {
-                let member = |index| spec.member.build(part_seed(seed, index));
-                let members = (0..spec.members as u64).map(member).collect::<Result<_, _>>()?;
-                Box::new(Array::new(spec, members))
-            }
-            Self::Controller(spec) => {
-                let behind = spec.behind.build(part_seed(seed, 0))?;
-                Box::new(Controller::new(spec, behind, seed))
-            }
-        })
-    }
-
-    /// Usable size.
     pub fn capacity(&self) -> Bytes {
         match self {
             Self::Hdd(spec) => spec.capacity,
@@ -199,7 +252,7 @@ impl DeviceSpec {
     }
 
     /// See [`super::Spec::least_time`].
-    pub(crate) fn least_time(&self, bytes: Bytes) -> Nanos {
+    pub(super) fn least_time(&self, bytes: Bytes) -> Nanos {
         match self {
             Self::Volume(spec) => spec.least_time(bytes),
             Self::Array(spec) => spec.least_time(bytes),
@@ -231,5 +284,97 @@ impl<'de> Deserialize<'de> for DeviceSpec {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let table = Table::deserialize(from)?;
         Self::from_table(table, "device").map_err(serde::de::Error::custom)
+    }
+}
+
+impl ArraySpec {
+    /// An array of members that are still to be described.
+    pub fn new(level: Level, members: usize, chunk: Bytes) -> Self {
+        let read_policy = ReadPolicy::default();
+        Self { level, members, chunk, read_policy, member: default::inner() }
+    }
+
+    /// Says which value, if any, no array can have.
+    fn validate(&self) -> Result<(), SpecError> {
+        let least = match self.level {
+            Level::Raid0 => 1.0,
+            Level::Raid1 | Level::Raid10 => 2.0,
+            Level::Raid5 => 3.0,
+            Level::Raid6 => 4.0,
+        };
+        check("members", self.members as f64, least, 256.0)?;
+        if self.level == Level::Raid10 && self.members % 2 == 1 {
+            let value = self.members.to_string();
+            return Err(SpecError::impossible("members", value, "an even number"));
+        }
+        let member = self.member.capacity().get();
+        check_size("chunk", self.chunk, 4096, member.min(1 << 30))
+    }
+
+    fn capacity(&self) -> Bytes {
+        Bytes::new(self.usable_bytes(self.member.capacity().get()))
+    }
+
+    /// What one member of this many bytes holds before the next one follows.
+    pub(crate) fn chunk_bytes(&self, member: u64) -> u64 {
+        if self.level == Level::Raid1 { member.max(1) } else { self.chunk.get() }
+    }
+
+    /// The usable bytes of the array if each member has this many.
+    pub(crate) fn usable_bytes(&self, member: u64) -> u64 {
+        let data = self.level.row_members(self.members as u64).data;
+        (member - member % self.chunk_bytes(member)).saturating_mul(data)
+    }
+
+    fn peak(&self) -> Peak {
+        let member = self.member.peak();
+        // A parity chunk is no data: all members turn, but one or two parts of a row are passed.
+        let data = match self.level {
+            Level::Raid5 => self.members - 1,
+            Level::Raid6 => self.members - 2,
+            _ => self.members,
+        };
+        let throughput = member.throughput.get() * data as f64;
+        Peak::new(throughput, member.requests * self.members as f64)
+    }
+
+    /// The busiest member has at least its share. Parity takes no time from reads that do not run
+    /// across it.
+    fn least_time(&self, bytes: Bytes) -> Nanos {
+        self.member.least_time(Bytes::new(bytes.get() / self.members.max(1) as u64))
+    }
+}
+
+impl ControllerSpec {
+    /// Says which value, if any, no controller can have.
+    fn validate(&self) -> Result<(), SpecError> {
+        check("overhead_ms", self.overhead_ms, 0.0, 1e4)?;
+        check("latency_ms", self.latency_ms, 0.0, 1e4)?;
+        check("jitter_ms", self.jitter_ms, 0.0, 1e4)?;
+        check("link_mb_s", self.link_mb_s, 0.0, 1e6)?;
+        check_size("cache_line", self.cache_line, 4096, 1 << 26)?;
+        check("streams", self.streams as f64, 1.0, 4096.0)?;
+        check_size("prefetch", self.prefetch, 0, 1 << 30)?;
+        check("prefetch_open", self.prefetch_open as f64, 1.0, 65536.0)?;
+        check_size("write_cache", self.write_cache, 0, 1 << 50)?;
+        let needed = 2 * (self.prefetch.get() + self.cache_line.get());
+        let least = if self.prefetch.is_zero() { 0 } else { needed };
+        check_size("cache", self.cache, least, 1 << 43)
+    }
+
+    fn peak(&self) -> Peak {
+        let behind = self.behind.peak();
+        let link = if self.link_mb_s > 0.0 { self.link_mb_s * 1e6 } else { f64::INFINITY };
+        let commands = 1e3 / self.overhead_ms.max(1e-6);
+        // What is in the cache is had without the device behind.
+        let cached = if self.prefetch.is_zero() { 0.0 } else { behind.throughput.get() / 4096.0 };
+        Peak::new(behind.throughput.get().min(link), commands.min(behind.requests.max(cached)))
+    }
+
+    /// Through the link, and from the device behind.
+    fn least_time(&self, bytes: Bytes) -> Nanos {
+        let link = if self.link_mb_s > 0.0 { self.link_mb_s * 1e6 } else { f64::INFINITY };
+        let passing = Nanos::from_secs_f64(bytes.get() as f64 / link);
+        self.behind.least_time(bytes).max(passing)
     }
 }

@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 use units::Bytes;
+use units::text::SettingError;
 
 use crate::drive::DriveError;
 
@@ -14,52 +15,23 @@ pub enum SpecError {
         /// What the reader of TOML says, with line and column.
         message: String,
     },
-    /// No preset is called so.
-    #[error("there is no model {name:?}: {}", model_meant(*nearest))]
+    #[error("{}", no_model(name, *nearest))]
     UnknownPreset {
-        /// The name as given.
         name: String,
         /// A name that looks like it.
         nearest: Option<&'static str>,
     },
-    /// No model is named at all.
-    #[error(
-        "no model is named: give one that `foreread models` lists, or the path of a file that ends \
-         in .toml"
-    )]
-    NoModel,
-    /// No such key where it stands.
-    #[error("there is no key {key:?}: {hint}")]
-    UnknownKey {
-        /// The key as given, with the tables around it.
-        key: String,
-        /// A key that looks like it, or all.
-        hint: String,
-    },
+    /// A key that does not exist, an invalid value, or a text that is no list of settings.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
     /// The key stands in several tables.
     #[error("{key:?} could be {}: write one of these", candidates.join(" or "))]
-    AmbiguousKey {
-        /// The key as given.
-        key: String,
-        /// What would be unambiguous.
-        candidates: Vec<String>,
-    },
-    /// The value is of the wrong form.
-    #[error("{key} = {value:?} will not do: {problem}")]
-    Value {
-        /// The key, with the tables around it.
-        key: String,
-        /// The value as given.
-        value: String,
-        /// What is wrong with it.
-        problem: String,
-    },
+    AmbiguousKey { key: String, candidates: Vec<String> },
     /// A table lacks a key or holds a value of the wrong form.
     #[error("{}{problem}", in_brackets(table))]
     Table {
         /// The table; none for what stands before all tables.
         table: String,
-        /// What is wrong with it.
         problem: String,
     },
     /// No device can have this value.
@@ -67,28 +39,8 @@ pub enum SpecError {
     Impossible {
         /// The key, with the tables around it.
         key: String,
-        /// The value.
         value: String,
-        /// What would do.
         allowed: String,
-    },
-    /// A word of a list is no setting.
-    #[error("{word:?} is no setting: write key=value")]
-    NoSetting {
-        /// The word.
-        word: String,
-    },
-    /// Two commas in a row, or one at the end.
-    #[error("no setting stands after \"{before},\": write key=value there, or leave out a comma")]
-    EmptySetting {
-        /// What stands before the comma.
-        before: String,
-    },
-    /// A key stands there twice.
-    #[error("{key} is given twice: leave one out")]
-    Twice {
-        /// The key.
-        key: String,
     },
     /// No model gives the times that were measured.
     #[error("no model can be fitted: {problem}")]
@@ -98,11 +50,20 @@ pub enum SpecError {
     },
 }
 
-/// What to do about a model that does not exist.
-fn model_meant(nearest: Option<&str>) -> String {
+impl units::Classified for SpecError {
+    fn kind(&self) -> units::ErrorKind {
+        units::ErrorKind::Usage
+    }
+}
+
+fn no_model(name: &str, nearest: Option<&str>) -> String {
+    let problem = match name {
+        "" => "no model is named".to_owned(),
+        _ => format!("there is no model {name:?}"),
+    };
     match nearest {
-        Some(name) => format!("did you mean {name:?}?"),
-        None => "`foreread models` lists them, and a file's name ends in .toml".to_owned(),
+        Some(name) => format!("{problem}: did you mean {name:?}?"),
+        None => format!("{problem}: `foreread models` lists them, and a file's name ends in .toml"),
     }
 }
 

@@ -37,7 +37,6 @@ pub enum Scheduler {
 }
 
 impl Scheduler {
-    /// The kernel's name for it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => "none",

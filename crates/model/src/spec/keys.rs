@@ -5,6 +5,7 @@ use std::fmt;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor};
 use serde::forward_to_deserialize_any;
 use toml::{Table, Value};
+use units::text::SettingError;
 use units::{BytesPerSecond, Nanos};
 
 use super::SpecError;
@@ -68,8 +69,8 @@ pub(super) fn unknown(table: &Table, known: &[&str], path: &str) -> Result<(), S
         return Ok(());
     };
     let dot = if path.is_empty() { "" } else { "." };
-    let hint = spelling::hint(key, known);
-    Err(SpecError::UnknownKey { key: format!("{path}{dot}{key}"), hint })
+    let hint = units::text::hint(key, known);
+    Err(SettingError::UnknownKey { key: format!("{path}{dot}{key}"), hint }.into())
 }
 
 /// What a text can mean as the value of a key, the likeliest first. A key whose name says its

@@ -22,32 +22,38 @@
 mod describe;
 mod device;
 mod error;
+mod flash;
 mod host;
 mod keys;
 mod peak;
+mod raid;
 mod told;
-mod words;
+mod volume;
+mod zero;
+
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
+use units::text::SettingError;
 use units::{Bytes, Nanos};
 
-use crate::Device;
-use crate::presets::presets;
-pub use device::DeviceSpec;
+pub use device::{ArraySpec, ControllerSpec, DeviceSpec};
 pub use error::SpecError;
-pub(crate) use error::{check, check_size};
+pub use flash::FlashSpec;
 pub use host::{HostLimits, Scheduler};
 use keys::{fields_of, meanings, unknown};
 pub use peak::Peak;
+pub(crate) use raid::RowMembers;
+pub use raid::{Level, ReadPolicy};
 pub(crate) use told::placed;
-pub use words::Words;
+pub use volume::VolumeSpec;
+pub use zero::ZeroSpec;
 
 /// A device and the host limits in front of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
-    /// What it is called.
     pub name: String,
     /// What it is, in one line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -58,16 +64,10 @@ pub struct Spec {
     /// What the block layer in front of it allows.
     #[serde(default)]
     pub host: HostLimits,
-    /// The device.
     pub device: DeviceSpec,
 }
 
 impl Spec {
-    /// The preset of this name.
-    pub fn preset(name: &str) -> Option<Self> {
-        presets().iter().find(|preset| preset.name == name)?.spec().ok()
-    }
-
     /// Reads a whole description.
     ///
     /// # Errors
@@ -85,33 +85,6 @@ impl Spec {
     /// Writes a description that [`from_toml`](Self::from_toml) reads back as the same.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).unwrap_or_default()
-    }
-
-    /// The preset of this name.
-    ///
-    /// # Errors
-    ///
-    /// If there is none; one that looks like it is suggested.
-    pub fn named(name: &str) -> Result<Self, SpecError> {
-        Self::preset(name).ok_or_else(|| SpecError::UnknownPreset {
-            name: name.to_owned(),
-            nearest: spelling::nearest(name, presets().iter().map(|preset| preset.name)),
-        })
-    }
-
-    /// Reads `NAME[,key=value…]`, `NAME` being a preset.
-    ///
-    /// # Errors
-    ///
-    /// If there is no such preset or a setting is wrong; see [`set`](Self::set).
-    pub fn parse(words: &str) -> Result<Self, SpecError> {
-        let words = Words::parse(words)?;
-        let mut spec = Self::named(words.model)?;
-        for (key, value) in words.settings {
-            spec.set(key, value)?;
-        }
-        spec.validate()?;
-        Ok(spec)
     }
 
     /// Sets one value by its key: a full path (`device.member.rpm`) or as much of its end as is
@@ -143,7 +116,7 @@ impl Spec {
                 Err(error) => problem = problem_of(error, last),
             }
         }
-        Err(SpecError::Value { key: path, value: value.to_owned(), problem })
+        Err(SettingError::invalid(&path, value, problem).into())
     }
 
     /// The value of a key, as it would be written; the default's where none was set, and nothing
@@ -186,16 +159,6 @@ impl Spec {
         self.device.validate("device")
     }
 
-    /// Builds the device; the same seed gives the same device.
-    ///
-    /// # Errors
-    ///
-    /// If a value is impossible.
-    pub fn build(&self, seed: u64) -> Result<Box<dyn Device>, SpecError> {
-        self.validate()?;
-        self.device.build(seed)
-    }
-
     /// What the device can reach at best.
     pub fn peak(&self) -> Peak {
         self.device.peak()
@@ -212,7 +175,6 @@ impl Spec {
         &self.host
     }
 
-    /// The size of the device.
     pub fn capacity(&self) -> Bytes {
         self.device.capacity()
     }
@@ -240,10 +202,8 @@ impl Spec {
                     keys.iter().filter_map(|path| path.rsplit('.').next()).collect();
                 names.sort_unstable();
                 names.dedup();
-                Err(SpecError::UnknownKey {
-                    key: key.to_owned(),
-                    hint: spelling::hint(last, &names),
-                })
+                let hint = units::text::hint(last, &names);
+                Err(SettingError::UnknownKey { key: key.to_owned(), hint }.into())
             }
         }
     }
@@ -280,7 +240,13 @@ impl Spec {
     }
 }
 
-/// What stands in no table.
+/// The path of the description, if `name` names a file instead of a preset: it has a `/`, ends in
+/// `.toml`, or is `-` for standard input.
+pub fn description_path(name: &str) -> Option<&Path> {
+    let is_file = name.contains('/') || name.ends_with(".toml") || name == "-";
+    is_file.then(|| Path::new(name))
+}
+
 #[derive(Deserialize)]
 struct Head {
     name: String,

@@ -7,9 +7,7 @@ use crate::drive::DriveSpec;
 /// What a device can reach at best, to choose a time dilation by: an upper bound, no promise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Peak {
-    /// Data for each second.
     pub throughput: BytesPerSecond,
-    /// Requests for each second.
     pub requests: f64,
 }
 

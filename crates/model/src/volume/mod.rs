@@ -6,7 +6,6 @@
 //! been merged, and long ones as if split, at the accounting size.
 
 mod bucket;
-mod spec;
 
 use units::{Bytes, Nanos};
 
@@ -14,22 +13,21 @@ use crate::agenda::Agenda;
 use crate::device::{after, ceil};
 use crate::front::{Front, Fronted};
 use crate::jitter::Jitter;
-use crate::slots::{Slot, Slots};
+use crate::slots::{SlotIndex, Slots};
+pub use crate::spec::VolumeSpec;
 use crate::{Request, RequestId, RequestKind};
 use bucket::Bucket;
-pub use spec::VolumeSpec;
 
 /// Runs of requests that are followed at the same time to see what is sequential.
-const STREAMS: usize = 64;
+const MAX_STREAMS: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
     /// The request has paid; its service begins.
-    Admitted(Slot),
+    Admitted(SlotIndex),
     /// The far end is ready with it.
-    Ready(Slot),
-    /// It is done.
-    Done(Slot),
+    Ready(SlotIndex),
+    Done(SlotIndex),
 }
 
 #[derive(Debug)]
@@ -74,7 +72,7 @@ impl Volume {
             jitter: Jitter::new(seed),
             iops: Bucket::new(spec.iops, spec.iops_burst),
             throughput: Bucket::new(rate, spec.throughput_burst.get() as f64),
-            streams: Vec::with_capacity(STREAMS),
+            streams: Vec::with_capacity(MAX_STREAMS),
             clock: 0,
             agenda: Agenda::new(),
             calls: Slots::new(),
@@ -86,7 +84,7 @@ impl Volume {
         }
     }
 
-    fn serve(&mut self, at: Nanos, slot: Slot) {
+    fn serve(&mut self, at: Nanos, slot: SlotIndex) {
         let factor = (self.spec.latency_spread * self.jitter.normal()).exp();
         let Some(call) = self.calls.get_mut(slot) else { return };
         let span = Nanos::new((call.latency * factor + call.length as f64 * self.alone) as u64);
@@ -111,7 +109,7 @@ impl Volume {
         self.front.counters.seeks += 1;
         let ios = length.div_ceil(unit);
         let fresh = Stream { end, paid: ios * unit - length, used: self.clock };
-        if self.streams.len() < STREAMS {
+        if self.streams.len() < MAX_STREAMS {
             self.streams.push(fresh);
         } else if let Some(oldest) = self.streams.iter_mut().min_by_key(|stream| stream.used) {
             *oldest = fresh;

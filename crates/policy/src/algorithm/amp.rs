@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 use units::Pages;
 
 use crate::cache::{Cache, Submission};
+use crate::entry::{Entry, Parameter};
 use crate::page::Page;
-use crate::policy::{Eviction, FileId, Outcome, Policy, StreamId, Table, Touch};
-use crate::registry::{Entry, Parameter};
+use crate::policy::{Eviction, FileId, Policy, StateTable, StreamId, Touch, TouchOutcome};
 
 /// This algorithm's line in the registry.
 pub const ENTRY: Entry = Entry {
@@ -29,9 +29,8 @@ const ASYNC_FROM: u64 = 4;
 /// The trigger distance that it begins with.
 const FIRST_TRIGGER: u64 = 2;
 /// Sets remembered for a file; what is not used in so long a time was wasted unseen.
-const SETS: usize = 1 << 16;
+const MAX_SETS: usize = 1 << 16;
 
-/// Pages that were prefetched together.
 #[derive(Clone, Copy, Debug)]
 struct Set {
     start: u64,
@@ -54,7 +53,6 @@ struct Stream {
 
 #[derive(Clone, Debug, Default)]
 struct File {
-    /// By their last page.
     sets: BTreeMap<u64, Set>,
     streams: Vec<Option<Stream>>,
     free: Vec<usize>,
@@ -64,14 +62,14 @@ struct File {
 #[derive(Clone, Debug)]
 pub struct Amp {
     max: u64,
-    files: Table<File>,
-    file_of: Table<u32>,
+    files: StateTable<File>,
+    file_of: StateTable<u32>,
 }
 
 impl Amp {
     /// With degrees of at most `max` pages.
     pub fn new(max: u64) -> Self {
-        Self { max: max.max(1), files: Table::default(), file_of: Table::default() }
+        Self { max: max.max(1), files: StateTable::default(), file_of: StateTable::default() }
     }
 
     fn file(&mut self, stream: StreamId) -> Option<&mut File> {
@@ -135,7 +133,7 @@ impl File {
             self.forget(last);
         }
         self.sets.insert(last, Set { start, stream: id, old: false });
-        if self.sets.len() > SETS
+        if self.sets.len() > MAX_SETS
             && let Some(&first) = self.sets.keys().next()
         {
             self.forget(first);
@@ -161,7 +159,6 @@ impl File {
         cache.submit(Submission::plain(Page::new(page), Pages::new(request)));
     }
 
-    /// A page is used.
     fn hit(&mut self, cache: &mut dyn Cache, page: u64, request: u64, late: bool, max: u64) {
         let Some((last, set)) = self.set_of(page) else { return };
         let Some(stream) = self.stream(set.stream) else { return };
@@ -213,19 +210,19 @@ impl Policy for Amp {
         }
     }
 
-    fn watches(&self) -> bool {
+    fn wants_access_events(&self) -> bool {
         true
     }
 
-    fn access(&mut self, cache: &mut dyn Cache, touch: Touch, outcome: Outcome) {
+    fn access(&mut self, cache: &mut dyn Cache, touch: Touch, outcome: TouchOutcome) {
         let max = self.max;
         if let Some(file) = self.file(touch.stream) {
-            let late = outcome == Outcome::Waited;
+            let late = outcome == TouchOutcome::Waited;
             file.hit(cache, touch.page.get(), touch.request.get().max(1), late, max);
         }
     }
 
-    fn guards(&self) -> bool {
+    fn wants_evict_events(&self) -> bool {
         true
     }
 
@@ -307,7 +304,7 @@ mod tests {
             request: Pages::new(3),
             method: Method::Read,
         };
-        bench.policy.access(&mut bench.stage, touch, Outcome::Waited);
+        bench.policy.access(&mut bench.stage, touch, TouchOutcome::Waited);
         assert_eq!(stream(&mut bench).1, (trigger + 3).min(degree - 1));
     }
 

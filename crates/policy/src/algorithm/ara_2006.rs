@@ -11,9 +11,9 @@ mod context;
 use units::{Bytes, Pages};
 
 use crate::cache::{Cache, PAGE, Submission};
+use crate::entry::{Entry, Parameter};
 use crate::page::{Folio, Page};
-use crate::policy::{Call, FileId, Method, Outcome, Policy, StreamId, Table, Touch};
-use crate::registry::{Entry, Parameter};
+use crate::policy::{Call, FileId, Method, Policy, StateTable, StreamId, Touch, TouchOutcome};
 
 /// This algorithm's line in the registry.
 pub const ENTRY: Entry = Entry {
@@ -41,9 +41,9 @@ pub const ENTRY: Entry = Entry {
 /// The tail that is left to read when the mark is touched: one in so many (LOOKAHEAD_RATIO).
 const LOOKAHEAD_RATIO: u64 = 8;
 /// 128 KiB: the start of both averages and the most that is read of a new file.
-const FIRST: u64 = 32;
+const INITIAL_PAGES: u64 = 32;
 /// 16 KiB.
-const LEAST: u64 = 4;
+const MIN_PAGES: u64 = 4;
 /// 1 GiB.
 const GIB: u64 = 1 << 18;
 
@@ -65,17 +65,13 @@ enum Class {
 struct OpenFile {
     /// Where the last call of the algorithm happened.
     la_index: u64,
-    /// Where its request begins.
     ra_index: u64,
-    /// Its mark.
     lookahead: u64,
-    /// Its end.
     readahead: u64,
     /// First uses of pages: since the last request, in this sequence, in the two before.
     hits: [u64; 4],
     age: u64,
     class: Class,
-    /// The page used last.
     previous: Option<u64>,
     /// The first page of the call under way.
     call: u64,
@@ -99,29 +95,27 @@ struct Tunables {
     hit_rate: u64,
 }
 
-/// The bounds of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Bounds {
     min: u64,
     max: u64,
 }
 
-/// Adaptive read-ahead: see the module.
 #[derive(Clone, Debug)]
 pub struct Ara2006 {
     tunables: Tunables,
     averages: Averages,
-    files: Table<OpenFile>,
+    files: StateTable<OpenFile>,
 }
 
 impl Ara2006 {
     /// A kernel and device without history: `readahead_ratio` in percent, `readahead_hit_rate`.
     pub fn new(ratio: u64, hit_rate: u64) -> Self {
-        let first = FIRST * PAGE.bytes().get();
+        let first = INITIAL_PAGES * PAGE.bytes().get();
         Self {
             tunables: Tunables { ratio, hit_rate },
             averages: Averages { expect: first, thrash: first },
-            files: Table::default(),
+            files: StateTable::default(),
         }
     }
 }
@@ -130,7 +124,7 @@ impl Bounds {
     fn of(cache: &dyn Cache) -> Self {
         let pages = GIB.min(cache.memory().available.get() / 2);
         let max = pages.min(65_535).min(cache.limits().read_ahead.get());
-        Self { min: (LEAST + pages / 8192).min(FIRST).min(max / 2), max }
+        Self { min: (MIN_PAGES + pages / 8192).min(INITIAL_PAGES).min(max / 2), max }
     }
 }
 
@@ -149,7 +143,7 @@ impl Averages {
     fn closed(&mut self, read: u64, used: u64) {
         let page = PAGE.bytes().get();
         self.expect = if used >= read {
-            (self.expect + read * page / 8).min(FIRST * page)
+            (self.expect + read * page / 8).min(INITIAL_PAGES * page)
         } else {
             self.expect.saturating_sub((read - used) * page / 2)
         };
@@ -251,7 +245,7 @@ impl OpenFile {
             self.hits[0] * 3 / 4
         };
         let size = size.clamp(1, now.bounds.max);
-        now.averages.thrash = now.averages.thrash.min(size.max(LEAST) * PAGE.bytes().get());
+        now.averages.thrash = now.averages.thrash.min(size.max(MIN_PAGES) * PAGE.bytes().get());
         let tail = size / LOOKAHEAD_RATIO;
         self.request(cache, Class::Recovery, now.index, now.index, (size, tail));
     }
@@ -376,11 +370,11 @@ impl Policy for Ara2006 {
         }
     }
 
-    fn watches(&self) -> bool {
+    fn wants_access_events(&self) -> bool {
         true
     }
 
-    fn access(&mut self, cache: &mut dyn Cache, touch: Touch, _outcome: Outcome) {
+    fn access(&mut self, cache: &mut dyn Cache, touch: Touch, _outcome: TouchOutcome) {
         let Some(file) = self.files.get(touch.stream.0) else { return };
         let page = touch.page.get();
         file.previous = Some(page);

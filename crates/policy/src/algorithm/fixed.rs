@@ -4,8 +4,8 @@
 use units::Pages;
 
 use crate::cache::{Cache, Submission};
+use crate::entry::{Entry, Parameter};
 use crate::policy::{FileId, Policy, StreamId, Touch};
-use crate::registry::{Entry, Parameter};
 
 /// This algorithm's line in the registry.
 pub const ENTRY: Entry = Entry {
@@ -46,7 +46,7 @@ impl Policy for Fixed {
         self.pages
     }
 
-    fn hears_calls(&self) -> bool {
+    fn wants_call_events(&self) -> bool {
         false
     }
 

@@ -8,9 +8,9 @@
 use units::{Bytes, Pages};
 
 use crate::cache::{Cache, PAGE, Submission};
+use crate::entry::{Entry, Parameter};
 use crate::page::{Folio, Page};
-use crate::policy::{Advice, Call, FileId, Outcome, Policy, StreamId, Table, Touch};
-use crate::registry::{Entry, Parameter};
+use crate::policy::{Advice, Call, FileId, Policy, StateTable, StreamId, Touch, TouchOutcome};
 
 /// This algorithm's line in the registry.
 pub const ENTRY: Entry = Entry {
@@ -33,7 +33,7 @@ pub const ENTRY: Entry = Entry {
     ],
     build: |settings| {
         let block = settings.pages("block")?;
-        Ok(Box::new(FreeBsd::new(Limits {
+        Ok(Box::new(FreeBsd::new(FreebsdLimits {
             read_max: settings.count("read_max", 0, 1 << 20)?,
             read_min: settings.count("read_min", 1, 1 << 20)?,
             block,
@@ -43,20 +43,16 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// The unit in which sequential reading is counted.
-const UNIT: u64 = 16 << 10;
+const SEQUENTIAL_UNIT_BYTES: u64 = 16 << 10;
 /// The count never exceeds this (IO_SEQMAX).
-const MOST: u64 = 127;
+const MAX_SEQ_COUNT: u64 = 127;
 
-/// The tunables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Blocks ahead.
+pub struct FreebsdLimits {
     pub read_max: u64,
     /// Blocks that a miss reads at least.
     pub read_min: u64,
-    /// Pages of a block.
     pub block: u64,
-    /// Blocks of the largest cluster.
     pub cluster: u64,
 }
 
@@ -75,14 +71,14 @@ struct OpenFile {
 /// FreeBSD's read-ahead: see the module.
 #[derive(Clone, Debug)]
 pub struct FreeBsd {
-    limits: Limits,
-    files: Table<OpenFile>,
+    limits: FreebsdLimits,
+    files: StateTable<OpenFile>,
 }
 
 impl FreeBsd {
     /// A kernel with these limits and without open files.
-    pub fn new(limits: Limits) -> Self {
-        Self { limits, files: Table::default() }
+    pub fn new(limits: FreebsdLimits) -> Self {
+        Self { limits, files: StateTable::default() }
     }
 }
 
@@ -91,7 +87,8 @@ impl OpenFile {
     fn count(&mut self, call: Call) -> u64 {
         let at_start = call.offset.is_zero() && self.sequential > 0;
         if at_start || call.offset == self.next {
-            self.sequential = (self.sequential + call.length.get().div_ceil(UNIT)).min(MOST);
+            self.sequential = (self.sequential + call.length.get().div_ceil(SEQUENTIAL_UNIT_BYTES))
+                .min(MAX_SEQ_COUNT);
             return self.sequential;
         }
         self.sequential = u64::from(self.sequential > 1);
@@ -99,7 +96,7 @@ impl OpenFile {
     }
 }
 
-impl Limits {
+impl FreebsdLimits {
     fn page(&self, block: u64) -> Page {
         Page::new(block.saturating_mul(self.block))
     }
@@ -237,18 +234,18 @@ impl Policy for FreeBsd {
         }
     }
 
-    fn watches(&self) -> bool {
+    fn wants_access_events(&self) -> bool {
         true
     }
 
     /// A call that begins inside a block looks at the block's mark, which is on its first page.
-    fn access(&mut self, cache: &mut dyn Cache, touch: Touch, outcome: Outcome) {
+    fn access(&mut self, cache: &mut dyn Cache, touch: Touch, outcome: TouchOutcome) {
         let Some(file) = self.files.get(touch.stream.0) else { return };
         let block = touch.page.get() / self.limits.block;
         let head = self.limits.page(block);
         if touch.page == file.first
             && touch.page != head
-            && outcome != Outcome::Missed
+            && outcome != TouchOutcome::Missed
             && cache.folio(head).is_some_and(|folio| folio.marked)
         {
             self.limits.hit(cache, block, file.now);
@@ -282,9 +279,9 @@ mod tests {
     use crate::algorithm::testing::Bench;
 
     /// Blocks of 8 pages, clusters of 4 blocks.
-    const SMALL: Limits = Limits { read_max: 64, read_min: 1, block: 8, cluster: 4 };
+    const SMALL: FreebsdLimits = FreebsdLimits { read_max: 64, read_min: 1, block: 8, cluster: 4 };
 
-    fn bench(limits: Limits) -> Bench<FreeBsd> {
+    fn bench(limits: FreebsdLimits) -> Bench<FreeBsd> {
         Bench::new(FreeBsd::new(limits), 8000)
     }
 
@@ -302,7 +299,7 @@ mod tests {
         assert_eq!(file.count(call(0, 16 << 10)), 2);
         file.next = Bytes::new(16 << 10);
         assert_eq!(file.count(call(16 << 10, 65_537)), 7);
-        assert_eq!(file.count(call(16 << 10, u64::MAX / 2)), MOST);
+        assert_eq!(file.count(call(16 << 10, u64::MAX / 2)), MAX_SEQ_COUNT);
         // A seek counts as nothing at once; what remains is 1, then 0, and 0 is not special then.
         assert_eq!((file.count(call(999, 1)), file.sequential), (0, 1));
         assert_eq!((file.count(call(777, 1)), file.sequential), (0, 0));
@@ -321,13 +318,13 @@ mod tests {
 
     #[test]
     fn read_min_makes_random_reads_larger() {
-        let mut bench = bench(Limits { read_min: 3, ..SMALL });
+        let mut bench = bench(FreebsdLimits { read_min: 3, ..SMALL });
         assert_eq!(bench.read(800, 1), [(800, 24)]);
     }
 
     #[test]
     fn a_scan_reads_read_max_blocks_ahead_in_clusters() {
-        let mut bench = bench(Limits { read_max: 8, ..SMALL });
+        let mut bench = bench(FreebsdLimits { read_max: 8, ..SMALL });
         // One block of 32 KiB is two units: count 3, so blocks 1 and 2 ahead are one cluster.
         assert_eq!(bench.read(0, 8), [(0, 8), (8, 32)]);
         let ahead: Vec<_> = (1..40)
@@ -344,7 +341,7 @@ mod tests {
 
     #[test]
     fn a_cluster_ends_where_the_layout_does() {
-        let mut bench = bench(Limits { read_max: 8, ..SMALL });
+        let mut bench = bench(FreebsdLimits { read_max: 8, ..SMALL });
         bench.stage.contiguous = 16;
         // Eight blocks ahead of the last of the call's eight, two at a time.
         let pairs: Vec<_> = (0..8).map(|pair| (16 * pair, 16)).collect();
@@ -353,7 +350,7 @@ mod tests {
 
     #[test]
     fn a_cluster_ends_at_a_cached_block() {
-        let mut bench = bench(Limits { read_max: 8, ..SMALL });
+        let mut bench = bench(FreebsdLimits { read_max: 8, ..SMALL });
         bench.open(1);
         bench.read_by(1, 24, 1);
         assert_eq!(bench.read(0, 32)[..2], [(0, 24), (32, 32)]);

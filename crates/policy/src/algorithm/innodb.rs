@@ -10,9 +10,9 @@ use std::collections::HashMap;
 use units::Pages;
 
 use crate::cache::{Cache, Submission};
+use crate::entry::{Entry, Parameter};
 use crate::page::Page;
-use crate::policy::{Eviction, FileId, Outcome, Policy, StreamId, Table, Touch};
-use crate::registry::{Entry, Parameter};
+use crate::policy::{Eviction, FileId, Policy, StateTable, StreamId, Touch, TouchOutcome};
 
 /// This algorithm's line in the registry.
 pub const ENTRY: Entry = Entry {
@@ -50,7 +50,7 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// The largest area, in pages.
-const AREA: u64 = 64;
+const MAX_AREA_PAGES: u64 = 64;
 
 /// When a page was used, counted in uses of any page.
 #[derive(Clone, Copy, Debug)]
@@ -74,10 +74,10 @@ pub struct Innodb {
     threshold: u64,
     random: bool,
     uses: u64,
-    spaces: Table<Tablespace>,
-    space_of: Table<u32>,
+    spaces: StateTable<Tablespace>,
+    space_of: StateTable<u32>,
     /// The page used last by each stream, so that its parts count once.
-    at: Table<u64>,
+    at: StateTable<u64>,
 }
 
 impl Innodb {
@@ -86,13 +86,13 @@ impl Innodb {
         Self {
             page: page.max(1),
             pool,
-            area: (pool / 32).max(1).next_power_of_two().min(AREA),
+            area: (pool / 32).max(1).next_power_of_two().min(MAX_AREA_PAGES),
             threshold,
             random,
             uses: 0,
-            spaces: Table::default(),
-            space_of: Table::default(),
-            at: Table::default(),
+            spaces: StateTable::default(),
+            space_of: StateTable::default(),
+            at: StateTable::default(),
         }
     }
 
@@ -132,7 +132,7 @@ impl Innodb {
             return;
         }
         let ascending = page != low;
-        let allowed = AREA.saturating_sub(self.threshold).min(area);
+        let allowed = MAX_AREA_PAGES.saturating_sub(self.threshold).min(area);
         let Some(space) = self.spaces.get(space) else { return };
         if failures(space, low..high, ascending) > allowed {
             return;
@@ -164,7 +164,7 @@ fn failures(space: &Tablespace, area: std::ops::Range<u64>, ascending: bool) -> 
 
 impl Policy for Innodb {
     fn own_window(&self) -> Pages {
-        Pages::new(AREA * self.page)
+        Pages::new(MAX_AREA_PAGES * self.page)
     }
 
     fn open(&mut self, _cache: &mut dyn Cache, stream: StreamId, file: FileId) {
@@ -183,15 +183,15 @@ impl Policy for Innodb {
         }
     }
 
-    fn watches(&self) -> bool {
+    fn wants_access_events(&self) -> bool {
         true
     }
 
-    fn access(&mut self, cache: &mut dyn Cache, touch: Touch, outcome: Outcome) {
+    fn access(&mut self, cache: &mut dyn Cache, touch: Touch, outcome: TouchOutcome) {
         let page = touch.page.get() / self.page;
         let Some(space) = self.space_of.get(touch.stream.0).copied() else { return };
         let Some(at) = self.at.get(touch.stream.0) else { return };
-        if *at == page && outcome != Outcome::Missed {
+        if *at == page && outcome != TouchOutcome::Missed {
             return;
         }
         *at = page;
@@ -206,7 +206,7 @@ impl Policy for Innodb {
         }
     }
 
-    fn guards(&self) -> bool {
+    fn wants_evict_events(&self) -> bool {
         true
     }
 

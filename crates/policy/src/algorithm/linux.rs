@@ -75,7 +75,6 @@ impl MapMisses {
         self.0 <= LOTS_OF_MISSES
     }
 
-    /// Counts hits.
     pub(super) fn hit(&mut self, pages: Pages) {
         self.0 = self.0.saturating_sub(u16::try_from(pages.get()).unwrap_or(u16::MAX));
     }

@@ -8,9 +8,9 @@ use units::{Bytes, Pages};
 
 use super::linux::{MapMisses, following, force, initial, largest};
 use crate::cache::{Cache, Fill, PAGE, Submission, Trigger, folio_order};
+use crate::entry::Entry;
 use crate::page::{Extent, Folio, Page};
-use crate::policy::{Advice, FileId, MapAdvice, Method, Policy, StreamId, Table, Touch};
-use crate::registry::Entry;
+use crate::policy::{Advice, FileId, MapAdvice, Method, Policy, StateTable, StreamId, Touch};
 
 /// This algorithm's line in the registry.
 pub const ENTRY: Entry = Entry {
@@ -43,24 +43,23 @@ struct OpenFile {
 /// Linux 6.18: see the module.
 #[derive(Clone, Debug, Default)]
 pub struct Linux618 {
-    files: Table<OpenFile>,
+    files: StateTable<OpenFile>,
 }
 
 impl Linux618 {
-    /// A kernel without open files.
     pub fn new() -> Self {
         Self::default()
     }
 
     /// The window that a stream may have, the byte after its last read, and whether it is under
     /// `FADV_RANDOM`: what can be seen from outside.
-    pub(super) fn state(&mut self, stream: StreamId) -> Option<(Pages, Option<Bytes>, bool)> {
+    pub fn state(&mut self, stream: StreamId) -> Option<(Pages, Option<Bytes>, bool)> {
         let file = self.files.get(stream.0)?;
         Some((Pages::new(file.ra_pages), file.previous, file.random))
     }
 
     /// Gives a stream a window: `POSIX_FADV_NORMAL` while the bdi has that window.
-    pub(super) fn set_window(&mut self, stream: StreamId, pages: Pages) {
+    pub fn set_window(&mut self, stream: StreamId, pages: Pages) {
         if let Some(file) = self.files.get(stream.0) {
             file.ra_pages = pages.get();
         }
@@ -243,12 +242,12 @@ impl Policy for Linux618 {
         }
     }
 
-    fn hears_calls(&self) -> bool {
+    fn wants_call_events(&self) -> bool {
         false
     }
 
     /// A window is one bio, which ends as a whole however it was split (`bio_chain`, block/bio.c).
-    fn completes_together(&self) -> bool {
+    fn completes_per_window(&self) -> bool {
         true
     }
 

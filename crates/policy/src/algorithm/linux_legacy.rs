@@ -8,11 +8,11 @@ use units::{Bytes, Pages};
 
 use super::linux::{MapMisses, force_all};
 use crate::cache::{Cache, PAGE, Submission};
+use crate::entry::Entry;
 use crate::page::Page;
 use crate::policy::{
-    Advice, Call, FileId, MapAdvice, Method, Outcome, Policy, StreamId, Table, Touch,
+    Advice, Call, FileId, MapAdvice, Method, Policy, StateTable, StreamId, Touch, TouchOutcome,
 };
-use crate::registry::Entry;
 
 /// This algorithm's line in the registry.
 pub const ENTRY: Entry = Entry {
@@ -24,7 +24,7 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// The smallest window that a miss leaves: 16 KiB.
-const LEAST: u64 = 4;
+const MIN_WINDOW_PAGES: u64 = 4;
 /// After this many pages that were cached already, read-ahead is not worth while
 /// (VM_MAX_CACHE_HIT).
 const IN_CACHE: u64 = 256;
@@ -49,11 +49,10 @@ struct OpenFile {
 /// Linux before 2.6.23: see the module.
 #[derive(Clone, Debug, Default)]
 pub struct LinuxLegacy {
-    files: Table<OpenFile>,
+    files: StateTable<OpenFile>,
 }
 
 impl LinuxLegacy {
-    /// A kernel without open files.
     pub fn new() -> Self {
         Self::default()
     }
@@ -79,7 +78,7 @@ impl OpenFile {
 
     fn following(&mut self) -> u64 {
         let size = if std::mem::take(&mut self.missed) {
-            self.size.saturating_sub(2).max(LEAST)
+            self.size.saturating_sub(2).max(MIN_WINDOW_PAGES)
         } else if self.size < self.ra_pages / 16 {
             4 * self.size
         } else {
@@ -202,11 +201,11 @@ impl Policy for LinuxLegacy {
         }
     }
 
-    fn watches(&self) -> bool {
+    fn wants_access_events(&self) -> bool {
         true
     }
 
-    fn access(&mut self, cache: &mut dyn Cache, touch: Touch, _outcome: Outcome) {
+    fn access(&mut self, cache: &mut dyn Cache, touch: Touch, _outcome: TouchOutcome) {
         let next = touch.page.get() + 1;
         if let Some(file) = self.files.get(touch.stream.0)
             && touch.method == Method::Read

@@ -8,9 +8,9 @@ use units::{Bytes, Pages};
 
 use super::linux::{MapMisses, following, force, force_all, initial, largest};
 use crate::cache::{Cache, PAGE, Submission, Trigger};
+use crate::entry::{Entry, Parameter};
 use crate::page::{Folio, Page};
-use crate::policy::{Advice, FileId, MapAdvice, Method, Policy, StreamId, Table, Touch};
-use crate::registry::{Entry, Parameter};
+use crate::policy::{Advice, FileId, MapAdvice, Method, Policy, StateTable, StreamId, Touch};
 
 /// This algorithm's line in the registry.
 pub const ENTRY: Entry = Entry {
@@ -36,7 +36,6 @@ pub const ENTRY: Entry = Entry {
 /// The kernels at which the algorithm changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Era {
-    /// The first.
     V2_6_23,
     /// Looks for cached history where it has no state, and trusts the start of a file.
     V2_6_31,
@@ -62,13 +61,13 @@ struct OpenFile {
 #[derive(Clone, Debug)]
 pub struct LinuxOnDemand {
     era: Era,
-    files: Table<OpenFile>,
+    files: StateTable<OpenFile>,
 }
 
 impl LinuxOnDemand {
     /// A kernel of this era without open files.
     pub fn new(era: Era) -> Self {
-        Self { era, files: Table::default() }
+        Self { era, files: StateTable::default() }
     }
 }
 
@@ -278,13 +277,13 @@ impl Policy for LinuxOnDemand {
         }
     }
 
-    fn hears_calls(&self) -> bool {
+    fn wants_call_events(&self) -> bool {
         false
     }
 
     /// Since 4.3 the block layer takes bios of any size and splits them itself; before, whoever
     /// made one made it no larger than a request.
-    fn completes_together(&self) -> bool {
+    fn completes_per_window(&self) -> bool {
         self.era >= Era::V4_10
     }
 

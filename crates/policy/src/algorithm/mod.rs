@@ -2,7 +2,6 @@
 
 pub mod amp;
 pub mod ara_2006;
-pub mod auto;
 pub mod fixed;
 pub mod freebsd;
 pub mod innodb;

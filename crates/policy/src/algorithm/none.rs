@@ -1,8 +1,8 @@
 //! No read-ahead: what a call asks for and is not cached, in one request for each gap.
 
 use crate::cache::{Cache, Submission};
+use crate::entry::Entry;
 use crate::policy::{FileId, Policy, StreamId, Touch};
-use crate::registry::Entry;
 
 /// This algorithm's line in the registry.
 pub const ENTRY: Entry = Entry {
@@ -13,7 +13,6 @@ pub const ENTRY: Entry = Entry {
     build: |_| Ok(Box::new(NoReadAhead)),
 };
 
-/// No read-ahead: see the module.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoReadAhead;
 
@@ -24,7 +23,7 @@ impl Policy for NoReadAhead {
         cache.submit(Submission::plain(touch.page, touch.request));
     }
 
-    fn hears_calls(&self) -> bool {
+    fn wants_call_events(&self) -> bool {
         false
     }
 

@@ -12,9 +12,9 @@ use std::ops::Range;
 use units::{Bytes, Pages};
 
 use crate::cache::{Cache, PAGE, Submission, Upcoming};
+use crate::entry::{Parameter, PolicyArgs, PolicyError};
 use crate::page::{Extent, Page};
-use crate::policy::{Call, FileId, Policy, StreamId, Table, Touch};
-use crate::registry::{Parameter, PolicyError, Settings};
+use crate::policy::{Call, FileId, Policy, StateTable, StreamId, Touch};
 
 /// What can be set, in both versions.
 pub(super) const PARAMETERS: [Parameter; 3] = [
@@ -27,18 +27,14 @@ pub(super) const PARAMETERS: [Parameter; 3] = [
     },
 ];
 
-/// How a version behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Rules {
-    /// Pages of a block.
+pub(super) struct PostgresRules {
     pub(super) block: u64,
     /// Reads under way at once (effective_io_concurrency).
     pub(super) max_ios: u64,
-    /// Blocks of the largest read.
     pub(super) combine: u64,
     /// Blocks pinned at most.
     pub(super) pins: u64,
-    /// The scan reads all.
     pub(super) full: bool,
     /// Whether a wait for a read without advice only leads towards full reads (17), or ramps up
     /// like any other (18).
@@ -52,10 +48,10 @@ pub(super) struct Rules {
     pub(super) advises_runs: bool,
 }
 
-impl Rules {
+impl PostgresRules {
     /// Reads `block`, `combine` and `full`: pages of a block, blocks of a read, whether all is
     /// read.
-    pub(super) fn settings(settings: &Settings<'_>) -> Result<(u64, u64, bool), PolicyError> {
+    pub(super) fn settings(settings: &PolicyArgs<'_>) -> Result<(u64, u64, bool), PolicyError> {
         let block = settings.pages("block")?;
         Ok((block, (settings.pages("combine")? / block).max(1), settings.flag("full")?))
     }
@@ -78,11 +74,10 @@ struct Started {
 
 #[derive(Clone, Debug)]
 struct Scan {
-    rules: Rules,
+    rules: PostgresRules,
     distance: u64,
     /// The blocks pinned, the next to be returned first.
     pinned: VecDeque<u64>,
-    /// The blocks that were returned.
     returned: u64,
     started: VecDeque<Started>,
     pending: Option<(u64, u64)>,
@@ -108,7 +103,7 @@ struct Scan {
 }
 
 impl Scan {
-    fn new(rules: Rules) -> Self {
+    fn new(rules: PostgresRules) -> Self {
         let distance = if rules.full { rules.combine.min(rules.pins) } else { 1 };
         Self {
             rules,
@@ -212,7 +207,7 @@ impl Scan {
     /// `read_stream_look_ahead`; `at_once`: what is started first is waited for immediately, so
     /// advice is of no use.
     fn look_ahead(&mut self, cache: &mut dyn Cache, mut at_once: bool) {
-        let Rules { max_ios, combine, .. } = self.rules;
+        let PostgresRules { max_ios, combine, .. } = self.rules;
         while !self.ended
             && (self.started.len() as u64) < max_ios
             && self.pinned.len() as u64 + self.pending_count() < self.distance
@@ -251,12 +246,11 @@ impl Scan {
         }
     }
 
-    /// Waits for the oldest read.
     fn wait(&mut self, cache: &mut dyn Cache, read: Started) {
         if !read.advised && !self.rules.asynchronous {
             self.read(cache, read.block, read.count);
         }
-        let Rules { combine, pins, trusts_kernel, .. } = self.rules;
+        let PostgresRules { combine, pins, trusts_kernel, .. } = self.rules;
         self.distance = if !trusts_kernel || read.advised {
             (2 * self.distance).min(pins)
         } else if self.distance > combine {
@@ -307,13 +301,13 @@ impl Scan {
 /// The scans of a PostgreSQL server.
 #[derive(Clone, Debug)]
 pub struct Scans {
-    rules: Rules,
-    scans: Table<Scan>,
+    rules: PostgresRules,
+    scans: StateTable<Scan>,
 }
 
 impl Scans {
-    pub(super) fn new(rules: Rules) -> Self {
-        Self { rules, scans: Table::default() }
+    pub(super) fn new(rules: PostgresRules) -> Self {
+        Self { rules, scans: StateTable::default() }
     }
 }
 
@@ -335,12 +329,12 @@ impl Policy for Scans {
         scan.call(cache, self.rules.blocks(pages));
     }
 
-    fn foresees(&self) -> bool {
+    fn needs_lookahead(&self) -> bool {
         true
     }
 
     /// The blocks of a read are valid when the call that reads them is done.
-    fn completes_together(&self) -> bool {
+    fn completes_per_window(&self) -> bool {
         true
     }
 
@@ -375,7 +369,7 @@ pub(super) mod tests {
 
     /// Pages read from the device where calls of `pages` read all of the file in order.
     fn in_calls_of(pages: u64) -> Vec<(u64, u64)> {
-        let rules = Rules {
+        let rules = PostgresRules {
             block: 2,
             max_ios: 16,
             combine: 16,

@@ -3,9 +3,9 @@
 //! Source: `src/backend/storage/aio/read_stream.c` of PostgreSQL 18. With `method=sync` there is
 //! only advice, and for a sequential run only until its reads have caught up with it.
 
-use super::postgres::{PARAMETERS, Rules, Scans};
+use super::postgres::{PARAMETERS, PostgresRules, Scans};
+use crate::entry::{Entry, Parameter, PolicyArgs, PolicyError};
 use crate::policy::Policy;
-use crate::registry::{Entry, Parameter, PolicyError, Settings};
 
 /// This algorithm's line in the registry.
 pub const ENTRY: Entry = Entry {
@@ -30,16 +30,16 @@ pub const ENTRY: Entry = Entry {
     build,
 };
 
-fn build(settings: &Settings<'_>) -> Result<Box<dyn Policy>, PolicyError> {
-    let (block, combine, full) = Rules::settings(settings)?;
+fn build(settings: &PolicyArgs<'_>) -> Result<Box<dyn Policy>, PolicyError> {
+    let (block, combine, full) = PostgresRules::settings(settings)?;
     let methods = [("worker", true), ("io_uring", true), ("sync", false)];
     let asynchronous = settings.choice("method", &methods)?;
     let ios = settings.count("ios", 0, 1000)?;
     Ok(Box::new(Scans::new(rules(block, combine, full, ios, asynchronous))))
 }
 
-fn rules(block: u64, combine: u64, full: bool, ios: u64, asynchronous: bool) -> Rules {
-    Rules {
+fn rules(block: u64, combine: u64, full: bool, ios: u64, asynchronous: bool) -> PostgresRules {
+    PostgresRules {
         block,
         max_ios: ios.max(1),
         combine,

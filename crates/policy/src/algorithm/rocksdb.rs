@@ -9,9 +9,9 @@
 use units::Pages;
 
 use crate::cache::{Cache, PAGE, Submission};
+use crate::entry::{Entry, Parameter};
 use crate::page::{Extent, Page};
-use crate::policy::{Call, FileId, Policy, StreamId, Table, Touch};
-use crate::registry::{Entry, Parameter};
+use crate::policy::{Call, FileId, Policy, StateTable, StreamId, Touch};
 
 /// This algorithm's line in the registry.
 pub const ENTRY: Entry = Entry {
@@ -47,7 +47,7 @@ pub const ENTRY: Entry = Entry {
     ],
     build: |settings| {
         let max = settings.pages("max")? * PAGE.bytes().get();
-        Ok(Box::new(RocksDb::new(Options {
+        Ok(Box::new(RocksDb::new(RocksDbOptions {
             initial: (settings.pages("initial")? * PAGE.bytes().get()).min(max),
             max,
             reads: settings.count("reads", 0, 1000)?,
@@ -58,18 +58,15 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// What a block that needed no read takes off the read-ahead (DEFAULT_DECREMENT).
-const DECREMENT: u64 = 8 << 10;
-/// The read-ahead of a compaction.
-const COMPACTION: u64 = 2 << 20;
+const DECREMENT_BYTES: u64 = 8 << 10;
+const COMPACTION_BYTES: u64 = 2 << 20;
 
 /// The options; sizes in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct RocksDbOptions {
     /// The first read-ahead, and the least.
     pub initial: u64,
-    /// The largest.
     pub max: u64,
-    /// Sequential reads before the first.
     pub reads: u64,
     /// Two buffers, each of half a read-ahead, of which one is always on its way.
     pub async_io: bool,
@@ -79,7 +76,7 @@ pub struct Options {
 
 #[derive(Clone, Copy, Debug)]
 struct Iterator {
-    options: Options,
+    options: RocksDbOptions,
     reads: u64,
     size: u64,
     /// Where the read before ended, if there was one.
@@ -93,14 +90,13 @@ struct Iterator {
 /// RocksDB's read-ahead: see the module.
 #[derive(Clone, Debug)]
 pub struct RocksDb {
-    options: Options,
-    iterators: Table<Iterator>,
+    options: RocksDbOptions,
+    iterators: StateTable<Iterator>,
 }
 
 impl RocksDb {
-    /// A database with these options.
-    pub fn new(options: Options) -> Self {
-        Self { options, iterators: Table::default() }
+    pub fn new(options: RocksDbOptions) -> Self {
+        Self { options, iterators: StateTable::default() }
     }
 }
 
@@ -129,7 +125,7 @@ fn cached(cache: &dyn Cache, offset: u64, length: u64) -> bool {
 }
 
 impl Iterator {
-    fn new(options: Options) -> Self {
+    fn new(options: RocksDbOptions) -> Self {
         Self { options, reads: 0, size: options.initial, next: None, limit: 0, middle: 0 }
     }
 
@@ -138,8 +134,8 @@ impl Iterator {
         let end = offset.saturating_add(length);
         if self.options.compaction {
             if end > self.limit {
-                prefetch(cache, offset, length.saturating_add(COMPACTION));
-                self.limit = end.saturating_add(COMPACTION);
+                prefetch(cache, offset, length.saturating_add(COMPACTION_BYTES));
+                self.limit = end.saturating_add(COMPACTION_BYTES);
             }
             return;
         }
@@ -156,7 +152,7 @@ impl Iterator {
             return;
         }
         if self.reads + 1 > self.options.reads && cached(cache, offset, length) {
-            self.size = self.size.saturating_sub(DECREMENT).max(self.options.initial);
+            self.size = self.size.saturating_sub(DECREMENT_BYTES).max(self.options.initial);
             return;
         }
         self.reads += 1;
@@ -185,7 +181,7 @@ impl Policy for RocksDb {
     }
 
     /// `readahead(2)` of Linux since 4.3: a bio ends as a whole.
-    fn completes_together(&self) -> bool {
+    fn completes_per_window(&self) -> bool {
         true
     }
 
@@ -213,10 +209,15 @@ mod tests {
     use super::*;
     use crate::algorithm::testing::Bench;
 
-    const DEFAULT: Options =
-        Options { initial: 8 << 10, max: 256 << 10, reads: 2, async_io: false, compaction: false };
+    const DEFAULT: RocksDbOptions = RocksDbOptions {
+        initial: 8 << 10,
+        max: 256 << 10,
+        reads: 2,
+        async_io: false,
+        compaction: false,
+    };
 
-    fn bench(options: Options) -> Bench<RocksDb> {
+    fn bench(options: RocksDbOptions) -> Bench<RocksDb> {
         Bench::new(RocksDb::new(options), 1 << 16)
     }
 
@@ -253,7 +254,7 @@ mod tests {
 
     #[test]
     fn the_kernel_cuts_off_a_compaction() {
-        let mut bench = bench(Options { compaction: true, ..DEFAULT });
+        let mut bench = bench(RocksDbOptions { compaction: true, ..DEFAULT });
         assert_eq!(bench.read(0, 1), [(0, 320)]);
         // Believed to be read up to page 512; it is not.
         assert_eq!(scan(&mut bench, 1..322), [(320, 1), (321, 1)]);
@@ -263,7 +264,7 @@ mod tests {
 
     #[test]
     fn async_keeps_half_of_it_on_its_way() {
-        let mut bench = bench(Options { async_io: true, ..DEFAULT });
+        let mut bench = bench(RocksDbOptions { async_io: true, ..DEFAULT });
         let reads = scan(&mut bench, 0..400);
         assert_eq!(reads[..3], [(0, 1), (1, 1), (2, 3)]);
         // After the start nobody waits: each read begins beyond the page that asked for it.

@@ -28,6 +28,10 @@ impl Cache for Stage {
         self.file.folio(page)
     }
 
+    fn hit_run(&self, page: Page, max: Pages) -> Pages {
+        self.file.hit_run(page, max)
+    }
+
     fn next_miss(&self, from: Page, max: Pages) -> Option<Page> {
         self.file.next_miss(from, max)
     }

@@ -9,9 +9,9 @@ use std::collections::VecDeque;
 use units::{Nanos, Pages};
 
 use crate::cache::{Cache, PAGE, Submission};
+use crate::entry::{Entry, Parameter};
 use crate::page::Page;
-use crate::policy::{Call, FileId, Outcome, Policy, StreamId, Table, Touch};
-use crate::registry::{Entry, Parameter};
+use crate::policy::{Call, FileId, Policy, StateTable, StreamId, Touch, TouchOutcome};
 
 /// This algorithm's line in the registry.
 pub const ENTRY: Entry = Entry {
@@ -58,19 +58,18 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// The ranges that a stream remembers ahead of its position (ZFETCH_RANGES).
-const RANGES: usize = 9;
+const MAX_RANGES: usize = 9;
 /// The farthest that such a range can begin.
-const FARTHEST: u64 = u16::MAX as u64;
+const MAX_RANGE_START: u64 = u16::MAX as u64;
 /// A stream without a hit for more seconds may be taken for another (zfetch_min_sec_reap). The
 /// clock ticks in whole seconds.
-const IDLE: i64 = 1;
+const IDLE_SECONDS: i64 = 1;
 /// A stream without a hit for more seconds is dropped (zfetch_max_sec_reap).
-const DEAD: i64 = 2;
+const DEAD_SECONDS: i64 = 2;
 
 /// The tunables; sizes in pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tunables {
-    /// Pages of a record.
     pub record: u64,
     /// The distance is doubled up to here.
     pub min_distance: u64,
@@ -78,7 +77,6 @@ pub struct Tunables {
     pub max_distance: u64,
     /// An access so far ahead is still of the stream.
     pub max_reorder: u64,
-    /// Streams of a file.
     pub max_streams: u64,
     /// Holes may be 1/2^this of what an access ahead has skipped; 16 for none.
     pub hole_shift: u64,
@@ -91,7 +89,6 @@ struct Stream {
     next: u64,
     /// Ranges ahead that were accessed out of order, as distances from `next`.
     ranges: Vec<(u64, u64)>,
-    /// Pages.
     distance: u64,
     fetched: u64,
     fetch_end: u64,
@@ -104,7 +101,6 @@ struct Stream {
 
 #[derive(Clone, Debug, Default)]
 struct File {
-    /// The latest made first.
     streams: VecDeque<Stream>,
 }
 
@@ -112,14 +108,14 @@ struct File {
 #[derive(Clone, Debug)]
 pub struct Zfs {
     tunables: Tunables,
-    files: Table<File>,
-    file_of: Table<u32>,
+    files: StateTable<File>,
+    file_of: StateTable<u32>,
 }
 
 impl Zfs {
     /// A pool with these tunables and without open files.
     pub fn new(tunables: Tunables) -> Self {
-        Self { tunables, files: Table::default(), file_of: Table::default() }
+        Self { tunables, files: StateTable::default(), file_of: StateTable::default() }
     }
 }
 
@@ -134,7 +130,7 @@ impl Stream {
             fetch_end: next,
             missed: false,
             late: false,
-            used: now - IDLE,
+            used: now - IDLE_SECONDS,
         }
     }
 
@@ -167,7 +163,7 @@ impl Stream {
         let first = first.unwrap_or(self.ranges.len());
         let touching = self.ranges[first..].iter().take_while(|range| range.0 <= end).count();
         if touching == 0 {
-            if self.ranges.len() == RANGES {
+            if self.ranges.len() == MAX_RANGES {
                 return 0;
             }
             self.ranges.insert(first, (start, end));
@@ -226,7 +222,7 @@ impl File {
             let count = end - start - (self.streams[nth].next - start);
             return self.hit(nth, count, now);
         }
-        let reorder = (tunables.max_reorder / tunables.record + 1).min(FARTHEST);
+        let reorder = (tunables.max_reorder / tunables.record + 1).min(MAX_RANGE_START);
         for nth in 0..self.streams.len() {
             let stream = &mut self.streams[nth];
             if start > stream.next {
@@ -238,7 +234,7 @@ impl File {
             } else if end >= stream.next {
                 let count = end - stream.next;
                 return self.hit(nth, count, now);
-            } else if end + reorder > stream.next && now - stream.used <= DEAD {
+            } else if end + reorder > stream.next && now - stream.used <= DEAD_SECONDS {
                 stream.used = now;
                 return Found::Known;
             }
@@ -255,11 +251,11 @@ impl File {
 
     /// Makes a stream, in the place of an idle one where there are enough.
     fn create(&mut self, next: u64, last: u64, now: i64, tunables: &Tunables) {
-        self.streams.retain(|stream| now - stream.used <= DEAD);
+        self.streams.retain(|stream| now - stream.used <= DEAD_SECONDS);
         let room = (last.saturating_mul(tunables.record) / tunables.max_distance)
             .clamp(1, tunables.max_streams);
         if self.streams.len() as u64 >= room {
-            let idle = |stream: &Stream| now - stream.used > IDLE;
+            let idle = |stream: &Stream| now - stream.used > IDLE_SECONDS;
             let oldest = (0..self.streams.len())
                 .filter(|&nth| idle(&self.streams[nth]))
                 .min_by_key(|&nth| (self.streams[nth].used, std::cmp::Reverse(nth)));
@@ -339,13 +335,13 @@ impl Policy for Zfs {
         self.submit(cache, record, record + 1);
     }
 
-    fn watches(&self) -> bool {
+    fn wants_access_events(&self) -> bool {
         true
     }
 
     /// Waiting for a prefetch: its stream has passed it before it came.
-    fn access(&mut self, _cache: &mut dyn Cache, touch: Touch, outcome: Outcome) {
-        if outcome != Outcome::Waited {
+    fn access(&mut self, _cache: &mut dyn Cache, touch: Touch, outcome: TouchOutcome) {
+        if outcome != TouchOutcome::Waited {
             return;
         }
         let record = touch.page.get() / self.tunables.record;
@@ -424,7 +420,7 @@ mod tests {
         let page = Page::new(129 * 32);
         let method = crate::policy::Method::Read;
         let touch = Touch { stream: StreamId(0), page, request: Pages::new(1), method };
-        bench.policy.access(&mut bench.stage, touch, Outcome::Waited);
+        bench.policy.access(&mut bench.stage, touch, TouchOutcome::Waited);
         read(&mut bench, 130, 1);
         assert_eq!(stream(&mut bench), 1152);
     }
@@ -473,7 +469,7 @@ mod tests {
         for nth in 1..20 {
             stream.remember(10 * nth, 10 * nth + 1, 16);
         }
-        assert_eq!(stream.ranges.len(), RANGES);
+        assert_eq!(stream.ranges.len(), MAX_RANGES);
     }
 
     #[test]

@@ -10,13 +10,13 @@
 
 use units::Pages;
 
-use super::leaves::SHIFT;
+use super::leaves::CHUNK_SHIFT;
 use super::tree::PageTree;
 use crate::page::Page;
 
-const LAST: u64 = 63;
+const LAST_SLOT: u64 = 63;
 /// The level whose slots cover all indices of 64 bits.
-const TOP: u32 = 10;
+const TOP_LEVEL: u32 = 10;
 
 /// What a slot of the tree holds.
 enum Slot {
@@ -34,7 +34,6 @@ struct Cursor<'a, S> {
     level: u32,
     /// Which node of its level, counted from the start of the file.
     node: u64,
-    /// The slot within the node.
     slot: u64,
 }
 
@@ -42,18 +41,18 @@ impl<'a, S: Copy + Default> Cursor<'a, S> {
     /// Stands on the slot that holds the folio of `index`, if there is one.
     fn load(tree: &'a PageTree<S>, index: u64) -> Option<Self> {
         let folio = tree.folio(Page::new(index))?;
-        let level = u32::from(folio.order) / SHIFT;
-        let slot = folio.head.get() >> (level * SHIFT);
-        Some(Self { tree, index, level, node: slot >> SHIFT, slot: slot & LAST })
+        let level = u32::from(folio.order) / CHUNK_SHIFT;
+        let slot = folio.head.get() >> (level * CHUNK_SHIFT);
+        Some(Self { tree, index, level, node: slot >> CHUNK_SHIFT, slot: slot & LAST_SLOT })
     }
 
     /// The slot that `index` has in the node of this cursor.
     fn own_slot(&self) -> u64 {
-        self.index >> (self.level * SHIFT) & LAST
+        self.index >> (self.level * CHUNK_SHIFT) & LAST_SLOT
     }
 
     fn look(&self) -> Slot {
-        let place = self.node << SHIFT | self.slot;
+        let place = self.node << CHUNK_SHIFT | self.slot;
         match self.level {
             0 => match self.tree.leaves.get(self.node) {
                 Some(leaf) if leaf.present >> self.slot & 1 == 1 => Slot::Folio,
@@ -65,7 +64,7 @@ impl<'a, S: Copy + Default> Cursor<'a, S> {
                 _ => Slot::Empty,
             },
             _ => {
-                let groups = (self.level - 2) * SHIFT;
+                let groups = (self.level - 2) * CHUNK_SHIFT;
                 let first = place.checked_shl(groups).unwrap_or(u64::MAX);
                 let count = 1u64.checked_shl(groups).unwrap_or(u64::MAX);
                 if self.tree.leaves.any_group(first, count) { Slot::Node } else { Slot::Empty }
@@ -75,10 +74,10 @@ impl<'a, S: Copy + Default> Cursor<'a, S> {
 
     /// Goes to the node above; false at the top.
     fn up(&mut self) -> bool {
-        self.slot = self.node & LAST;
-        self.node >>= SHIFT;
+        self.slot = self.node & LAST_SLOT;
+        self.node >>= CHUNK_SHIFT;
         self.level += 1;
-        self.level <= TOP
+        self.level <= TOP_LEVEL
     }
 
     /// Enters nodes by the cursor's index until there is none; whether a folio is there.
@@ -88,7 +87,7 @@ impl<'a, S: Copy + Default> Cursor<'a, S> {
                 Slot::Empty => return false,
                 Slot::Folio => return true,
                 Slot::Node => {
-                    self.node = self.node << SHIFT | self.slot;
+                    self.node = self.node << CHUNK_SHIFT | self.slot;
                     self.level -= 1;
                     self.slot = self.own_slot();
                 }
@@ -99,14 +98,14 @@ impl<'a, S: Copy + Default> Cursor<'a, S> {
     /// Moves to the next index; whether the slot that it comes to holds a folio.
     fn next(&mut self) -> bool {
         self.index = self.index.wrapping_add(1);
-        if self.level == 0 && self.slot < LAST {
+        if self.level == 0 && self.slot < LAST_SLOT {
             self.slot += 1;
             return matches!(self.look(), Slot::Folio);
         }
         if self.slot != self.own_slot() {
             self.slot += 1;
         }
-        while self.slot > LAST {
+        while self.slot > LAST_SLOT {
             if !self.up() {
                 return false;
             }
@@ -134,14 +133,14 @@ impl<'a, S: Copy + Default> Cursor<'a, S> {
         self.down()
     }
 
-    /// Of `steps` that are due, takes those that cannot meet an empty slot nor leave the node;
-    /// how many it took.
-    fn glide_on(&mut self, steps: u64) -> u64 {
+    /// Takes those of the next `steps` steps that neither meet an empty slot nor leave the node,
+    /// and returns how many.
+    fn skip_forward(&mut self, steps: u64) -> u64 {
         let safe = match self.level {
             0 => self.tree.leaves.get(self.node).map_or(0, |leaf| {
                 u64::from((leaf.present >> self.slot).trailing_ones()).saturating_sub(1)
             }),
-            1 if self.slot == self.own_slot() => LAST - (self.index & LAST),
+            1 if self.slot == self.own_slot() => LAST_SLOT - (self.index & LAST_SLOT),
             _ => 0,
         };
         let taken = safe.min(steps);
@@ -151,13 +150,13 @@ impl<'a, S: Copy + Default> Cursor<'a, S> {
     }
 
     /// The same towards the start of the file.
-    fn glide_back(&mut self, steps: u64) -> u64 {
+    fn skip_back(&mut self, steps: u64) -> u64 {
         let safe = match self.level {
             0 => self.tree.leaves.get(self.node).map_or(0, |leaf| {
-                let below = leaf.present << (LAST - self.slot);
+                let below = leaf.present << (LAST_SLOT - self.slot);
                 u64::from(below.leading_ones()).saturating_sub(1).min(self.index)
             }),
-            1 if self.slot == self.own_slot() => self.index & LAST,
+            1 if self.slot == self.own_slot() => self.index & LAST_SLOT,
             _ => 0,
         };
         let taken = safe.min(steps);
@@ -178,7 +177,7 @@ impl<S: Copy + Default> PageTree<S> {
         let Some(mut cursor) = Cursor::load(self, from.get()) else { return Some(from) };
         left -= 1;
         while left > 0 {
-            left -= cursor.glide_on(left);
+            left -= cursor.skip_forward(left);
             if left == 0 {
                 break;
             }
@@ -203,7 +202,7 @@ impl<S: Copy + Default> PageTree<S> {
         let Some(mut cursor) = Cursor::load(self, from.get()) else { return Some(from) };
         left -= 1;
         while left > 0 {
-            left -= cursor.glide_back(left);
+            left -= cursor.skip_back(left);
             if left == 0 {
                 break;
             }

@@ -70,6 +70,10 @@ impl Cache for FileCache {
         self.tree.folio(page)
     }
 
+    fn hit_run(&self, page: Page, max: Pages) -> Pages {
+        self.tree.plain_hit_run(page, max)
+    }
+
     fn next_miss(&self, from: Page, max: Pages) -> Option<Page> {
         self.tree.next_miss(from, max)
     }

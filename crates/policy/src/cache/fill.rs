@@ -7,7 +7,6 @@ use super::tree::{MAX_ORDER, PageTree};
 use super::{Fill, Submission};
 use crate::page::{Extent, Folio, Page};
 
-/// What a submission did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filled {
     /// The pages to be read, one extent for each batch that goes to the file system.

@@ -1,8 +1,8 @@
 //! Where the leaves of a tree are kept: in groups of 64, those that hold nothing left out.
 
 /// Pages of a leaf and leaves of a group, as a power of two (XA_CHUNK_SHIFT).
-pub(super) const SHIFT: u32 = 6;
-const SLOTS: usize = 1 << SHIFT;
+pub(super) const CHUNK_SHIFT: u32 = 6;
+const CHUNK_SLOTS: usize = 1 << CHUNK_SHIFT;
 
 /// 64 pages: which are cached, which begin a folio, which of those are marked, which pages a
 /// reader has used, and what else the cache's owner knows of them. All of it lies together: who
@@ -19,11 +19,11 @@ pub(super) struct Leaf<S> {
     pub(super) big: u8,
 }
 
-type Group<S> = Box<[Leaf<S>; SLOTS]>;
+type Group<S> = Box<[Leaf<S>; CHUNK_SLOTS]>;
 
-/// The place of a group.
+/// A group of leaves, if one is allocated.
 #[derive(Clone, Debug)]
-struct Place<S> {
+struct GroupSlot<S> {
     group: Option<Group<S>>,
     /// Leaves of it that hold any page.
     occupied: u32,
@@ -32,7 +32,7 @@ struct Place<S> {
 /// The leaves of one file by their number.
 #[derive(Clone, Debug)]
 pub(super) struct Leaves<S> {
-    groups: Vec<Place<S>>,
+    groups: Vec<GroupSlot<S>>,
     /// Groups that were left empty, for those to come: their bits are all zero.
     spare: Vec<Group<S>>,
 }
@@ -52,22 +52,22 @@ impl<S: Copy + Default> Leaves<S> {
     /// A leaf, if there is its group.
     #[inline]
     pub(super) fn get(&self, index: u64) -> Option<&Leaf<S>> {
-        self.group(index >> SHIFT).map(|group| &group[(index & 63) as usize])
+        self.group(index >> CHUNK_SHIFT).map(|group| &group[(index & 63) as usize])
     }
 
     /// The same, to change.
     #[inline]
     pub(super) fn get_mut(&mut self, index: u64) -> Option<&mut Leaf<S>> {
-        let group = self.groups.get_mut((index >> SHIFT) as usize)?.group.as_mut()?;
+        let group = self.groups.get_mut((index >> CHUNK_SHIFT) as usize)?.group.as_mut()?;
         Some(&mut group[(index & 63) as usize])
     }
 
     /// The leaf, made if there is none, and counted as occupied: the caller puts pages into it.
     #[inline]
     pub(super) fn occupy(&mut self, index: u64) -> &mut Leaf<S> {
-        let number = (index >> SHIFT) as usize;
+        let number = (index >> CHUNK_SHIFT) as usize;
         if self.groups.len() <= number {
-            self.groups.resize_with(number + 1, || Place { group: None, occupied: 0 });
+            self.groups.resize_with(number + 1, || GroupSlot { group: None, occupied: 0 });
         }
         let place = &mut self.groups[number];
         let spare = &mut self.spare;
@@ -79,7 +79,7 @@ impl<S: Copy + Default> Leaves<S> {
 
     /// Counts a leaf that has become empty no more; its group goes with the last.
     pub(super) fn vacate(&mut self, index: u64) {
-        let place = &mut self.groups[(index >> SHIFT) as usize];
+        let place = &mut self.groups[(index >> CHUNK_SHIFT) as usize];
         place.occupied -= 1;
         if place.occupied == 0 {
             self.spare.extend(place.group.take());
@@ -97,7 +97,7 @@ impl<S: Copy + Default> Leaves<S> {
     /// exist, and past the last of all. `bit` is the place of the page in its leaf.
     #[inline]
     pub(super) fn free_step(&self, page: u64, bit: u64) -> u64 {
-        let group = page >> (2 * SHIFT);
+        let group = page >> (2 * CHUNK_SHIFT);
         if group >= self.groups.len() as u64 {
             u64::MAX - page
         } else if self.group(group).is_some() {
@@ -111,6 +111,6 @@ impl<S: Copy + Default> Leaves<S> {
 /// A group without pages, made where it is to be: an array would be made on the stack first.
 #[cold]
 fn empty_group<S: Copy + Default>() -> Group<S> {
-    let leaves = vec![Leaf::default(); SLOTS].into_boxed_slice();
-    leaves.try_into().unwrap_or_else(|_| Box::new([Leaf::default(); SLOTS]))
+    let leaves = vec![Leaf::default(); CHUNK_SLOTS].into_boxed_slice();
+    leaves.try_into().unwrap_or_else(|_| Box::new([Leaf::default(); CHUNK_SLOTS]))
 }

@@ -35,7 +35,6 @@ pub enum Fill {
 /// A window that a policy wants read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Submission {
-    /// The first page.
     pub start: Page,
     /// How many pages; the cache stops at the end of the file and leaves out what it has.
     pub pages: Pages,
@@ -57,27 +56,18 @@ impl Submission {
     pub const fn marked(start: Page, pages: Pages, lookahead: Pages) -> Self {
         Self { start, pages, lookahead, fill: Fill::Single }
     }
-
-    /// The page that gets the mark if the window is read whole.
-    pub fn mark_at(&self) -> Option<Page> {
-        let mark = self.start.plus(self.pages.saturating_sub(self.lookahead));
-        (!self.lookahead.is_zero() && self.lookahead <= self.pages).then_some(mark)
-    }
 }
 
-/// What made a policy decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
     /// A reader misses a page and is about to wait.
     Sync {
-        /// The page that is missing.
         index: Page,
         /// From there to the end of the read call.
         request: Pages,
         /// The byte after the last one of the read call before, if there was one.
         previous: Option<Bytes>,
     },
-    /// A reader touches a mark.
     Async {
         /// The marked folio's first page; for a fault, the page touched.
         index: Page,
@@ -102,7 +92,6 @@ pub struct DeviceLimits {
 /// What the machine's memory is like at this moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// Pages of memory in all.
     pub total: Pages,
     /// Pages that are free or can be had from the inactive list, above the low watermark.
     pub available: Pages,
@@ -143,6 +132,12 @@ pub trait Cache {
     /// Whether a cached page has its data, or is still on its way.
     fn is_ready(&self, _page: Page) -> bool {
         true
+    }
+
+    /// How many pages from `page` on, `max` at most, a reader passes without waiting and without a
+    /// call to the policy: cached, ready and unmarked. Zero where this is not known.
+    fn hit_run(&self, _page: Page, _max: Pages) -> Pages {
+        Pages::ZERO
     }
 
     /// The first page without data at or after `from` among `max`, or `from + max` if there is

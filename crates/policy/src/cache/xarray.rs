@@ -28,7 +28,6 @@ impl Node {
     }
 }
 
-/// A file's folios.
 #[derive(Default)]
 pub(super) struct XArray {
     root: Option<Box<Node>>,

@@ -14,41 +14,30 @@ use std::fmt;
 
 pub use recorder::{Decision, Submitted};
 
-use schema::Recording;
+use schema::GoldenRecording;
 
 /// Why a recording cannot be replayed at all.
 #[derive(Debug, thiserror::Error)]
 pub enum GoldenError {
-    /// The text is no recording.
     #[error("this is not a recording of read-ahead decisions; compare it with its schema")]
     Schema(#[from] serde_json::Error),
     /// The recording does not say on what device it was made, or on one that cannot be.
     #[error("the recording's \"device\" is {device:?}; {wanted}")]
-    Device {
-        /// What it says.
-        device: String,
-        /// What it should say.
-        wanted: &'static str,
-    },
+    Device { device: String, wanted: &'static str },
     /// The recording has patterns but no results to compare with.
     #[error("the recording holds no results")]
     Empty,
 }
 
-/// How one sequence compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SequenceResult {
     /// The configuration: kind of mapping and `read_ahead_kb`.
     pub config: String,
-    /// The pattern.
     pub pattern: String,
-    /// How many decisions were recorded.
     pub decisions: usize,
-    /// What came of it.
     pub verdict: Verdict,
 }
 
-/// What came of one sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Every decision and the number of cached pages are the same.
@@ -66,22 +55,14 @@ pub enum Difference {
     Decision {
         /// Which, counted from 0.
         nth: usize,
-        /// What the kernel decided.
         recorded: Option<Decision>,
-        /// What the policy decided.
         made: Option<Decision>,
     },
     /// The number of pages cached in the end.
-    Cached {
-        /// What the kernel had.
-        recorded: u64,
-        /// What the replay has.
-        made: u64,
-    },
+    Cached { recorded: u64, made: u64 },
 }
 
 impl SequenceResult {
-    /// Whether the sequence was reproduced.
     pub fn passed(&self) -> bool {
         self.verdict == Verdict::Same
     }
@@ -116,7 +97,7 @@ impl fmt::Display for Difference {
 
 /// Replays every sequence of the recording in `file` (its text).
 pub fn run(file: &str) -> Result<Vec<SequenceResult>, GoldenError> {
-    let recording: Recording = serde_json::from_str(file)?;
+    let recording: GoldenRecording = serde_json::from_str(file)?;
     let device = recording.device()?;
     let results: Vec<_> = recording
         .results

@@ -13,20 +13,20 @@ pub(super) enum Operation {
     Readahead { file: String, offset: u64, length: u64 },
     Mmap(String),
     Madvise { file: String, advice: String, offset: u64, length: Option<u64> },
-    Run { times: u64, accesses: Vec<Access> },
+    Run { times: u64, accesses: Vec<PatternAccess> },
     BeginObserve,
 }
 
 /// A read call, or a touch of one byte of a mapping, that moves by `step` each time.
 #[derive(Debug, PartialEq)]
-pub(super) struct Access {
+pub(super) struct PatternAccess {
     pub(super) target: String,
     pub(super) offset: i64,
     pub(super) length: u64,
     pub(super) step: i64,
 }
 
-impl Access {
+impl PatternAccess {
     /// The byte that the `nth` time begins at, if there is one.
     pub(super) fn at(&self, nth: u64) -> Option<u64> {
         let moved = self.step.checked_mul(i64::try_from(nth).ok()?)?;
@@ -82,20 +82,20 @@ fn label(value: &Value) -> Option<String> {
     }
 }
 
-fn accesses(value: &Value) -> Option<Vec<Access>> {
+fn accesses(value: &Value) -> Option<Vec<PatternAccess>> {
     value.as_array()?.iter().map(access).collect()
 }
 
-fn access(value: &Value) -> Option<Access> {
+fn access(value: &Value) -> Option<PatternAccess> {
     let (target, offset, length) = match value.as_array()?.len() {
         3 => <(Value, i64, u64)>::deserialize(value).ok()?,
         _ => {
             let (target, offset, length, step) =
                 <(Value, i64, u64, i64)>::deserialize(value).ok()?;
-            return Some(Access { target: label(&target)?, offset, length, step });
+            return Some(PatternAccess { target: label(&target)?, offset, length, step });
         }
     };
-    Some(Access { target: label(&target)?, offset, length, step: 0 })
+    Some(PatternAccess { target: label(&target)?, offset, length, step: 0 })
 }
 
 #[cfg(test)]

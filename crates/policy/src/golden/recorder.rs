@@ -27,18 +27,15 @@ pub struct Decision {
 pub enum Submitted {
     /// `page_cache_ra_order`.
     Order {
-        /// The first page.
         start: u64,
         /// The pages of the window.
         size: u64,
         /// The tail of it that is left when its mark is touched.
         async_size: u64,
-        /// The folio order wished for.
         order: u64,
     },
     /// `page_cache_ra_unbounded`: single pages.
     Plain {
-        /// The first page.
         start: u64,
         /// How many, cut off at the end of the file.
         pages: u64,
@@ -74,13 +71,19 @@ impl fmt::Display for Submitted {
     }
 }
 
+/// What a replay came to.
+pub(super) struct Replayed {
+    pub(super) decisions: Vec<Decision>,
+    pub(super) cached: Pages,
+}
+
 /// A file's cache that keeps the decisions made about it.
-pub(super) struct Recorder {
+pub(super) struct DecisionRecorder {
     file: FileCache,
     decisions: Vec<Decision>,
 }
 
-impl Recorder {
+impl DecisionRecorder {
     pub(super) fn new(file: FileCache) -> Self {
         Self { file, decisions: Vec::new() }
     }
@@ -120,13 +123,17 @@ impl Recorder {
     }
 }
 
-impl Cache for Recorder {
+impl Cache for DecisionRecorder {
     fn file_size(&self) -> Bytes {
         self.file.file_size()
     }
 
     fn folio(&self, page: Page) -> Option<Folio> {
         self.file.folio(page)
+    }
+
+    fn hit_run(&self, page: Page, max: Pages) -> Pages {
+        self.file.hit_run(page, max)
     }
 
     fn next_miss(&self, from: Page, max: Pages) -> Option<Page> {

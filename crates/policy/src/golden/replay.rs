@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use units::{Bytes, Pages};
 
-use super::operation::{Access, Operation};
-use super::recorder::{Decision, Recorder};
-use super::schema::{Config, Device, Recording};
+use super::operation::{Operation, PatternAccess};
+use super::recorder::{DecisionRecorder, Replayed};
+use super::schema::{Config, GoldenDevice, GoldenRecording};
 use crate::algorithm::linux_6_18::Linux618;
 use crate::cache::{Cache, DeviceLimits, FileCache, FileShape, PAGE};
 use crate::mapping::Mapping;
@@ -17,16 +17,10 @@ use crate::reader::read;
 /// The accesses of one pattern may not be more than this, lest a slip of the pen run for hours.
 const MOST_ACCESSES: u64 = 50_000_000;
 
-/// What a replay came to.
-pub(super) struct Replayed {
-    pub(super) decisions: Vec<Decision>,
-    pub(super) cached: Pages,
-}
-
 /// Replays one pattern in one configuration, or says why it cannot be.
 pub(super) fn sequence(
-    recording: &Recording,
-    device: Device,
+    recording: &GoldenRecording,
+    device: GoldenDevice,
     config: &str,
     pattern: &str,
 ) -> Result<Replayed, String> {
@@ -37,7 +31,7 @@ pub(super) fn sequence(
     let file = FileCache::new(FileShape { size: device.file, folio_limit, limits });
     let mut replay = Replay {
         policy: Linux618::new(),
-        recorder: Recorder::new(file),
+        recorder: DecisionRecorder::new(file),
         files: BTreeMap::new(),
         mappings: BTreeMap::new(),
         opened: 0,
@@ -52,7 +46,7 @@ pub(super) fn sequence(
 
 struct Replay {
     policy: Linux618,
-    recorder: Recorder,
+    recorder: DecisionRecorder,
     files: BTreeMap<String, StreamId>,
     mappings: BTreeMap<String, Mapping>,
     opened: u32,
@@ -102,7 +96,7 @@ impl Replay {
         self.files.get(label).copied().ok_or_else(|| format!("file {label} is not open"))
     }
 
-    fn access(&mut self, access: &Access, nth: u64) -> Result<(), String> {
+    fn access(&mut self, access: &PatternAccess, nth: u64) -> Result<(), String> {
         // The kernel refuses an offset before the file and reads nothing.
         let Some(offset) = access.at(nth).map(Bytes::new) else { return Ok(()) };
         if let Some(mapping) = self.mappings.get_mut(&access.target) {

@@ -6,21 +6,20 @@ use serde::Deserialize;
 use serde_json::Value;
 use units::{Bytes, Kib, Pages};
 
-use super::recorder::{Decision, Submitted};
-use super::replay::Replayed;
+use super::recorder::{Decision, Replayed, Submitted};
 use super::{Difference, GoldenError, Verdict};
 use crate::cache::{MAX_FILE, MAX_ORDER, PAGE};
 
 #[derive(Deserialize)]
-pub(super) struct Recording {
+pub(super) struct GoldenRecording {
     /// In prose, with the two numbers that a replay needs.
     device: String,
-    pub(super) patterns: BTreeMap<String, Pattern>,
+    pub(super) patterns: BTreeMap<String, GoldenPattern>,
     pub(super) results: BTreeMap<String, BTreeMap<String, Recorded>>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Pattern {
+pub(super) struct GoldenPattern {
     pub(super) ops: Vec<Value>,
 }
 
@@ -33,7 +32,7 @@ pub(super) struct Recorded {
 
 /// The device and the file that a recording was made on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Device {
+pub(super) struct GoldenDevice {
     pub(super) file: Bytes,
     pub(super) max_request: Pages,
 }
@@ -45,8 +44,8 @@ pub(super) struct Config {
     pub(super) read_ahead: Pages,
 }
 
-impl Recording {
-    pub(super) fn device(&self) -> Result<Device, GoldenError> {
+impl GoldenRecording {
+    pub(super) fn device(&self) -> Result<GoldenDevice, GoldenError> {
         let fail = |wanted| GoldenError::Device { device: self.device.clone(), wanted };
         let kib = number_after(&self.device, "max_sectors_kb=")
             .ok_or_else(|| fail("it should have max_sectors_kb=N"))?;
@@ -56,7 +55,7 @@ impl Recording {
             return Err(fail("these numbers are too large"));
         }
         let max_request = Kib::new(kib).to_bytes().to_pages_floor(PAGE);
-        Ok(Device { file: Pages::new(pages).to_bytes(PAGE), max_request })
+        Ok(GoldenDevice { file: Pages::new(pages).to_bytes(PAGE), max_request })
     }
 }
 

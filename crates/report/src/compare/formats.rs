@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use stats::Estimate;
-use study::{Comparison, Recommendation};
+use study::{Recommendation, RunComparison};
 
 use super::{Pairing, sentences, word};
 use crate::clean;
@@ -32,17 +32,17 @@ struct Side<'a> {
 struct Other<'a> {
     #[serde(flatten)]
     side: Side<'a>,
-    comparison: &'a Comparison,
+    comparison: &'a RunComparison,
 }
 
 impl<'a> Side<'a> {
-    fn of(findings: &crate::Findings<'a>) -> Self {
-        let summary = &findings.run.summary;
+    fn of(report: &crate::RunReport<'a>) -> Self {
+        let summary = &report.run.summary;
         Self {
             run: summary.id.0,
             target: &summary.target,
             version: &summary.version,
-            recommendation: &findings.analysis.recommendation,
+            recommendation: &report.analysis.recommendation,
         }
     }
 }
@@ -116,7 +116,6 @@ fn number(value: f64) -> String {
     if value.is_finite() { value.to_string() } else { String::new() }
 }
 
-/// The comparisons as Markdown.
 pub fn compare_markdown(pairings: &[Pairing<'_>]) -> String {
     let mut text = String::new();
     for pairing in pairings {
@@ -151,7 +150,7 @@ pub fn compare_markdown(pairings: &[Pairing<'_>]) -> String {
 }
 
 /// Read-ahead in KiB, and what else is set.
-fn markdown_settings(settings: &study::Settings) -> String {
+fn markdown_settings(settings: &study::CellSettings) -> String {
     let others = clean::markdown(&settings_label(settings));
     format!("{} {others}", settings.read_ahead.get()).trim_end().to_owned()
 }

@@ -5,26 +5,22 @@ mod formats;
 mod sentences;
 mod terminal;
 
-use study::{Comparison, Difference};
+use study::{Difference, RunComparison};
 
-use crate::findings::{Findings, Named};
 use crate::names::labels;
+use crate::run_report::{Named, RunReport};
 use crate::unit::{unit, units};
 
 pub use formats::{ComparedDocument, compare_csv, compare_json, compare_markdown};
 pub(crate) use sentences::sentences;
 pub use terminal::compare_terminal;
 
-/// A run beside the first one.
+/// A run compared with the first one.
 #[derive(Clone, Debug)]
 pub struct Pairing<'a> {
-    /// What is compared with.
-    pub first: Findings<'a>,
-    /// What is compared.
-    pub second: Findings<'a>,
-    /// What came of it.
-    pub comparison: Comparison,
-    /// A name for each, harmless.
+    pub first: RunReport<'a>,
+    pub second: RunReport<'a>,
+    pub comparison: RunComparison,
     pub(crate) names: [String; 2],
 }
 
@@ -47,22 +43,22 @@ impl<'a> Pairing<'a> {
     pub fn all(runs: &[Named<'a>]) -> Vec<Self> {
         let Some((first, others)) = runs.split_first() else { return Vec::new() };
         let names = labels(runs);
-        let first = first.findings;
-        let pair = |(at, second): (usize, Findings<'a>)| Self {
+        let first = first.report;
+        let pair = |(at, second): (usize, RunReport<'a>)| Self {
             first,
             second,
             comparison: study::compare((first.run, first.analysis), (second.run, second.analysis)),
             names: [names[0].clone(), names[at + 1].clone()],
         };
-        others.iter().map(|other| other.findings).enumerate().map(pair).collect()
+        others.iter().map(|other| other.report).enumerate().map(pair).collect()
     }
 }
 
 /// A difference as a table has it.
 pub(crate) fn word(difference: Difference) -> &'static str {
     match difference {
-        Difference::Better => "better",
-        Difference::Worse => "worse",
+        Difference::Faster => "better",
+        Difference::Slower => "worse",
         Difference::NoMeasurableDifference => "no difference",
         Difference::Inconclusive => "inconclusive",
     }

@@ -1,7 +1,7 @@
 //! A comparison as a person would say it.
 
 use stats::Estimate;
-use study::{Condition, Difference, OwnBest, Together};
+use study::{Difference, MeanRatio, OwnBest, RunDifference};
 
 use super::Pairing;
 use crate::number::{certainty, counted, ratio, setting};
@@ -52,14 +52,14 @@ pub(crate) fn sentences(pairing: &Pairing<'_>, clean: fn(&str) -> String) -> Vec
 /// Differences named in a sentence; the page has a table of all.
 const DIFFERENCES_MAX: usize = 6;
 
-/// What else differs, so that nobody takes a difference for the effect of one thing alone.
+/// What else differs, so that no difference is attributed to a single cause.
 fn differences(
-    conditions: &[Condition],
+    conditions: &[RunDifference],
     first: &str,
     second: &str,
     clean: fn(&str) -> String,
 ) -> Option<String> {
-    let shown = |value: &Option<String>| value.as_deref().map_or("not told".to_owned(), clean);
+    let shown = |value: &Option<String>| value.as_deref().map_or("unknown".to_owned(), clean);
     let parts: Vec<String> = conditions
         .iter()
         .take(DIFFERENCES_MAX)
@@ -82,13 +82,13 @@ fn over(cells: usize) -> String {
     }
 }
 
-fn over_all(overall: &Together, first: &str, second: &str) -> String {
+fn over_all(overall: &MeanRatio, first: &str, second: &str) -> String {
     let much = ratio(overall.ratio.median).unwrap_or_default();
     let sure = sure(&overall.ratio);
     let cells = over(overall.cells);
     match overall.difference {
-        Difference::Better => format!("{second} is faster than {first}: {much} {cells}{sure}."),
-        Difference::Worse => format!("{second} is slower than {first}: {much} {cells}{sure}."),
+        Difference::Faster => format!("{second} is faster than {first}: {much} {cells}{sure}."),
+        Difference::Slower => format!("{second} is slower than {first}: {much} {cells}{sure}."),
         Difference::NoMeasurableDifference => {
             format!("No measurable difference between {second} and {first} {cells}{sure}.")
         }
@@ -105,7 +105,7 @@ fn result(difference: Difference, estimate: &Estimate) -> String {
     let much = ratio(estimate.median).unwrap_or_default();
     let sure = sure(estimate);
     match difference {
-        Difference::Better | Difference::Worse => format!("{much}{sure}"),
+        Difference::Faster | Difference::Slower => format!("{much}{sure}"),
         Difference::NoMeasurableDifference => format!("no measurable difference{sure}"),
         Difference::Inconclusive => format!("inconclusive, {much}{sure}"),
     }

@@ -8,15 +8,15 @@ use super::{Pairing, sentences, word};
 use crate::clean;
 use crate::names::settings_label;
 use crate::number::{ABSENT, ends_text, short, spread_text};
-use crate::terminal::{Look, wrap};
+use crate::terminal_text::{TermStyle, wrap};
 
 /// Columns of a bar, half of them for each side of 1.
-const BAR: usize = 16;
+const BAR_COLUMNS: usize = 16;
 /// The ratio at which a bar ends.
 const BAR_RATIO: f64 = 4.0;
 
 /// All pairings: a table of cells for each workload, then the verdict.
-pub fn compare_terminal(pairings: &[Pairing<'_>], look: Look) -> String {
+pub fn compare_terminal(pairings: &[Pairing<'_>], look: TermStyle) -> String {
     let mut text = String::new();
     for pairing in pairings {
         if !text.is_empty() {
@@ -27,7 +27,7 @@ pub fn compare_terminal(pairings: &[Pairing<'_>], look: Look) -> String {
     text
 }
 
-fn one(pairing: &Pairing<'_>, look: Look) -> String {
+fn one(pairing: &Pairing<'_>, look: TermStyle) -> String {
     let [first, second] = &pairing.names;
     let mut text = format!(
         "Run {} compared with run {}\n  A: {first}\n  B: {second}\n",
@@ -49,7 +49,7 @@ fn one(pairing: &Pairing<'_>, look: Look) -> String {
     text
 }
 
-fn table(cells: &[&CellPair], look: Look) -> String {
+fn table(cells: &[&CellPair], look: TermStyle) -> String {
     let mut grid = Grid::new();
     grid.load_style(presets::NOTHING);
     grid.set_content_arrangement(ContentArrangement::Disabled);
@@ -94,15 +94,15 @@ fn table(cells: &[&CellPair], look: Look) -> String {
 
 fn style(difference: Difference) -> Style {
     match difference {
-        Difference::Better => Style::new().fg_color(Some(AnsiColor::Green.into())),
-        Difference::Worse => Style::new().fg_color(Some(AnsiColor::Yellow.into())),
+        Difference::Faster => Style::new().fg_color(Some(AnsiColor::Green.into())),
+        Difference::Slower => Style::new().fg_color(Some(AnsiColor::Yellow.into())),
         Difference::NoMeasurableDifference | Difference::Inconclusive => Style::new(),
     }
 }
 
 /// A ratio as a bar to the right of 1 or to the left of it, on a logarithmic axis.
 fn bar(ratio: f64) -> String {
-    let half = BAR / 2;
+    let half = BAR_COLUMNS / 2;
     if !ratio.is_finite() || ratio <= 0.0 {
         return String::new();
     }
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn bars_have_one_width_and_end_somewhere() {
         for ratio in [1e-9, 0.25, 0.5, 1.0, 1.3, 4.0, 1e9] {
-            assert_eq!(bar(ratio).chars().count(), BAR + 1, "{ratio}");
+            assert_eq!(bar(ratio).chars().count(), BAR_COLUMNS + 1, "{ratio}");
         }
         assert_eq!(bar(2.0), format!("{}│{}{}", " ".repeat(8), "█".repeat(4), " ".repeat(4)));
         assert_eq!(bar(f64::NAN), "");

@@ -2,18 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use diagnose::plan::DevicePlan;
-use diagnose::{Diagnosis, Found, Missing, OpenHere, Origin};
-use host::owners::{Claim, Place};
-use host::{BdiId, Layer, LayerKind, Queue};
+use doctor::plan::DevicePlan;
+use doctor::{Diagnosis, Finding, Missing, OpenHere, Origin};
+use host::owners::{Claim, FileLocation};
+use host::{BdiId, Layer, LayerKind, QueueLimits};
 use serde::Serialize;
 use units::{Kib, Sectors};
 
-use super::Doctor;
+use super::DoctorReport;
 use super::names;
 use crate::SCHEMA_VERSION;
 
-/// The document.
 #[derive(Debug, Serialize)]
 pub struct DoctorDocument<'a> {
     schema_version: u32,
@@ -31,15 +30,14 @@ struct Storage<'a> {
     read_ahead_kib: Kib,
     read_ahead_sectors: Sectors,
     member: bool,
-    vacant: bool,
+    is_empty: bool,
     origin: &'a Origin,
     stacks: Vec<Node<'a>>,
     claims: Vec<Asked<'a>>,
     open: Option<&'a OpenHere>,
-    findings: &'a [Found],
+    findings: &'a [Finding],
 }
 
-/// A layer of a stack.
 #[derive(Debug, Serialize)]
 struct Node<'a> {
     name: &'a str,
@@ -48,13 +46,13 @@ struct Node<'a> {
     device: Option<String>,
     bdi: Option<&'a BdiId>,
     read_ahead_kib: Option<Kib>,
-    counts: bool,
+    is_effective: bool,
     origin: Option<&'a Origin>,
     queue: Option<Beside<'a>>,
     below: Vec<Node<'a>>,
 }
 
-/// What stands beside read-ahead.
+/// Queue settings related to read-ahead.
 #[derive(Debug, Serialize)]
 struct Beside<'a> {
     scheduler: Option<&'a str>,
@@ -67,19 +65,17 @@ struct Beside<'a> {
     stripe_cache_size: Option<u64>,
 }
 
-/// What an owner asks for.
 #[derive(Debug, Serialize)]
 struct Asked<'a> {
     owner: &'static str,
     wanted: String,
     wanted_kib: Option<Kib>,
     sure: bool,
-    place: &'a Place,
+    place: &'a FileLocation,
     text: &'a str,
 }
 
-/// The document of a diagnosis.
-pub fn doctor_json<'a>(doctor: &Doctor<'a>) -> DoctorDocument<'a> {
+pub fn doctor_json<'a>(doctor: &DoctorReport<'a>) -> DoctorDocument<'a> {
     DoctorDocument {
         schema_version: SCHEMA_VERSION,
         kernel: doctor.kernel,
@@ -98,7 +94,7 @@ fn storage(diagnosis: &Diagnosis) -> Storage<'_> {
         read_ahead_kib: subject.read_ahead,
         read_ahead_sectors: subject.read_ahead.to_sectors(),
         member: subject.member,
-        vacant: subject.vacant(),
+        is_empty: subject.vacant(),
         origin: &diagnosis.origin,
         stacks: subject
             .stacks
@@ -118,14 +114,14 @@ fn node<'a>(layer: &'a Layer, counts: &BdiId, origins: &'a BTreeMap<BdiId, Origi
         device: layer.device.map(|device| device.to_string()),
         bdi: layer.bdi.as_ref(),
         read_ahead_kib: layer.read_ahead,
-        counts: layer.bdi.as_ref() == Some(counts),
+        is_effective: layer.bdi.as_ref() == Some(counts),
         origin: layer.bdi.as_ref().and_then(|bdi| origins.get(bdi)),
         queue: layer.queue.as_ref().map(beside),
         below: layer.below.iter().map(|below| node(below, counts, origins)).collect(),
     }
 }
 
-fn beside(queue: &Queue) -> Beside<'_> {
+fn beside(queue: &QueueLimits) -> Beside<'_> {
     let kib = |size: Option<units::Bytes>| size.map(|size| size.to_kib_floor().get());
     Beside {
         scheduler: queue.scheduler.as_deref(),

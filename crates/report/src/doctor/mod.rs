@@ -8,18 +8,17 @@ mod plan;
 mod tree;
 
 use anstyle::{AnsiColor, Style};
-use diagnose::plan::DevicePlan;
-use diagnose::{Confidence, Diagnosis, Found, Missing, OriginKind, Severity};
+use doctor::plan::DevicePlan;
+use doctor::{Confidence, Diagnosis, Finding, Missing, OriginKind, Severity};
 
-use crate::terminal::Look;
-pub(crate) use page::Page;
+use crate::terminal_text::TermStyle;
+pub(crate) use page::TextPage;
 
 pub use json::{DoctorDocument, doctor_json};
 pub use names::short as storage_name;
 
-/// What the doctor found.
 #[derive(Clone, Copy, Debug)]
-pub struct Doctor<'a> {
+pub struct DoctorReport<'a> {
     /// All bdis that were looked at.
     pub diagnoses: &'a [Diagnosis],
     /// What to do, one plan for each device.
@@ -51,8 +50,8 @@ pub(crate) fn green() -> Style {
 }
 
 /// All of it, for a terminal.
-pub fn doctor(doctor: &Doctor<'_>, look: Look) -> String {
-    let mut page = Page::new(look);
+pub fn doctor(doctor: &DoctorReport<'_>, look: TermStyle) -> String {
+    let mut page = TextPage::new(look);
     of_tree(&mut page, doctor.tree);
     let shown: Vec<&Diagnosis> =
         doctor.diagnoses.iter().filter(|diagnosis| doctor.detail || !aside(diagnosis)).collect();
@@ -72,7 +71,7 @@ pub fn doctor(doctor: &Doctor<'_>, look: Look) -> String {
 }
 
 /// Says that what follows is not about this machine.
-pub(crate) fn of_tree(page: &mut Page, tree: Option<&str>) {
+pub(crate) fn of_tree(page: &mut TextPage, tree: Option<&str>) {
     let Some(tree) = tree else { return };
     let text = format!(
         "The host in {tree}, not this machine: run the commands below on that host. Open files and \
@@ -89,7 +88,7 @@ fn aside(diagnosis: &Diagnosis) -> bool {
     subject.member || subject.vacant()
 }
 
-fn storage(page: &mut Page, doctor: &Doctor<'_>, diagnosis: &Diagnosis) {
+fn storage(page: &mut TextPage, doctor: &DoctorReport<'_>, diagnosis: &Diagnosis) {
     let value = diagnosis.read_ahead();
     let sizes = format!("{value} · {}", value.to_sectors());
     page.heading(&names::subject(&diagnosis.subject), &sizes, value_style(diagnosis));
@@ -131,14 +130,14 @@ fn value_style(diagnosis: &Diagnosis) -> Style {
     }
 }
 
-fn mark(found: &Found) -> &'static str {
+fn mark(found: &Finding) -> &'static str {
     match found.severity {
         Severity::Warning => "! ",
         Severity::Notice => "i ",
     }
 }
 
-fn severity_style(found: &Found) -> Style {
+fn severity_style(found: &Finding) -> Style {
     match found.severity {
         Severity::Warning => yellow(),
         Severity::Notice => Style::new(),
@@ -146,7 +145,7 @@ fn severity_style(found: &Found) -> Style {
 }
 
 /// Members and vacant devices, one line for each value they have.
-fn in_passing(page: &mut Page, diagnoses: &[Diagnosis]) {
+fn in_passing(page: &mut TextPage, diagnoses: &[Diagnosis]) {
     let lines = names::in_passing(diagnoses.iter().filter(|diagnosis| aside(diagnosis)));
     if lines.is_empty() {
         return;
@@ -159,7 +158,7 @@ fn in_passing(page: &mut Page, diagnoses: &[Diagnosis]) {
 }
 
 /// Why each finding matters, once for all that it is about.
-fn explained(page: &mut Page, diagnoses: &[&Diagnosis], detail: bool) {
+fn explained(page: &mut TextPage, diagnoses: &[&Diagnosis], detail: bool) {
     let mut seen: Vec<(&'static str, Severity)> = Vec::new();
     for found in diagnoses.iter().flat_map(|diagnosis| &diagnosis.findings) {
         if !seen.iter().any(|(id, _)| *id == found.id) {
@@ -175,7 +174,7 @@ fn explained(page: &mut Page, diagnoses: &[&Diagnosis], detail: bool) {
         let about = diagnoses.iter().flat_map(|diagnosis| {
             diagnosis.findings.iter().filter(move |found| found.id == id).map(|f| (*diagnosis, f))
         });
-        let about: Vec<(&Diagnosis, &Found)> = about.collect();
+        let about: Vec<(&Diagnosis, &Finding)> = about.collect();
         page.gap();
         one_finding(page, &about, detail);
     }
@@ -185,7 +184,7 @@ fn explained(page: &mut Page, diagnoses: &[&Diagnosis], detail: bool) {
 /// Storages of one finding that get evidence of their own; the rest are like them.
 const MOST_SHOWN: usize = 3;
 
-fn one_finding(page: &mut Page, about: &[(&Diagnosis, &Found)], detail: bool) {
+fn one_finding(page: &mut TextPage, about: &[(&Diagnosis, &Finding)], detail: bool) {
     let Some((_, first)) = about.first() else { return };
     let names: Vec<String> = about.iter().map(|(d, _)| names::short(&d.subject)).collect();
     let title = format!("{}: {}", first.id, names.join(", "));
@@ -209,7 +208,7 @@ fn sentence(text: &str) -> String {
     format!("{first}{}.", letters.as_str().trim_end_matches('.'))
 }
 
-fn unseen(page: &mut Page, missing: &[Missing]) {
+fn unseen(page: &mut TextPage, missing: &[Missing]) {
     if missing.is_empty() {
         return;
     }

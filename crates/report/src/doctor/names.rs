@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use diagnose::{Diagnosis, Evidence};
-use host::{Layer, LayerKind, Queue, Subject};
+use doctor::{Diagnosis, Evidence};
+use host::{Layer, LayerKind, QueueLimits, Subject};
 use units::Kib;
 
 /// A storage in a heading: `/srv · xfs on vg-srv (dm-0)`.
@@ -101,7 +101,7 @@ pub(super) fn layer(layer: &Layer) -> String {
 /// The devices below, in one line, where there is more than the one in the heading: from the top
 /// down, those side by side with commas. The file system under a loop device's file is its own.
 pub(super) fn stack_line(subject: &Subject) -> Option<String> {
-    const MOST: usize = 6;
+    const MAX_NAMES_PER_LEVEL: usize = 6;
     let stack = subject.stacks.first()?;
     let mut level: Vec<&Layer> = match stack.fstype() {
         Some(_) => stack.below.iter().collect(),
@@ -109,10 +109,11 @@ pub(super) fn stack_line(subject: &Subject) -> Option<String> {
     };
     let mut words = Vec::new();
     while !level.is_empty() {
-        let mut names: Vec<String> = level.iter().take(MOST).map(|l| with_value(l)).collect();
+        let mut names: Vec<String> =
+            level.iter().take(MAX_NAMES_PER_LEVEL).map(|l| with_value(l)).collect();
         names.dedup();
-        if level.len() > MOST {
-            names.push(format!("{} more", level.len() - MOST));
+        if level.len() > MAX_NAMES_PER_LEVEL {
+            names.push(format!("{} more", level.len() - MAX_NAMES_PER_LEVEL));
         }
         words.push(names.join(", "));
         let is_loop = |layer: &&&Layer| matches!(layer.kind, LayerKind::Loop { .. });
@@ -130,11 +131,11 @@ fn with_value(layer: &Layer) -> String {
     }
 }
 
-/// What stands beside read-ahead in the queue of the device that counts, or of the one below it.
+/// Queue settings related to read-ahead, of the effective device or the one below it.
 pub(super) fn neighbours(subject: &Subject) -> Option<String> {
     let own = subject.owner().and_then(|owner| owner.queue.as_ref());
     let below = || subject.stacks.iter().flat_map(Layer::walk).find_map(|l| l.queue.as_ref());
-    let queue: &Queue = own.or_else(below)?;
+    let queue: &QueueLimits = own.or_else(below)?;
     let mut words = Vec::new();
     let mut add = |name: &str, value: Option<String>| {
         words.extend(value.map(|value| format!("{name} {value}")));
@@ -153,7 +154,6 @@ pub(super) fn neighbours(subject: &Subject) -> Option<String> {
     Some(words.join(" · "))
 }
 
-/// Files open there.
 pub(super) fn open(diagnosis: &Diagnosis) -> Option<String> {
     let open = diagnosis.open.as_ref().filter(|open| open.files > 0)?;
     let all = if open.files == 1 { "1 file".to_owned() } else { format!("{} files", open.files) };
@@ -163,7 +163,6 @@ pub(super) fn open(diagnosis: &Diagnosis) -> Option<String> {
     })
 }
 
-/// A fact with its place.
 pub(super) fn evidence(evidence: &Evidence) -> String {
     match &evidence.place {
         Some(place) => format!("{place}: {}", evidence.fact),
@@ -173,10 +172,14 @@ pub(super) fn evidence(evidence: &Evidence) -> String {
 
 /// Names in one line, of many the first.
 fn few(names: &[String]) -> String {
-    const MOST: usize = 4;
+    const MAX_LISTED_NAMES: usize = 4;
     match names.len() {
-        0..=MOST => names.join(", "),
-        all => format!("{} and {} more", names[..MOST - 1].join(", "), all - (MOST - 1)),
+        0..=MAX_LISTED_NAMES => names.join(", "),
+        all => format!(
+            "{} and {} more",
+            names[..MAX_LISTED_NAMES - 1].join(", "),
+            all - (MAX_LISTED_NAMES - 1)
+        ),
     }
 }
 

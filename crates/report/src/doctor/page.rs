@@ -5,19 +5,19 @@ use std::fmt::Write;
 use anstyle::Style;
 
 use crate::clean;
-use crate::terminal::Look;
+use crate::terminal_text::TermStyle;
 
 /// A text under construction. Everything that comes in is cleaned.
-pub(crate) struct Page {
+pub(crate) struct TextPage {
     text: String,
-    look: Look,
+    look: TermStyle,
 }
 
 /// The column at which values stand, where there is room.
 const VALUE_COLUMN: usize = 46;
 
-impl Page {
-    pub fn new(look: Look) -> Self {
+impl TextPage {
+    pub fn new(look: TermStyle) -> Self {
         Self { text: String::new(), look }
     }
 
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn texts_break_below_themselves_and_units_stay() {
-        let mut page = Page::new(Look { width: 40, colour: false });
+        let mut page = TextPage::new(TermStyle { width: 40, colour: false });
         page.hanging(
             2,
             "from ",
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn names_from_outside_are_cleaned() {
-        let mut page = Page::new(Look { width: 80, colour: false });
+        let mut page = TextPage::new(TermStyle { width: 80, colour: false });
         page.line(0, Style::new(), "a\u{1b}[2Jb");
         assert!(!page.text().contains('\u{1b}'));
     }

@@ -1,13 +1,13 @@
 //! The plan: for each device one value, and numbered steps.
 
 use anstyle::Style;
-use diagnose::plan::DevicePlan;
+use doctor::plan::DevicePlan;
 
-use super::page::Page;
+use super::page::TextPage;
 use super::{bold, dim, green, sentence, yellow};
 
 /// Shows what to do, or that there is nothing to do.
-pub(super) fn show(page: &mut Page, plans: &[DevicePlan], nothing_shown: bool) {
+pub(super) fn show(page: &mut TextPage, plans: &[DevicePlan], nothing_shown: bool) {
     if nothing_shown && plans.is_empty() {
         return;
     }
@@ -24,7 +24,7 @@ pub(super) fn show(page: &mut Page, plans: &[DevicePlan], nothing_shown: bool) {
     page.gap();
 }
 
-fn device(page: &mut Page, plan: &DevicePlan) {
+fn device(page: &mut TextPage, plan: &DevicePlan) {
     let (present, target) = (plan.present_kib, plan.target_kib);
     if present == target {
         page.hanging(0, "", bold(), &format!("{}: stays at {present}", plan.device));

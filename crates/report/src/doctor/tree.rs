@@ -1,19 +1,19 @@
 //! The stack as a tree.
 
-use diagnose::Diagnosis;
+use doctor::Diagnosis;
 use host::{BdiId, Layer};
 
 use super::names;
-use super::page::Page;
+use super::page::TextPage;
 
 /// Draws every stack of a storage.
-pub(super) fn show(page: &mut Page, diagnosis: &Diagnosis) {
+pub(super) fn show(page: &mut TextPage, diagnosis: &Diagnosis) {
     for stack in &diagnosis.subject.stacks {
         branch(page, stack, &diagnosis.subject.bdi, "", "");
     }
 }
 
-fn branch(page: &mut Page, layer: &Layer, counts: &BdiId, drawing: &str, below: &str) {
+fn branch(page: &mut TextPage, layer: &Layer, counts: &BdiId, drawing: &str, below: &str) {
     let value = layer.read_ahead.map(|kib| kib.to_string()).unwrap_or_default();
     let ours = layer.bdi.as_ref() == Some(counts);
     page.branch(drawing, &names::layer(layer), &value, ours);

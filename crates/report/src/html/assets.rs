@@ -2,7 +2,6 @@
 
 use sha2::{Digest, Sha256};
 
-/// The style.
 pub(super) const STYLE: &str = include_str!("assets/style.css");
 
 /// The parts of the script, in the order in which they stand.
@@ -69,7 +68,7 @@ mod tests {
         for text in [STYLE, &script()] {
             let lower = text.to_lowercase();
             assert!(!lower.contains("</s") && !lower.contains("<!--"));
-            // The name of SVG is an address that nobody visits.
+            // The namespace of SVG is an address that is never fetched.
             let rest = lower.replace("http://www.w3.org/2000/svg", "");
             assert!(!rest.contains("http") && !rest.contains("url(") && !rest.contains("@import"));
         }

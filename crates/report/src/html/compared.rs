@@ -3,15 +3,15 @@
 use maud::{Markup, html};
 use study::{Difference, VerdictKind};
 
-use super::Exhibit;
+use super::ReportInput;
 use crate::Named;
 use crate::compare::{Pairing, sentences, word};
 use crate::names::{brief, settings_label, tied};
 use crate::number::{ABSENT, ends_text, setting, short, spread_text};
 
 /// The sections that show the runs together.
-pub(super) fn sections(exhibits: &[Exhibit<'_>], names: &[String]) -> Markup {
-    let named: Vec<Named<'_>> = exhibits.iter().map(Exhibit::named).collect();
+pub(super) fn sections(exhibits: &[ReportInput<'_>], names: &[String]) -> Markup {
+    let named: Vec<Named<'_>> = exhibits.iter().map(ReportInput::named).collect();
     let pairings = Pairing::all(&named);
     html! {
         section class="verdict" id="compare" aria-labelledby="compare-title" {
@@ -58,7 +58,7 @@ fn headline(pairings: &[Pairing<'_>]) -> String {
 }
 
 /// Where returns diminish, for each run and workload.
-fn bends(exhibits: &[Exhibit<'_>], names: &[String]) -> Markup {
+fn bends(exhibits: &[ReportInput<'_>], names: &[String]) -> Markup {
     html! {
         div class="scroll" tabindex="0" role="region" aria-label="Where returns diminish" {
             table {
@@ -84,9 +84,9 @@ fn bends(exhibits: &[Exhibit<'_>], names: &[String]) -> Markup {
     }
 }
 
-fn bend(exhibit: &Exhibit<'_>, name: &str, alone: &study::WorkloadVerdict) -> Markup {
+fn bend(exhibit: &ReportInput<'_>, name: &str, alone: &study::WorkloadVerdict) -> Markup {
     let at = alone.best_kib.unwrap_or(alone.fastest_kib);
-    let cell = exhibit.findings().cell(at, &alone.workload);
+    let cell = exhibit.report().cell(at, &alone.workload);
     let unit = crate::unit::unit(exhibit.run, &alone.workload);
     let rate = cell.and_then(|cell| short(cell.throughput_mib_s.median));
     let rate = rate.map(|rate| format!("{rate} {unit}"));
@@ -205,8 +205,8 @@ fn pair_row(cell: &study::CellPair) -> Markup {
 
 fn class(difference: Difference) -> &'static str {
     match difference {
-        Difference::Better => "better",
-        Difference::Worse => "worse",
+        Difference::Faster => "better",
+        Difference::Slower => "worse",
         Difference::NoMeasurableDifference | Difference::Inconclusive => "soft",
     }
 }

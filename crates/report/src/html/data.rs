@@ -6,13 +6,13 @@ use serde::ser::SerializeSeq;
 use stats::Estimate;
 use study::{Decision, Quantiles, Role, TrialStatus};
 
-use super::{Exhibit, derived};
-use crate::closeup::{Detail, bucket_us};
+use super::ReportInput;
+use super::derived::{self, IndexOf};
 use crate::names::{brief, settings_label};
 use crate::number::setting;
+use crate::trial_details::{Detail, bucket_us};
 use crate::unit::unit;
 
-/// The document.
 #[derive(Debug, Serialize)]
 pub(crate) struct PageData {
     pub runs: Vec<RunData>,
@@ -37,10 +37,10 @@ pub(crate) struct RunData {
     curves: Vec<Bend>,
     trials: TrialsData,
     details: Vec<DetailData>,
-    tradeoffs: Vec<derived::Tradeoff>,
+    tradeoffs: Vec<derived::TradeoffData>,
     drift: Vec<derived::BlockMiddle>,
     predicted: Vec<derived::PredictedCurve>,
-    limits: Vec<derived::Limit>,
+    limits: Vec<derived::LimitLine>,
 }
 
 #[derive(Debug, Serialize)]
@@ -48,14 +48,13 @@ struct SettingData {
     kib: u64,
     label: String,
     /// What else is set, if the study varies more than read-ahead.
-    beside: String,
+    labels: String,
 }
 
 #[derive(Debug, Serialize)]
 struct WorkloadData {
     name: String,
     goal: bool,
-    /// What its figures are.
     unit: String,
 }
 
@@ -78,7 +77,6 @@ struct CellData {
     request_kib: Option<f64>,
 }
 
-/// A line across the curves.
 #[derive(Debug, Serialize)]
 struct Mark {
     kib: u64,
@@ -185,7 +183,7 @@ impl Serialize for Pairs {
 }
 
 impl SeriesData {
-    fn of(watched: &crate::closeup::Watched) -> Self {
+    fn of(watched: &crate::trial_details::Watched) -> Self {
         let points = watched.means();
         Self {
             name: brief(&watched.name),
@@ -204,16 +202,16 @@ fn two(quantiles: &Quantiles) -> [f64; 2] {
 }
 
 impl RunData {
-    pub(crate) fn of(exhibit: &Exhibit<'_>, label: String) -> Self {
-        let findings = exhibit.findings();
-        let settings = findings.all_settings();
-        let workloads = findings.workloads();
-        let place_of = |name: &str| workloads.iter().position(|w| w.workload.name == name);
+    pub(crate) fn of(exhibit: &ReportInput<'_>, label: String) -> Self {
+        let report = exhibit.report();
+        let settings = report.all_settings();
+        let workloads = report.workloads();
+        let index_of = |name: &str| workloads.iter().position(|w| w.workload.name == name);
         let mut trials = TrialsData::default();
-        trials.fill(exhibit, &settings, &place_of);
+        trials.fill(exhibit, &settings, &index_of);
         let curves = exhibit.analysis.per_workload.iter().filter_map(|alone| {
             Some(Bend {
-                w: place_of(&alone.workload)?,
+                w: index_of(&alone.workload)?,
                 economical_kib: alone.economical_kib.map(|kib| kib.get()),
                 best_kib: alone.best_kib.map(|kib| kib.get()),
                 knee_kib: alone.knee_kib.map(|kib| kib.get()),
@@ -227,7 +225,7 @@ impl RunData {
                 .map(|s| SettingData {
                     kib: s.read_ahead.get(),
                     label: setting(s.read_ahead),
-                    beside: settings_label(s),
+                    labels: settings_label(s),
                 })
                 .collect(),
             workloads: workloads
@@ -238,31 +236,29 @@ impl RunData {
                     unit: brief(&unit(exhibit.run, &planned.workload.name)),
                 })
                 .collect(),
-            cells: cells(exhibit, &settings, &place_of),
+            cells: cells(exhibit, &settings, &index_of),
             marks: marks(exhibit),
             curves: curves.collect(),
             trials,
-            details: details(exhibit, &settings, &place_of),
-            tradeoffs: derived::tradeoffs(exhibit, &settings, &place_of),
+            details: details(exhibit, &settings, &index_of),
+            tradeoffs: derived::tradeoffs(exhibit, &settings, &index_of),
             drift: derived::drift(exhibit),
-            predicted: derived::predicted(exhibit, &place_of),
-            limits: derived::limits(exhibit, &place_of),
+            predicted: derived::predicted(exhibit, &index_of),
+            limits: derived::limits(exhibit, &index_of),
         }
     }
 }
 
-pub(super) type PlaceOf<'a> = dyn Fn(&str) -> Option<usize> + 'a;
-
 fn cells(
-    exhibit: &Exhibit<'_>,
-    settings: &[study::Settings],
-    place_of: &PlaceOf<'_>,
+    exhibit: &ReportInput<'_>,
+    settings: &[study::CellSettings],
+    index_of: &IndexOf<'_>,
 ) -> Vec<CellData> {
     let cell = |cell: &study::Cell| {
         let requests = cell.device_requests.as_ref();
         Some(CellData {
             s: settings.binary_search(&cell.settings).ok()?,
-            w: place_of(&cell.workload)?,
+            w: index_of(&cell.workload)?,
             repeats: cell.repeats,
             disturbed: cell.disturbed,
             throughput_mib_s: three(&cell.throughput_mib_s),
@@ -270,27 +266,33 @@ fn cells(
             device_requests: requests.map(three),
             latency_us: cell.latency_us.as_ref().map(two),
             random_latency_us: cell.random_latency_us.as_ref().map(two),
-            request_kib: exhibit.closeup.and_then(|closeup| request_kib(exhibit, closeup, cell)),
+            request_kib: exhibit
+                .trial_details
+                .and_then(|trial_details| request_kib(exhibit, trial_details, cell)),
         })
     };
     exhibit.analysis.cells.iter().filter_map(cell).collect()
 }
 
 /// The median over the trials of their mean sizes of a request.
-fn request_kib(exhibit: &Exhibit<'_>, closeup: &crate::Closeup, cell: &study::Cell) -> Option<f64> {
+fn request_kib(
+    exhibit: &ReportInput<'_>,
+    trial_details: &crate::TrialDetails,
+    cell: &study::Cell,
+) -> Option<f64> {
     let ours = exhibit.run.trials.iter().filter(|trial| {
         trial.settings == cell.settings
             && trial.workload == cell.workload
             && (trial.status == TrialStatus::Clean || cell.repeats == cell.disturbed)
     });
     let sizes: Vec<f64> = ours
-        .filter_map(|trial| closeup.trials.get(&trial.order)?.request_kib)
+        .filter_map(|trial| trial_details.trials.get(&trial.order)?.request_kib)
         .filter(|kib| *kib > 0.0)
         .collect();
     stats::median(&sizes)
 }
 
-fn marks(exhibit: &Exhibit<'_>) -> Vec<Mark> {
+fn marks(exhibit: &ReportInput<'_>) -> Vec<Mark> {
     let advice = &exhibit.analysis.recommendation;
     if let Decision::Keep(kept) = advice.decision {
         let label = "now, and to be kept".to_owned();
@@ -311,19 +313,19 @@ fn marks(exhibit: &Exhibit<'_>) -> Vec<Mark> {
 impl TrialsData {
     fn fill(
         &mut self,
-        exhibit: &Exhibit<'_>,
-        settings: &[study::Settings],
-        place_of: &PlaceOf<'_>,
+        exhibit: &ReportInput<'_>,
+        settings: &[study::CellSettings],
+        index_of: &IndexOf<'_>,
     ) {
         let begun = exhibit.run.summary.created_unix_s;
-        let medians: std::collections::HashMap<(study::Settings, &str), f64> = exhibit
+        let medians: std::collections::HashMap<(study::CellSettings, &str), f64> = exhibit
             .analysis
             .cells
             .iter()
-            .map(|c| ((c.settings, c.workload.as_str()), c.throughput_mib_s.median))
+            .map(|c| ((c.settings.clone(), c.workload.as_str()), c.throughput_mib_s.median))
             .collect();
         for trial in &exhibit.run.trials {
-            let place = (settings.binary_search(&trial.settings), place_of(&trial.workload));
+            let place = (settings.binary_search(&trial.settings), index_of(&trial.workload));
             let (Ok(s), Some(w)) = place else { continue };
             let figures = &trial.figures;
             self.order.push(trial.order);
@@ -338,7 +340,7 @@ impl TrialsData {
             self.p50_us.push(figures.latency_us.map(|latency| Rounded(latency.p50)));
             self.p99_us.push(figures.latency_us.map(|latency| Rounded(latency.p99)));
             self.seconds.push(Rounded(figures.measured_seconds));
-            let middle = medians.get(&(trial.settings, trial.workload.as_str()));
+            let middle = medians.get(&(trial.settings.clone(), trial.workload.as_str()));
             let relative = middle.filter(|middle| **middle > 0.0);
             self.relative.push(relative.map(|m| Rounded(figures.throughput_mib_s / m)));
             let why =
@@ -348,8 +350,8 @@ impl TrialsData {
         }
     }
 
-    fn fill_raw(&mut self, exhibit: &Exhibit<'_>, order: u32) {
-        let raw = exhibit.closeup.and_then(|closeup| closeup.trials.get(&order));
+    fn fill_raw(&mut self, exhibit: &ReportInput<'_>, order: u32) {
+        let raw = exhibit.trial_details.and_then(|trial_details| trial_details.trials.get(&order));
         self.useful_mib.push(raw.map(|raw| Rounded(raw.useful_mib)));
         self.ahead_mib.push(raw.map(|raw| Rounded(raw.ahead_mib)));
         self.device_mib.push(raw.and_then(|raw| raw.device_mib).map(Rounded));
@@ -361,12 +363,13 @@ impl TrialsData {
 }
 
 fn details(
-    exhibit: &Exhibit<'_>,
-    settings: &[study::Settings],
-    place_of: &PlaceOf<'_>,
+    exhibit: &ReportInput<'_>,
+    settings: &[study::CellSettings],
+    index_of: &IndexOf<'_>,
 ) -> Vec<DetailData> {
-    let cells = exhibit.closeup.map(|closeup| &closeup.cells).into_iter().flatten();
-    let detail = |((at, workload), detail): (&(study::Settings, String), &Detail)| {
+    let cells =
+        exhibit.trial_details.map(|trial_details| &trial_details.cells).into_iter().flatten();
+    let detail = |((at, workload), detail): (&(study::CellSettings, String), &Detail)| {
         let buckets = |of: &std::collections::BTreeMap<i32, u64>| {
             Pairs(of.iter().map(|(bucket, count)| (bucket_us(*bucket), *count)).collect())
         };
@@ -378,7 +381,7 @@ fn details(
         let sizes = detail.sizes.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
         Some(DetailData {
             s: settings.binary_search(at).ok()?,
-            w: place_of(workload)?,
+            w: index_of(workload)?,
             stream_us: buckets(&detail.stream),
             random_us: buckets(&detail.random),
             sizes: detail.sizes[..sizes].to_vec(),

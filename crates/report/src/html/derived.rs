@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use study::{Settings, TrialStatus};
+use study::{CellSettings, TrialStatus};
 
-use super::Exhibit;
-use super::data::PlaceOf;
+use super::ReportInput;
 use crate::names::brief;
+
+/// The place of a workload by its name.
+pub(super) type IndexOf<'a> = dyn Fn(&str) -> Option<usize> + 'a;
 
 /// One workload's gain against what becomes of another. Settings and workloads go by their places.
 #[derive(Debug, Serialize)]
-pub(super) struct Tradeoff {
+pub(super) struct TradeoffData {
     goal: usize,
     other: usize,
     /// What both are relative to.
@@ -28,26 +30,25 @@ struct TradePoint {
     keep: f64,
 }
 
-/// Every pair of workloads.
 pub(super) fn tradeoffs(
-    exhibit: &Exhibit<'_>,
-    settings: &[Settings],
-    place_of: &PlaceOf<'_>,
-) -> Vec<Tradeoff> {
+    exhibit: &ReportInput<'_>,
+    settings: &[CellSettings],
+    index_of: &IndexOf<'_>,
+) -> Vec<TradeoffData> {
     let with_places = |trade: crate::tradeoff::Tradeoff<'_>| {
-        let point = |(at, gain, keep): &(Settings, f64, f64)| {
+        let point = |(at, gain, keep): &(CellSettings, f64, f64)| {
             let s = settings.binary_search(at).ok()?;
             Some(TradePoint { s, gain: *gain, keep: *keep })
         };
-        Some(Tradeoff {
-            goal: place_of(trade.goal)?,
-            other: place_of(trade.other)?,
+        Some(TradeoffData {
+            goal: index_of(trade.goal)?,
+            other: index_of(trade.other)?,
             over: settings.binary_search(&trade.over).ok()?,
             points: trade.points.iter().map(point).collect::<Option<_>>()?,
             front: trade.front,
         })
     };
-    let all = crate::tradeoff::tradeoffs(&exhibit.findings());
+    let all = crate::tradeoff::tradeoffs(&exhibit.report());
     all.into_iter().filter_map(with_places).collect()
 }
 
@@ -59,18 +60,18 @@ pub(super) struct BlockMiddle {
 }
 
 /// The median of each block's clean trials, relative to their cells.
-pub(super) fn drift(exhibit: &Exhibit<'_>) -> Vec<BlockMiddle> {
+pub(super) fn drift(exhibit: &ReportInput<'_>) -> Vec<BlockMiddle> {
     let begun = exhibit.run.summary.created_unix_s;
-    let medians: BTreeMap<(Settings, &str), f64> = exhibit
+    let medians: BTreeMap<(CellSettings, &str), f64> = exhibit
         .analysis
         .cells
         .iter()
-        .map(|cell| ((cell.settings, cell.workload.as_str()), cell.throughput_mib_s.median))
+        .map(|cell| ((cell.settings.clone(), cell.workload.as_str()), cell.throughput_mib_s.median))
         .collect();
     let mut blocks: BTreeMap<u32, (Vec<f64>, Vec<f64>)> = BTreeMap::new();
     let clean = exhibit.run.trials.iter().filter(|trial| trial.status == TrialStatus::Clean);
     for trial in clean {
-        let middle = medians.get(&(trial.settings, trial.workload.as_str()));
+        let middle = medians.get(&(trial.settings.clone(), trial.workload.as_str()));
         if let Some(middle) = middle.filter(|middle| **middle > 0.0) {
             let (times, values) = blocks.entry(trial.block).or_default();
             times.push(trial.started_unix_s - begun);
@@ -93,12 +94,12 @@ pub(super) struct PredictedCurve {
 }
 
 /// The fitted curves of all goals.
-pub(super) fn predicted(exhibit: &Exhibit<'_>, place_of: &PlaceOf<'_>) -> Vec<PredictedCurve> {
-    if exhibit.findings().varied() {
+pub(super) fn predicted(exhibit: &ReportInput<'_>, index_of: &IndexOf<'_>) -> Vec<PredictedCurve> {
+    if exhibit.report().varied() {
         // The model knows of read-ahead alone.
         return Vec::new();
     }
-    let goals = exhibit.findings().workloads();
+    let goals = exhibit.report().workloads();
     let goals = goals.iter().filter(|planned| planned.role == study::Role::Goal);
     goals
         .filter_map(|planned| {
@@ -107,7 +108,7 @@ pub(super) fn predicted(exhibit: &Exhibit<'_>, place_of: &PlaceOf<'_>) -> Vec<Pr
                 let rate = p.throughput_mib_s;
                 (p.read_ahead_kib.get(), rate.median, rate.low(), rate.high())
             });
-            Some(PredictedCurve { w: place_of(name)?, points: points.collect() })
+            Some(PredictedCurve { w: index_of(name)?, points: points.collect() })
         })
         .filter(|curve| !curve.points.is_empty())
         .collect()
@@ -115,19 +116,19 @@ pub(super) fn predicted(exhibit: &Exhibit<'_>, place_of: &PlaceOf<'_>) -> Vec<Pr
 
 /// What cannot be exceeded, by one workload or by any.
 #[derive(Debug, Serialize)]
-pub(super) struct Limit {
+pub(super) struct LimitLine {
     w: Option<usize>,
     y: f64,
     label: &'static str,
 }
 
 /// The limit of a virtual disk's model, which is known, and what was worked out of a simulation.
-pub(super) fn limits(exhibit: &Exhibit<'_>, place_of: &PlaceOf<'_>) -> Vec<Limit> {
+pub(super) fn limits(exhibit: &ReportInput<'_>, index_of: &IndexOf<'_>) -> Vec<LimitLine> {
     let model = study::limit(exhibit.run).map(|limit| limit.as_mib());
-    let model = model.map(|y| Limit { w: None, y, label: "the model streams no faster" });
+    let model = model.map(|y| LimitLine { w: None, y, label: "the model streams no faster" });
     let of_workload = |limits: &study::WorkloadLimits| {
-        let w = place_of(&limits.workload);
-        let line = |label, seconds: f64| Limit { w, y: limits.useful_mib / seconds, label };
+        let w = index_of(&limits.workload);
+        let line = |label, seconds: f64| LimitLine { w, y: limits.useful_mib / seconds, label };
         let foreseen = limits.clairvoyant_seconds;
         [
             Some(line("no schedule is faster", limits.bound_seconds)),
@@ -136,11 +137,11 @@ pub(super) fn limits(exhibit: &Exhibit<'_>, place_of: &PlaceOf<'_>) -> Vec<Limit
         ]
     };
     let worked_out = exhibit.analysis.limits.iter().flat_map(of_workload).flatten();
-    let sensible = |limit: &Limit| limit.y.is_finite() && limit.y > 0.0;
+    let sensible = |limit: &LimitLine| limit.y.is_finite() && limit.y > 0.0;
     model.into_iter().chain(worked_out).filter(sensible).collect()
 }
 
-/// What a vendor advises, to be drawn beside the curves.
+/// What a vendor advises, drawn with the curves.
 #[derive(Debug, Serialize)]
 pub(super) struct Advised {
     name: String,
@@ -148,9 +149,9 @@ pub(super) struct Advised {
     high_kib: u64,
 }
 
-/// Vendors' advice on `read_ahead_kb`, as far as it is numbers and nobody has given it up.
+/// Vendors' advice on `read_ahead_kb`, as far as it is a number and not withdrawn.
 pub(super) fn advised() -> Vec<Advised> {
-    let presets = diagnose::presets::all().iter();
+    let presets = doctor::presets::all().iter();
     let current = presets.filter(|preset| preset.about_device() && !preset.outdated());
     current
         .filter_map(|preset| {

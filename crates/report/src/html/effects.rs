@@ -2,22 +2,20 @@
 //! were, and what two tunables do together.
 
 use maud::{Markup, html};
-use study::{Difference, Effect, Interaction};
+use study::{Difference, FactorEffect, FactorInteraction};
 
-use super::Exhibit;
-use super::sections::Place;
+use super::ReportInput;
+use super::sections::RunSection;
 use crate::factors;
 use crate::names::brief;
 use crate::number::{ABSENT, certainty, ratio, short};
 
-/// Width of the longest bar.
-const BAR: f64 = 260.0;
+const MAX_BAR_WIDTH_PX: f64 = 260.0;
 /// Interactions shown, the strongest of each workload first.
 const INTERACTIONS_MAX: usize = 24;
 
-/// The section of effects.
-pub(super) fn effects(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
-    if factors::varied(&exhibit.findings()) {
+pub(super) fn effects(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
+    if factors::varied(&exhibit.report()) {
         of_tunables(exhibit, place)
     } else {
         reaches(exhibit, place)
@@ -27,7 +25,7 @@ pub(super) fn effects(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
 /// A bar that is as long as a ratio is far from 1, on a logarithmic scale.
 fn bar(ratio: f64, widest: f64) -> Markup {
     let share = if widest > 1.0 { (ratio.ln() / widest.ln()).clamp(0.0, 1.0) } else { 0.0 };
-    let width = format!("{:.0}", (BAR * share).max(1.0));
+    let width = format!("{:.0}", (MAX_BAR_WIDTH_PX * share).max(1.0));
     html! {
         svg class="k0" width="264" height="14" aria-hidden="true" {
             rect class="dot" x="0" y="2" height="10" width=(width) {}
@@ -36,7 +34,7 @@ fn bar(ratio: f64, widest: f64) -> Markup {
 }
 
 /// One effect for each tunable and workload, ranked, with every level.
-fn of_tunables(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
+fn of_tunables(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
     let heading = place.id("effects-title");
     let effects = &exhibit.analysis.effects;
     let widest = effects.iter().map(|effect| effect.strength).fold(1.0, f64::max);
@@ -66,7 +64,7 @@ fn of_tunables(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
     }
 }
 
-fn effect_row(effect: &Effect, widest: f64) -> Markup {
+fn effect_row(effect: &FactorEffect, widest: f64) -> Markup {
     html! {
         tr {
             td class="word" { (brief(&effect.workload)) }
@@ -87,8 +85,8 @@ fn effect_row(effect: &Effect, widest: f64) -> Markup {
 
 fn judged(estimate: &stats::Estimate, difference: Difference) -> Markup {
     let (class, word) = match difference {
-        Difference::Better => ("better", ""),
-        Difference::Worse => ("worse", ""),
+        Difference::Faster => ("better", ""),
+        Difference::Slower => ("worse", ""),
         Difference::NoMeasurableDifference => ("soft", ", no measurable difference"),
         Difference::Inconclusive => ("soft", ", inconclusive"),
     };
@@ -99,7 +97,7 @@ fn judged(estimate: &stats::Estimate, difference: Difference) -> Markup {
 }
 
 /// The section of what tunables do together.
-pub(super) fn interactions(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
+pub(super) fn interactions(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
     let heading = place.id("interactions-title");
     let found = &exhibit.analysis.interactions;
     html! {
@@ -127,7 +125,7 @@ pub(super) fn interactions(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
     }
 }
 
-fn rows(found: &[Interaction]) -> Markup {
+fn rows(found: &[FactorInteraction]) -> Markup {
     let widest = found.iter().map(|one| one.strength).fold(1.0, f64::max);
     html! {
         @for one in found.iter().take(INTERACTIONS_MAX) {
@@ -149,10 +147,10 @@ fn rows(found: &[Interaction]) -> Markup {
 }
 
 /// The reach of each workload's curve, widest first.
-fn reaches(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
+fn reaches(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
     let heading = place.id("effects-title");
     let mut reaches: Vec<(String, f64, String)> = exhibit
-        .findings()
+        .report()
         .workloads()
         .iter()
         .filter_map(|planned| reach(exhibit, &planned.workload.name))
@@ -190,7 +188,7 @@ fn reaches(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
 }
 
 /// Best against worst of one workload, if there are two settings of it.
-fn reach(exhibit: &Exhibit<'_>, workload: &str) -> Option<(String, f64, String)> {
+fn reach(exhibit: &ReportInput<'_>, workload: &str) -> Option<(String, f64, String)> {
     let cells = exhibit.analysis.cells.iter().filter(|cell| cell.workload == workload);
     let mut medians: Vec<(f64, units::Kib)> = cells
         .map(|cell| (cell.throughput_mib_s.median, cell.settings.read_ahead))

@@ -5,31 +5,30 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use maud::{Markup, html};
 use stats::Estimate;
-use study::{Cell, Settings};
+use study::{Cell, CellSettings};
 
-use super::Exhibit;
-use super::sections::Place;
+use super::ReportInput;
+use super::sections::RunSection;
 use crate::names::brief;
 use crate::number::{ABSENT, short, spread_legend, spread_text};
 use crate::shade::Shades;
 
 /// Shades of goodness, without the first, which is none.
-const SHADES: usize = 9;
+const SHADE_COUNT: usize = 9;
 
-/// The section.
-pub(super) fn table(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
-    let findings = exhibit.findings();
-    let settings = findings.all_settings();
+pub(super) fn table(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
+    let report = exhibit.report();
+    let settings = report.all_settings();
     let tunables = tunables(&settings);
     let cells = &exhibit.analysis.cells;
-    let columns: Vec<Column<'_>> = findings
+    let columns: Vec<Column<'_>> = report
         .workloads()
         .iter()
         .map(|planned| Column::of(cells, &planned.workload.name))
         .collect();
     let spread = spread_legend(cells.iter().map(|cell| &cell.throughput_mib_s));
     let spread = if spread.is_empty() { spread } else { format!("{spread}; ") };
-    let measured = findings.workloads();
+    let measured = report.workloads();
     let names = measured.iter().map(|planned| planned.workload.name.as_str());
     html! {
         section id=(place.id("heat")) aria-labelledby=(place.id("heat-title")) {
@@ -41,7 +40,7 @@ pub(super) fn table(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
             div class="scroll" tabindex="0" role="region" aria-label="Settings and workloads" {
                 table class="sortable" {
                     caption {
-                        (crate::unit::units(findings.run, names)) "; " (spread) "×: amplification, \
+                        (crate::unit::units(report.run, names)) "; " (spread) "×: amplification, \
                          bytes read from the device ÷ bytes asked for."
                     }
                     (heads(&tunables, &columns))
@@ -51,10 +50,10 @@ pub(super) fn table(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
                             tr {
                                 th scope="row" data-v=(kib.get()) { (kib) }
                                 td { (kib.to_sectors().get()) }
-                                @for tunable in &tunables { (tunable.cell(*settings)) }
-                                @for column in &columns { (column.cell(*settings)) }
+                                @for tunable in &tunables { (tunable.cell(settings)) }
+                                @for column in &columns { (column.cell(settings)) }
                                 td class="word" {
-                                    @for mark in findings.marks_of(settings) {
+                                    @for mark in report.marks_of(settings) {
                                         span class="tag" { (mark) }
                                     }
                                 }
@@ -85,15 +84,15 @@ fn heads(tunables: &[Tunable], columns: &[Column<'_>]) -> Markup {
     }
 }
 
-/// A tunable beside read-ahead, or what else is set, with the levels that were measured, ascending.
-struct Tunable {
-    name: &'static str,
+/// A tunable other than read-ahead, or a label, with the levels that were measured, ascending.
+struct Tunable<'a> {
+    name: &'a str,
     levels: Vec<String>,
 }
 
-/// Everything that is set beside read-ahead.
-fn tunables(settings: &[Settings]) -> Vec<Tunable> {
-    let all = || settings.iter().flat_map(|settings| settings.others.iter());
+/// All that is set in addition to read-ahead.
+fn tunables(settings: &[CellSettings]) -> Vec<Tunable<'_>> {
+    let all = || settings.iter().flat_map(|settings| settings.extra.tunables.iter());
     let names: BTreeSet<&'static str> = all().map(|setting| setting.tunable.name()).collect();
     let of_name = |name: &'static str| {
         let mut levels: Vec<_> = all().filter(|setting| setting.tunable.name() == name).collect();
@@ -102,25 +101,25 @@ fn tunables(settings: &[Settings]) -> Vec<Tunable> {
         let levels = levels.iter().map(|setting| setting.tunable.show(&setting.value)).collect();
         Tunable { name, levels }
     };
-    let mut beside: BTreeMap<&'static str, BTreeSet<&'static str>> = BTreeMap::new();
-    for (name, value) in settings.iter().flat_map(|settings| settings.others.beside()) {
-        beside.entry(name).or_default().insert(value);
+    let mut labels: BTreeMap<&str, BTreeSet<&String>> = BTreeMap::new();
+    for (name, value) in settings.iter().flat_map(|settings| &settings.extra.labels) {
+        labels.entry(name).or_default().insert(value);
     }
-    let of_beside = beside.into_iter().map(|(name, levels)| {
-        let mut levels: Vec<String> = levels.into_iter().map(str::to_owned).collect();
+    let of_label = labels.into_iter().map(|(name, levels)| {
+        let mut levels: Vec<String> = levels.into_iter().cloned().collect();
         // Numbers by what they are worth.
         levels.sort_by_key(|level| level.parse::<i64>().ok());
         Tunable { name, levels }
     });
-    names.into_iter().map(of_name).chain(of_beside).collect()
+    names.into_iter().map(of_name).chain(of_label).collect()
 }
 
-impl Tunable {
-    fn cell(&self, settings: Settings) -> Markup {
-        let own = settings.others.iter().find(|setting| setting.tunable.name() == self.name);
+impl Tunable<'_> {
+    fn cell(&self, settings: &CellSettings) -> Markup {
+        let own =
+            settings.extra.tunables.iter().find(|setting| setting.tunable.name() == self.name);
         let own = own.map(|setting| setting.tunable.show(&setting.value));
-        let mut beside = settings.others.beside().filter(|(name, _)| *name == self.name);
-        let level = own.or_else(|| beside.next().map(|(_, value)| value.to_owned()));
+        let level = own.or_else(|| settings.extra.labels.get(self.name).cloned());
         let place = level.as_ref().and_then(|level| self.levels.iter().position(|l| l == level));
         html! {
             td class="word mono" data-v=[place] {
@@ -133,7 +132,7 @@ impl Tunable {
 /// A workload's cells, with how good each is.
 struct Column<'a> {
     workload: &'a str,
-    cells: HashMap<Settings, &'a Cell>,
+    cells: HashMap<&'a CellSettings, &'a Cell>,
     shades: Shades,
 }
 
@@ -142,18 +141,18 @@ impl<'a> Column<'a> {
         let ours = || cells.iter().filter(|cell| cell.workload == workload);
         Self {
             workload,
-            cells: ours().map(|cell| (cell.settings, cell)).collect(),
+            cells: ours().map(|cell| (&cell.settings, cell)).collect(),
             shades: Shades::of(ours().map(|cell| cell.throughput_mib_s.median)),
         }
     }
 
-    fn cell(&self, settings: Settings) -> Markup {
+    fn cell(&self, settings: &CellSettings) -> Markup {
         let absent = || html! { td data-v="" { (ABSENT) } };
-        let Some(cell) = self.cells.get(&settings) else { return absent() };
+        let Some(cell) = self.cells.get(settings) else { return absent() };
         let throughput = &cell.throughput_mib_s;
         let Some(text) = short(throughput.median) else { return absent() };
         let amplification = cell.amplification.as_ref().and_then(|a: &Estimate| short(a.median));
-        let shade = self.shades.shade(throughput.median, SHADES);
+        let shade = self.shades.shade(throughput.median, SHADE_COUNT);
         html! {
             td class={ "g" (shade) } data-v=(throughput.median) {
                 (text)

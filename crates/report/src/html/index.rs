@@ -1,16 +1,16 @@
-//! The list of runs, as the way into what is served.
+//! The list of runs, as the delivery into what is served.
 
 use maud::{Markup, html};
 use study::RunSummary;
 
-use super::page::{Way, document};
+use super::page::{Delivery, document};
 use crate::names::brief;
 use crate::runs::{command, status, utc};
 
 /// A page with a link to each run.
 pub fn index_html(runs: &[RunSummary]) -> String {
-    let way = Way { served: true, live: None };
-    document("What has been measured", &[], &list(runs), "{\"runs\":[]}", &way)
+    let delivery = Delivery { served: true, live: None };
+    document("What has been measured", &[], &list(runs), "{\"runs\":[]}", &delivery)
 }
 
 fn list(runs: &[RunSummary]) -> Markup {

@@ -1,4 +1,4 @@
-//! A study as one HTML file: opened from disk or mailed, without network, by whoever likes.
+//! A study as one HTML file: can be opened from disk or mailed, and needs no network.
 //!
 //! What is to be read (sentences, tables, provenance) is HTML and needs no script. Charts are drawn
 //! by the page's own script from the data inside the page ([`data`]), which come from the same
@@ -18,29 +18,27 @@ mod top;
 
 use study::{Analysis, Run};
 
-use crate::closeup::Closeup;
-use crate::findings::{Findings, Named};
+use crate::run_report::{Named, RunReport};
+use crate::trial_details::TrialDetails;
 
 /// A run with all that a page can show of it.
 #[derive(Clone, Copy, Debug)]
-pub struct Exhibit<'a> {
-    /// The record.
+pub struct ReportInput<'a> {
     pub run: &'a Run,
-    /// What it shows.
     pub analysis: &'a Analysis,
     /// What lies behind it, if there is more than figures.
-    pub closeup: Option<&'a Closeup>,
-    /// What it is to be called beside others, if whoever asks has a name for it.
+    pub trial_details: Option<&'a TrialDetails>,
+    /// Its name among several runs, if the caller has one.
     pub name: Option<&'a str>,
 }
 
-impl<'a> Exhibit<'a> {
+impl<'a> ReportInput<'a> {
     fn named(&self) -> Named<'a> {
-        Named { findings: self.findings(), name: self.name }
+        Named { report: self.report(), name: self.name }
     }
 
-    pub(crate) fn findings(&self) -> Findings<'a> {
-        Findings { run: self.run, analysis: self.analysis }
+    pub(crate) fn report(&self) -> RunReport<'a> {
+        RunReport { run: self.run, analysis: self.analysis }
     }
 }
 

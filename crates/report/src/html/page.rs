@@ -4,34 +4,34 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::assets::{STYLE, policy, script};
 use super::data::{PageData, RunData, text};
-use super::sections::{self, Place};
-use super::{Exhibit, compared, effects, heat, provenance, top};
-use crate::findings::Named;
+use super::sections::{self, RunSection};
+use super::{ReportInput, compared, effects, heat, provenance, top};
 use crate::names::brief;
 use crate::names::labels;
+use crate::run_report::Named;
 
-/// One run as a page, or several beside each other; the first is what the others are compared
+/// One run as a page, or several side by side; the first is what the others are compared
 /// with.
-pub fn html(exhibits: &[Exhibit<'_>]) -> String {
-    whole(exhibits, &Way { served: false, live: None })
+pub fn html(exhibits: &[ReportInput<'_>]) -> String {
+    whole(exhibits, &Delivery { served: false, live: None })
 }
 
 /// The same for a browser that asks a server for it. `live` is where a page of a run that is being
 /// measured asks how far it is.
-pub fn served_html(exhibits: &[Exhibit<'_>], live: Option<&str>) -> String {
-    whole(exhibits, &Way { served: true, live })
+pub fn served_html(exhibits: &[ReportInput<'_>], live: Option<&str>) -> String {
+    whole(exhibits, &Delivery { served: true, live })
 }
 
 /// How a page gets to its reader.
-pub(super) struct Way<'a> {
+pub(super) struct Delivery<'a> {
     /// From a server, not from disk.
     pub served: bool,
     /// Where it asks how far its run is.
     pub live: Option<&'a str>,
 }
 
-fn whole(exhibits: &[Exhibit<'_>], way: &Way<'_>) -> String {
-    let named: Vec<Named<'_>> = exhibits.iter().map(Exhibit::named).collect();
+fn whole(exhibits: &[ReportInput<'_>], delivery: &Delivery<'_>) -> String {
+    let named: Vec<Named<'_>> = exhibits.iter().map(ReportInput::named).collect();
     let names = labels(&named);
     let runs = exhibits.iter().zip(&names);
     let data = PageData::new(runs.map(|(e, name)| RunData::of(e, name.clone())).collect());
@@ -47,19 +47,18 @@ fn whole(exhibits: &[Exhibit<'_>], way: &Way<'_>) -> String {
             }
         },
     };
-    document(&title(exhibits), &contents(exhibits), &body, &text(&data), way)
+    document(&title(exhibits), &contents(exhibits), &body, &text(&data), delivery)
 }
 
-fn title(exhibits: &[Exhibit<'_>]) -> String {
+fn title(exhibits: &[ReportInput<'_>]) -> String {
     match exhibits {
         [only] => format!("Read-ahead of {}", brief(&only.run.summary.target)),
         several => format!("Read-ahead: {} runs", several.len()),
     }
 }
 
-/// All sections of one run.
-fn of_run(exhibit: &Exhibit<'_>, index: usize) -> Markup {
-    let place = Place { index };
+fn of_run(exhibit: &ReportInput<'_>, index: usize) -> Markup {
+    let place = RunSection { index };
     html! {
         (top::verdict(exhibit, &place))
         @if !exhibit.analysis.cells.is_empty() {
@@ -75,8 +74,7 @@ fn of_run(exhibit: &Exhibit<'_>, index: usize) -> Markup {
     }
 }
 
-/// The ways into the page.
-fn contents(exhibits: &[Exhibit<'_>]) -> Vec<(String, String)> {
+fn contents(exhibits: &[ReportInput<'_>]) -> Vec<(String, String)> {
     let link = |to: &str, text: &str| (format!("#{to}"), text.to_owned());
     if let [only] = exhibits {
         let measured = !only.analysis.cells.is_empty();
@@ -103,15 +101,16 @@ pub(super) fn document(
     contents: &[(String, String)],
     body: &Markup,
     data: &str,
-    way: &Way<'_>,
+    delivery: &Delivery<'_>,
 ) -> String {
     let script = script();
+    let security_policy = policy(&script, delivery.served);
     let page = html! {
         (DOCTYPE)
-        html lang="en" data-served=[way.served.then_some("yes")] data-live=[way.live] {
+        html lang="en" data-served=[delivery.served.then_some("yes")] data-live=[delivery.live] {
             head {
                 meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(policy(&script, way.served));
+                meta http-equiv="Content-Security-Policy" content=(security_policy);
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="generator" content=(concat!("foreread ", env!("CARGO_PKG_VERSION")));
                 title { (title) }
@@ -122,14 +121,14 @@ pub(super) fn document(
                 header class="top" {
                     div class="bar" {
                         span class="brand" { "foreread" }
-                        @if way.served { a href="/" { "All runs" } }
+                        @if delivery.served { a href="/" { "All runs" } }
                         @if !contents.is_empty() { nav class="contents" aria-label="Contents" {
                             @for (to, text) in contents { a href=(to) { (text) } }
                         } }
                         button class="push" type="button" id="theme" { "Theme: auto" }
                     }
                     h1 { (title) }
-                    @if way.live.is_some() {
+                    @if delivery.live.is_some() {
                         p class="banner" id="progress" role="status" { "being measured" }
                     }
                 }

@@ -2,17 +2,16 @@
 
 use maud::{Markup, html};
 use serde_json::Value;
-use study::{Command, Plan, Run, Target};
+use study::{Plan, Run, RunCommand, Target};
 
-use super::Exhibit;
-use super::sections::Place;
-use crate::again::again;
+use super::ReportInput;
+use super::sections::RunSection;
 use crate::clean;
 use crate::names::brief;
+use crate::repro_command::again;
 use crate::runs::utc;
 
-/// The section.
-pub(super) fn section(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
+pub(super) fn section(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
     let (run, heading) = (exhibit.run, place.id("provenance-title"));
     let begun = utc(run.summary.created_unix_s);
     html! {
@@ -41,7 +40,7 @@ pub(super) fn section(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
                 (facts(&run.machine))
             }
             // What a server does is declared nowhere.
-            @if run.summary.command != Command::Pg {
+            @if run.summary.command != RunCommand::Pg {
                 details {
                     summary { "The workloads" }
                     @for planned in &run.plan.workloads {
@@ -59,9 +58,9 @@ fn lines(text: &str) -> String {
     text.lines().map(clean::plain).collect::<Vec<_>>().join("\n")
 }
 
-fn in_words(exhibit: &Exhibit<'_>) -> Markup {
+fn in_words(exhibit: &ReportInput<'_>) -> Markup {
     let plan = &exhibit.run.plan;
-    if exhibit.run.summary.command == Command::Pg {
+    if exhibit.run.summary.command == RunCommand::Pg {
         return of_server(exhibit.run);
     }
     match &plan.target {
@@ -127,7 +126,6 @@ fn measured(plan: &Plan) -> Markup {
     }
 }
 
-/// A value before and after.
 struct Row {
     path: String,
     before: String,
@@ -175,7 +173,6 @@ fn tunables(before: &Value, after: &Value) -> Markup {
     }
 }
 
-/// A description as a list.
 fn facts(value: &Value) -> Markup {
     let mut rows = Vec::new();
     flatten("", value, &mut rows);

@@ -2,14 +2,14 @@
 
 use maud::{Markup, html};
 
-use super::Exhibit;
+use super::ReportInput;
 
 /// Which run of the page a section belongs to.
-pub(super) struct Place {
+pub(super) struct RunSection {
     pub index: usize,
 }
 
-impl Place {
+impl RunSection {
     /// The name of an element, which no other has.
     pub fn id(&self, name: &str) -> String {
         format!("{name}-{}", self.index)
@@ -17,7 +17,7 @@ impl Place {
 }
 
 /// Where a chart goes, and what stands there without a script.
-fn chart(place: &Place, draws: &str) -> Markup {
+fn chart(place: &RunSection, draws: &str) -> Markup {
     html! {
         div data-draw=(draws) data-run=(place.index) {
             noscript { p class="soft" { "Charts need JavaScript; the tables have their figures." } }
@@ -26,18 +26,18 @@ fn chart(place: &Place, draws: &str) -> Markup {
 }
 
 /// Whether there is more than one size of read-ahead to draw a curve over.
-pub(super) fn has_curves(exhibit: &Exhibit<'_>) -> bool {
-    !crate::factors::varied(&exhibit.findings()) || exhibit.findings().settings().len() > 1
+pub(super) fn has_curves(exhibit: &ReportInput<'_>) -> bool {
+    !crate::factors::varied(&exhibit.report()) || exhibit.report().settings().len() > 1
 }
 
 /// Setting against throughput, latency, amplification, requests.
-pub(super) fn curves(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
+pub(super) fn curves(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
     html! {
         @if has_curves(exhibit) { (curves_section(place)) }
     }
 }
 
-fn curves_section(place: &Place) -> Markup {
+fn curves_section(place: &RunSection) -> Markup {
     html! {
         section id=(place.id("curves")) aria-labelledby=(place.id("curves-title")) {
             h2 id=(place.id("curves-title")) { "What read-ahead does" }
@@ -54,10 +54,10 @@ fn curves_section(place: &Place) -> Markup {
 }
 
 /// One workload's gain against another's loss.
-pub(super) fn tradeoff(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
-    let findings = exhibit.findings();
+pub(super) fn tradeoff(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
+    let report = exhibit.report();
     html! {
-        @if findings.workloads().len() > 1 && findings.all_settings().len() > 2 {
+        @if report.workloads().len() > 1 && report.all_settings().len() > 2 {
             (section(place, "tradeoff", "What one gains, another pays", "Each point is a setting. \
                 Up and to the right is better; what is on the front can only be improved for one \
                 by a loss for the other."))
@@ -66,9 +66,9 @@ pub(super) fn tradeoff(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
 }
 
 /// Latencies, sizes of requests, the course of time, drift.
-pub(super) fn details(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
-    let cells = exhibit.closeup.map(|closeup| &closeup.cells);
-    let any = |has: &dyn Fn(&crate::closeup::Detail) -> bool| {
+pub(super) fn details(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
+    let cells = exhibit.trial_details.map(|trial_details| &trial_details.cells);
+    let any = |has: &dyn Fn(&crate::trial_details::Detail) -> bool| {
         cells.is_some_and(|cells| cells.values().any(has))
     };
     html! {
@@ -92,7 +92,7 @@ pub(super) fn details(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
     }
 }
 
-fn section(place: &Place, draws: &str, title: &str, about: &str) -> Markup {
+fn section(place: &RunSection, draws: &str, title: &str, about: &str) -> Markup {
     let heading = place.id(&format!("{draws}-title"));
     html! {
         section id=(place.id(draws)) aria-labelledby=(heading) {
@@ -103,8 +103,7 @@ fn section(place: &Place, draws: &str, title: &str, about: &str) -> Markup {
     }
 }
 
-/// All trials.
-pub(super) fn trials(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
+pub(super) fn trials(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
     html! {
         @if !exhibit.run.trials.is_empty() {
             (section(place, "trials", "Every trial", "Raw counters as they were recorded. \

@@ -3,30 +3,30 @@
 use maud::{Markup, html};
 use study::{Gain, RunStatus};
 
-use super::Exhibit;
-use super::sections::Place;
+use super::ReportInput;
+use super::sections::RunSection;
 use crate::names::{brief, tied};
 use crate::number::{factor_certainty, setting, short, time, times};
-use crate::verdict::Line;
+use crate::verdict_parts::VerdictLine;
 
-/// The section.
-pub(super) fn verdict(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
-    let findings = exhibit.findings();
-    let lines = match findings.varied() {
-        true => crate::factors::headlines(&findings, brief),
-        false => crate::verdict::verdict(&findings, brief),
+pub(super) fn verdict(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
+    let report = exhibit.report();
+    let lines = match report.varied() {
+        true => crate::factors::headlines(&report, brief),
+        false => crate::verdict::verdict(&report, brief),
     };
     let finished = exhibit.run.summary.status == RunStatus::Complete;
-    let (notes, mut said): (Vec<&Line>, Vec<&Line>) = lines.iter().partition(|line| is_note(line));
+    let (notes, mut said): (Vec<&VerdictLine>, Vec<&VerdictLine>) =
+        lines.iter().partition(|line| is_note(line));
     let banner = (!finished && !said.is_empty()).then(|| said.remove(0));
     let headline = (!said.is_empty()).then(|| said.remove(0));
     let doubtful = exhibit.analysis.recommendation.is_inconclusive();
     html! {
         section class={ "verdict" @if doubtful { " doubtful" } } id=(place.id("verdict"))
             aria-labelledby=(place.id("headline")) {
-            @if let Some(Line::Sentence(text)) = banner { p class="banner" { (tied(text)) } }
+            @if let Some(VerdictLine::Sentence(text)) = banner { p class="banner" { (tied(text)) } }
             @match headline {
-                Some(Line::Sentence(text)) => {
+                Some(VerdictLine::Sentence(text)) => {
                     h2 class="headline" id=(place.id("headline")) { (tied(text)) }
                 }
                 _ => h2 class="headline" id=(place.id("headline")) {
@@ -38,7 +38,7 @@ pub(super) fn verdict(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
             @if !notes.is_empty() {
                 ul class="said note" {
                     @for line in &notes {
-                        @if let Line::Sentence(text) = line { li { (tied(text)) } }
+                        @if let VerdictLine::Sentence(text) = line { li { (tied(text)) } }
                     }
                 }
             }
@@ -46,17 +46,17 @@ pub(super) fn verdict(exhibit: &Exhibit<'_>, place: &Place) -> Markup {
     }
 }
 
-fn is_note(line: &Line) -> bool {
-    matches!(line, Line::Sentence(text) if text.starts_with("Note: "))
+fn is_note(line: &VerdictLine) -> bool {
+    matches!(line, VerdictLine::Sentence(text) if text.starts_with("Note: "))
 }
 
 /// Sentences as a list; commands with a button to copy them.
-fn sentences(lines: &[&Line]) -> Markup {
+fn sentences(lines: &[&VerdictLine]) -> Markup {
     html! {
         @for line in lines {
             @match line {
-                Line::Sentence(text) => p { (tied(text)) },
-                Line::Command(text) => div class="command" {
+                VerdictLine::Sentence(text) => p { (tied(text)) },
+                VerdictLine::Command(text) => div class="command" {
                     pre { code { (text) } }
                     button type="button" data-copy="yes" aria-label={ "Copy the command " (text) } {
                         "Copy"
@@ -74,7 +74,7 @@ struct Card {
 }
 
 /// The figures that the verdict rests on.
-fn cards(exhibit: &Exhibit<'_>) -> Markup {
+fn cards(exhibit: &ReportInput<'_>) -> Markup {
     let advice = &exhibit.analysis.recommendation;
     let mut cards = Vec::new();
     let mut card = |name: &str, value: String, below: String| {
@@ -129,5 +129,5 @@ fn cards(exhibit: &Exhibit<'_>) -> Markup {
 /// A gain as a figure and how sure it is.
 fn gain(gain: &Gain) -> Option<(String, String)> {
     let figure = times(gain.ratio.median)?;
-    Some((figure, format!("over {}; {}", gain.over_kib, factor_certainty(&gain.ratio))))
+    Some((figure, format!("over {}; {}", gain.baseline_kib, factor_certainty(&gain.ratio))))
 }

@@ -1,10 +1,10 @@
 //! A run that never was, with everything in it that a report has to show.
 #![allow(dead_code)] // each test binary uses a part of it
 
-use foreread_report::Findings;
+use foreread_report::RunReport;
 use study::{
-    Analysis, Cell, Command, Figures, Grid, Plan, Quantiles, Run, RunId, RunStatus, RunSummary,
-    Settings, Target, Trial, TrialStatus, analyse,
+    Analysis, Cell, CellSettings, Grid, Plan, Quantiles, Run, RunCommand, RunId, RunStatus,
+    RunSummary, Target, Trial, TrialFigures, TrialStatus, analyse,
 };
 use units::Kib;
 
@@ -35,8 +35,8 @@ impl Sample {
         self.analysed()
     }
 
-    pub fn findings(&self) -> Findings<'_> {
-        Findings { run: &self.run, analysis: &self.analysis }
+    pub fn report(&self) -> RunReport<'_> {
+        RunReport { run: &self.run, analysis: &self.analysis }
     }
 }
 
@@ -63,12 +63,12 @@ pub fn trial(workload: &str, setting: u64, mib_s: f64, order: u32) -> Trial {
     Trial {
         block: 0,
         order,
-        settings: Settings::read_ahead(Kib::new(setting)),
+        settings: CellSettings::read_ahead(Kib::new(setting)),
         workload: workload.to_owned(),
         started_unix_s: 1_795_181_590.0,
         status: TrialStatus::Clean,
         disturbances: Vec::new(),
-        figures: Figures {
+        figures: TrialFigures {
             throughput_mib_s: mib_s,
             amplification: Some(if random { setting as f64 / 4.0 } else { 1.01 }),
             device_requests: Some(1000),
@@ -121,7 +121,7 @@ pub fn summary(target: &str) -> RunSummary {
     RunSummary {
         id: RunId(7),
         created_unix_s: 1_795_181_583.0,
-        command: Command::Sweep,
+        command: RunCommand::Sweep,
         target: target.to_owned(),
         status: RunStatus::Complete,
         error: None,

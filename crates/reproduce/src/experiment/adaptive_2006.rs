@@ -2,12 +2,12 @@
 
 use units::{Bytes, Kib, Nanos};
 
-use super::{Effort, Experiment, other, parameter, preset};
+use super::{Effort, PublishedExperiment, other, parameter, preset};
 use crate::ReproduceError;
 use crate::load::Priming;
-use crate::outcome::{Cell, Column, Line, Reproduction};
+use crate::outcome::{Cell, CheckedClaim, Column, Reproduction};
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: PublishedExperiment = PublishedExperiment {
     name: "adaptive-2006",
     title: "priming a PostgreSQL table of 1.5 million rows by random selects",
     tables: &["ara-prime"],
@@ -56,28 +56,28 @@ const CASES: [Case; 5] = [
 ];
 
 /// 1.5 million rows of about 160 bytes, and their index.
-const HEAP: Bytes = Bytes::from_mib(227);
-const INDEX: Bytes = Bytes::from_mib(33);
+const HEAP_SIZE: Bytes = Bytes::from_mib(227);
+const INDEX_SIZE: Bytes = Bytes::from_mib(33);
 /// "Enough physical memory to cache the whole table and its indexes."
-const MEMORY: Bytes = Bytes::from_mib(288);
+const MEMORY_SIZE: Bytes = Bytes::from_mib(288);
 /// What a select takes of a processor at 600 MHz.
-const SELECT: Nanos = Nanos::from_micros(700);
+const SELECT_TIME: Nanos = Nanos::from_micros(700);
 
 fn priming(case: &Case) -> Result<Priming, ReproduceError> {
     Ok(Priming {
         model: preset(MODEL)?,
         policy: case.policy.to_owned(),
         read_ahead: case.read_ahead,
-        memory: MEMORY,
-        heap: HEAP,
-        index: INDEX,
-        select: SELECT,
+        memory: MEMORY_SIZE,
+        heap: HEAP_SIZE,
+        index: INDEX_SIZE,
+        select: SELECT_TIME,
         window: Nanos::from_secs(10),
         primed: 0.9,
     })
 }
 
-fn simulate(this: &Experiment, effort: Effort) -> Result<Reproduction, ReproduceError> {
+fn simulate(this: &PublishedExperiment, effort: Effort) -> Result<Reproduction, ReproduceError> {
     let (model, table) = (preset(MODEL)?, this.table()?);
     let (mut cells, mut rates) = (Vec::new(), Vec::new());
     for (row, case) in CASES.iter().enumerate() {
@@ -101,14 +101,14 @@ fn simulate(this: &Experiment, effort: Effort) -> Result<Reproduction, Reproduce
         model: MODEL.to_owned(),
         policy: "linux-legacy and ara-2006".to_owned(),
         setting: "case",
-        lines: vec![Line::at_most("largest error of an explained time (%)", worst, 15.0)],
+        lines: vec![CheckedClaim::at_most("largest error of an explained time (%)", worst, 15.0)],
         columns: vec![Column::new("tables primed", "1/hour", rates)],
         beside: vec![seconds],
         fitted: vec![parameter(&model, FITTED)?],
         chosen: vec![
             other("row", "160 bytes"),
-            other("select", format!("{SELECT}")),
-            other("memory", format!("{MEMORY}")),
+            other("select", format!("{SELECT_TIME}")),
+            other("memory", format!("{MEMORY_SIZE}")),
         ],
         fitted_at_most: 1,
         remarks: vec![

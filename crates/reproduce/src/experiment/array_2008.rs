@@ -8,13 +8,12 @@ use units::{Bytes, Nanos};
 use super::{Effort, marked};
 use crate::ReproduceError;
 use crate::load::Streams;
-use crate::outcome::{Cell, Column, Parameter};
+use crate::outcome::{Cell, Column, ModelParameter};
 use crate::published::PublishedTable;
 
 /// The kernel is not named; it is one of 2008, and those before 2.6.23 have the same windows for
 /// these readers.
 pub(super) const POLICY: &str = "linux-on-demand,since=2.6.23";
-/// What the rows are.
 pub(super) const SETTING: &str = "read-ahead (512-byte sectors)";
 /// The names of the columns in the transcription.
 const ROWS: &str = "readahead_sectors";
@@ -24,7 +23,7 @@ pub(super) const COPY_NS: f64 = 1.37;
 pub(super) const SUBMIT_NS: f64 = 0.26;
 
 /// The two that are not in the model.
-pub(super) fn host_parameters() -> [Parameter; 2] {
+pub(super) fn host_parameters() -> [ModelParameter; 2] {
     [
         super::other("copy", format!("{COPY_NS} ns/byte")),
         super::other("submit", format!("{SUBMIT_NS} ns/byte")),
@@ -33,10 +32,9 @@ pub(super) fn host_parameters() -> [Parameter; 2] {
 
 /// An array of 2008 with a file system on it.
 #[derive(Clone, Debug)]
-pub(super) struct Array {
+pub(super) struct Array2008 {
     pub(super) model: Spec,
     pub(super) filesystem: FileSystem,
-    /// Where the first file begins.
     pub(super) first: Bytes,
 }
 
@@ -52,7 +50,7 @@ pub(super) const EIGHT: Readers =
     Readers { count: 8, published: "rate_8_readers", name: "8 readers" };
 pub(super) const ONE: Readers = Readers { count: 1, published: "rate_1_reader", name: "1 reader" };
 
-impl Array {
+impl Array2008 {
     /// MB/s with this read-ahead.
     pub(super) fn mb_s(
         &self,

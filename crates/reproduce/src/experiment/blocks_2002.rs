@@ -3,19 +3,19 @@
 
 use units::{Bytes, Nanos};
 
-use super::{Effort, Experiment, parameters, preset};
+use super::{Effort, PublishedExperiment, parameters, preset};
 use crate::ReproduceError;
 use crate::load::RandomRuns;
-use crate::outcome::{Cell, Column, Line, Reproduction};
+use crate::outcome::{Cell, CheckedClaim, Column, Reproduction};
 
-pub(super) const ONE_PROCESS: Experiment = Experiment {
+pub(super) const ONE_PROCESS: PublishedExperiment = PublishedExperiment {
     name: "blocks-1-2002",
     title: "one process reads 1 to 16 blocks of 8 KiB at random places, NetBSD, raw partition",
     tables: &["sampson-1proc"],
     simulate: one,
 };
 
-pub(super) const FOUR_PROCESSES: Experiment = Experiment {
+pub(super) const FOUR_PROCESSES: PublishedExperiment = PublishedExperiment {
     name: "blocks-4-2002",
     title: "four processes do the same at the same time",
     tables: &["sampson-4proc"],
@@ -34,20 +34,20 @@ const FITTED: &[&str] = &[
 ];
 const CHOSEN: &[&str] = &["disk.rpm", "disk.queue_depth", "disk.queue_order", "disk.read_ahead"];
 
-const BLOCK: Bytes = Bytes::from_kib(8);
+const BLOCK_SIZE: Bytes = Bytes::from_kib(8);
 /// "The first 2 GB".
-const WITHIN: Bytes = Bytes::new(2_000_000_000);
+const READ_RANGE_SIZE: Bytes = Bytes::new(2_000_000_000);
 
-fn one(this: &Experiment, effort: Effort) -> Result<Reproduction, ReproduceError> {
+fn one(this: &PublishedExperiment, effort: Effort) -> Result<Reproduction, ReproduceError> {
     simulate(this, effort, 1, "1 process")
 }
 
-fn four(this: &Experiment, effort: Effort) -> Result<Reproduction, ReproduceError> {
+fn four(this: &PublishedExperiment, effort: Effort) -> Result<Reproduction, ReproduceError> {
     simulate(this, effort, 4, "4 processes, sum")
 }
 
 fn simulate(
-    this: &Experiment,
+    this: &PublishedExperiment,
     effort: Effort,
     processes: u32,
     name: &'static str,
@@ -56,8 +56,8 @@ fn simulate(
     let (mut calls, mut data) = (Vec::new(), Vec::new());
     for (blocks, each) in table.pairs("blocks_of_8K", "req_per_s")? {
         let published = each * f64::from(processes);
-        let length = Bytes::new(BLOCK.get() * blocks as u64);
-        let (within, block, span) = (WITHIN, BLOCK, Nanos::from_secs(60));
+        let length = Bytes::new(BLOCK_SIZE.get() * blocks as u64);
+        let (within, block, span) = (READ_RANGE_SIZE, BLOCK_SIZE, Nanos::from_secs(60));
         let runs = RandomRuns { model: model.clone(), processes, length, within, block, span };
         let figures = effort.repeat(|seed| runs.calls_s(seed))?;
         let mb_s = |calls: f64| calls * length.get() as f64 / 1e6;
@@ -66,7 +66,7 @@ fn simulate(
         data.push(Cell::new(blocks, mb_s(published), &figures));
     }
     let calls = Column::new(name, "requests/s", calls);
-    let lines = vec![Line::at_most("largest error (%)", calls.worst_error_percent(), 15.0)];
+    let lines = vec![CheckedClaim::at_most("largest error (%)", calls.worst_error_percent(), 15.0)];
     Ok(Reproduction {
         model: MODEL.to_owned(),
         policy: "fixed,blocks=N,block=8K".to_owned(),

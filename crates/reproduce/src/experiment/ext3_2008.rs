@@ -3,20 +3,20 @@
 use sim::FileSystem;
 use units::Bytes;
 
-use super::array_2008::{Array, EIGHT, ONE, POLICY, SETTING};
-use super::xfs_2008::{FIRST, MODEL};
-use super::{Effort, Experiment, other, preset};
+use super::array_2008::{Array2008, EIGHT, ONE, POLICY, SETTING};
+use super::xfs_2008::{FIRST_FILE_OFFSET, MODEL};
+use super::{Effort, PublishedExperiment, other, preset};
 use crate::ReproduceError;
-use crate::outcome::{Line, Reproduction};
+use crate::outcome::{CheckedClaim, Reproduction};
 
-pub(super) const FRONT: Experiment = Experiment {
+pub(super) const FRONT: PublishedExperiment = PublishedExperiment {
     name: "ext3-front-2008",
     title: "the same array, ext3 on the first tenth",
     tables: &["carey-perc6-ext3-front10"],
     simulate: front,
 };
 
-pub(super) const FULL: Experiment = Experiment {
+pub(super) const FULL: PublishedExperiment = PublishedExperiment {
     name: "ext3-full-2008",
     title: "the same array, ext3 on all of it",
     tables: &["carey-perc6-ext3-full"],
@@ -30,11 +30,12 @@ fn no_reason(_sectors: f64) -> Option<&'static str> {
     None
 }
 
-fn front(this: &Experiment, effort: Effort) -> Result<Reproduction, ReproduceError> {
-    let array = Array { model: preset(MODEL)?, filesystem: FileSystem::EXT3, first: FIRST };
+fn front(this: &PublishedExperiment, effort: Effort) -> Result<Reproduction, ReproduceError> {
+    let array =
+        Array2008 { model: preset(MODEL)?, filesystem: FileSystem::EXT3, first: FIRST_FILE_OFFSET };
     let eight = array.column(this.table()?, EIGHT, effort, no_reason)?;
     let worst = eight.cells.iter().map(|cell| cell.error_percent.abs()).fold(0.0, f64::max);
-    let lines = vec![Line::at_most("largest error of any cell (%)", worst, 20.0)];
+    let lines = vec![CheckedClaim::at_most("largest error of any cell (%)", worst, 20.0)];
     Ok(Reproduction {
         model: MODEL.to_owned(),
         policy: POLICY.to_owned(),
@@ -61,19 +62,19 @@ fn one(sectors: f64) -> Option<&'static str> {
         .then_some("the model goes on reading ahead past an indirect block, the machine did not")
 }
 
-fn full(this: &Experiment, effort: Effort) -> Result<Reproduction, ReproduceError> {
+fn full(this: &PublishedExperiment, effort: Effort) -> Result<Reproduction, ReproduceError> {
     let model = preset(MODEL)?;
     let chunk = 64 << 10;
     let middle = model.capacity().get() / 100 * PLACE_PERCENT / chunk * chunk;
-    let first = Bytes::new(middle) + FIRST;
-    let (array, table) = (Array { model, filesystem: FileSystem::EXT3, first }, this.table()?);
+    let first = Bytes::new(middle) + FIRST_FILE_OFFSET;
+    let (array, table) = (Array2008 { model, filesystem: FileSystem::EXT3, first }, this.table()?);
     let (eight, one) =
         (array.column(table, EIGHT, effort, eight)?, array.column(table, ONE, effort, one)?);
     let ceiling = eight.cells.iter().filter(|cell| cell.setting >= 8192.0);
     let worst = ceiling.map(|cell| cell.error_percent.abs()).fold(0.0, f64::max);
     let lines = vec![
-        Line::at_most("8 readers, 4 MiB and more: largest error (%)", worst, 20.0),
-        Line::at_most("8 readers: mean error (%)", eight.mean_error_percent, 20.0),
+        CheckedClaim::at_most("8 readers, 4 MiB and more: largest error (%)", worst, 20.0),
+        CheckedClaim::at_most("8 readers: mean error (%)", eight.mean_error_percent, 20.0),
     ];
     Ok(Reproduction {
         model: MODEL.to_owned(),

@@ -2,12 +2,12 @@
 
 use units::{Bytes, Nanos};
 
-use super::{Effort, Experiment, other, preset};
+use super::{Effort, PublishedExperiment, other, preset};
 use crate::ReproduceError;
 use crate::load::RandomRuns;
-use crate::outcome::{Cell, Column, Line, Reproduction};
+use crate::outcome::{Cell, CheckedClaim, Column, Reproduction};
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: PublishedExperiment = PublishedExperiment {
     name: "md-2012",
     title: "md RAID 5 of four disks: bonnie's random seeks with 31 and with 1 command queued",
     tables: &["mdadm-results"],
@@ -18,23 +18,23 @@ const MODEL: &str = "raid5-2012";
 /// bonnie's random seeks stand here in the table.
 const SEEKS_ROW: usize = 3;
 /// The processes of bonnie++ of the time that seek.
-const SEEKERS: u32 = 5;
+const SEEKER_COUNT: u32 = 5;
 /// A file of twice the machine's memory of 4 GiB, as bonnie's manual asks for.
-const FILE: Bytes = Bytes::from_gib(8);
+const FILE_SIZE: Bytes = Bytes::from_gib(8);
 
 fn seeks(depth: u32, seed: u64) -> Result<f64, ReproduceError> {
     let runs = RandomRuns {
         model: preset(&format!("{MODEL},disk.queue_depth={depth}"))?,
-        processes: SEEKERS,
+        processes: SEEKER_COUNT,
         length: Bytes::from_kib(8),
-        within: FILE,
+        within: FILE_SIZE,
         block: Bytes::from_kib(8),
         span: Nanos::from_secs(20),
     };
     runs.calls_s(seed)
 }
 
-fn simulate(this: &Experiment, effort: Effort) -> Result<Reproduction, ReproduceError> {
+fn simulate(this: &PublishedExperiment, effort: Effort) -> Result<Reproduction, ReproduceError> {
     let table = this.table()?;
     let (before, after) = (table.figure(SEEKS_ROW, "before")?, table.figure(SEEKS_ROW, "after")?);
     let why = "bonnie rewrites every tenth block that it seeks to: the write path of RAID 5 and \
@@ -53,7 +53,9 @@ fn simulate(this: &Experiment, effort: Effort) -> Result<Reproduction, Reproduce
         model: MODEL.to_owned(),
         policy: "none".to_owned(),
         setting: "queue_depth of the disks (commands)",
-        lines: vec![Line::at_most("error of the ratio after ÷ before (%)", error, 20.0).beside()],
+        lines: vec![
+            CheckedClaim::at_most("error of the ratio after ÷ before (%)", error, 20.0).beside(),
+        ],
         columns: vec![column],
         chosen: vec![other("disks", "assumed: 3 TB, 7200 rpm; the page does not name them")],
         remarks: vec![

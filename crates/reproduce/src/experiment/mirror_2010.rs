@@ -3,12 +3,12 @@
 use sim::{Costs, FileSystem};
 use units::{Bytes, Kib, Nanos};
 
-use super::{Effort, Experiment, parameters, preset};
+use super::{Effort, PublishedExperiment, parameters, preset};
 use crate::load::{RandomRuns, Streams};
-use crate::outcome::{Cell, Column, Line, Reproduction};
+use crate::outcome::{Cell, CheckedClaim, Column, Reproduction};
 use crate::{Published, ReproduceError};
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: PublishedExperiment = PublishedExperiment {
     name: "mirror-2010",
     title: "two 7200 rpm SATA disks in a gmirror, UFS, bonnie++",
     tables: &["voras-bonnie", "voras-gstat"],
@@ -19,11 +19,9 @@ const MODEL: &str = "mirror-2010";
 /// bonnie's K are KiB.
 const MB_PER_K: f64 = 1024.0 / 1e6;
 /// What bonnie reads at once.
-const BLOCK: Bytes = Bytes::from_kib(8);
-/// What it reads of.
-const FILE: Bytes = Bytes::from_gib(8);
-/// bonnie's processes that seek.
-const SEEKERS: u32 = 3;
+const BLOCK_SIZE: Bytes = Bytes::from_kib(8);
+const FILE_SIZE: Bytes = Bytes::from_gib(8);
+const SEEKER_COUNT: u32 = 3;
 /// The row of the table during which gstat was looked at.
 const GSTAT_READ_MAX: f64 = 128.0;
 
@@ -38,8 +36,8 @@ fn streaming(read_max: f64, seed: u64) -> Result<f64, ReproduceError> {
         policy: policy(read_max),
         read_ahead: Kib::new(128),
         readers: 1,
-        block: BLOCK,
-        file_size: FILE,
+        block: BLOCK_SIZE,
+        file_size: FILE_SIZE,
         first: Bytes::ZERO,
         filesystem: FileSystem::PLAIN,
         // Assumed, of the processors of the time.
@@ -54,16 +52,16 @@ fn streaming(read_max: f64, seed: u64) -> Result<f64, ReproduceError> {
 fn seeks(seed: u64) -> Result<f64, ReproduceError> {
     let runs = RandomRuns {
         model: preset(MODEL)?,
-        processes: SEEKERS,
+        processes: SEEKER_COUNT,
         length: Bytes::from_kib(16),
-        within: FILE,
+        within: FILE_SIZE,
         block: Bytes::from_kib(16),
         span: Nanos::from_secs(20),
     };
     runs.calls_s(seed)
 }
 
-fn simulate(this: &Experiment, effort: Effort) -> Result<Reproduction, ReproduceError> {
+fn simulate(this: &PublishedExperiment, effort: Effort) -> Result<Reproduction, ReproduceError> {
     let model = preset(MODEL)?;
     let table = this.table()?;
     let mut cells = Vec::new();
@@ -79,9 +77,13 @@ fn simulate(this: &Experiment, effort: Effort) -> Result<Reproduction, Reproduce
     let figures = effort.repeat(seeks)?;
     let seeks = Column::new("seeks", "1/s", vec![Cell::new(32.0, published, &figures)]);
     let lines = vec![
-        Line::at_most("largest error of a sequential read (%)", reads.worst_error_percent(), 10.0),
-        Line::at_most("error of gstat's total (%)", gstat.worst_error_percent(), 10.0),
-        Line::at_most("error of random seeks (%)", seeks.worst_error_percent(), 10.0),
+        CheckedClaim::at_most(
+            "largest error of a sequential read (%)",
+            reads.worst_error_percent(),
+            10.0,
+        ),
+        CheckedClaim::at_most("error of gstat's total (%)", gstat.worst_error_percent(), 10.0),
+        CheckedClaim::at_most("error of random seeks (%)", seeks.worst_error_percent(), 10.0),
     ];
     Ok(Reproduction {
         model: MODEL.to_owned(),

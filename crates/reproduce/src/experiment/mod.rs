@@ -13,12 +13,12 @@ mod xfs_2008;
 use model::Spec;
 use serde::Serialize;
 
-use crate::outcome::{Cell, Parameter, Reproduction};
+use crate::outcome::{Cell, ModelParameter, Reproduction};
 use crate::published::PublishedTable;
 use crate::{Published, ReproduceError};
 
 /// Every measurement, in the order in which they were published.
-pub static EXPERIMENTS: &[Experiment] = &[
+pub static EXPERIMENTS: &[PublishedExperiment] = &[
     blocks_2002::ONE_PROCESS,
     blocks_2002::FOUR_PROCESSES,
     adaptive_2006::EXPERIMENT,
@@ -34,9 +34,7 @@ pub static EXPERIMENTS: &[Experiment] = &[
 /// A published table that is not simulated, and why.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct NotSimulated {
-    /// The table in the transcription.
     pub table: &'static str,
-    /// Why.
     pub reason: &'static str,
 }
 
@@ -52,17 +50,14 @@ pub static NOT_SIMULATED: &[NotSimulated] = &[
     NotSimulated { table: "mdadm-settings", reason: "settings; their effects are in md-2012" },
 ];
 
-/// A measurement that somebody published.
 #[derive(Clone, Copy, Debug)]
-pub struct Experiment {
+pub struct PublishedExperiment {
     /// What it is asked for by.
     pub name: &'static str,
-    /// What was measured.
     pub title: &'static str,
     /// The tables of the transcription that have its figures.
     pub tables: &'static [&'static str],
-    /// Runs it.
-    pub(crate) simulate: fn(&Experiment, Effort) -> Result<Reproduction, ReproduceError>,
+    pub(crate) simulate: fn(&PublishedExperiment, Effort) -> Result<Reproduction, ReproduceError>,
 }
 
 /// How much is done for each figure.
@@ -80,7 +75,6 @@ impl Default for Effort {
 }
 
 impl Effort {
-    /// One figure for each seed.
     fn repeat(
         self,
         mut figure: impl FnMut(u64) -> Result<f64, ReproduceError>,
@@ -94,14 +88,14 @@ impl Effort {
 /// # Errors
 ///
 /// If there is none.
-pub fn named(name: &str) -> Result<&'static Experiment, ReproduceError> {
+pub fn named(name: &str) -> Result<&'static PublishedExperiment, ReproduceError> {
     EXPERIMENTS.iter().find(|experiment| experiment.name == name).ok_or_else(|| {
         let known: Vec<_> = EXPERIMENTS.iter().map(|experiment| experiment.name).collect();
         ReproduceError::NoTable { name: name.to_owned(), known: known.join(", ") }
     })
 }
 
-impl Experiment {
+impl PublishedExperiment {
     /// Simulates all its cells.
     ///
     /// # Errors
@@ -111,7 +105,6 @@ impl Experiment {
         (self.simulate)(self, effort).map(Reproduction::judged)
     }
 
-    /// A reproduction without figures.
     fn begin(&self, effort: Effort) -> Result<Reproduction, ReproduceError> {
         let first = self.tables.first().copied().unwrap_or_default();
         Ok(Reproduction {
@@ -135,7 +128,6 @@ impl Experiment {
         })
     }
 
-    /// The first of its tables.
     fn table(&self) -> Result<&'static PublishedTable, ReproduceError> {
         Ok(Published::table(self.tables.first().copied().unwrap_or_default())?.0)
     }
@@ -147,19 +139,18 @@ fn preset(words: &str) -> Result<Spec, ReproduceError> {
 }
 
 /// A parameter that is in the model: its key there, and its unit.
-fn parameter(model: &Spec, key: &str) -> Result<Parameter, ReproduceError> {
+fn parameter(model: &Spec, key: &str) -> Result<ModelParameter, ReproduceError> {
     let value = model.get(key).map_err(sim::SimError::from)?;
-    Ok(Parameter { name: key.to_owned(), value })
+    Ok(ModelParameter { name: key.to_owned(), value })
 }
 
-/// The parameters with these keys.
-fn parameters(model: &Spec, keys: &[&str]) -> Result<Vec<Parameter>, ReproduceError> {
+fn parameters(model: &Spec, keys: &[&str]) -> Result<Vec<ModelParameter>, ReproduceError> {
     keys.iter().map(|key| parameter(model, key)).collect()
 }
 
 /// A parameter that is not in the model.
-fn other(name: &str, value: impl Into<String>) -> Parameter {
-    Parameter { name: name.to_owned(), value: value.into() }
+fn other(name: &str, value: impl Into<String>) -> ModelParameter {
+    ModelParameter { name: name.to_owned(), value: value.into() }
 }
 
 /// Cells further off than this are marked as not explained, in percent.

@@ -3,13 +3,13 @@
 
 use sim::FileSystem;
 
-use super::array_2008::{Array, EIGHT, POLICY, SETTING};
-use super::xfs_2008::FIRST;
-use super::{Effort, Experiment, other, preset};
+use super::array_2008::{Array2008, EIGHT, POLICY, SETTING};
+use super::xfs_2008::FIRST_FILE_OFFSET;
+use super::{Effort, PublishedExperiment, other, preset};
 use crate::ReproduceError;
 use crate::outcome::Reproduction;
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: PublishedExperiment = PublishedExperiment {
     name: "sas-2008",
     title: "PERC 6, RAID 10 of four 15000 rpm SAS disks, ext3",
     tables: &["carey-perc6-15k-ext3"],
@@ -25,8 +25,9 @@ fn reason(_sectors: f64) -> Option<&'static str> {
     Some("the firmware of these drives went on reading ahead for several interleaved streams")
 }
 
-fn simulate(this: &Experiment, effort: Effort) -> Result<Reproduction, ReproduceError> {
-    let array = Array { model: preset(MODEL)?, filesystem: FileSystem::EXT3, first: FIRST };
+fn simulate(this: &PublishedExperiment, effort: Effort) -> Result<Reproduction, ReproduceError> {
+    let array =
+        Array2008 { model: preset(MODEL)?, filesystem: FileSystem::EXT3, first: FIRST_FILE_OFFSET };
     let eight = array.column(this.table()?, EIGHT, effort, reason)?;
     Ok(Reproduction {
         model: MODEL.to_owned(),

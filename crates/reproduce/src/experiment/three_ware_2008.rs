@@ -2,13 +2,13 @@
 
 use sim::FileSystem;
 
-use super::array_2008::{Array, EIGHT, ONE, POLICY, SETTING, host_parameters};
-use super::xfs_2008::FIRST;
-use super::{Effort, Experiment, parameters, preset};
+use super::array_2008::{Array2008, EIGHT, ONE, POLICY, SETTING, host_parameters};
+use super::xfs_2008::FIRST_FILE_OFFSET;
+use super::{Effort, PublishedExperiment, parameters, preset};
 use crate::ReproduceError;
-use crate::outcome::{Line, Reproduction};
+use crate::outcome::{CheckedClaim, Reproduction};
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: PublishedExperiment = PublishedExperiment {
     name: "3ware-2008",
     title: "3ware 9650, RAID 10 of twelve 7200 rpm SATA disks, ext3",
     tables: &["carey-3ware-ext3"],
@@ -49,13 +49,13 @@ fn one(sectors: f64) -> Option<&'static str> {
     }
 }
 
-fn simulate(this: &Experiment, effort: Effort) -> Result<Reproduction, ReproduceError> {
+fn simulate(this: &PublishedExperiment, effort: Effort) -> Result<Reproduction, ReproduceError> {
     let (model, table) = (preset(MODEL)?, this.table()?);
     let (fitted, chosen) = (parameters(&model, FITTED)?, parameters(&model, CHOSEN)?);
-    let array = Array { model, filesystem: FileSystem::EXT3, first: FIRST };
+    let array = Array2008 { model, filesystem: FileSystem::EXT3, first: FIRST_FILE_OFFSET };
     let (eight, one) =
         (array.column(table, EIGHT, effort, |_| None)?, array.column(table, ONE, effort, one)?);
-    let mean = Line::at_most("8 readers: mean error (%)", eight.mean_error_percent, 15.0);
+    let mean = CheckedClaim::at_most("8 readers: mean error (%)", eight.mean_error_percent, 15.0);
     let lines = vec![mean.beside()];
     Ok(Reproduction {
         model: MODEL.to_owned(),

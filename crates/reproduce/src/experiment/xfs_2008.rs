@@ -4,12 +4,12 @@ use model::Spec;
 use sim::FileSystem;
 use units::Bytes;
 
-use super::array_2008::{Array, EIGHT, ONE, POLICY, SETTING, host_parameters};
-use super::{Effort, Experiment, other, parameters, preset};
+use super::array_2008::{Array2008, EIGHT, ONE, POLICY, SETTING, host_parameters};
+use super::{Effort, PublishedExperiment, other, parameters, preset};
 use crate::ReproduceError;
-use crate::outcome::{Line, Reproduction};
+use crate::outcome::{CheckedClaim, Reproduction};
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: PublishedExperiment = PublishedExperiment {
     name: "xfs-2008",
     title: "PERC 6, RAID 10 of twelve 7200 rpm disks, XFS on the first tenth",
     tables: &["carey-perc6-xfs-front10"],
@@ -44,10 +44,10 @@ const CHOSEN: &[&str] = &[
 
 /// Where the first file begins: behind the 63 sectors in front of a first partition of the time, to
 /// whole blocks. The ramp of read-ahead is half a chunk too, so that full windows end with chunks.
-pub(super) const FIRST: Bytes = Bytes::from_kib(32);
+pub(super) const FIRST_FILE_OFFSET: Bytes = Bytes::from_kib(32);
 
-pub(super) fn array(model: Spec, filesystem: FileSystem) -> Array {
-    Array { model, filesystem, first: FIRST }
+pub(super) fn array(model: Spec, filesystem: FileSystem) -> Array2008 {
+    Array2008 { model, filesystem, first: FIRST_FILE_OFFSET }
 }
 
 fn eight(sectors: f64) -> Option<&'static str> {
@@ -68,21 +68,21 @@ fn one(sectors: f64) -> Option<&'static str> {
     }
 }
 
-fn simulate(this: &Experiment, effort: Effort) -> Result<Reproduction, ReproduceError> {
+fn simulate(this: &PublishedExperiment, effort: Effort) -> Result<Reproduction, ReproduceError> {
     let model = preset(MODEL)?;
     let fitted = parameters(&model, FITTED)?;
     let mut chosen = parameters(&model, CHOSEN)?;
-    chosen.push(other("first file", format!("at {FIRST} of a chunk")));
+    chosen.push(other("first file", format!("at {FIRST_FILE_OFFSET} of a chunk")));
     let (array, table) = (array(model, FileSystem::PLAIN), this.table()?);
     let eight = array.column(table, EIGHT, effort, eight)?;
     let one = array.column(table, ONE, effort, one)?;
     let rank = eight.rank_correlation.unwrap_or(0.0);
     let dip = one.interior_minimum().unwrap_or(0.0);
     let lines = vec![
-        Line::at_most("8 readers: mean error (%)", eight.mean_error_percent, 12.0),
-        Line::at_least("8 readers: rank correlation", rank, 0.98),
-        Line::at_most("1 reader: mean error (%)", one.mean_error_percent, 20.0),
-        Line::within("1 reader: interior minimum (sectors)", dip, 1024.0, 8192.0),
+        CheckedClaim::at_most("8 readers: mean error (%)", eight.mean_error_percent, 12.0),
+        CheckedClaim::at_least("8 readers: rank correlation", rank, 0.98),
+        CheckedClaim::at_most("1 reader: mean error (%)", one.mean_error_percent, 20.0),
+        CheckedClaim::within("1 reader: interior minimum (sectors)", dip, 1024.0, 8192.0),
     ];
     Ok(Reproduction {
         model: MODEL.to_owned(),

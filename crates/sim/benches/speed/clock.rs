@@ -2,7 +2,6 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// What this process has used.
 pub fn own_seconds() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9

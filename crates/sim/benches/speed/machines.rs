@@ -1,23 +1,22 @@
 //! Loads whose simulation is timed.
 
-use foreread_sim::{Limits, Machine, Scenario, lay_out, run};
+use foreread_sim::{Limits, Scenario, SimMachine, lay_out, run};
 use units::{Bytes, Kib, Nanos};
 use workload::{Pattern, Workload};
 
 use super::clock::own_seconds;
 
-/// A load on a machine.
 pub struct Case {
     pub name: String,
-    machine: Machine,
+    machine: SimMachine,
     workload: Workload,
     size: Bytes,
 }
 
 impl Case {
     fn new(words: &str, workload: &str, read_ahead: u64, size: Bytes) -> Self {
-        let machine = Machine::parse(words).unwrap();
-        let machine = Machine { read_ahead: Kib::new(read_ahead), ..machine };
+        let machine = SimMachine::parse(words).unwrap();
+        let machine = SimMachine { read_ahead: Kib::new(read_ahead), ..machine };
         let name = format!("{workload} {} {read_ahead}K", machine.model.name);
         Self { name, machine, workload: named(workload), size }
     }
@@ -27,7 +26,7 @@ impl Case {
         let (mut references, mut spent) = (0, 0.0);
         let mut seed = 1;
         while spent < seconds {
-            let machine = Machine { page_by_page, seed, ..self.machine.clone() };
+            let machine = SimMachine { page_by_page, seed, ..self.machine.clone() };
             let sizes = vec![self.size; self.workload.files() as usize];
             let layout = machine.filesystem.layout;
             let files = lay_out(&sizes, self.workload.layout, layout, Bytes::ZERO);

@@ -11,7 +11,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use foreread_sim::{FileSystem, Machine, Replacement, replay};
+use foreread_sim::{FileSystem, Replacement, SimMachine, replay};
 use model::Spec;
 use units::{Bytes, Kib, Pages};
 
@@ -109,14 +109,14 @@ impl Trace {
     /// Million references for each second of processor time, and the share of misses.
     fn ours(&self, path: &Path, cache: u64) -> (f64, f64) {
         let model = Spec::preset("zero").unwrap();
-        let machine = Machine {
+        let machine = SimMachine {
             // What the peer does: with a page that is missing, the next one.
-            policy: "fixed,blocks=2".to_owned(),
+            policy: "fixed,blocks=2".parse().unwrap(),
             read_ahead: Kib::new(8),
             cache: Bytes::new(cache.max(64) * 4096),
             replacement: Replacement::Lru,
             filesystem: FileSystem::PLAIN,
-            ..Machine::new(model)
+            ..SimMachine::new(model)
         };
         let begun = own_seconds();
         let pages = Pages::new(self.most + 1);

@@ -16,17 +16,14 @@ impl EntryId {
         !self.0
     }
 
-    /// From such a word.
     #[inline]
     pub(super) fn of_word(word: u32) -> Self {
         Self(!word)
     }
 }
 
-/// Which list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum List {
-    /// Pages that may go next.
     Inactive,
     /// Pages that were used more than once.
     Active,
@@ -34,7 +31,7 @@ pub(super) enum List {
 
 /// A run of pages of one file, oldest first, some of which may have left it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
+pub(super) struct ListEntry {
     pub(super) file: u32,
     pub(super) list: List,
     pub(super) start: u64,
@@ -44,10 +41,9 @@ pub(super) struct Entry {
     newer: EntryId,
 }
 
-/// Both lists.
 #[derive(Debug)]
 pub(super) struct Lists {
-    entries: Vec<Entry>,
+    entries: Vec<ListEntry>,
     free: Vec<EntryId>,
     oldest: [EntryId; 2],
     newest: [EntryId; 2],
@@ -72,7 +68,6 @@ impl Lists {
         self.pages[list as usize]
     }
 
-    /// How many entries there are.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
@@ -83,7 +78,7 @@ impl Lists {
         (id != EntryId::NONE).then_some(id)
     }
 
-    pub(super) fn get(&self, id: EntryId) -> Entry {
+    pub(super) fn get(&self, id: EntryId) -> ListEntry {
         self.entries[id.0 as usize]
     }
 
@@ -100,7 +95,7 @@ impl Lists {
             }
         }
         let (older, newer) = (newest, EntryId::NONE);
-        let entry = Entry { file, list, start, end: start + pages, live: pages, older, newer };
+        let entry = ListEntry { file, list, start, end: start + pages, live: pages, older, newer };
         let id = match self.free.pop() {
             Some(id) => {
                 self.entries[id.0 as usize] = entry;
@@ -171,7 +166,7 @@ impl Lists {
         self.newest[list] = id;
     }
 
-    fn unlink(&mut self, entry: Entry) {
+    fn unlink(&mut self, entry: ListEntry) {
         let list = entry.list as usize;
         match entry.older {
             EntryId::NONE => self.oldest[list] = entry.newer,

@@ -11,12 +11,12 @@ use units::Pages;
 use crate::machine::Replacement;
 use crate::outcome::CacheUse;
 use lists::{EntryId, List, Lists};
-pub(crate) use states::Tree;
+pub(crate) use states::StateTree;
 
 /// A file's pages.
 #[derive(Default)]
 struct CachedFile {
-    tree: Tree,
+    tree: StateTree,
     pages: Pages,
     folio_limit: Option<u8>,
     /// Grows with each change that may end a run of pages which are there and unmarked. Pages that
@@ -63,7 +63,7 @@ impl PageCache {
         self.files.push(CachedFile { pages, folio_limit, mapped, ..CachedFile::default() });
     }
 
-    pub(crate) fn tree(&self, file: u32) -> &Tree {
+    pub(crate) fn tree(&self, file: u32) -> &StateTree {
         &self.files[file as usize].tree
     }
 
@@ -156,7 +156,6 @@ impl PageCache {
         one
     }
 
-    /// Pages have arrived.
     #[inline]
     pub(crate) fn arrive(&mut self, file: u32, extent: Extent) {
         let this = &mut self.files[file as usize];
@@ -180,9 +179,9 @@ impl PageCache {
 
     /// How many pages from `page` on, `max` at most, a reader passes without waiting and without
     /// its policy hearing of it.
-    pub(crate) fn quiet_run(&self, file: u32, page: Page, max: Pages) -> Pages {
+    pub(crate) fn plain_hit_run(&self, file: u32, page: Page, max: Pages) -> Pages {
         let this = &self.files[file as usize];
-        this.tree.quiet_run_but(page, max, |states| states.pending)
+        this.tree.plain_hit_run_except(page, max, |states| states.pending)
     }
 
     /// A reader uses pages for the first time in its visit to their folios. Returns where the last
@@ -201,7 +200,6 @@ impl PageCache {
         folio.map_or((last, extent.end()), |folio| (folio.head, folio.end()))
     }
 
-    /// A reader uses one folio.
     #[inline]
     fn touch_folio(&mut self, file: u32, folio: Folio) {
         match states::reference_single(&mut self.files[file as usize].tree, folio.head) {

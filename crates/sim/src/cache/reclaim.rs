@@ -8,7 +8,7 @@ use super::lists::{EntryId, List};
 use super::{PageCache, states};
 
 /// Pages that reclaim takes at once at least (SWAP_CLUSTER_MAX).
-const BATCH: u64 = 32;
+const RECLAIM_BATCH_PAGES: u64 = 32;
 
 impl PageCache {
     /// Whether there are too many pages.
@@ -22,7 +22,8 @@ impl PageCache {
         if !self.is_full() {
             return;
         }
-        let goal = self.cached - (self.cached - self.capacity).max(BATCH).min(self.cached);
+        let goal =
+            self.cached - (self.cached - self.capacity).max(RECLAIM_BATCH_PAGES).min(self.cached);
         // Each entry is passed over once at most.
         let mut chances = self.lists.count() + 1;
         while self.cached > goal && chances > 0 {
@@ -52,7 +53,7 @@ impl PageCache {
             let entry = self.lists.get(id);
             let mut at = page;
             let mut moved = 0;
-            while moved < BATCH && at.get() < entry.end {
+            while moved < RECLAIM_BATCH_PAGES && at.get() < entry.end {
                 let this = &self.files[file as usize];
                 let folio = this.tree.folio(at).filter(|_| states::entry(&this.tree, at) == id);
                 let Some(folio) = folio else {

@@ -9,11 +9,10 @@ use units::Pages;
 
 use super::lists::EntryId;
 
-/// Pages of a leaf.
-const LEAF: u64 = 64;
+const LEAF_PAGES: u64 = 64;
 
 /// The cached pages of a file with what is known of them.
-pub(crate) type Tree = PageTree<States>;
+pub(crate) type StateTree = PageTree<States>;
 
 /// What is known of 64 pages.
 #[derive(Clone, Copy, Debug)]
@@ -21,25 +20,25 @@ pub(crate) struct States {
     pub(super) pending: u64,
     referenced: u64,
     /// By page; zero means none ([`EntryId::word`]).
-    entries: [u32; LEAF as usize],
+    entries: [u32; LEAF_PAGES as usize],
 }
 
 impl Default for States {
     fn default() -> Self {
-        Self { pending: 0, referenced: 0, entries: [0; LEAF as usize] }
+        Self { pending: 0, referenced: 0, entries: [0; LEAF_PAGES as usize] }
     }
 }
 
 /// `count` ones from bit `from` on.
 #[inline]
 fn mask(from: u64, count: u64) -> u64 {
-    (if count >= LEAF { u64::MAX } else { (1 << count) - 1 }) << from
+    (if count >= LEAF_PAGES { u64::MAX } else { (1 << count) - 1 }) << from
 }
 
 /// The place of a page in its leaf.
 #[inline]
 fn bit(page: Page) -> u64 {
-    page.get() % LEAF
+    page.get() % LEAF_PAGES
 }
 
 /// The parts of an extent that lie in one leaf each: first page, its bit, number of pages.
@@ -50,8 +49,8 @@ fn parts(extent: Extent) -> impl Iterator<Item = (Page, u64, u64)> {
         if page >= end {
             return None;
         }
-        let (first, bit) = (page, page % LEAF);
-        let count = (LEAF - bit).min(end - page);
+        let (first, bit) = (page, page % LEAF_PAGES);
+        let count = (LEAF_PAGES - bit).min(end - page);
         page += count;
         Some((Page::new(first), bit, count))
     })
@@ -75,7 +74,7 @@ impl States {
 
 /// The same of many pages.
 #[inline]
-pub(super) fn enter(tree: &mut Tree, extent: Extent, entry: EntryId) {
+pub(super) fn enter(tree: &mut StateTree, extent: Extent, entry: EntryId) {
     for (page, bit, count) in parts(extent) {
         let Some(states) = tree.state_mut(page) else { continue };
         states.pending |= mask(bit, count);
@@ -85,7 +84,7 @@ pub(super) fn enter(tree: &mut Tree, extent: Extent, entry: EntryId) {
 }
 
 /// Cached pages leave: to be told before the tree forgets them.
-pub(super) fn leave(tree: &mut Tree, extent: Extent) {
+pub(super) fn leave(tree: &mut StateTree, extent: Extent) {
     for (page, bit, count) in parts(extent) {
         let Some(states) = tree.state_mut(page) else { continue };
         states.referenced &= !mask(bit, count);
@@ -94,7 +93,7 @@ pub(super) fn leave(tree: &mut Tree, extent: Extent) {
 }
 
 /// Cached pages move to another entry.
-pub(super) fn relabel(tree: &mut Tree, extent: Extent, entry: EntryId) {
+pub(super) fn relabel(tree: &mut StateTree, extent: Extent, entry: EntryId) {
     for (page, bit, count) in parts(extent) {
         if let Some(states) = tree.state_mut(page) {
             states.label(bit, count, entry);
@@ -105,7 +104,7 @@ pub(super) fn relabel(tree: &mut Tree, extent: Extent, entry: EntryId) {
 /// Has the processor fetch the two lines of memory that are looked at, or written, for a page;
 /// without waiting for them, if it can.
 #[inline]
-pub(super) fn fetch(tree: &Tree, page: Page) {
+pub(super) fn fetch(tree: &StateTree, page: Page) {
     if let Some(states) = tree.state(page) {
         #[cfg(target_arch = "x86_64")]
         {
@@ -119,14 +118,13 @@ pub(super) fn fetch(tree: &Tree, page: Page) {
 
 /// The entry that a cached page is in.
 #[inline]
-pub(super) fn entry(tree: &Tree, page: Page) -> EntryId {
+pub(super) fn entry(tree: &StateTree, page: Page) -> EntryId {
     let states = tree.state(page);
     states.map_or(EntryId::NONE, |states| EntryId::of_word(states.entries[bit(page) as usize]))
 }
 
-/// Pages have arrived.
 #[inline]
-pub(super) fn arrive(tree: &mut Tree, extent: Extent) {
+pub(super) fn arrive(tree: &mut StateTree, extent: Extent) {
     for (page, bit, count) in parts(extent) {
         if let Some(states) = tree.state_mut(page) {
             states.pending &= !mask(bit, count);
@@ -136,7 +134,7 @@ pub(super) fn arrive(tree: &mut Tree, extent: Extent) {
 
 /// The first page of `extent` that is on its way.
 #[inline]
-pub(super) fn first_pending(tree: &Tree, extent: Extent) -> Option<Page> {
+pub(super) fn first_pending(tree: &StateTree, extent: Extent) -> Option<Page> {
     if extent.pages.get() == 1 {
         return is_pending(tree, extent.start).then_some(extent.start);
     }
@@ -149,14 +147,14 @@ pub(super) fn first_pending(tree: &Tree, extent: Extent) -> Option<Page> {
 
 /// Whether a page is on its way.
 #[inline]
-pub(super) fn is_pending(tree: &Tree, page: Page) -> bool {
+pub(super) fn is_pending(tree: &StateTree, page: Page) -> bool {
     tree.state(page).is_some_and(|states| states.pending >> bit(page) & 1 == 1)
 }
 
 /// Notes that the pages of `extent` are referenced; adds those that were before to `again`, and
 /// says how many were not.
 #[inline]
-pub(super) fn reference(tree: &mut Tree, extent: Extent, again: &mut Vec<Page>) -> u64 {
+pub(super) fn reference(tree: &mut StateTree, extent: Extent, again: &mut Vec<Page>) -> u64 {
     let mut first = 0;
     for (page, bit, count) in parts(extent) {
         let Some(states) = tree.state_mut(page) else { continue };
@@ -174,7 +172,7 @@ pub(super) fn reference(tree: &mut Tree, extent: Extent, again: &mut Vec<Page>) 
 
 /// Notes that a page is referenced; whether it was before, if it is known.
 #[inline]
-pub(super) fn reference_single(tree: &mut Tree, page: Page) -> Option<bool> {
+pub(super) fn reference_single(tree: &mut StateTree, page: Page) -> Option<bool> {
     let states = tree.state_mut(page)?;
     let bit = 1 << bit(page);
     let before = states.referenced & bit != 0;
@@ -183,14 +181,14 @@ pub(super) fn reference_single(tree: &mut Tree, page: Page) -> Option<bool> {
 }
 
 /// Takes back that a page is referenced.
-pub(super) fn forget_reference(tree: &mut Tree, page: Page) {
+pub(super) fn forget_reference(tree: &mut StateTree, page: Page) {
     if let Some(states) = tree.state_mut(page) {
         states.referenced &= !(1 << bit(page));
     }
 }
 
 /// How many pages from `from` on are in `entry` and not on their way, looking at `max` at most.
-pub(super) fn settled_run(tree: &Tree, from: Page, max: u64, entry: EntryId) -> u64 {
+pub(super) fn settled_run(tree: &StateTree, from: Page, max: u64, entry: EntryId) -> u64 {
     let mut run = 0;
     for (page, bit, count) in parts(Extent::new(from, Pages::new(max))) {
         let Some(states) = tree.state(page) else { return run };

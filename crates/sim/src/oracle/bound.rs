@@ -4,11 +4,11 @@ use policy::cache::PAGE;
 use units::{Nanos, Pages};
 use workload::AccessMethod;
 
-use super::Work;
+use super::OracleWork;
 use super::belady::min_misses;
 use super::references::pages_of;
-use crate::machine::{Costs, Machine};
-use crate::scenario::{Start, Step};
+use crate::machine::{Costs, SimMachine};
+use crate::scenario::{ReadStep, Start};
 
 /// A lower bound, and what it is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,6 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// No schedule takes less.
     pub fn time(&self) -> Nanos {
         self.device.max(self.processor)
     }
@@ -35,7 +34,7 @@ pub(super) fn cost(costs: &Costs, method: AccessMethod, length: u64) -> Nanos {
 }
 
 /// When a reader would be done if it never waited.
-fn unhindered(work: &Work, steps: &[Step], costs: &Costs) -> Nanos {
+fn unhindered(work: &OracleWork, steps: &[ReadStep], costs: &Costs) -> Nanos {
     let mut now = Nanos::ZERO;
     for (nth, step) in steps.iter().enumerate() {
         now = match step.start {
@@ -52,25 +51,23 @@ fn unhindered(work: &Work, steps: &[Step], costs: &Costs) -> Nanos {
 }
 
 /// How much of a step lies in its file.
-pub(super) fn got(work: &Work, step: &Step) -> u64 {
+pub(super) fn got(work: &OracleWork, step: &ReadStep) -> u64 {
     let file = work.opens.get(step.open as usize).map(|open| open.file);
     let size = file.and_then(|file| work.files.get(file as usize)).map_or(0, |it| it.size.get());
     step.length.get().min(size.saturating_sub(step.offset.get()))
 }
 
-/// Pages that must be read.
 struct Fewest {
     /// At least so many times.
     fetches: u64,
-    /// So many different ones.
     distinct: u64,
 }
 
 /// The fewest pages that must be read. The order in which readers meet is open, so of several
 /// readers only what holds for every order counts: of readers that share nothing the sum of what
 /// each would miss if it had the whole cache, else every page once.
-fn fewest(work: &Work, capacity: usize) -> Fewest {
-    let of_reader = |steps: &Vec<Step>| -> Vec<(u32, u64)> {
+fn fewest(work: &OracleWork, capacity: usize) -> Fewest {
+    let of_reader = |steps: &Vec<ReadStep>| -> Vec<(u32, u64)> {
         let pages = steps.iter().filter_map(|step| pages_of(work, step));
         pages.flat_map(|(file, pages)| pages.map(move |page| (file, page))).collect()
     };
@@ -96,7 +93,7 @@ fn fewest(work: &Work, capacity: usize) -> Fewest {
 
 /// The least time in which this machine's device and processors can do the work, whatever reads
 /// ahead.
-pub fn lower_bound(machine: &Machine, work: &Work) -> Bound {
+pub fn lower_bound(machine: &SimMachine, work: &OracleWork) -> Bound {
     let capacity = machine.cache.to_pages_floor(PAGE).get() as usize;
     let Fewest { fetches, distinct } = fewest(work, capacity);
     let fetches = Pages::new(fetches);

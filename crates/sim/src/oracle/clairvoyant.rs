@@ -20,16 +20,15 @@ use policy::cache::PAGE;
 use policy::{Extent, Page};
 use units::{Bytes, Nanos, Pages};
 
-use super::Work;
+use super::OracleWork;
 use super::bound::{cost, got};
-use super::references::{NEVER, Planned, References};
+use super::references::{NO_NEXT_USE, Planned, References};
 use crate::disk_layout::Placed;
 use crate::error::SimError;
-use crate::machine::Machine;
-use crate::queue::{BlockQueue, Item, Part, Purpose};
+use crate::machine::SimMachine;
+use crate::queue::{BlockQueue, Item, Part, PartPurpose};
 use crate::scenario::Start;
 
-/// What clairvoyance achieves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clairvoyance {
     /// When the last reader is done.
@@ -54,7 +53,7 @@ const AHEAD: [u64; 2] = [2, u64::MAX];
 /// # Errors
 ///
 /// If the machine cannot be.
-pub fn clairvoyant(machine: &Machine, work: &Work) -> Result<Clairvoyance, SimError> {
+pub fn clairvoyant(machine: &SimMachine, work: &OracleWork) -> Result<Clairvoyance, SimError> {
     machine.validate()?;
     let references = References::of(work);
     let command = machine.model.host().max_request.get() / 4096;
@@ -102,8 +101,8 @@ struct Reader {
 }
 
 struct Seer<'a> {
-    machine: &'a Machine,
-    work: &'a Work,
+    machine: &'a SimMachine,
+    work: &'a OracleWork,
     references: &'a References,
     placed: Vec<Placed>,
     queue: BlockQueue,
@@ -120,8 +119,8 @@ struct Seer<'a> {
     used: u64,
     /// References up to here have been seen to.
     pointer: usize,
-    under_way: u64,
-    most_under_way: u64,
+    in_flight: u64,
+    max_in_flight: u64,
     fetches: u64,
     readers: Vec<Reader>,
     waiters: Vec<Vec<u32>>,
@@ -130,8 +129,8 @@ struct Seer<'a> {
 
 impl<'a> Seer<'a> {
     fn new(
-        machine: &'a Machine,
-        work: &'a Work,
+        machine: &'a SimMachine,
+        work: &'a OracleWork,
         references: &'a References,
         plan: Option<&'a [Planned]>,
         (run, ahead): (u64, u64),
@@ -141,7 +140,7 @@ impl<'a> Seer<'a> {
         let placed = (0..).zip(&work.files);
         let placed = placed.map(|(file, disk)| Placed::new(file, *disk, max_request)).collect();
         let pages = references.pages.len();
-        let mut due = vec![NEVER; pages];
+        let mut due = vec![NO_NEXT_USE; pages];
         for (at, page) in references.order.iter().enumerate().rev() {
             due[*page as usize] = at as u32;
         }
@@ -163,9 +162,9 @@ impl<'a> Seer<'a> {
             here: BTreeSet::new(),
             used: 0,
             pointer: 0,
-            under_way: 0,
+            in_flight: 0,
             // A run may wait in the queue, so that the device is never without work.
-            most_under_way: depth.max(run).min(run.saturating_mul(ahead)),
+            max_in_flight: depth.max(run).min(run.saturating_mul(ahead)),
             fetches: 0,
             readers: work.readers.iter().map(|_| reader()).collect(),
             waiters: vec![Vec::new(); pages],
@@ -222,7 +221,7 @@ impl<'a> Seer<'a> {
                 self.state[page as usize] = State::Absent;
                 self.used -= 1;
                 // If it is due again, it is to be fetched again.
-                if furthest != NEVER {
+                if furthest != NO_NEXT_USE {
                     self.pointer = self.pointer.min(furthest as usize);
                 }
                 true
@@ -236,7 +235,7 @@ impl<'a> Seer<'a> {
         if let Some(plan) = self.plan {
             return self.follow(plan, now);
         }
-        while self.under_way < self.most_under_way {
+        while self.in_flight < self.max_in_flight {
             let order = &self.references.order;
             while let Some(page) = order.get(self.pointer) {
                 let page = *page as usize;
@@ -256,7 +255,7 @@ impl<'a> Seer<'a> {
 
     /// Makes the next replacements of the plan, those of neighbours together.
     fn follow(&mut self, plan: &[Planned], now: Nanos) {
-        while self.under_way < self.most_under_way {
+        while self.in_flight < self.max_in_flight {
             let mut run: Option<(u32, u64, u64)> = None;
             while let Some(planned) = plan.get(self.made) {
                 let (file, page) = self.references.pages[planned.page as usize];
@@ -316,7 +315,7 @@ impl<'a> Seer<'a> {
         while length < self.run {
             let Some(page) = self.references.number(file, start + length) else { break };
             let wanted = self.state[page as usize] == State::Absent;
-            if !wanted || self.due[page as usize] == NEVER {
+            if !wanted || self.due[page as usize] == NO_NEXT_USE {
                 break;
             }
             if length > 0 && !self.make_room(self.due[page as usize]) {
@@ -330,23 +329,23 @@ impl<'a> Seer<'a> {
     }
 
     fn send(&mut self, now: Nanos, file: u32, start: u64, length: u64) {
-        self.under_way += length;
+        self.in_flight += length;
         self.fetches += length;
         let mut items = VecDeque::new();
         let extent = Extent::new(Page::new(start), Pages::new(length));
         self.placed[file as usize].plan(extent, &mut items);
         // It knows where everything lies.
-        items.retain(|item: &Item| item.purpose != Purpose::Metadata);
+        items.retain(|item: &Item| item.purpose != PartPurpose::Metadata);
         for item in items {
             self.queue.submit(now, 0, item);
         }
     }
 
     fn arrive(&mut self, now: Nanos, part: Part) {
-        let Purpose::Data { file, extent } = part.purpose else { return };
+        let PartPurpose::Data { file, extent } = part.purpose else { return };
         for page in extent.start.get()..extent.end().get() {
             let Some(page) = self.references.number(file, page) else { continue };
-            self.under_way = self.under_way.saturating_sub(1);
+            self.in_flight = self.in_flight.saturating_sub(1);
             self.state[page as usize] = State::Here;
             self.here.insert((self.due[page as usize], page));
             for reader in std::mem::take(&mut self.waiters[page as usize]) {

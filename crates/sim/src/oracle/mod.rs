@@ -18,7 +18,7 @@ mod switching;
 
 use units::Nanos;
 
-use crate::scenario::{FileOnDisk, OpenFile, Step};
+use crate::scenario::{FileOnDisk, ReadStep, SimOpenFile};
 
 pub use belady::min_misses;
 pub use bound::{Bound, lower_bound};
@@ -27,13 +27,10 @@ pub use switching::{Switching, best_switching};
 
 /// What is to be read, all of it known beforehand.
 #[derive(Clone, Debug)]
-pub struct Work {
-    /// The files.
+pub struct OracleWork {
     pub files: Vec<FileOnDisk>,
-    /// The open files.
-    pub opens: Vec<OpenFile>,
-    /// The steps of each reader.
-    pub readers: Vec<Vec<Step>>,
+    pub opens: Vec<SimOpenFile>,
+    pub readers: Vec<Vec<ReadStep>>,
 }
 
 /// The share of what could be gained over `default` that is gained: 0 for the default, 1 for the

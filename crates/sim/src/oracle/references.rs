@@ -5,11 +5,11 @@ use std::collections::{BTreeSet, BinaryHeap, HashMap};
 
 use units::Bytes;
 
-use super::Work;
-use crate::scenario::{Start, Step};
+use super::OracleWork;
+use crate::scenario::{ReadStep, Start};
 
 /// A page that is never asked for again.
-pub(super) const NEVER: u32 = u32::MAX;
+pub(super) const NO_NEXT_USE: u32 = u32::MAX;
 
 /// A replacement: what is fetched for which reference, and what goes.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +34,7 @@ pub(super) struct References {
 }
 
 /// The pages of a step, cut at the end of its file.
-pub(super) fn pages_of(work: &Work, step: &Step) -> Option<(u32, std::ops::Range<u64>)> {
+pub(super) fn pages_of(work: &OracleWork, step: &ReadStep) -> Option<(u32, std::ops::Range<u64>)> {
     let file = work.opens.get(step.open as usize)?.file;
     let size = work.files.get(file as usize)?.size;
     let end = Bytes::new(step.offset.get().saturating_add(step.length.get())).min(size);
@@ -45,7 +45,7 @@ pub(super) fn pages_of(work: &Work, step: &Step) -> Option<(u32, std::ops::Range
 }
 
 impl References {
-    pub(super) fn of(work: &Work) -> Self {
+    pub(super) fn of(work: &OracleWork) -> Self {
         let mut this = Self {
             pages: Vec::new(),
             order: Vec::new(),
@@ -53,12 +53,12 @@ impl References {
             steps: work.readers.iter().map(|steps| vec![(0, 0); steps.len()]).collect(),
             numbers: HashMap::new(),
         };
-        let timed = |steps: &Vec<Step>| {
+        let timed = |steps: &Vec<ReadStep>| {
             steps.iter().any(|step| matches!(step.start, Start::At(time) if time.get() > 0))
         };
         let timed = work.readers.iter().any(timed);
         let mut turns: BinaryHeap<Reverse<(u64, usize, usize)>> = BinaryHeap::new();
-        let key = |done: u64, step: &Step| match step.start {
+        let key = |done: u64, step: &ReadStep| match step.start {
             Start::At(time) if timed => time.get().max(done),
             _ => done,
         };
@@ -79,7 +79,7 @@ impl References {
         this
     }
 
-    fn add(&mut self, work: &Work, reader: usize, at: usize, step: &Step) {
+    fn add(&mut self, work: &OracleWork, reader: usize, at: usize, step: &ReadStep) {
         let start = self.order.len() as u32;
         if let Some((file, pages)) = pages_of(work, step) {
             for page in pages {
@@ -95,8 +95,8 @@ impl References {
     }
 
     fn look_back(&mut self) {
-        let mut seen = vec![NEVER; self.pages.len()];
-        self.next = vec![NEVER; self.order.len()];
+        let mut seen = vec![NO_NEXT_USE; self.pages.len()];
+        self.next = vec![NO_NEXT_USE; self.order.len()];
         for (at, number) in self.order.iter().enumerate().rev() {
             self.next[at] = seen[*number as usize];
             seen[*number as usize] = at as u32;

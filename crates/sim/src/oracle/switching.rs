@@ -13,7 +13,6 @@ pub struct Switching {
 }
 
 impl Switching {
-    /// How often the setting changes.
     pub fn changes(&self) -> usize {
         self.settings.windows(2).filter(|pair| pair[0] != pair[1]).count()
     }

@@ -6,34 +6,34 @@ use workload::{AccessClass, AccessMethod, Hint};
 use super::*;
 use crate::machine::Costs;
 use crate::scenario::{Limits, Reader, Scenario, Start};
-use crate::{FileSystem, Machine, lay_out, run};
+use crate::{FileSystem, SimMachine, lay_out, run};
 
-fn machine_with(model: &str, cache: Bytes) -> Machine {
-    Machine { cache, costs: Costs::TODAY, ..Machine::new(Spec::parse(model).unwrap()) }
+fn machine_with(model: &str, cache: Bytes) -> SimMachine {
+    SimMachine { cache, costs: Costs::TODAY, ..SimMachine::new(Spec::parse(model).unwrap()) }
 }
 
 /// Reads of pages of one file by each reader.
-fn work(readers: &[Vec<u64>], size: Bytes, shared: bool) -> Work {
+fn work(readers: &[Vec<u64>], size: Bytes, shared: bool) -> OracleWork {
     let files = if shared { 1 } else { readers.len() };
     let sizes = vec![size; files];
     let rule = FileSystem::PLAIN.layout;
     let files = lay_out(&sizes, workload::Layout::Contiguous, rule, Bytes::from_mib(1));
-    let open = |file: u32| OpenFile { file, method: AccessMethod::Read, hint: Hint::None };
+    let open = |file: u32| SimOpenFile { file, method: AccessMethod::Read, hint: Hint::None };
     let steps = |(reader, pages): (u32, &Vec<u64>)| {
-        let step = |page: &u64| Step {
+        let step = |page: &u64| ReadStep {
             open: reader,
             offset: Bytes::new(page * 4096),
             length: Bytes::from_kib(4),
             class: AccessClass::Stream,
             start: Start::After(Nanos::ZERO),
         };
-        pages.iter().map(step).collect::<Vec<Step>>()
+        pages.iter().map(step).collect::<Vec<ReadStep>>()
     };
     let opens = (0..readers.len() as u32).map(|it| open(if shared { 0 } else { it })).collect();
-    Work { files, opens, readers: (0..).zip(readers).map(steps).collect() }
+    OracleWork { files, opens, readers: (0..).zip(readers).map(steps).collect() }
 }
 
-fn simulated(machine: &Machine, work: &Work) -> Nanos {
+fn simulated(machine: &SimMachine, work: &OracleWork) -> Nanos {
     let scenario = Scenario {
         files: work.files.clone(),
         opens: work.opens.clone(),
@@ -104,7 +104,7 @@ fn a_stream_on_a_disk_is_read_at_the_speed_of_the_disk() {
     assert!(seen.time.get() < bound.get() * 14 / 10, "{} over {bound}", seen.time);
     // Nothing that does not know the future is faster.
     for window in [16, 128, 1024, 4096] {
-        let machine = Machine { read_ahead: Kib::new(window), ..machine.clone() };
+        let machine = SimMachine { read_ahead: Kib::new(window), ..machine.clone() };
         let time = simulated(&machine, &work);
         assert!(time.get() * 103 / 100 >= seen.time.get(), "{window}: {time} {}", seen.time);
     }
@@ -118,7 +118,7 @@ fn eight_streams_are_read_in_long_runs() {
     let seen = clairvoyant(&machine, &work).unwrap();
     assert!(seen.run > machine.model.host().max_request, "{seen:?}");
     for window in [128, 1024, 8192] {
-        let machine = Machine { read_ahead: Kib::new(window), ..machine.clone() };
+        let machine = SimMachine { read_ahead: Kib::new(window), ..machine.clone() };
         let time = simulated(&machine, &work);
         assert!(time.get() * 1001 / 1000 >= seen.time.get(), "{window}: {time} {}", seen.time);
     }

@@ -8,20 +8,19 @@ use units::Nanos;
 /// A reader's turn: when, the how manieth that was put down, and whose it is.
 type Turn = (Nanos, u64, u32);
 
-/// Nobody's turn.
 const NEVER: Turn = (Nanos::MAX, u64::MAX, 0);
 
 /// Readers that are to go on, earliest first; of those at the same time the one that was put down
 /// first. Most readers wait for the device and few are here: the earliest lies apart, and the heap
 /// of the others is mostly empty.
 #[derive(Debug)]
-pub(super) struct Agenda {
+pub(super) struct ReaderAgenda {
     first: Turn,
     rest: BinaryHeap<Reverse<Turn>>,
     entered: u64,
 }
 
-impl Agenda {
+impl ReaderAgenda {
     pub(super) fn new() -> Self {
         Self { first: NEVER, rest: BinaryHeap::new(), entered: 0 }
     }
@@ -61,7 +60,7 @@ mod tests {
 
     #[test]
     fn the_earliest_is_first_and_of_equals_the_one_put_down_first() {
-        let mut agenda = Agenda::new();
+        let mut agenda = ReaderAgenda::new();
         assert_eq!((agenda.next_at(), agenda.pop()), (Nanos::MAX, None));
         for (at, reader) in [(5, 0), (3, 1), (5, 2), (3, 3), (9, 4), (1, 5)] {
             agenda.push(Nanos::new(at), reader);

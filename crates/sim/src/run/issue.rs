@@ -2,14 +2,14 @@
 
 use units::Nanos;
 
-use super::reader::{Phase, Running};
+use super::reader::{Phase, RunningReader};
 use super::{Flow, World};
-use crate::queue::{Item, Purpose};
+use crate::queue::{Item, PartPurpose};
 
 impl World {
     /// After a policy was asked: has the cache make room, and plans what the reader has to issue,
     /// or has it issue that.
-    pub(super) fn collect(&mut self, reader: &mut Running) {
+    pub(super) fn collect(&mut self, reader: &mut RunningReader) {
         if !self.batches.is_empty() && !self.issue_single(reader) {
             self.plan(reader);
         }
@@ -20,15 +20,15 @@ impl World {
 
     /// Plans what the policy wants read.
     #[inline(never)]
-    fn plan(&mut self, reader: &mut Running) {
+    fn plan(&mut self, reader: &mut RunningReader) {
         let file = self.opens[reader.call.open as usize].file;
         let now = reader.clock.nanos();
         for batch in self.batches.drain(..) {
-            self.queue.course().window(now, batch.pages);
+            self.queue.timeline_recorder().window(now, batch.pages);
             let first = reader.to_issue.len();
             self.placed[file as usize].plan(batch, &mut reader.to_issue);
             let single = self.cache.folio_limit(file).is_none();
-            self.under_way.note(reader.to_issue.range(first..), single);
+            self.in_flight.note(reader.to_issue.range(first..), single);
         }
         self.make_room();
     }
@@ -38,7 +38,7 @@ impl World {
     /// them. Nothing else can happen meanwhile, as nobody is due before this reader. A request that
     /// is all of its window need not be noted: its pages come with it.
     #[inline]
-    fn issue_single(&mut self, reader: &mut Running) -> bool {
+    fn issue_single(&mut self, reader: &mut RunningReader) -> bool {
         let now = reader.clock.nanos();
         let file = self.opens[reader.call.open as usize].file;
         let [batch] = self.batches[..] else { return false };
@@ -47,7 +47,7 @@ impl World {
             return false;
         }
         self.batches.clear();
-        self.queue.course().window(now, batch.pages);
+        self.queue.timeline_recorder().window(now, batch.pages);
         self.make_room();
         self.hand_over(reader, now, item);
         true
@@ -73,7 +73,7 @@ impl World {
     }
 
     /// Hands over what is to be read, piece by piece.
-    pub(super) fn issue(&mut self, reader: &mut Running) -> Flow {
+    pub(super) fn issue(&mut self, reader: &mut RunningReader) -> Flow {
         loop {
             if reader.to_issue.is_empty() {
                 if self.queue.undispatched(reader.number) > 0 {
@@ -89,15 +89,14 @@ impl World {
             }
             let Some(item) = reader.to_issue.pop_front() else { return Flow::Go };
             self.hand_over(reader, now, item);
-            if item.purpose == Purpose::Metadata {
+            if item.purpose == PartPurpose::Metadata {
                 return Flow::Wait;
             }
         }
     }
 
-    /// Hands over one request.
     #[inline]
-    fn hand_over(&mut self, reader: &mut Running, now: Nanos, item: Item) {
+    fn hand_over(&mut self, reader: &mut RunningReader, now: Nanos, item: Item) {
         let cost = self.costs.submitted_byte.times(item.length);
         reader.clock = reader.clock.plus(cost);
         self.processor = self.processor.plus(cost);

@@ -1,9 +1,9 @@
 //! The event loop.
 //!
-//! Readers and device have a time of their own each; whoever is earliest goes on. What a reader
-//! does with data that are there already touches nobody else, so it goes on with that for up to
-//! [`HEADSTART`] beyond the next event; before it does anything that others see (a decision of its
-//! policy, a request), it waits until it is the earliest.
+//! Each reader and the device have a clock of their own; the one with the earliest time runs next.
+//! A reader that reads cached data affects no other, so it runs for up to [`MAX_LOOKAHEAD`] beyond
+//! the next event. Before it does anything that others can see (a decision of its policy, a
+//! request), it waits until its time is the earliest.
 
 mod agenda;
 mod clock;
@@ -25,26 +25,26 @@ use workload::AccessClass;
 use crate::cache::PageCache;
 use crate::disk_layout::Placed;
 use crate::error::SimError;
-use crate::machine::Machine;
-use crate::outcome::{ClassOutcome, Outcome};
-use crate::queue::{BlockQueue, Part, Purpose};
+use crate::machine::SimMachine;
+use crate::outcome::{ClassOutcome, SimOutcome};
+use crate::queue::{BlockQueue, Part, PartPurpose};
 use crate::scenario::{Scenario, Steps};
-use agenda::Agenda;
+use agenda::ReaderAgenda;
 use clock::Picos;
-use reader::{Phase, Running};
-use windows::Windows;
+use reader::{Phase, RunningReader};
+use windows::WindowsInFlight;
 
 pub use replay::replay;
 
 /// How far a reader may be ahead of the others with what only it sees.
-const HEADSTART: Nanos = Nanos::from_micros(20);
+const MAX_LOOKAHEAD: Nanos = Nanos::from_micros(20);
 
 /// Lets the readers loose.
 ///
 /// # Errors
 ///
 /// If the machine cannot be, or the scenario does not fit it.
-pub fn run<I: Steps>(machine: &Machine, scenario: Scenario<I>) -> Result<Outcome, SimError> {
+pub fn run<I: Steps>(machine: &SimMachine, scenario: Scenario<I>) -> Result<SimOutcome, SimError> {
     let mut simulation = Simulation::new(machine, scenario)?;
     simulation.run();
     Ok(simulation.outcome())
@@ -53,9 +53,9 @@ pub fn run<I: Steps>(machine: &Machine, scenario: Scenario<I>) -> Result<Outcome
 /// An open file at work.
 struct Open {
     file: u32,
-    /// The pages between these are cached, unmarked and there, as long as the file's epoch is
-    /// this.
-    quiet: (u64, Page, Page),
+    /// An epoch of the file and a range of pages: while the file is in this epoch, they are cached,
+    /// unmarked and not in flight.
+    hit_range: (u64, Page, Page),
     /// The pages whose visit has been noted: going on within them is no second one.
     visited: (Page, Page),
     /// The byte behind the last one read.
@@ -74,15 +74,14 @@ struct Picocosts {
 /// The readers, each with what it is to read, and the world in which they read: apart, so that what
 /// one of them does takes that one and the world.
 struct Simulation<I> {
-    readers: Vec<(Running, I)>,
+    readers: Vec<(RunningReader, I)>,
     world: World,
 }
 
-/// All but the readers: a machine with its files, and what is under way.
+/// All but the readers: a machine with its files and its requests in flight.
 struct World {
     costs: Picocosts,
     limits: DeviceLimits,
-    /// The windows of single files.
     windows: Vec<Pages>,
     policy: Box<dyn Policy>,
     watches: bool,
@@ -93,16 +92,15 @@ struct World {
     queue: BlockQueue,
     cache: PageCache,
     placed: Vec<Placed>,
-    under_way: Windows,
+    in_flight: WindowsInFlight,
     opens: Vec<Open>,
-    agenda: Agenda,
+    agenda: ReaderAgenda,
     /// When the device has something to say.
     device_wakes: Nanos,
     /// When the policy wants to be called without a reader.
     next_tick: Nanos,
     /// Readers that wait for a page, by file.
     waiters: Vec<Vec<(u32, Page)>>,
-    /// How many readers there are.
     readers: u32,
     /// No step begins at or after this.
     end: Picos,
@@ -148,9 +146,9 @@ impl<I: Steps> Simulation<I> {
         }
     }
 
-    fn outcome(self) -> Outcome {
+    fn outcome(self) -> SimOutcome {
         let Self { readers, mut world } = self;
-        let readers: Vec<Running> = readers.into_iter().map(|(reader, _)| reader).collect();
+        let readers: Vec<RunningReader> = readers.into_iter().map(|(reader, _)| reader).collect();
         for reader in &readers {
             world.flush_latencies(reader);
         }
@@ -168,7 +166,7 @@ impl<I: Steps> Simulation<I> {
             cache.misses += reader.misses;
         }
         cache.hits = cache.references.saturating_sub(cache.late + cache.misses);
-        Outcome {
+        SimOutcome {
             elapsed,
             settled: world.settled.max(elapsed),
             exhausted: world.exhausted,
@@ -178,8 +176,8 @@ impl<I: Steps> Simulation<I> {
             random: std::mem::take(&mut world.random),
             processor: world.processor.nanos(),
             device: world.queue.counts(),
-            course: world.queue.take_course(),
-            account: world.policy.account(),
+            timeline: world.queue.take_timeline(),
+            policy_stats: world.policy.stats(),
             cache,
         }
     }
@@ -194,14 +192,14 @@ impl World {
 
     fn complete(&mut self, now: Nanos, part: Part) {
         self.settled = self.settled.max(now);
-        let Purpose::Data { file, extent } = part.purpose else {
+        let PartPurpose::Data { file, extent } = part.purpose else {
             // Nobody waits for what was read at a tick.
             if part.reader < self.readers {
                 self.agenda.push(now, part.reader);
             }
             return;
         };
-        let Some(extent) = self.under_way.arrive(file, extent) else { return };
+        let Some(extent) = self.in_flight.arrive(file, extent) else { return };
         self.cache.arrive(file, extent);
         let mut at = 0;
         while let Some(&(reader, page)) = self.waiters[file as usize].get(at) {
@@ -215,7 +213,7 @@ impl World {
     }
 
     /// Lets a reader go on until it must wait.
-    fn resume(&mut self, at: Nanos, steps: &mut impl Steps, reader: &mut Running) {
+    fn resume(&mut self, at: Nanos, steps: &mut impl Steps, reader: &mut RunningReader) {
         reader.clock = reader.clock.max(Picos::of(at));
         loop {
             let flow = match reader.phase {
@@ -243,12 +241,9 @@ impl World {
     }
 }
 
-/// What a reader does next.
 enum Flow {
-    /// It goes on.
     Go,
     /// It goes on when it is the earliest.
     Yield,
-    /// Somebody will wake it.
     Wait,
 }

@@ -6,22 +6,21 @@
 
 use policy::cache::{PAGE, PageTree, fill_into};
 use policy::{
-    Call, DeviceLimits, Extent, FileId, Folio, Memory, Method, Outcome, Page, Policy, StreamId,
-    Submission, Touch,
+    Cache, Call, DeviceLimits, Extent, FileId, Folio, Memory, Page, Policy, ReadWalk, StreamId,
+    Submission, TouchOutcome,
 };
 use units::{Bytes, Pages};
 
-use super::reader::meet;
 use crate::disk_layout::Placed;
-use crate::machine::{Machine, Replacement};
+use crate::machine::{Replacement, SimMachine};
 use crate::outcome::CacheUse;
 
 /// The most pages that a table is made for: it takes 128 MiB then.
-const TABLE: u64 = 1 << 24;
+const MAX_TABLE_PAGES: u64 = 1 << 24;
 /// Pages that reclaim takes at once at least (SWAP_CLUSTER_MAX).
-const BATCH: u64 = 32;
+const RECLAIM_BATCH_PAGES: u64 = 32;
 /// The place in front of all pages: where the order of use begins and ends.
-const ENDS: usize = 0;
+const LIST_ENDS: usize = 0;
 
 /// The neighbours of a page in the order of use, each one more than the page's number.
 #[derive(Clone, Copy, Default)]
@@ -57,14 +56,18 @@ pub(super) struct PageLru {
 
 impl PageLru {
     /// Whether this gives what the simulation's own cache would.
-    pub(super) fn suits(machine: &Machine, policy: &dyn Policy, pages: Pages) -> bool {
+    pub(super) fn suits(machine: &SimMachine, policy: &dyn Policy, pages: Pages) -> bool {
         let plain = machine.replacement == Replacement::Lru && !machine.page_by_page;
         let single = machine.filesystem.folio_limit.is_none();
-        plain && single && pages.get() < TABLE && !policy.watches() && !policy.guards()
+        plain
+            && single
+            && pages.get() < MAX_TABLE_PAGES
+            && !policy.wants_access_events()
+            && !policy.wants_evict_events()
     }
 
     pub(super) fn new(
-        machine: &Machine,
+        machine: &SimMachine,
         mut policy: Box<dyn Policy>,
         placed: Placed,
         limits: DeviceLimits,
@@ -82,7 +85,7 @@ impl PageLru {
             batches: Vec::new(),
         };
         policy.open(&mut listed, StreamId(0), FileId(0));
-        let hears_calls = policy.hears_calls();
+        let hears_calls = policy.wants_call_events();
         Self { policy, hears_calls, listed, references: 0, misses: 0, untold: None }
     }
 
@@ -92,7 +95,7 @@ impl PageLru {
             return;
         }
         self.references += 1;
-        if !self.listed.tree.use_quiet(page) {
+        if !self.listed.tree.use_plain_hit(page) {
             self.meet(page);
         } else {
             if self.hears_calls {
@@ -118,11 +121,10 @@ impl PageLru {
         if let Some(last) = self.untold.take() {
             self.tell_end(last);
         }
-        let one = Pages::new(1);
-        let touch = Touch { stream: StreamId(0), page, request: one, method: Method::Read };
+        let walk = ReadWalk::new(call(page), self.listed.file_size()).0;
         self.policy.begin(&mut self.listed, StreamId(0), call(page));
-        let (met, _) = meet(self.policy.as_mut(), &mut self.listed, touch, page.plus(one));
-        self.misses += u64::from(met == Outcome::Missed);
+        let visit = walk.visit(self.policy.as_mut(), &mut self.listed, StreamId(0));
+        self.misses += u64::from(visit.outcome == TouchOutcome::Missed);
         self.listed.batches.clear();
         self.listed.reclaim();
         // A window larger than the cache pushes out its own first page.
@@ -152,12 +154,11 @@ fn call(page: Page) -> Call {
 }
 
 impl ListedPages {
-    /// A cached page is used.
     #[inline]
     fn touch(&mut self, page: Page) {
         self.aged += 1;
         let place = page.get() as u32 + 1;
-        if self.links[ENDS].older != place {
+        if self.links[LIST_ENDS].older != place {
             self.unlink(place);
             self.link(place);
         }
@@ -173,9 +174,9 @@ impl ListedPages {
     /// Puts a page at the young end.
     #[inline]
     fn link(&mut self, place: u32) {
-        let youngest = std::mem::replace(&mut self.links[ENDS].older, place);
+        let youngest = std::mem::replace(&mut self.links[LIST_ENDS].older, place);
         self.links[youngest as usize].newer = place;
-        self.links[place as usize] = Links { older: youngest, newer: ENDS as u32 };
+        self.links[place as usize] = Links { older: youngest, newer: LIST_ENDS as u32 };
     }
 
     /// Lets the oldest pages go while there are too many.
@@ -184,9 +185,9 @@ impl ListedPages {
         if cached <= self.capacity {
             return;
         }
-        for _ in 0..(cached - self.capacity).max(BATCH).min(cached) {
-            let oldest = self.links[ENDS].newer;
-            if oldest == ENDS as u32 {
+        for _ in 0..(cached - self.capacity).max(RECLAIM_BATCH_PAGES).min(cached) {
+            let oldest = self.links[LIST_ENDS].newer;
+            if oldest == LIST_ENDS as u32 {
                 return;
             }
             self.unlink(oldest);

@@ -3,25 +3,23 @@
 use std::collections::VecDeque;
 
 use policy::cache::PAGE;
-use policy::{Cache, Call, Extent, Method, Outcome, Page, Policy, StreamId, Touch};
+use policy::{Call, Extent, Page, Policy, ReadWalk, StreamId, TouchOutcome};
 use units::{Bytes, Nanos, Pages};
 use workload::AccessClass;
 
 use super::clock::Picos;
-use super::setup::NOTHING;
-use super::view::View;
-use super::{Flow, HEADSTART, Open, World};
+use super::view::{CacheView, NO_STEPS};
+use super::{Flow, MAX_LOOKAHEAD, Open, World};
 use crate::cache::PageCache;
 use crate::outcome::ReaderOutcome;
 use crate::queue::Item;
-use crate::scenario::Step;
+use crate::scenario::ReadStep;
 
 /// Pages that are looked at ahead of a reader: more would be forgotten before it comes there.
-const LOOK: Pages = Pages::new(256);
+const MAX_SEARCH_PAGES: Pages = Pages::new(256);
 /// The bytes of a page.
 pub(super) const PAGE_BYTES: u64 = PAGE.bytes().get();
 
-/// What a reader is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// It is about to begin a step.
@@ -32,7 +30,6 @@ pub(super) enum Phase {
     Issue,
     /// It waits for pages, and takes them.
     Arrive,
-    /// It has no more steps.
     Done,
 }
 
@@ -47,10 +44,7 @@ pub(super) struct ReadCall {
     /// The next byte to be copied, and the one behind the last.
     pub(super) position: u64,
     pub(super) end: u64,
-    /// The next page, the one behind the last, and the one behind the last that was asked for.
-    pub(super) page: Page,
-    pub(super) stop: Page,
-    pub(super) beyond: Page,
+    pub(super) walk: ReadWalk,
     /// Whether the policy has yet to hear of it.
     pub(super) fresh: bool,
     /// Whether a page of it was missing: what comes with that page is not late.
@@ -66,12 +60,11 @@ pub(super) struct Awaited {
 }
 
 /// A reader at work.
-pub(super) struct Running {
-    /// Its place among the readers.
+pub(super) struct RunningReader {
     pub(super) number: u32,
     /// What is left of the run of steps at hand: the next one, and how many there are.
-    pub(super) run: Option<(Step, u64)>,
-    pub(super) coming: VecDeque<Step>,
+    pub(super) run: Option<(ReadStep, u64)>,
+    pub(super) lookahead: VecDeque<ReadStep>,
     pub(super) ended: bool,
     pub(super) begun: bool,
     pub(super) phase: Phase,
@@ -80,7 +73,6 @@ pub(super) struct Running {
     pub(super) awaited: Option<Awaited>,
     pub(super) to_issue: VecDeque<Item>,
     pub(super) waits_dispatch: bool,
-    /// Since when it waits.
     waits_since: Option<Picos>,
     pub(super) outcome: ReaderOutcome,
     pub(super) references: Pages,
@@ -90,7 +82,7 @@ pub(super) struct Running {
     pub(super) latencies: [(Nanos, u64); 2],
 }
 
-impl Running {
+impl RunningReader {
     pub(super) fn new(number: u32) -> Self {
         let call = ReadCall {
             open: 0,
@@ -100,16 +92,14 @@ impl Running {
             length: Bytes::ZERO,
             position: 0,
             end: 0,
-            page: Page::FIRST,
-            stop: Page::FIRST,
-            beyond: Page::FIRST,
+            walk: ReadWalk::new(Call { offset: Bytes::ZERO, length: Bytes::ZERO }, Bytes::ZERO).0,
             fresh: false,
             missed: false,
         };
         Self {
             number,
             run: None,
-            coming: VecDeque::new(),
+            lookahead: VecDeque::new(),
             ended: false,
             begun: false,
             phase: Phase::Between,
@@ -134,19 +124,19 @@ impl World {
         &'a mut self,
         open: u32,
         now: Nanos,
-        reader: Option<&'a Running>,
-    ) -> (&'a mut dyn Policy, View<'a>) {
+        reader: Option<&'a RunningReader>,
+    ) -> (&'a mut dyn Policy, CacheView<'a>) {
         let file = self.opens[open as usize].file;
         let own = self.windows.get(file as usize).copied();
         let read_ahead = own.unwrap_or(self.limits.read_ahead);
-        let view = View {
+        let view = CacheView {
             placed: &self.placed[file as usize],
             file,
             stream: StreamId(open),
             limits: policy::DeviceLimits { read_ahead, ..self.limits },
             now,
             congested: self.minds_congestion && self.queue.congested(),
-            coming: reader.map_or(&NOTHING, |reader| &reader.coming),
+            lookahead: reader.map_or(&NO_STEPS, |reader| &reader.lookahead),
             whole: reader.is_some_and(|reader| reader.ended),
             cache: &mut self.cache,
             batches: &mut self.batches,
@@ -155,9 +145,9 @@ impl World {
     }
 
     /// Goes through the pages of the call.
-    pub(super) fn walk(&mut self, reader: &mut Running) -> Flow {
+    pub(super) fn walk(&mut self, reader: &mut RunningReader) -> Flow {
         let others = self.others();
-        let horizon = Picos::of(others).plus(Picos::of(HEADSTART));
+        let horizon = Picos::of(others).plus(Picos::of(MAX_LOOKAHEAD));
         if reader.clock > horizon {
             return Flow::Yield;
         }
@@ -166,14 +156,14 @@ impl World {
         }
         loop {
             let (call, clock) = (&reader.call, reader.clock);
-            let (open, page) = (call.open as usize, call.page);
-            if page >= call.stop {
+            let (open, page) = (call.open as usize, call.walk.page);
+            if call.walk.is_done() {
                 return self.finish(reader);
             }
             if clock > horizon {
                 return Flow::Yield;
             }
-            let run = self.quiet_run(reader);
+            let run = self.plain_hit_run(reader);
             if run.is_zero() || self.watches {
                 if clock.nanos() > others && run.is_zero() {
                     return Flow::Yield;
@@ -194,7 +184,7 @@ impl World {
 
     /// Tells the policy of the call; whether it wants anything read.
     #[inline]
-    fn tell_begin(&mut self, reader: &mut Running) -> bool {
+    fn tell_begin(&mut self, reader: &mut RunningReader) -> bool {
         reader.call.fresh = false;
         if !self.hears_calls {
             return false;
@@ -210,63 +200,60 @@ impl World {
 
     /// How many pages the reader passes without waiting and without its policy hearing of it.
     #[inline]
-    fn quiet_run(&mut self, reader: &mut Running) -> Pages {
+    fn plain_hit_run(&mut self, reader: &mut RunningReader) -> Pages {
         let call = &reader.call;
         let open = &mut self.opens[call.open as usize];
-        let left = call.stop.since(call.page);
+        let (left, page) = (call.walk.left(), call.walk.page);
         if let Some(mapping) = &open.mapping {
-            let mapped = mapping.is_mapped(call.page);
-            let ready = mapped && !self.cache.is_pending(open.file, call.page);
+            let mapped = mapping.is_mapped(page);
+            let ready = mapped && !self.cache.is_pending(open.file, page);
             return Pages::new(u64::from(ready));
         }
         let epoch = self.cache.epoch(open.file);
-        let (since, from, until) = open.quiet;
-        let known = since == epoch && from <= call.page && call.page < until;
+        let (since, from, until) = open.hit_range;
+        let known = since == epoch && from <= page && page < until;
         if known && !self.page_by_page {
-            return left.min(until.since(call.page));
+            return left.min(until.since(page));
         }
-        let look = if self.page_by_page { Pages::new(1) } else { LOOK };
-        let run = self.cache.quiet_run(open.file, call.page, look);
-        open.quiet = (epoch, call.page, call.page.plus(run));
+        let look = if self.page_by_page { Pages::new(1) } else { MAX_SEARCH_PAGES };
+        let run = self.cache.plain_hit_run(open.file, page, look);
+        open.hit_range = (epoch, page, page.plus(run));
         left.min(run)
     }
 
     /// Of a run of pages, those that the reader begins to copy by `horizon`.
     #[inline]
-    fn within(&self, reader: &Running, run: Pages, horizon: Picos) -> Pages {
+    fn within(&self, reader: &RunningReader, run: Pages, horizon: Picos) -> Pages {
         let byte = self.costs.byte.get();
         if run.get() == 1 || byte == 0 {
             return run;
         }
         let bytes = horizon.since(reader.clock).get() / byte;
         let last = (reader.call.position.saturating_add(bytes)) / PAGE_BYTES;
-        run.min(Pages::new(last.saturating_sub(reader.call.page.get()) + 1))
+        run.min(Pages::new(last.saturating_sub(reader.call.walk.page.get()) + 1))
     }
 
     /// Meets a page that its policy is to hear of, or that is not there.
-    fn meet(&mut self, reader: &mut Running) {
-        let ReadCall { open, page, stop, beyond, .. } = reader.call;
+    fn meet(&mut self, reader: &mut RunningReader) {
+        let ReadCall { open, walk, .. } = reader.call;
         let now = reader.clock.nanos();
         let (policy, mut view) = self.view(open, now, Some(reader));
-        let request = beyond.since(page);
-        let touch = Touch { stream: StreamId(open), page, request, method: Method::Read };
-        let (outcome, extent) = meet(policy, &mut view, touch, stop);
-        let stop = extent.end().min(stop);
-        self.note(reader, outcome, stop.since(page));
-        reader.awaited = Some(Awaited { extent, stop, fault: false });
+        let visit = walk.visit(policy, &mut view, StreamId(open));
+        self.note(reader, visit.outcome, visit.next.since(walk.page));
+        reader.awaited = Some(Awaited { extent: visit.folio, stop: visit.next, fault: false });
         self.collect(reader);
-        if self.next_tick != Nanos::MAX && outcome == Outcome::Missed {
-            self.next_tick = self.policy.wakes().unwrap_or(Nanos::MAX);
+        if self.next_tick != Nanos::MAX && visit.outcome == TouchOutcome::Missed {
+            self.next_tick = self.policy.next_tick().unwrap_or(Nanos::MAX);
         }
     }
 
     /// Counts pages by what the reader met.
-    fn note(&mut self, reader: &mut Running, outcome: Outcome, pages: Pages) {
+    fn note(&mut self, reader: &mut RunningReader, outcome: TouchOutcome, pages: Pages) {
         match outcome {
-            Outcome::Hit => {}
-            Outcome::Waited if reader.call.missed => reader.misses += pages,
-            Outcome::Waited => reader.late += pages,
-            Outcome::Missed => {
+            TouchOutcome::Hit => {}
+            TouchOutcome::Waited if reader.call.missed => reader.misses += pages,
+            TouchOutcome::Waited => reader.late += pages,
+            TouchOutcome::Missed => {
                 reader.call.missed = true;
                 reader.misses += pages;
             }
@@ -278,20 +265,20 @@ impl World {
     /// Never inlined, as other things that are rare are not: what is done for each page is faster
     /// without them.
     #[inline(never)]
-    fn fault(&mut self, reader: &mut Running) {
+    fn fault(&mut self, reader: &mut RunningReader) {
         let (call, now) = (reader.call, reader.clock.nanos());
-        let page = call.page;
+        let page = call.walk.page;
         let Some(mut mapping) = self.opens[call.open as usize].mapping.take() else { return };
         let (policy, mut view) = self.view(call.open, now, Some(reader));
-        let outcome = mapping.begin(policy, &mut view, page).unwrap_or(Outcome::Hit);
+        let outcome = mapping.begin(policy, &mut view, page).unwrap_or(TouchOutcome::Hit);
         let file = view.file;
         self.opens[call.open as usize].mapping = Some(mapping);
         let folio = self.cache.tree(file).folio(page);
         let extent = folio
             .map_or(Extent::new(page, Pages::ZERO), |folio| Extent::new(folio.head, folio.pages()));
         let one = Pages::new(1);
-        let waits = outcome == Outcome::Hit && self.cache.is_pending(file, page);
-        self.note(reader, if waits { Outcome::Waited } else { outcome }, one);
+        let waits = outcome == TouchOutcome::Hit && self.cache.is_pending(file, page);
+        self.note(reader, if waits { TouchOutcome::Waited } else { outcome }, one);
         self.cache.set_used(file, Extent::new(page, one));
         self.processor = self.processor.plus(self.costs.fault);
         reader.clock = reader.clock.plus(self.costs.fault);
@@ -300,7 +287,7 @@ impl World {
     }
 
     /// Waits for the pages that are to be there, and takes them.
-    pub(super) fn arrive(&mut self, reader: &mut Running) -> Flow {
+    pub(super) fn arrive(&mut self, reader: &mut RunningReader) -> Flow {
         let Some(awaited) = reader.awaited else {
             reader.phase = Phase::Walk;
             return Flow::Go;
@@ -331,8 +318,8 @@ impl World {
 
     /// Maps the page that a fault was for, now that it is there.
     #[inline(never)]
-    fn end_fault(&mut self, reader: &Running) {
-        let (open, page) = (reader.call.open, reader.call.page);
+    fn end_fault(&mut self, reader: &RunningReader) {
+        let (open, page) = (reader.call.open, reader.call.walk.page);
         let Some(mut mapping) = self.opens[open as usize].mapping.take() else { return };
         let (policy, mut view) = self.view(open, reader.clock.nanos(), Some(reader));
         mapping.end(policy, &mut view, page);
@@ -341,22 +328,21 @@ impl World {
 
     /// Copies what is there up to `stop`, and notes the visit.
     #[inline]
-    fn take(&mut self, reader: &mut Running, stop: Page) {
+    fn take(&mut self, reader: &mut RunningReader, stop: Page) {
         let call = &mut reader.call;
         let open = &mut self.opens[call.open as usize];
         let end = (stop.get() * PAGE_BYTES).min(call.end);
         let cost = self.costs.byte.times(end.saturating_sub(call.position));
         reader.clock = reader.clock.plus(cost);
         self.processor = self.processor.plus(cost);
-        reader.references += stop.since(call.page);
-        let first = call.page;
+        reader.references += stop.since(call.walk.page);
+        let first = call.walk.page;
         call.position = end.max(call.position);
-        call.page = stop;
+        call.walk.page = stop;
         visit(&mut self.cache, open, first, stop);
     }
 
-    /// Ends the call.
-    fn finish(&mut self, reader: &mut Running) -> Flow {
+    fn finish(&mut self, reader: &mut RunningReader) -> Flow {
         let call = reader.call;
         let open = &mut self.opens[call.open as usize];
         let got =
@@ -380,47 +366,4 @@ pub(super) fn visit(cache: &mut PageCache, open: &mut Open, first: Page, stop: P
         return;
     }
     open.visited = cache.touch(open.file, Extent::new(from, stop.since(from)));
-}
-
-/// What `policy::read` does with one page, up to where it has arrived: the policy hears of it, and
-/// what it wants is on its way. Gives back what was met, and the folio that is to be waited for.
-pub(super) fn meet(
-    policy: &mut dyn Policy,
-    view: &mut impl Cache,
-    touch: Touch,
-    stop: Page,
-) -> (Outcome, Extent) {
-    let mut outcome = Outcome::Hit;
-    let mut folio = view.folio(touch.page);
-    if folio.is_none() {
-        outcome = Outcome::Missed;
-        policy.miss(view, touch);
-        folio = view.folio(touch.page);
-        if folio.is_none() {
-            view.demand(touch.page);
-            folio = view.folio(touch.page);
-        }
-    } else if !view.is_ready(touch.page) {
-        outcome = Outcome::Waited;
-    }
-    let Some(folio) = folio else {
-        // Beyond what a file can have: nothing to wait for.
-        return (outcome, Extent::new(touch.page, Pages::new(1)));
-    };
-    if folio.marked {
-        let request = touch.page.plus(touch.request).since(folio.head);
-        policy.mark(view, Touch { page: folio.head, request, ..touch }, folio);
-    }
-    let used = Extent::new(touch.page, folio.end().min(stop).since(touch.page));
-    if policy.watches() {
-        let mut met = outcome;
-        for page in used.start.get()..used.end().get() {
-            let page = Page::new(page);
-            let request = touch.page.plus(touch.request).since(page);
-            policy.access(view, Touch { page, request, ..touch }, met);
-            met = Outcome::Hit;
-        }
-    }
-    view.set_used(used);
-    (outcome, Extent::new(folio.head, folio.pages()))
 }

@@ -4,21 +4,18 @@
 //! waits: what a policy reads is there at once. The cache and the policies are those of the
 //! simulation, so hits, waste and thrashing are counted alike.
 
-use std::collections::VecDeque;
-
 use policy::cache::PAGE;
-use policy::{Call, DeviceLimits, Extent, FileId, Method, Outcome, Page, Policy, StreamId, Touch};
+use policy::{Call, DeviceLimits, Extent, FileId, Page, Policy, ReadWalk, StreamId, TouchOutcome};
 use units::{Bytes, Nanos, Pages};
 
 use super::page_lru::PageLru;
-use super::reader::meet;
-use super::view::View;
+use super::view::{CacheView, NO_STEPS};
 use crate::cache::PageCache;
 use crate::disk_layout::Placed;
 use crate::error::SimError;
-use crate::machine::Machine;
+use crate::machine::SimMachine;
 use crate::outcome::CacheUse;
-use crate::scenario::{FileOnDisk, Step};
+use crate::scenario::FileOnDisk;
 
 /// Leads single pages of one file, in order, through the machine's page cache and policy, and says
 /// what the cache did. Pages at or beyond `pages` are passed over.
@@ -27,12 +24,12 @@ use crate::scenario::{FileOnDisk, Step};
 ///
 /// If the machine cannot be.
 pub fn replay(
-    machine: &Machine,
+    machine: &SimMachine,
     pages: Pages,
     numbers: impl IntoIterator<Item = u64>,
 ) -> Result<CacheUse, SimError> {
     machine.validate()?;
-    let policy = policy::build(&machine.policy)?;
+    let policy = machine.policy.build()?;
     let max_request = machine.model.host().max_request;
     let limits = DeviceLimits {
         read_ahead: machine.read_ahead.to_bytes().to_pages_floor(PAGE),
@@ -67,21 +64,19 @@ struct Replay {
     known: CacheUse,
 }
 
-static NOTHING: VecDeque<Step> = VecDeque::new();
-
 impl Replay {
     fn new(
-        machine: &Machine,
+        machine: &SimMachine,
         policy: Box<dyn Policy>,
         placed: Placed,
         limits: DeviceLimits,
         pages: Pages,
     ) -> Self {
-        let guarded = policy.guards();
+        let guarded = policy.wants_evict_events();
         let capacity = machine.cache.to_pages_floor(PAGE);
         let mut cache = PageCache::new(capacity, machine.replacement, guarded);
         cache.add_file(pages, machine.filesystem.folio_limit, false);
-        let watches = policy.watches();
+        let watches = policy.wants_access_events();
         let mut this = Self {
             policy,
             watches,
@@ -98,8 +93,8 @@ impl Replay {
     }
 
     /// Lets the policy act; what it wants read has arrived when it is done.
-    fn ask<T>(&mut self, act: impl FnOnce(&mut dyn Policy, &mut View<'_>) -> T) -> T {
-        let mut view = View {
+    fn ask<T>(&mut self, act: impl FnOnce(&mut dyn Policy, &mut CacheView<'_>) -> T) -> T {
+        let mut view = CacheView {
             cache: &mut self.cache,
             placed: &self.placed,
             file: 0,
@@ -107,7 +102,7 @@ impl Replay {
             limits: self.limits,
             now: Nanos::ZERO,
             congested: false,
-            coming: &NOTHING,
+            lookahead: &NO_STEPS,
             whole: false,
             batches: &mut self.batches,
         };
@@ -128,11 +123,11 @@ impl Replay {
         self.known.references += one;
         let offset = Bytes::new(page.get() * PAGE.bytes().get());
         let call = Call { offset, length: PAGE.bytes() };
-        let quiet = self.cache.tree(0).is_quiet(page);
-        if !quiet || self.watches {
-            self.meet(page, call);
+        let plain_hit = self.cache.tree(0).is_plain_hit(page);
+        if !plain_hit || self.watches {
+            self.meet(call);
         } else {
-            if self.policy.hears_calls() {
+            if self.policy.wants_call_events() {
                 self.ask(|policy, view| policy.begin(view, StreamId(0), call));
             }
             self.cache.set_used(0, Extent::new(page, one));
@@ -148,16 +143,14 @@ impl Replay {
     }
 
     /// A page that the policy is to hear of, or that is not there.
-    fn meet(&mut self, page: Page, call: Call) {
-        let one = Pages::new(1);
-        let touch = Touch { stream: StreamId(0), page, request: one, method: Method::Read };
-        let stop = page.plus(one);
+    fn meet(&mut self, call: Call) {
+        let walk = ReadWalk::new(call, self.placed.size()).0;
         let outcome = self.ask(|policy, view| {
             policy.begin(view, StreamId(0), call);
-            meet(policy, view, touch, stop).0
+            walk.visit(policy, view, StreamId(0)).outcome
         });
-        if outcome == Outcome::Missed {
-            self.known.misses += one;
+        if outcome == TouchOutcome::Missed {
+            self.known.misses += Pages::new(1);
         }
         self.cache.reclaim(self.policy.as_mut());
     }

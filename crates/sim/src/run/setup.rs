@@ -1,6 +1,5 @@
 //! From a machine and a scenario to a simulation that can run.
 
-use std::collections::VecDeque;
 use std::hint::black_box;
 use std::sync::Once;
 
@@ -9,24 +8,24 @@ use policy::{Advice, DeviceLimits, FileId, Mapping, Page, StreamId};
 use units::{Bytes, Nanos, Pages};
 use workload::{AccessMethod, Hint};
 
-use super::agenda::Agenda;
+use super::agenda::ReaderAgenda;
 use super::clock::Picos;
-use super::reader::Running;
-use super::windows::Windows;
+use super::reader::RunningReader;
+use super::windows::WindowsInFlight;
 use super::{Open, Picocosts, Simulation, World};
 use crate::cache::PageCache;
 use crate::disk_layout::Placed;
 use crate::error::SimError;
-use crate::machine::{Arrival, Costs, Machine};
+use crate::machine::{Arrival, Costs, SimMachine};
 use crate::outcome::ClassOutcome;
 use crate::queue::BlockQueue;
-use crate::scenario::{OpenFile, Scenario, Step, Steps};
+use crate::scenario::{Scenario, SimOpenFile, Steps};
 
 impl<I: Steps> Simulation<I> {
-    pub(super) fn new(machine: &Machine, scenario: Scenario<I>) -> Result<Self, SimError> {
+    pub(super) fn new(machine: &SimMachine, scenario: Scenario<I>) -> Result<Self, SimError> {
         machine.validate()?;
         keep_freed_memory();
-        let policy = policy::build(&machine.policy)?;
+        let policy = machine.policy.build()?;
         let queue = BlockQueue::new(&machine.model, machine.seed, scenario.readers.len() + 1)?;
         let max_request = queue.max_request();
         let limits = DeviceLimits {
@@ -34,29 +33,28 @@ impl<I: Steps> Simulation<I> {
             max_request: Bytes::new(max_request).to_pages_floor(PAGE),
         };
         let capacity = machine.cache.to_pages_floor(PAGE);
-        let guarded = policy.guards();
+        let guarded = policy.wants_evict_events();
         let cache = PageCache::new(capacity, machine.replacement, guarded);
-        let together = policy.completes_together().then_some(Arrival::Windows);
+        let together = policy.completes_per_window().then_some(Arrival::Windows);
         let arrival = machine.arrival.or(together).unwrap_or(Arrival::Requests);
-        let kernel = machine.policy.split(',').next().unwrap_or_default();
         let mut world = World {
             costs: Picocosts::of(&machine.costs),
             limits,
             windows: windows(machine),
-            watches: policy.watches(),
-            foresees: policy.foresees(),
-            hears_calls: policy.hears_calls(),
-            minds_congestion: kernel == "linux-legacy",
-            next_tick: policy.wakes().unwrap_or(Nanos::MAX),
+            watches: policy.wants_access_events(),
+            foresees: policy.needs_lookahead(),
+            hears_calls: policy.wants_call_events(),
+            minds_congestion: machine.policy.entry().name == "linux-legacy",
+            next_tick: policy.next_tick().unwrap_or(Nanos::MAX),
             policy,
             page_by_page: machine.page_by_page,
             queue,
             cache,
             placed: Vec::new(),
-            under_way: Windows::new(arrival),
+            in_flight: WindowsInFlight::new(arrival),
             opens: Vec::new(),
             readers: scenario.readers.len() as u32,
-            agenda: Agenda::new(),
+            agenda: ReaderAgenda::new(),
             device_wakes: Nanos::MAX,
             waiters: vec![Vec::new(); scenario.files.len()],
             end: Picos::of(scenario.limits.time),
@@ -72,7 +70,7 @@ impl<I: Steps> Simulation<I> {
         world.open(&scenario)?;
         let mut readers = Vec::new();
         for (number, reader) in (0..).zip(scenario.readers) {
-            readers.push((Running::new(number), reader.steps));
+            readers.push((RunningReader::new(number), reader.steps));
             // Programs do not begin in the same nanosecond.
             let late = 137 * u64::from(number) + 31 * (machine.seed % 1024);
             world.agenda.push(Nanos::new(late), number);
@@ -84,7 +82,7 @@ impl<I: Steps> Simulation<I> {
 impl World {
     fn place<I>(
         &mut self,
-        machine: &Machine,
+        machine: &SimMachine,
         scenario: &Scenario<I>,
         max_request: u64,
     ) -> Result<(), SimError> {
@@ -95,7 +93,7 @@ impl World {
                 return Err(SimError::DeviceTooSmall { needed: placed.end(), capacity });
             }
             let is_mapped =
-                |open: &OpenFile| open.file == index && open.method == AccessMethod::Mmap;
+                |open: &SimOpenFile| open.file == index && open.method == AccessMethod::Mmap;
             let mapped = scenario.opens.iter().any(is_mapped);
             let pages = disk.size.to_pages_ceil(PAGE);
             self.cache.add_file(pages, machine.filesystem.folio_limit, mapped);
@@ -114,7 +112,7 @@ impl World {
             let pages = file.size.to_pages_ceil(PAGE);
             self.opens.push(Open {
                 file: open.file,
-                quiet: (u64::MAX, Page::FIRST, Page::FIRST),
+                hit_range: (u64::MAX, Page::FIRST, Page::FIRST),
                 visited: (Page::FIRST, Page::FIRST),
                 position: Bytes::ZERO,
                 mapping: mapping(open, StreamId(index), pages),
@@ -133,7 +131,7 @@ impl World {
 }
 
 /// The mapping of an open file that is read by touching it, with what was advised.
-fn mapping(open: &OpenFile, stream: StreamId, pages: Pages) -> Option<Mapping> {
+fn mapping(open: &SimOpenFile, stream: StreamId, pages: Pages) -> Option<Mapping> {
     if open.method != AccessMethod::Mmap {
         return None;
     }
@@ -165,15 +163,12 @@ impl Picocosts {
 /// (`M_TRIM_THRESHOLD` in mallopt(3)). The block is never touched; other allocators go on as they
 /// were.
 fn keep_freed_memory() {
-    const LARGEST: usize = (32 << 20) - (64 << 10);
+    const TRIM_THRESHOLD_BYTES: usize = (32 << 20) - (64 << 10);
     static ONCE: Once = Once::new();
-    ONCE.call_once(|| drop(black_box(Vec::<u8>::with_capacity(LARGEST))));
+    ONCE.call_once(|| drop(black_box(Vec::<u8>::with_capacity(TRIM_THRESHOLD_BYTES))));
 }
 
-/// No steps are known ahead.
-pub(super) static NOTHING: VecDeque<Step> = VecDeque::new();
-
 /// The windows of files that have one of their own.
-fn windows(machine: &Machine) -> Vec<Pages> {
+fn windows(machine: &SimMachine) -> Vec<Pages> {
     machine.file_read_ahead.iter().map(|kib| kib.to_bytes().to_pages_floor(PAGE)).collect()
 }

@@ -1,81 +1,82 @@
-//! From one step of a reader to the next, and over those that find all their pages ready.
+//! Takes a reader from step to step; steps whose pages are all in the cache are done at once.
 
-use policy::{Extent, Page, StreamId};
+use policy::{Call, Extent, Page, ReadWalk, StreamId};
 use units::{Bytes, Nanos, Pages};
 use workload::AccessClass;
 
 use super::clock::Picos;
-use super::reader::{PAGE_BYTES, Phase, ReadCall, Running, visit};
-use super::{Flow, HEADSTART, World};
-use crate::scenario::{Start, Step, Steps};
+use super::reader::{PAGE_BYTES, Phase, ReadCall, RunningReader, visit};
+use super::{Flow, MAX_LOOKAHEAD, World};
+use crate::scenario::{ReadStep, Start, Steps};
 
-/// Steps that are known ahead to policies which want to know.
-const FORESEEN: usize = 1024;
+/// Upcoming steps shown to policies that ask for them.
+const MAX_UPCOMING_STEPS: usize = 1024;
 
-/// Calls in a row whose pages were all ready, and which follow one another.
+/// Consecutive calls whose pages were all in the cache.
 #[derive(Clone, Copy, Debug)]
-struct Glide {
+struct HitRun {
     open: u32,
     start: Page,
     stop: Page,
     end: u64,
 }
 
-impl Glide {
+impl HitRun {
     /// Whether a call goes on where this ends, or within its last page.
     fn goes_on(&self, call: &ReadCall) -> bool {
-        let last = call.page == self.stop || call.page.plus(Pages::new(1)) == self.stop;
-        self.open == call.open && last && call.stop >= self.stop
+        let last = call.walk.page == self.stop || call.walk.page.plus(Pages::new(1)) == self.stop;
+        self.open == call.open && last && call.walk.stop >= self.stop
     }
 }
 
-impl Running {
+impl RunningReader {
     #[inline]
-    fn single_step(&mut self, steps: &mut impl Steps) -> Option<Step> {
+    fn single_step(&mut self, steps: &mut impl Steps) -> Option<ReadStep> {
         let (step, times) = match self.run.take() {
             Some(run) => run,
             None => steps.next_run()?,
         };
         if times > 1 {
-            self.run = Some((Step { offset: step.offset + step.length, ..step }, times - 1));
+            self.run = Some((ReadStep { offset: step.offset + step.length, ..step }, times - 1));
         }
         Some(step)
     }
 
     #[inline]
-    fn next_step(&mut self, steps: &mut impl Steps, foresees: bool) -> Option<Step> {
+    fn next_step(&mut self, steps: &mut impl Steps, foresees: bool) -> Option<ReadStep> {
         if !foresees {
             return self.single_step(steps);
         }
-        while !self.ended && self.coming.len() <= FORESEEN {
+        while !self.ended && self.lookahead.len() <= MAX_UPCOMING_STEPS {
             match self.single_step(steps) {
-                Some(step) => self.coming.push_back(step),
+                Some(step) => self.lookahead.push_back(step),
                 None => self.ended = true,
             }
         }
-        self.coming.pop_front()
+        self.lookahead.pop_front()
     }
 }
 
 impl World {
-    /// Begins the next step, after as many as find all their pages ready.
-    pub(super) fn begin(&mut self, steps: &mut impl Steps, reader: &mut Running) -> Flow {
-        let horizon = Picos::of(self.others()).plus(Picos::of(HEADSTART));
-        let glides = !(self.watches || self.foresees || self.hears_calls || self.page_by_page);
-        let mut glide = None;
+    /// Does the steps whose pages are all in the cache, and begins the one after them.
+    pub(super) fn begin(&mut self, steps: &mut impl Steps, reader: &mut RunningReader) -> Flow {
+        let horizon = Picos::of(self.others()).plus(Picos::of(MAX_LOOKAHEAD));
+        let can_skip_walk =
+            !(self.watches || self.foresees || self.hears_calls || self.page_by_page);
+        let mut hit_run = None;
         while let Some(call) = self.next_call(steps, reader) {
             let Some(call) = call else {
-                self.settle(glide);
+                self.settle(hit_run);
                 return Flow::Wait;
             };
-            if !glides || !self.glide(reader, &call, horizon, &mut glide) {
+            if !can_skip_walk || !self.read_hit(reader, &call, horizon, &mut hit_run) {
                 reader.call = call;
                 reader.phase = Phase::Walk;
                 break;
             }
-            self.glide_on(reader, horizon, &mut glide);
+            self.extend_hit_run(reader, horizon, &mut hit_run);
         }
-        self.settle(glide);
+        self.settle(hit_run);
         Flow::Go
     }
 
@@ -84,7 +85,7 @@ impl World {
     fn next_call(
         &mut self,
         steps: &mut impl Steps,
-        reader: &mut Running,
+        reader: &mut RunningReader,
     ) -> Option<Option<ReadCall>> {
         if reader.clock >= self.end {
             reader.phase = Phase::Done;
@@ -112,12 +113,9 @@ impl World {
             return Some(None);
         }
         let size = self.placed[open.file as usize].size();
-        let asked = step.offset.get().saturating_add(step.length.get());
-        let end = asked.min(size.get()).max(step.offset.get());
-        let page = Page::new(step.offset.get() / PAGE_BYTES);
-        let fresh = end > step.offset.get();
+        let (walk, end) = ReadWalk::new(Call { offset: step.offset, length: step.length }, size);
         if step.class == AccessClass::Random {
-            self.foresee(steps.coming().unwrap_or(step));
+            self.foresee(steps.peek_random().unwrap_or(step));
         }
         let call = ReadCall {
             open: step.open,
@@ -126,11 +124,9 @@ impl World {
             offset: step.offset,
             length: step.length,
             position: step.offset.get(),
-            end,
-            page,
-            stop: if fresh { Page::new(end.div_ceil(PAGE_BYTES)) } else { page },
-            beyond: Page::new(asked.div_ceil(PAGE_BYTES)),
-            fresh,
+            end: end.get(),
+            walk,
+            fresh: !walk.is_done(),
             missed: false,
         };
         reader.clock = reader.clock.plus(self.costs.call);
@@ -138,66 +134,75 @@ impl World {
         Some(Some(call))
     }
 
-    /// Has the processor fetch what is known of a step's first page while it does other things: who
-    /// reads at random waits longest for that.
+    /// Has the processor fetch the state of a step's first page in advance: random reads wait
+    /// longest for it.
     #[inline]
-    fn foresee(&self, step: Step) {
+    fn foresee(&self, step: ReadStep) {
         if let Some(open) = self.opens.get(step.open as usize) {
             self.cache.fetch(open.file, Page::new(step.offset.get() / PAGE_BYTES));
         }
     }
 
-    /// Does the whole call if all its pages are known to be ready, and nobody else is to have his
-    /// turn meanwhile: what [`Self::walk`] would do, without noting the visit yet.
+    /// Does the whole call if all its pages are known to be in the cache and it ends by `horizon`:
+    /// what [`Self::walk`] would do, without noting the visit yet.
     #[inline]
-    fn glide(
+    fn read_hit(
         &mut self,
-        reader: &mut Running,
+        reader: &mut RunningReader,
         call: &ReadCall,
         horizon: Picos,
-        glide: &mut Option<Glide>,
+        hit_run: &mut Option<HitRun>,
     ) -> bool {
         let open = &self.opens[call.open as usize];
-        let (since, from, until) = open.quiet;
+        let (since, from, until) = open.hit_range;
         let bytes = call.end - call.position;
         let cost = self.costs.byte.times(bytes);
         let ready = open.mapping.is_none()
-            && from <= call.page
-            && call.stop <= until
+            && from <= call.walk.page
+            && call.walk.stop <= until
             && since == self.cache.epoch(open.file);
         if !ready || !call.fresh || reader.clock.plus(cost) > horizon {
             return false;
         }
         reader.clock = reader.clock.plus(cost);
         self.processor = self.processor.plus(cost);
-        reader.references += call.stop.since(call.page);
-        match glide {
-            Some(glide) if glide.goes_on(call) => {
-                glide.stop = call.stop;
-                glide.end = call.end;
+        reader.references += call.walk.left();
+        match hit_run {
+            Some(hit_run) if hit_run.goes_on(call) => {
+                hit_run.stop = call.walk.stop;
+                hit_run.end = call.end;
             }
             _ => {
-                let new =
-                    Glide { open: call.open, start: call.page, stop: call.stop, end: call.end };
-                self.settle(glide.replace(new));
+                let new = HitRun {
+                    open: call.open,
+                    start: call.walk.page,
+                    stop: call.walk.stop,
+                    end: call.end,
+                };
+                self.settle(hit_run.replace(new));
             }
         }
         self.tell_end(reader, call, Bytes::new(bytes), 1);
         true
     }
 
-    /// After a call that glided: does as many of the run that it belongs to as would, all at once.
+    /// After a call of hits: does, all at once, as many of the rest of its run as are hits too.
     #[inline]
-    fn glide_on(&mut self, reader: &mut Running, horizon: Picos, glide: &mut Option<Glide>) {
-        let (Some((step, times)), Some(glide)) = (&mut reader.run, glide) else { return };
+    fn extend_hit_run(
+        &mut self,
+        reader: &mut RunningReader,
+        horizon: Picos,
+        hit_run: &mut Option<HitRun>,
+    ) {
+        let (Some((step, times)), Some(hit_run)) = (&mut reader.run, hit_run) else { return };
         let Start::After(think) = step.start else { return };
         let (offset, length) = (step.offset.get(), step.length.get());
-        let follows = step.open == glide.open && offset == glide.end;
+        let follows = step.open == hit_run.open && offset == hit_run.end;
         if !follows || length == 0 || offset % PAGE_BYTES != 0 || length % PAGE_BYTES != 0 {
             return;
         }
         let open = &self.opens[step.open as usize];
-        let ready = open.quiet.2.get().saturating_mul(PAGE_BYTES);
+        let ready = open.hit_range.2.get().saturating_mul(PAGE_BYTES);
         let there = ready.min(self.placed[open.file as usize].size().get());
         let think = Picos::of(think);
         let cost = self.costs.call.plus(self.costs.byte.times(length));
@@ -206,7 +211,7 @@ impl World {
         let in_time = horizon.since(reader.clock).get();
         let before_end = self.end.since(reader.clock.plus(think)).get();
         let fits = there.saturating_sub(offset);
-        // Mostly it is all of them, which a division need not tell.
+        // Usually all of them fit, which needs no division.
         let whole = each.saturating_mul(*times);
         let all = whole <= in_time && whole <= before_end && length.saturating_mul(*times) <= fits;
         let count = if all {
@@ -221,8 +226,8 @@ impl World {
         reader.clock = reader.clock.plus(think.plus(cost).times(count));
         self.processor = self.processor.plus(cost.times(count));
         reader.references += pages;
-        glide.stop = glide.stop.plus(pages);
-        glide.end = offset + count * length;
+        hit_run.stop = hit_run.stop.plus(pages);
+        hit_run.end = offset + count * length;
         let call = ReadCall {
             open: step.open,
             class: step.class,
@@ -230,7 +235,7 @@ impl World {
             ..reader.call
         };
         let got = Bytes::new(length);
-        step.offset = Bytes::new(glide.end);
+        step.offset = Bytes::new(hit_run.end);
         *times -= count;
         if *times == 0 {
             reader.run = None;
@@ -238,22 +243,22 @@ impl World {
         self.tell_end(reader, &call, got, count);
     }
 
-    /// Notes the visit of pages that a reader glided over.
-    fn settle(&mut self, glide: Option<Glide>) {
-        let Some(glide) = glide else { return };
-        let open = &mut self.opens[glide.open as usize];
-        open.position = Bytes::new(glide.end);
-        let pages = Extent::new(glide.start, glide.stop.since(glide.start));
+    /// Notes the visit of the pages of a run of hits.
+    fn settle(&mut self, hit_run: Option<HitRun>) {
+        let Some(hit_run) = hit_run else { return };
+        let open = &mut self.opens[hit_run.open as usize];
+        open.position = Bytes::new(hit_run.end);
+        let pages = Extent::new(hit_run.start, hit_run.stop.since(hit_run.start));
         self.cache.set_used(open.file, pages);
-        visit(&mut self.cache, open, glide.start, glide.stop);
-        self.policy.end(StreamId(glide.open), Bytes::new(glide.end));
+        visit(&mut self.cache, open, hit_run.start, hit_run.stop);
+        self.policy.end(StreamId(hit_run.open), Bytes::new(hit_run.end));
     }
 
     /// Counts a call that is done, the last of so many that were the same.
     #[inline]
     pub(super) fn tell_end(
         &mut self,
-        reader: &mut Running,
+        reader: &mut RunningReader,
         call: &ReadCall,
         got: Bytes,
         times: u64,
@@ -285,7 +290,7 @@ impl World {
     }
 
     /// Puts a reader's last latencies into their histograms.
-    pub(super) fn flush_latencies(&mut self, reader: &Running) {
+    pub(super) fn flush_latencies(&mut self, reader: &RunningReader) {
         let latencies = reader.latencies;
         for class in [AccessClass::Stream, AccessClass::Random] {
             let (latency, times) = latencies[class as usize];

@@ -2,13 +2,12 @@
 
 use std::collections::VecDeque;
 
-use policy::control::Completions;
-use policy::{Cache, Extent, Memory, StreamId, Surroundings};
+use policy::{Cache, DeviceCompletions, Extent, Memory, StreamId, TickContext};
 use units::Nanos;
 
 use super::World;
-use super::setup::NOTHING;
-use super::view::View;
+use super::view::CacheView;
+use super::view::NO_STEPS;
 use crate::disk_layout::Placed;
 use crate::queue::BlockQueue;
 
@@ -26,12 +25,12 @@ struct Around<'a> {
     wanted: Vec<(u32, Extent)>,
 }
 
-impl Surroundings for Around<'_> {
+impl TickContext for Around<'_> {
     fn now(&self) -> Nanos {
         self.now
     }
 
-    fn completions(&self) -> Completions {
+    fn completions(&self) -> DeviceCompletions {
         self.queue.completions()
     }
 
@@ -46,14 +45,14 @@ impl Surroundings for Around<'_> {
 
     fn with(&mut self, stream: StreamId, act: &mut dyn FnMut(&mut dyn Cache)) {
         let Some(&file) = self.files.get(stream.0 as usize) else { return };
-        let mut view = View {
+        let mut view = CacheView {
             placed: &self.placed[file as usize],
             file,
             stream,
             limits: self.limits,
             now: self.now,
             congested: false,
-            coming: &NOTHING,
+            lookahead: &NO_STEPS,
             whole: false,
             cache: self.cache,
             batches: self.batches,
@@ -68,7 +67,7 @@ impl World {
     pub(super) fn tick(&mut self) {
         let now = self.next_tick;
         let files = self.opens.iter().map(|open| open.file).collect();
-        let mut around = Around {
+        let mut ctx = Around {
             now,
             cache: &mut self.cache,
             placed: &self.placed,
@@ -78,10 +77,10 @@ impl World {
             batches: &mut self.batches,
             wanted: Vec::new(),
         };
-        self.policy.tick(&mut around);
+        self.policy.tick(&mut ctx);
         // A policy that ticks goes on with it.
-        self.next_tick = self.policy.wakes().unwrap_or(Nanos::MAX);
-        let wanted = around.wanted;
+        self.next_tick = self.policy.next_tick().unwrap_or(Nanos::MAX);
+        let wanted = ctx.wanted;
         let mut items = VecDeque::new();
         for (file, extent) in wanted {
             self.placed[file as usize].plan(extent, &mut items);

@@ -8,10 +8,13 @@ use units::{Bytes, Nanos, Pages};
 
 use crate::cache::PageCache;
 use crate::disk_layout::Placed;
-use crate::scenario::Step;
+use crate::scenario::ReadStep;
+
+/// The upcoming steps of a reader that does not know them.
+pub(super) static NO_STEPS: VecDeque<ReadStep> = VecDeque::new();
 
 /// One file's pages, for one stream, at one moment.
-pub(super) struct View<'a> {
+pub(super) struct CacheView<'a> {
     pub(super) cache: &'a mut PageCache,
     pub(super) placed: &'a Placed,
     pub(super) file: u32,
@@ -19,14 +22,14 @@ pub(super) struct View<'a> {
     pub(super) limits: DeviceLimits,
     pub(super) now: Nanos,
     pub(super) congested: bool,
-    pub(super) coming: &'a VecDeque<Step>,
-    /// Whether the reader's steps end with those that are coming.
+    pub(super) lookahead: &'a VecDeque<ReadStep>,
+    /// Whether the reader's steps end with those of `lookahead`.
     pub(super) whole: bool,
     /// What is to be read, in order.
     pub(super) batches: &'a mut Vec<Extent>,
 }
 
-impl Cache for View<'_> {
+impl Cache for CacheView<'_> {
     fn file_size(&self) -> Bytes {
         self.placed.size()
     }
@@ -105,7 +108,7 @@ impl Cache for View<'_> {
     }
 
     fn upcoming(&self, nth: u64) -> Upcoming {
-        let step = usize::try_from(nth).ok().and_then(|nth| self.coming.get(nth));
+        let step = usize::try_from(nth).ok().and_then(|nth| self.lookahead.get(nth));
         match step {
             Some(step) if step.open == self.stream.0 => {
                 let start = Page::FIRST.plus(step.offset.to_pages_floor(PAGE));

@@ -1,15 +1,14 @@
-//! Windows whose pages arrive all at once, with the last of their requests.
+//! Windows in flight whose pages arrive all at once, with the last of their requests.
 
 use policy::Extent;
 use units::Pages;
 
 use crate::machine::Arrival;
-use crate::queue::{Item, Purpose};
+use crate::queue::{Item, PartPurpose};
 
 /// Pieces of memory that a bio may have (BIO_MAX_VECS), each a folio.
-const PIECES: u64 = 256;
+const BIO_MAX_FOLIOS: u64 = 256;
 
-/// Pages that arrive together.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     file: u32,
@@ -23,12 +22,12 @@ struct Window {
 /// The windows of several requests that are under way, a handful at a time; of none if each
 /// request is for itself.
 #[derive(Debug)]
-pub(super) struct Windows {
+pub(super) struct WindowsInFlight {
     arrival: Arrival,
     open: Vec<Window>,
 }
 
-impl Windows {
+impl WindowsInFlight {
     pub(super) fn new(arrival: Arrival) -> Self {
         Self { arrival, open: Vec::new() }
     }
@@ -41,11 +40,11 @@ impl Windows {
         }
         let first = self.open.len();
         for item in planned {
-            let Purpose::Data { file, extent } = item.purpose else { continue };
+            let PartPurpose::Data { file, extent } = item.purpose else { continue };
             let end = item.offset + item.length;
             if let Some(window) = self.open[first..].last_mut() {
                 let pages = window.extent.pages + extent.pages;
-                if window.end == item.offset && (!single || pages.get() <= PIECES) {
+                if window.end == item.offset && (!single || pages.get() <= BIO_MAX_FOLIOS) {
                     window.extent.pages = pages;
                     (window.left, window.end) = (pages, end);
                     continue;
@@ -77,12 +76,12 @@ mod tests {
 
     fn item(offset: u64, pages: u64) -> Item {
         let extent = Extent::new(Page::new(offset / 4096), Pages::new(pages));
-        Item { offset, length: pages * 4096, purpose: Purpose::Data { file: 0, extent } }
+        Item { offset, length: pages * 4096, purpose: PartPurpose::Data { file: 0, extent } }
     }
 
     #[test]
     fn the_last_request_of_a_window_brings_it() {
-        let mut windows = Windows::new(Arrival::Windows);
+        let mut windows = WindowsInFlight::new(Arrival::Windows);
         let items = [item(0, 64), item(64 << 12, 64), item(200 << 12, 10)];
         windows.note(items.iter(), false);
         let pages = |start, count| Extent::new(Page::new(start), Pages::new(count));
@@ -94,12 +93,12 @@ mod tests {
 
     #[test]
     fn single_pages_fill_a_bio() {
-        let mut windows = Windows::new(Arrival::Windows);
+        let mut windows = WindowsInFlight::new(Arrival::Windows);
         let items = [item(0, 200), item(200 << 12, 100)];
         windows.note(items.iter(), true);
         let first = Extent::new(Page::FIRST, Pages::new(200));
         assert_eq!(windows.arrive(0, first), Some(first));
-        let mut each = Windows::new(Arrival::Requests);
+        let mut each = WindowsInFlight::new(Arrival::Requests);
         each.note(items.iter(), false);
         assert_eq!(each.arrive(0, first), Some(first));
     }

@@ -4,18 +4,20 @@
 #![allow(dead_code)] // each test uses a part of it
 
 use foreread_sim::{
-    AccessSteps, Arrival, Costs, FileOnDisk, FileSystem, Limits, Machine, Replacement, Scenario,
-    Step, lay_out,
+    AccessSteps, Arrival, Costs, FileOnDisk, FileSystem, Limits, ReadStep, Replacement, Scenario,
+    SimMachine, SimOutcome, lay_out, run,
 };
 use model::Spec;
+use policy::{PolicySpec, REGISTRY};
 use proptest::prelude::*;
+use proptest::test_runner::TestCaseResult;
 use units::{Bytes, Kib, Nanos, Pages};
 use workload::{AccessMethod, Hint, Layout, Pattern, Sharing, Workload};
 
 /// A machine, a workload and how long it runs.
 #[derive(Clone, Debug)]
 pub struct Scene {
-    pub machine: Machine,
+    pub machine: SimMachine,
     pub workload: Workload,
     pub file_size: Bytes,
     pub time: Nanos,
@@ -45,7 +47,7 @@ impl Scene {
         if matches!(self.workload.pattern, Pattern::Zipf { .. }) {
             return Bytes::new(u64::MAX);
         }
-        let length = |step: Step| {
+        let length = |step: ReadStep| {
             let size = self.file_size.get();
             Bytes::new(step.length.get().min(size - step.offset.get().min(size)))
         };
@@ -62,23 +64,35 @@ impl Scene {
     }
 }
 
-fn any_policy() -> impl Strategy<Value = String> {
-    let names: Vec<&str> = policy::REGISTRY.iter().map(|entry| entry.name).collect();
+pub fn outcome(scene: &Scene, page_by_page: bool) -> SimOutcome {
+    let machine = SimMachine { page_by_page, ..scene.machine.clone() };
+    run(&machine, scene.scenario()).expect("a scene that can be simulated")
+}
+
+/// The fast way and the slow way give the same.
+pub fn same_by_extents_and_by_pages(scene: &Scene) -> TestCaseResult {
+    prop_assert_eq!(outcome(scene, false), outcome(scene, true));
+    Ok(())
+}
+
+fn any_policy() -> impl Strategy<Value = PolicySpec> {
+    let parse = |name: &str| name.parse::<PolicySpec>().expect("a policy");
+    let all: Vec<PolicySpec> = REGISTRY.iter().map(|entry| parse(entry.name)).collect();
     prop_oneof![
-        3 => Just("linux-6.18".to_owned()),
-        1 => Just("linux-on-demand".to_owned()),
-        4 => prop::sample::select(names).prop_map(str::to_owned),
+        3 => Just(parse("linux-6.18")),
+        1 => Just(parse("linux-on-demand")),
+        4 => prop::sample::select(all),
     ]
 }
 
 /// The machine with another policy, and a cache that holds at least a window of it.
-pub fn with_policy(machine: Machine, words: &str) -> Machine {
-    let own = policy::build(words).expect("a policy").own_window();
+pub fn with_policy(machine: SimMachine, policy: PolicySpec) -> SimMachine {
+    let own = policy.build().expect("a policy").own_window();
     let cache = machine.cache.max(own.to_bytes(policy::cache::PAGE));
-    Machine { policy: words.to_owned(), cache, ..machine }
+    SimMachine { policy, cache, ..machine }
 }
 
-fn any_machine() -> impl Strategy<Value = Machine> {
+fn any_machine() -> impl Strategy<Value = SimMachine> {
     let models = [
         "zero",
         "hdd-2008",
@@ -114,7 +128,7 @@ fn any_machine() -> impl Strategy<Value = Machine> {
                 if let Some(depth) = depth {
                     model.set("nr_requests", &depth.to_string()).expect("a depth");
                 }
-                let machine = Machine {
+                let machine = SimMachine {
                     read_ahead: Kib::new(window),
                     cache: Bytes::from_kib(cache.unwrap_or(window.max(256))),
                     arrival,
@@ -122,9 +136,9 @@ fn any_machine() -> impl Strategy<Value = Machine> {
                     filesystem,
                     costs,
                     seed,
-                    ..Machine::new(model)
+                    ..SimMachine::new(model)
                 };
-                with_policy(machine, &policy)
+                with_policy(machine, policy)
             },
         )
 }

@@ -1,62 +1,46 @@
 //! Figures of each pair of settings and workload.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use stats::{Estimate, median};
+use units::Bytes;
+use workload::{Pattern, Workload};
 
-use super::costs::has_used_up;
-use super::curve::told;
-use super::types::{Cell, Quantiles};
-use crate::settings::Settings;
+use super::counting::counting;
+use super::curve::estimate_from_spread;
+use super::types::Cell;
+use crate::settings::CellSettings;
 use crate::store::Run;
-use crate::trial::{Trial, TrialStatus};
+use crate::trial::{Quantiles, Trial, TrialStatus};
 
-/// The trials of a cell that count: the clean ones, or all if none is clean.
-pub(super) fn counting<'a>(
-    trials: impl Iterator<Item = &'a Trial> + Clone,
-    workload: &str,
-    settings: Settings,
-) -> Vec<&'a Trial> {
-    let ours = trials.filter(|t| t.workload == workload && t.settings == settings);
-    let clean: Vec<&Trial> = ours.clone().filter(|t| t.status == TrialStatus::Clean).collect();
-    if clean.is_empty() { ours.collect() } else { clean }
-}
+/// A workload whose device bytes are this share of its files has used them up.
+const USED_UP_SHARE: f64 = 0.5;
 
-/// The throughput of a cell in MiB/s by block.
-pub(crate) fn throughputs<'a>(
-    trials: impl Iterator<Item = &'a Trial> + Clone,
-    workload: &str,
-    settings: Settings,
-) -> BTreeMap<u32, f64> {
-    let counting = counting(trials, workload, settings);
-    counting.iter().map(|trial| (trial.block, trial.figures.throughput_mib_s)).collect()
-}
-
-/// All cells that were measured.
 pub(super) fn cells(run: &Run) -> Vec<Cell> {
-    let settings: BTreeSet<Settings> = run.trials.iter().map(|trial| trial.settings).collect();
+    let settings: BTreeSet<CellSettings> =
+        run.trials.iter().map(|trial| trial.settings.clone()).collect();
     let mut cells = Vec::new();
     for planned in &run.plan.workloads {
         for settings in &settings {
-            cells.extend(cell(run, &planned.workload.name, *settings));
+            cells.extend(cell(run, &planned.workload.name, settings));
         }
     }
     cells
 }
 
-fn cell(run: &Run, workload: &str, settings: Settings) -> Option<Cell> {
+fn cell(run: &Run, workload: &str, settings: &CellSettings) -> Option<Cell> {
     let trials = counting(run.trials.iter(), workload, settings);
     let estimate = |values: Option<Vec<f64>>| -> Option<Estimate> { Estimate::of(&values?) };
     let each = |figure: &dyn Fn(&Trial) -> Option<f64>| -> Option<Vec<f64>> {
         trials.iter().map(|trial| figure(trial)).collect()
     };
-    let ours = |t: &&Trial| t.workload == workload && t.settings == settings;
+    let ours = |t: &&Trial| t.workload == workload && t.settings == *settings;
     let disturbed = |t: &&Trial| t.status == TrialStatus::Disturbed;
     let declared = run.workloads.iter().find(|declared| declared.name == workload);
     let used_up =
         |trial: &&&Trial| declared.is_some_and(|it| has_used_up(it, trial.figures.device_bytes));
     Some(Cell {
-        settings,
+        settings: settings.clone(),
         workload: workload.to_owned(),
         repeats: count(trials.len()),
         disturbed: count(run.trials.iter().filter(ours).filter(disturbed).count()),
@@ -75,7 +59,7 @@ fn throughput(trials: &[&Trial]) -> Option<Estimate> {
     let values: Vec<f64> = trials.iter().map(|trial| trial.figures.throughput_mib_s).collect();
     match trials {
         [only] if only.figures.spread.is_some() => {
-            Some(told(values[0], only.figures.spread.unwrap_or(0.0)))
+            Some(estimate_from_spread(values[0], only.figures.spread.unwrap_or(0.0)))
         }
         _ => Estimate::of(&values),
     }
@@ -110,4 +94,14 @@ pub(super) fn notes(cells: &[Cell]) -> Vec<String> {
         notes.push(format!("no undisturbed trial: {}", doubtful.join(", ")));
     }
     notes
+}
+
+/// Whether random reads that read this much from the device have used up their files: from then on
+/// they find what they want in the cache.
+fn has_used_up(workload: &Workload, device_bytes: Option<Bytes>) -> bool {
+    let data: Bytes = workload.data_files(Bytes::ZERO).into_iter().sum();
+    let read = device_bytes.map_or(0.0, |bytes| bytes.get() as f64);
+    workload.pattern == Pattern::Uniform
+        && !data.is_zero()
+        && read >= USED_UP_SHARE * data.get() as f64
 }

@@ -2,30 +2,28 @@
 
 use std::collections::BTreeSet;
 
-use units::{Bytes, Kib};
-use workload::{Pattern, Workload};
+use units::Kib;
 
-use super::curve::{Curve, Point, in_a_word};
+use super::curve::{Curve, SettingPoint, in_a_word};
 use super::ladder::Ladder;
 use super::recommendation::{
-    Alternative, Caveat, Change, Condition, Cost, Decision, Doubt, Evidence, Recommendation, Saving,
+    Alternative, Caveat, CostChange, CostCondition, Decision, InconclusiveReason, Recommendation,
+    RecommendationCost, Saving, TrialEvidence,
 };
 use super::types::{Cell, Gain, LatencyChange};
 use crate::plan::{PlannedWorkload, Role};
-use crate::settings::Settings;
-use crate::store::{Command, Run};
-
-/// A workload whose device bytes are this share of its files has used them up.
-const USED_UP: f64 = 0.5;
+use crate::settings::CellSettings;
+use crate::store::{Run, RunCommand};
 
 /// What the measurements of a run say about read-ahead.
 pub(super) fn recommendation(run: &Run, cells: &[Cell]) -> Recommendation {
     let purpose = run.plan.purpose;
-    let found = run.found.map(Settings::read_ahead);
-    let grid: Vec<Settings> = run.grid.iter().copied().map(Settings::read_ahead).collect();
+    let found = run.found.map(CellSettings::read_ahead);
+    let grid: Vec<CellSettings> = run.grid.iter().copied().map(CellSettings::read_ahead).collect();
     let roles = run.plan.roles();
-    let Some(evidence) = Evidence::of(&run.trials, &roles, run.seed, found, &grid, purpose) else {
-        let nothing = Decision::Inconclusive(Doubt::NothingMeasured);
+    let Some(evidence) = TrialEvidence::of(&run.trials, &roles, run.seed, found, &grid, purpose)
+    else {
+        let nothing = Decision::Inconclusive(InconclusiveReason::NothingMeasured);
         return Recommendation::nothing(nothing, purpose);
     };
     Account { run, cells, evidence: &evidence }.recommendation()
@@ -35,7 +33,7 @@ pub(super) fn recommendation(run: &Run, cells: &[Cell]) -> Recommendation {
 struct Account<'a> {
     run: &'a Run,
     cells: &'a [Cell],
-    evidence: &'a Evidence,
+    evidence: &'a TrialEvidence,
 }
 
 impl Account<'_> {
@@ -55,14 +53,14 @@ impl Account<'_> {
         }
         all.saving = (chosen.settings < ladder.base.settings)
             .then(|| self.saving(chosen, &ladder))
-            .filter(|_| gain.ratio.median < super::recommendation::MATTERS);
+            .filter(|_| gain.ratio.median < super::recommendation::MIN_GAIN_RATIO);
         all.gain = Some(gain);
         all.cost = Some(self.cost(chosen, &ladder));
         all.caveats = self.caveats(chosen, &ladder);
         all
     }
 
-    fn alternative(&self, point: &Point, ladder: &Ladder<'_>) -> Alternative {
+    fn alternative(&self, point: &SettingPoint, ladder: &Ladder<'_>) -> Alternative {
         Alternative {
             read_ahead_kib: point.settings.read_ahead,
             gain: gain(&self.evidence.goals, point, ladder),
@@ -71,20 +69,20 @@ impl Account<'_> {
     }
 
     /// Every cost workload that was measured under this setting and under the base.
-    fn changes(&self, point: &Point, ladder: &Ladder<'_>) -> Vec<Change> {
-        let (to, from) = (point.settings, ladder.base.settings);
+    fn changes(&self, point: &SettingPoint, ladder: &Ladder<'_>) -> Vec<CostChange> {
+        let (to, from) = (&point.settings, &ladder.base.settings);
         self.evidence.costs.iter().filter_map(|curve| self.change(curve, to, from)).collect()
     }
 
-    fn change(&self, curve: &Curve, to: Settings, from: Settings) -> Option<Change> {
+    fn change(&self, curve: &Curve, to: &CellSettings, from: &CellSettings) -> Option<CostChange> {
         let ratio = curve.ratio(curve.at(to)?, curve.at(from)?);
-        let cell = |settings: Settings| {
-            self.cells.iter().find(|c| c.workload == curve.name && c.settings == settings)
+        let cell = |settings: &CellSettings| {
+            self.cells.iter().find(|c| c.workload == curve.name && c.settings == *settings)
         };
         let latency = |settings| cell(settings).and_then(|cell| cell.random_latency_us);
-        Some(Change {
+        Some(CostChange {
             workload: curve.name.clone(),
-            over_kib: from.read_ahead,
+            baseline_kib: from.read_ahead,
             throughput_ratio: ratio,
             amplification: cell(to).and_then(|c| c.amplification).map(|a| a.median),
             latency: latency(from)
@@ -93,7 +91,7 @@ impl Account<'_> {
         })
     }
 
-    fn cost(&self, point: &Point, ladder: &Ladder<'_>) -> Cost {
+    fn cost(&self, point: &SettingPoint, ladder: &Ladder<'_>) -> RecommendationCost {
         let of_goal = |planned: &&PlannedWorkload| planned.role == Role::Goal;
         let at = |name: &str| {
             self.cells.iter().find(|c| c.workload == name && c.settings == point.settings)
@@ -104,7 +102,7 @@ impl Account<'_> {
             .map(|amplification| amplification.median)
             .max_by(f64::total_cmp);
         let streams = self.run.plan.streams();
-        Cost {
+        RecommendationCost {
             memory_mib: super::recommendation::memory(point, streams).as_mib(),
             streams,
             amplification,
@@ -112,30 +110,32 @@ impl Account<'_> {
         }
     }
 
-    fn conditions(&self, point: &Point, ladder: &Ladder<'_>) -> Vec<Condition> {
+    fn conditions(&self, point: &SettingPoint, ladder: &Ladder<'_>) -> Vec<CostCondition> {
         let changes = self.changes(point, ladder).into_iter();
-        let lost =
-            |change: &Change| change.throughput_ratio.median < super::recommendation::CONDITION;
+        let lost = |change: &CostChange| {
+            change.throughput_ratio.median < super::recommendation::CONDITION_BELOW_RATIO
+        };
         changes
             .filter(|change| self.evidence.weighs_costs() && lost(change))
-            .map(|change| Condition {
+            .map(|change| CostCondition {
                 workload: change.workload,
                 throughput_ratio: change.throughput_ratio,
             })
             .collect()
     }
 
-    fn saving(&self, point: &Point, ladder: &Ladder<'_>) -> Saving {
+    fn saving(&self, point: &SettingPoint, ladder: &Ladder<'_>) -> Saving {
         let memory = |point| super::recommendation::memory(point, self.run.plan.streams());
-        let faster =
-            |change: &Change| change.throughput_ratio.median >= super::recommendation::SAVES;
+        let faster = |change: &CostChange| {
+            change.throughput_ratio.median >= super::recommendation::MIN_SAVING_RATIO
+        };
         Saving {
             memory_mib: memory(ladder.base).saturating_sub(memory(point)).as_mib(),
             changes: self.changes(point, ladder).into_iter().filter(faster).collect(),
         }
     }
 
-    fn caveats(&self, point: &Point, ladder: &Ladder<'_>) -> Vec<Caveat> {
+    fn caveats(&self, point: &SettingPoint, ladder: &Ladder<'_>) -> Vec<Caveat> {
         let read_ahead_kib = point.settings.read_ahead;
         let ends = [self.evidence.grid.first(), self.evidence.grid.last()];
         let mut caveats = Vec::new();
@@ -145,10 +145,10 @@ impl Account<'_> {
         if let Some(found) = self.run.found.filter(|_| !ladder.base_is_found) {
             caveats.push(Caveat::PresentNotMeasured { read_ahead_kib: found });
         }
-        let both = [point.settings, ladder.base.settings];
+        let both = [&point.settings, &ladder.base.settings];
         for curve in &self.evidence.costs {
             let workload = curve.name.clone();
-            match both.iter().find(|s| curve.at(**s).is_none()) {
+            match both.iter().find(|s| curve.at(s).is_none()) {
                 Some(_) => caveats.push(Caveat::CostNotMeasured { read_ahead_kib, workload }),
                 None => caveats.extend(self.used_up(&workload, &both)),
             }
@@ -158,26 +158,26 @@ impl Account<'_> {
     }
 
     /// A smaller setting that gains enough and may meet no condition, where none is known to.
-    fn unpriced_alternative(&self, point: &Point, ladder: &Ladder<'_>) -> Option<Caveat> {
+    fn unpriced_alternative(&self, point: &SettingPoint, ladder: &Ladder<'_>) -> Option<Caveat> {
         let conditional = !self.conditions(point, ladder).is_empty();
         if !conditional || self.evidence.without_conditions(ladder).is_some() {
             return None;
         }
-        let between = ladder.base.settings..point.settings;
-        let gains = |other: &&Point| {
-            between.contains(&other.settings)
-                && Evidence::gain(other, ladder.base) >= super::recommendation::MATTERS
+        let between = &ladder.base.settings..&point.settings;
+        let gains = |other: &&SettingPoint| {
+            between.contains(&&other.settings)
+                && TrialEvidence::gain(other, ladder.base) >= super::recommendation::MIN_GAIN_RATIO
         };
         let candidates = self.evidence.goals.points.iter().filter(gains);
         candidates.rev().find_map(|other| {
-            let unknown = self.evidence.costs.iter().find(|c| c.at(other.settings).is_none())?;
+            let unknown = self.evidence.costs.iter().find(|c| c.at(&other.settings).is_none())?;
             let (read_ahead_kib, workload) = (other.settings.read_ahead, unknown.name.clone());
             Some(Caveat::CostNotMeasured { read_ahead_kib, workload })
         })
     }
 
-    fn used_up(&self, workload: &str, settings: &[Settings]) -> Option<Caveat> {
-        let ours = |cell: &&Cell| cell.workload == workload && settings.contains(&cell.settings);
+    fn used_up(&self, workload: &str, settings: &[&CellSettings]) -> Option<Caveat> {
+        let ours = |cell: &&Cell| cell.workload == workload && settings.contains(&&cell.settings);
         let cell = self.cells.iter().filter(ours).find(|cell| cell.used_up > 0)?;
         let read_ahead_kib = cell.settings.read_ahead;
         Some(Caveat::FilesUsedUp { read_ahead_kib, workload: workload.to_owned() })
@@ -185,28 +185,20 @@ impl Account<'_> {
 }
 
 /// What a setting gains over the base of the ladder.
-pub(super) fn gain(curve: &Curve, point: &Point, ladder: &Ladder<'_>) -> Gain {
+pub(super) fn gain(curve: &Curve, point: &SettingPoint, ladder: &Ladder<'_>) -> Gain {
     let ratio = curve.ratio(point, ladder.base);
     Gain {
-        over_kib: ladder.base.settings.read_ahead,
-        over_is_current: ladder.base_is_found,
+        baseline_kib: ladder.base.settings.read_ahead,
+        baseline_is_current: ladder.base_is_found,
         difference: in_a_word(&ratio),
         ratio,
     }
 }
 
-/// Whether random reads that read this much from the device have used up their files: from then on
-/// they find what they want in the cache.
-pub(super) fn has_used_up(workload: &Workload, device_bytes: Option<Bytes>) -> bool {
-    let data: Bytes = workload.data_files(Bytes::ZERO).into_iter().sum();
-    let read = device_bytes.map_or(0.0, |bytes| bytes.get() as f64);
-    workload.pattern == Pattern::Uniform && !data.is_zero() && read >= USED_UP * data.get() as f64
-}
-
 /// What was not measured is said, not guessed.
 pub(super) fn notes(run: &Run, cells: &[Cell]) -> Vec<String> {
     // Whoever asks for what a server gets has no use for workloads of ours.
-    if run.summary.command == Command::Pg {
+    if run.summary.command == RunCommand::Pg {
         return Vec::new();
     }
     let measured = |name: &str| cells.iter().any(|cell| cell.workload == name);
@@ -247,6 +239,6 @@ fn used_up(cells: &[Cell]) -> Option<String> {
 }
 
 /// The read-ahead that a choice of settings is about.
-pub(super) fn kib(point: &Point) -> Kib {
+pub(super) fn kib(point: &SettingPoint) -> Kib {
     point.settings.read_ahead
 }

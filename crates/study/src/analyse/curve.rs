@@ -4,36 +4,36 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stats::{Estimate, Labelled, geometric_mean, groups_differ, median};
 
-use super::cells::throughputs;
+use super::counting::throughputs;
 use super::types::Difference;
-use crate::settings::Settings;
+use crate::settings::CellSettings;
 use crate::trial::{Trial, TrialStatus};
 
 /// A ratio within this of 1 makes no practical difference, however well it is known.
-pub(crate) const EQUIVALENT: f64 = 0.01;
+pub(crate) const EQUIVALENCE_MARGIN: f64 = 0.01;
 /// A setting counts as good as the best only if its median is within this of the best's: so that
 /// a wide interval is no licence to recommend something worse.
-const AS_GOOD: f64 = 0.02;
+const AS_GOOD_MARGIN: f64 = 0.02;
 /// A range has to stay this far from 1 to decide, even when it is widened.
-const CLEAR: f64 = 0.02;
+const RANGE_MARGIN: f64 = 0.02;
 /// An interval within this of 1 is tight enough to say that there is no difference.
-const SURE: f64 = 0.05;
+const NO_DIFFERENCE_MARGIN: f64 = 0.05;
 /// The same where all settings are compared with the best of them, which chance has favoured.
-const SURE_OF_ALL: f64 = 0.10;
+const NO_DIFFERENCE_MARGIN_OF_ALL: f64 = 0.10;
 /// Settings are said to differ if chance would do as much in fewer than this share of cases.
-const CHANCE: f64 = 0.002;
+const MAX_P_VALUE: f64 = 0.002;
 /// Two of many equal settings are hardly ever this many standard errors apart.
-const FAR: f64 = 6.0;
+const FAR_STANDARD_ERRORS: f64 = 6.0;
 /// Degrees of freedom without which the noise is not known.
-const FREEDOM_LEAST: f64 = 4.0;
+const MIN_DEGREES_OF_FREEDOM: f64 = 4.0;
 /// Repeats without which a setting is no candidate, and shared blocks without which a correlation
 /// is not known.
-const PAIRS_LEAST: usize = 3;
+const MIN_PAIRS: usize = 3;
 
 /// One setting's place on a curve.
 #[derive(Clone, Debug)]
-pub(crate) struct Point {
-    pub(crate) settings: Settings,
+pub(crate) struct SettingPoint {
+    pub(crate) settings: CellSettings,
     /// Throughput, or the score over all goals, by block.
     pub(crate) values: BTreeMap<u32, f64>,
     pub(crate) median: f64,
@@ -41,62 +41,60 @@ pub(crate) struct Point {
     pub(crate) clean: bool,
 }
 
-/// Throughput against setting, ascending.
 #[derive(Clone, Debug)]
 pub(crate) struct Curve {
     pub(crate) name: String,
-    pub(crate) points: Vec<Point>,
+    pub(crate) points: Vec<SettingPoint>,
     seed: u64,
     /// How well single values repeat, as whoever measured them says.
     spread: Option<f64>,
 }
 
 impl Curve {
-    /// The curve of one workload.
     pub(crate) fn of(trials: &[Trial], workload: &str, seed: u64) -> Self {
-        let mut settings: Vec<Settings> = trials.iter().map(|trial| trial.settings).collect();
+        let mut settings: Vec<CellSettings> =
+            trials.iter().map(|trial| trial.settings.clone()).collect();
         settings.sort_unstable();
         settings.dedup();
-        let clean: BTreeSet<Settings> = trials
+        let clean: BTreeSet<CellSettings> = trials
             .iter()
             .filter(|trial| trial.workload == workload && trial.status == TrialStatus::Clean)
-            .map(|trial| trial.settings)
+            .map(|trial| trial.settings.clone())
             .collect();
         let values = settings
             .iter()
-            .map(|s| (*s, throughputs(trials.iter(), workload, *s), clean.contains(s)));
+            .map(|s| (s.clone(), throughputs(trials.iter(), workload, s), clean.contains(s)));
         Self { spread: spread_of(trials, workload), ..Self::new(workload, values, seed) }
     }
 
     fn new(
         name: &str,
-        values: impl Iterator<Item = (Settings, BTreeMap<u32, f64>, bool)>,
+        values: impl Iterator<Item = (CellSettings, BTreeMap<u32, f64>, bool)>,
         seed: u64,
     ) -> Self {
-        let point = |(settings, values, clean): (Settings, BTreeMap<u32, f64>, bool)| {
+        let point = |(settings, values, clean): (CellSettings, BTreeMap<u32, f64>, bool)| {
             let median = median(&values.values().copied().collect::<Vec<_>>())?;
-            (median > 0.0).then_some(Point { settings, values, median, clean })
+            (median > 0.0).then_some(SettingPoint { settings, values, median, clean })
         };
         let points = values.filter_map(point).collect();
         Self { name: name.to_owned(), points, seed, spread: None }
     }
 
-    /// The point of a setting.
-    pub(crate) fn at(&self, settings: Settings) -> Option<&Point> {
-        self.points.iter().find(|point| point.settings == settings)
+    pub(crate) fn at(&self, settings: &CellSettings) -> Option<&SettingPoint> {
+        self.points.iter().find(|point| point.settings == *settings)
     }
 
     /// The highest median among the settings measured often enough to be believed.
-    pub(crate) fn best(&self) -> Option<&Point> {
+    pub(crate) fn best(&self) -> Option<&SettingPoint> {
         self.confirmed()
             .max_by(|a, b| a.median.total_cmp(&b.median).then(b.settings.cmp(&a.settings)))
     }
 
     /// The settings with repeats, or all if none has: what was tried once to see where to look
     /// is no candidate.
-    pub(crate) fn confirmed(&self) -> impl Iterator<Item = &Point> {
+    pub(crate) fn confirmed(&self) -> impl Iterator<Item = &SettingPoint> {
         let most = self.points.iter().map(|point| point.values.len()).max().unwrap_or(0);
-        self.points.iter().filter(move |point| point.values.len() >= most.min(PAIRS_LEAST))
+        self.points.iter().filter(move |point| point.values.len() >= most.min(MIN_PAIRS))
     }
 
     /// The ratio of one point to another.
@@ -104,7 +102,7 @@ impl Curve {
     /// Points that share all their blocks are compared in pairs: the median of the ratios within
     /// each block. Otherwise the medians over all blocks are divided, unless what the blocks share
     /// varies so much that the shared blocks alone say more.
-    pub(crate) fn ratio(&self, above: &Point, below: &Point) -> Estimate {
+    pub(crate) fn ratio(&self, above: &SettingPoint, below: &SettingPoint) -> Estimate {
         if above.settings == below.settings {
             return Estimate::exact(1.0);
         }
@@ -113,7 +111,7 @@ impl Curve {
             .iter()
             .filter_map(|(block, a)| Some((*a, *below.values.get(block)?)))
             .unzip();
-        let stated = self.spread.is_some() && pairs.0.len() < PAIRS_LEAST;
+        let stated = self.spread.is_some() && pairs.0.len() < MIN_PAIRS;
         if !stated
             && pairs_say_more(above, below, &pairs)
             && let Some(ratio) = Estimate::of_ratios(&pairs.0, &pairs.1)
@@ -127,19 +125,21 @@ impl Curve {
     }
 
     /// What is known of one point by itself.
-    pub(crate) fn alone(&self, point: &Point) -> Option<Estimate> {
+    pub(crate) fn alone(&self, point: &SettingPoint) -> Option<Estimate> {
         let values: Vec<f64> = point.values.values().copied().collect();
         match self.spread {
-            Some(spread) if values.len() < PAIRS_LEAST => Some(told(point.median, spread)),
+            Some(spread) if values.len() < MIN_PAIRS => {
+                Some(estimate_from_spread(point.median, spread))
+            }
             _ => Estimate::of(&values),
         }
     }
 
     /// Whether a point is as good as the best, for all that can be measured.
-    pub(crate) fn as_good(&self, point: &Point, best: &Point) -> bool {
+    pub(crate) fn as_good(&self, point: &SettingPoint, best: &SettingPoint) -> bool {
         let ratio = self.ratio(point, best);
-        ratio.decision_bounds().1 >= 1.0 - EQUIVALENT
-            && point.median >= best.median * (1.0 - AS_GOOD)
+        ratio.decision_bounds().1 >= 1.0 - EQUIVALENCE_MARGIN
+            && point.median >= best.median * (1.0 - AS_GOOD_MARGIN)
     }
 
     /// Whether settings differ at all: one has its whole interval below the best, and this is not
@@ -149,15 +149,15 @@ impl Curve {
         let Some(best) = self.best() else { return Difference::Inconclusive };
         let bounds: Vec<(f64, f64)> =
             self.points.iter().map(|point| self.ratio(point, best).decision_bounds()).collect();
-        let below = bounds.iter().any(|(_, high)| *high < 1.0 - EQUIVALENT);
+        let below = bounds.iter().any(|(_, high)| *high < 1.0 - EQUIVALENCE_MARGIN);
         // What was measured once has no interval, but the noise of the others tells its worth.
         let noise = self.noise();
         let far = self.points.iter().any(|point| noise.is_far(point, best));
-        let rare = || groups_differ(&self.blocks(), self.seed).is_none_or(|p| p <= CHANCE);
+        let rare = || groups_differ(&self.blocks(), self.seed).is_none_or(|p| p <= MAX_P_VALUE);
         // Whoever told how well values repeat has taken chance into account.
         if far || (below && (self.spread.is_some() || rare())) {
-            Difference::Better
-        } else if bounds.iter().all(|(low, _)| *low >= 1.0 - SURE_OF_ALL) {
+            Difference::Faster
+        } else if bounds.iter().all(|(low, _)| *low >= 1.0 - NO_DIFFERENCE_MARGIN_OF_ALL) {
             Difference::NoMeasurableDifference
         } else {
             Difference::Inconclusive
@@ -197,13 +197,13 @@ pub(crate) struct Noise {
 
 impl Noise {
     /// Whether two points are further apart than any two of many equal ones would be.
-    fn is_far(&self, a: &Point, b: &Point) -> bool {
-        if self.freedom < FREEDOM_LEAST {
+    fn is_far(&self, a: &SettingPoint, b: &SettingPoint) -> bool {
+        if self.freedom < MIN_DEGREES_OF_FREEDOM {
             return false;
         }
         let counts = 1.0 / a.values.len() as f64 + 1.0 / b.values.len() as f64;
         let error = (self.squares / self.freedom * counts).sqrt();
-        (ln(a.median) - ln(b.median)).abs() > FAR * error
+        (ln(a.median) - ln(b.median)).abs() > FAR_STANDARD_ERRORS * error
     }
 }
 
@@ -222,12 +222,16 @@ pub(crate) fn overall(goals: &[Curve], seed: u64) -> Curve {
             let relative: Vec<f64> = goals
                 .iter()
                 .zip(&bests)
-                .map(|(goal, best)| Some(goal.at(point.settings)?.values.get(block)? / best))
+                .map(|(goal, best)| Some(goal.at(&point.settings)?.values.get(block)? / best))
                 .collect::<Option<_>>()?;
             Some((*block, geometric_mean(&relative)?))
         };
-        let clean = |goal: &Curve| goal.at(point.settings).is_some_and(|point| point.clean);
-        (point.settings, point.values.keys().filter_map(score).collect(), goals.iter().all(clean))
+        let clean = |goal: &Curve| goal.at(&point.settings).is_some_and(|point| point.clean);
+        (
+            point.settings.clone(),
+            point.values.keys().filter_map(score).collect(),
+            goals.iter().all(clean),
+        )
     });
     let spread = goals.iter().map(|goal| goal.spread).reduce(|a, b| Some(a?.max(b?))).flatten();
     Curve { spread, ..Curve::new("all goals", values, seed) }
@@ -240,7 +244,7 @@ fn spread_of(trials: &[Trial], workload: &str) -> Option<f64> {
 }
 
 /// A number of which somebody says how well it repeats.
-pub(super) fn told(value: f64, spread: f64) -> Estimate {
+pub(super) fn estimate_from_spread(value: f64, spread: f64) -> Estimate {
     Estimate::interval(value, value / (1.0 + spread), value * (1.0 + spread))
 }
 
@@ -248,12 +252,12 @@ pub(super) fn told(value: f64, spread: f64) -> Estimate {
 /// ones](Estimate::decision_bounds), and only by a clear margin.
 pub(crate) fn in_a_word(ratio: &Estimate) -> Difference {
     let (low, high) = ratio.decision_bounds();
-    let margin = if ratio.is_interval() { EQUIVALENT } else { CLEAR };
+    let margin = if ratio.is_interval() { EQUIVALENCE_MARGIN } else { RANGE_MARGIN };
     if low > 1.0 + margin {
-        Difference::Better
+        Difference::Faster
     } else if high < 1.0 - margin {
-        Difference::Worse
-    } else if low >= 1.0 - SURE && high <= 1.0 + SURE {
+        Difference::Slower
+    } else if low >= 1.0 - NO_DIFFERENCE_MARGIN && high <= 1.0 + NO_DIFFERENCE_MARGIN {
         Difference::NoMeasurableDifference
     } else {
         Difference::Inconclusive
@@ -271,16 +275,20 @@ pub(crate) fn quotient(above: &Estimate, below: &Estimate) -> Estimate {
 /// log scale: that of the mean difference within shared blocks, and that of the difference of the
 /// means over all blocks. The variance of each point comes from all its blocks, so that a few
 /// shared blocks that agree by chance do not decide; the correlation comes from the shared ones.
-fn pairs_say_more(above: &Point, below: &Point, pairs: &(Vec<f64>, Vec<f64>)) -> bool {
+fn pairs_say_more(
+    above: &SettingPoint,
+    below: &SettingPoint,
+    pairs: &(Vec<f64>, Vec<f64>),
+) -> bool {
     let counts = [pairs.0.len(), above.values.len(), below.values.len()];
     if counts[0] == counts[1] && counts[0] == counts[2] {
         return true;
     }
-    if counts[0] < PAIRS_LEAST {
+    if counts[0] < MIN_PAIRS {
         return false;
     }
     let logs = |values: &[f64]| -> Vec<f64> { values.iter().map(|v| ln(*v)).collect() };
-    let of = |point: &Point| {
+    let of = |point: &SettingPoint| {
         let all = logs(&point.values.values().copied().collect::<Vec<_>>());
         covariance(&all, &all)
     };
@@ -314,7 +322,7 @@ mod tests {
     fn curve(points: &[(u64, &[f64])]) -> Curve {
         let of = |(kib, values): &(u64, &[f64])| {
             let blocks = (0..).zip(values.iter().copied()).collect();
-            (Settings::read_ahead(Kib::new(*kib)), blocks, true)
+            (CellSettings::read_ahead(Kib::new(*kib)), blocks, true)
         };
         Curve::new("seq-8", points.iter().map(of), 1)
     }
@@ -323,10 +331,10 @@ mod tests {
     fn what_was_tried_once_counts_if_it_is_beyond_all_noise() {
         let repeated: [(u64, &[f64]); 3] =
             [(128, &[88.0, 92.0, 70.0]), (8192, &[91.0, 89.0, 72.0]), (65536, &[90.0, 75.0, 93.0])];
-        assert_ne!(curve(&repeated).difference(), Difference::Better);
+        assert_ne!(curve(&repeated).difference(), Difference::Faster);
         let with = |once: &'static [f64]| [&[(4, once)][..], &repeated].concat();
-        assert_eq!(curve(&with(&[1.9])).difference(), Difference::Better);
-        assert_ne!(curve(&with(&[80.0])).difference(), Difference::Better);
+        assert_eq!(curve(&with(&[1.9])).difference(), Difference::Faster);
+        assert_ne!(curve(&with(&[80.0])).difference(), Difference::Faster);
     }
 
     /// What `sweep sim:nfs` measured: the first setting is tight after three blocks, the second
@@ -361,13 +369,13 @@ mod tests {
             let curve = curve(&[(128, &[100.0, 100.0, 100.0]), (1024, values)]);
             in_a_word(&curve.ratio(&curve.points[1], &curve.points[0]))
         };
-        assert_eq!(word(&[150.0, 152.0, 155.0]), Difference::Better);
-        assert_eq!(word(&[50.0, 52.0, 53.0]), Difference::Worse);
+        assert_eq!(word(&[150.0, 152.0, 155.0]), Difference::Faster);
+        assert_eq!(word(&[50.0, 52.0, 53.0]), Difference::Slower);
         assert_eq!(word(&[101.0, 102.0, 104.0]), Difference::Inconclusive, "all above, no margin");
         assert_eq!(word(&[104.0, 150.0, 190.0]), Difference::Inconclusive, "all above, too wide");
         assert_eq!(word(&[99.5, 100.0, 100.5]), Difference::NoMeasurableDifference);
         assert_eq!(word(&[150.0, 175.0]), Difference::Inconclusive, "two, by six widths");
-        assert_eq!(word(&[150.0, 152.0]), Difference::Better);
+        assert_eq!(word(&[150.0, 152.0]), Difference::Faster);
     }
 
     fn blocks() -> impl Strategy<Value = BTreeMap<u32, f64>> {
@@ -380,7 +388,7 @@ mod tests {
         #[test]
         fn ratios_end_where_the_trials_do(above in blocks(), below in blocks()) {
             let values = [(128, above.clone()), (1024, below.clone())];
-            let settings = |kib| Settings::read_ahead(Kib::new(kib));
+            let settings = |kib| CellSettings::read_ahead(Kib::new(kib));
             let curve = values.into_iter().map(|(kib, values)| (settings(kib), values, true));
             let curve = Curve::new("seq-8", curve, 1);
             let ratio = curve.ratio(&curve.points[0], &curve.points[1]);

@@ -6,14 +6,16 @@ use stats::{Estimate, Observation, interactions, main_effects};
 use tunables::Setting;
 
 use super::curve::{Curve, in_a_word, overall};
-use super::recommendation::{Decision, Doubt, MATTERS, Recommendation};
-use super::types::{Combination, Difference, Effect, Gain, Interaction, LevelEffect, LevelPair};
+use super::recommendation::{Decision, InconclusiveReason, MIN_GAIN_RATIO, Recommendation};
+use super::types::{
+    Combination, Difference, FactorEffect, FactorInteraction, Gain, LevelEffect, LevelPair,
+};
 use crate::plan::Role;
-use crate::settings::Settings;
+use crate::settings::CellSettings;
 use crate::store::Run;
 
 /// The effects of all tunables on the goals together, then on each workload.
-pub(super) fn effects(run: &Run, goals: &[Curve]) -> (Vec<Effect>, Vec<Interaction>) {
+pub(super) fn effects(run: &Run, goals: &[Curve]) -> (Vec<FactorEffect>, Vec<FactorInteraction>) {
     if run.plan.factors.is_empty() {
         return Default::default();
     }
@@ -37,61 +39,64 @@ pub(super) fn effects(run: &Run, goals: &[Curve]) -> (Vec<Effect>, Vec<Interacti
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Level {
     Tunable(Setting),
-    /// What is no tunable, by its name.
-    Beside(&'static str, &'static str),
+    Label { name: String, value: String },
 }
 
 impl Level {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         match self {
             Self::Tunable(setting) => setting.tunable.name(),
-            Self::Beside(name, _) => name,
+            Self::Label { name, .. } => name,
         }
     }
 
     fn show(&self) -> String {
         match self {
             Self::Tunable(setting) => setting.tunable.show(&setting.value),
-            Self::Beside(_, value) => (*value).to_owned(),
+            Self::Label { value, .. } => value.clone(),
         }
     }
 }
 
 /// Everything that settings set, read-ahead included.
-fn levels_of(settings: Settings) -> Vec<Level> {
-    let beside = settings.others.beside().map(|(name, value)| Level::Beside(name, value));
-    let tunables = settings.all();
-    tunables.iter().cloned().map(Level::Tunable).chain(beside).collect()
+fn levels_of(settings: &CellSettings) -> Vec<Level> {
+    let label = |(name, value): (&String, &String)| Level::Label {
+        name: name.clone(),
+        value: value.clone(),
+    };
+    let labels = settings.extra.labels.iter().map(label);
+    settings.tunables().iter().cloned().map(Level::Tunable).chain(labels).collect()
 }
 
 /// The name of what has these levels.
-fn name(levels: &[Level]) -> &'static str {
+fn name(levels: &[Level]) -> &str {
     levels.first().map_or(crate::settings::READ_AHEAD, Level::name)
 }
 
 /// What the device had, as far as the record tells.
 fn present(run: &Run) -> Vec<Level> {
     let tunables = run.device_before.get("tunables").cloned().unwrap_or_default();
-    let all: tunables::Settings = serde_json::from_value(tunables).unwrap_or_default();
-    let window = run.found.map(|kib| tunables::Settings::read_ahead(kib.to_bytes()));
-    let all = all.iter().chain(window.iter().flat_map(tunables::Settings::iter));
+    let all: tunables::TunableValues = serde_json::from_value(tunables).unwrap_or_default();
+    let window = run.found.map(|kib| tunables::TunableValues::read_ahead(kib.to_bytes()));
+    let all = all.iter().chain(window.iter().flat_map(tunables::TunableValues::iter));
     all.cloned().map(Level::Tunable).collect()
 }
 
 /// The levels that were measured, the baseline's first: the level that most trials had, which in a
 /// design from a baseline is that, else what the device had, else the first of the plan.
 fn factors(run: &Run) -> Vec<Vec<Level>> {
-    let cells: BTreeSet<Settings> = run.trials.iter().map(|trial| trial.settings).collect();
-    let all: Vec<Level> = cells.iter().flat_map(|cell| levels_of(*cell)).collect();
+    let cells: BTreeSet<CellSettings> =
+        run.trials.iter().map(|trial| trial.settings.clone()).collect();
+    let all: Vec<Level> = cells.iter().flat_map(levels_of).collect();
     let planned = run.plan.factors.iter().filter_map(|factor| {
         let tunable = tunables::find(&factor.tunable).map(|tunable| tunable.name());
-        let beside = || all.iter().map(Level::name).find(|name| *name == factor.tunable);
-        tunable.ok().or_else(beside)
+        let label = || all.iter().map(Level::name).find(|name| *name == factor.tunable);
+        tunable.ok().or_else(label)
     });
-    let mut names: Vec<&'static str> = planned.collect();
+    let mut names: Vec<&str> = planned.collect();
     names.push(crate::settings::READ_AHEAD);
     let present = present(run);
-    let of_name = |name: &&'static str| -> Option<Vec<Level>> {
+    let of_name = |name: &&str| -> Option<Vec<Level>> {
         let mut levels: Vec<(usize, Level)> = Vec::new();
         for level in all.iter().filter(|level| level.name() == *name) {
             match levels.iter_mut().find(|(_, known)| known == level) {
@@ -109,7 +114,7 @@ fn factors(run: &Run) -> Vec<Vec<Level>> {
 }
 
 /// The place of each level among those of its factor.
-fn places(factors: &[Vec<Level>], settings: Settings) -> Option<Vec<usize>> {
+fn places(factors: &[Vec<Level>], settings: &CellSettings) -> Option<Vec<usize>> {
     let all = levels_of(settings);
     let place = |levels: &Vec<Level>| levels.iter().position(|level| all.contains(level));
     factors.iter().map(place).collect()
@@ -123,20 +128,20 @@ pub(super) fn combination(run: &Run, goals: &[Curve]) -> Option<Combination> {
     let together = overall(goals, run.seed);
     let curve = if let [only] = goals { only } else { &together };
     let factors = factors(run);
-    let at_baseline = |point: &&super::curve::Point| {
-        places(&factors, point.settings).is_some_and(|all| all.iter().all(|place| *place == 0))
+    let at_baseline = |point: &&super::curve::SettingPoint| {
+        places(&factors, &point.settings).is_some_and(|all| all.iter().all(|place| *place == 0))
     };
     let (best, base) = (curve.best()?, curve.points.iter().find(at_baseline)?);
     let ratio = curve.ratio(best, base);
-    let (settings, over, difference) = (best.settings, base.settings, in_a_word(&ratio));
-    Some(Combination { settings, over, ratio, difference })
+    let (settings, over) = (best.settings.clone(), base.settings.clone());
+    Some(Combination { settings, over, difference: in_a_word(&ratio), ratio })
 }
 
 /// The logarithms of all values, with the places of their levels.
 fn observations(curve: &Curve, factors: &[Vec<Level>]) -> Vec<Observation> {
     let mut observations = Vec::new();
     for point in &curve.points {
-        let Some(levels) = places(factors, point.settings) else { continue };
+        let Some(levels) = places(factors, &point.settings) else { continue };
         observations.extend(point.values.iter().map(|(block, value)| Observation {
             block: *block,
             levels: levels.clone(),
@@ -151,16 +156,20 @@ fn counts(factors: &[Vec<Level>]) -> Vec<usize> {
 }
 
 /// What each tunable does by itself, the strongest first.
-fn own(curve: &Curve, factors: &[Vec<Level>], observations: &[Observation]) -> Vec<Effect> {
+fn own(curve: &Curve, factors: &[Vec<Level>], observations: &[Observation]) -> Vec<FactorEffect> {
     let Some(estimates) = main_effects(observations, &counts(factors)) else { return Vec::new() };
-    let mut effects: Vec<Effect> =
+    let mut effects: Vec<FactorEffect> =
         factors.iter().zip(estimates).map(|(levels, of)| effect(curve, levels, &of)).collect();
     effects.sort_by(|a, b| b.strength.total_cmp(&a.strength));
     effects
 }
 
 /// What each two tunables do together, the strongest first.
-fn joint(curve: &Curve, factors: &[Vec<Level>], observations: &[Observation]) -> Vec<Interaction> {
+fn joint(
+    curve: &Curve,
+    factors: &[Vec<Level>],
+    observations: &[Observation],
+) -> Vec<FactorInteraction> {
     let level =
         |factor: usize, at: usize| factors[factor].get(at).map(Level::show).unwrap_or_default();
     let of_pair = |found: &stats::Interaction| {
@@ -170,7 +179,7 @@ fn joint(curve: &Curve, factors: &[Vec<Level>], observations: &[Observation]) ->
             let levels = [level(a, *at_a), level(b, *at_b)];
             LevelPair { levels, difference: in_a_word(&ratio), ratio }
         });
-        Interaction {
+        FactorInteraction {
             workload: curve.name.clone(),
             tunables: [a, b].map(|factor| name(&factors[factor]).to_owned()),
             baselines: [a, b].map(|factor| level(factor, 0)),
@@ -181,7 +190,7 @@ fn joint(curve: &Curve, factors: &[Vec<Level>], observations: &[Observation]) ->
     interactions(observations, &counts(factors)).iter().map(of_pair).collect()
 }
 
-fn effect(curve: &Curve, levels: &[Level], estimates: &[Estimate]) -> Effect {
+fn effect(curve: &Curve, levels: &[Level], estimates: &[Estimate]) -> FactorEffect {
     let level = |(level, logarithm): (&Level, &Estimate)| {
         let ratio = logarithm.map(f64::exp);
         LevelEffect { level: level.show(), difference: in_a_word(&ratio), ratio }
@@ -190,7 +199,7 @@ fn effect(curve: &Curve, levels: &[Level], estimates: &[Estimate]) -> Effect {
     let medians = || others.iter().map(|level| level.ratio.median).chain([1.0]);
     let best = medians().fold(f64::MIN, f64::max);
     let worst = medians().fold(f64::MAX, f64::min);
-    Effect {
+    FactorEffect {
         workload: curve.name.clone(),
         tunable: name(levels).to_owned(),
         baseline: levels.first().map(Level::show).unwrap_or_default(),
@@ -203,28 +212,30 @@ fn effect(curve: &Curve, levels: &[Level], estimates: &[Estimate]) -> Effect {
 pub(super) fn recommendation(run: &Run, best: Option<&Combination>) -> Recommendation {
     let purpose = run.plan.purpose;
     let Some(best) = best else {
-        let nothing = Decision::Inconclusive(Doubt::NothingMeasured);
+        let nothing = Decision::Inconclusive(InconclusiveReason::NothingMeasured);
         return Recommendation::nothing(nothing, purpose);
     };
-    let surely = best.difference == Difference::Better || !best.ratio.is_bounded();
-    let hopeful = best.ratio.decision_bounds().1 >= MATTERS;
+    let surely = best.difference == Difference::Faster || !best.ratio.is_bounded();
+    let hopeful = best.ratio.decision_bounds().1 >= MIN_GAIN_RATIO;
     let kept = best.over.read_ahead;
-    let decision = match (best.ratio.median >= MATTERS, best.difference) {
+    let decision = match (best.ratio.median >= MIN_GAIN_RATIO, best.difference) {
         (true, _) if surely => Decision::Set(best.settings.read_ahead),
-        (true, _) => Decision::Inconclusive(Doubt::TooNoisy),
-        (false, Difference::Inconclusive) if hopeful => Decision::Inconclusive(Doubt::TooNoisy),
+        (true, _) => Decision::Inconclusive(InconclusiveReason::TooNoisy),
+        (false, Difference::Inconclusive) if hopeful => {
+            Decision::Inconclusive(InconclusiveReason::TooNoisy)
+        }
         (false, Difference::NoMeasurableDifference) => Decision::NoDifference,
         (false, _) => Decision::Keep(kept),
     };
     let gain = Gain {
-        over_kib: kept,
-        over_is_current: run.found == Some(kept),
+        baseline_kib: kept,
+        baseline_is_current: run.found == Some(kept),
         ratio: best.ratio,
         difference: best.difference,
     };
     let set = matches!(decision, Decision::Set(_));
     let mut recommendation = Recommendation::nothing(decision, purpose);
     recommendation.gain = set.then_some(gain);
-    recommendation.settings = set.then_some(best.settings);
+    recommendation.settings = set.then(|| best.settings.clone());
     recommendation
 }

@@ -3,26 +3,27 @@
 use stats::{deepest_dip, knee};
 use units::Kib;
 
+use super::analysis::WorkloadVerdict;
 use super::costs::{gain, kib};
-use super::curve::{Curve, Point};
-use super::recommendation::Evidence;
-use super::types::{Difference, VerdictKind, WorkloadVerdict};
-use crate::settings::Settings;
+use super::curve::{Curve, SettingPoint};
+use super::recommendation::TrialEvidence;
+use super::types::{Difference, VerdictKind};
+use crate::settings::CellSettings;
 
 /// A dip in a curve worth mentioning.
-const DIP: f64 = 0.10;
+const MIN_DIP_SHARE: f64 = 0.10;
 /// What the authors of Kneedle recommend.
-const SENSITIVITY: f64 = 1.0;
+const KNEEDLE_SENSITIVITY: f64 = 1.0;
 
 /// What a goal would have by itself: as the recommendation, but whatever it costs.
 pub(super) fn verdict(curve: &Curve, found: Option<Kib>, streams: u32) -> Option<WorkloadVerdict> {
-    let evidence = Evidence::of_goal(curve, found.map(Settings::read_ahead));
+    let evidence = TrialEvidence::of_goal(curve, found.map(CellSettings::read_ahead));
     let choice = evidence.decide(streams);
     let ladder = evidence.ladder()?;
     let compared = choice.ladder.is_some();
     let clean = ladder.best.clean && ladder.economical.clean && compared;
     let kind = match curve.difference() {
-        Difference::Better | Difference::Worse if clean => VerdictKind::Better,
+        Difference::Faster | Difference::Slower if clean => VerdictKind::Better,
         Difference::NoMeasurableDifference if compared => VerdictKind::NoMeasurableDifference,
         _ => VerdictKind::Inconclusive,
     };
@@ -43,10 +44,10 @@ pub(super) fn verdict(curve: &Curve, found: Option<Kib>, streams: u32) -> Option
 /// Where a curve bends from rising to flat.
 fn bend(curve: &Curve) -> Option<Kib> {
     // No read-ahead at all has no logarithm: it is a page less than a page.
-    let octave = |point: &Point| (point.settings.read_ahead.get().max(2) as f64).log2();
+    let octave = |point: &SettingPoint| (point.settings.read_ahead.get().max(2) as f64).log2();
     let octaves: Vec<f64> = curve.points.iter().map(octave).collect();
     let medians: Vec<f64> = curve.points.iter().map(|point| point.median).collect();
-    let at = knee(&octaves, &medians, SENSITIVITY)?;
+    let at = knee(&octaves, &medians, KNEEDLE_SENSITIVITY)?;
     Some(curve.points.get(at)?.settings.read_ahead)
 }
 
@@ -58,9 +59,9 @@ pub(super) fn notes(goals: &[Curve]) -> Vec<String> {
 /// More is not always better: arrays have settings that are worse than smaller and larger ones.
 fn dip(curve: &Curve) -> Option<String> {
     let medians: Vec<f64> = curve.points.iter().map(|point| point.median).collect();
-    let dip = deepest_dip(&medians, DIP)?;
+    let dip = deepest_dip(&medians, MIN_DIP_SHARE)?;
     let (from, bottom) = (&curve.points[dip.from], &curve.points[dip.bottom]);
-    let sure = curve.ratio(bottom, from).decision_bounds().1 < 1.0 - DIP / 2.0;
+    let sure = curve.ratio(bottom, from).decision_bounds().1 < 1.0 - MIN_DIP_SHARE / 2.0;
     sure.then(|| {
         format!(
             "{}: more is not always better: {} gets {:.0} % less than {}",

@@ -1,7 +1,9 @@
 //! From trials to verdicts. Nothing here is stored: better analysis improves old runs.
 
+mod analysis;
 mod cells;
 mod costs;
+mod counting;
 mod curve;
 mod effects;
 mod goal;
@@ -12,16 +14,18 @@ mod types;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use cells::throughputs;
-pub(crate) use curve::{Curve, Point, in_a_word, overall, quotient};
+pub use analysis::{Analysis, WorkloadVerdict};
+pub(crate) use counting::throughputs;
+pub(crate) use curve::{Curve, SettingPoint, in_a_word, overall, quotient};
 pub(crate) use ladder::Ladder;
 pub use recommendation::{
-    Alternative, Caveat, Change, Condition, Cost, Decision, Doubt, Recommendation, Saving,
+    Alternative, Caveat, CostChange, CostCondition, Decision, InconclusiveReason, Recommendation,
+    RecommendationCost, Saving,
 };
-pub(crate) use recommendation::{Effort, Evidence, Question};
+pub(crate) use recommendation::{MeasurementScope, OpenQuestion, TrialEvidence};
 pub use types::{
-    Analysis, Cell, Combination, Difference, Effect, Gain, Interaction, LatencyChange, LevelEffect,
-    LevelPair, Quantiles, VerdictKind, WorkloadVerdict,
+    Cell, Combination, Difference, FactorEffect, FactorInteraction, Gain, LatencyChange,
+    LevelEffect, LevelPair, VerdictKind,
 };
 
 use workload::{Metric, Outside};

@@ -6,13 +6,13 @@ use units::Kib;
 use super::*;
 use crate::grid::Grid;
 use crate::plan::Repeats;
-use crate::settings::Settings;
-use crate::sweep::Blocks;
+use crate::settings::CellSettings;
+use crate::sweep::BlockStrategy;
 use crate::synthetic::{Points, World, published};
-use crate::trial::{Trial, TrialStatus};
+use crate::trial::{Quantiles, Trial, TrialStatus};
 
 fn sweep_of(world: &World, grid: &Grid, repeats: Repeats) -> Analysis {
-    analyse(&world.run(world.study(grid, |field| Box::new(Blocks::new(field, repeats)))))
+    analyse(&world.run(world.study(grid, |field| Box::new(BlockStrategy::new(field, repeats)))))
 }
 
 fn eight_readers() -> Points {
@@ -38,8 +38,8 @@ fn the_published_eight_readers_gain_up_to_the_end() {
     assert_eq!(analysis.recommendation.decision, Decision::Set(verdict.economical_kib.unwrap()));
     assert!(verdict.best_kib.unwrap().get() >= 32768, "{verdict:?}");
     let gain = verdict.best_gain.clone().unwrap();
-    assert_eq!((gain.over_kib, gain.over_is_current), (Kib::new(128), true));
-    assert_eq!(gain.difference, Difference::Better);
+    assert_eq!((gain.baseline_kib, gain.baseline_is_current), (Kib::new(128), true));
+    assert_eq!(gain.difference, Difference::Faster);
     assert!((6.5..8.0).contains(&gain.ratio.median), "{gain:?}");
 }
 
@@ -119,7 +119,7 @@ fn price_is_memory_and_what_random_reads_lose() {
     let random: Points = vec![(4.0, 8.0), (128.0, 4.0), (65536.0, 0.5)];
     world.curves.push(("rand-mmap".to_owned(), crate::plan::Role::Price, random));
     let mut trials =
-        world.study(&Grid::Full, |field| Box::new(Blocks::new(field, Repeats::exactly(3))));
+        world.study(&Grid::Full, |field| Box::new(BlockStrategy::new(field, Repeats::exactly(3))));
     for trial in trials.iter_mut().filter(|trial| trial.workload == "rand-mmap") {
         let p50 = 1e3 / trial.figures.throughput_mib_s;
         trial.figures.random_latency_us = Some(Quantiles { p50, p99: p50 * 3.0 });
@@ -130,7 +130,7 @@ fn price_is_memory_and_what_random_reads_lose() {
     // Each stream can hold two windows.
     assert_eq!(cost.memory_mib, kib.get() as f64 / 1024.0 * 8.0 * 2.0);
     let change = &cost.changes[0];
-    assert_eq!((change.workload.as_str(), change.over_kib), ("rand-mmap", Kib::new(128)));
+    assert_eq!((change.workload.as_str(), change.baseline_kib), ("rand-mmap", Kib::new(128)));
     let latency = change.latency.unwrap();
     assert!((latency.before_us.p50 - 250.0).abs() < 5.0);
     assert!(latency.after_us.p50 > 500.0 && change.throughput_ratio.high() < 0.5);
@@ -150,12 +150,12 @@ fn what_was_not_measured_is_said_and_not_invented() {
 fn spoiled_trials_do_not_count_beside_clean_ones() {
     let world =
         World { spoiled_percent: 30, noise: 0.005, ..World::of(vec![("seq-8", eight_readers())]) };
-    let trials =
-        world.study(&Grid::Coarse, |field| Box::new(Blocks::new(field, Repeats::exactly(3))));
+    let trials = world
+        .study(&Grid::Coarse, |field| Box::new(BlockStrategy::new(field, Repeats::exactly(3))));
     assert!(trials.iter().any(|trial| trial.status == TrialStatus::Disturbed));
     let analysis = analyse(&world.run(trials));
     for cell in &analysis.cells {
-        let truth = world.truth("seq-8", cell.settings);
+        let truth = world.truth("seq-8", &cell.settings);
         assert!((cell.throughput_mib_s.median / truth - 1.0).abs() < 0.03, "{cell:?}");
     }
     assert!(analysis.notes.iter().any(|note| note.contains("were disturbed")));
@@ -173,7 +173,8 @@ fn a_cell_that_is_always_spoiled_is_shown_and_doubted() {
 fn nothing_is_recommended_on_disturbed_trials_alone() {
     let world = World { noise: 0.005, ..World::of(vec![("seq-8", eight_readers())]) };
     let grid = Grid::Values([4, 128, 8192].map(Kib::new).to_vec());
-    let trials = world.study(&grid, |field| Box::new(Blocks::new(field, Repeats::exactly(3))));
+    let trials =
+        world.study(&grid, |field| Box::new(BlockStrategy::new(field, Repeats::exactly(3))));
     let disturb = |kib: u64| {
         let mut trials = trials.clone();
         for trial in trials.iter_mut().filter(|t| t.settings.read_ahead.get() == kib) {
@@ -184,7 +185,7 @@ fn nothing_is_recommended_on_disturbed_trials_alone() {
     let undoubted = disturb(4).recommendation.decision;
     assert_eq!(undoubted, Decision::Set(Kib::new(8192)), "neither compared nor recommended");
     let doubted = disturb(8192);
-    let doubt = Doubt::Disturbed(Kib::new(8192));
+    let doubt = InconclusiveReason::Disturbed(Kib::new(8192));
     assert_eq!(doubted.recommendation.decision, Decision::Inconclusive(doubt));
     assert_eq!(doubted.per_workload[0].kind, VerdictKind::Inconclusive);
     assert!(doubted.notes.iter().any(|note| note.contains("no undisturbed trial")));
@@ -234,7 +235,7 @@ fn any_trial() -> impl Strategy<Value = Trial> {
         |(block, kib, rate, clean)| Trial {
             block,
             order: 0,
-            settings: Settings::read_ahead(Kib::new(kib)),
+            settings: CellSettings::read_ahead(Kib::new(kib)),
             workload: "seq-1".to_owned(),
             started_unix_s: 0.0,
             status: if clean { TrialStatus::Clean } else { TrialStatus::Disturbed },

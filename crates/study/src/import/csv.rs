@@ -6,9 +6,8 @@ use std::collections::BTreeMap;
 use serde_json::json;
 use units::Kib;
 
-use super::{ImportError, RateUnit, Table, TableColumn, Tables, setting_unit};
+use super::{ImportError, ImportTable, RateUnit, TableColumn, Tables, setting_unit};
 
-/// Columns that tell tables apart.
 const LABELS: [&str; 4] = ["filesystem", "fs", "label", "host"];
 
 struct Line {
@@ -70,7 +69,7 @@ pub(super) fn tables(
         let rows = lines.iter().map(|line| line.kib).collect();
         let about = json!({ "file": name });
         let columns = columns.collect();
-        let table = Table { title, rows, columns, spread: None, published, about };
+        let table = ImportTable { title, rows, columns, spread: None, published, about };
         (if label.is_empty() { name.to_owned() } else { label }, table)
     };
     if rates.is_empty() || groups.is_empty() {

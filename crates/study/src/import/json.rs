@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value as Json};
 
-use super::{ImportError, RateUnit, Table, TableColumn, Tables, setting_unit};
+use super::{ImportError, ImportTable, RateUnit, TableColumn, Tables, setting_unit};
 
 #[derive(Deserialize)]
 struct File {
@@ -45,7 +45,7 @@ pub(super) fn tables(text: &str, unit: Option<RateUnit>) -> Result<Tables, Impor
 }
 
 impl Entry {
-    fn table(&self, unit: Option<RateUnit>) -> Result<Table, ImportError> {
+    fn table(&self, unit: Option<RateUnit>) -> Result<ImportTable, ImportError> {
         let first = self.columns.first().ok_or(ImportError::Empty)?;
         let kib = setting_unit(first).ok_or_else(|| ImportError::Column {
             column: first.clone(),
@@ -97,7 +97,7 @@ impl Entry {
         }
         let title = if self.title.is_empty() { self.id.clone() } else { self.title.clone() };
         let (spread, about) = (self.spread(), Json::Object(self.about.clone()));
-        Ok(Table { title, rows, columns, spread, published, about })
+        Ok(ImportTable { title, rows, columns, spread, published, about })
     }
 
     /// What unit the table says that its rates are in.

@@ -20,11 +20,13 @@ use workload::Workload;
 
 pub use self::results::{reports, table_of};
 use crate::Grid;
+use crate::error::StoreError;
 use crate::plan::{Plan, PlannedWorkload, Repeats};
-use crate::settings::Settings;
-use crate::store::{RunId, Store, StoreError};
+use crate::run_id::RunId;
+use crate::settings::CellSettings;
+use crate::store::Store;
 use crate::target::Target;
-use crate::trial::{Figures, Trial, TrialStatus};
+use crate::trial::{Trial, TrialFigures, TrialStatus};
 
 pub use unit::RateUnit;
 
@@ -36,20 +38,13 @@ pub enum ImportError {
     Format(String),
     /// A column whose unit nobody can know.
     #[error("column {column:?}: {problem}")]
-    Column {
-        /// The column's heading.
-        column: String,
-        /// What is wrong.
-        problem: String,
-    },
+    Column { column: String, problem: String },
     /// A cell that is no number.
     #[error("row {row}, column {column:?}: {text:?} is no number of 0 or more")]
     Cell {
         /// The row, from 1, without the heading.
         row: usize,
-        /// The column's heading.
         column: String,
-        /// What stands there.
         text: String,
     },
     /// A setting that no device has.
@@ -57,23 +52,25 @@ pub enum ImportError {
     Setting {
         /// The row, from 1, without the heading.
         row: usize,
-        /// The column's heading.
         column: String,
-        /// What stands there.
         text: String,
     },
     /// A unit that is none.
     #[error("{0:?} is no unit of throughput: MiB/s, MB/s, KiB/s or kB/s")]
     Unit(String),
-    /// Nothing in it.
     #[error("there is no figure in it")]
     Empty,
+}
+
+impl units::Classified for ImportError {
+    fn kind(&self) -> units::ErrorKind {
+        units::ErrorKind::Usage
+    }
 }
 
 /// A column of a table: what one workload got.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableColumn {
-    /// The workload's name.
     pub workload: String,
     /// How many readers it had, as far as its heading says.
     pub readers: u32,
@@ -83,12 +80,10 @@ pub struct TableColumn {
 
 /// A table of throughputs against read-ahead.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Table {
+pub struct ImportTable {
     /// What was measured, in its author's words.
     pub title: String,
-    /// Read-ahead of each row.
     pub rows: Vec<Kib>,
-    /// What each workload got.
     pub columns: Vec<TableColumn>,
     /// How well figures repeat, relative, if the author says it: 0.02 for ±2 %.
     pub spread: Option<f64>,
@@ -98,11 +93,10 @@ pub struct Table {
     pub about: Json,
 }
 
-/// What a file holds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tables {
     /// Each with the name it has in the file, if it has one.
-    pub tables: Vec<(String, Table)>,
+    pub tables: Vec<(String, ImportTable)>,
     /// What was left out, and why.
     pub skipped: Vec<String>,
 }
@@ -177,7 +171,7 @@ impl TableColumn {
     }
 }
 
-impl Table {
+impl ImportTable {
     /// What the run intended, as far as a table tells.
     fn plan(&self, grid: &[Kib]) -> Plan {
         let mut plan = Plan::new(Target::Imported(self.title.clone()));
@@ -203,12 +197,12 @@ impl Table {
                 trials.push(Trial {
                     block: u32::try_from(block).unwrap_or(u32::MAX),
                     order: u32::try_from(trials.len()).unwrap_or(u32::MAX),
-                    settings: Settings::read_ahead(*kib),
+                    settings: CellSettings::read_ahead(*kib),
                     workload: column.workload.clone(),
                     started_unix_s: 0.0,
                     status: TrialStatus::Clean,
                     disturbances: Vec::new(),
-                    figures: Figures {
+                    figures: TrialFigures {
                         throughput_mib_s: mib_s,
                         amplification: None,
                         device_requests: None,
@@ -228,7 +222,11 @@ impl Table {
 
 /// Puts a table into the record as a run. `found` is the read-ahead that counts as the present
 /// one, if any is to.
-pub fn import(store: &mut Store, table: &Table, found: Option<Kib>) -> Result<RunId, StoreError> {
+pub fn import(
+    store: &mut Store,
+    table: &ImportTable,
+    found: Option<Kib>,
+) -> Result<RunId, StoreError> {
     let grid = table.grid();
     let plan = table.plan(&grid);
     let figures = table.columns.iter().flat_map(|column| column.mib_s.iter().flatten());
@@ -245,7 +243,7 @@ mod tests {
 
     const PUBLISHED: &str = include_str!("../../tests/data/published-tables.json");
 
-    fn published(id: &str) -> Table {
+    fn published(id: &str) -> ImportTable {
         let tables = tables(PUBLISHED, "x", None).unwrap().tables;
         tables.into_iter().find(|(name, _)| name == id).unwrap().1
     }
@@ -294,7 +292,7 @@ mod tests {
     fn figures_without_a_spread_have_no_interval() {
         let dir = tempfile::tempdir().unwrap();
         let mut store = Store::open(&dir.path().join("runs.sqlite")).unwrap();
-        let table = Table { spread: None, ..published("carey-perc6-ext3-full") };
+        let table = ImportTable { spread: None, ..published("carey-perc6-ext3-full") };
         let id = import(&mut store, &table, None).unwrap();
         let analysis = analyse(&store.load(id).unwrap());
         assert!(analysis.cells.iter().all(|cell| !cell.throughput_mib_s.is_bounded()));

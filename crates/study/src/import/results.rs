@@ -1,19 +1,19 @@
 //! Reports of other people's benchmarks as tables: a row for each report, a column for each of its
 //! throughputs. All other figures stay beside them.
 
-use results::{Report, ResultError};
+use bench::parse::{ParsedReport, ResultError};
 use serde_json::{Value as Json, json};
 use units::Kib;
 
-use super::{ImportError, RateUnit, Table, TableColumn};
+use super::{ImportError, ImportTable, RateUnit, TableColumn};
 
 /// What a text of some tool's holds; nothing if it is none of a tool that is known.
-pub fn reports(text: &str) -> Option<Result<Vec<Report>, ResultError>> {
-    results::detect(text).map(|form| form.read(text))
+pub fn reports(text: &str) -> Option<Result<Vec<ParsedReport>, ResultError>> {
+    bench::parse::detect(text).map(|form| form.read(text))
 }
 
 /// The table of reports, each measured at the setting beside it.
-pub fn table_of(reports: &[(Kib, Report)], title: &str) -> Result<Table, ImportError> {
+pub fn table_of(reports: &[(Kib, ParsedReport)], title: &str) -> Result<ImportTable, ImportError> {
     let mut names: Vec<&str> = Vec::new();
     for figure in reports.iter().flat_map(|(_, report)| &report.figures) {
         if figure.mib_s().is_some() && !names.contains(&figure.name.as_str()) {
@@ -24,7 +24,7 @@ pub fn table_of(reports: &[(Kib, Report)], title: &str) -> Result<Table, ImportE
         return Err(ImportError::Empty);
     }
     let column = |name: &&str| {
-        let rate = |report: &Report| {
+        let rate = |report: &ParsedReport| {
             // A name may be that of a rate and of its share of processor time.
             report.figures.iter().filter(|figure| figure.name == **name).find_map(|f| f.mib_s())
         };
@@ -37,7 +37,7 @@ pub fn table_of(reports: &[(Kib, Report)], title: &str) -> Result<Table, ImportE
             |(setting, report)| json!({ "read_ahead_kib": setting.get(), "report": report.json() }),
         )
         .collect();
-    Ok(Table {
+    Ok(ImportTable {
         title: title.to_owned(),
         rows: reports.iter().map(|(setting, _)| *setting).collect(),
         columns: names.iter().map(column).collect(),
@@ -57,7 +57,7 @@ mod tests {
     fn the_runs_of_2010_become_a_table() {
         let reports = reports(RUN).unwrap().unwrap();
         let settings = [512, 2048, 4096].map(Kib::new);
-        let rows: Vec<(Kib, Report)> = settings.into_iter().zip(reports).collect();
+        let rows: Vec<(Kib, ParsedReport)> = settings.into_iter().zip(reports).collect();
         let table = table_of(&rows, "ufs").unwrap();
         let input = table.columns.iter().find(|column| column.workload == "block-input").unwrap();
         let kib: Vec<f64> = input.mib_s.iter().map(|rate| rate.unwrap() * 1024.0).collect();

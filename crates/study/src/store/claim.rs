@@ -10,30 +10,30 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{RunId, StoreError};
+use crate::error::StoreError;
+use crate::run_id::RunId;
 
 /// How often, and after which pauses, a lock is tried that somebody has.
-const ATTEMPTS: u32 = 5;
-const PAUSE: Duration = Duration::from_millis(10);
+const MAX_ATTEMPTS: u32 = 5;
+const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The right to add trials to a run, for as long as it is kept.
 #[derive(Debug)]
-pub(crate) struct Claim {
+pub(crate) struct RunClaim {
     path: PathBuf,
     _file: File,
 }
 
 /// What came of claiming a run.
-pub(crate) enum Claimed {
-    /// It is ours.
-    Ours(Claim),
+pub(crate) enum ClaimOutcome {
+    Acquired(RunClaim),
     /// It is this process's, if that could be read.
-    Theirs(Option<u32>),
+    Busy(Option<u32>),
 }
 
-impl Claim {
+impl RunClaim {
     /// Claims a run of the store in this file.
-    pub(crate) fn take(store: &Path, run: RunId) -> Result<Claimed, StoreError> {
+    pub(crate) fn take(store: &Path, run: RunId) -> Result<ClaimOutcome, StoreError> {
         let path = lock_file(store, run);
         let io = |source| StoreError::Io { path: path.clone(), source };
         let mut options = File::options();
@@ -47,17 +47,17 @@ impl Claim {
                 Ok(()) => {
                     file.set_len(0).map_err(io)?;
                     write!(file, "{}", std::process::id()).map_err(io)?;
-                    return Ok(Claimed::Ours(Self { path, _file: file }));
+                    return Ok(ClaimOutcome::Acquired(Self { path, _file: file }));
                 }
                 // Who only looks whether the run is taken has it for an instant, too.
-                Err(TryLockError::WouldBlock) if attempts < ATTEMPTS => {
+                Err(TryLockError::WouldBlock) if attempts < MAX_ATTEMPTS => {
                     attempts += 1;
-                    std::thread::sleep(PAUSE);
+                    std::thread::sleep(RETRY_INTERVAL);
                 }
                 Err(TryLockError::WouldBlock) => {
                     let mut text = String::new();
                     let _ = file.read_to_string(&mut text);
-                    return Ok(Claimed::Theirs(text.trim().parse().ok()));
+                    return Ok(ClaimOutcome::Busy(text.trim().parse().ok()));
                 }
                 Err(TryLockError::Error(source)) => return Err(io(source)),
             }
@@ -88,7 +88,7 @@ fn is_at(file: &File, path: &Path) -> bool {
     matches!((open, named), (Ok(open), Ok(named)) if open == named)
 }
 
-impl Drop for Claim {
+impl Drop for RunClaim {
     fn drop(&mut self) {
         // Closing the file lets go of the lock; one that cannot be removed does no harm.
         let _ = fs::remove_file(&self.path);
@@ -109,9 +109,9 @@ mod tests {
         let store = dir.path().join("runs.sqlite");
         let left = lock_file(&store, RunId(7));
         fs::write(&left, "4711").unwrap();
-        assert!(!Claim::is_taken(&store, RunId(7)));
+        assert!(!RunClaim::is_taken(&store, RunId(7)));
         assert!(!left.exists());
-        assert!(!Claim::is_taken(&store, RunId(7)), "nothing is made by looking");
+        assert!(!RunClaim::is_taken(&store, RunId(7)), "nothing is made by looking");
         assert!(!left.exists());
     }
 
@@ -119,9 +119,11 @@ mod tests {
     fn a_claim_is_taken_until_it_is_dropped_and_leaves_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let store = dir.path().join("runs.sqlite");
-        let Claimed::Ours(claim) = Claim::take(&store, RunId(1)).unwrap() else { panic!() };
-        assert!(Claim::is_taken(&store, RunId(1)));
-        let Claimed::Theirs(pid) = Claim::take(&store, RunId(1)).unwrap() else { panic!() };
+        let ClaimOutcome::Acquired(claim) = RunClaim::take(&store, RunId(1)).unwrap() else {
+            panic!()
+        };
+        assert!(RunClaim::is_taken(&store, RunId(1)));
+        let ClaimOutcome::Busy(pid) = RunClaim::take(&store, RunId(1)).unwrap() else { panic!() };
         assert_eq!(pid, Some(std::process::id()));
         drop(claim);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);

@@ -1,7 +1,6 @@
 //! The record: one SQLite file with every run and every trial in it.
 
 mod claim;
-mod error;
 mod owner;
 mod recording;
 mod rows;
@@ -16,40 +15,25 @@ use serde::{Deserialize, Serialize};
 use units::Kib;
 use workload::Workload;
 
+use crate::error::StoreError;
 use crate::plan::Plan;
-use crate::session::SiteFacts;
-use crate::trial::{Record, Trial};
+use crate::run_id::RunId;
+use crate::session::TargetFacts;
+use crate::trial::{Trial, TrialRecord};
 
-pub(crate) use claim::{Claim, Claimed};
-pub use error::StoreError;
-pub use recording::{Beginning, Recording};
+pub(crate) use claim::{ClaimOutcome, RunClaim};
+pub use recording::{RunHeader, RunRecording};
 
-/// The number of a run in its store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct RunId(pub i64);
-
-impl std::fmt::Display for RunId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// Which verb made a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Command {
-    /// The whole grid.
+pub enum RunCommand {
     Sweep,
-    /// What it chose itself.
     Tune,
-    /// PostgreSQL's own work.
     Pg,
     /// Nothing: its figures were measured by somebody else.
     Import,
 }
 
-/// How far a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
@@ -57,28 +41,22 @@ pub enum RunStatus {
     Running,
     /// Stopped on request; the same command goes on with it.
     Interrupted,
-    /// All measured.
     Complete,
-    /// Ended by an error.
     Failed,
 }
 
 /// A line of `foreread runs`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunSummary {
-    /// Its number.
     pub id: RunId,
     /// When it began, in seconds since 1970.
     pub created_unix_s: f64,
-    /// Which verb made it.
-    pub command: Command,
+    pub command: RunCommand,
     /// What was measured, as the command line had it.
     pub target: String,
     /// How far it is; a run whose process died shows as interrupted.
     pub status: RunStatus,
-    /// The error that ended it.
     pub error: Option<String>,
-    /// Trials finished, spoiled ones included.
     pub trials: u32,
     /// Version of foreread that began it.
     pub version: String,
@@ -87,15 +65,11 @@ pub struct RunSummary {
 /// A run with all its trials.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// Its line in the list.
     pub summary: RunSummary,
-    /// What was intended.
     pub plan: Plan,
-    /// Its seed, chosen or drawn.
     pub seed: u64,
     /// The settings that were to be tried, ascending.
     pub grid: Vec<Kib>,
-    /// What the device had.
     pub found: Option<Kib>,
     /// The plan's workloads, with the sizes of the files that were laid out for them.
     pub workloads: Vec<Workload>,
@@ -116,10 +90,10 @@ pub struct Run {
 /// What is known of a run when its first trial is about to begin.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewRun<'a> {
-    pub(crate) command: Command,
+    pub(crate) command: RunCommand,
     pub(crate) plan: &'a Plan,
     pub(crate) seed: u64,
-    pub(crate) facts: &'a SiteFacts,
+    pub(crate) facts: &'a TargetFacts,
 }
 
 /// The record: one SQLite file.
@@ -184,12 +158,10 @@ impl Store {
         self.connection.pragma_update(None, "foreign_keys", true).map_err(sqlite(&self.path))
     }
 
-    /// The file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// All runs, latest first.
     pub fn runs(&self) -> Result<Vec<RunSummary>, StoreError> {
         let sql = format!("{} ORDER BY run.id DESC", rows::SUMMARY);
         rows::each(&self.connection, &self.path, &sql, [], |row| rows::summary(row, &self.path))
@@ -205,16 +177,16 @@ impl Store {
     pub fn load_with(
         &self,
         run: RunId,
-        mut look: impl FnMut(&Trial, &Record),
+        mut look: impl FnMut(&Trial, &TrialRecord),
     ) -> Result<Run, StoreError> {
         rows::load(&self.connection, &self.path, run, &mut look)
     }
 
     /// Deletes a run with all its trials, unless a process is at work on it.
     pub fn delete(&mut self, run: RunId) -> Result<(), StoreError> {
-        let _claim = match Claim::take(&self.path, run)? {
-            Claimed::Ours(claim) => claim,
-            Claimed::Theirs(pid) => return Err(StoreError::InUse { run, pid }),
+        let _claim = match RunClaim::take(&self.path, run)? {
+            ClaimOutcome::Acquired(claim) => claim,
+            ClaimOutcome::Busy(pid) => return Err(StoreError::InUse { run, pid }),
         };
         let sql = "DELETE FROM run WHERE id = ?1";
         match self.connection.execute(sql, params![run.0]).map_err(sqlite(&self.path))? {
@@ -226,7 +198,7 @@ impl Store {
     /// The run of the same command and plan to go on with: the latest, unless it is complete.
     pub(crate) fn resumable(
         &self,
-        command: Command,
+        command: RunCommand,
         plan: &Plan,
     ) -> Result<Option<RunId>, StoreError> {
         let sql = "SELECT id, status FROM run WHERE command = ?1 AND plan = ?2 \
@@ -258,7 +230,7 @@ impl Store {
         machine: &serde_json::Value,
         trials: &[Trial],
     ) -> Result<RunId, StoreError> {
-        let facts = SiteFacts {
+        let facts = TargetFacts {
             workloads: plan.workloads.iter().map(|planned| planned.workload.clone()).collect(),
             grid: grid.to_vec(),
             found,
@@ -267,7 +239,7 @@ impl Store {
             device: serde_json::Value::Null,
             identity: serde_json::Value::Null,
         };
-        let new = NewRun { command: Command::Import, plan, seed: 0, facts: &facts };
+        let new = NewRun { command: RunCommand::Import, plan, seed: 0, facts: &facts };
         let transaction = self.connection.transaction().map_err(sqlite(&self.path))?;
         rows::insert_run(&transaction, &new).map_err(sqlite(&self.path))?;
         let run = RunId(transaction.last_insert_rowid());
@@ -292,7 +264,7 @@ impl Store {
         &mut self,
         run: RunId,
         trial: &Trial,
-        record: &Record,
+        record: &TrialRecord,
     ) -> Result<(), StoreError> {
         rows::insert_trial(&self.connection, run, trial, record).map_err(sqlite(&self.path))
     }
@@ -313,7 +285,6 @@ impl Store {
     }
 }
 
-/// Says which file it was.
 fn sqlite(path: &Path) -> impl Fn(rusqlite::Error) -> StoreError + use<> {
     let path = path.to_owned();
     move |source| StoreError::Sqlite { path: path.clone(), source }

@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::{StoreError, sqlite};
+use super::sqlite;
+use crate::error::StoreError;
 
 /// "fore" in ASCII.
 pub(super) const APPLICATION_ID: i32 = 0x666f_7265;
@@ -21,8 +22,8 @@ pub(super) const APPLICATION_ID: i32 = 0x666f_7265;
 /// How a file of SQLite begins (<https://www.sqlite.org/fileformat.html>).
 const MAGIC: &[u8] = b"SQLite format 3\0";
 /// Where the application's number is in the header, big-endian.
-const ID_AT: usize = 68;
-const HEADER: u64 = 100;
+const ID_OFFSET_BYTES: usize = 68;
+const HEADER_BYTES: u64 = 100;
 
 /// Whether there is a file; that its name leads nowhere is an error.
 pub(super) fn is_there(path: &Path) -> Result<bool, StoreError> {
@@ -44,11 +45,11 @@ pub(super) fn refuse_foreign(path: &Path) -> Result<(), StoreError> {
     }
     let mut header = Vec::new();
     let file = File::open(path).map_err(io)?;
-    file.take(HEADER).read_to_end(&mut header).map_err(io)?;
+    file.take(HEADER_BYTES).read_to_end(&mut header).map_err(io)?;
     if header.is_empty() {
         return Ok(());
     }
-    let id = header.get(ID_AT..ID_AT + 4).and_then(|id| id.try_into().ok());
+    let id = header.get(ID_OFFSET_BYTES..ID_OFFSET_BYTES + 4).and_then(|id| id.try_into().ok());
     match id.map(i32::from_be_bytes).filter(|_| header.starts_with(MAGIC)) {
         None => foreign("it is not an SQLite file"),
         // Not in the header yet: it may be in the log beside it.

@@ -3,46 +3,43 @@
 
 use units::Kib;
 
-use super::{Claim, Claimed, Command, NewRun, RunId, RunStatus, Store, StoreError};
+use super::{ClaimOutcome, NewRun, RunClaim, RunCommand, RunStatus, Store};
+use crate::error::StoreError;
 use crate::plan::Plan;
-use crate::session::SiteFacts;
-use crate::trial::{Record, Trial};
+use crate::run_id::RunId;
+use crate::session::TargetFacts;
+use crate::trial::{Trial, TrialRecord};
 
 /// What is known of such a run before its first trial.
 #[derive(Clone, Debug)]
-pub struct Beginning<'a> {
-    /// Which verb makes it.
-    pub command: Command,
-    /// What is intended.
+pub struct RunHeader<'a> {
+    pub command: RunCommand,
     pub plan: &'a Plan,
-    /// Its seed.
     pub seed: u64,
     /// The sizes of read-ahead that are tried, ascending.
     pub grid: Vec<Kib>,
-    /// What the device had.
     pub found: Option<Kib>,
     /// How many times slower than its model the storage runs; 1 for real storage.
     pub dilation: f64,
     /// The machine, and what else should be known of it.
     pub machine: serde_json::Value,
-    /// The storage and its tunables.
     pub device: serde_json::Value,
 }
 
 /// A run in the record that trials are added to. One that is dropped shows as interrupted.
 #[derive(Debug)]
-pub struct Recording<'a> {
+pub struct RunRecording<'a> {
     store: &'a mut Store,
     run: RunId,
     trials: u32,
-    _claim: Claim,
+    _claim: RunClaim,
 }
 
 impl Store {
     /// Writes down a run that begins.
-    pub fn record(&mut self, beginning: &Beginning<'_>) -> Result<Recording<'_>, StoreError> {
-        let Beginning { command, plan, seed, dilation, .. } = *beginning;
-        let facts = SiteFacts {
+    pub fn record(&mut self, beginning: &RunHeader<'_>) -> Result<RunRecording<'_>, StoreError> {
+        let RunHeader { command, plan, seed, dilation, .. } = *beginning;
+        let facts = TargetFacts {
             workloads: plan.workloads.iter().map(|planned| planned.workload.clone()).collect(),
             grid: beginning.grid.clone(),
             found: beginning.found,
@@ -52,21 +49,22 @@ impl Store {
             identity: serde_json::Value::Null,
         };
         let run = self.begin(&NewRun { command, plan, seed, facts: &facts })?;
-        match Claim::take(&self.path, run)? {
-            Claimed::Ours(claim) => Ok(Recording { store: self, run, trials: 0, _claim: claim }),
-            Claimed::Theirs(pid) => Err(StoreError::InUse { run, pid }),
+        match RunClaim::take(&self.path, run)? {
+            ClaimOutcome::Acquired(claim) => {
+                Ok(RunRecording { store: self, run, trials: 0, _claim: claim })
+            }
+            ClaimOutcome::Busy(pid) => Err(StoreError::InUse { run, pid }),
         }
     }
 }
 
-impl Recording<'_> {
-    /// Its number.
+impl RunRecording<'_> {
     pub fn run(&self) -> RunId {
         self.run
     }
 
     /// Adds a trial, whose place in the run this says; it is on stable storage when this returns.
-    pub fn add(&mut self, trial: &Trial, record: &Record) -> Result<(), StoreError> {
+    pub fn add(&mut self, trial: &Trial, record: &TrialRecord) -> Result<(), StoreError> {
         let trial = Trial { order: self.trials, ..trial.clone() };
         self.store.add_trial(self.run, &trial, record)?;
         self.trials += 1;

@@ -8,9 +8,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use units::Kib;
 
-use super::{Claim, NewRun, Run, RunId, RunStatus, RunSummary, StoreError, sqlite};
-use crate::engine::unix_seconds;
-use crate::trial::{Figures, Record, Trial};
+use super::{NewRun, Run, RunClaim, RunStatus, RunSummary, sqlite};
+use crate::error::StoreError;
+use crate::run_id::RunId;
+use crate::seed::unix_seconds;
+use crate::trial::{Trial, TrialFigures, TrialRecord};
 
 /// The columns that [`summary`] reads.
 pub(super) const SUMMARY: &str = "SELECT run.id, created_unix_s, command, target, status, error, \
@@ -27,12 +29,12 @@ pub(super) fn word(value: &impl Serialize) -> String {
 }
 
 /// What is wrong with which run.
-struct Doubt<'a> {
+struct RowErrors<'a> {
     path: &'a Path,
     run: RunId,
 }
 
-impl Doubt<'_> {
+impl RowErrors<'_> {
     fn say(&self, what: impl std::fmt::Display) -> StoreError {
         let what = what.to_string();
         StoreError::Corrupt { path: self.path.to_owned(), run: self.run, what }
@@ -65,11 +67,11 @@ pub(super) fn each<T>(
 pub(super) fn summary(row: &Row<'_>, path: &Path) -> Result<RunSummary, StoreError> {
     let sqlite = sqlite(path);
     let id = RunId(row.get(0).map_err(&sqlite)?);
-    let doubt = Doubt { path, run: id };
+    let doubt = RowErrors { path, run: id };
     let text = |column: usize| row.get::<_, String>(column).map_err(&sqlite);
     let quoted = |column: usize| text(column).map(|word| format!("\"{word}\""));
     let mut status: RunStatus = doubt.read("status", &quoted(4)?)?;
-    if status == RunStatus::Running && !Claim::is_taken(path, id) {
+    if status == RunStatus::Running && !RunClaim::is_taken(path, id) {
         status = RunStatus::Interrupted;
     }
     Ok(RunSummary {
@@ -85,16 +87,16 @@ pub(super) fn summary(row: &Row<'_>, path: &Path) -> Result<RunSummary, StoreErr
 }
 
 /// What looks at each trial's full record as it is read; imported ones have none.
-pub(super) type Look<'a> = dyn FnMut(&Trial, &Record) + 'a;
+pub(super) type RecordVisitor<'a> = dyn FnMut(&Trial, &TrialRecord) + 'a;
 
 pub(super) fn load(
     connection: &Connection,
     path: &Path,
     run: RunId,
-    look: &mut Look<'_>,
+    look: &mut RecordVisitor<'_>,
 ) -> Result<Run, StoreError> {
     let say = sqlite(path);
-    let doubt = Doubt { path, run };
+    let doubt = RowErrors { path, run };
     let sql = format!("{SUMMARY} WHERE run.id = ?1");
     let summary = each(connection, path, &sql, params![run.0], |row| summary(row, path))?
         .pop()
@@ -134,16 +136,16 @@ pub(super) fn load(
 
 /// What the record of a trial may be.
 enum Stored {
-    Measured(Box<Record>),
-    Imported(Figures),
+    Measured(Box<TrialRecord>),
+    Imported(TrialFigures),
 }
 
 impl Stored {
     /// Told apart by how the text begins, so that an error is told by whatever it should have been.
-    fn read(text: &str, doubt: &Doubt<'_>) -> Result<Self, StoreError> {
+    fn read(text: &str, doubt: &RowErrors<'_>) -> Result<Self, StoreError> {
         #[derive(Deserialize)]
         struct Import {
-            imported: Figures,
+            imported: TrialFigures,
         }
         if text.starts_with("{\"imported\"") {
             let import: Import = doubt.read("record", text)?;
@@ -155,8 +157,8 @@ impl Stored {
 
 fn trials(
     connection: &Connection,
-    doubt: &Doubt<'_>,
-    look: &mut Look<'_>,
+    doubt: &RowErrors<'_>,
+    look: &mut RecordVisitor<'_>,
 ) -> Result<Vec<Trial>, StoreError> {
     let say = sqlite(doubt.path);
     let sql = "SELECT number, block, workload, settings, started_unix_s, status, disturbances, \
@@ -223,7 +225,7 @@ pub(super) fn insert_trial(
     connection: &Connection,
     run: RunId,
     trial: &Trial,
-    record: &Record,
+    record: &TrialRecord,
 ) -> rusqlite::Result<()> {
     insert(connection, run, trial, &json(record))
 }

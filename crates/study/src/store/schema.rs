@@ -8,7 +8,8 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::owner::{self, APPLICATION_ID};
-use super::{StoreError, sqlite};
+use super::sqlite;
+use crate::error::StoreError;
 
 const MIGRATIONS: &[&str] = &[
     "

@@ -13,27 +13,27 @@ use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
 use stats::{INTERVAL_FROM, student_975};
 
-use crate::analyse::{Curve, Ladder, Point, overall};
+use crate::analyse::{Curve, Ladder, SettingPoint, overall};
 use crate::budget::Budget;
 use crate::plan::{Repeats, Role};
-use crate::session::Field;
-use crate::settings::Settings;
-use crate::strategy::{CellKey, Next, Progressed, Strategy};
+
+use crate::settings::CellSettings;
+use crate::strategy::{CellKey, Next, Strategy, StrategyInput, TrialIndex};
 use crate::trial::Trial;
 
 /// A goal's cell is certain enough when its interval is no wider than this to either side.
-const TIGHT: f64 = 0.03;
+const GOAL_HALF_WIDTH: f64 = 0.03;
 /// A price only has to be known roughly.
-const TIGHT_PRICE: f64 = 0.10;
+const COST_HALF_WIDTH: f64 = 0.10;
 /// A setting below this share of the best gets the least repeats only.
-const CLEARLY_WORSE: f64 = 0.90;
+const CLEARLY_WORSE_RATIO: f64 = 0.90;
 
 /// The strategy of `sweep`.
 #[derive(Debug)]
-pub(crate) struct Blocks {
+pub(crate) struct BlockStrategy {
     workloads: Vec<(String, Role)>,
-    settings: Vec<Settings>,
-    found: Option<Settings>,
+    settings: Vec<CellSettings>,
+    found: Option<CellSettings>,
     repeats: Repeats,
     /// When to end if the repeats are not in yet; the first block is measured whole.
     budget: Option<Budget>,
@@ -42,11 +42,11 @@ pub(crate) struct Blocks {
     order: Vec<CellKey>,
 }
 
-impl Blocks {
-    pub(crate) fn new(field: &Field<'_>, repeats: Repeats) -> Self {
+impl BlockStrategy {
+    pub(crate) fn new(field: &StrategyInput<'_>, repeats: Repeats) -> Self {
         let (workloads, settings) = (field.workloads.to_vec(), field.settings.to_vec());
         let seed = field.seed;
-        let (found, order) = (field.found, Vec::new());
+        let (found, order) = (field.found.clone(), Vec::new());
         let mut blocks =
             Self { workloads, settings, found, repeats, budget: None, seed, block: 0, order };
         blocks.order = blocks.shuffled(blocks.cells().collect(), 0);
@@ -60,7 +60,9 @@ impl Blocks {
 
     fn cells(&self) -> impl Iterator<Item = CellKey> + use<'_> {
         (0..self.workloads.len()).flat_map(|workload| {
-            self.settings.iter().map(move |settings| CellKey { workload, settings: *settings })
+            self.settings
+                .iter()
+                .map(move |settings| CellKey { workload, settings: settings.clone() })
         })
     }
 
@@ -102,15 +104,17 @@ impl Blocks {
             .filter(|(role, _)| *role == Role::Goal)
             .map(|(_, curve)| curve.clone())
             .collect();
-        let interest = Interest::of(&goals, &self.settings, self.found, self.seed);
+        let interest = Interest::of(&goals, &self.settings, self.found.as_ref(), self.seed);
         let mut wanted = Vec::new();
         for (workload, (role, curve)) in roles().zip(&curves).enumerate() {
             let (chosen, tight) = match role {
-                Role::Goal => (&interest.compared, TIGHT),
-                Role::Price => (&interest.named, TIGHT_PRICE),
+                Role::Goal => (&interest.compared, GOAL_HALF_WIDTH),
+                Role::Price => (&interest.named, COST_HALF_WIDTH),
             };
             let repeats = self.repeats_for(deviation(curve), tight);
-            let cell = |settings: &Settings| (CellKey { workload, settings: *settings }, repeats);
+            let cell = |settings: &CellSettings| {
+                (CellKey { workload, settings: settings.clone() }, repeats)
+            };
             wanted.extend(chosen.iter().map(cell));
         }
         wanted
@@ -130,38 +134,41 @@ impl Blocks {
 #[derive(Default)]
 struct Interest {
     /// What may be recommended, what it is compared with, and their neighbours on the grid.
-    named: BTreeSet<Settings>,
+    named: BTreeSet<CellSettings>,
     /// These, and all that are not clearly worse than the best.
-    compared: BTreeSet<Settings>,
+    compared: BTreeSet<CellSettings>,
 }
 
 impl Interest {
-    fn of(goals: &[Curve], grid: &[Settings], found: Option<Settings>, seed: u64) -> Self {
+    fn of(goals: &[Curve], grid: &[CellSettings], found: Option<&CellSettings>, seed: u64) -> Self {
         let mut interest = Self::default();
-        interest.named.extend(found.filter(|found| grid.contains(found)));
+        interest.named.extend(found.filter(|found| grid.contains(found)).cloned());
         let together = (goals.len() > 1).then(|| overall(goals, seed));
         for curve in goals.iter().chain(&together) {
             interest.add(curve, grid, found);
         }
-        interest.compared.extend(&interest.named);
+        interest.compared.extend(interest.named.iter().cloned());
         interest
     }
 
-    fn add(&mut self, curve: &Curve, grid: &[Settings], found: Option<Settings>) {
+    fn add(&mut self, curve: &Curve, grid: &[CellSettings], found: Option<&CellSettings>) {
         let Some(ladder) = Ladder::of(curve, found) else { return };
         let (Some(best), Some(floor)) = (curve.best(), curve.points.first()) else { return };
         for point in [best, ladder.economical, ladder.best] {
             let Some(place) = grid.iter().position(|s| *s == point.settings) else { continue };
-            self.named.extend(&grid[place.saturating_sub(1)..(place + 2).min(grid.len())]);
+            self.named
+                .extend(grid[place.saturating_sub(1)..(place + 2).min(grid.len())].iter().cloned());
         }
-        self.named.insert(floor.settings);
+        self.named.insert(floor.settings.clone());
         // Two medians of this many values are hardly ever further apart by chance.
-        let chance = |point: &Point| {
+        let chance = |point: &SettingPoint| {
             let counts = point.values.len().min(best.values.len()).max(1);
             (2.0 * deviation(curve) * (2.0 / counts as f64).sqrt()).exp()
         };
-        let close = |point: &&Point| point.median * chance(point) >= CLEARLY_WORSE * best.median;
-        self.compared.extend(curve.points.iter().filter(close).map(|point| point.settings));
+        let close = |point: &&SettingPoint| {
+            point.median * chance(point) >= CLEARLY_WORSE_RATIO * best.median
+        };
+        self.compared.extend(curve.points.iter().filter(close).map(|point| point.settings.clone()));
     }
 }
 
@@ -171,17 +178,17 @@ fn deviation(curve: &Curve) -> f64 {
     if noise.freedom > 0.0 { (noise.squares / noise.freedom).sqrt() } else { 0.0 }
 }
 
-impl Strategy for Blocks {
+impl Strategy for BlockStrategy {
     fn next(&mut self, trials: &[Trial]) -> Option<Next> {
         loop {
-            let progressed = Progressed::of(trials, &self.names());
-            let open = |cell: &&CellKey| !progressed.settled(self.block, **cell);
+            let progressed = TrialIndex::of(trials, &self.names());
+            let open = |cell: &&CellKey| !progressed.settled(self.block, cell);
             let over = self.block > 0 && self.budget.is_some_and(|budget| budget.is_spent(trials));
             if over {
                 return None;
             }
             if let Some(cell) = self.order.iter().find(open) {
-                return Some(Next { block: self.block, cell: *cell });
+                return Some(Next { block: self.block, cell: cell.clone() });
             }
             if self.order.is_empty() {
                 return None;
@@ -192,8 +199,8 @@ impl Strategy for Blocks {
     }
 
     fn expected(&self, trials: &[Trial]) -> usize {
-        let progressed = Progressed::of(trials, &self.names());
-        let open = |cell: &&CellKey| !progressed.settled(self.block, **cell);
+        let progressed = TrialIndex::of(trials, &self.names());
+        let open = |cell: &&CellKey| !progressed.settled(self.block, cell);
         let here = self.order.iter().filter(open).count();
         if self.block + 1 < self.repeats.min || self.repeats.min == self.repeats.max {
             let whole = self.repeats.min.saturating_sub(self.block + 1) as usize;

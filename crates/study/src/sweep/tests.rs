@@ -5,14 +5,14 @@ use std::collections::HashSet;
 use proptest::prelude::*;
 use units::Kib;
 
-use super::Blocks;
+use super::BlockStrategy;
 use crate::analyse::{Alternative, analyse};
 use crate::budget::Budget;
 use crate::grid::Grid;
 use crate::plan::{Repeats, Role};
-use crate::session::Field;
-use crate::settings::Settings;
-use crate::strategy::{ATTEMPTS_MAX, Next, Strategy};
+
+use crate::settings::CellSettings;
+use crate::strategy::{ATTEMPTS_MAX, Next, Strategy, StrategyInput};
 use crate::synthetic::{Points, TRIAL_SECONDS, World, counts, published};
 use crate::trial::TrialStatus;
 
@@ -24,7 +24,7 @@ fn world() -> World {
 }
 
 fn blocks(world: &World, repeats: Repeats) -> Box<dyn Strategy> {
-    world.strategy(&Grid::Full, |field| Box::new(Blocks::new(field, repeats)))
+    world.strategy(&Grid::Full, |field| Box::new(BlockStrategy::new(field, repeats)))
 }
 
 #[test]
@@ -32,9 +32,9 @@ fn each_block_holds_every_cell_once_in_an_order_of_its_own() {
     let world = world();
     let trials = world.play(blocks(&world, Repeats::exactly(3)).as_mut());
     assert_eq!(trials.len(), 3 * 2 * 25);
-    let order = |block| -> Vec<(String, Settings)> {
+    let order = |block| -> Vec<(String, CellSettings)> {
         let here = trials.iter().filter(|trial| trial.block == block);
-        here.map(|trial| (trial.workload.clone(), trial.settings)).collect()
+        here.map(|trial| (trial.workload.clone(), trial.settings.clone())).collect()
     };
     for block in 0..3 {
         assert_eq!(order(block).iter().collect::<HashSet<_>>().len(), 50);
@@ -52,9 +52,9 @@ fn what_a_recommendation_may_name_has_five_repeats_and_the_rest_three() {
     for (goal, _) in quiet.roles() {
         let counts = counts(&trials, &goal);
         assert!(counts.values().all(|count| [3, 5].contains(count)), "{counts:?}");
-        assert_eq!(counts[&Settings::read_ahead(Kib::new(8))], 3, "{counts:?}");
+        assert_eq!(counts[&CellSettings::read_ahead(Kib::new(8))], 3, "{counts:?}");
         for kib in [quiet.found, kib(&advice.best), kib(&advice.economical)] {
-            assert_eq!(counts[&Settings::read_ahead(kib.expect("named"))], 5, "{counts:?}");
+            assert_eq!(counts[&CellSettings::read_ahead(kib.expect("named"))], 5, "{counts:?}");
         }
     }
     assert!(advice.gain.expect("a gain").ratio.is_interval());
@@ -74,9 +74,9 @@ fn noisy_storage_is_measured_more_often() {
 fn what_goes_on_shares_all_its_blocks() {
     let noisy = World { noise: 0.03, ..world() };
     let trials = noisy.play(blocks(&noisy, Repeats::default()).as_mut());
-    let settings_of = |block: u32| -> HashSet<Settings> {
+    let settings_of = |block: u32| -> HashSet<CellSettings> {
         let here = trials.iter().filter(|t| t.block == block && t.workload == "seq-8");
-        here.map(|trial| trial.settings).collect()
+        here.map(|trial| trial.settings.clone()).collect()
     };
     let ours = trials.iter().filter(|trial| trial.workload == "seq-8");
     let last = ours.map(|trial| trial.block).max().expect("trials");
@@ -84,7 +84,7 @@ fn what_goes_on_shares_all_its_blocks() {
     for block in 4..=last {
         assert_eq!(settings_of(block), settings_of(3), "block {block}");
     }
-    assert!(settings_of(3).contains(&Settings::read_ahead(Kib::new(128))), "what was found");
+    assert!(settings_of(3).contains(&CellSettings::read_ahead(Kib::new(128))), "what was found");
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn what_is_clearly_worse_is_not_measured_to_the_end() {
     let noisy = World { noise: 0.03, ..world() };
     let trials = noisy.play(blocks(&noisy, Repeats::default()).as_mut());
     let counts = counts(&trials, "seq-8");
-    let of = |kib| counts[&Settings::read_ahead(Kib::new(kib))];
+    let of = |kib| counts[&CellSettings::read_ahead(Kib::new(kib))];
     assert!(of(4) + of(8) + of(16) < of(34816) + of(32768) + of(65536), "{counts:?}");
 }
 
@@ -149,7 +149,9 @@ fn a_budget_ends_the_repeats_but_never_the_first_block() {
     let world = World { noise: 0.05, ..world() };
     let within = |seconds: f64| {
         let budget = Some(Budget::minutes(seconds / 60.0).expect("time"));
-        let blocks = |field: &Field<'_>| Blocks::new(field, Repeats::default()).within(budget);
+        let blocks = |field: &StrategyInput<'_>| {
+            BlockStrategy::new(field, Repeats::default()).within(budget)
+        };
         world.study(&Grid::Full, |field| Box::new(blocks(field)))
     };
     let block = 50.0 * TRIAL_SECONDS;

@@ -1,72 +1,27 @@
 //! What is studied, as the command line names it.
 
-mod forecast;
-mod identity;
-mod limits;
-mod open;
-mod simulated;
-mod sizes;
-mod windows;
+mod spec;
 
 use std::fmt;
 use std::path::{Path, PathBuf, absolute};
 
 use model::Spec;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
-pub use forecast::Forecast;
-pub use limits::{Phase as LimitPhase, SettingOutcome, WorkloadLimits, limits};
-pub use open::describe as describe_storage;
-pub(crate) use open::opener;
-pub(crate) use simulated::SimulatedSite;
-pub use simulated::simulated_machine;
+use crate::error::TargetError;
 
-/// What is studied.
+pub use spec::{FromSpec, TargetSpec};
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
     /// Real storage: a directory or mount point (files are laid out in it), a file or a block
     /// device (read only).
     Path(PathBuf),
-    /// A virtual disk, in the words after `virtual:`.
-    Virtual(String),
-    /// A simulation, in the words after `sim:`.
-    Simulation(String),
-    /// Nothing that is here: figures that somebody else has measured, by their title.
+    Virtual(TargetSpec<vdisk::DiskConfig>),
+    Simulation(TargetSpec<sim::SimMachine>),
+    /// Figures that were measured elsewhere, by their title.
     Imported(String),
-}
-
-/// Why a word names no target.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum TargetError {
-    /// No word at all.
-    #[error("the target is empty: give a path, a device, virtual:MODEL or sim:MODEL")]
-    Empty,
-    /// The words of the simulation are wrong.
-    #[error("{target:?} cannot be simulated: {reason}")]
-    Simulation {
-        /// The word as given.
-        target: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// The words of the virtual disk are wrong.
-    #[error("{target:?} is no virtual disk: {reason}")]
-    Virtual {
-        /// The word as given.
-        target: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// Nothing is there, and it looks like another kind of target.
-    #[error("there is no file, directory or device {text:?}: did you mean {meant}?")]
-    Mistyped {
-        /// The word as given.
-        text: String,
-        /// What was meant, it seems.
-        meant: String,
-    },
 }
 
 impl Target {
@@ -82,21 +37,14 @@ impl Target {
             return Err(TargetError::Empty);
         }
         if let Some(words) = text.strip_prefix("sim:") {
-            return match simulated_machine(words) {
-                Ok(_) => Ok(Self::Simulation(words.to_owned())),
-                Err(error) => {
-                    let (target, reason) = (text.to_owned(), error.to_string());
-                    Err(TargetError::Simulation { target, reason })
-                }
-            };
+            return TargetSpec::parse(words).map(Self::Simulation).map_err(|error| {
+                TargetError::Simulation { target: text.to_owned(), reason: error.to_string() }
+            });
         }
         if let Some(words) = text.strip_prefix("virtual:") {
-            return match vdisk::Config::parse(words) {
-                Ok(_) => Ok(Self::Virtual(words.to_owned())),
-                Err(error) => {
-                    Err(TargetError::Virtual { target: text.to_owned(), reason: error.to_string() })
-                }
-            };
+            return TargetSpec::parse(words).map(Self::Virtual).map_err(|error| {
+                TargetError::Virtual { target: text.to_owned(), reason: error.to_string() }
+            });
         }
         if text.parse::<host::DevNo>().is_ok() {
             // The number of a device, which is no path at all.
@@ -120,7 +68,9 @@ fn meant_by(text: &str) -> Option<String> {
     }
     let kinds = ["sim", "virtual"];
     let meant = match text.split_once(':') {
-        Some((kind, words)) => spelling::nearest(kind, kinds).map(|kind| format!("{kind}:{words}")),
+        Some((kind, words)) => {
+            units::text::nearest(kind, kinds).map(|kind| format!("{kind}:{words}"))
+        }
         // By itself another word that looks like it is rather the name of a device: sdm.
         None => kinds.into_iter().find(|kind| *kind == text).map(|kind| format!("{kind}:MODEL")),
     };
@@ -134,8 +84,8 @@ impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Path(path) => write!(f, "{}", path.display()),
-            Self::Virtual(words) => write!(f, "virtual:{words}"),
-            Self::Simulation(words) => write!(f, "sim:{words}"),
+            Self::Virtual(spec) => write!(f, "virtual:{}", spec.text()),
+            Self::Simulation(spec) => write!(f, "sim:{}", spec.text()),
             Self::Imported(title) => f.write_str(title),
         }
     }
@@ -147,8 +97,8 @@ mod tests {
 
     #[test]
     fn words_are_told_apart() {
-        let virtual_disk = Target::Virtual("hdd-2008,fs=ext4".to_owned());
-        assert_eq!(Target::parse("virtual:hdd-2008,fs=ext4"), Ok(virtual_disk));
+        let Ok(Target::Virtual(spec)) = Target::parse("virtual:hdd-2008,fs=ext4") else { panic!() };
+        assert_eq!((spec.text(), spec.value_of("fs")), ("hdd-2008,fs=ext4", Some("ext4")));
         assert_eq!(Target::parse("/data"), Ok(Target::Path("/data".into())));
         assert_eq!(Target::parse("8:16"), Ok(Target::Path("8:16".into())));
         let here = std::env::current_dir().expect("a directory").join("virtual:x");
@@ -182,5 +132,15 @@ mod tests {
         for text in ["virtual:nvme,dilation=4", "sim:nvme,cache=1G", "/dev/sda"] {
             assert_eq!(Target::parse(text).expect("a target").to_string(), text);
         }
+    }
+
+    #[test]
+    fn a_stored_target_whose_model_is_gone_can_still_be_named() {
+        let json = r#"{"simulation":"/gone/model.toml,cache=1G"}"#;
+        let target: Target = serde_json::from_str(json).expect("a target");
+        assert_eq!(target.to_string(), "sim:/gone/model.toml,cache=1G");
+        assert_eq!(serde_json::to_string(&target).expect("JSON"), json);
+        let Target::Simulation(spec) = target else { panic!() };
+        assert!(spec.get().is_err());
     }
 }

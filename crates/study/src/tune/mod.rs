@@ -7,17 +7,16 @@ mod tests;
 mod tuner;
 
 use crate::budget::Budget;
+use crate::conduct::{Study, StudyOutcome};
 use crate::environment::Environment;
 use crate::error::StudyError;
 use crate::plan::Plan;
 use crate::progress::Progress;
-use crate::session::{Field, Study};
-use crate::store::{Command, Store};
-use crate::strategy::Strategy;
-use crate::sweep::Outcome;
-use crate::target;
+use crate::storage;
+use crate::store::{RunCommand, Store};
+use crate::strategy::{Strategy, StrategyInput};
 
-pub use predict::{Predicted, predict};
+pub use predict::{PredictedPoint, predict};
 pub(crate) use tuner::Tuner;
 
 /// Finds the plan's recommendation with as few trials as it can; the plan's grid is the range of
@@ -29,11 +28,11 @@ pub fn tune(
     store: &mut Store,
     environment: &Environment,
     progress: &mut dyn Progress,
-) -> Result<Outcome, StudyError> {
-    let study = Study { command: Command::Tune, plan, fresh, cancel: &environment.cancel };
-    let tuner = |field: &Field<'_>| -> Box<dyn Strategy> {
+) -> Result<StudyOutcome, StudyError> {
+    let study = Study { command: RunCommand::Tune, plan, fresh, cancel: &environment.cancel };
+    let tuner = |field: &StrategyInput<'_>| -> Box<dyn Strategy> {
         Box::new(Tuner::new(field, plan.repeats, budget.time.as_secs_f64()))
     };
-    let mut open = target::opener(plan, environment);
+    let mut open = storage::opener(plan, environment);
     study.conduct(store, &mut open, &tuner, progress)
 }

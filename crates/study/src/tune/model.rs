@@ -9,33 +9,36 @@
 
 use stats::{GaussianProcess, Posterior, Saturation, matern52};
 
-use crate::settings::Settings;
+use crate::settings::CellSettings;
 
 /// Octaves over which a deviation from the first guess extends.
-const OCTAVES: f64 = 2.0;
+const LENGTH_OCTAVES: f64 = 2.0;
 /// Standard deviation of the deviation that both families share, in ln.
-const SHARED: f64 = 0.25;
-/// Standard deviation between the families.
-const FAMILY: f64 = 0.04;
+const SHARED_DEVIATION: f64 = 0.25;
+const FAMILY_DEVIATION: f64 = 0.04;
 
 /// A setting as the model sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Place {
+struct GridPoint {
     octave: f64,
     power_of_two: bool,
 }
 
-impl Place {
-    fn of(settings: Settings) -> Self {
+impl GridPoint {
+    fn of(settings: &CellSettings) -> Self {
         // Zero has no logarithm; it is a page less than a page.
         let kib = settings.read_ahead.get().max(2);
         Self { octave: (kib as f64).log2(), power_of_two: kib.is_power_of_two() }
     }
 
     fn covariance(&self, other: &Self) -> f64 {
-        let near = matern52((self.octave - other.octave) / OCTAVES);
-        let family = if self.power_of_two == other.power_of_two { FAMILY * FAMILY } else { 0.0 };
-        near * (SHARED * SHARED + family)
+        let near = matern52((self.octave - other.octave) / LENGTH_OCTAVES);
+        let family = if self.power_of_two == other.power_of_two {
+            FAMILY_DEVIATION * FAMILY_DEVIATION
+        } else {
+            0.0
+        };
+        near * (SHARED_DEVIATION * SHARED_DEVIATION + family)
     }
 }
 
@@ -43,13 +46,13 @@ impl Place {
 pub(super) struct Model {
     first_guess: Option<Saturation>,
     level: f64,
-    process: GaussianProcess<Place, fn(&Place, &Place) -> f64>,
+    process: GaussianProcess<GridPoint, fn(&GridPoint, &GridPoint) -> f64>,
 }
 
 impl Model {
     /// Learns from throughputs; `noise` is the relative standard deviation of a single one, and
     /// each entry has the mean of its logarithms and how many there were.
-    pub(super) fn learn(seen: &[(Settings, f64, usize)], noise: f64) -> Option<Self> {
+    pub(super) fn learn(seen: &[(CellSettings, f64, usize)], noise: f64) -> Option<Self> {
         let sizes: Vec<f64> =
             seen.iter().map(|(settings, _, _)| settings.read_ahead.get().max(2) as f64).collect();
         let rates: Vec<f64> = seen.iter().map(|(_, log, _)| log.exp()).collect();
@@ -60,17 +63,17 @@ impl Model {
             sizes.iter().zip(seen).map(|(size, (_, log, _))| log - guess(*size)).collect();
         let variance = |n: &usize| noise * noise / (*n).max(1) as f64;
         let variances: Vec<f64> = seen.iter().map(|(_, _, n)| variance(n)).collect();
-        let places = seen.iter().map(|(settings, _, _)| Place::of(*settings)).collect();
-        let covariance: fn(&Place, &Place) -> f64 = Place::covariance;
+        let places = seen.iter().map(|(settings, _, _)| GridPoint::of(settings)).collect();
+        let covariance: fn(&GridPoint, &GridPoint) -> f64 = GridPoint::covariance;
         let process = GaussianProcess::fit(places, &left, &variances, covariance)?;
         Some(Self { first_guess, level, process })
     }
 
     /// The logarithm of the throughput at a setting.
-    pub(super) fn at(&self, settings: Settings) -> Posterior {
+    pub(super) fn at(&self, settings: &CellSettings) -> Posterior {
         let size = settings.read_ahead.get().max(2) as f64;
         let guess = self.first_guess.map_or(self.level, |curve| curve.at(size).ln());
-        let left = self.process.at(&Place::of(settings));
+        let left = self.process.at(&GridPoint::of(settings));
         Posterior { mean: guess + left.mean, ..left }
     }
 }
@@ -81,12 +84,15 @@ mod tests {
 
     use super::*;
 
-    fn seen(points: &[(u64, f64)]) -> Vec<(Settings, f64, usize)> {
-        points.iter().map(|(kib, t)| (Settings::read_ahead(Kib::new(*kib)), t.ln(), 1)).collect()
+    fn seen(points: &[(u64, f64)]) -> Vec<(CellSettings, f64, usize)> {
+        points
+            .iter()
+            .map(|(kib, t)| (CellSettings::read_ahead(Kib::new(*kib)), t.ln(), 1))
+            .collect()
     }
 
     fn at(model: &Model, kib: u64) -> Posterior {
-        model.at(Settings::read_ahead(Kib::new(kib)))
+        model.at(&CellSettings::read_ahead(Kib::new(kib)))
     }
 
     #[test]

@@ -6,7 +6,7 @@ use units::Kib;
 
 use super::model::Model;
 use crate::analyse::{Curve, throughputs};
-use crate::settings::Settings;
+use crate::settings::CellSettings;
 use crate::store::Run;
 
 /// Points of the curve for each power of two.
@@ -14,14 +14,13 @@ const PER_OCTAVE: f64 = 4.0;
 /// Relative noise where repeats do not tell.
 const USUAL_NOISE: f64 = 0.02;
 /// Fewer settings than this are no curve.
-const SETTINGS_LEAST: usize = 4;
+const MIN_SETTINGS: usize = 4;
 /// Standard deviations in half of a 95 % interval.
-const SIGMAS: f64 = 1.96;
+const INTERVAL_SIGMAS: f64 = 1.96;
 
 /// What the model expects at a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Predicted {
-    /// The setting.
+pub struct PredictedPoint {
     pub read_ahead_kib: Kib,
     /// The throughput, and where it lies in 95 of 100 cases if the model is right.
     pub throughput_mib_s: Estimate,
@@ -29,24 +28,24 @@ pub struct Predicted {
 
 /// What is to be expected of a workload between and at the settings that were measured; nothing
 /// where there are too few of them.
-pub fn predict(run: &Run, workload: &str) -> Vec<Predicted> {
+pub fn predict(run: &Run, workload: &str) -> Vec<PredictedPoint> {
     let curve = Curve::of(&run.trials, workload, run.seed);
     let noise = curve.noise();
     let noise = if noise.freedom > 0.0 { (noise.squares / noise.freedom).sqrt() } else { 0.0 };
-    let seen: Vec<(Settings, f64, usize)> = curve
+    let seen: Vec<(CellSettings, f64, usize)> = curve
         .points
         .iter()
         .filter_map(|point| {
-            let values = throughputs(run.trials.iter(), workload, point.settings);
+            let values = throughputs(run.trials.iter(), workload, &point.settings);
             let logs: Vec<f64> = values.values().filter(|v| **v > 0.0).map(|v| v.ln()).collect();
             let mean = logs.iter().sum::<f64>() / logs.len() as f64;
-            (!logs.is_empty()).then_some((point.settings, mean, logs.len()))
+            (!logs.is_empty()).then_some((point.settings.clone(), mean, logs.len()))
         })
         .collect();
     let (Some((first, _, _)), Some((last, _, _))) = (seen.first(), seen.last()) else {
         return Vec::new();
     };
-    if seen.len() < SETTINGS_LEAST {
+    if seen.len() < MIN_SETTINGS {
         return Vec::new();
     }
     let Some(model) = Model::learn(&seen, noise.max(USUAL_NOISE / 4.0)) else { return Vec::new() };
@@ -59,10 +58,13 @@ pub fn predict(run: &Run, workload: &str) -> Vec<Predicted> {
         .collect();
     places.dedup();
     let at = |kib: Kib| {
-        let expected = model.at(Settings::read_ahead(kib));
-        let half = SIGMAS * expected.deviation;
+        let expected = model.at(&CellSettings::read_ahead(kib));
+        let half = INTERVAL_SIGMAS * expected.deviation;
         let [low, median, high] = [-half, 0.0, half].map(|off| (expected.mean + off).exp());
-        Predicted { read_ahead_kib: kib, throughput_mib_s: Estimate::interval(median, low, high) }
+        PredictedPoint {
+            read_ahead_kib: kib,
+            throughput_mib_s: Estimate::interval(median, low, high),
+        }
     };
     places.into_iter().map(at).collect()
 }
@@ -72,7 +74,7 @@ mod tests {
     use super::*;
     use crate::grid::Grid;
     use crate::plan::Repeats;
-    use crate::sweep::Blocks;
+    use crate::sweep::BlockStrategy;
     use crate::synthetic::{World, published};
 
     #[test]
@@ -80,11 +82,11 @@ mod tests {
         let points = published("carey-perc6-xfs-front10", "rate_8_readers");
         let world = World { noise: 0.01, ..World::of(vec![("seq-8", points)]) };
         let repeats = Repeats::exactly(3);
-        let run = world.run(world.study(&Grid::Full, |f| Box::new(Blocks::new(f, repeats))));
+        let run = world.run(world.study(&Grid::Full, |f| Box::new(BlockStrategy::new(f, repeats))));
         let curve = predict(&run, "seq-8");
         assert!(curve.len() > 40);
         for point in &curve {
-            let truth = world.truth("seq-8", Settings::read_ahead(point.read_ahead_kib));
+            let truth = world.truth("seq-8", &CellSettings::read_ahead(point.read_ahead_kib));
             let expected = point.throughput_mib_s;
             assert!((expected.median / truth - 1.0).abs() < 0.1, "{point:?} but {truth}");
             assert!(expected.low() < expected.median && expected.median < expected.high());

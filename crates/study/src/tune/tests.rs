@@ -7,7 +7,7 @@ use super::tuner::Tuner;
 use crate::analyse::{Decision, analyse};
 use crate::grid::Grid;
 use crate::plan::{Repeats, Role};
-use crate::settings::Settings;
+use crate::settings::CellSettings;
 use crate::synthetic::{Points, TRIAL_SECONDS, World, counts, published};
 use crate::trial::Trial;
 
@@ -25,7 +25,7 @@ fn merit(world: &World) -> (f64, usize) {
     // Without a measurable difference the device keeps what it has.
     let best = advice.best.filter(|_| advice.decision != Decision::NoDifference);
     let chosen = best.map(|best| best.read_ahead_kib).or(world.found).expect("a setting");
-    (world.merit(Settings::read_ahead(chosen), &world.settings(&Grid::Full)), count)
+    (world.merit(&CellSettings::read_ahead(chosen), &world.settings(&Grid::Full)), count)
 }
 
 fn curves() -> Vec<(&'static str, Vec<(&'static str, Points)>)> {
@@ -89,7 +89,7 @@ fn the_named_settings_are_confirmed_by_repeats() {
     let Decision::Set(chosen) = advice.decision else { panic!("{advice:?}") };
     let best = advice.best.expect("a best").read_ahead_kib;
     for (kib, least) in [(best, 3), (chosen, 5), (world.found.expect("found"), 5)] {
-        assert!(counts[&Settings::read_ahead(kib)] >= least, "{kib:?}: {counts:?}");
+        assert!(counts[&CellSettings::read_ahead(kib)] >= least, "{kib:?}: {counts:?}");
     }
     assert!(advice.gain.expect("a gain").ratio.is_interval());
 }
@@ -105,7 +105,7 @@ fn prices_are_measured_where_the_verdict_needs_them() {
     let advice = analyse(&world.run(trials)).recommendation;
     let harmless = advice.without_conditions.as_ref().expect("a condition").read_ahead_kib;
     for kib in [advice.value(), world.found, Some(harmless)] {
-        assert!(priced[&Settings::read_ahead(kib.expect("named"))] >= 3, "{priced:?}");
+        assert!(priced[&CellSettings::read_ahead(kib.expect("named"))] >= 3, "{priced:?}");
     }
     assert!(priced.len() <= 6, "{priced:?}");
 }
@@ -115,8 +115,8 @@ fn spoiled_trials_use_up_time_but_no_knowledge() {
     let (_, curve) = curves().swap_remove(0);
     let world = World { noise: 0.01, spoiled_percent: 50, ..World::of(curve) };
     let advice = analyse(&world.run(tuned(&world, ENDLESS))).recommendation;
-    let best = Settings::read_ahead(advice.best.as_ref().expect("a setting").read_ahead_kib);
-    assert!(world.merit(best, &world.settings(&Grid::Full)) >= 0.95, "{advice:?}");
+    let best = CellSettings::read_ahead(advice.best.as_ref().expect("a setting").read_ahead_kib);
+    assert!(world.merit(&best, &world.settings(&Grid::Full)) >= 0.95, "{advice:?}");
 }
 
 #[test]

@@ -17,44 +17,41 @@ use rand_pcg::Pcg64;
 use stats::Posterior;
 
 use super::model::Model;
-use crate::analyse::{Curve, Effort, Evidence, Question, throughputs};
+use crate::analyse::{Curve, MeasurementScope, OpenQuestion, TrialEvidence, throughputs};
 use crate::budget::{spent, would_exceed};
-use crate::plan::{Purpose, Repeats, Role};
-use crate::session::Field;
-use crate::settings::Settings;
-use crate::strategy::{CellKey, Next, Progressed, Strategy};
+use crate::plan::{Repeats, Role, StudyPurpose};
+
+use crate::settings::CellSettings;
+use crate::strategy::{CellKey, Next, Strategy, StrategyInput, TrialIndex};
 use crate::trial::Trial;
 
-/// Settings of the coarse block.
-const COARSE: usize = 7;
+const COARSE_SETTINGS: usize = 7;
 /// Single probes after it, at most.
-const PROBES: usize = 3;
+const MAX_PROBES: usize = 3;
 /// Settings that are tried besides those, at most, to answer questions.
-const SEARCHES: usize = 7;
+const MAX_SEARCHES: usize = 7;
 /// Blocks without which no study should end, and more than any asks for.
-const BLOCKS_MOST: u32 = 64;
+const MAX_BLOCKS: u32 = 64;
 /// A setting is worth a probe if it may be better than the best by this much (in ln).
-const WORTH_A_PROBE: f64 = 0.01;
+const MIN_PROBE_GAIN_LN: f64 = 0.01;
 /// Where the noise is not known yet, each trial is taken to vary by this much, as if that had been
 /// seen [`NOISE_WEIGHT`] times.
 const NOISE_GUESS: f64 = 0.01;
 const NOISE_WEIGHT: f64 = 3.0;
 /// The share of the budget that may be gone when the last new setting is tried.
-const BUDGET_SEARCHING: f64 = 0.5;
+const SEARCH_BUDGET_SHARE: f64 = 0.5;
 /// How many trials of each workload a study usually takes, to tell how long it will be.
 const USUAL_TRIALS: usize = 20;
 
-/// Chooses few of many settings.
 #[derive(Debug)]
 pub(crate) struct Tuner {
     workloads: Vec<(String, Role)>,
-    settings: Vec<Settings>,
-    found: Option<Settings>,
+    settings: Vec<CellSettings>,
+    found: Option<CellSettings>,
     repeats: Repeats,
     budget_seconds: f64,
     seed: u64,
-    purpose: Purpose,
-    /// Streams of the largest goal.
+    purpose: StudyPurpose,
     streams: u32,
     block: u32,
     order: Vec<CellKey>,
@@ -62,9 +59,9 @@ pub(crate) struct Tuner {
 
 impl Tuner {
     /// May spend this many seconds in trials.
-    pub(crate) fn new(field: &Field<'_>, repeats: Repeats, budget_seconds: f64) -> Self {
+    pub(crate) fn new(field: &StrategyInput<'_>, repeats: Repeats, budget_seconds: f64) -> Self {
         let settings = field.settings.to_vec();
-        let found = field.found.filter(|found| settings.contains(found));
+        let found = field.found.clone().filter(|found| settings.contains(found));
         let (workloads, seed) = (field.workloads.to_vec(), field.seed);
         let mut tuner = Self {
             workloads,
@@ -84,30 +81,33 @@ impl Tuner {
 
     /// Both ends, the setting found, and others spread evenly between them, as many as the budget
     /// can hold.
-    fn coarse(&self, trial_seconds: f64) -> Vec<Settings> {
+    fn coarse(&self, trial_seconds: f64) -> Vec<CellSettings> {
         let found = usize::from(self.found.is_some());
         let each = trial_seconds * self.goals().count() as f64;
         // Nothing can be said without the ends. The cast saturates.
-        let count = ((self.budget_seconds / each) as usize).clamp(2 + found, COARSE);
+        let count = ((self.budget_seconds / each) as usize).clamp(2 + found, COARSE_SETTINGS);
         let last = self.settings.len().saturating_sub(1);
         if last < count {
             return self.settings.clone();
         }
         let steps = count - 1 - found;
-        let mut chosen: Vec<Settings> =
-            (0..=steps).map(|step| self.settings[(step * last + steps / 2) / steps]).collect();
-        chosen.extend(self.found);
+        let mut chosen: Vec<CellSettings> = (0..=steps)
+            .map(|step| self.settings[(step * last + steps / 2) / steps].clone())
+            .collect();
+        chosen.extend(self.found.clone());
         chosen.sort_unstable();
         chosen.dedup();
         chosen
     }
 
     /// The cells of some settings for all workloads of a role, shuffled.
-    fn cells(&self, settings: Vec<Settings>, role: Role, block: u32) -> Vec<CellKey> {
+    fn cells(&self, settings: Vec<CellSettings>, role: Role, block: u32) -> Vec<CellKey> {
         let ours = self.workloads.iter().enumerate().filter(|(_, (_, r))| *r == role);
         let mut cells: Vec<CellKey> = ours
             .flat_map(|(workload, _)| {
-                settings.iter().map(move |settings| CellKey { workload, settings: *settings })
+                settings
+                    .iter()
+                    .map(move |settings| CellKey { workload, settings: settings.clone() })
             })
             .collect();
         let seed = self.seed ^ u64::from(block + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -127,34 +127,36 @@ impl Tuner {
     fn plan(&self, trials: &[Trial], block: u32) -> Vec<CellKey> {
         let earlier: Vec<Trial> = trials.iter().filter(|t| t.block < block).cloned().collect();
         let share = spent(&earlier) / self.budget_seconds;
-        if share >= 1.0 || block > BLOCKS_MOST {
+        if share >= 1.0 || block > MAX_BLOCKS {
             return Vec::new();
         }
-        let searching = share < BUDGET_SEARCHING;
+        let searching = share < SEARCH_BUDGET_SHARE;
         if searching
-            && block as usize <= PROBES
+            && block as usize <= MAX_PROBES
             && let Some(probe) = self.probe(&earlier)
         {
             return self.cells(vec![probe], Role::Goal, block);
         }
-        let searching = searching && self.tried(&earlier) < COARSE + PROBES + SEARCHES;
+        let searching =
+            searching && self.tried(&earlier) < COARSE_SETTINGS + MAX_PROBES + MAX_SEARCHES;
         let effort = match self.used(&earlier) < self.allowance() {
-            true if searching => Effort::NewSettings,
-            true => Effort::Repeats,
-            false => Effort::Costs,
+            true if searching => MeasurementScope::NewSettings,
+            true => MeasurementScope::Repeats,
+            false => MeasurementScope::Costs,
         };
         match self.question(&earlier, effort) {
-            Some(Question::Goals(settings)) => self.cells(settings, Role::Goal, block),
-            Some(Question::Costs(settings)) => self.cells(settings, Role::Price, block),
+            Some(OpenQuestion::Goals(settings)) => self.cells(settings, Role::Goal, block),
+            Some(OpenQuestion::Costs(settings)) => self.cells(settings, Role::Price, block),
             None => Vec::new(),
         }
     }
 
     /// What the recommendation would rest on that is not certain yet.
-    fn question(&self, trials: &[Trial], effort: Effort) -> Option<Question> {
+    fn question(&self, trials: &[Trial], effort: MeasurementScope) -> Option<OpenQuestion> {
         let (workloads, grid) = (&self.workloads, &self.settings);
         let (seed, purpose) = (self.seed, self.purpose);
-        let evidence = Evidence::of(trials, workloads, seed, self.found, grid, purpose)?;
+        let evidence =
+            TrialEvidence::of(trials, workloads, seed, self.found.clone(), grid, purpose)?;
         evidence.question(self.streams, self.repeats, effort)
     }
 
@@ -178,16 +180,16 @@ impl Tuner {
 
     /// What there must be however small the budget: one trial of each cell of the coarse block,
     /// which is the order as long as the block is the first.
-    fn owed(&self, progressed: &Progressed) -> Vec<CellKey> {
+    fn owed(&self, progressed: &TrialIndex) -> Vec<CellKey> {
         let coarse = self.order.iter().filter(|_| self.block == 0);
-        coarse.filter(|cell| !progressed.tried(0, **cell)).copied().collect()
+        coarse.filter(|cell| !progressed.tried(0, cell)).cloned().collect()
     }
 
     /// How many times settings may be measured for the goals: half of the least that the grid would
     /// take, though what is compared on a small grid takes an interval, too.
     fn allowance(&self) -> usize {
         let half = self.settings.len() * self.repeats.min as usize / 2;
-        half.max(COARSE + stats::INTERVAL_FROM * self.settings.len().min(4))
+        half.max(COARSE_SETTINGS + stats::INTERVAL_FROM * self.settings.len().min(4))
     }
 
     /// Times that a setting was measured for the goals; attempts that were spoiled are none, or
@@ -195,29 +197,30 @@ impl Tuner {
     fn used(&self, trials: &[Trial]) -> usize {
         let Some(goal) = self.goals().next() else { return 0 };
         let ours = trials.iter().filter(|trial| trial.workload == goal);
-        ours.map(|trial| (trial.block, trial.settings)).collect::<BTreeSet<_>>().len()
+        ours.map(|trial| (trial.block, trial.settings.clone())).collect::<BTreeSet<_>>().len()
     }
 
     /// Settings that were tried for the goals.
     fn tried(&self, trials: &[Trial]) -> usize {
         let ours = trials.iter().filter(|trial| self.goals().any(|goal| goal == trial.workload));
-        ours.map(|trial| trial.settings).collect::<BTreeSet<_>>().len()
+        ours.map(|trial| trial.settings.clone()).collect::<BTreeSet<_>>().len()
     }
 
     /// The setting that may well be better than all that were measured, by the model of the curve.
-    fn probe(&self, trials: &[Trial]) -> Option<Settings> {
+    fn probe(&self, trials: &[Trial]) -> Option<CellSettings> {
         let expected = self.expected_scores(trials)?;
         let best = expected.iter().map(|(_, p)| p.mean).max_by(f64::total_cmp)?;
-        let measured: BTreeSet<Settings> = trials.iter().map(|trial| trial.settings).collect();
+        let measured: BTreeSet<CellSettings> =
+            trials.iter().map(|trial| trial.settings.clone()).collect();
         let fresh = expected.iter().filter(|(settings, _)| !measured.contains(settings));
         let hopeful = fresh.max_by(|a, b| a.1.hope().total_cmp(&b.1.hope()));
         hopeful
-            .filter(|(_, posterior)| posterior.hope() > best + WORTH_A_PROBE)
-            .map(|(settings, _)| *settings)
+            .filter(|(_, posterior)| posterior.hope() > best + MIN_PROBE_GAIN_LN)
+            .map(|(settings, _)| settings.clone())
     }
 
     /// The expected logarithm of the score over all goals of each setting of the grid.
-    fn expected_scores(&self, trials: &[Trial]) -> Option<Vec<(Settings, Posterior)>> {
+    fn expected_scores(&self, trials: &[Trial]) -> Option<Vec<(CellSettings, Posterior)>> {
         let curves: Vec<Curve> =
             self.goals().map(|goal| Curve::of(trials, goal, self.seed)).collect();
         let noise = noise(&curves);
@@ -225,21 +228,21 @@ impl Tuner {
             .goals()
             .map(|goal| {
                 let measured = self.settings.iter().filter_map(|settings| {
-                    let values = throughputs(trials.iter(), goal, *settings);
+                    let values = throughputs(trials.iter(), goal, settings);
                     let logs: Vec<f64> =
                         values.values().filter(|v| **v > 0.0).map(|v| v.ln()).collect();
                     let mean = logs.iter().sum::<f64>() / logs.len() as f64;
-                    (!logs.is_empty()).then_some((*settings, mean, logs.len()))
+                    (!logs.is_empty()).then_some((settings.clone(), mean, logs.len()))
                 });
                 Model::learn(&measured.collect::<Vec<_>>(), noise)
             })
             .collect::<Option<_>>()?;
         let count = models.len() as f64;
         let expected = self.settings.iter().map(|settings| {
-            let each: Vec<Posterior> = models.iter().map(|model| model.at(*settings)).collect();
+            let each: Vec<Posterior> = models.iter().map(|model| model.at(settings)).collect();
             let mean = each.iter().map(|p| p.mean).sum::<f64>() / count;
             let variance = each.iter().map(|p| p.deviation * p.deviation).sum::<f64>();
-            (*settings, Posterior { mean, deviation: variance.sqrt() / count })
+            (settings.clone(), Posterior { mean, deviation: variance.sqrt() / count })
         });
         Some(expected.collect())
     }
@@ -269,15 +272,15 @@ impl Hope for Posterior {
 
 impl Strategy for Tuner {
     fn next(&mut self, trials: &[Trial]) -> Option<Next> {
-        let progressed = Progressed::of(trials, &self.names());
+        let progressed = TrialIndex::of(trials, &self.names());
         let owed = self.owed(&progressed);
         if self.is_spent(trials, owed.len()) {
-            return owed.first().map(|cell| Next { block: 0, cell: *cell });
+            return owed.first().map(|cell| Next { block: 0, cell: cell.clone() });
         }
         loop {
-            let open = |cell: &&CellKey| !progressed.settled(self.block, **cell);
+            let open = |cell: &&CellKey| !progressed.settled(self.block, cell);
             if let Some(cell) = self.order.iter().find(open) {
-                return Some(Next { block: self.block, cell: *cell });
+                return Some(Next { block: self.block, cell: cell.clone() });
             }
             if self.order.is_empty() {
                 return None;
@@ -288,8 +291,8 @@ impl Strategy for Tuner {
     }
 
     fn expected(&self, trials: &[Trial]) -> usize {
-        let progressed = Progressed::of(trials, &self.names());
-        let open = |cell: &&CellKey| !progressed.settled(self.block, **cell);
+        let progressed = TrialIndex::of(trials, &self.names());
+        let open = |cell: &&CellKey| !progressed.settled(self.block, cell);
         let here = self.order.iter().filter(open).count();
         let usual = (self.workloads.len() * USUAL_TRIALS).saturating_sub(trials.len() + here);
         if self.order.is_empty() { 0 } else { (here + usual).min(self.affordable(trials)) }

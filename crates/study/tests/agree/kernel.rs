@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use host::{Root, block_stat};
 use rustix::fs::{Advice, OFlags, fadvise};
-use sim::{OpenFile, Scenario, Start, Step};
+use sim::{ReadStep, Scenario, SimOpenFile, Start};
 use sys::mapping::{FileMapping, MappingAdvice};
 use units::{Bytes, Kib, Nanos};
 use vdisk::VirtualDisk;
@@ -104,7 +104,7 @@ impl Bench {
     pub(crate) fn run(&self, scenario: Scenario<Steps>, elsewhere: u64) -> Done {
         self.evict();
         self.elsewhere(elsewhere);
-        let open = |open: &OpenFile| {
+        let open = |open: &SimOpenFile| {
             Source::open(&self.paths[open.file as usize], open.method, open.hint).expect("a file")
         };
         let sources: Vec<Source> = scenario.opens.iter().map(open).collect();
@@ -195,7 +195,7 @@ impl Source {
         Ok(Self::Mapped(mapping))
     }
 
-    fn read(&self, step: &Step, buffer: &mut [u8]) -> usize {
+    fn read(&self, step: &ReadStep, buffer: &mut [u8]) -> usize {
         let room = (FILE - step.offset).min(step.length).get() as usize;
         let buffer = &mut buffer[..room];
         match self {

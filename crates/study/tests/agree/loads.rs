@@ -3,12 +3,12 @@
 use model::layout::FileLayout;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use sim::{FileOnDisk, Limits, Reader, Scenario, Step};
+use sim::{FileOnDisk, Limits, ReadStep, Reader, Scenario};
 use units::Bytes;
 use workload::{AccessMethod, Hint, Pattern, Workload};
 
 /// A reader's steps, of whatever make.
-pub(crate) type Steps = Box<dyn Iterator<Item = Step> + Send>;
+pub(crate) type Steps = Box<dyn Iterator<Item = ReadStep> + Send>;
 
 /// Files that there are, and the size of each.
 pub(crate) const FILES: usize = 8;
@@ -73,7 +73,7 @@ impl Load {
             let steps =
                 if part.pattern == Pattern::Sequential { steps.streams } else { steps.others };
             for reader in scenario.readers {
-                let renamed = move |step: Step| Step { open: step.open + opens, ..step };
+                let renamed = move |step: ReadStep| ReadStep { open: step.open + opens, ..step };
                 let taken: Steps = Box::new(reader.steps.into_iter().map(renamed).take(steps));
                 all.readers.push(Reader { steps: taken });
             }

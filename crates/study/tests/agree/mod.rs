@@ -12,8 +12,8 @@ mod pair;
 use std::path::Path;
 
 use host::Dirs;
-use sim::{FileSystem, Machine};
-use vdisk::{Config, Lifetime, ServerCommand, VirtualDisk};
+use sim::{FileSystem, SimMachine};
+use vdisk::{DiskConfig, Lifetime, ServerCommand, VirtualDisk};
 
 use kernel::{Bench, Turn};
 use loads::{Distance, Load};
@@ -29,9 +29,10 @@ const THROUGHPUT: f64 = 0.10;
 const SEEDS: u64 = 9;
 const REPEATS: usize = 5;
 
-fn bench(base: &Path, words: &str, turn: Turn) -> (Bench, Machine) {
-    let config = Config::parse(words).expect("a disk");
-    let machine = Machine { filesystem: FileSystem::XFS, ..Machine::new(config.model.clone()) };
+fn bench(base: &Path, words: &str, turn: Turn) -> (Bench, SimMachine) {
+    let config = DiskConfig::parse(words).expect("a disk");
+    let machine =
+        SimMachine { filesystem: FileSystem::XFS, ..SimMachine::new(config.model.clone()) };
     let server = ServerCommand { program: super::helper(), args: vec!["serve".into()] };
     let disk = VirtualDisk::create(&Dirs::under(base), config, &server, Lifetime::DiesWithMe);
     let disk = disk.expect("a virtual disk");
@@ -42,7 +43,7 @@ fn bench(base: &Path, words: &str, turn: Turn) -> (Bench, Machine) {
     {
         *cost /= dilation;
     }
-    (Bench::new(disk, turn), Machine { costs, ..machine })
+    (Bench::new(disk, turn), SimMachine { costs, ..machine })
 }
 
 /// What was asked for by the environment: nothing, `all`, or the name of a load.

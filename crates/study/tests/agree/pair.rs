@@ -1,6 +1,6 @@
 //! One load under one setting, by the kernel and in simulation.
 
-use sim::{Machine, Outcome};
+use sim::{SimMachine, SimOutcome};
 use units::Kib;
 
 use super::kernel::{Bench, Done};
@@ -16,12 +16,12 @@ pub(crate) struct Pair {
     load: String,
     kib: u64,
     kernel: Vec<Done>,
-    simulated: Vec<Outcome>,
+    simulated: Vec<SimOutcome>,
 }
 
 impl Pair {
     pub(crate) fn run(
-        stage: &(Bench, Machine),
+        stage: &(Bench, SimMachine),
         load: &Load,
         kib: u64,
         steps: Distance,
@@ -29,7 +29,7 @@ impl Pair {
     ) -> Self {
         let (bench, machine) = stage;
         let simulated = (machine.seed..machine.seed + seeds).map(|seed| {
-            let machine = Machine { read_ahead: Kib::new(kib), seed, ..machine.clone() };
+            let machine = SimMachine { read_ahead: Kib::new(kib), seed, ..machine.clone() };
             sim::run(&machine, load.scenario(steps, &bench.starts)).expect("a run")
         });
         let simulated = simulated.collect();
@@ -39,7 +39,7 @@ impl Pair {
     }
 
     /// Lets the kernel do it once more.
-    pub(crate) fn repeat(&mut self, stage: &(Bench, Machine), load: &Load, steps: Distance) {
+    pub(crate) fn repeat(&mut self, stage: &(Bench, SimMachine), load: &Load, steps: Distance) {
         let (bench, machine) = stage;
         bench.set_read_ahead(Kib::new(self.kib));
         let elsewhere = if machine.model.device.kind() == "hdd" { ELSEWHERE } else { 0 };
@@ -76,7 +76,7 @@ impl Pair {
 
     /// The same of the simulation, one for each seed.
     fn predicted(&self) -> Vec<f64> {
-        let rate = |run: &Outcome| mib(run.useful().get()) / run.elapsed.as_secs_f64();
+        let rate = |run: &SimOutcome| mib(run.useful().get()) / run.elapsed.as_secs_f64();
         sorted(self.simulated.iter().map(rate))
     }
 

@@ -7,16 +7,19 @@ use std::process::Command;
 use rustix::process::Signal;
 
 use super::by_strace::told;
-use super::child::{self, Running};
-use super::{Caught, Missed, Subject};
+use super::child::{self, RecordedChild};
+use super::{Caught, RecordError, RecordSubject};
 use crate::{ReadOptions, TraceFileError, read};
 
-pub(super) fn record(subject: &Subject, stop: &dyn Fn() -> bool) -> Result<Caught, Missed> {
+pub(super) fn record(
+    subject: &RecordSubject,
+    stop: &dyn Fn() -> bool,
+) -> Result<Caught, RecordError> {
     let words = match subject {
-        Subject::Command(words) if is_fio(words) => words,
+        RecordSubject::Command(words) if is_fio(words) => words,
         _ => {
             let reason = "only fio itself can write fio's log".to_owned();
-            return Err(Missed::Unavailable(reason));
+            return Err(RecordError::Unavailable(reason));
         }
     };
     let dir = tempfile::tempdir().map_err(TraceFileError::io("write", std::env::temp_dir()))?;
@@ -26,7 +29,7 @@ pub(super) fn record(subject: &Subject, stop: &dyn Fn() -> bool) -> Result<Caugh
     let mut command = Command::new(&words[0]);
     // Before the job files: options after them would be of the last job alone.
     command.arg(option).args(&words[1..]);
-    let mut running = Running::start(&mut command)?;
+    let mut running = RecordedChild::start(&mut command)?;
     let status = running.wait(stop, Signal::INT);
     if !log.exists() {
         let (subject, problem) = (subject.to_string(), format!("fio wrote no log: {status}"));

@@ -1,13 +1,12 @@
 //! Recording with strace(1).
 
-use std::ffi::OsStr;
 use std::process::{Command, Stdio};
 
+use crate::import::ImportOptions;
 use rustix::process::Signal;
-use workload::trace::ImportOptions;
 
-use super::child::{self, Running};
-use super::{Caught, Missed, Subject};
+use super::child::{self, RecordedChild};
+use super::{Caught, RecordError, RecordSubject};
 use crate::{ReadOptions, TraceFileError, read};
 
 /// The calls that the importer follows.
@@ -15,10 +14,13 @@ const CALLS: &str = "trace=read,pread64,readv,preadv,preadv2,write,pwrite64,writ
                      pwritev2,?open,openat,?openat2,?creat,close,?close_range,?dup,?dup2,dup3,\
                      fcntl,lseek,sendfile,?copy_file_range,fadvise64,clone,?clone3,?fork,?vfork";
 
-pub(super) fn record(subject: &Subject, stop: &dyn Fn() -> bool) -> Result<Caught, Missed> {
-    if child::find(OsStr::new("strace")).is_none() {
+pub(super) fn record(
+    subject: &RecordSubject,
+    stop: &dyn Fn() -> bool,
+) -> Result<Caught, RecordError> {
+    if sys::program::find("strace").is_none() {
         let reason = "strace is not on PATH (it is in the package strace)";
-        return Err(Missed::Unavailable(reason.to_owned()));
+        return Err(RecordError::Unavailable(reason.to_owned()));
     }
     let log = tempfile::NamedTempFile::new()
         .map_err(TraceFileError::io("write", std::env::temp_dir()))?;
@@ -27,11 +29,11 @@ pub(super) fn record(subject: &Subject, stop: &dyn Fn() -> bool) -> Result<Caugh
     command.args(["-f", "-ttt", "-y", "-s", "0", "-e", CALLS, "-e", "signal=none", "-o"]);
     command.arg(log.path());
     let watched = match subject {
-        Subject::Command(words) => {
+        RecordSubject::Command(words) => {
             command.arg("--").args(words);
             true
         }
-        Subject::Process(pid) => {
+        RecordSubject::Process(pid) => {
             command.arg("-p").arg(pid.to_string()).stdin(Stdio::null()).stdout(Stdio::null());
             command.stderr(Stdio::from(
                 said.try_clone().map_err(TraceFileError::io("write", std::env::temp_dir()))?,
@@ -39,7 +41,7 @@ pub(super) fn record(subject: &Subject, stop: &dyn Fn() -> bool) -> Result<Caugh
             false
         }
     };
-    let mut running = Running::start(&mut command)?;
+    let mut running = RecordedChild::start(&mut command)?;
     // A command is asked to end through strace; of a process strace only lets go.
     let status = running.wait(stop, if watched { Signal::TERM } else { Signal::INT });
     let options = ReadOptions {
@@ -49,7 +51,7 @@ pub(super) fn record(subject: &Subject, stop: &dyn Fn() -> bool) -> Result<Caugh
     let empty = log.as_file().metadata().is_ok_and(|it| it.len() == 0);
     if empty && !status.success() {
         let reason = format!("strace could not watch: {}", refusal(said, status));
-        return Err(Missed::Unavailable(reason));
+        return Err(RecordError::Unavailable(reason));
     }
     let (trace, _) = read(log.path(), &options).map_err(|error| told(error, subject))?;
     let mut notes = Vec::new();
@@ -72,8 +74,8 @@ fn refusal(mut said: std::fs::File, status: std::process::ExitStatus) -> String 
 }
 
 /// The log is a file that nobody knows: an error speaks of what was recorded instead.
-pub(super) fn told(error: TraceFileError, subject: &Subject) -> Missed {
-    Missed::Failed(match error {
+pub(super) fn told(error: TraceFileError, subject: &RecordSubject) -> RecordError {
+    RecordError::Failed(match error {
         TraceFileError::Broken { error, .. } => TraceFileError::Subject {
             subject: subject.to_string(),
             problem: error.to_string().replace("the trace: ", ""),

@@ -2,14 +2,14 @@
 
 use std::process::Command;
 
+use crate::import::{ImportOptions, format};
 use rustix::process::{Pid, Signal, WaitOptions, waitpid};
-use workload::trace::{ImportOptions, format};
 
 use super::by_strace::told;
-use super::child::{self, POLL, Running};
+use super::child::{self, POLL_INTERVAL, RecordedChild};
 use super::names::Names;
-use super::tracefs::{Instance, Pipe};
-use super::{Caught, Missed, Subject};
+use super::tracefs::{Instance, TracePipe};
+use super::{Caught, RecordError, RecordSubject};
 use crate::TraceFileError;
 
 /// Reads through the page cache, and faults of mapped files.
@@ -17,17 +17,20 @@ const EVENTS: [&str; 2] = ["filemap/mm_filemap_get_pages", "filemap/mm_filemap_f
 /// Stops before the program begins, so that the tracepoints can be set to it.
 const STOPPED: &str = "kill -STOP $$; exec \"$@\"";
 
-pub(super) fn record(subject: &Subject, stop: &dyn Fn() -> bool) -> Result<Caught, Missed> {
-    let instance = Instance::make().map_err(Missed::Unavailable)?;
+pub(super) fn record(
+    subject: &RecordSubject,
+    stop: &dyn Fn() -> bool,
+) -> Result<Caught, RecordError> {
+    let instance = Instance::make().map_err(RecordError::Unavailable)?;
     let (mut running, threads) = begin(subject)?;
-    instance.arm(&threads, &EVENTS).map_err(Missed::Unavailable)?;
-    let mut pipe = instance.pipe().map_err(Missed::Unavailable)?;
+    instance.arm(&threads, &EVENTS).map_err(RecordError::Unavailable)?;
+    let mut pipe = instance.pipe().map_err(RecordError::Unavailable)?;
     if let Some(running) = &running {
         running.signal(Signal::CONT);
     }
     let (text, names) = follow(subject, running.as_mut(), &threads, &mut pipe, stop)?;
     let mut notes = Vec::new();
-    let command = running.as_mut().and_then(Running::ended);
+    let command = running.as_mut().and_then(RecordedChild::ended);
     notes.extend(command.filter(|_| !stop()).and_then(child::note));
     let lost = lost(&text);
     if lost > 0 {
@@ -41,21 +44,23 @@ pub(super) fn record(subject: &Subject, stop: &dyn Fn() -> bool) -> Result<Caugh
 }
 
 /// Starts the command, stopped, or finds the threads of the process.
-fn begin(subject: &Subject) -> Result<(Option<Running>, Vec<u32>), Missed> {
+fn begin(subject: &RecordSubject) -> Result<(Option<RecordedChild>, Vec<u32>), RecordError> {
     match subject {
-        Subject::Command(words) => {
+        RecordSubject::Command(words) => {
             let mut command = Command::new("sh");
             command.args(["-c", STOPPED, "sh"]).args(words);
-            let running = Running::start(&mut command)?;
+            let running = RecordedChild::start(&mut command)?;
             let pid = running.pid();
             let waited = Pid::from_raw(pid.cast_signed())
                 .and_then(|pid| waitpid(Some(pid), WaitOptions::UNTRACED).ok().flatten());
             match waited {
                 Some((_, status)) if status.stopped() => Ok((Some(running), vec![pid])),
-                _ => Err(Missed::Unavailable("the command did not wait for its start".to_owned())),
+                _ => Err(RecordError::Unavailable(
+                    "the command did not wait for its start".to_owned(),
+                )),
             }
         }
-        Subject::Process(pid) => {
+        RecordSubject::Process(pid) => {
             let tasks = std::fs::read_dir(format!("/proc/{pid}/task"));
             let tasks = tasks.map_err(TraceFileError::io("read", format!("/proc/{pid}/task")))?;
             let number = |task: std::fs::DirEntry| task.file_name().to_str()?.parse().ok();
@@ -66,12 +71,12 @@ fn begin(subject: &Subject) -> Result<(Option<Running>, Vec<u32>), Missed> {
 
 /// Takes down what comes until the end.
 fn follow(
-    subject: &Subject,
-    mut running: Option<&mut Running>,
+    subject: &RecordSubject,
+    mut running: Option<&mut RecordedChild>,
     threads: &[u32],
-    pipe: &mut Pipe,
+    pipe: &mut TracePipe,
     stop: &dyn Fn() -> bool,
-) -> Result<(Vec<u8>, Names), Missed> {
+) -> Result<(Vec<u8>, Names), RecordError> {
     let (mut text, mut names) = (Vec::new(), Names::default());
     let mut drain =
         |text: &mut Vec<u8>| pipe.drain(text).map_err(TraceFileError::io("read", "trace_pipe"));
@@ -87,14 +92,14 @@ fn follow(
                 }
                 running.ended().is_some()
             }
-            (None, Subject::Process(pid)) => stop() || is_over(*pid),
-            (None, Subject::Command(_)) => true,
+            (None, RecordSubject::Process(pid)) => stop() || is_over(*pid),
+            (None, RecordSubject::Command(_)) => true,
         };
         if ended {
             while drain(&mut text)? {}
             return Ok((text, names));
         }
-        std::thread::sleep(POLL);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 

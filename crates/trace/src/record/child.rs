@@ -1,9 +1,6 @@
 //! Starting programs and waiting for them.
 
-use std::ffi::OsStr;
-use std::io;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 
@@ -12,42 +9,15 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::TraceFileError;
 
 /// How often a program is asked whether it has ended.
-pub(super) const POLL: Duration = Duration::from_millis(20);
-
-/// The program that this word names.
-pub(super) fn find(program: &OsStr) -> Option<PathBuf> {
-    let runs = |path: &Path| {
-        let metadata = path.metadata();
-        metadata.is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
-    };
-    if program.as_encoded_bytes().contains(&b'/') {
-        return Some(PathBuf::from(program)).filter(|path| runs(path));
-    }
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|dir| dir.join(program)).find(|path| runs(path))
-}
-
-/// Why a program cannot be started: it is not there, or there is something that cannot be run.
-pub fn obstacle(program: &OsStr) -> Option<io::ErrorKind> {
-    if find(program).is_some() {
-        return None;
-    }
-    let found = if program.as_encoded_bytes().contains(&b'/') {
-        Path::new(program).exists()
-    } else {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        std::env::split_paths(&path).map(|dir| dir.join(program)).any(|path| path.exists())
-    };
-    Some(if found { io::ErrorKind::PermissionDenied } else { io::ErrorKind::NotFound })
-}
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A program under way, which does not outlive whoever watches it.
-pub(super) struct Running {
+pub(super) struct RecordedChild {
     child: Child,
     ended: Option<ExitStatus>,
 }
 
-impl Running {
+impl RecordedChild {
     pub(super) fn start(command: &mut Command) -> Result<Self, TraceFileError> {
         let program = PathBuf::from(command.get_program());
         let child = command.spawn().map_err(TraceFileError::io("start", program))?;
@@ -89,12 +59,12 @@ impl Running {
                     self.signal(Signal::KILL);
                 }
             }
-            std::thread::sleep(POLL);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 }
 
-impl Drop for Running {
+impl Drop for RecordedChild {
     fn drop(&mut self) {
         if self.ended().is_none() {
             self.signal(Signal::CONT);

@@ -12,26 +12,23 @@ mod child;
 mod names;
 mod tracefs;
 
-pub use self::child::obstacle;
-
 use std::ffi::OsString;
 use std::fmt;
 use std::process::ExitStatus;
 
-use workload::trace::Trace;
+use crate::model::Trace;
 
 use crate::TraceFileError;
 
-/// What is recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Subject {
+pub enum RecordSubject {
     /// A command with its arguments, until it ends.
     Command(Vec<OsString>),
     /// A process that runs already, with its threads and the children that it will have.
     Process(u32),
 }
 
-impl fmt::Display for Subject {
+impl fmt::Display for RecordSubject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Command(words) => match words.first() {
@@ -43,7 +40,6 @@ impl fmt::Display for Subject {
     }
 }
 
-/// A rung of the ladder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Means {
     /// The tracepoints `filemap:mm_filemap_get_pages` and `filemap:mm_filemap_fault`.
@@ -58,7 +54,6 @@ impl Means {
     /// The ladder from the top.
     pub const ALL: [Self; 3] = [Self::Tracepoints, Self::Strace, Self::Fio];
 
-    /// The word for it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tracepoints => "tracepoints",
@@ -77,18 +72,14 @@ impl fmt::Display for Means {
 /// A rung that did not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tried {
-    /// Which.
     pub means: Means,
     /// Why it did not do.
     pub reason: String,
 }
 
-/// What was recorded.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    /// The trace.
     pub trace: Trace,
-    /// How it was recorded.
     pub means: Means,
     /// What stands higher on the ladder and did not do.
     pub tried: Vec<Tried>,
@@ -98,22 +89,20 @@ pub struct Recording {
     pub command: Option<ExitStatus>,
 }
 
-/// What one means brought.
 struct Caught {
     trace: Trace,
     notes: Vec<String>,
     command: Option<ExitStatus>,
 }
 
-/// Why one means brought nothing.
-enum Missed {
+enum RecordError {
     /// It is not to be had here: the next may do.
     Unavailable(String),
     /// It was at work, and something is wrong that another would not mend.
     Failed(TraceFileError),
 }
 
-impl From<TraceFileError> for Missed {
+impl From<TraceFileError> for RecordError {
     fn from(error: TraceFileError) -> Self {
         Self::Failed(error)
     }
@@ -121,7 +110,7 @@ impl From<TraceFileError> for Missed {
 
 /// Records until the command ends, the process ends, or `stop` says so. `only` asks for one rung.
 pub fn record(
-    subject: &Subject,
+    subject: &RecordSubject,
     only: Option<Means>,
     stop: &dyn Fn() -> bool,
 ) -> Result<Recording, TraceFileError> {
@@ -137,8 +126,8 @@ pub fn record(
             Ok(Caught { trace, notes, command }) => {
                 return Ok(Recording { trace, means, tried, notes, command });
             }
-            Err(Missed::Failed(error)) => return Err(error),
-            Err(Missed::Unavailable(reason)) => tried.push(Tried { means, reason }),
+            Err(RecordError::Failed(error)) => return Err(error),
+            Err(RecordError::Unavailable(reason)) => tried.push(Tried { means, reason }),
         }
     }
     let reasons: Vec<String> =
@@ -147,24 +136,24 @@ pub fn record(
 }
 
 /// Whether there is anything to record.
-fn check(subject: &Subject) -> Result<(), TraceFileError> {
+fn check(subject: &RecordSubject) -> Result<(), TraceFileError> {
     let wrong = |problem: &str| {
         let subject = subject.to_string();
         Err(TraceFileError::Subject { subject, problem: problem.to_owned() })
     };
     match subject {
-        Subject::Command(words) => match words.first() {
+        RecordSubject::Command(words) => match words.first() {
             None => wrong("no command is given"),
-            Some(program) => match child::obstacle(program) {
+            Some(program) => match sys::program::obstacle(program) {
                 Some(problem) => {
                     Err(TraceFileError::NotStarted { program: program.into(), problem })
                 }
                 None => Ok(()),
             },
         },
-        Subject::Process(pid) if !std::path::Path::new(&format!("/proc/{pid}")).exists() => {
+        RecordSubject::Process(pid) if !std::path::Path::new(&format!("/proc/{pid}")).exists() => {
             wrong("there is no such process")
         }
-        Subject::Process(_) => Ok(()),
+        RecordSubject::Process(_) => Ok(()),
     }
 }

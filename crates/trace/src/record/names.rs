@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
+use crate::model::Trace;
 use units::Bytes;
-use workload::trace::Trace;
 
 /// Names and sizes seen so far, by what the tracepoints call a file: `8:1/123`.
 #[derive(Default)]

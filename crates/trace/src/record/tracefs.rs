@@ -17,7 +17,6 @@ const PREFIX: &str = "foreread-";
 /// The buffer of each processor: what is written while we are not looking.
 const BUFFER_KIB: &str = "8192";
 
-/// tracefs, wherever it is.
 struct Tracefs {
     dir: PathBuf,
     /// A mount that is attached nowhere, and gone when it is closed.
@@ -89,11 +88,11 @@ impl Instance {
     }
 
     /// The text of what is traced, as it comes.
-    pub(super) fn pipe(&self) -> Result<Pipe, String> {
+    pub(super) fn pipe(&self) -> Result<TracePipe, String> {
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
         let file = options.open(self.dir.join("trace_pipe"));
-        file.map(Pipe).map_err(|error| format!("trace_pipe of tracefs: {error}"))
+        file.map(TracePipe).map_err(|error| format!("trace_pipe of tracefs: {error}"))
     }
 }
 
@@ -119,10 +118,9 @@ fn sweep(all: &Path) {
     }
 }
 
-/// What is traced, in text.
-pub(super) struct Pipe(File);
+pub(super) struct TracePipe(File);
 
-impl Pipe {
+impl TracePipe {
     /// Appends what there is; says whether there was anything.
     pub(super) fn drain(&mut self, text: &mut Vec<u8>) -> io::Result<bool> {
         let before = text.len();

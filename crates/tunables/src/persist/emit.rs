@@ -1,9 +1,8 @@
 //! The same files in the words of other systems that bring files to machines.
 
 use super::Draft;
-use crate::{Settings, TunableError};
+use crate::{TunableError, TunableValues};
 
-/// An Ansible play's tasks.
 pub fn ansible(drafts: &[Draft]) -> String {
     let mut text = String::from("# managed by foreread: tasks for a play with become: true\n");
     for draft in drafts {
@@ -36,7 +35,6 @@ pub fn ansible(drafts: &[Draft]) -> String {
     text
 }
 
-/// cloud-init's user data.
 pub fn cloud_init(drafts: &[Draft]) -> String {
     let mut text = String::from("#cloud-config\n# managed by foreread\nwrite_files:\n");
     for draft in drafts.iter().filter(|draft| draft.command().is_none()) {
@@ -60,7 +58,7 @@ pub fn cloud_init(drafts: &[Draft]) -> String {
 }
 
 /// Kubernetes: what storage drivers take, and a DaemonSet for the rest.
-pub fn kubernetes(settings: &Settings) -> Result<String, TunableError> {
+pub fn kubernetes(settings: &TunableValues) -> Result<String, TunableError> {
     let mut text = String::from("# managed by foreread\n");
     if let Some(window) = settings.window() {
         let kib = window.to_kib_floor().get();
@@ -88,10 +86,10 @@ pub fn kubernetes(settings: &Settings) -> Result<String, TunableError> {
 }
 
 /// Lines for FreeBSD's `sysctl.conf(5)`.
-pub fn freebsd(settings: &Settings) -> Result<String, TunableError> {
+pub fn freebsd(settings: &TunableValues) -> Result<String, TunableError> {
     let mut text = String::from("# managed by foreread: lines for /etc/sysctl.conf\n");
     for setting in settings.iter() {
-        let Some(name) = setting.tunable.sysctl().filter(|_| setting.tunable.elsewhere().is_some())
+        let Some(name) = setting.tunable.sysctl().filter(|_| setting.tunable.other_os().is_some())
         else {
             let problem = "that is no sysctl of FreeBSD".to_owned();
             return Err(TunableError::Syntax { text: setting.to_string(), problem });

@@ -12,25 +12,22 @@ use serde::{Deserialize, Serialize};
 use units::Bytes;
 
 use super::PersistError;
-use crate::Site;
+use crate::TunableScope;
 
 /// A logical volume, and the read-ahead that its metadata are to have.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Volume {
-    /// Its group.
+pub struct LvmVolume {
     group: String,
-    /// Its name.
     name: String,
     /// In sectors, as LVM has it; `None` is automatic, -1 none.
     sectors: Option<i64>,
-    /// What the metadata said before.
     before: Option<i64>,
 }
 
-impl Volume {
+impl LvmVolume {
     /// The volume that owns a bdi; `None` if that is none.
-    pub(super) fn of(root: &Root, site: &Site, window: Bytes) -> Option<Self> {
+    pub(super) fn of(root: &Root, site: &TunableScope, window: Bytes) -> Option<Self> {
         let device: DevNo = site.bdi.as_str().parse().ok()?;
         let (group, name) = volume_of(root, device)?;
         let fits = |c: char| c.is_ascii_alphanumeric() || "+_.-".contains(c);
@@ -49,7 +46,6 @@ impl Volume {
         PathBuf::from(format!("/dev/{}/{}", self.group, self.name))
     }
 
-    /// The command that sets it.
     pub(super) fn command(&self) -> Vec<String> {
         self.change(self.sectors)
     }
@@ -134,8 +130,8 @@ mod tests {
         file("sys/dev/block/253:0/dm/uuid", "LVM-abc\n");
         let root = Root::at(dir.path());
         let bdi = BdiId::new("253:0").expect("a bdi");
-        let site = Site { bdi, ..Site::nowhere() };
-        let volume = Volume::of(&root, &site, Bytes::from_mib(1)).expect("a volume");
+        let site = TunableScope { bdi, ..TunableScope::nowhere() };
+        let volume = LvmVolume::of(&root, &site, Bytes::from_mib(1)).expect("a volume");
         assert_eq!(volume.path(), PathBuf::from("/dev/my-vg/home"));
         assert_eq!(volume.command().join(" "), "lvchange -q --readahead 2048 my-vg/home");
         assert_eq!(volume.undo().join(" "), "lvchange -q --readahead auto my-vg/home");
@@ -143,10 +139,10 @@ mod tests {
         let metadata = "my-vg {\n logical_volumes {\n home {\n read_ahead = 2048\n }\n }\n}\n";
         file("etc/lvm/backup/my-vg", metadata);
         assert!(volume.stands(&root));
-        let none = Volume::of(&root, &site, Bytes::ZERO).expect("a volume");
+        let none = LvmVolume::of(&root, &site, Bytes::ZERO).expect("a volume");
         assert_eq!(none.command()[3], "none");
         assert_eq!(none.undo()[3], "2048", "what was there before");
         assert!(run(&root, &none.command()).is_err(), "not on a tree");
-        assert!(Volume::of(&root, &Site::nowhere(), Bytes::ZERO).is_none());
+        assert!(LvmVolume::of(&root, &TunableScope::nowhere(), Bytes::ZERO).is_none());
     }
 }

@@ -6,7 +6,6 @@
 //! that was asked for.
 
 mod emit;
-mod identity;
 mod lvm;
 mod readers;
 mod record;
@@ -19,21 +18,20 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use units::{Classified, ErrorKind};
 
+pub use crate::marks::{is_known_after_boot, lasting_name};
 pub use emit::{ansible, cloud_init, freebsd, kubernetes};
-pub(crate) use identity::{MARKS, lasting_marks};
-pub use identity::{is_known_after_boot, lasting_name};
 pub use readers::obstacle;
-pub use record::{Persisted, Removed, Standing, install, persisted, remove, standing};
+pub use record::{Persisted, PersistedState, Removed, install, persisted, persisted_state, remove};
 pub use render::{boot_check, drafts};
 pub use tuned::parent as tuned_parent;
 
-use crate::{Setting, Settings, TunableError};
+use crate::{Setting, TunableError, TunableValues};
 
-/// Who makes a setting last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Backend {
+pub enum PersistBackend {
     /// A rule of udev, matched by serial, WWN, UUID of array, volume or file system.
     Udev,
     /// A file in `/etc/sysctl.d`.
@@ -48,7 +46,7 @@ pub enum Backend {
     Lvm,
 }
 
-impl fmt::Display for Backend {
+impl fmt::Display for PersistBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Udev => "udev",
@@ -66,113 +64,81 @@ impl fmt::Display for Backend {
 pub enum PersistError {
     /// Another file of the machine sets it.
     #[error(
-        "{setting} has an owner already: {owner} at {place}; change it there, or say --take-over \
+        "{setting} has an owner already: {owner} at {place}; change it there, or use --force-owner \
          to have two, of which the later wins"
     )]
-    Owned {
-        /// The setting.
-        setting: String,
-        /// What kind of owner.
-        owner: String,
-        /// Where.
-        place: String,
-    },
+    Owned { setting: String, owner: String, place: String },
     /// A file of ours was changed by somebody else.
     #[error(
         "{path} was edited by somebody else since foreread wrote it: it is left alone; move it \
          away, and call again", path = path.display()
     )]
-    Edited {
-        /// The file.
-        path: PathBuf,
-    },
+    Edited { path: PathBuf },
     /// A file that is not ours stands in the place of ours.
     #[error("{path} is there and not of foreread: it is left alone", path = path.display())]
-    Foreign {
-        /// The file.
-        path: PathBuf,
-    },
+    Foreign { path: PathBuf },
     /// The device has nothing that it could be known by after a boot.
     #[error(
         "device {device} has no serial number, WWN or UUID to know it by after a boot: put a file \
          system on it, or use --with systemd with a mount point"
     )]
-    NoIdentity {
-        /// The device.
-        device: String,
-    },
+    NoIdentity { device: String },
     /// This owner cannot hold this setting.
     #[error("{backend} cannot set {setting}: choose another owner with --with")]
-    Unfit {
-        /// The setting.
-        setting: String,
-        /// The owner.
-        backend: Backend,
-    },
+    Unfit { setting: String, backend: PersistBackend },
     /// TuneD has no profile in force.
     #[error("TuneD has no profile in force here (/etc/tuned/active_profile): use another owner")]
     NoTuned,
     /// A program that had to do it could not.
     #[error("`{command}` failed: {problem}")]
-    Program {
-        /// What was called.
-        command: String,
-        /// What it said.
-        problem: String,
-    },
-    /// A tunable of another system.
+    Program { command: String, problem: String },
     #[error("{tunable} is a tunable of {system}: --emit freebsd prints the lines for it")]
-    OtherSystem {
-        /// The tunable.
-        tunable: &'static str,
-        /// The system.
-        system: &'static str,
-    },
+    OtherSystem { tunable: &'static str, system: &'static str },
     /// A file could not be read or written.
     #[error("cannot {doing} {path}", path = path.display())]
-    Io {
-        /// What was being done.
-        doing: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The system's reason.
-        source: io::Error,
-    },
+    Io { doing: &'static str, path: PathBuf, source: io::Error },
     /// A record is not one that foreread writes.
     #[error("{path} is no record of foreread: {problem}", path = path.display())]
-    Record {
-        /// The record.
-        path: PathBuf,
-        /// What is wrong.
-        problem: String,
-    },
-    /// The setting itself is wrong.
+    Record { path: PathBuf, problem: String },
     #[error(transparent)]
     Tunable(#[from] TunableError),
+}
+
+impl Classified for PersistError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Owned { .. } | Self::Edited { .. } | Self::Foreign { .. } => ErrorKind::Refused,
+            Self::Unfit { .. } => ErrorKind::Usage,
+            Self::NoIdentity { .. } | Self::NoTuned | Self::OtherSystem { .. } => {
+                ErrorKind::Unsupported
+            }
+            Self::Io { source, .. } => ErrorKind::from_io(source),
+            Self::Record { .. } | Self::Program { .. } => ErrorKind::Failed,
+            Self::Tunable(error) => error.kind(),
+        }
+    }
 }
 
 /// A file that is to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
-    /// Who reads it.
-    pub backend: Backend,
-    /// Where it goes.
+    pub backend: PersistBackend,
     pub path: PathBuf,
     /// The settings that are in it.
-    pub settings: Settings,
+    pub settings: TunableValues,
     lines: Vec<String>,
     /// In the place of a file.
-    volume: Option<lvm::Volume>,
+    volume: Option<lvm::LvmVolume>,
 }
 
 impl Draft {
-    fn new(backend: Backend, path: PathBuf) -> Self {
-        Self { backend, path, settings: Settings::default(), lines: Vec::new(), volume: None }
+    fn new(backend: PersistBackend, path: PathBuf) -> Self {
+        Self { backend, path, settings: TunableValues::default(), lines: Vec::new(), volume: None }
     }
 
     /// The command that does it, where it is not a file.
     pub fn command(&self) -> Option<Vec<String>> {
-        self.volume.as_ref().map(lvm::Volume::command)
+        self.volume.as_ref().map(lvm::LvmVolume::command)
     }
 
     /// Adds lines, but no head of a section a second time.

@@ -6,7 +6,7 @@
 
 use host::Root;
 
-use super::Backend;
+use super::PersistBackend;
 
 const UDEV: &[&str] = &[
     "/usr/lib/systemd/systemd-udevd",
@@ -33,7 +33,7 @@ const LVCHANGE: &[&str] = &["/usr/sbin/lvchange", "/sbin/lvchange", "/usr/bin/lv
 
 /// Why what is persisted with this owner does not take effect on this host; `None` if it does from
 /// the next boot on.
-pub fn obstacle(root: &Root, backend: Backend) -> Option<&'static str> {
+pub fn obstacle(root: &Root, backend: PersistBackend) -> Option<&'static str> {
     let any = |paths: &[&str]| paths.iter().any(|path| root.exists(path));
     let runs_systemd = root.exists("/run/systemd/system");
     let udev = || match (any(UDEV), root.exists("/run/udev/control")) {
@@ -42,13 +42,13 @@ pub fn obstacle(root: &Root, backend: Backend) -> Option<&'static str> {
         (false, false) => Some("udev is not installed on this host"),
     };
     match backend {
-        Backend::Udev => udev(),
-        Backend::Systemd => match (any(SYSTEMD), runs_systemd) {
+        PersistBackend::Udev => udev(),
+        PersistBackend::Systemd => match (any(SYSTEMD), runs_systemd) {
             (_, true) => None,
             (true, false) => Some("systemd is installed, but is not the init of this host"),
             (false, false) => Some("systemd is not installed on this host"),
         },
-        Backend::Sysctl => match (any(SYSTEMD_SYSCTL), runs_systemd, any(SYSCTL_SCRIPTS)) {
+        PersistBackend::Sysctl => match (any(SYSTEMD_SYSCTL), runs_systemd, any(SYSCTL_SCRIPTS)) {
             (true, true, _) | (_, _, true) => None,
             (true, false, false) => Some(
                 "systemd-sysctl is installed, but systemd is not the init of this host, and no \
@@ -58,13 +58,15 @@ pub fn obstacle(root: &Root, backend: Backend) -> Option<&'static str> {
                 Some("neither systemd-sysctl nor an init script of procps is installed")
             }
         },
-        Backend::NfsConf if !any(NFSRAHEAD) => {
+        PersistBackend::NfsConf if !any(NFSRAHEAD) => {
             Some("nfsrahead of nfs-utils, which reads it, is not installed on this host")
         }
-        Backend::NfsConf => udev(),
-        Backend::Tuned if !any(TUNED) => Some("TuneD is not installed on this host"),
-        Backend::Lvm if !any(LVCHANGE) => Some("lvchange of LVM is not installed on this host"),
-        Backend::Tuned | Backend::Lvm => None,
+        PersistBackend::NfsConf => udev(),
+        PersistBackend::Tuned if !any(TUNED) => Some("TuneD is not installed on this host"),
+        PersistBackend::Lvm if !any(LVCHANGE) => {
+            Some("lvchange of LVM is not installed on this host")
+        }
+        PersistBackend::Tuned | PersistBackend::Lvm => None,
     }
 }
 
@@ -74,13 +76,13 @@ mod tests {
 
     use super::*;
 
-    const ALL: [Backend; 6] = [
-        Backend::Udev,
-        Backend::Sysctl,
-        Backend::NfsConf,
-        Backend::Tuned,
-        Backend::Systemd,
-        Backend::Lvm,
+    const ALL: [PersistBackend; 6] = [
+        PersistBackend::Udev,
+        PersistBackend::Sysctl,
+        PersistBackend::NfsConf,
+        PersistBackend::Tuned,
+        PersistBackend::Systemd,
+        PersistBackend::Lvm,
     ];
 
     #[test]
@@ -100,7 +102,12 @@ mod tests {
             make(path);
         }
         // A container whose image has all of it, and in which none of it runs.
-        for backend in [Backend::Udev, Backend::Sysctl, Backend::NfsConf, Backend::Systemd] {
+        for backend in [
+            PersistBackend::Udev,
+            PersistBackend::Sysctl,
+            PersistBackend::NfsConf,
+            PersistBackend::Systemd,
+        ] {
             let why = obstacle(&root, backend).expect("nothing runs");
             assert!(why.contains("installed, but"), "{backend}: {why}");
         }
@@ -117,7 +124,7 @@ mod tests {
         let root = Root::at(dir.path());
         fs::create_dir_all(root.path("/etc/init.d")).expect("directories");
         fs::write(root.path("/etc/init.d/procps"), "").expect("a file");
-        assert_eq!(obstacle(&root, Backend::Sysctl), None);
-        assert!(obstacle(&root, Backend::Systemd).is_some());
+        assert_eq!(obstacle(&root, PersistBackend::Sysctl), None);
+        assert!(obstacle(&root, PersistBackend::Systemd).is_some());
     }
 }

@@ -1,31 +1,28 @@
 //! Writing the files, remembering them, finding out whether they are as they were, removing them.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use host::{Dirs, Root};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use sys::replace::{Durability, FileMode, replace};
 
-use super::identity::slug;
-use super::lvm::Volume;
-use super::{Backend, Draft, PersistError};
-use crate::Settings;
-use crate::journal::unix_ms;
+use super::lvm::LvmVolume;
+use super::{Draft, PersistBackend, PersistError};
+use crate::TunableValues;
+use crate::journal_entry::unix_ms;
+use crate::marks::slug;
 
 /// A file that foreread wrote, as its record has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Persisted {
-    /// The form of the record.
     pub version: u32,
-    /// The file.
     pub path: PathBuf,
-    /// Who reads it.
-    pub backend: Backend,
-    /// What is in it.
-    pub settings: Settings,
+    pub backend: PersistBackend,
+    pub settings: TunableValues,
     /// What it is about, as it was named.
     pub target: Option<PathBuf>,
     /// The checksum of the whole file.
@@ -34,30 +31,24 @@ pub struct Persisted {
     pub unix_ms: u64,
     /// The logical volume whose metadata have it, in the place of a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub volume: Option<Volume>,
+    pub volume: Option<LvmVolume>,
 }
 
-/// How a file is now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// As it was written.
+pub enum PersistedState {
     Intact,
-    /// Edited by somebody else.
     Edited,
-    /// Gone.
     Gone,
 }
 
 /// A file that was looked after.
 #[derive(Clone, Debug)]
 pub struct Removed {
-    /// The record.
     pub record: Persisted,
     /// How it was found; an edited one is left.
-    pub standing: Standing,
+    pub state: PersistedState,
 }
 
-/// A checksum in hexadecimal digits.
 pub(super) fn checksum(text: &str) -> String {
     Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -71,7 +62,6 @@ fn fail(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> PersistEr
     move |source| PersistError::Io { doing, path, source }
 }
 
-/// All records, oldest first.
 pub fn persisted(dirs: &Dirs) -> Result<Vec<(PathBuf, Persisted)>, PersistError> {
     let dir = directory(dirs);
     let entries = match fs::read_dir(&dir) {
@@ -85,7 +75,7 @@ pub fn persisted(dirs: &Dirs) -> Result<Vec<(PathBuf, Persisted)>, PersistError>
         if path.extension().is_none_or(|ending| ending != "json") {
             continue;
         }
-        let bytes = crate::journal::read_own(&path).map_err(crate::TunableError::from)?;
+        let bytes = crate::journal_entry::read_own(&path).map_err(crate::TunableError::from)?;
         let record: Persisted = serde_json::from_slice(&bytes).map_err(|error| {
             PersistError::Record { path: path.clone(), problem: error.to_string() }
         })?;
@@ -115,14 +105,14 @@ fn is_ours(path: &Path) -> bool {
 }
 
 /// How the file of a record is now.
-pub fn standing(root: &Root, record: &Persisted) -> Standing {
+pub fn persisted_state(root: &Root, record: &Persisted) -> PersistedState {
     if let Some(volume) = &record.volume {
-        return if volume.stands(root) { Standing::Intact } else { Standing::Edited };
+        return if volume.stands(root) { PersistedState::Intact } else { PersistedState::Edited };
     }
     match fs::read_to_string(root.path(&record.path)) {
-        Ok(text) if checksum(&text) == record.sha256 => Standing::Intact,
-        Ok(_) => Standing::Edited,
-        Err(_) => Standing::Gone,
+        Ok(text) if checksum(&text) == record.sha256 => PersistedState::Intact,
+        Ok(_) => PersistedState::Edited,
+        Err(_) => PersistedState::Gone,
     }
 }
 
@@ -138,7 +128,7 @@ pub fn install(
     match &known {
         // Whatever LVM's metadata say, what they said before foreread came is what goes back.
         _ if draft.volume.is_some() => {}
-        Some((_, record)) if standing(root, record) == Standing::Edited => {
+        Some((_, record)) if persisted_state(root, record) == PersistedState::Edited => {
             return Err(PersistError::Edited { path });
         }
         None if path.exists() => return Err(PersistError::Foreign { path }),
@@ -163,12 +153,12 @@ pub fn install(
     fs::create_dir_all(&dir).map_err(fail("make", &dir))?;
     let name = format!("{}.json", slug(&draft.path.to_string_lossy()));
     let json = serde_json::to_string_pretty(&record).unwrap_or_default();
-    replace(&dir.join(name), &json, 0o600)?;
+    write_whole(&dir.join(name), &json, 0o600)?;
     if let Some(volume) = &record.volume {
         volume.install(root)?;
         return Ok(record);
     }
-    replace(&path, &text, 0o644)?;
+    write_whole(&path, &text, 0o644)?;
     if let Some(link) = wanted_by(&record.path) {
         // As `systemctl enable` does, which may not be there when an image is built.
         let link = root.path(link);
@@ -186,21 +176,12 @@ fn wanted_by(path: &Path) -> Option<PathBuf> {
     Some(Path::new("/etc/systemd/system/multi-user.target.wants").join(name))
 }
 
-/// Writes a file wholly or not at all.
-fn replace(path: &Path, text: &str, mode: u32) -> Result<(), PersistError> {
-    use std::os::unix::fs::OpenOptionsExt;
+/// Writes a file so that all of it or nothing is on stable storage, and makes its directory.
+fn write_whole(path: &Path, text: &str, mode: u32) -> Result<(), PersistError> {
     let dir = path.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(dir).map_err(fail("make", dir))?;
-    let new = path.with_extension("foreread-new");
-    let write = || {
-        let mut file =
-            fs::OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&new)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&new, path)?;
-        fs::File::open(dir)?.sync_all()
-    };
-    write().map_err(fail("write", path))
+    replace(path, text.as_bytes(), FileMode::Masked(mode), Durability::Synced)
+        .map_err(fail("write", path))
 }
 
 /// Takes a file back, unless somebody has edited it.
@@ -210,8 +191,8 @@ pub fn remove(
     record: &Persisted,
     dry_run: bool,
 ) -> Result<Removed, PersistError> {
-    let standing = standing(root, record);
-    if standing == Standing::Edited {
+    let state = persisted_state(root, record);
+    if state == PersistedState::Edited {
         return Err(PersistError::Edited { path: root.path(&record.path) });
     }
     if !dry_run {
@@ -220,11 +201,11 @@ pub fn remove(
         }
         if let Some(volume) = &record.volume {
             volume.remove(root)?;
-        } else if standing == Standing::Intact {
+        } else if state == PersistedState::Intact {
             let path = root.path(&record.path);
             fs::remove_file(&path).map_err(fail("remove", &path))?;
         }
         fs::remove_file(record_path).map_err(fail("remove", record_path))?;
     }
-    Ok(Removed { record: record.clone(), standing })
+    Ok(Removed { record: record.clone(), state })
 }

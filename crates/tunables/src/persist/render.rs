@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use host::{Root, Storage};
 
-use super::identity::{matched, slug};
-use super::lvm::Volume;
-use super::{Backend, Draft, PersistError, tuned};
-use crate::{Setting, Settings, Site};
+use super::lvm::LvmVolume;
+use super::{Draft, PersistBackend, PersistError, tuned};
+use crate::marks::{matched, slug};
+use crate::{Setting, TunableScope, TunableValues};
 
 /// `dev.raid` is there only once md is loaded, mostly after sysctl.d was read: seen on Debian 12,
 /// where speed_limit_max was 200000 again. The way out is the one of sysctl.d(5).
@@ -19,25 +19,25 @@ const RAID_RULES: &str = "/etc/udev/rules.d/99-foreread-dev-raid.rules";
 pub fn drafts(
     root: &Root,
     storage: Option<&Storage>,
-    site: &Site,
-    settings: &Settings,
-    with: Option<Backend>,
+    site: &TunableScope,
+    settings: &TunableValues,
+    with: Option<PersistBackend>,
     program: &str,
 ) -> Result<Vec<Draft>, PersistError> {
     let mut drafts: Vec<Draft> = Vec::new();
-    let mut by_unit = Settings::default();
-    let mut by_tuned = Settings::default();
+    let mut by_unit = TunableValues::default();
+    let mut by_tuned = TunableValues::default();
     for setting in settings.iter() {
         let backend = backend(root, storage, site, setting, with)?;
-        if backend == Backend::Systemd {
+        if backend == PersistBackend::Systemd {
             by_unit = by_unit.with(setting.clone());
             continue;
         }
-        if backend == Backend::Tuned {
+        if backend == PersistBackend::Tuned {
             by_tuned = by_tuned.with(setting.clone());
             continue;
         }
-        if backend == Backend::Lvm {
+        if backend == PersistBackend::Lvm {
             drafts.push(of_volume(root, site, setting)?);
             continue;
         }
@@ -47,7 +47,7 @@ pub fn drafts(
                 Some(known) => known.add(setting, &lines),
                 None => {
                     let by_udev = path.starts_with("/etc/udev");
-                    let reader = if by_udev { Backend::Udev } else { backend };
+                    let reader = if by_udev { PersistBackend::Udev } else { backend };
                     let mut new = Draft::new(reader, path);
                     new.add(setting, &lines);
                     drafts.push(new);
@@ -65,12 +65,12 @@ pub fn drafts(
 }
 
 /// What LVM is to be told.
-fn of_volume(root: &Root, site: &Site, setting: &Setting) -> Result<Draft, PersistError> {
+fn of_volume(root: &Root, site: &TunableScope, setting: &Setting) -> Result<Draft, PersistError> {
     let window = setting.value.bytes().filter(|_| setting.tunable.name() == "read_ahead");
-    let volume = window.and_then(|window| Volume::of(root, site, window)).ok_or_else(|| {
-        PersistError::Unfit { setting: setting.to_string(), backend: Backend::Lvm }
+    let volume = window.and_then(|window| LvmVolume::of(root, site, window)).ok_or_else(|| {
+        PersistError::Unfit { setting: setting.to_string(), backend: PersistBackend::Lvm }
     })?;
-    let mut draft = Draft::new(Backend::Lvm, volume.path());
+    let mut draft = Draft::new(PersistBackend::Lvm, volume.path());
     draft.add(setting, &[]);
     draft.volume = Some(volume);
     Ok(draft)
@@ -79,7 +79,7 @@ fn of_volume(root: &Root, site: &Site, setting: &Setting) -> Result<Draft, Persi
 /// The unit that compares everything with what was persisted, once the machine is up.
 pub fn boot_check(program: &str) -> Draft {
     let mut draft =
-        Draft::new(Backend::Systemd, "/etc/systemd/system/foreread-verify.service".into());
+        Draft::new(PersistBackend::Systemd, "/etc/systemd/system/foreread-verify.service".into());
     let text = format!(
         "[Unit]\nDescription=foreread: are all settings as they were persisted?\n\
          After=local-fs.target remote-fs.target systemd-sysctl.service tuned.service\n\n\
@@ -93,15 +93,15 @@ pub fn boot_check(program: &str) -> Draft {
 /// The unit that applies what udev cannot.
 fn unit(
     storage: Option<&Storage>,
-    site: &Site,
-    settings: Settings,
+    site: &TunableScope,
+    settings: TunableValues,
     program: &str,
 ) -> Result<Draft, PersistError> {
     let target = storage.map(|storage| storage.path.display().to_string());
     let target = target.filter(|path| is_quotable(path) && is_quotable(program));
     let target = target.ok_or_else(|| PersistError::NoIdentity { device: site.bdi.to_string() })?;
     let path = format!("/etc/systemd/system/foreread-apply-{}.service", slug(&target));
-    let mut draft = Draft::new(Backend::Systemd, path.into());
+    let mut draft = Draft::new(PersistBackend::Systemd, path.into());
     let text = format!(
         "[Unit]\nDescription=foreread: settings of {target}\nRequiresMountsFor=\"{target}\"\n\
          After=local-fs.target remote-fs.target\nBefore=foreread-verify.service\n\n[Service]\n\
@@ -117,19 +117,21 @@ fn unit(
 fn backend(
     root: &Root,
     storage: Option<&Storage>,
-    site: &Site,
+    site: &TunableScope,
     setting: &Setting,
-    with: Option<Backend>,
-) -> Result<Backend, PersistError> {
+    with: Option<PersistBackend>,
+) -> Result<PersistBackend, PersistError> {
     let tunable = setting.tunable;
-    if let Some(system) = tunable.elsewhere() {
+    if let Some(system) = tunable.other_os() {
         return Err(PersistError::OtherSystem { tunable: tunable.name(), system });
     }
     if tunable.sysctl().is_some() && tunable.is_of_machine() {
         return match with {
-            Some(Backend::Tuned) if tuned::parent(root).is_none() => Err(PersistError::NoTuned),
-            Some(Backend::Tuned) => Ok(Backend::Tuned),
-            _ => Ok(Backend::Sysctl),
+            Some(PersistBackend::Tuned) if tuned::parent(root).is_none() => {
+                Err(PersistError::NoTuned)
+            }
+            Some(PersistBackend::Tuned) => Ok(PersistBackend::Tuned),
+            _ => Ok(PersistBackend::Sysctl),
         };
     }
     let fstype = storage.and_then(|storage| storage.mount.as_ref()).map(|m| m.fstype.as_str());
@@ -137,22 +139,24 @@ fn backend(
     let block = site.bdi.as_str().parse::<host::DevNo>().is_ok_and(|device| device.major != 0);
     let read_ahead = tunable.name() == "read_ahead";
     let usual = match () {
-        () if read_ahead && nfs => Backend::NfsConf,
-        () if read_ahead && !block => Backend::Systemd,
-        () => Backend::Udev,
+        () if read_ahead && nfs => PersistBackend::NfsConf,
+        () if read_ahead && !block => PersistBackend::Systemd,
+        () => PersistBackend::Udev,
     };
     match with {
         None => Ok(usual),
-        Some(Backend::NfsConf) if !(read_ahead && nfs) => {
-            Err(PersistError::Unfit { setting: setting.to_string(), backend: Backend::NfsConf })
+        Some(PersistBackend::NfsConf) if !(read_ahead && nfs) => Err(PersistError::Unfit {
+            setting: setting.to_string(),
+            backend: PersistBackend::NfsConf,
+        }),
+        Some(PersistBackend::Udev) if read_ahead && !block => {
+            Err(PersistError::Unfit { setting: setting.to_string(), backend: PersistBackend::Udev })
         }
-        Some(Backend::Udev) if read_ahead && !block => {
-            Err(PersistError::Unfit { setting: setting.to_string(), backend: Backend::Udev })
-        }
-        Some(Backend::Sysctl) => {
-            Err(PersistError::Unfit { setting: setting.to_string(), backend: Backend::Sysctl })
-        }
-        Some(Backend::Tuned) if tuned::parent(root).is_none() => Err(PersistError::NoTuned),
+        Some(PersistBackend::Sysctl) => Err(PersistError::Unfit {
+            setting: setting.to_string(),
+            backend: PersistBackend::Sysctl,
+        }),
+        Some(PersistBackend::Tuned) if tuned::parent(root).is_none() => Err(PersistError::NoTuned),
         Some(with) => Ok(with),
     }
 }
@@ -160,14 +164,14 @@ fn backend(
 /// The lines of one setting, file by file.
 fn draft(
     root: &Root,
-    site: &Site,
+    site: &TunableScope,
     setting: &Setting,
-    backend: Backend,
+    backend: PersistBackend,
 ) -> Result<Vec<(PathBuf, Vec<String>)>, PersistError> {
     let tunable = setting.tunable;
     let value = tunable.encode(&setting.value)?;
     match backend {
-        Backend::Sysctl => {
+        PersistBackend::Sysctl => {
             let name = tunable.sysctl().unwrap_or_default();
             let line = format!("{name} = {value}");
             let mut files = vec![("/etc/sysctl.d/99-foreread.conf".into(), vec![line])];
@@ -176,15 +180,15 @@ fn draft(
             }
             Ok(files)
         }
-        Backend::Udev => udev(root, site, setting, &value),
-        Backend::NfsConf => {
+        PersistBackend::Udev => udev(root, site, setting, &value),
+        PersistBackend::NfsConf => {
             let lines = ["nfs", "nfs4"].map(|fstype| format!("{fstype} = {value}")).to_vec();
             let mut all = vec!["[nfsrahead]".to_owned()];
             all.extend(lines);
             Ok(vec![("/etc/nfs.conf.d/foreread.conf".into(), all)])
         }
         // These have drafts of their own.
-        Backend::Tuned | Backend::Systemd | Backend::Lvm => Ok(Vec::new()),
+        PersistBackend::Tuned | PersistBackend::Systemd | PersistBackend::Lvm => Ok(Vec::new()),
     }
 }
 
@@ -196,7 +200,7 @@ fn is_quotable(path: &str) -> bool {
 /// One line for each device that has a file of the tunable. udev writes them in their order.
 fn udev(
     root: &Root,
-    site: &Site,
+    site: &TunableScope,
     setting: &Setting,
     value: &str,
 ) -> Result<Vec<(PathBuf, Vec<String>)>, PersistError> {
@@ -208,7 +212,7 @@ fn udev(
             .or_else(|| text.strip_prefix("/sys/class/bdi/"))
             .and_then(|rest| rest.split_once('/'));
         let Some((number, rest)) = parts else {
-            let (setting, backend) = (setting.to_string(), Backend::Udev);
+            let (setting, backend) = (setting.to_string(), PersistBackend::Udev);
             return Err(PersistError::Unfit { setting, backend });
         };
         let rest = if text.contains("/class/bdi/") { "queue/read_ahead_kb" } else { rest };

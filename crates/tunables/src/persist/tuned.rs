@@ -9,11 +9,10 @@ use std::path::PathBuf;
 use host::owners::tuned::includes;
 use host::{DevNo, Root};
 
-use super::identity::{lasting_marks, slug};
-use super::{Backend, Draft, PersistError};
-use crate::{Setting, Settings, Site};
+use super::{Draft, PersistBackend, PersistError};
+use crate::marks::{lasting_marks, slug};
+use crate::{Setting, TunableScope, TunableValues};
 
-/// The name of our profile.
 const OURS: &str = "foreread";
 
 /// The profile in force, or if that is ours already, the one that it includes.
@@ -29,8 +28,11 @@ pub fn parent(root: &Root) -> Option<String> {
     name.chars().all(fits).then_some(name)
 }
 
-/// The profile's file.
-pub(super) fn profile(root: &Root, site: &Site, settings: Settings) -> Result<Draft, PersistError> {
+pub(super) fn profile(
+    root: &Root,
+    site: &TunableScope,
+    settings: TunableValues,
+) -> Result<Draft, PersistError> {
     let parent = parent(root).ok_or(PersistError::NoTuned)?;
     // A head with the options below it, in the order in which they came.
     let mut sections: Vec<(String, Vec<String>)> = Vec::new();
@@ -58,7 +60,7 @@ pub(super) fn profile(root: &Root, site: &Site, settings: Settings) -> Result<Dr
         }
     }
     let path = PathBuf::from(format!("/etc/tuned/{OURS}/tuned.conf"));
-    let mut draft = Draft::new(Backend::Tuned, path);
+    let mut draft = Draft::new(PersistBackend::Tuned, path);
     draft.lines = vec!["[main]".to_owned(), format!("include={parent}")];
     for (head, options) in sections {
         draft.lines.push(String::new());
@@ -70,7 +72,7 @@ pub(super) fn profile(root: &Root, site: &Site, settings: Settings) -> Result<Dr
 }
 
 fn unfit(setting: &Setting) -> PersistError {
-    PersistError::Unfit { setting: setting.to_string(), backend: Backend::Tuned }
+    PersistError::Unfit { setting: setting.to_string(), backend: PersistBackend::Tuned }
 }
 
 /// The whole device of a file of sysfs.

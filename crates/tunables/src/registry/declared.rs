@@ -20,14 +20,13 @@ use host::DevNo;
 use serde::Deserialize;
 use units::{Bytes, PageSize};
 
-use super::form::{Form, Formed};
-use super::interned::Interned;
-use crate::{Checked, Site, Tunable, TunableError, Value};
+use super::form::{FormedValue, ValueForm};
+use super::interned::InternedTunables;
+use crate::{Tunable, TunableError, TunableScope, ValidatedValue, Value};
 
 /// What their names begin with in records.
 const PREFIX: &str = "sysfs:";
 
-/// A file of declarations.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
@@ -46,7 +45,6 @@ struct Declaration {
     order: Option<u8>,
 }
 
-/// What the file counts in.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 enum Unit {
     #[serde(alias = "bytes")]
@@ -82,10 +80,8 @@ struct Declared {
     order: u8,
 }
 
-/// By the user's word.
-static BY_WORD: Interned = Interned::new();
-/// By pattern, for journals.
-static BY_FILE: Interned = Interned::new();
+static BY_WORD: InternedTunables = InternedTunables::new();
+static BY_FILE: InternedTunables = InternedTunables::new();
 
 /// Takes in a file of declarations, from now on for the whole process.
 pub fn declare(toml: &str) -> Result<usize, TunableError> {
@@ -175,8 +171,8 @@ fn is_sound(pattern: &str) -> bool {
 }
 
 impl Declared {
-    const fn formed(&self) -> Formed {
-        Formed { tunable: self.name, form: Form::Text }
+    const fn formed(&self) -> FormedValue {
+        FormedValue { tunable: self.name, form: ValueForm::Text }
     }
 
     fn out_of_range(&self, value: &Value) -> TunableError {
@@ -207,7 +203,7 @@ impl Tunable for Declared {
         self.summary
     }
 
-    fn order(&self) -> u8 {
+    fn write_rank(&self) -> u8 {
         self.order
     }
 
@@ -241,7 +237,7 @@ impl Tunable for Declared {
         self.formed().read_json(json)
     }
 
-    fn validate(&self, value: &Value, page: PageSize) -> Result<Checked, TunableError> {
+    fn validate(&self, value: &Value, page: PageSize) -> Result<ValidatedValue, TunableError> {
         let checked = self.formed().validate(value, page)?;
         let Value::Word(word) = &checked.value else { return Ok(checked) };
         if !self.choices.is_empty() && !self.choices.contains(word) {
@@ -258,7 +254,7 @@ impl Tunable for Declared {
         Ok(checked)
     }
 
-    fn candidates(&self, site: &Site) -> Vec<PathBuf> {
+    fn candidates(&self, site: &TunableScope) -> Vec<PathBuf> {
         let pattern = self.pattern.replace("{bdi}", site.bdi.as_str());
         let each = |mark: &str, devices: Vec<DevNo>| -> Vec<PathBuf> {
             let one = |d: DevNo| pattern.replace(mark, &d.to_string()).into();
@@ -281,7 +277,7 @@ impl Tunable for Declared {
         let line = text.lines().next()?;
         // A file that lists choices has the one in force in brackets.
         if line.contains('[') {
-            return Formed { tunable: self.name, form: Form::Choice }.decode(text);
+            return FormedValue { tunable: self.name, form: ValueForm::Choice }.decode(text);
         }
         self.formed().decode(text)
     }
@@ -309,7 +305,7 @@ mod tests {
         let low = timeout.parse("test_timeout", "5").expect("a number");
         let error = timeout.validate(&low, PageSize::FOUR_KIB).expect_err("too low");
         assert!(error.to_string().contains("1000"), "{error}");
-        let file = timeout.file(&Site::nowhere());
+        let file = timeout.file(&TunableScope::nowhere());
         assert_eq!(file, PathBuf::from("/sys/dev/block/0:0/queue/io_timeout"));
         let discard = crate::find("test_discard").expect("it");
         assert!(discard.parse("test_discard", "4096").is_err(), "it needs a unit");
@@ -318,7 +314,7 @@ mod tests {
         assert_eq!(discard.show(&value), "2M");
         // A journal finds it by its file, declared or not.
         let found = crate::registry::find_exactly(timeout.name()).expect("by file");
-        assert_eq!(found.file(&Site::nowhere()), file);
+        assert_eq!(found.file(&TunableScope::nowhere()), file);
     }
 
     #[test]

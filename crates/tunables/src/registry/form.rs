@@ -2,11 +2,11 @@
 
 use units::{Bytes, Nanos, PageSize};
 
-use crate::{Checked, TunableError, Value};
+use crate::{TunableError, ValidatedValue, Value};
 
 /// The form of a tunable's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum ValueForm {
     /// A count, share or switch without a unit, between these two.
     Count { least: i64, most: i64 },
     /// An amount of data that the kernel counts in this many bytes.
@@ -27,17 +27,16 @@ pub(super) enum Form {
 const OF_SYSTEM: &str = "system";
 
 /// More than any storage transfers in a second.
-const FASTEST: Bytes = Bytes::from_gib(1024);
-/// A day.
-const LONGEST: Nanos = Nanos::from_secs(86_400);
+const MAX_RATE: Bytes = Bytes::from_gib(1024);
+const MAX_SPAN: Nanos = Nanos::from_secs(86_400);
 /// Longer texts are no setting of anything.
-const LONGEST_TEXT: usize = 256;
+const MAX_TEXT_BYTES: usize = 256;
 
 /// A form and the name that errors give it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Formed {
+pub(super) struct FormedValue {
     pub(super) tunable: &'static str,
-    pub(super) form: Form,
+    pub(super) form: ValueForm,
 }
 
 /// What a [`Tunable`](crate::Tunable) that is `formed()` does with its values, but for reading what
@@ -56,7 +55,7 @@ macro_rules! values_of_form {
             self.formed().read_json(json)
         }
 
-        fn validate(&self, value: &Value, page: PageSize) -> Result<Checked, TunableError> {
+        fn validate(&self, value: &Value, page: PageSize) -> Result<ValidatedValue, TunableError> {
             self.formed().validate(value, page)
         }
 
@@ -71,22 +70,22 @@ macro_rules! values_of_form {
 }
 pub(super) use values_of_form;
 
-impl Formed {
+impl FormedValue {
     /// Reads what a user typed under `name`.
     pub(super) fn parse(self, name: &str, text: &str) -> Result<Value, TunableError> {
         let text = text.trim();
         match self.form {
-            Form::Count { .. } => {
+            ValueForm::Count { .. } => {
                 let number = text.parse().map_err(|_| self.syntax(text, "a whole number"))?;
                 Ok(Value::Number(number))
             }
-            Form::Amount { unit, .. } => self.amount(name, text, unit),
-            Form::ArrayRate if text == OF_SYSTEM => Ok(Value::Word(text.to_owned())),
-            Form::Rate | Form::ArrayRate => {
+            ValueForm::Amount { unit, .. } => self.amount(name, text, unit),
+            ValueForm::ArrayRate if text == OF_SYSTEM => Ok(Value::Word(text.to_owned())),
+            ValueForm::Rate | ValueForm::ArrayRate => {
                 self.amount(name, text.strip_suffix("/s").unwrap_or(text).trim_end(), 1024)
             }
-            Form::Span { unit } => self.span(name, text, unit),
-            Form::Choice | Form::Text => Ok(Value::Word(self.word(text)?)),
+            ValueForm::Span { unit } => self.span(name, text, unit),
+            ValueForm::Choice | ValueForm::Text => Ok(Value::Word(self.word(text)?)),
         }
     }
 
@@ -122,14 +121,14 @@ impl Formed {
 
     /// One line of printable characters; commas stand for the blanks of a list.
     fn word(self, text: &str) -> Result<String, TunableError> {
-        let choice = self.form == Form::Choice;
+        let choice = self.form == ValueForm::Choice;
         let spaced = if choice { text.to_owned() } else { text.replace(',', " ") };
         let word = spaced.split_whitespace().collect::<Vec<_>>().join(" ");
         let fits = |c: char| match c {
             ' ' | ',' => !choice,
             c => c.is_ascii_graphic(),
         };
-        if word.is_empty() || word.len() > LONGEST_TEXT || !word.chars().all(fits) {
+        if word.is_empty() || word.len() > MAX_TEXT_BYTES || !word.chars().all(fits) {
             return Err(self.syntax(text, "a word of printable characters"));
         }
         Ok(word)
@@ -144,7 +143,7 @@ impl Formed {
         TunableError::WrongSort { tunable: self.tunable, value: value.clone() }
     }
 
-    /// Shows a value as [`Formed::parse`] reads it.
+    /// Shows a value as [`FormedValue::parse`] reads it.
     pub(super) fn show(self, value: &Value) -> String {
         match value {
             Value::Bytes(bytes) => show_bytes(*bytes),
@@ -160,26 +159,28 @@ impl Formed {
     /// The value in the kernel's own unit, for JSON.
     pub(super) fn to_json(self, value: &Value) -> serde_json::Value {
         match (self.form, value) {
-            (Form::Amount { unit, .. }, Value::Bytes(bytes)) => (bytes.get() / unit).into(),
-            (Form::Rate | Form::ArrayRate, Value::Bytes(bytes)) => {
+            (ValueForm::Amount { unit, .. }, Value::Bytes(bytes)) => (bytes.get() / unit).into(),
+            (ValueForm::Rate | ValueForm::ArrayRate, Value::Bytes(bytes)) => {
                 bytes.to_kib_floor().get().into()
             }
-            (Form::Span { unit }, Value::Time(time)) => (time.get() / unit).into(),
+            (ValueForm::Span { unit }, Value::Time(time)) => (time.get() / unit).into(),
             (_, Value::Number(number)) => (*number).into(),
             (_, value) => value.to_string().into(),
         }
     }
 
-    /// Reads what [`Formed::to_json`] gave.
+    /// Reads what [`FormedValue::to_json`] gave.
     pub(super) fn read_json(self, json: &serde_json::Value) -> Result<Value, TunableError> {
         let scaled = |unit: u64| json.as_u64().and_then(|count| count.checked_mul(unit));
         let value = match self.form {
-            Form::Count { .. } => json.as_i64().map(Value::Number),
-            Form::Amount { unit, .. } => scaled(unit).map(|bytes| Bytes::new(bytes).into()),
-            Form::ArrayRate if json == OF_SYSTEM => Some(Value::Word(OF_SYSTEM.to_owned())),
-            Form::Rate | Form::ArrayRate => scaled(1024).map(|bytes| Bytes::new(bytes).into()),
-            Form::Span { unit } => scaled(unit).map(|nanos| Value::Time(Nanos::new(nanos))),
-            Form::Choice | Form::Text => {
+            ValueForm::Count { .. } => json.as_i64().map(Value::Number),
+            ValueForm::Amount { unit, .. } => scaled(unit).map(|bytes| Bytes::new(bytes).into()),
+            ValueForm::ArrayRate if json == OF_SYSTEM => Some(Value::Word(OF_SYSTEM.to_owned())),
+            ValueForm::Rate | ValueForm::ArrayRate => {
+                scaled(1024).map(|bytes| Bytes::new(bytes).into())
+            }
+            ValueForm::Span { unit } => scaled(unit).map(|nanos| Value::Time(Nanos::new(nanos))),
+            ValueForm::Choice | ValueForm::Text => {
                 json.as_str().and_then(|text| self.word(text).ok()).map(Value::Word)
             }
         };
@@ -187,7 +188,11 @@ impl Formed {
     }
 
     /// Checks a value, and rounds it as the kernel would.
-    pub(super) fn validate(self, value: &Value, page: PageSize) -> Result<Checked, TunableError> {
+    pub(super) fn validate(
+        self,
+        value: &Value,
+        page: PageSize,
+    ) -> Result<ValidatedValue, TunableError> {
         let tunable = self.tunable;
         let range = |least: Value, most: Value| TunableError::OutOfRange {
             tunable,
@@ -197,13 +202,13 @@ impl Formed {
         };
         let mut notes = Vec::new();
         let value = match (self.form, value) {
-            (Form::Count { least, most }, Value::Number(number)) => {
+            (ValueForm::Count { least, most }, Value::Number(number)) => {
                 if !(least..=most).contains(number) {
                     return Err(range(Value::Number(least), Value::Number(most)));
                 }
                 value.clone()
             }
-            (Form::Amount { unit, least, most }, Value::Bytes(bytes)) => {
+            (ValueForm::Amount { unit, least, most }, Value::Bytes(bytes)) => {
                 // What is at least a page is counted in pages of this machine.
                 let least = if least == PageSize::FOUR_KIB.bytes() { page.bytes() } else { least };
                 if !(least..=most).contains(bytes) {
@@ -211,37 +216,40 @@ impl Formed {
                 }
                 rounded(tunable, *bytes, unit, &mut notes).into()
             }
-            (Form::ArrayRate, Value::Word(word)) if word == OF_SYSTEM => value.clone(),
-            (Form::Rate | Form::ArrayRate, Value::Bytes(bytes)) => {
-                if *bytes > FASTEST {
-                    return Err(range(Bytes::ZERO.into(), FASTEST.into()));
+            (ValueForm::ArrayRate, Value::Word(word)) if word == OF_SYSTEM => value.clone(),
+            (ValueForm::Rate | ValueForm::ArrayRate, Value::Bytes(bytes)) => {
+                if *bytes > MAX_RATE {
+                    return Err(range(Bytes::ZERO.into(), MAX_RATE.into()));
                 }
                 rounded(tunable, *bytes, 1024, &mut notes).into()
             }
-            (Form::Span { unit }, Value::Time(time)) => {
-                if *time > LONGEST {
-                    return Err(range(Value::Time(Nanos::ZERO), Value::Time(LONGEST)));
+            (ValueForm::Span { unit }, Value::Time(time)) => {
+                if *time > MAX_SPAN {
+                    return Err(range(Value::Time(Nanos::ZERO), Value::Time(MAX_SPAN)));
                 }
                 Value::Time(Nanos::new(time.get() / unit * unit))
             }
-            (Form::Choice | Form::Text, Value::Word(word)) => Value::Word(self.word(word)?),
+            (ValueForm::Choice | ValueForm::Text, Value::Word(word)) => {
+                Value::Word(self.word(word)?)
+            }
             _ => return Err(self.wrong(value)),
         };
-        Ok(Checked { value, notes })
+        Ok(ValidatedValue { value, notes })
     }
 
-    /// The text for the file.
     pub(super) fn encode(self, value: &Value) -> Result<String, TunableError> {
         let whole = |amount: u64, unit: u64| {
             amount.is_multiple_of(unit).then(|| (amount / unit).to_string())
         };
         let text = match (self.form, value) {
-            (Form::Count { .. }, Value::Number(number)) => Some(number.to_string()),
-            (Form::Amount { unit, .. }, Value::Bytes(bytes)) => whole(bytes.get(), unit),
-            (Form::ArrayRate, Value::Word(word)) if word == OF_SYSTEM => Some(word.clone()),
-            (Form::Rate | Form::ArrayRate, Value::Bytes(bytes)) => whole(bytes.get(), 1024),
-            (Form::Span { unit }, Value::Time(time)) => whole(time.get(), unit),
-            (Form::Choice | Form::Text, Value::Word(word)) => {
+            (ValueForm::Count { .. }, Value::Number(number)) => Some(number.to_string()),
+            (ValueForm::Amount { unit, .. }, Value::Bytes(bytes)) => whole(bytes.get(), unit),
+            (ValueForm::ArrayRate, Value::Word(word)) if word == OF_SYSTEM => Some(word.clone()),
+            (ValueForm::Rate | ValueForm::ArrayRate, Value::Bytes(bytes)) => {
+                whole(bytes.get(), 1024)
+            }
+            (ValueForm::Span { unit }, Value::Time(time)) => whole(time.get(), unit),
+            (ValueForm::Choice | ValueForm::Text, Value::Word(word)) => {
                 self.word(word).ok().filter(|same| same == word)
             }
             _ => None,
@@ -256,21 +264,23 @@ impl Formed {
         let first = line.split_whitespace().next();
         let scaled = |unit: u64| first?.parse::<u64>().ok()?.checked_mul(unit);
         match self.form {
-            Form::Count { .. } => first?.parse().ok().map(Value::Number),
-            Form::Amount { unit, .. } => scaled(unit).map(|bytes| Bytes::new(bytes).into()),
-            Form::ArrayRate if line == OF_SYSTEM || line.ends_with("(system)") => {
+            ValueForm::Count { .. } => first?.parse().ok().map(Value::Number),
+            ValueForm::Amount { unit, .. } => scaled(unit).map(|bytes| Bytes::new(bytes).into()),
+            ValueForm::ArrayRate if line == OF_SYSTEM || line.ends_with("(system)") => {
                 Some(Value::Word(OF_SYSTEM.to_owned()))
             }
-            Form::Rate | Form::ArrayRate => scaled(1024).map(|bytes| Bytes::new(bytes).into()),
-            Form::Span { unit } => scaled(unit).map(|nanos| Value::Time(Nanos::new(nanos))),
-            Form::Choice => {
+            ValueForm::Rate | ValueForm::ArrayRate => {
+                scaled(1024).map(|bytes| Bytes::new(bytes).into())
+            }
+            ValueForm::Span { unit } => scaled(unit).map(|nanos| Value::Time(Nanos::new(nanos))),
+            ValueForm::Choice => {
                 let chosen = line.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
                 let word = chosen.map_or(line, |(chosen, _)| chosen);
                 self.word(word).ok().map(Value::Word)
             }
-            Form::Text => {
+            ValueForm::Text => {
                 let word = line.split_whitespace().collect::<Vec<_>>().join(" ");
-                (word.len() <= LONGEST_TEXT * 16).then_some(Value::Word(word))
+                (word.len() <= MAX_TEXT_BYTES * 16).then_some(Value::Word(word))
             }
         }
     }

@@ -8,94 +8,93 @@ use std::path::PathBuf;
 
 use units::{Bytes, PageSize};
 
-use super::form::{Form, Formed, values_of_form};
-use crate::{Checked, Site, Tunable, TunableError, Value};
+use super::form::{FormedValue, ValueForm, values_of_form};
+use crate::{Tunable, TunableError, TunableScope, ValidatedValue, Value};
 
 /// A sysctl of FreeBSD.
 #[derive(Debug)]
-pub(super) struct FreeBsd {
+pub(super) struct FreeBsdTunable {
     name: &'static str,
     json_key: &'static str,
     summary: &'static str,
-    form: Form,
+    form: ValueForm,
     /// The value that the system comes with, in words: some are worked out from memory.
     default: &'static str,
 }
 
-const fn blocks(most: i64) -> Form {
-    Form::Count { least: 0, most }
+const fn blocks(most: i64) -> ValueForm {
+    ValueForm::Count { least: 0, most }
 }
 
-const fn bytes(most: Bytes) -> Form {
-    Form::Amount { unit: 1, least: Bytes::ZERO, most }
+const fn bytes(most: Bytes) -> ValueForm {
+    ValueForm::Amount { unit: 1, least: Bytes::ZERO, most }
 }
 
-/// All of them.
-pub(super) static ALL: &[FreeBsd] = &[
-    FreeBsd {
+pub(super) static ALL: &[FreeBsdTunable] = &[
+    FreeBsdTunable {
         name: "vfs.read_max",
         json_key: "vfs.read_max",
         summary: "read-ahead in blocks of the filesystem: 64 blocks of 32 KiB are 2 MiB",
         form: blocks(1 << 20),
         default: "64",
     },
-    FreeBsd {
+    FreeBsdTunable {
         name: "vfs.read_min",
         json_key: "vfs.read_min",
         summary: "blocks of the filesystem that a read from the device has at least",
         form: blocks(1 << 20),
         default: "1",
     },
-    FreeBsd {
+    FreeBsdTunable {
         name: "vfs.hirunningspace",
         json_key: "vfs.hirunningspace_bytes",
         summary: "writes under way above which writers wait; it does not limit reads",
         form: bytes(Bytes::from_gib(1)),
         default: "a 64th of the buffers, 1M to 16M",
     },
-    FreeBsd {
+    FreeBsdTunable {
         name: "vfs.lorunningspace",
         json_key: "vfs.lorunningspace_bytes",
         summary: "writes under way below which they go on",
         form: bytes(Bytes::from_gib(1)),
         default: "two thirds of vfs.hirunningspace",
     },
-    FreeBsd {
+    FreeBsdTunable {
         name: "vfs.zfs.prefetch.disable",
         json_key: "vfs.zfs.prefetch.disable",
         summary: "whether ZFS reads nothing ahead (1)",
-        form: Form::Count { least: 0, most: 1 },
+        form: ValueForm::Count { least: 0, most: 1 },
         default: "0",
     },
-    FreeBsd {
+    FreeBsdTunable {
         name: "vfs.zfs.prefetch.min_distance",
         json_key: "vfs.zfs.prefetch.min_distance_bytes",
         summary: "what ZFS reads ahead of a stream before it waits for lateness to grow further",
         form: bytes(Bytes::from_gib(4)),
         default: "4M",
     },
-    FreeBsd {
+    FreeBsdTunable {
         name: "vfs.zfs.prefetch.max_distance",
         json_key: "vfs.zfs.prefetch.max_distance_bytes",
         summary: "what ZFS reads ahead of a stream at most",
         form: bytes(Bytes::from_gib(4)),
         default: "64M",
     },
-    FreeBsd {
+    FreeBsdTunable {
         name: "vfs.zfs.prefetch.max_idistance",
         json_key: "vfs.zfs.prefetch.max_idistance_bytes",
         summary: "how far ahead ZFS fetches indirect blocks",
         form: bytes(Bytes::from_gib(4)),
         default: "128M",
     },
-    FreeBsd {
+    FreeBsdTunable {
         name: "vfs.zfs.prefetch.max_streams",
         json_key: "vfs.zfs.prefetch.max_streams",
         summary: "streams of one file that ZFS tells apart",
-        form: Form::Count { least: 1, most: 4_096 },
+        form: ValueForm::Count { least: 1, most: 4_096 },
         default: "8",
     },
-    FreeBsd {
+    FreeBsdTunable {
         name: "vfs.zfs.vdev.read_gap_limit",
         json_key: "vfs.zfs.vdev.read_gap_limit_bytes",
         summary: "gaps between reads that ZFS reads too, to make one request of two",
@@ -104,19 +103,18 @@ pub(super) static ALL: &[FreeBsd] = &[
     },
 ];
 
-/// The sysctl of this name.
 pub(super) fn find(name: &str) -> Option<&'static dyn Tunable> {
-    let named = |entry: &&FreeBsd| entry.name == name || entry.json_key == name;
+    let named = |entry: &&FreeBsdTunable| entry.name == name || entry.json_key == name;
     ALL.iter().find(named).map(|entry| -> &'static dyn Tunable { entry })
 }
 
-impl FreeBsd {
-    const fn formed(&self) -> Formed {
-        Formed { tunable: self.name, form: self.form }
+impl FreeBsdTunable {
+    const fn formed(&self) -> FormedValue {
+        FormedValue { tunable: self.name, form: self.form }
     }
 }
 
-impl Tunable for FreeBsd {
+impl Tunable for FreeBsdTunable {
     fn name(&self) -> &'static str {
         self.name
     }
@@ -133,7 +131,7 @@ impl Tunable for FreeBsd {
         self.summary
     }
 
-    fn order(&self) -> u8 {
+    fn write_rank(&self) -> u8 {
         91
     }
 
@@ -141,7 +139,7 @@ impl Tunable for FreeBsd {
         self.formed().parse(name, text)
     }
 
-    fn candidates(&self, _site: &Site) -> Vec<PathBuf> {
+    fn candidates(&self, _site: &TunableScope) -> Vec<PathBuf> {
         Vec::new()
     }
 
@@ -153,7 +151,7 @@ impl Tunable for FreeBsd {
         Some(self.name)
     }
 
-    fn elsewhere(&self) -> Option<&'static str> {
+    fn other_os(&self) -> Option<&'static str> {
         Some("FreeBSD")
     }
 
@@ -178,7 +176,7 @@ mod tests {
                 let checked = entry.validate(&value, PageSize::FOUR_KIB).expect(entry.name);
                 assert_eq!(checked.value, value);
             }
-            assert!(entry.file_or_none(&Site::nowhere()).is_none());
+            assert!(entry.first_file(&TunableScope::nowhere()).is_none());
         }
     }
 }

@@ -8,12 +8,11 @@ use crate::Tunable;
 
 /// No command line or journal names more; what is beyond is refused, so that nothing can fill
 /// the memory by naming things.
-const MOST: usize = 4096;
+const MAX_INTERNED: usize = 4096;
 
-/// Tunables by name.
-pub(super) struct Interned(Mutex<BTreeMap<&'static str, &'static dyn Tunable>>);
+pub(super) struct InternedTunables(Mutex<BTreeMap<&'static str, &'static dyn Tunable>>);
 
-impl Interned {
+impl InternedTunables {
     pub(super) const fn new() -> Self {
         Self(Mutex::new(BTreeMap::new()))
     }
@@ -28,7 +27,7 @@ impl Interned {
         if let Some(tunable) = known.get(name) {
             return Some(*tunable);
         }
-        if known.len() >= MOST {
+        if known.len() >= MAX_INTERNED {
             return None;
         }
         let name: &'static str = Box::leak(name.to_owned().into_boxed_str());

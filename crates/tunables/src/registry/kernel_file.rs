@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use host::DevNo;
 use units::PageSize;
 
-use super::form::{Form, Formed, values_of_form};
-use crate::{Checked, Site, Tunable, TunableError, Upset, Value};
+use super::form::{FormedValue, ValueForm, values_of_form};
+use crate::{SideEffect, Tunable, TunableError, TunableScope, ValidatedValue, Value};
 
 /// Which files, relative to what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum FileScope {
     /// `queue/…` of each undermost device: those that have requests and a scheduler of their own.
     Queue(&'static str),
     /// `device/…` of each undermost device: what its driver offers.
@@ -33,9 +33,9 @@ pub(super) struct KernelFile {
     pub(super) json_key: &'static str,
     pub(super) summary: &'static str,
     pub(super) order: u8,
-    pub(super) place: Place,
-    pub(super) form: Form,
-    pub(super) upsets: &'static [Upset],
+    pub(super) place: FileScope,
+    pub(super) form: ValueForm,
+    pub(super) side_effects: &'static [SideEffect],
     /// A value that only says that another tunable rules, and cannot be written.
     pub(super) inert: Option<i64>,
 }
@@ -48,14 +48,14 @@ impl KernelFile {
         json_key: "",
         summary: "",
         order: 100,
-        place: Place::Machine(""),
-        form: Form::Text,
-        upsets: &[],
+        place: FileScope::Machine(""),
+        form: ValueForm::Text,
+        side_effects: &[],
         inert: None,
     };
 
-    const fn formed(&self) -> Formed {
-        Formed { tunable: self.name, form: self.form }
+    const fn formed(&self) -> FormedValue {
+        FormedValue { tunable: self.name, form: self.form }
     }
 }
 
@@ -76,7 +76,7 @@ impl Tunable for KernelFile {
         self.summary
     }
 
-    fn order(&self) -> u8 {
+    fn write_rank(&self) -> u8 {
         self.order
     }
 
@@ -84,44 +84,44 @@ impl Tunable for KernelFile {
         self.formed().parse(&name.trim().to_ascii_lowercase(), text)
     }
 
-    fn candidates(&self, site: &Site) -> Vec<PathBuf> {
+    fn candidates(&self, site: &TunableScope) -> Vec<PathBuf> {
         let block = |devices: &[DevNo], rest: &str| -> Vec<PathBuf> {
             devices.iter().map(|d| format!("/sys/dev/block/{d}/{rest}").into()).collect()
         };
         match self.place {
-            Place::Queue(file) => block(&site.undermost(), &format!("queue/{file}")),
-            Place::Driver(file) => block(&site.undermost(), &format!("device/{file}")),
-            Place::Array(file) => block(&site.all_layers(), &format!("md/{file}")),
-            Place::MemberBdi => {
+            FileScope::Queue(file) => block(&site.undermost(), &format!("queue/{file}")),
+            FileScope::Driver(file) => block(&site.undermost(), &format!("device/{file}")),
+            FileScope::Array(file) => block(&site.all_layers(), &format!("md/{file}")),
+            FileScope::MemberBdi => {
                 let mut below = site.all_layers();
                 below.retain(|device| device.to_string() != site.bdi.as_str());
                 let bdi = |d: DevNo| format!("/sys/class/bdi/{d}/read_ahead_kb").into();
                 below.into_iter().map(bdi).collect()
             }
-            Place::Machine(file) => vec![file.into()],
+            FileScope::Machine(file) => vec![file.into()],
         }
     }
 
     fn is_of_machine(&self) -> bool {
-        matches!(self.place, Place::Machine(_))
+        matches!(self.place, FileScope::Machine(_))
     }
 
     fn needs(&self) -> Option<&'static str> {
         match self.place {
-            Place::Array(_) => Some("an md array"),
-            Place::MemberBdi => {
+            FileScope::Array(_) => Some("an md array"),
+            FileScope::MemberBdi => {
                 Some("an array, volume or multipath device with members of its own")
             }
-            Place::Queue(_) | Place::Driver(_) => Some("a disk that has it"),
-            Place::Machine(_) => None,
+            FileScope::Queue(_) | FileScope::Driver(_) => Some("a disk that has it"),
+            FileScope::Machine(_) => None,
         }
     }
 
-    fn upsets(&self) -> &'static [Upset] {
-        self.upsets
+    fn side_effects(&self) -> &'static [SideEffect] {
+        self.side_effects
     }
 
-    fn is_inert(&self, value: &Value) -> bool {
+    fn defers_to_other(&self, value: &Value) -> bool {
         let zero = self.inert.is_some_and(|inert| inert == 0);
         let is_zero = |value: &Value| match value.bytes() {
             Some(bytes) => bytes.is_zero(),

@@ -3,9 +3,9 @@
 use host::Root;
 use units::{Bytes, PageSize};
 
-use super::form::Form;
-use super::kernel_file::{KernelFile, Place};
-use crate::{Site, Value};
+use super::form::ValueForm;
+use super::kernel_file::{FileScope, KernelFile};
+use crate::{TunableScope, Value};
 
 pub(super) static STRIPE_CACHE: KernelFile = KernelFile {
     name: "stripe_cache_size",
@@ -13,8 +13,8 @@ pub(super) static STRIPE_CACHE: KernelFile = KernelFile {
     json_key: "stripe_cache_size",
     summary: "stripes that RAID 4, 5 and 6 keep in memory: a page for each member each",
     order: 60,
-    place: Place::Array("stripe_cache_size"),
-    form: Form::Count { least: 17, most: 32_768 },
+    place: FileScope::Array("stripe_cache_size"),
+    form: ValueForm::Count { least: 17, most: 32_768 },
     ..KernelFile::PLAIN
 };
 
@@ -23,8 +23,8 @@ pub(super) static GROUP_THREADS: KernelFile = KernelFile {
     json_key: "group_thread_cnt",
     summary: "threads of RAID 4, 5 and 6 for each group of processors; 0 is one for the array",
     order: 61,
-    place: Place::Array("group_thread_cnt"),
-    form: Form::Count { least: 0, most: 8_192 },
+    place: FileScope::Array("group_thread_cnt"),
+    form: ValueForm::Count { least: 0, most: 8_192 },
     ..KernelFile::PLAIN
 };
 
@@ -34,8 +34,8 @@ pub(super) static PREREAD_BYPASS: KernelFile = KernelFile {
     summary: "how often a stripe that must be read first lets full stripes pass; at most the size \
               of the stripe cache",
     order: 62,
-    place: Place::Array("preread_bypass_threshold"),
-    form: Form::Count { least: 0, most: 32_768 },
+    place: FileScope::Array("preread_bypass_threshold"),
+    form: ValueForm::Count { least: 0, most: 32_768 },
     ..KernelFile::PLAIN
 };
 
@@ -44,8 +44,8 @@ pub(super) static SYNC_SPEED_MIN: KernelFile = KernelFile {
     json_key: "sync_speed_min_kib_s",
     summary: "the rate at which an array is rebuilt or checked even when others need it",
     order: 63,
-    place: Place::Array("sync_speed_min"),
-    form: Form::ArrayRate,
+    place: FileScope::Array("sync_speed_min"),
+    form: ValueForm::ArrayRate,
     ..KernelFile::PLAIN
 };
 
@@ -54,8 +54,8 @@ pub(super) static SYNC_SPEED_MAX: KernelFile = KernelFile {
     json_key: "sync_speed_max_kib_s",
     summary: "the rate at which an array is rebuilt or checked at most",
     order: 64,
-    place: Place::Array("sync_speed_max"),
-    form: Form::ArrayRate,
+    place: FileScope::Array("sync_speed_max"),
+    form: ValueForm::ArrayRate,
     ..KernelFile::PLAIN
 };
 
@@ -65,8 +65,8 @@ pub(super) static SPEED_LIMIT_MIN: KernelFile = KernelFile {
     json_key: "speed_limit_min_kib_s",
     summary: "sync_speed_min of all arrays that have none of their own",
     order: 65,
-    place: Place::Machine("/proc/sys/dev/raid/speed_limit_min"),
-    form: Form::Rate,
+    place: FileScope::Machine("/proc/sys/dev/raid/speed_limit_min"),
+    form: ValueForm::Rate,
     ..KernelFile::PLAIN
 };
 
@@ -76,8 +76,8 @@ pub(super) static SPEED_LIMIT_MAX: KernelFile = KernelFile {
     json_key: "speed_limit_max_kib_s",
     summary: "sync_speed_max of all arrays that have none of their own",
     order: 66,
-    place: Place::Machine("/proc/sys/dev/raid/speed_limit_max"),
-    form: Form::Rate,
+    place: FileScope::Machine("/proc/sys/dev/raid/speed_limit_max"),
+    form: ValueForm::Rate,
     ..KernelFile::PLAIN
 };
 
@@ -85,7 +85,7 @@ pub(super) static SPEED_LIMIT_MAX: KernelFile = KernelFile {
 /// arrays of the site.
 pub(crate) fn stripe_cache_memory(
     root: &Root,
-    site: &Site,
+    site: &TunableScope,
     value: &Value,
     page: PageSize,
 ) -> Option<Bytes> {

@@ -21,10 +21,10 @@ use units::PageSize;
 pub use declared::declare;
 pub(crate) use md::stripe_cache_memory;
 
-use crate::{Site, TunableError, Value};
+use crate::{TunableError, TunableScope, Value};
 
 /// Every tunable with a table of its own. Read-ahead comes first because it is what foreread is
-/// for; the order of writing is [`Tunable::order`].
+/// for; the order of writing is [`Tunable::write_rank`].
 pub static REGISTRY: &[&dyn Tunable] = &[
     &read_ahead::ReadAhead,
     &queue::SCHEDULER,
@@ -58,26 +58,25 @@ pub fn freebsd() -> impl Iterator<Item = &'static dyn Tunable> {
 
 /// What writing one tunable does to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Upset {
+pub enum SideEffect {
     /// The kernel may give it another value: it is written again, so that it keeps its own.
-    Held(&'static str),
+    Recomputed(&'static str),
     /// The kernel makes it void, and it must stay so: the two are ways to say one thing. It comes
     /// back when the first is undone.
-    Lost(&'static str),
+    Cleared(&'static str),
 }
 
-impl Upset {
-    /// The tunable that is upset.
+impl SideEffect {
     pub fn name(self) -> &'static str {
         match self {
-            Self::Held(name) | Self::Lost(name) => name,
+            Self::Recomputed(name) | Self::Cleared(name) => name,
         }
     }
 }
 
 /// A value that may be set, and what is to be said about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Checked {
+pub struct ValidatedValue {
     /// The value as the kernel will have it.
     pub value: Value,
     /// What the user should know: rounding, or an effect that surprises.
@@ -85,12 +84,11 @@ pub struct Checked {
 }
 
 /// A setting of the kernel. It knows its names, its unit, its file and what may be put there;
-/// reading, writing and undoing are the same for all ([`crate::read`], [`crate::Tenure`]).
+/// reading, writing and undoing are the same for all ([`crate::read`], [`crate::BdiLease`]).
 pub trait Tunable: Sync {
     /// Its name on the command line: `read_ahead`.
     fn name(&self) -> &'static str;
 
-    /// Other names that people type.
     fn aliases(&self) -> &'static [&'static str];
 
     /// Its name in JSON, unit included: `read_ahead_kib`.
@@ -101,7 +99,7 @@ pub trait Tunable: Sync {
 
     /// When it is written among several: later ones are overwritten by earlier ones, as the kernel
     /// recomputes read-ahead when `max_sectors_kb` is written.
-    fn order(&self) -> u8;
+    fn write_rank(&self) -> u8;
 
     /// Reads a value as typed by a user under the name `name`, which is its name or an alias.
     fn parse(&self, name: &str, text: &str) -> Result<Value, TunableError>;
@@ -116,11 +114,11 @@ pub trait Tunable: Sync {
     fn read_json(&self, json: &serde_json::Value) -> Result<Value, TunableError>;
 
     /// Checks a value, and rounds it as the kernel would.
-    fn validate(&self, value: &Value, page: PageSize) -> Result<Checked, TunableError>;
+    fn validate(&self, value: &Value, page: PageSize) -> Result<ValidatedValue, TunableError>;
 
     /// The files of `/sys` or `/proc` that may hold it: one, or one for each device of a stack
     /// (those that have none are not there). None for tunables of another system.
-    fn candidates(&self, site: &Site) -> Vec<PathBuf>;
+    fn candidates(&self, site: &TunableScope) -> Vec<PathBuf>;
 
     /// Whether it is of the whole machine, whatever the target.
     fn is_of_machine(&self) -> bool {
@@ -132,13 +130,12 @@ pub trait Tunable: Sync {
         None
     }
 
-    /// Which others its writing upsets.
-    fn upsets(&self) -> &'static [Upset] {
+    fn side_effects(&self) -> &'static [SideEffect] {
         &[]
     }
 
     /// Whether the value only says that another tunable rules, so that it is never written.
-    fn is_inert(&self, _value: &Value) -> bool {
+    fn defers_to_other(&self, _value: &Value) -> bool {
         false
     }
 
@@ -148,7 +145,7 @@ pub trait Tunable: Sync {
     }
 
     /// The system that has it, if that is not Linux.
-    fn elsewhere(&self) -> Option<&'static str> {
+    fn other_os(&self) -> Option<&'static str> {
         None
     }
 
@@ -158,17 +155,17 @@ pub trait Tunable: Sync {
     }
 
     /// The first of its files that may be there.
-    fn file_or_none(&self, site: &Site) -> Option<PathBuf> {
+    fn first_file(&self, site: &TunableScope) -> Option<PathBuf> {
         self.candidates(site).into_iter().next()
     }
 
     /// The first of its files, for errors and for tunables that have just one.
-    fn file(&self, site: &Site) -> PathBuf {
-        self.file_or_none(site).unwrap_or_else(|| PathBuf::from(self.name()))
+    fn file(&self, site: &TunableScope) -> PathBuf {
+        self.first_file(site).unwrap_or_else(|| PathBuf::from(self.name()))
     }
 
     /// Its files that are there: all of one value as a rule, and each with its own to go back to.
-    fn files(&self, root: &Root, site: &Site) -> Vec<PathBuf> {
+    fn files(&self, root: &Root, site: &TunableScope) -> Vec<PathBuf> {
         let mut files = self.candidates(site);
         files.retain(|file| root.exists(file));
         files
@@ -201,7 +198,6 @@ pub fn find(name: &str) -> Result<&'static dyn Tunable, TunableError> {
     found.ok_or_else(|| TunableError::Unknown { name: name.to_owned(), hint: hint(&wanted) })
 }
 
-/// One of the tables.
 fn find_fixed(wanted: &str) -> Option<&'static dyn Tunable> {
     REGISTRY.iter().find(|tunable| names(**tunable).any(|known| known == wanted)).copied()
 }
@@ -225,7 +221,7 @@ pub(crate) fn find_key(key: &str) -> Option<&'static dyn Tunable> {
 }
 
 /// Whether `file` is one that the tunable may have at the site.
-pub(crate) fn admits(tunable: &dyn Tunable, site: &Site, file: &Path) -> bool {
+pub(crate) fn admits(tunable: &dyn Tunable, site: &TunableScope, file: &Path) -> bool {
     tunable.candidates(site).iter().any(|candidate| candidate == file)
 }
 
@@ -236,7 +232,7 @@ fn names(tunable: &'static dyn Tunable) -> impl Iterator<Item = &'static str> {
 /// Suggests the nearest name if one is near, or lists all.
 fn hint(wanted: &str) -> String {
     let known = REGISTRY.iter().copied().chain(freebsd()).flat_map(names);
-    match spelling::nearest(wanted, known) {
+    match units::text::nearest(wanted, known) {
         Some(name) => format!(": did you mean {name}?"),
         None => {
             let all: Vec<&str> = REGISTRY.iter().map(|tunable| tunable.name()).collect();
@@ -288,18 +284,18 @@ mod tests {
             }
             assert!(!tunable.summary().is_empty() && !tunable.summary().ends_with('.'));
             let own = |file: &PathBuf| file.starts_with("/sys") || file.starts_with("/proc/sys");
-            let site = Site::nowhere();
+            let site = TunableScope::nowhere();
             assert!(tunable.candidates(&site).iter().all(own), "{}", tunable.name());
             assert!(
                 find_exactly(tunable.name()).is_some() && find_key(tunable.json_key()).is_some()
             );
-            for upset in tunable.upsets() {
+            for upset in tunable.side_effects() {
                 let other = find_exactly(upset.name()).expect("a tunable");
-                let held = matches!(upset, Upset::Held(_));
-                assert!(!held || other.order() > tunable.order(), "{}", tunable.name());
+                let held = matches!(upset, SideEffect::Recomputed(_));
+                assert!(!held || other.write_rank() > tunable.write_rank(), "{}", tunable.name());
             }
         }
-        let latest = REGISTRY.iter().max_by_key(|tunable| tunable.order()).expect("some");
+        let latest = REGISTRY.iter().max_by_key(|tunable| tunable.write_rank()).expect("some");
         assert_eq!(latest.name(), "read_ahead", "what others overwrite is written last");
     }
 

@@ -5,15 +5,15 @@
 
 use units::Bytes;
 
-use super::form::Form;
-use super::kernel_file::{KernelFile, Place};
-use crate::Upset;
+use super::form::ValueForm;
+use super::kernel_file::{FileScope, KernelFile};
+use crate::SideEffect;
 
-/// What a recomputed read-ahead overwrites.
-const READ_AHEAD: &[Upset] = &[Upset::Held("read_ahead"), Upset::Held("member_read_ahead")];
+const READ_AHEAD: &[SideEffect] =
+    &[SideEffect::Recomputed("read_ahead"), SideEffect::Recomputed("member_read_ahead")];
 
-const fn switch(most: i64) -> Form {
-    Form::Count { least: 0, most }
+const fn switch(most: i64) -> ValueForm {
+    ValueForm::Count { least: 0, most }
 }
 
 pub(super) static SCHEDULER: KernelFile = KernelFile {
@@ -22,9 +22,9 @@ pub(super) static SCHEDULER: KernelFile = KernelFile {
     json_key: "scheduler",
     summary: "the order in which a queue hands requests to its device",
     order: 10,
-    place: Place::Queue("scheduler"),
-    form: Form::Choice,
-    upsets: &[Upset::Held("nr_requests")],
+    place: FileScope::Queue("scheduler"),
+    form: ValueForm::Choice,
+    side_effects: &[SideEffect::Recomputed("nr_requests")],
     ..KernelFile::PLAIN
 };
 
@@ -33,8 +33,8 @@ pub(super) static NR_REQUESTS: KernelFile = KernelFile {
     json_key: "nr_requests",
     summary: "requests that a queue holds",
     order: 20,
-    place: Place::Queue("nr_requests"),
-    form: Form::Count { least: 1, most: 1 << 20 },
+    place: FileScope::Queue("nr_requests"),
+    form: ValueForm::Count { least: 1, most: 1 << 20 },
     ..KernelFile::PLAIN
 };
 
@@ -44,8 +44,8 @@ pub(super) static QUEUE_DEPTH: KernelFile = KernelFile {
     json_key: "queue_depth",
     summary: "commands that a SCSI or ATA device has at once; 1 turns NCQ off",
     order: 15,
-    place: Place::Driver("queue_depth"),
-    form: Form::Count { least: 1, most: 65_536 },
+    place: FileScope::Driver("queue_depth"),
+    form: ValueForm::Count { least: 1, most: 65_536 },
     ..KernelFile::PLAIN
 };
 
@@ -55,9 +55,9 @@ pub(super) static MAX_SECTORS: KernelFile = KernelFile {
     json_key: "max_sectors_kib",
     summary: "the largest request that a device gets; its change may raise read-ahead",
     order: 30,
-    place: Place::Queue("max_sectors_kb"),
-    form: Form::Amount { unit: 1024, least: Bytes::from_kib(4), most: Bytes::from_gib(2) },
-    upsets: READ_AHEAD,
+    place: FileScope::Queue("max_sectors_kb"),
+    form: ValueForm::Amount { unit: 1024, least: Bytes::from_kib(4), most: Bytes::from_gib(2) },
+    side_effects: READ_AHEAD,
     ..KernelFile::PLAIN
 };
 
@@ -67,9 +67,9 @@ pub(super) static ROTATIONAL: KernelFile = KernelFile {
     summary: "whether the kernel takes a device for a disk that turns; its change may raise \
               read-ahead",
     order: 40,
-    place: Place::Queue("rotational"),
+    place: FileScope::Queue("rotational"),
     form: switch(1),
-    upsets: READ_AHEAD,
+    side_effects: READ_AHEAD,
     ..KernelFile::PLAIN
 };
 
@@ -78,7 +78,7 @@ pub(super) static RQ_AFFINITY: KernelFile = KernelFile {
     json_key: "rq_affinity",
     summary: "which processor completes a request: any (0), one near (1) or the one that asked (2)",
     order: 50,
-    place: Place::Queue("rq_affinity"),
+    place: FileScope::Queue("rq_affinity"),
     form: switch(2),
     ..KernelFile::PLAIN
 };
@@ -88,7 +88,7 @@ pub(super) static NOMERGES: KernelFile = KernelFile {
     json_key: "nomerges",
     summary: "whether requests are merged: always (0), simply (1) or never (2)",
     order: 51,
-    place: Place::Queue("nomerges"),
+    place: FileScope::Queue("nomerges"),
     form: switch(2),
     ..KernelFile::PLAIN
 };
@@ -99,8 +99,8 @@ pub(super) static WBT_LAT: KernelFile = KernelFile {
     json_key: "wbt_lat_us",
     summary: "the latency of reads for whose sake writing back is held up; 0 never holds it up",
     order: 52,
-    place: Place::Queue("wbt_lat_usec"),
-    form: Form::Span { unit: 1_000 },
+    place: FileScope::Queue("wbt_lat_usec"),
+    form: ValueForm::Span { unit: 1_000 },
     ..KernelFile::PLAIN
 };
 
@@ -111,7 +111,7 @@ pub(super) static MEMBER_READ_AHEAD: KernelFile = KernelFile {
     summary: "read-ahead of the devices below md, dm or btrfs, which counts only for those who \
               read them directly",
     order: 190,
-    place: Place::MemberBdi,
-    form: Form::Amount { unit: 1024, least: Bytes::ZERO, most: Bytes::from_gib(1) },
+    place: FileScope::MemberBdi,
+    form: ValueForm::Amount { unit: 1024, least: Bytes::ZERO, most: Bytes::from_gib(1) },
     ..KernelFile::PLAIN
 };

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use units::{Bytes, Kib, PageSize};
 
-use crate::{Checked, Site, Tunable, TunableError, Value};
+use crate::{Tunable, TunableError, TunableScope, ValidatedValue, Value};
 
 /// Read-ahead, at `/sys/class/bdi/<bdi>/read_ahead_kb` in KiB.
 pub(super) struct ReadAhead;
@@ -15,7 +15,7 @@ pub(super) struct ReadAhead;
 const NAME: &str = "read_ahead";
 
 /// Sixteen times the largest value seen in the field (64 MiB, on some cloud disks).
-const MOST: Bytes = Bytes::from_gib(1);
+const MAX_WINDOW: Bytes = Bytes::from_gib(1);
 
 impl ReadAhead {
     fn amount(value: &Value) -> Result<Bytes, TunableError> {
@@ -40,7 +40,7 @@ impl Tunable for ReadAhead {
         "the most that the kernel reads ahead of a stream, for files opened from now on"
     }
 
-    fn order(&self) -> u8 {
+    fn write_rank(&self) -> u8 {
         // Last: writing max_sectors_kb, rotational or the scheduler may change it.
         200
     }
@@ -76,15 +76,15 @@ impl Tunable for ReadAhead {
         })
     }
 
-    fn validate(&self, value: &Value, page: PageSize) -> Result<Checked, TunableError> {
+    fn validate(&self, value: &Value, page: PageSize) -> Result<ValidatedValue, TunableError> {
         let bytes = Self::amount(value)?;
-        if bytes > MOST {
-            return Err(TunableError::TooLarge { tunable: NAME, value: bytes, most: MOST });
+        if bytes > MAX_WINDOW {
+            return Err(TunableError::TooLarge { tunable: NAME, value: bytes, most: MAX_WINDOW });
         }
         if bytes.is_zero() {
             let note = "read_ahead=0 does not only stop reading ahead: every read then goes to the \
                         device page by page";
-            return Ok(Checked { value: value.clone(), notes: vec![note.to_owned()] });
+            return Ok(ValidatedValue { value: value.clone(), notes: vec![note.to_owned()] });
         }
         if bytes < page.bytes() {
             let page = page.bytes();
@@ -98,10 +98,10 @@ impl Tunable for ReadAhead {
                 page.bytes()
             )
         });
-        Ok(Checked { value: whole.into(), notes: notes.into_iter().collect() })
+        Ok(ValidatedValue { value: whole.into(), notes: notes.into_iter().collect() })
     }
 
-    fn candidates(&self, site: &Site) -> Vec<PathBuf> {
+    fn candidates(&self, site: &TunableScope) -> Vec<PathBuf> {
         vec![site.bdi.dir().join("read_ahead_kb")]
     }
 
@@ -129,7 +129,7 @@ mod tests {
         ReadAhead.parse(name, text).map(|v| v.bytes().expect("bytes")).map_err(|e| e.to_string())
     }
 
-    fn check(bytes: Bytes) -> Result<Checked, String> {
+    fn check(bytes: Bytes) -> Result<ValidatedValue, String> {
         ReadAhead.validate(&bytes.into(), PageSize::FOUR_KIB).map_err(|e| e.to_string())
     }
 

@@ -4,28 +4,27 @@ use std::path::PathBuf;
 
 use units::PageSize;
 
-use super::form::{Form, Formed, values_of_form};
-use crate::{Checked, Site, Tunable, TunableError, Value};
+use super::form::{FormedValue, ValueForm, values_of_form};
+use crate::{Tunable, TunableError, TunableScope, ValidatedValue, Value};
 
 /// The read-ahead algorithm of a simulated kernel.
 #[derive(Debug)]
-pub(super) struct Policy;
+pub(super) struct PolicyTunable;
 
 const NAME: &str = "policy";
 
-/// The tunable of this name.
 pub(super) fn find(name: &str) -> Option<&'static dyn Tunable> {
-    (name == NAME).then_some(&Policy)
+    (name == NAME).then_some(&PolicyTunable)
 }
 
-impl Policy {
+impl PolicyTunable {
     /// A name with parameters; the simulation knows which there are.
-    const fn formed(&self) -> Formed {
-        Formed { tunable: NAME, form: Form::Text }
+    const fn formed(&self) -> FormedValue {
+        FormedValue { tunable: NAME, form: ValueForm::Text }
     }
 }
 
-impl Tunable for Policy {
+impl Tunable for PolicyTunable {
     fn name(&self) -> &'static str {
         NAME
     }
@@ -42,7 +41,7 @@ impl Tunable for Policy {
         "the read-ahead algorithm of a simulation, NAME[:KEY=VALUE…]"
     }
 
-    fn order(&self) -> u8 {
+    fn write_rank(&self) -> u8 {
         91
     }
 
@@ -50,7 +49,7 @@ impl Tunable for Policy {
         self.formed().parse(name, text)
     }
 
-    fn candidates(&self, _site: &Site) -> Vec<PathBuf> {
+    fn candidates(&self, _site: &TunableScope) -> Vec<PathBuf> {
         Vec::new()
     }
 
@@ -58,7 +57,7 @@ impl Tunable for Policy {
         true
     }
 
-    fn elsewhere(&self) -> Option<&'static str> {
+    fn other_os(&self) -> Option<&'static str> {
         Some("a simulation (sim:MODEL)")
     }
 

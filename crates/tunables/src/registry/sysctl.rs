@@ -7,9 +7,9 @@ use std::path::PathBuf;
 
 use units::PageSize;
 
-use super::form::{Form, Formed, values_of_form};
-use super::interned::Interned;
-use crate::{Checked, Site, Tunable, TunableError, Value};
+use super::form::{FormedValue, ValueForm, values_of_form};
+use super::interned::InternedTunables;
+use crate::{Tunable, TunableError, TunableScope, ValidatedValue, Value};
 
 /// What all of them begin with in records.
 const PREFIX: &str = "sysctl.";
@@ -24,7 +24,7 @@ pub(super) struct Sysctl {
     file: PathBuf,
 }
 
-static KNOWN: Interned = Interned::new();
+static KNOWN: InternedTunables = InternedTunables::new();
 
 /// The sysctl of this name, with or without the prefix; `None` if it could not be one. A part of
 /// a name may hold a dot when it is written with slashes, as of `net/ipv4/conf/eth0.1/arp_filter`.
@@ -47,8 +47,8 @@ pub(super) fn find(name: &str) -> Option<&'static dyn Tunable> {
 }
 
 impl Sysctl {
-    const fn formed(&self) -> Formed {
-        Formed { tunable: self.name, form: Form::Text }
+    const fn formed(&self) -> FormedValue {
+        FormedValue { tunable: self.name, form: ValueForm::Text }
     }
 }
 
@@ -69,7 +69,7 @@ impl Tunable for Sysctl {
         "a sysctl of the kernel, in the unit that the kernel gives it"
     }
 
-    fn order(&self) -> u8 {
+    fn write_rank(&self) -> u8 {
         90
     }
 
@@ -77,7 +77,7 @@ impl Tunable for Sysctl {
         self.formed().parse(self.name, text)
     }
 
-    fn candidates(&self, _site: &Site) -> Vec<PathBuf> {
+    fn candidates(&self, _site: &TunableScope) -> Vec<PathBuf> {
         vec![self.file.clone()]
     }
 
@@ -102,7 +102,7 @@ mod tests {
         let swappiness = by("vm.swappiness");
         assert_eq!(swappiness.name(), "sysctl.vm.swappiness");
         assert!(std::ptr::addr_eq(swappiness, by("sysctl.vm.swappiness")));
-        let site = Site::nowhere();
+        let site = TunableScope::nowhere();
         assert_eq!(swappiness.file(&site), PathBuf::from("/proc/sys/vm/swappiness"));
         let dotted = by("net/ipv4/conf/eth0.1/arp_filter");
         assert_eq!(dotted.file(&site), PathBuf::from("/proc/sys/net/ipv4/conf/eth0.1/arp_filter"));

@@ -5,14 +5,14 @@
 
 use units::Bytes;
 
-use super::form::Form;
-use super::kernel_file::{KernelFile, Place};
-use crate::Upset;
+use super::form::ValueForm;
+use super::kernel_file::{FileScope, KernelFile};
+use crate::SideEffect;
 
-const PERCENT: Form = Form::Count { least: 0, most: 100 };
-const BYTES: Form =
-    Form::Amount { unit: 1, least: Bytes::from_kib(8), most: Bytes::from_gib(1 << 20) };
-const CENTISECONDS: Form = Form::Span { unit: 10_000_000 };
+const PERCENT: ValueForm = ValueForm::Count { least: 0, most: 100 };
+const BYTES: ValueForm =
+    ValueForm::Amount { unit: 1, least: Bytes::from_kib(8), most: Bytes::from_gib(1 << 20) };
+const CENTISECONDS: ValueForm = ValueForm::Span { unit: 10_000_000 };
 
 pub(super) static DIRTY_BYTES: KernelFile = KernelFile {
     name: "dirty_bytes",
@@ -20,9 +20,9 @@ pub(super) static DIRTY_BYTES: KernelFile = KernelFile {
     json_key: "dirty_bytes",
     summary: "how much may wait to be written back before writers must do it themselves",
     order: 80,
-    place: Place::Machine("/proc/sys/vm/dirty_bytes"),
+    place: FileScope::Machine("/proc/sys/vm/dirty_bytes"),
     form: BYTES,
-    upsets: &[Upset::Lost("dirty_ratio")],
+    side_effects: &[SideEffect::Cleared("dirty_ratio")],
     inert: Some(0),
 };
 
@@ -32,9 +32,9 @@ pub(super) static DIRTY_RATIO: KernelFile = KernelFile {
     json_key: "dirty_ratio_percent",
     summary: "the same as a share of memory, in percent",
     order: 81,
-    place: Place::Machine("/proc/sys/vm/dirty_ratio"),
+    place: FileScope::Machine("/proc/sys/vm/dirty_ratio"),
     form: PERCENT,
-    upsets: &[Upset::Lost("dirty_bytes")],
+    side_effects: &[SideEffect::Cleared("dirty_bytes")],
     inert: Some(0),
 };
 
@@ -44,9 +44,9 @@ pub(super) static DIRTY_BACKGROUND_BYTES: KernelFile = KernelFile {
     json_key: "dirty_background_bytes",
     summary: "how much may wait to be written back before the kernel begins with it",
     order: 82,
-    place: Place::Machine("/proc/sys/vm/dirty_background_bytes"),
+    place: FileScope::Machine("/proc/sys/vm/dirty_background_bytes"),
     form: BYTES,
-    upsets: &[Upset::Lost("dirty_background_ratio")],
+    side_effects: &[SideEffect::Cleared("dirty_background_ratio")],
     inert: Some(0),
 };
 
@@ -56,9 +56,9 @@ pub(super) static DIRTY_BACKGROUND_RATIO: KernelFile = KernelFile {
     json_key: "dirty_background_ratio_percent",
     summary: "the same as a share of memory, in percent",
     order: 83,
-    place: Place::Machine("/proc/sys/vm/dirty_background_ratio"),
+    place: FileScope::Machine("/proc/sys/vm/dirty_background_ratio"),
     form: PERCENT,
-    upsets: &[Upset::Lost("dirty_background_bytes")],
+    side_effects: &[SideEffect::Cleared("dirty_background_bytes")],
     inert: Some(0),
 };
 
@@ -68,7 +68,7 @@ pub(super) static DIRTY_EXPIRE: KernelFile = KernelFile {
     json_key: "dirty_expire_centisecs",
     summary: "how old what waits to be written back may become",
     order: 84,
-    place: Place::Machine("/proc/sys/vm/dirty_expire_centisecs"),
+    place: FileScope::Machine("/proc/sys/vm/dirty_expire_centisecs"),
     form: CENTISECONDS,
     ..KernelFile::PLAIN
 };
@@ -79,7 +79,7 @@ pub(super) static DIRTY_WRITEBACK: KernelFile = KernelFile {
     json_key: "dirty_writeback_centisecs",
     summary: "how often the kernel looks for what is to be written back; 0 never",
     order: 85,
-    place: Place::Machine("/proc/sys/vm/dirty_writeback_centisecs"),
+    place: FileScope::Machine("/proc/sys/vm/dirty_writeback_centisecs"),
     form: CENTISECONDS,
     ..KernelFile::PLAIN
 };

@@ -1,4 +1,4 @@
-//! What the tests of tenures share: the helper process, and a place for its journals.
+//! What the tests of leases share: the helper process, and a place for its journals.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use foreread_tunables::{GuardCommand, Site, Value, find, read};
+use foreread_tunables::{GuardCommand, TunableScope, Value, find, read};
 use host::{BdiId, Dirs, Root, resolve};
 use rustix::process::{Pid, Signal, kill_process};
 use sys::lock::Lock;
@@ -91,9 +91,9 @@ impl Stage {
         read(&self.root(), find("read_ahead").expect("it"), &self.site()).expect("a value")
     }
 
-    pub fn site(&self) -> Site {
+    pub fn site(&self) -> TunableScope {
         let storage = resolve(&self.root(), Path::new(&self.target)).expect("storage");
-        Site::of(&self.root(), &storage)
+        TunableScope::of(&self.root(), &storage)
     }
 
     /// What an administrator does.
@@ -195,7 +195,7 @@ pub fn survives_kills(stage: &Stage, moments: impl Iterator<Item = Moment>) {
         let result = foreread_tunables::rollback(
             &stage.dirs(),
             &stage.root(),
-            &foreread_tunables::Which::All,
+            &foreread_tunables::RollbackSelection::All,
         );
         assert!(result.expect("rolled back").undone.is_empty(), "round {round}, {moment:?}");
     }

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
-use foreread_vdisk::{Config, Lifetime, ServerCommand, VirtualDisk, serve_main};
+use foreread_vdisk::{DiskConfig, Lifetime, ServerCommand, VirtualDisk, serve_main};
 use host::Dirs;
 
 fn main() -> ExitCode {
@@ -32,7 +32,7 @@ fn hold(args: &[OsString]) -> Result<(), Box<dyn Error>> {
     let [dir, words] = args else { return Err("usage: hold DIR WORDS".into()) };
     let server =
         ServerCommand { program: std::env::current_exe()?, args: vec![OsString::from("serve")] };
-    let config = Config::parse(words.to_str().ok_or("WORDS are no text")?)?;
+    let config = DiskConfig::parse(words.to_str().ok_or("WORDS are no text")?)?;
     let disk = VirtualDisk::create(&Dirs::under(dir), config, &server, Lifetime::DiesWithMe)?;
     let mut out = std::io::stdout();
     writeln!(out, "{}", disk.target().display())?;

@@ -12,14 +12,14 @@ use sys::realtime::{Alarm, now};
 use units::{Bytes, Nanos};
 
 use super::margin::Margin;
-use super::queue::Queue;
-use super::tally::Tally;
+use super::queue::ReplyQueue;
+use super::tally::CounterTally;
 use super::waiting::Waiting;
-use crate::counters::Counters;
+use crate::counters::DiskCounters;
 use crate::head_start::HeadStart;
 
 /// More than the loop device and FUSE let in at once; beyond it a request allocates.
-const ROOM: usize = 1024;
+const QUEUE_CAPACITY: usize = 1024;
 
 /// A longer sleep is taken in two steps, the first of which ends this share of it too early: on
 /// some virtual machines a sleep is up to a hundredth longer than asked.
@@ -27,11 +27,11 @@ const LONG_SLEEP: Nanos = Nanos::from_micros(500);
 const EARLY_SHARE: u64 = 32;
 
 /// Whoever waits for longer than this finds his processor asleep when the answer comes.
-const REST: Nanos = Nanos::from_micros(300);
+const SPIN_REST: Nanos = Nanos::from_micros(300);
 
 /// What is asked of the disk.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ask {
+pub(crate) struct TimedRequest {
     pub(crate) kind: RequestKind,
     pub(crate) offset: Bytes,
     pub(crate) length: Bytes,
@@ -39,7 +39,7 @@ pub(crate) struct Ask {
 
 /// A request to be answered now.
 #[derive(Debug)]
-pub(crate) struct Due<T> {
+pub(crate) struct DueReply<T> {
     /// Whatever the caller handed in with the request.
     pub(crate) token: T,
     /// When it came and when it should be answered; `None` for a request that is not timed.
@@ -57,7 +57,7 @@ pub(crate) struct Times {
 
 /// The model and the requests that it has, in real time.
 #[derive(Debug)]
-pub(crate) struct Engine<T> {
+pub(crate) struct ServiceEngine<T> {
     epoch: Nanos,
     dilation: f64,
     timing: AtomicBool,
@@ -69,7 +69,7 @@ pub(crate) struct Engine<T> {
     alarm: Alarm,
     /// What the alarm was last set for.
     alarm_at: AtomicU64,
-    pub(crate) tally: Tally,
+    pub(crate) tally: CounterTally,
 }
 
 struct Core<T> {
@@ -78,21 +78,20 @@ struct Core<T> {
     aside: Option<Box<dyn Device>>,
     /// The model's time up to which the device has come.
     reached: Nanos,
-    /// When the last request came.
     arrival: Nanos,
     /// How early the answer to a lone request is handed over, for it to be there in time.
     head_start: HeadStart,
-    waiting: Waiting<Waits<T>>,
+    waiting: Waiting<WaitQueue<T>>,
     done: Vec<Completion>,
     /// What the sleeping timer's alarm is set for; zero while it is awake.
     armed: Nanos,
-    queue: Queue,
+    queue: ReplyQueue,
     /// The device's counters when ours were last reset.
     base: model::Counters,
 }
 
 #[derive(Debug)]
-struct Waits<T> {
+struct WaitQueue<T> {
     token: T,
     arrived: Nanos,
 }
@@ -103,7 +102,7 @@ impl<T> std::fmt::Debug for Core<T> {
     }
 }
 
-impl<T> Engine<T> {
+impl<T> ServiceEngine<T> {
     /// An engine for `device`, which it runs `dilation` times slower; timing is off.
     pub(crate) fn new(device: Box<dyn Device>, dilation: f64) -> std::io::Result<Self> {
         Ok(Self {
@@ -118,25 +117,25 @@ impl<T> Engine<T> {
                 reached: Nanos::ZERO,
                 arrival: Nanos::ZERO,
                 head_start: HeadStart::default(),
-                waiting: Waiting::with_capacity(ROOM),
-                done: Vec::with_capacity(ROOM),
+                waiting: Waiting::with_capacity(QUEUE_CAPACITY),
+                done: Vec::with_capacity(QUEUE_CAPACITY),
                 armed: Nanos::ZERO,
-                queue: Queue::default(),
+                queue: ReplyQueue::default(),
             }),
             due: AtomicU64::new(u64::MAX),
             margin: Margin::default(),
             alarm: Alarm::new()?,
             alarm_at: AtomicU64::new(0),
-            tally: Tally::new(),
+            tally: CounterTally::new(),
         })
     }
 
     /// Takes a request. What is to be answered at once, this request or others, is appended to
     /// `due`.
-    pub(crate) fn submit(&self, ask: Ask, token: T, due: &mut Vec<Due<T>>) {
+    pub(crate) fn submit(&self, ask: TimedRequest, token: T, due: &mut Vec<DueReply<T>>) {
         self.tally.arrived(ask.kind, ask.length);
         if !self.timing.load(Ordering::Relaxed) {
-            due.push(Due { token, times: None });
+            due.push(DueReply { token, times: None });
             return;
         }
         let mut core = self.lock();
@@ -145,8 +144,8 @@ impl<T> Engine<T> {
         // The device is ahead of the clock where it had a head start.
         let model_time = self.to_model(arrived).max(core.reached);
         core.arrival = arrived;
-        let id = core.waiting.insert(Waits { token, arrived });
-        let Ask { kind, offset, length } = ask;
+        let id = core.waiting.insert(WaitQueue { token, arrived });
+        let TimedRequest { kind, offset, length } = ask;
         core.device.submit(model_time, Request { id, kind, offset, length });
         let depth = core.waiting.count();
         core.queue.change(arrived, depth);
@@ -156,11 +155,11 @@ impl<T> Engine<T> {
 
     /// Switches the model's times on or off. Off, every request is answered at once, and what
     /// waits is appended to `due`.
-    pub(crate) fn set_timing(&self, on: bool, due: &mut Vec<Due<T>>) {
+    pub(crate) fn set_timing(&self, on: bool, due: &mut Vec<DueReply<T>>) {
         self.timing.store(on, Ordering::Relaxed);
         if !on {
             let mut core = self.lock();
-            due.extend(core.waiting.take_all().map(|w| Due { token: w.token, times: None }));
+            due.extend(core.waiting.take_all().map(|w| DueReply { token: w.token, times: None }));
             core.queue.change(now(), 0);
         }
     }
@@ -176,7 +175,7 @@ impl<T> Engine<T> {
         let latency = service.as_millis_f64() / self.dilation;
         let spec = format!(
             "name = 'constant'\n[device]\nkind = 'volume'\ncapacity = '1024TiB'\n\
-             latency_ms = {latency:.9}\nlatency_spread = 0.0\nconcurrency = {ROOM}\n"
+             latency_ms = {latency:.9}\nlatency_spread = 0.0\nconcurrency = {QUEUE_CAPACITY}\n"
         );
         model::Spec::from_toml(&spec)?.build(0)
     }
@@ -206,8 +205,8 @@ impl<T> Engine<T> {
 
     /// The body of the timer thread: hands out every request at its deadline, until
     /// [`stop`](Self::stop).
-    pub(crate) fn run_timer(&self, mut answer: impl FnMut(Due<T>)) {
-        let mut due = Vec::with_capacity(ROOM);
+    pub(crate) fn run_timer(&self, mut answer: impl FnMut(DueReply<T>)) {
+        let mut due = Vec::with_capacity(QUEUE_CAPACITY);
         while !self.stopped.load(Ordering::Relaxed) {
             if self.wait_or_spin(&mut due) {
                 for ready in due.drain(..) {
@@ -217,7 +216,6 @@ impl<T> Engine<T> {
         }
     }
 
-    /// Ends the timer thread.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
         let _core = self.lock();
@@ -226,8 +224,8 @@ impl<T> Engine<T> {
     }
 
     /// What was counted since the last reset.
-    pub(crate) fn counters(&self) -> Counters {
-        let mut counters = Counters::default();
+    pub(crate) fn counters(&self) -> DiskCounters {
+        let mut counters = DiskCounters::default();
         {
             let mut core = self.lock();
             let depth = core.waiting.count();
@@ -246,12 +244,12 @@ impl<T> Engine<T> {
     pub(crate) fn reset_counters(&self) {
         let mut core = self.lock();
         core.base = core.device.counters();
-        core.queue = Queue::beginning_at(now(), core.waiting.count());
+        core.queue = ReplyQueue::beginning_at(now(), core.waiting.count());
         self.tally.clear();
     }
 
     /// One step of the timer: whether anything was appended to `due`.
-    fn wait_or_spin(&self, due: &mut Vec<Due<T>>) -> bool {
+    fn wait_or_spin(&self, due: &mut Vec<DueReply<T>>) -> bool {
         let margin = self.margin.get();
         let wake = {
             let mut core = self.lock();
@@ -301,7 +299,7 @@ impl<T> Engine<T> {
     }
 
     /// Takes from the model what is done at real time `real`.
-    fn collect(&self, core: &mut Core<T>, real: Nanos, due: &mut Vec<Due<T>>) {
+    fn collect(&self, core: &mut Core<T>, real: Nanos, due: &mut Vec<DueReply<T>>) {
         let head_start = self.head_start(core);
         let model_time = self.to_model(real + head_start).max(core.reached);
         if core.device.next_wake().is_none_or(|wake| wake > model_time) {
@@ -313,11 +311,13 @@ impl<T> Engine<T> {
             return;
         }
         for completion in core.done.drain(..) {
-            let Some(Waits { token, arrived }) = core.waiting.take(completion.id) else { continue };
+            let Some(WaitQueue { token, arrived }) = core.waiting.take(completion.id) else {
+                continue;
+            };
             let done = self.to_real(completion.at);
             let (service, deadline) =
                 (done.saturating_sub(arrived), done.saturating_sub(head_start));
-            due.push(Due { token, times: Some(Times { service, deadline }) });
+            due.push(DueReply { token, times: Some(Times { service, deadline }) });
         }
         let depth = core.waiting.count();
         core.queue.change(real, depth);
@@ -356,7 +356,7 @@ impl<T> Engine<T> {
     fn head_start(&self, core: &Core<T>) -> Nanos {
         let wake = core.device.next_wake().map_or(Nanos::ZERO, |wake| self.to_real(wake));
         let wait = wake.saturating_sub(core.arrival);
-        if core.waiting.count() == 1 && wait > REST {
+        if core.waiting.count() == 1 && wait > SPIN_REST {
             core.head_start.after(wait)
         } else {
             Nanos::ZERO

@@ -16,26 +16,24 @@ use sys::sparse::Refused;
 use tracing::warn;
 use units::Bytes;
 
-use super::engine::{Ask, Due, Engine};
-use super::store::Store;
+use super::engine::{DueReply, ServiceEngine, TimedRequest};
+use super::store::BlockStore;
 use crate::layout::DISK_FILE;
-
-/// The largest request that FUSE makes with the kernel's default limit of 256 pages.
-pub(crate) const LARGEST_REQUEST: Bytes = Bytes::from_mib(1);
+use crate::loop_device::LARGEST_REQUEST;
 
 /// Requests that the kernel lets this filesystem have at once. Twelve by default, which would be
 /// the queue depth of every model; this is more than any loop device sends.
 const MAX_BACKGROUND: u16 = 512;
 
 /// Nothing about the file ever changes.
-const FOREVER: Duration = Duration::from_secs(1 << 30);
+const ENTRY_TTL: Duration = Duration::from_secs(1 << 30);
 
 const ROOT: INodeNo = INodeNo::ROOT;
 const DISK: INodeNo = INodeNo(2);
 
 /// What is needed to answer a request later.
 #[derive(Debug)]
-pub(crate) enum Token {
+pub(crate) enum ReplyToken {
     Read { reply: ReplyData, offset: Bytes, length: Bytes },
     Write { reply: ReplyWrite, length: u32 },
     Flush { reply: ReplyEmpty },
@@ -43,23 +41,22 @@ pub(crate) enum Token {
 
 /// The disk as the threads of the server share it.
 #[derive(Debug)]
-pub(crate) struct Disk {
-    pub(crate) engine: Engine<Token>,
-    pub(crate) store: Store,
+pub(crate) struct DiskFile {
+    pub(crate) engine: ServiceEngine<ReplyToken>,
+    pub(crate) store: BlockStore,
 }
 
 thread_local! {
     /// Reused by each FUSE thread, so that a request allocates nothing.
-    static DUE: RefCell<Vec<Due<Token>>> = RefCell::new(Vec::with_capacity(64));
+    static DUE: RefCell<Vec<DueReply<ReplyToken>>> = RefCell::new(Vec::with_capacity(64));
 }
 
-impl Disk {
-    /// Answers one request, now.
-    pub(crate) fn answer(&self, due: Due<Token>) {
+impl DiskFile {
+    pub(crate) fn answer(&self, due: DueReply<ReplyToken>) {
         match due.token {
-            Token::Read { reply, offset, length } => self.answer_read(reply, offset, length),
-            Token::Write { reply, length } => reply.written(length),
-            Token::Flush { reply } => reply.ok(),
+            ReplyToken::Read { reply, offset, length } => self.answer_read(reply, offset, length),
+            ReplyToken::Write { reply, length } => reply.written(length),
+            ReplyToken::Flush { reply } => reply.ok(),
         }
         self.engine.answered(due.times);
     }
@@ -82,7 +79,7 @@ impl Disk {
         due.into_iter().for_each(|due| self.answer(due));
     }
 
-    fn submit(&self, ask: Ask, token: Token) {
+    fn submit(&self, ask: TimedRequest, token: ReplyToken) {
         DUE.with_borrow_mut(|due| {
             self.engine.submit(ask, token, due);
             for ready in due.drain(..) {
@@ -92,15 +89,14 @@ impl Disk {
     }
 }
 
-/// What FUSE calls.
 #[derive(Debug)]
 pub(crate) struct DiskFs {
-    disk: Arc<Disk>,
+    disk: Arc<DiskFile>,
     born: SystemTime,
 }
 
 impl DiskFs {
-    pub(crate) fn new(disk: Arc<Disk>) -> Self {
+    pub(crate) fn new(disk: Arc<DiskFile>) -> Self {
         Self { disk, born: SystemTime::now() }
     }
 
@@ -143,14 +139,14 @@ impl Filesystem for DiskFs {
 
     fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         if parent == ROOT && name == DISK_FILE {
-            reply.entry(&FOREVER, &self.attributes(DISK), Generation(0));
+            reply.entry(&ENTRY_TTL, &self.attributes(DISK), Generation(0));
         } else {
             reply.error(Errno::ENOENT);
         }
     }
 
     fn getattr(&self, _request: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        reply.attr(&FOREVER, &self.attributes(ino));
+        reply.attr(&ENTRY_TTL, &self.attributes(ino));
     }
 
     fn open(&self, _request: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
@@ -175,8 +171,8 @@ impl Filesystem for DiskFs {
         reply: ReplyData,
     ) {
         let (offset, length) = (Bytes::new(offset), Bytes::new(size.into()));
-        let ask = Ask { kind: RequestKind::Read, offset, length };
-        self.disk.submit(ask, Token::Read { reply, offset, length });
+        let ask = TimedRequest { kind: RequestKind::Read, offset, length };
+        self.disk.submit(ask, ReplyToken::Read { reply, offset, length });
     }
 
     /// The data is taken at once, as FUSE lends it for this call only; the answer waits.
@@ -196,9 +192,12 @@ impl Filesystem for DiskFs {
         match self.disk.store.write(offset, data) {
             Ok(()) => {
                 let length = data.len() as u32;
-                let ask =
-                    Ask { kind: RequestKind::Write, offset, length: Bytes::new(length.into()) };
-                self.disk.submit(ask, Token::Write { reply, length });
+                let ask = TimedRequest {
+                    kind: RequestKind::Write,
+                    offset,
+                    length: Bytes::new(length.into()),
+                };
+                self.disk.submit(ask, ReplyToken::Write { reply, length });
             }
             Err(Refused::Memory) => {
                 warn!("memory is short: a write of {} bytes was refused", data.len());
@@ -210,8 +209,9 @@ impl Filesystem for DiskFs {
     }
 
     fn fsync(&self, _request: &Request, _ino: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        let ask = Ask { kind: RequestKind::Flush, offset: Bytes::ZERO, length: Bytes::ZERO };
-        self.disk.submit(ask, Token::Flush { reply });
+        let ask =
+            TimedRequest { kind: RequestKind::Flush, offset: Bytes::ZERO, length: Bytes::ZERO };
+        self.disk.submit(ask, ReplyToken::Flush { reply });
     }
 
     /// Discards and writing zeroes without sending them; both only ask for zeroes here, since the

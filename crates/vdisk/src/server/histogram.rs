@@ -6,8 +6,8 @@ use units::Nanos;
 
 /// Buckets for each power of two: a value is known to 1/32, about 3 %.
 const FINE_BITS: u32 = 5;
-const FINE: usize = 1 << FINE_BITS;
-const BUCKETS: usize = (64 - FINE_BITS as usize + 1) * FINE;
+const SUB_BUCKETS: usize = 1 << FINE_BITS;
+const BUCKET_COUNT: usize = (64 - FINE_BITS as usize + 1) * SUB_BUCKETS;
 
 /// Counts of spans of time, in buckets that grow with the span.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(crate) struct Histogram {
 impl Histogram {
     pub(crate) fn new() -> Self {
         Self {
-            buckets: (0..BUCKETS).map(|_| AtomicU64::new(0)).collect(),
+            buckets: (0..BUCKET_COUNT).map(|_| AtomicU64::new(0)).collect(),
             max: AtomicU64::new(0),
             total: AtomicU64::new(0),
         }
@@ -44,7 +44,6 @@ impl Histogram {
         Nanos::new(self.max.load(Ordering::Relaxed))
     }
 
-    /// All spans together.
     pub(crate) fn total(&self) -> Nanos {
         Nanos::new(self.total.load(Ordering::Relaxed))
     }
@@ -67,19 +66,19 @@ impl Histogram {
 }
 
 fn bucket(value: u64) -> usize {
-    if value < FINE as u64 {
+    if value < SUB_BUCKETS as u64 {
         return value as usize;
     }
     let shift = value.ilog2() - FINE_BITS;
-    (shift as usize + 1) * FINE + (value >> shift) as usize - FINE
+    (shift as usize + 1) * SUB_BUCKETS + (value >> shift) as usize - SUB_BUCKETS
 }
 
 fn highest_in(bucket: usize) -> u64 {
-    if bucket < FINE {
+    if bucket < SUB_BUCKETS {
         return bucket as u64;
     }
-    let shift = (bucket / FINE - 1) as u32;
-    let mantissa = (FINE + bucket % FINE) as u64;
+    let shift = (bucket / SUB_BUCKETS - 1) as u32;
+    let mantissa = (SUB_BUCKETS + bucket % SUB_BUCKETS) as u64;
     // In this order the highest bucket of all does not overflow.
     (mantissa << shift) + ((1 << shift) - 1)
 }

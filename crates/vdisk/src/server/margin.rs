@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use units::Nanos;
 
-const START: Nanos = Nanos::from_micros(30);
-const MOST: Nanos = Nanos::from_micros(100);
-const LEAST: Nanos = Nanos::from_micros(3);
+const INITIAL_MARGIN: Nanos = Nanos::from_micros(30);
+const MAX_MARGIN: Nanos = Nanos::from_micros(100);
+const MIN_MARGIN: Nanos = Nanos::from_micros(3);
 /// Up by ten steps when a wake-up came later than the margin allows, down by one when it did not:
 /// this settles where ten of eleven come in time.
-const STEP: Nanos = Nanos::new(200);
+const MARGIN_STEP: Nanos = Nanos::new(200);
 
 /// Learns how late this machine wakes a sleeper.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(crate) struct Margin(AtomicU64);
 
 impl Default for Margin {
     fn default() -> Self {
-        Self(AtomicU64::new(START.get()))
+        Self(AtomicU64::new(INITIAL_MARGIN.get()))
     }
 }
 
@@ -28,9 +28,9 @@ impl Margin {
 
     /// A wake-up came so much after its time. For one thread to call.
     pub(crate) fn learn(&self, overslept: Nanos) {
-        let (margin, step) = (self.get().get(), STEP.get());
+        let (margin, step) = (self.get().get(), MARGIN_STEP.get());
         let next = if overslept.get() > margin { margin + 10 * step } else { margin - step };
-        self.0.store(next.clamp(LEAST.get(), MOST.get()), Ordering::Relaxed);
+        self.0.store(next.clamp(MIN_MARGIN.get(), MAX_MARGIN.get()), Ordering::Relaxed);
     }
 }
 
@@ -46,8 +46,8 @@ mod tests {
         }
         assert!((11..=14).contains(&(margin.get().get() / 1000)), "{:?}", margin.get());
         (0..1000).for_each(|_| margin.learn(Nanos::from_secs(1)));
-        assert_eq!(margin.get(), MOST);
+        assert_eq!(margin.get(), MAX_MARGIN);
         (0..10_000).for_each(|_| margin.learn(Nanos::ZERO));
-        assert_eq!(margin.get(), LEAST);
+        assert_eq!(margin.get(), MIN_MARGIN);
     }
 }

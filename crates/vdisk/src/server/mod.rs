@@ -26,16 +26,15 @@ use sys::process;
 use sys::realtime::{self, Awake};
 use tracing::{debug, warn};
 
-pub(crate) use fuse::LARGEST_REQUEST;
 pub(crate) use store::free_memory;
 
-use crate::control::{self, Answer, Question};
+use crate::control::{self, ControlReply, ControlRequest};
 use crate::error::VdiskError;
-use crate::layout::{Home, Job, ServerFacts, read_json, write_json};
+use crate::layout::{DiskDirs, ServerFacts, ServerJob, read_json, write_json};
 use crate::teardown;
-use engine::Engine;
-use fuse::{Disk, DiskFs};
-use store::Store;
+use engine::ServiceEngine;
+use fuse::{DiskFile, DiskFs};
+use store::BlockStore;
 
 /// Before everything but what the kernel itself runs at the default of 50; the timer before the
 /// threads that take requests.
@@ -65,22 +64,23 @@ pub fn serve_main(args: impl IntoIterator<Item = OsString>) -> Result<(), VdiskE
         value: String::new(),
         reason: "this is for foreread itself; use `foreread vdisk create`".to_owned(),
     })?;
-    let home = Home::at(PathBuf::from(dir));
+    let home = DiskDirs::at(PathBuf::from(dir));
     // Ctrl-C in the creator's terminal is the creator's affair. Fails where it is so already.
     let _ = process::leave_session();
     if clean { teardown::take_down_for_good(&home) } else { serve(&home) }
 }
 
-fn serve(home: &Home) -> Result<(), VdiskError> {
-    let job: Job = read_json(&home.job())?
+fn serve(home: &DiskDirs) -> Result<(), VdiskError> {
+    let job: ServerJob = read_json(&home.job())?
         .ok_or_else(|| VdiskError::NoSuchDisk { name: home.name(), known: Vec::new() })?;
     std::env::set_current_dir("/").map_err(VdiskError::io("going to", Path::new("/")))?;
     if let Err(error) = realtime::lock_memory() {
         warn!("memory is not locked, paging may make the disk late: {error}");
     }
     let device = model::Spec::from_toml(&job.model)?.build(job.seed)?;
-    let engine = Engine::new(device, job.dilation).map_err(VdiskError::system("making a timer"))?;
-    let disk = Arc::new(Disk { engine, store: Store::new(job.size)? });
+    let engine =
+        ServiceEngine::new(device, job.dilation).map_err(VdiskError::system("making a timer"))?;
+    let disk = Arc::new(DiskFile { engine, store: BlockStore::new(job.size)? });
     let session = mount(home, &disk)?;
     let signals = watch_signals().map_err(VdiskError::system("watching for signals"))?;
     let (ended, realtime) =
@@ -93,7 +93,7 @@ fn serve(home: &Home) -> Result<(), VdiskError> {
     outcome
 }
 
-fn mount(home: &Home, disk: &Arc<Disk>) -> Result<Session<DiskFs>, VdiskError> {
+fn mount(home: &DiskDirs, disk: &Arc<DiskFile>) -> Result<Session<DiskFs>, VdiskError> {
     let mut config = fuser::Config::default();
     config.mount_options = vec![
         MountOption::FSName("foreread".to_owned()),
@@ -110,7 +110,7 @@ fn mount(home: &Home, disk: &Arc<Disk>) -> Result<Session<DiskFs>, VdiskError> {
 
 /// Starts the timer and the FUSE threads. Gives a socket that is closed when FUSE has ended, and
 /// whether both run at real-time priority.
-fn start_threads(disk: &Arc<Disk>, session: Session<DiskFs>) -> io::Result<(UnixStream, bool)> {
+fn start_threads(disk: &Arc<DiskFile>, session: Session<DiskFs>) -> io::Result<(UnixStream, bool)> {
     let (ended, end) = UnixStream::pair()?;
     let (report, reports) = mpsc::channel();
     let timer = (disk.clone(), report.clone());
@@ -143,16 +143,16 @@ fn start_threads(disk: &Arc<Disk>, session: Session<DiskFs>) -> io::Result<(Unix
 /// Keeps the processors awake while the disk is being read: its answers would wait for the
 /// reader's processor to wake, which takes longer the longer the model let it rest. A disk that
 /// nobody reads lets them rest.
-fn stay_awake(disk: &Disk) {
-    const LOOK: Duration = Duration::from_millis(50);
-    const UNUSED_LOOKS: u32 = 20;
+fn stay_awake(disk: &DiskFile) {
+    const CHECK_INTERVAL: Duration = Duration::from_millis(50);
+    const MAX_UNUSED_CHECKS: u32 = 20;
     let (mut awake, mut reads, mut unused) = (None, 0, 0);
     loop {
-        thread::sleep(LOOK);
+        thread::sleep(CHECK_INTERVAL);
         let now = disk.engine.tally.reads();
         unused = if now == reads { unused + 1 } else { 0 };
         reads = now;
-        if unused >= UNUSED_LOOKS {
+        if unused >= MAX_UNUSED_CHECKS {
             awake = None;
         } else if unused == 0 && awake.is_none() {
             match Awake::stay() {
@@ -175,7 +175,7 @@ fn watch_signals() -> io::Result<UnixStream> {
 }
 
 /// Writes down who serves, and tells the creator that it may go on.
-fn announce(home: &Home, realtime: bool) -> Result<(), VdiskError> {
+fn announce(home: &DiskDirs, realtime: bool) -> Result<(), VdiskError> {
     let pid = std::process::id();
     let started = process::start_time(pid).ok().flatten().unwrap_or_default();
     let connection = connection_of(&home.fuse())?;
@@ -213,7 +213,7 @@ struct Events {
 
 /// Answers questions until FUSE has ended. When the creator is gone, or a signal or a question
 /// says so, starts the process that takes the disk down, which in turn ends FUSE.
-fn watch(events: &Events, disk: &Disk) -> Result<(), VdiskError> {
+fn watch(events: &Events, disk: &DiskFile) -> Result<(), VdiskError> {
     let mut cleaner: Option<Child> = None;
     loop {
         let happened = wait(events, cleaner.is_some()).map_err(VdiskError::system("waiting"))?;
@@ -268,24 +268,24 @@ fn is_at_end(mut stdin: io::Stdin) -> bool {
     !matches!(stdin.read(&mut [0; 64]), Ok(1..))
 }
 
-fn answer(disk: &Disk, question: Question, end: &mut bool) -> Answer {
+fn answer(disk: &DiskFile, question: ControlRequest, end: &mut bool) -> ControlReply {
     match question {
-        Question::Counters => {
+        ControlRequest::Counters => {
             let mut counters = disk.engine.counters();
             counters.stored = disk.store.stored();
-            return Answer::Counters(Box::new(counters));
+            return ControlReply::Counters(Box::new(counters));
         }
-        Question::Reset => disk.engine.reset_counters(),
-        Question::Probe { service: None } => disk.engine.probe(None),
-        Question::Probe { service: Some(service) } => match disk.engine.constant(service) {
+        ControlRequest::Reset => disk.engine.reset_counters(),
+        ControlRequest::Probe { service: None } => disk.engine.probe(None),
+        ControlRequest::Probe { service: Some(service) } => match disk.engine.constant(service) {
             Ok(device) => disk.engine.probe(Some(device)),
-            Err(error) => return Answer::Error { message: error.to_string() },
+            Err(error) => return ControlReply::Error { message: error.to_string() },
         },
-        Question::HeadStart { early } => disk.engine.set_head_start(early),
-        Question::Timing { on } => disk.set_timing(on),
-        Question::Shutdown => *end = true,
+        ControlRequest::HeadStart { early } => disk.engine.set_head_start(early),
+        ControlRequest::Timing { on } => disk.set_timing(on),
+        ControlRequest::Shutdown => *end = true,
     }
-    Answer::Done
+    ControlReply::Done
 }
 
 /// Starts this program once more, to take the disk down while this process goes on serving it.

@@ -2,11 +2,11 @@
 
 use units::Nanos;
 
-use crate::counters::Counters;
+use crate::counters::DiskCounters;
 
 /// How many requests the model had, and for how long.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Queue {
+pub(crate) struct ReplyQueue {
     depth: u64,
     depth_max: u64,
     changed: Nanos,
@@ -15,8 +15,7 @@ pub(crate) struct Queue {
     busy: Nanos,
 }
 
-impl Queue {
-    /// Beginning now, with so many.
+impl ReplyQueue {
     pub(crate) fn beginning_at(now: Nanos, depth: usize) -> Self {
         let depth = depth as u64;
         Self { depth, depth_max: depth, changed: now, area: 0, busy: Nanos::ZERO }
@@ -39,7 +38,7 @@ impl Queue {
     }
 
     /// Fills in what is counted here.
-    pub(crate) fn read_into(&self, counters: &mut Counters) {
+    pub(crate) fn read_into(&self, counters: &mut DiskCounters) {
         counters.queue = self.depth;
         counters.queue_max = self.depth_max;
         counters.queue_mean = self.mean();
@@ -54,13 +53,13 @@ mod tests {
     #[test]
     fn the_mean_is_over_the_time_that_there_was_a_queue() {
         let at = Nanos::from_millis;
-        let mut queue = Queue::beginning_at(at(0), 0);
+        let mut queue = ReplyQueue::beginning_at(at(0), 0);
         assert_eq!(queue.mean(), 0.0);
         queue.change(at(10), 1);
         queue.change(at(20), 4);
         queue.change(at(30), 0);
         queue.change(at(90), 0);
-        let mut counters = Counters::default();
+        let mut counters = DiskCounters::default();
         queue.read_into(&mut counters);
         assert_eq!((counters.queue, counters.queue_max), (0, 4));
         assert_eq!((counters.queue_mean, counters.busy), (2.5, at(20)));

@@ -9,17 +9,17 @@ use units::Bytes;
 use crate::error::VdiskError;
 
 /// Memory is asked for from the system's point of view after every so much of new data.
-const STEP: Bytes = Bytes::from_mib(64);
+const GROWTH_STEP: Bytes = Bytes::from_mib(64);
 
 /// The disk's contents, and how much more the machine can hold.
 #[derive(Debug)]
-pub(crate) struct Store {
+pub(crate) struct BlockStore {
     memory: SparseMemory,
     /// Bytes that may be taken before free memory is looked at again.
     granted: Mutex<u64>,
 }
 
-impl Store {
+impl BlockStore {
     pub(crate) fn new(size: Bytes) -> Result<Self, VdiskError> {
         let memory =
             SparseMemory::new(size).map_err(VdiskError::system("reserving memory for the disk"))?;
@@ -53,11 +53,12 @@ impl Store {
         self.memory.punch(offset, length);
     }
 
-    /// Whether `bytes` more may be taken: in steps of [`STEP`], each only while enough is free.
-    fn grant(&self, bytes: u64, free: impl Fn() -> Option<Free>) -> bool {
+    /// Whether `bytes` more may be taken: in steps of [`GROWTH_STEP`], each only while enough is
+    /// free.
+    fn grant(&self, bytes: u64, free: impl Fn() -> Option<FreeList>) -> bool {
         let mut granted = self.granted.lock().unwrap_or_else(PoisonError::into_inner);
         if *granted < bytes {
-            let step = STEP.get().max(bytes);
+            let step = GROWTH_STEP.get().max(bytes);
             // Without /proc nothing is known, and the kernel must do the refusing.
             if free().is_some_and(|free| !free.allows(step)) {
                 return false;
@@ -69,14 +70,13 @@ impl Store {
     }
 }
 
-/// The memory of the machine.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Free {
+pub(crate) struct FreeList {
     total: u64,
     available: u64,
 }
 
-impl Free {
+impl FreeList {
     /// What is left to the rest of the machine: a twentieth of memory, 256 MiB at least.
     fn reserve(self) -> u64 {
         (self.total / 20).max(256 << 20)
@@ -88,22 +88,22 @@ impl Free {
 
     /// Whether there is room for a disk to begin with.
     pub(crate) fn check(self) -> Result<(), VdiskError> {
-        if self.allows(STEP.get()) {
+        if self.allows(GROWTH_STEP.get()) {
             return Ok(());
         }
-        let needed = Bytes::new(self.reserve()) + STEP;
+        let needed = Bytes::new(self.reserve()) + GROWTH_STEP;
         Err(VdiskError::Memory { needed, free: Bytes::new(self.available) })
     }
 }
 
 /// Total and available memory, or `None` where `/proc` does not say.
-pub(crate) fn free_memory() -> Option<Free> {
+pub(crate) fn free_memory() -> Option<FreeList> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let kib = |key: &str| -> Option<u64> {
         let line = text.lines().find_map(|line| line.strip_prefix(key))?;
         line.trim_start_matches(':').split_whitespace().next()?.parse().ok()
     };
-    Some(Free { total: kib("MemTotal")? << 10, available: kib("MemAvailable")? << 10 })
+    Some(FreeList { total: kib("MemTotal")? << 10, available: kib("MemAvailable")? << 10 })
 }
 
 #[cfg(test)]
@@ -114,9 +114,9 @@ mod tests {
 
     #[test]
     fn memory_is_granted_until_the_reserve_is_reached() {
-        let store = Store::new(Bytes::from_gib(64)).unwrap();
-        let plenty = || Some(Free { total: 20 * GIB, available: 10 * GIB });
-        let short = || Some(Free { total: 20 * GIB, available: GIB + (64 << 20) - 1 });
+        let store = BlockStore::new(Bytes::from_gib(64)).unwrap();
+        let plenty = || Some(FreeList { total: 20 * GIB, available: 10 * GIB });
+        let short = || Some(FreeList { total: 20 * GIB, available: GIB + (64 << 20) - 1 });
         assert!(store.grant(4096, plenty));
         // What was granted before may still be used.
         assert!(store.grant(32 << 20, short));
@@ -127,15 +127,15 @@ mod tests {
 
     #[test]
     fn a_machine_without_memory_is_told_what_a_disk_needs() {
-        let error = Free { total: GIB, available: 256 << 20 }.check().unwrap_err().to_string();
+        let error = FreeList { total: GIB, available: 256 << 20 }.check().unwrap_err().to_string();
         assert!(error.contains("256 MiB of memory is too little"), "{error}");
         assert!(error.contains("320 MiB at least"), "{error}");
-        assert!(Free { total: GIB, available: GIB }.check().is_ok());
+        assert!(FreeList { total: GIB, available: GIB }.check().is_ok());
     }
 
     #[test]
     fn reads_stop_at_the_end() {
-        let store = Store::new(Bytes::from_mib(1)).unwrap();
+        let store = BlockStore::new(Bytes::from_mib(1)).unwrap();
         let near_end = Bytes::from_mib(1) - Bytes::new(10);
         assert_eq!(store.read(near_end, Bytes::from_kib(4), <[u8]>::len), Some(10));
         assert_eq!(store.read(Bytes::from_gib(1), Bytes::from_kib(4), <[u8]>::len), Some(0));

@@ -6,11 +6,13 @@ use model::RequestKind;
 use units::{Bytes, Nanos};
 
 use super::histogram::Histogram;
-use crate::counters::{Counters, LATENESS_FLOOR, LATENESS_SHARE, Lateness, READ_SIZES, size_class};
+use crate::counters::{
+    DiskCounters, LATENESS_FLOOR, LATENESS_SHARE, Lateness, READ_SIZES, size_class,
+};
 
 /// Counters that the threads of the server add to without a lock.
 #[derive(Debug)]
-pub(crate) struct Tally {
+pub(crate) struct CounterTally {
     since: AtomicU64,
     reads: AtomicU64,
     writes: AtomicU64,
@@ -25,7 +27,7 @@ pub(crate) struct Tally {
     service: Histogram,
 }
 
-impl Tally {
+impl CounterTally {
     pub(crate) fn new() -> Self {
         let zero = AtomicU64::default;
         Self {
@@ -44,7 +46,6 @@ impl Tally {
         }
     }
 
-    /// A request has come.
     pub(crate) fn arrived(&self, kind: RequestKind, length: Bytes) {
         let (requests, bytes) = match kind {
             RequestKind::Read => (&self.reads, Some(&self.read_bytes)),
@@ -60,7 +61,6 @@ impl Tally {
         }
     }
 
-    /// Reads since the last reset.
     pub(crate) fn reads(&self) -> u64 {
         self.reads.load(Ordering::Relaxed)
     }
@@ -80,7 +80,6 @@ impl Tally {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Begins anew.
     pub(crate) fn clear(&self) {
         for counter in [
             &self.reads,
@@ -101,7 +100,7 @@ impl Tally {
     }
 
     /// Fills in what is counted here.
-    pub(crate) fn read_into(&self, counters: &mut Counters) {
+    pub(crate) fn read_into(&self, counters: &mut DiskCounters) {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         counters.elapsed = sys::realtime::now().saturating_sub(Nanos::new(get(&self.since)));
         counters.reads = get(&self.reads);

@@ -51,7 +51,6 @@ impl<T> Waiting<T> {
         Some(entry)
     }
 
-    /// Takes out all.
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = T> {
         self.count = 0;
         let free = &mut self.free;

@@ -11,8 +11,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use foreread_vdisk::{
-    Config, DiskState, Filesystem, Lifetime, ServerCommand, VdiskError, VirtualDisk, list, remove,
-    show,
+    DiskConfig, DiskState, Filesystem, Lifetime, ServerCommand, VdiskError, VirtualDisk, list,
+    remove, show,
 };
 use host::{DevNo, Root, block_stat};
 use rustix::process::Signal;
@@ -41,7 +41,7 @@ fn is_made_listed_shown_and_removed(test: &str, filesystem: Filesystem) {
     assert_eq!(disk.dilation(), 2.0);
     assert_eq!(VirtualDisk::open(&stage.dirs, "one").unwrap().record(), disk.record());
     let facts = disk.record();
-    let again = Config::parse(&facts.words).unwrap();
+    let again = DiskConfig::parse(&facts.words).unwrap();
     assert_eq!((again.size, again.filesystem), (Bytes::from_gib(1), filesystem));
     remove(&stage.dirs, "one").unwrap();
     drop(disk);

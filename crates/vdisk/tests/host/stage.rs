@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use foreread_vdisk::{
-    Config, Filesystem, Lifetime, ServerCommand, VdiskError, VirtualDisk, availability, list,
+    DiskConfig, Filesystem, Lifetime, ServerCommand, VdiskError, VirtualDisk, availability, list,
     remove,
 };
 use host::Dirs;
@@ -51,8 +51,8 @@ impl Stage {
         format!("{},{dilation}{rest}", path.display())
     }
 
-    pub(crate) fn config(&self, name: &str, model: &str, rest: &str) -> Config {
-        let mut config = Config::parse(&self.words(model, rest)).unwrap();
+    pub(crate) fn config(&self, name: &str, model: &str, rest: &str) -> DiskConfig {
+        let mut config = DiskConfig::parse(&self.words(model, rest)).unwrap();
         config.name = Some(name.to_owned());
         config
     }

@@ -8,7 +8,7 @@ use units::{Bytes, Nanos};
 
 use super::error::FioError;
 use super::job::Job;
-use super::job_file::Group;
+use super::job_file::FioGroup;
 use super::value::Size;
 
 /// A file that jobs use, as far as the job file says what it is.
@@ -25,7 +25,7 @@ pub struct FioFile {
 pub struct Area {
     /// The job, by its place in the group.
     pub job: usize,
-    /// Its files, by their places in [`Group::files`].
+    /// Its files, by their places in [`FioGroup::files`].
     pub files: Vec<usize>,
     /// Where it begins in each of them.
     offset: Size,
@@ -38,11 +38,9 @@ pub struct Area {
 /// A file or a part of one that foreread has for a [`FioFile`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stand<'a> {
-    /// Its path.
     pub path: &'a str,
     /// Where in it the part begins.
     pub start: Bytes,
-    /// How long the part is.
     pub length: Bytes,
 }
 
@@ -151,13 +149,12 @@ impl Job {
 /// The files of a group and what each copy of each job does with them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ground {
-    /// The files.
     pub files: Vec<FioFile>,
     /// One for each copy of each job, in the order in which fio reports them.
     pub areas: Vec<Area>,
 }
 
-impl Group {
+impl FioGroup {
     /// Which files there are, and who uses them.
     pub fn ground(&self) -> Ground {
         let mut ground = Ground::default();

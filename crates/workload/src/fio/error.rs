@@ -6,14 +6,14 @@ use thiserror::Error;
 
 /// Where something stands in a job file or in one that it includes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct FioLocation {
     /// The included file, if it is in one.
     pub file: Option<String>,
     /// The line, from 1.
     pub line: u32,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FioLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.file {
             Some(file) => write!(f, "line {} of {file:?}", self.line),
@@ -27,21 +27,12 @@ impl fmt::Display for Place {
 pub enum FioError {
     /// A line that is neither section nor option, or stands in a wrong place.
     #[error("{place}: {text:?}: {problem}")]
-    Syntax {
-        /// Where.
-        place: Place,
-        /// The line.
-        text: String,
-        /// What is wrong with it.
-        problem: &'static str,
-    },
+    Syntax { place: FioLocation, text: String, problem: &'static str },
     /// An option that fio does not have.
     #[error("{place}: {option}: fio has no such option{}",
         near.map(|near| format!(" (did you mean {near}?)")).unwrap_or_default())]
     Unknown {
-        /// Where.
-        place: Place,
-        /// The option.
+        place: FioLocation,
         option: String,
         /// The one that comes nearest, if one does.
         near: Option<&'static str>,
@@ -49,8 +40,7 @@ pub enum FioError {
     /// An option of fio's that foreread cannot do.
     #[error("{place}: {option}: {why}")]
     Refused {
-        /// Where.
-        place: Place,
+        place: FioLocation,
         /// The option, with its value where that is the reason.
         option: String,
         /// Why not, and what would do.
@@ -58,35 +48,18 @@ pub enum FioError {
     },
     /// A value that the option does not take.
     #[error("{place}: {option}={value}: must be {wanted}")]
-    Value {
-        /// Where.
-        place: Place,
-        /// The option.
-        option: String,
-        /// Its value.
-        value: String,
-        /// What it must be.
-        wanted: String,
-    },
+    Value { place: FioLocation, option: String, value: String, wanted: String },
     /// A variable that is not set: fio would take nothing in its place.
     #[error("{place}: ${{{variable}}} is not set: set it in the environment")]
-    Variable {
-        /// Where.
-        place: Place,
-        /// The variable.
-        variable: String,
-    },
+    Variable { place: FioLocation, variable: String },
     /// An included file that cannot be read.
     #[error("{place}: include {file:?}: {problem}")]
     Include {
-        /// Where.
-        place: Place,
-        /// The file.
+        place: FioLocation,
         file: String,
         /// Why not.
         problem: String,
     },
-    /// No job in it.
     #[error("there is no job in this file: a section [name] that is not [global]")]
     NoJob,
 }

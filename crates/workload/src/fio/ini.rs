@@ -4,7 +4,7 @@
 //! section whose name begins with `global` is global, names may be there twice, and included files
 //! are options of the section that includes them. No library of INI files has these.
 
-use super::error::{FioError, Place};
+use super::error::{FioError, FioLocation};
 
 /// How deep included files may include others.
 const DEPTH_MAX: usize = 8;
@@ -14,7 +14,7 @@ const BYTES_MAX: usize = 16 << 20;
 const LINES_MAX: usize = 100_000;
 
 /// What a job file asks for outside itself.
-pub struct Surroundings<'a> {
+pub struct FioEnvironment<'a> {
     /// The value of a variable of the environment.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
     /// An included file by the name that stands in the job file, or in the file given second if
@@ -22,20 +22,16 @@ pub struct Surroundings<'a> {
     pub include: &'a Include<'a>,
 }
 
-/// Finds an included file.
 pub type Include<'a> = dyn Fn(&str, Option<&str>) -> Result<Included, String> + 'a;
 
-/// A file that is included.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Included {
     /// What tells it from others: its path.
     pub file: String,
-    /// What is in it.
     pub text: String,
 }
 
-impl Surroundings<'_> {
-    /// No variables, no files.
+impl FioEnvironment<'_> {
     pub fn none() -> Self {
         Self {
             variable: &|_| None,
@@ -46,40 +42,42 @@ impl Surroundings<'_> {
 
 /// An option as it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct RawOption {
-    pub(super) place: Place,
-    pub(super) name: String,
+pub(crate) struct RawOption {
+    pub(crate) place: FioLocation,
+    pub(crate) name: String,
     /// Nothing where there is no `=`.
-    pub(super) value: Option<String>,
+    pub(crate) value: Option<String>,
 }
 
 /// A section as it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Section {
-    pub(super) place: Place,
-    pub(super) name: String,
-    pub(super) options: Vec<RawOption>,
+pub(crate) struct IniSection {
+    pub(crate) place: FioLocation,
+    pub(crate) name: String,
+    pub(crate) options: Vec<RawOption>,
 }
 
-impl Section {
+impl IniSection {
     /// By the first six letters, as fio tells it.
-    pub(super) fn is_global(&self) -> bool {
+    pub(crate) fn is_global(&self) -> bool {
         self.name.as_bytes().starts_with(b"global")
     }
 }
 
 /// The sections of a file, in its order.
-pub(super) fn sections(text: &str, around: &Surroundings<'_>) -> Result<Vec<Section>, FioError> {
+pub(crate) fn sections(
+    text: &str,
+    around: &FioEnvironment<'_>,
+) -> Result<Vec<IniSection>, FioError> {
     let mut reader = Reader { around, sections: Vec::new(), lines: 0, bytes: 0, open: Vec::new() };
     reader.read(text)?;
     Ok(reader.sections)
 }
 
 struct Reader<'a> {
-    around: &'a Surroundings<'a>,
-    sections: Vec<Section>,
+    around: &'a FioEnvironment<'a>,
+    sections: Vec<IniSection>,
     lines: usize,
-    /// How much was included.
     bytes: usize,
     /// The included files that are being read, each included by the one before it.
     open: Vec<Opened>,
@@ -96,7 +94,7 @@ struct Opened {
 impl Reader<'_> {
     fn read(&mut self, text: &str) -> Result<(), FioError> {
         for (line, written) in (1..).zip(text.split('\n')) {
-            let place = Place { file: self.open.last().map(|open| open.file.clone()), line };
+            let place = FioLocation { file: self.open.last().map(|open| open.file.clone()), line };
             let text = content(written);
             if text.is_empty() {
                 continue;
@@ -115,7 +113,7 @@ impl Reader<'_> {
                     ));
                 }
                 let (name, options) = (name.to_owned(), Vec::new());
-                self.sections.push(Section { place, name, options });
+                self.sections.push(IniSection { place, name, options });
                 continue;
             }
             match text.strip_prefix("include").filter(|rest| rest.starts_with([' ', '\t'])) {
@@ -129,7 +127,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn include(&mut self, name: &str, place: &Place) -> Result<(), FioError> {
+    fn include(&mut self, name: &str, place: &FioLocation) -> Result<(), FioError> {
         let failed = |problem: String| FioError::Include {
             place: place.clone(),
             file: name.to_owned(),
@@ -155,7 +153,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn option(&mut self, text: &str, place: Place) -> Result<(), FioError> {
+    fn option(&mut self, text: &str, place: FioLocation) -> Result<(), FioError> {
         let text = self.substituted(text, &place)?;
         let (name, value) = match text.split_once('=') {
             Some((name, value)) => (name.trim(), Some(value.trim().to_owned())),
@@ -170,7 +168,7 @@ impl Reader<'_> {
 
     /// With the values of variables in their places. fio takes nothing for one that is not set,
     /// which is never what was meant.
-    fn substituted(&self, text: &str, place: &Place) -> Result<String, FioError> {
+    fn substituted(&self, text: &str, place: &FioLocation) -> Result<String, FioError> {
         let mut done = String::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("${") {
@@ -203,9 +201,9 @@ fn content(line: &str) -> &str {
 }
 
 /// As much of a text as a message has room for.
-pub(super) fn shortened(text: &str) -> String {
-    const LONGEST: usize = 60;
-    match text.char_indices().nth(LONGEST) {
+pub(crate) fn shortened(text: &str) -> String {
+    const MAX_SHOWN_CHARS: usize = 60;
+    match text.char_indices().nth(MAX_SHOWN_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
@@ -215,8 +213,8 @@ pub(super) fn shortened(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn around() -> Surroundings<'static> {
-        Surroundings {
+    fn around() -> FioEnvironment<'static> {
+        FioEnvironment {
             variable: &|name| (name == "SIZE").then(|| "64g".to_owned()),
             include: &|name, from| {
                 let text = match name {
@@ -236,7 +234,7 @@ mod tests {
         }
     }
 
-    fn read(text: &str) -> Result<Vec<Section>, FioError> {
+    fn read(text: &str) -> Result<Vec<IniSection>, FioError> {
         sections(text, &around())
     }
 

@@ -2,116 +2,87 @@
 
 use units::{Bytes, Nanos};
 
-use super::error::{FioError, Place};
-use super::meaning::{advice, block, distribution, engine, file_names, file_size, first};
+use super::error::{FioError, FioLocation};
+use super::meaning::{
+    Distribution, FioAdvice, FioEngine, advice, block, distribution, engine, file_names, file_size,
+    first,
+};
 use super::value::{Given, Size};
 
 /// Whether a job reads, writes, or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum FioAccess {
     /// It only reads.
     Read,
     /// It only writes.
     Write,
-    /// It does both.
     Mixed,
 }
 
 /// An option that holds for a job, with its value as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Setting {
-    pub(super) place: Place,
-    pub(super) name: &'static str,
-    pub(super) value: Option<String>,
-}
-
-/// Through which calls data get to a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Engine {
-    /// One call for each request.
-    Sync,
-    /// Several requests may be under way.
-    Async,
-    /// A mapping.
-    Mmap,
-}
-
-/// Which blocks random requests go to.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Distribution {
-    Uniform,
-    Zipf(f64),
-    /// One that only fio has.
-    Other,
-}
-
-/// What fio tells the kernel of its intentions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Advice {
-    None,
-    /// What the job is going to do.
-    Pattern,
-    Random,
-    Sequential,
-    NoReuse,
+pub(crate) struct FioSetting {
+    pub(crate) place: FioLocation,
+    pub(crate) name: &'static str,
+    pub(crate) value: Option<String>,
 }
 
 /// A job: a section of the file with what the global ones say.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
-    pub(super) name: String,
-    pub(super) place: Place,
-    pub(super) settings: Vec<Setting>,
-    pub(super) stonewall: bool,
-    pub(super) access: Access,
-    pub(super) random: bool,
+    pub(crate) name: String,
+    pub(crate) place: FioLocation,
+    pub(crate) settings: Vec<FioSetting>,
+    pub(crate) stonewall: bool,
+    pub(crate) access: FioAccess,
+    pub(crate) random: bool,
     /// Bytes skipped after each request of a sequential job, requests in a row of a random one.
-    pub(super) postfix: Option<i64>,
-    pub(super) engine: Engine,
-    pub(super) iodepth: u32,
-    pub(super) direct: bool,
+    pub(crate) postfix: Option<i64>,
+    pub(crate) engine: FioEngine,
+    pub(crate) iodepth: u32,
+    pub(crate) direct: bool,
     /// The smallest and the largest read.
-    pub(super) block: (Bytes, Bytes),
-    pub(super) size: Option<Size>,
-    pub(super) file_size: Option<Bytes>,
-    pub(super) io_size: Option<Size>,
-    pub(super) offset: Size,
-    pub(super) offset_increment: Size,
-    pub(super) files: u32,
-    pub(super) copies: u32,
-    pub(super) file_names: Option<Vec<String>>,
-    pub(super) name_format: Option<String>,
-    pub(super) runtime: Option<Nanos>,
-    pub(super) start_delay: Nanos,
-    pub(super) ramp: Nanos,
-    pub(super) time_based: bool,
-    pub(super) loops: u32,
-    pub(super) think: Nanos,
-    pub(super) advice: Advice,
-    pub(super) random_map: bool,
-    pub(super) distribution: Distribution,
-    pub(super) percentage_random: u32,
-    pub(super) pre_read: bool,
-    pub(super) invalidate: bool,
-    pub(super) files_in_order: bool,
+    pub(crate) block: (Bytes, Bytes),
+    pub(crate) size: Option<Size>,
+    pub(crate) file_size: Option<Bytes>,
+    pub(crate) io_size: Option<Size>,
+    pub(crate) offset: Size,
+    pub(crate) offset_increment: Size,
+    pub(crate) files: u32,
+    pub(crate) copies: u32,
+    pub(crate) file_names: Option<Vec<String>>,
+    pub(crate) name_format: Option<String>,
+    pub(crate) runtime: Option<Nanos>,
+    pub(crate) start_delay: Nanos,
+    pub(crate) ramp: Nanos,
+    pub(crate) time_based: bool,
+    pub(crate) loops: u32,
+    pub(crate) think: Nanos,
+    pub(crate) advice: FioAdvice,
+    pub(crate) random_map: bool,
+    pub(crate) distribution: Distribution,
+    pub(crate) percentage_random: u32,
+    pub(crate) pre_read: bool,
+    pub(crate) invalidate: bool,
+    pub(crate) files_in_order: bool,
 }
 
 /// The most copies and files of a job: our own limits.
-const MANY: u32 = 65_536;
+const MAX_COPIES: u32 = 65_536;
 
 impl Job {
     /// What fio takes where nothing is said.
-    fn with_defaults(name: String, place: Place, settings: Vec<Setting>) -> Self {
+    fn with_defaults(name: String, place: FioLocation, settings: Vec<FioSetting>) -> Self {
         let page = Bytes::from_kib(4);
         Self {
             name,
             place,
             settings,
             stonewall: false,
-            access: Access::Read,
+            access: FioAccess::Read,
             random: false,
             postfix: None,
-            engine: Engine::Sync,
+            engine: FioEngine::Sync,
             iodepth: 1,
             direct: false,
             block: (page, page),
@@ -130,7 +101,7 @@ impl Job {
             time_based: false,
             loops: 1,
             think: Nanos::ZERO,
-            advice: Advice::Pattern,
+            advice: FioAdvice::Pattern,
             random_map: true,
             distribution: Distribution::Uniform,
             percentage_random: 100,
@@ -141,10 +112,10 @@ impl Job {
     }
 
     /// Understands the options of a job and checks that they go together.
-    pub(super) fn understand(
+    pub(crate) fn understand(
         name: String,
-        place: Place,
-        settings: Vec<Setting>,
+        place: FioLocation,
+        settings: Vec<FioSetting>,
     ) -> Result<Self, FioError> {
         let job = Self::read(name, place, settings)?;
         job.check()?;
@@ -152,10 +123,10 @@ impl Job {
     }
 
     /// Reads the options, the last of each name counting.
-    pub(super) fn read(
+    pub(crate) fn read(
         name: String,
-        place: Place,
-        settings: Vec<Setting>,
+        place: FioLocation,
+        settings: Vec<FioSetting>,
     ) -> Result<Self, FioError> {
         let mut job = Self::with_defaults(name, place, settings);
         let settings = std::mem::take(&mut job.settings);
@@ -185,7 +156,7 @@ impl Job {
             "rw" => self.take_rw(given)?,
             "bs" | "bsrange" => self.block = block(given)?,
             "ioengine" => self.engine = engine(given)?,
-            "iodepth" => self.iodepth = given.count(1, MANY)?,
+            "iodepth" => self.iodepth = given.count(1, MAX_COPIES)?,
             "direct" => self.direct = given.boolean()?,
             "buffered" => self.direct = !given.boolean()?,
             "size" => self.size = Some(given.size()?),
@@ -193,8 +164,8 @@ impl Job {
             "io_size" => self.io_size = Some(given.size()?),
             "offset" => self.offset = given.size()?,
             "offset_increment" => self.offset_increment = given.size()?,
-            "nrfiles" => self.files = given.count(1, MANY)?,
-            "numjobs" => self.copies = given.count(1, MANY)?,
+            "nrfiles" => self.files = given.count(1, MAX_COPIES)?,
+            "numjobs" => self.copies = given.count(1, MAX_COPIES)?,
             "filename" => self.file_names = Some(file_names(given)?),
             "filename_format" => self.name_format = Some(given.value.to_owned()),
             "runtime" => self.runtime = Some(given.time(seconds)?).filter(|t| *t > Nanos::ZERO),
@@ -227,12 +198,12 @@ impl Job {
             None => (given.value, None),
         };
         (self.access, self.random) = match word {
-            "read" => (Access::Read, false),
-            "randread" => (Access::Read, true),
-            "write" => (Access::Write, false),
-            "randwrite" => (Access::Write, true),
-            "rw" | "readwrite" => (Access::Mixed, false),
-            "randrw" => (Access::Mixed, true),
+            "read" => (FioAccess::Read, false),
+            "randread" => (FioAccess::Read, true),
+            "write" => (FioAccess::Write, false),
+            "randwrite" => (FioAccess::Write, true),
+            "rw" | "readwrite" => (FioAccess::Mixed, false),
+            "randrw" => (FioAccess::Mixed, true),
             "trim" | "randtrim" | "trimwrite" | "randtrimwrite" => {
                 return Err(given.refused("nothing is trimmed by foreread"));
             }
@@ -249,11 +220,10 @@ impl Job {
         Ok(())
     }
 
-    /// What no job may be.
     fn check(&self) -> Result<(), FioError> {
         let copies = u64::from(self.copies) * u64::from(self.files);
-        if copies > u64::from(MANY) {
-            let why = format!("{copies} files are more than foreread lays out ({MANY})");
+        if copies > u64::from(MAX_COPIES) {
+            let why = format!("{copies} files are more than foreread lays out ({MAX_COPIES})");
             return Err(self.refused("numjobs", why));
         }
         if let (Some(names), true) = (&self.file_names, self.files > 1)
@@ -275,32 +245,30 @@ impl Job {
         Ok(())
     }
 
-    /// The job's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Where it begins.
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &FioLocation {
         &self.place
     }
 
     /// Whether it reads, writes, or both.
-    pub fn access(&self) -> Access {
+    pub fn access(&self) -> FioAccess {
         self.access
     }
 
     /// The last setting of an option.
-    pub(super) fn setting(&self, name: &str) -> Option<&Setting> {
+    pub(crate) fn setting(&self, name: &str) -> Option<&FioSetting> {
         self.settings.iter().rev().find(|setting| setting.name == name)
     }
 
     /// Where an option stands, or else the job.
-    pub(super) fn place_of(&self, option: &str) -> Place {
+    pub(crate) fn place_of(&self, option: &str) -> FioLocation {
         self.setting(option).map_or(&self.place, |setting| &setting.place).clone()
     }
 
-    pub(super) fn refused(&self, option: &str, why: String) -> FioError {
+    pub(crate) fn refused(&self, option: &str, why: String) -> FioError {
         let value = self.setting(option).and_then(|setting| setting.value.as_deref());
         let value = value.map(|value| format!("={}", super::ini::shortened(value)));
         let option = format!("{option}{}", value.unwrap_or_default());
@@ -337,8 +305,8 @@ const FLAGS: &[&str] = &[
     "writefua",
 ];
 
-impl Setting {
-    pub(super) fn given(&self, kilo: u64) -> Given<'_> {
+impl FioSetting {
+    pub(crate) fn given(&self, kilo: u64) -> Given<'_> {
         let value = self.value.as_deref().unwrap_or_default();
         Given { place: &self.place, option: self.name, value, kilo }
     }

@@ -2,19 +2,17 @@
 
 use std::fmt;
 
-use super::error::{FioError, Place};
-use super::ini::{RawOption, Section, Surroundings, sections, shortened};
-use super::job::{Job, Setting};
+use super::error::{FioError, FioLocation};
+use super::ini::{FioEnvironment, IniSection, RawOption, sections, shortened};
+use super::job::{FioSetting, Job};
 use super::meaning::as_range;
-use super::options::{self, Use};
+use super::options::{self, OptionUse};
 use super::value::Size;
 
 /// Something about an option that whoever runs the file should know.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Note {
-    /// Where the option stands.
-    pub place: Place,
-    /// The option.
+    pub place: FioLocation,
     pub option: String,
     /// What is to be said.
     pub text: String,
@@ -29,34 +27,34 @@ impl fmt::Display for Note {
 /// A job file that can be run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobFile {
-    groups: Vec<Group>,
+    groups: Vec<FioGroup>,
     notes: Vec<Note>,
 }
 
 /// Jobs that run at the same time.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Group {
-    pub(super) jobs: Vec<Job>,
+pub struct FioGroup {
+    pub(crate) jobs: Vec<Job>,
 }
 
 /// The options of `[global]` sections so far, and what has been said about options.
 #[derive(Default)]
 struct Progress {
-    globals: Vec<Setting>,
+    globals: Vec<FioSetting>,
     notes: Vec<Note>,
 }
 
 impl JobFile {
     /// Reads a job file, all of it: what is wrong anywhere is an error.
-    pub fn parse(text: &str, around: &Surroundings<'_>) -> Result<Self, FioError> {
+    pub fn parse(text: &str, around: &FioEnvironment<'_>) -> Result<Self, FioError> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut progress = Progress::default();
-        let mut groups: Vec<Group> = Vec::new();
+        let mut groups: Vec<FioGroup> = Vec::new();
         for section in sections(text, around)? {
             let Some(job) = progress.section(section)? else { continue };
             match groups.last_mut() {
                 Some(group) if !job.stonewall => group.jobs.push(job),
-                _ => groups.push(Group { jobs: vec![job] }),
+                _ => groups.push(FioGroup { jobs: vec![job] }),
             }
         }
         if groups.is_empty() {
@@ -69,7 +67,7 @@ impl JobFile {
     }
 
     /// Jobs that run at the same time, in the order in which the groups of them run.
-    pub fn groups(&self) -> &[Group] {
+    pub fn groups(&self) -> &[FioGroup] {
         &self.groups
     }
 
@@ -81,7 +79,7 @@ impl JobFile {
 
 impl Progress {
     /// A job, unless the section is global.
-    fn section(&mut self, section: Section) -> Result<Option<Job>, FioError> {
+    fn section(&mut self, section: IniSection) -> Result<Option<Job>, FioError> {
         let global = section.is_global();
         let mut settings = if global { Vec::new() } else { self.globals.clone() };
         let mut name = section.name;
@@ -103,35 +101,35 @@ impl Progress {
     }
 
     /// An option that is used, unless it is left out.
-    fn setting(&mut self, option: RawOption) -> Result<Option<Setting>, FioError> {
+    fn setting(&mut self, option: RawOption) -> Result<Option<FioSetting>, FioError> {
         let RawOption { place, name, value } = option;
         let Some(known) = options::find(&name) else {
             let near = options::nearest(&name);
             return Err(FioError::Unknown { place, option: shortened(&name), near });
         };
         match known.becomes {
-            Use::Refused(why) => {
+            OptionUse::Refused(why) => {
                 Err(FioError::Refused { place, option: name, why: why.to_owned() })
             }
-            Use::Left(why) => {
+            OptionUse::Left(why) => {
                 let text = format!("left out: {why}");
                 self.notes.push(Note { place, option: name, text });
                 Ok(None)
             }
-            Use::Own | Use::Fio | Use::Both => {
+            OptionUse::Own | OptionUse::Fio | OptionUse::Both => {
                 let range = value.as_deref().filter(|_| known.name == "bs").and_then(as_range);
                 let name = if range.is_some() { "bsrange" } else { known.name };
                 if let Some(range) = &range {
                     let text = format!("taken as bsrange={range}: fio's bs has no ranges");
                     self.notes.push(Note { place: place.clone(), option: "bs".to_owned(), text });
                 }
-                Ok(Some(Setting { place, name, value: range.or(value) }))
+                Ok(Some(FioSetting { place, name, value: range.or(value) }))
             }
         }
     }
 }
 
-impl Group {
+impl FioGroup {
     /// The jobs, each once however many copies it has.
     pub fn jobs(&self) -> &[Job] {
         &self.jobs
@@ -147,7 +145,6 @@ impl Group {
         self.jobs.iter().fold(0, |sum, job| sum.saturating_add(job.copies))
     }
 
-    /// The largest read.
     pub fn block(&self) -> units::Bytes {
         self.jobs.iter().map(super::Job::largest_block).max().unwrap_or_default()
     }

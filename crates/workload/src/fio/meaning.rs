@@ -3,17 +3,45 @@
 use units::Bytes;
 
 use super::error::FioError;
-use super::job::{Advice, Distribution, Engine};
 use super::value::Given;
-use crate::declaration::BLOCK_MAX;
+use crate::parameters::BLOCK_MAX;
+
+/// Through which calls data get to a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FioEngine {
+    Sync,
+    /// Several requests may be under way.
+    Async,
+    Mmap,
+}
+
+/// Which blocks random requests go to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Distribution {
+    Uniform,
+    Zipf(f64),
+    /// One that only fio has.
+    Other,
+}
+
+/// What fio tells the kernel of its intentions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FioAdvice {
+    None,
+    /// What the job is going to do.
+    Pattern,
+    Random,
+    Sequential,
+    NoReuse,
+}
 
 /// The part before the first comma: that of reads.
-pub(super) fn first(value: &str) -> &str {
+pub(crate) fn first(value: &str) -> &str {
     value.split(',').next().unwrap_or_default()
 }
 
 /// The smallest and largest read: `4k`, `4k,8k` (read, write), `4k-8k`.
-pub(super) fn block(given: &Given<'_>) -> Result<(Bytes, Bytes), FioError> {
+pub(crate) fn block(given: &Given<'_>) -> Result<(Bytes, Bytes), FioError> {
     let mut all = given.value.split(',').map(|part| match part {
         "" => Ok(None),
         part => range(given, part).map(Some),
@@ -48,7 +76,7 @@ fn range(given: &Given<'_>, text: &str) -> Result<(Bytes, Bytes), FioError> {
 
 /// `bs` with ranges as the `bsrange` that means the same: fio's `bs` takes one size for each
 /// direction and leaves the rest of `4k-64k` unread.
-pub(super) fn as_range(value: &str) -> Option<String> {
+pub(crate) fn as_range(value: &str) -> Option<String> {
     let parts = value.split(',').map(|part| match part {
         part if part.is_empty() || part.contains('-') => part.to_owned(),
         part => format!("{part}-{part}"),
@@ -56,7 +84,7 @@ pub(super) fn as_range(value: &str) -> Option<String> {
     value.contains('-').then(|| parts.collect::<Vec<_>>().join(","))
 }
 
-pub(super) fn file_size(given: &Given<'_>) -> Result<Bytes, FioError> {
+pub(crate) fn file_size(given: &Given<'_>) -> Result<Bytes, FioError> {
     if given.value.contains('-') {
         return Err(given.refused("files of random sizes are not supported"));
     }
@@ -64,7 +92,7 @@ pub(super) fn file_size(given: &Given<'_>) -> Result<Bytes, FioError> {
 }
 
 /// Names between colons; `\:` is a colon of a name.
-pub(super) fn file_names(given: &Given<'_>) -> Result<Vec<String>, FioError> {
+pub(crate) fn file_names(given: &Given<'_>) -> Result<Vec<String>, FioError> {
     let mut names = vec![String::new()];
     let mut letters = given.value.chars();
     while let Some(letter) = letters.next() {
@@ -84,11 +112,11 @@ pub(super) fn file_names(given: &Given<'_>) -> Result<Vec<String>, FioError> {
     }
 }
 
-pub(super) fn engine(given: &Given<'_>) -> Result<Engine, FioError> {
+pub(crate) fn engine(given: &Given<'_>) -> Result<FioEngine, FioError> {
     match given.value {
-        "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" => Ok(Engine::Sync),
-        "libaio" | "io_uring" | "posixaio" => Ok(Engine::Async),
-        "mmap" => Ok(Engine::Mmap),
+        "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" => Ok(FioEngine::Sync),
+        "libaio" | "io_uring" | "posixaio" => Ok(FioEngine::Async),
+        "mmap" => Ok(FioEngine::Mmap),
         _ => Err(given.refused(
             "this ioengine does not read files or block devices of this kernel: psync, sync, \
              vsync, pvsync, pvsync2, libaio, io_uring, posixaio and mmap do",
@@ -96,18 +124,18 @@ pub(super) fn engine(given: &Given<'_>) -> Result<Engine, FioError> {
     }
 }
 
-pub(super) fn advice(given: &Given<'_>) -> Result<Advice, FioError> {
+pub(crate) fn advice(given: &Given<'_>) -> Result<FioAdvice, FioError> {
     match given.value {
-        "0" => Ok(Advice::None),
-        "1" => Ok(Advice::Pattern),
-        "random" => Ok(Advice::Random),
-        "sequential" => Ok(Advice::Sequential),
-        "noreuse" => Ok(Advice::NoReuse),
+        "0" => Ok(FioAdvice::None),
+        "1" => Ok(FioAdvice::Pattern),
+        "random" => Ok(FioAdvice::Random),
+        "sequential" => Ok(FioAdvice::Sequential),
+        "noreuse" => Ok(FioAdvice::NoReuse),
         _ => Err(given.wrong("0, 1, random, sequential or noreuse")),
     }
 }
 
-pub(super) fn distribution(given: &Given<'_>) -> Result<Distribution, FioError> {
+pub(crate) fn distribution(given: &Given<'_>) -> Result<Distribution, FioError> {
     let (name, parameter) = given.value.split_once(':').unwrap_or((given.value, ""));
     match name {
         "random" => Ok(Distribution::Uniform),

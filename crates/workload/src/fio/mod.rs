@@ -6,25 +6,22 @@
 //! refused with its line and option; what changes nothing that is measured is left out, and that is
 //! said. Nothing here touches a file: whoever reads hands in the variables and the included text.
 //!
-//! Jobs up to the next `stonewall` run at the same time and make one [`Group`], which is one
-//! workload: fio runs it ([`Group::for_fio`]), or our own engine where it can
-//! ([`Group::native`]).
+//! Jobs up to the next `stonewall` run at the same time and make one [`FioGroup`], which is one
+//! workload: fio runs it ([`FioGroup::for_fio`]), or our own engine where it can
+//! ([`FioGroup::native`]).
 
 mod area;
-mod error;
-mod export;
+pub(crate) mod error;
 mod ini;
-mod job;
-mod job_file;
-mod meaning;
-mod native;
-mod options;
+pub(crate) mod job;
+pub(crate) mod job_file;
+pub(crate) mod meaning;
+pub(crate) mod options;
 mod pitfalls;
-mod value;
+pub(crate) mod value;
 
 pub use area::{Area, Conditions, FioFile, Ground, Stand};
-pub use error::{FioError, Place};
-pub use export::{Exported, export};
-pub use ini::{Include, Included, Surroundings};
-pub use job::{Access as FioAccess, Job};
-pub use job_file::{Group, JobFile, Note};
+pub use error::{FioError, FioLocation};
+pub use ini::{FioEnvironment, Include, Included};
+pub use job::{FioAccess, Job};
+pub use job_file::{FioGroup, JobFile, Note};

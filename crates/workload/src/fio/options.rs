@@ -3,10 +3,8 @@
 //! The names are those of `options.c` and of the engines of fio 3.42, all ages of them: an option
 //! that the installed fio does not have is refused by fio itself.
 
-/// What becomes of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Use {
-    /// It is understood here.
+pub(crate) enum OptionUse {
     Own,
     /// It is handed to fio; our own engine has nothing like it.
     Fio,
@@ -15,13 +13,12 @@ pub(super) enum Use {
     /// It makes no difference to what is measured, or foreread does it in its own way: it is left
     /// out, and that is said.
     Left(&'static str),
-    /// It is refused.
     Refused(&'static str),
 }
 
 /// Options of one sort, by name; what follows a `/` is another name of the one before.
 struct Sort {
-    becomes: Use,
+    becomes: OptionUse,
     names: &'static str,
 }
 
@@ -42,7 +39,7 @@ const OTHERS: &str = "this kind of job is not supported";
 
 const SORTS: &[Sort] = &[
     Sort {
-        becomes: Use::Own,
+        becomes: OptionUse::Own,
         names: "rw/readwrite bs/blocksize bsrange/blocksize_range ioengine iodepth direct buffered \
                 size filesize io_size/io_limit offset/fileoffset offset_increment \
                 nrfiles/nr_files filename directory filename_format numjobs runtime/timeout \
@@ -51,7 +48,7 @@ const SORTS: &[Sort] = &[
                 file_service_type pre_read invalidate ramp_time startdelay",
     },
     Sort {
-        becomes: Use::Both,
+        becomes: OptionUse::Both,
         names: "thread clocksource mem/iomem iomem_align/mem_align gtod_reduce disable_lat \
                 disable_clat disable_slat disable_bw_measurement/disable_bw gtod_cpu \
                 randrepeat/allrandrepeat random_generator softrandommap nice prio prioclass \
@@ -69,7 +66,7 @@ const SORTS: &[Sort] = &[
                 sync sync_file_range",
     },
     Sort {
-        becomes: Use::Fio,
+        becomes: OptionUse::Fio,
         names: "bssplit bs_unaligned/blocksize_unaligned bs_is_seq_rand io_submit_mode \
                 offset_align number_ios num_range atomic rate rate_min/ratemin rate_iops \
                 rate_iops_min rate_process rate_cycle/ratecycle rate_ignore_thinktime \
@@ -82,7 +79,7 @@ const SORTS: &[Sort] = &[
                 ignore_error error_dump",
     },
     Sort {
-        becomes: Use::Left(LOGS),
+        becomes: OptionUse::Left(LOGS),
         names: "write_bw_log write_lat_log write_iops_log write_hist_log log_entries \
                 log_avg_msec log_hist_msec log_hist_coarseness log_window_value/log_max_value \
                 log_offset log_prio log_issue_time log_compression log_compression_cpus \
@@ -90,54 +87,60 @@ const SORTS: &[Sort] = &[
                 log_alternate_epoch_clock_id per_job_logs write_iolog",
     },
     Sort {
-        becomes: Use::Left(REPORTS),
+        becomes: OptionUse::Left(REPORTS),
         names: "description group_reporting new_group bwavgtime iopsavgtime stats \
                 block_error_percentiles clat_percentiles lat_percentiles slat_percentiles \
                 percentile_list significant_figures disk_util unified_rw_reporting unit_base \
                 rwmixcycle clat_percentile",
     },
     Sort {
-        becomes: Use::Left(FILES),
+        becomes: OptionUse::Left(FILES),
         names: "fallocate unlink unlink_each_loop unique_filename overwrite filetype \
                 allow_mounted_write",
     },
     Sort {
-        becomes: Use::Left(TRIALS),
+        becomes: OptionUse::Left(TRIALS),
         names: "steadystate/ss steadystate_duration/ss_dur steadystate_ramp_time/ss_ramp \
                 steadystate_check_interval/ss_interval randseed",
     },
     Sort {
-        becomes: Use::Refused(CHECKS),
+        becomes: OptionUse::Refused(CHECKS),
         names: "verify do_verify verify_only verify_policy verifysort verifysort_nr \
                 verify_interval verify_offset verify_pattern verify_pattern_interval \
                 verify_fatal verify_dump verify_async verify_async_cpus verify_backlog \
                 verify_backlog_batch verify_state_load verify_state_save \
                 verify_write_sequence verify_header_seed trim_verify_zero",
     },
-    Sort { becomes: Use::Refused(TRIMS), names: "trim_percentage trim_backlog trim_backlog_batch" },
     Sort {
-        becomes: Use::Refused(REPLAYS),
+        becomes: OptionUse::Refused(TRIMS),
+        names: "trim_percentage trim_backlog trim_backlog_batch",
+    },
+    Sort {
+        becomes: OptionUse::Refused(REPLAYS),
         names: "read_iolog read_iolog_chunked replay_no_stall replay_redirect replay_scale \
                 replay_align replay_time_scale replay_skip merge_blktrace_file \
                 merge_blktrace_scalars merge_blktrace_iters",
     },
-    Sort { becomes: Use::Refused(COMMANDS), names: "exec_prerun exec_postrun" },
-    Sort { becomes: Use::Refused(RIGHTS), names: "uid gid cgroup cgroup_nodelete cgroup_weight" },
-    Sort { becomes: Use::Refused(OWN_SETTINGS), names: "ioscheduler" },
+    Sort { becomes: OptionUse::Refused(COMMANDS), names: "exec_prerun exec_postrun" },
     Sort {
-        becomes: Use::Refused(ZONED),
+        becomes: OptionUse::Refused(RIGHTS),
+        names: "uid gid cgroup cgroup_nodelete cgroup_weight",
+    },
+    Sort { becomes: OptionUse::Refused(OWN_SETTINGS), names: "ioscheduler" },
+    Sort {
+        becomes: OptionUse::Refused(ZONED),
         names: "read_beyond_wp max_open_zones job_max_open_zones ignore_zone_limits \
                 zone_reset_threshold zone_reset_frequency recover_zbd_write_error \
                 write_zone_remainder fdp dataplacement/data_placement \
                 plid_select/fdp_pli_select plids/fdp_pli dp_scheme",
     },
     Sort {
-        becomes: Use::Refused(OTHERS),
+        becomes: OptionUse::Refused(OTHERS),
         names: "opendir file_append fill_device/fill_fs create_only profile sprandom \
                 spr_num_regions spr_op spr_cs comm",
     },
     Sort {
-        becomes: Use::Refused(ENGINE),
+        becomes: OptionUse::Refused(ENGINE),
         names: "stat_type hostname port protocol/proto nodelay listen pingpong interface ttl \
                 window_size mss netsplice namenode hdfsdirectory \
                 chunk_size/chunck_size single_instance \
@@ -159,30 +162,28 @@ const SORTS: &[Sort] = &[
     },
 ];
 
-/// An option of fio's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Known {
+pub(crate) struct Known {
     /// Its first name, whichever was used.
-    pub(super) name: &'static str,
-    /// What becomes of it.
-    pub(super) becomes: Use,
+    pub(crate) name: &'static str,
+    pub(crate) becomes: OptionUse,
 }
 
-fn entries() -> impl Iterator<Item = (&'static str, Use)> {
+fn entries() -> impl Iterator<Item = (&'static str, OptionUse)> {
     SORTS
         .iter()
         .flat_map(|sort| sort.names.split_ascii_whitespace().map(|names| (names, sort.becomes)))
 }
 
 /// The option of this name. fio's names are written in lower case only.
-pub(super) fn find(name: &str) -> Option<Known> {
+pub(crate) fn find(name: &str) -> Option<Known> {
     let found = entries().find(|(names, _)| names.split('/').any(|known| known == name));
     found.map(|(names, becomes)| Known { name: names.split('/').next().unwrap_or(names), becomes })
 }
 
 /// The name that comes nearest to one that fio does not have.
-pub(super) fn nearest(name: &str) -> Option<&'static str> {
-    spelling::nearest(name, entries().flat_map(|(names, _)| names.split('/')))
+pub(crate) fn nearest(name: &str) -> Option<&'static str> {
+    units::text::nearest(name, entries().flat_map(|(names, _)| names.split('/')))
 }
 
 #[cfg(test)]
@@ -202,7 +203,7 @@ mod tests {
     #[test]
     fn other_names_lead_to_the_same_option() {
         assert_eq!(find("blocksize").unwrap().name, "bs");
-        assert_eq!(find("bs").unwrap().becomes, Use::Own);
+        assert_eq!(find("bs").unwrap().becomes, OptionUse::Own);
         assert_eq!(find("ss_dur").unwrap().name, "steadystate_duration");
         assert_eq!(find("blocksiz"), None);
     }

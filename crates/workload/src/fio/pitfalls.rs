@@ -2,10 +2,11 @@
 
 use units::Bytes;
 
-use super::job::{Access, Advice, Engine, Job};
-use super::job_file::{Group, Note};
+use super::job::{FioAccess, Job};
+use super::job_file::{FioGroup, Note};
+use super::meaning::{FioAdvice, FioEngine};
 
-impl Group {
+impl FioGroup {
     /// What whoever reads the figures should know, each with the line that it comes from.
     pub fn pitfalls(&self) -> Vec<Note> {
         let mut notes: Vec<Note> = self.jobs.iter().flat_map(Job::pitfalls).collect();
@@ -29,13 +30,13 @@ impl Job {
                     .to_owned(),
             );
         }
-        if !self.direct && self.access != Access::Write {
+        if !self.direct && self.access != FioAccess::Write {
             self.hints(&mut say);
         }
-        if self.iodepth > 1 && self.engine != Engine::Async {
+        if self.iodepth > 1 && self.engine != FioEngine::Async {
             say("iodepth", "has no effect: this ioengine has one request under way".to_owned());
         }
-        if self.iodepth > 1 && self.engine == Engine::Async && !self.direct {
+        if self.iodepth > 1 && self.engine == FioEngine::Async && !self.direct {
             say(
                 "iodepth",
                 "without direct=1 most requests are made one after another, whatever \
@@ -73,10 +74,10 @@ impl Job {
         let told = self.setting("fadvise_hint").is_some();
         let given = if told { "" } else { "is 1 unless told otherwise: " };
         let random = match self.advice {
-            Advice::None | Advice::NoReuse => return,
-            Advice::Random => true,
-            Advice::Sequential => false,
-            Advice::Pattern => self.random,
+            FioAdvice::None | FioAdvice::NoReuse => return,
+            FioAdvice::Random => true,
+            FioAdvice::Sequential => false,
+            FioAdvice::Pattern => self.random,
         };
         let effect = match random {
             true => {
@@ -88,8 +89,7 @@ impl Job {
         say("fadvise_hint", format!("{given}{effect}; with 0 it behaves as most programs do"));
     }
 
-    /// The largest read.
-    pub(super) fn largest_block(&self) -> Bytes {
+    pub(crate) fn largest_block(&self) -> Bytes {
         self.block.1
     }
 }

@@ -2,7 +2,7 @@
 
 use units::{Bytes, Nanos};
 
-use super::error::{FioError, Place};
+use super::error::{FioError, FioLocation};
 use super::ini::shortened;
 
 /// A size, or a share of what is there.
@@ -10,22 +10,21 @@ use super::ini::shortened;
 pub enum Size {
     /// In bytes.
     Bytes(Bytes),
-    /// In percent.
     Percent(u32),
 }
 
 /// An option's value with what is needed to complain about it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Given<'a> {
-    pub(super) place: &'a Place,
-    pub(super) option: &'a str,
-    pub(super) value: &'a str,
+pub(crate) struct Given<'a> {
+    pub(crate) place: &'a FioLocation,
+    pub(crate) option: &'a str,
+    pub(crate) value: &'a str,
     /// What `k` is, 1000 or 1024: `kb_base`.
-    pub(super) kilo: u64,
+    pub(crate) kilo: u64,
 }
 
 impl Given<'_> {
-    pub(super) fn wrong(&self, wanted: impl Into<String>) -> FioError {
+    pub(crate) fn wrong(&self, wanted: impl Into<String>) -> FioError {
         FioError::Value {
             place: self.place.clone(),
             option: self.option.to_owned(),
@@ -34,7 +33,7 @@ impl Given<'_> {
         }
     }
 
-    pub(super) fn refused(&self, why: impl Into<String>) -> FioError {
+    pub(crate) fn refused(&self, why: impl Into<String>) -> FioError {
         FioError::Refused {
             place: self.place.clone(),
             option: format!("{}={}", self.option, shortened(self.value)),
@@ -43,12 +42,12 @@ impl Given<'_> {
     }
 
     /// A part of the value, under the same name.
-    pub(super) fn part<'b>(&'b self, value: &'b str) -> Given<'b> {
+    pub(crate) fn part<'b>(&'b self, value: &'b str) -> Given<'b> {
         Given { value, ..*self }
     }
 
     /// 0 or 1.
-    pub(super) fn boolean(&self) -> Result<bool, FioError> {
+    pub(crate) fn boolean(&self) -> Result<bool, FioError> {
         match self.value {
             "1" => Ok(true),
             "0" => Ok(false),
@@ -57,7 +56,7 @@ impl Given<'_> {
     }
 
     /// A signed number with its suffix taken into account.
-    pub(super) fn signed(&self) -> Result<i64, FioError> {
+    pub(crate) fn signed(&self) -> Result<i64, FioError> {
         let (negative, text) = match self.value.strip_prefix('-') {
             Some(rest) => (true, rest),
             None => (false, self.value.strip_prefix('+').unwrap_or(self.value)),
@@ -68,7 +67,7 @@ impl Given<'_> {
     }
 
     /// A whole number with a suffix of sizes, which every number of fio's may have.
-    pub(super) fn number(&self) -> Result<u64, FioError> {
+    pub(crate) fn number(&self) -> Result<u64, FioError> {
         let wanted = "a number, as in 64k or 8g";
         let (digits, radix) = match self.value.strip_prefix("0x") {
             Some(rest) => (rest, 16),
@@ -99,14 +98,14 @@ impl Given<'_> {
     }
 
     /// A number that is neither too small nor too large.
-    pub(super) fn count(&self, least: u32, most: u32) -> Result<u32, FioError> {
+    pub(crate) fn count(&self, least: u32, most: u32) -> Result<u32, FioError> {
         let wanted = || self.wrong(format!("{least} to {most}"));
         let number = u32::try_from(self.number()?).map_err(|_| wanted())?;
         if (least..=most).contains(&number) { Ok(number) } else { Err(wanted()) }
     }
 
     /// A size in bytes or percent.
-    pub(super) fn size(&self) -> Result<Size, FioError> {
+    pub(crate) fn size(&self) -> Result<Size, FioError> {
         if let Some(percent) = self.value.strip_suffix('%') {
             return self.part(percent).count(0, 100).map(Size::Percent);
         }
@@ -120,7 +119,7 @@ impl Given<'_> {
     }
 
     /// A size in bytes.
-    pub(super) fn bytes(&self) -> Result<Bytes, FioError> {
+    pub(crate) fn bytes(&self) -> Result<Bytes, FioError> {
         match self.size()? {
             Size::Bytes(bytes) => Ok(bytes),
             Size::Percent(_) => Err(self.wrong("a size in bytes, as in 64k")),
@@ -128,7 +127,7 @@ impl Given<'_> {
     }
 
     /// A time; a number without a unit is of the unit that the option has.
-    pub(super) fn time(&self, unit: Nanos) -> Result<Nanos, FioError> {
+    pub(crate) fn time(&self, unit: Nanos) -> Result<Nanos, FioError> {
         let wanted = "a time, as in 30s, 5m or 200ms";
         let length = self.value.bytes().take_while(u8::is_ascii_digit).count();
         let (digits, suffix) = self.value.split_at(length);
@@ -153,7 +152,7 @@ mod tests {
     use super::*;
 
     fn with<T>(value: &str, kilo: u64, read: impl Fn(&Given<'_>) -> T) -> T {
-        let place = Place { file: None, line: 7 };
+        let place = FioLocation { file: None, line: 7 };
         read(&Given { place: &place, option: "size", value, kilo })
     }
 

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::guest::machine::Machine;
+use crate::guest::machine::GuestMachine;
 use crate::guest::stage::Stage;
 
 /// Every bdi's value has an explanation, and those of md, LVM and scsi_debug are the kernel's own.
@@ -59,7 +59,7 @@ pub fn finds_owners(stage: &mut Stage) -> Result<()> {
     Ok(())
 }
 
-fn doctor(machine: &mut Machine, path: &str) -> Result<Value> {
+fn doctor(machine: &mut GuestMachine, path: &str) -> Result<Value> {
     let printed = machine.sh(&format!("foreread doctor --json {path}"))?;
     serde_json::from_str(&printed).context("doctor's JSON")
 }

@@ -5,17 +5,17 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::guest::machine::Machine;
+use crate::guest::machine::GuestMachine;
 use crate::guest::stage::Stage;
 
 /// Read-ahead of what is mounted there.
-fn read_ahead(machine: &mut Machine, point: &str) -> Result<String> {
+fn read_ahead(machine: &mut GuestMachine, point: &str) -> Result<String> {
     let file = format!("/sys/class/bdi/$(mountpoint -d {point})/read_ahead_kb");
     Ok(machine.sh(&format!("cat {file}"))?.trim().to_owned())
 }
 
 /// The kind of origin that doctor tells of it, and the whole of what it says.
-fn origin(machine: &mut Machine, point: &str) -> Result<(String, Value)> {
+fn origin(machine: &mut GuestMachine, point: &str) -> Result<(String, Value)> {
     let printed = machine.sh(&format!("foreread doctor --json {point}"))?;
     let document: Value = serde_json::from_str(&printed).context("doctor's JSON")?;
     let one = document["storage"][0].clone();
@@ -23,7 +23,7 @@ fn origin(machine: &mut Machine, point: &str) -> Result<(String, Value)> {
 }
 
 /// A command that must be refused for safety, and say so with this word.
-fn refused(machine: &mut Machine, command: &str, word: &str) -> Result<()> {
+fn refused(machine: &mut GuestMachine, command: &str, word: &str) -> Result<()> {
     let output = machine.attempt(command)?;
     ensure!(output.code == 4 && output.stderr.contains(word), "{command}: {output:?}");
     Ok(())
@@ -40,7 +40,7 @@ pub fn tuned(stage: &mut Stage) -> Result<()> {
          systemctl start tuned")?;
     wait_for(machine, "/srv/ten", "4096")?;
     refused(machine, "foreread persist read_ahead=1M --on /srv/ten", "TuneD profile at /usr/lib")?;
-    let persist = "foreread persist --take-over --with tuned read_ahead=896K \
+    let persist = "foreread persist --force-owner --with tuned read_ahead=896K \
                    vm.dirty_background_ratio=6 --on /srv/ten";
     machine.sh(persist)?;
     let active = machine.sh("cat /etc/tuned/active_profile")?;
@@ -61,7 +61,7 @@ pub fn tuned(stage: &mut Stage) -> Result<()> {
 }
 
 /// The daemon is up before it has set anything.
-fn wait_for(machine: &mut Machine, point: &str, wanted: &str) -> Result<()> {
+fn wait_for(machine: &mut GuestMachine, point: &str, wanted: &str) -> Result<()> {
     let deadline = Instant::now() + Duration::from_secs(300);
     while read_ahead(machine, point)? != wanted {
         let now = read_ahead(machine, point)?;
@@ -80,7 +80,7 @@ pub fn nfs(stage: &mut Stage) -> Result<()> {
     result
 }
 
-fn mounted_from_itself(machine: &mut Machine) -> Result<()> {
+fn mounted_from_itself(machine: &mut GuestMachine) -> Result<()> {
     machine.sh("echo '/srv/lv *(rw,fsid=0,no_subtree_check,insecure)' >/etc/exports
          systemctl start nfs-server
          mkdir -p /mnt/nfs")?;

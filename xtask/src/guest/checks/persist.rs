@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 
-use crate::guest::machine::Machine;
+use crate::guest::machine::GuestMachine;
 use crate::guest::stage::{LATE, SATA, Stage};
 
 /// What is persisted where, and what the files then say.
@@ -101,7 +101,7 @@ pub fn over_a_reboot(stage: &mut Stage) -> Result<()> {
     boot_check_reports(machine)
 }
 
-fn boot_check_reports(machine: &mut Machine) -> Result<()> {
+fn boot_check_reports(machine: &mut GuestMachine) -> Result<()> {
     let unit = "foreread-verify.service";
     let said = machine.sh(&format!("journalctl -b -q -o cat -u {unit}"))?;
     ensure!(said.contains("holds: ") && said.contains(&LATE.path()), "at boot: {said}");
@@ -132,7 +132,7 @@ pub fn taken_back(stage: &mut Stage) -> Result<()> {
     Ok(())
 }
 
-fn mismatches(machine: &mut Machine, lasting: &[Lasting]) -> Result<Vec<String>> {
+fn mismatches(machine: &mut GuestMachine, lasting: &[Lasting]) -> Result<Vec<String>> {
     let mut wrong = Vec::new();
     for (file, wanted) in lasting.iter().flat_map(|one| &one.files) {
         let now = machine.sh(&format!("cat {file}"))?;
@@ -144,7 +144,7 @@ fn mismatches(machine: &mut Machine, lasting: &[Lasting]) -> Result<Vec<String>>
 }
 
 /// Plugs in the late disk and waits until udev has seen to it.
-fn plug(machine: &mut Machine) -> Result<()> {
+fn plug(machine: &mut GuestMachine) -> Result<()> {
     let path = LATE.path();
     machine.sh(&format!("test ! -e {path}"))?;
     machine.plug(&LATE)?;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 
-use crate::guest::machine::Machine;
+use crate::guest::machine::GuestMachine;
 use crate::guest::stage::Stage;
 
 /// A sweep long enough to be cut, and short enough to be finished afterwards.
@@ -43,16 +43,16 @@ pub fn cut_in_a_sweep(stage: &mut Stage) -> Result<()> {
     Ok(())
 }
 
-fn value(machine: &mut Machine) -> Result<String> {
+fn value(machine: &mut GuestMachine) -> Result<String> {
     Ok(machine.sh(&format!("cat {KNOB}"))?.trim().to_owned())
 }
 
-fn journals(machine: &mut Machine) -> Result<String> {
+fn journals(machine: &mut GuestMachine) -> Result<String> {
     machine.sh("find /var/lib/foreread/journal -type f")
 }
 
 /// Waits until the sweep has changed the value.
-fn wait_for_a_change(machine: &mut Machine) -> Result<()> {
+fn wait_for_a_change(machine: &mut GuestMachine) -> Result<()> {
     let deadline = Instant::now() + Duration::from_secs(120);
     while value(machine)? == OURS {
         if Instant::now() > deadline {

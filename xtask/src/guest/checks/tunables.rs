@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 
-use crate::guest::machine::Machine;
+use crate::guest::machine::GuestMachine;
 use crate::guest::stage::{RAID5, SATA, Stage};
 
 /// A tunable as it is written on the command line, its file, and what the file then says.
@@ -21,7 +21,7 @@ impl Knob {
         }
     }
 
-    fn value(&self, machine: &mut Machine) -> Result<String> {
+    fn value(&self, machine: &mut GuestMachine) -> Result<String> {
         Ok(machine.sh(&format!("cat {}", self.file))?.trim().to_owned())
     }
 }
@@ -67,7 +67,7 @@ pub fn of_controllers(stage: &mut Stage) -> Result<()> {
 }
 
 /// Applies in the order given and in the reverse, verifies, and rolls back.
-fn set_and_put_back(machine: &mut Machine, knobs: &[Knob], target: &str) -> Result<()> {
+fn set_and_put_back(machine: &mut GuestMachine, knobs: &[Knob], target: &str) -> Result<()> {
     let before = values(machine, knobs)?;
     let settings: Vec<&str> = knobs.iter().map(|knob| knob.setting).collect();
     let reversed: Vec<&str> = settings.iter().rev().copied().collect();
@@ -86,7 +86,7 @@ fn set_and_put_back(machine: &mut Machine, knobs: &[Knob], target: &str) -> Resu
     Ok(())
 }
 
-fn values(machine: &mut Machine, knobs: &[Knob]) -> Result<Vec<String>> {
+fn values(machine: &mut GuestMachine, knobs: &[Knob]) -> Result<Vec<String>> {
     knobs.iter().map(|knob| knob.value(machine)).collect()
 }
 
@@ -103,7 +103,7 @@ pub fn sync_speed(stage: &mut Stage) -> Result<()> {
 }
 
 /// The mean speed in KiB/s over some seconds, or over the whole if that is quicker.
-fn speed_of_a_check(machine: &mut Machine, settings: &str) -> Result<u64> {
+fn speed_of_a_check(machine: &mut GuestMachine, settings: &str) -> Result<u64> {
     let script = format!(
         "set -e
          foreread apply {settings} --on /srv/five >/dev/null 2>&1

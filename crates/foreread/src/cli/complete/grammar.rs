@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::super::Context;
 use super::kinds::Kind;
 
-/// The whole command line.
 pub fn document(top: &Command, context: &Context) -> Value {
     json!({
         "schema_version": report::SCHEMA_VERSION,
@@ -52,7 +51,6 @@ fn argument(arg: &Arg, context: &Context) -> Value {
     })
 }
 
-/// What help calls the value.
 fn value_name(arg: &Arg) -> String {
     let names = arg.get_value_names().unwrap_or_default();
     names.first().map_or_else(|| arg.get_id().to_string(), ToString::to_string)

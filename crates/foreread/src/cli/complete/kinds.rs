@@ -1,18 +1,16 @@
 //! What the words of an option or a place are, and which there are.
 
 use clap::Arg;
-use diagnose::presets;
+use doctor::presets;
 use study::Store;
 use workload::Workload;
 
 use super::super::Context;
-use super::{Candidate, Offer};
+use super::{CompletionCandidate, Offer};
 
-/// A kind of words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// One of these.
-    Fixed(Vec<Candidate>),
+    Fixed(Vec<CompletionCandidate>),
     Targets,
     Models,
     Workloads,
@@ -22,7 +20,6 @@ pub enum Kind {
     Tables,
     Disks,
     Files,
-    /// Numbers, sizes, names that nobody knows yet.
     Free,
 }
 
@@ -34,7 +31,7 @@ impl Kind {
             let shown = possible.iter().filter(|value| !value.is_hide_set());
             let candidate = |value: &clap::builder::PossibleValue| {
                 let about = value.get_help().map(ToString::to_string).unwrap_or_default();
-                Candidate::new(value.get_name(), about)
+                CompletionCandidate::new(value.get_name(), about)
             };
             return Self::Fixed(shown.map(candidate).collect());
         }
@@ -59,7 +56,6 @@ impl Kind {
         }
     }
 
-    /// Its name in the grammar.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Fixed(_) => "fixed",
@@ -98,34 +94,43 @@ impl Kind {
 }
 
 /// Puts what is typed before the last comma before each candidate.
-fn after_comma(word: &str, candidates: Vec<Candidate>) -> Vec<Candidate> {
+fn after_comma(word: &str, candidates: Vec<CompletionCandidate>) -> Vec<CompletionCandidate> {
     let Some((before, _)) = word.rsplit_once(',') else { return candidates };
-    let put = |one: Candidate| Candidate::new(format!("{before},{}", one.word), one.about);
+    let put = |one: CompletionCandidate| {
+        CompletionCandidate::new(format!("{before},{}", one.word), one.about)
+    };
     candidates.into_iter().map(put).collect()
 }
 
-fn prefixed(prefix: &str, candidates: Vec<Candidate>) -> Vec<Candidate> {
-    let put = |one: Candidate| Candidate::new(format!("{prefix}{}", one.word), one.about);
+fn prefixed(prefix: &str, candidates: Vec<CompletionCandidate>) -> Vec<CompletionCandidate> {
+    let put = |one: CompletionCandidate| {
+        CompletionCandidate::new(format!("{prefix}{}", one.word), one.about)
+    };
     candidates.into_iter().map(put).collect()
 }
 
-fn targets(word: &str) -> Vec<Candidate> {
+fn targets(word: &str) -> Vec<CompletionCandidate> {
     for (kind, simulated) in [("virtual:", false), ("sim:", true)] {
         if let Some(model_word) = word.strip_prefix(kind) {
             return prefixed(kind, model(model_word, simulated));
         }
     }
     vec![
-        Candidate::new("virtual:", "a virtual disk: the real kernel over a model of a device"),
-        Candidate::new("sim:", "a simulation of device, page cache and read-ahead"),
+        CompletionCandidate::new(
+            "virtual:",
+            "a virtual disk: the real kernel over a model of a device",
+        ),
+        CompletionCandidate::new("sim:", "a simulation of device, page cache and read-ahead"),
     ]
 }
 
 /// A model, or a key behind one.
-fn model(word: &str, simulated: bool) -> Vec<Candidate> {
+fn model(word: &str, simulated: bool) -> Vec<CompletionCandidate> {
     let Some((before, key)) = word.rsplit_once(',') else {
         let presets = model::presets().iter();
-        return presets.map(|preset| Candidate::new(preset.name, preset.summary())).collect();
+        return presets
+            .map(|preset| CompletionCandidate::new(preset.name, preset.summary()))
+            .collect();
     };
     let keys = match (key.split_once('='), simulated) {
         (Some((key @ ("policy" | "kernel"), _)), true) => prefixed(&format!("{key}="), policies()),
@@ -134,37 +139,43 @@ fn model(word: &str, simulated: bool) -> Vec<Candidate> {
                 true => &["xfs", "ext4", "ext3", "plain"],
                 false => &["ext4", "xfs", "btrfs", "ext3", "raw"],
             };
-            names.iter().map(|name| Candidate::new(format!("fs={name}"), "")).collect()
+            names.iter().map(|name| CompletionCandidate::new(format!("fs={name}"), "")).collect()
         }
         (Some(_), _) => Vec::new(),
-        (None, true) => {
-            sim::KEYS.iter().map(|(key, about)| Candidate::new(format!("{key}="), *about)).collect()
+        (None, true) => sim::KEYS
+            .iter()
+            .map(|(key, about)| CompletionCandidate::new(format!("{key}="), *about))
+            .collect(),
+        (None, false) => {
+            ["fs=", "size=", "dilation="].map(|key| CompletionCandidate::new(key, "")).to_vec()
         }
-        (None, false) => ["fs=", "size=", "dilation="].map(|key| Candidate::new(key, "")).to_vec(),
     };
     prefixed(&format!("{before},"), keys)
 }
 
-fn policies() -> Vec<Candidate> {
-    policy::REGISTRY.iter().map(|entry| Candidate::new(entry.name, entry.summary)).collect()
+fn policies() -> Vec<CompletionCandidate> {
+    control::POLICIES
+        .entries()
+        .map(|entry| CompletionCandidate::new(entry.name, entry.summary))
+        .collect()
 }
 
-fn workloads(word: &str) -> Vec<Candidate> {
+fn workloads(word: &str) -> Vec<CompletionCandidate> {
     let suite = Workload::suite().into_iter().chain(Workload::writing());
-    let mut all: Vec<Candidate> = suite
-        .map(|workload| Candidate::new(workload.name.clone(), workload.pattern.name()))
+    let mut all: Vec<CompletionCandidate> = suite
+        .map(|workload| CompletionCandidate::new(workload.name.clone(), workload.pattern.name()))
         .collect();
     all.extend([
-        Candidate::new("trace:", "replay a trace"),
-        Candidate::new("fio:", "a job file of fio"),
-        Candidate::new("dd", "streaming reads at the beginning, middle and end"),
-        Candidate::new("bonnie++", "bonnie++"),
-        Candidate::new("cmd:", "any command"),
+        CompletionCandidate::new("trace:", "replay a trace"),
+        CompletionCandidate::new("fio:", "a job file of fio"),
+        CompletionCandidate::new("dd", "streaming reads at the beginning, middle and end"),
+        CompletionCandidate::new("bonnie++", "bonnie++"),
+        CompletionCandidate::new("cmd:", "any command"),
     ]);
     after_comma(word, all)
 }
 
-fn tunables(word: &str) -> Vec<Candidate> {
+fn tunables(word: &str) -> Vec<CompletionCandidate> {
     match word.split_once('=') {
         Some((key @ ("policy" | "kernel"), values)) => {
             prefixed(&format!("{key}="), after_comma(values, policies()))
@@ -173,32 +184,40 @@ fn tunables(word: &str) -> Vec<Candidate> {
         None => {
             let registry = tunables::REGISTRY.iter().map(|tunable| tunable.name());
             let names = registry.chain(["policy"]);
-            names.map(|name| Candidate::new(format!("{name}="), "")).collect()
+            names.map(|name| CompletionCandidate::new(format!("{name}="), "")).collect()
         }
     }
 }
 
-fn groups() -> Vec<Candidate> {
-    presets::groups().iter().map(|group| Candidate::new(group.name.as_str(), "")).collect()
+fn groups() -> Vec<CompletionCandidate> {
+    presets::groups()
+        .iter()
+        .map(|group| CompletionCandidate::new(group.name.as_str(), ""))
+        .collect()
 }
 
 /// The runs of the record; none where it cannot be read.
-fn runs(context: &Context) -> Vec<Candidate> {
+fn runs(context: &Context) -> Vec<CompletionCandidate> {
     let store = Store::open_existing(&context.store_path()).ok().flatten();
     let runs = store.and_then(|store| store.runs().ok()).unwrap_or_default();
     let run = |run: &study::RunSummary| {
-        Candidate::new(run.id.to_string(), report::clean::plain(&run.target))
+        CompletionCandidate::new(run.id.to_string(), report::clean::plain(&run.target))
     };
-    [Candidate::new("last", "the latest run")].into_iter().chain(runs.iter().map(run)).collect()
+    [CompletionCandidate::new("last", "the latest run")]
+        .into_iter()
+        .chain(runs.iter().map(run))
+        .collect()
 }
 
-fn tables() -> Vec<Candidate> {
-    let all = Candidate::new("all", "all tables");
-    let tables = reproduce::EXPERIMENTS.iter().map(|table| Candidate::new(table.name, table.title));
+fn tables() -> Vec<CompletionCandidate> {
+    let all = CompletionCandidate::new("all", "all tables");
+    let tables = reproduce::EXPERIMENTS
+        .iter()
+        .map(|table| CompletionCandidate::new(table.name, table.title));
     [all].into_iter().chain(tables).collect()
 }
 
-fn disks(context: &Context) -> Vec<Candidate> {
+fn disks(context: &Context) -> Vec<CompletionCandidate> {
     let disks = vdisk::list(&context.dirs).unwrap_or_default();
-    disks.into_iter().map(|disk| Candidate::new(disk.name, "")).collect()
+    disks.into_iter().map(|disk| CompletionCandidate::new(disk.name, "")).collect()
 }

@@ -12,10 +12,10 @@ use super::invocation::command;
 use crate::exit::Exit;
 use crate::output;
 
-/// Print what may stand in the place of the last of these words, a candidate and what it is in
+/// Print what may stand in the cursor of the last of these words, a candidate and what it is in
 /// each line; `:files` where a path may stand there, too
 #[derive(Debug, Args)]
-pub struct Complete {
+pub struct CompleteArgs {
     /// Print all verbs and options as JSON instead
     #[arg(long, conflicts_with = "words")]
     grammar: bool,
@@ -26,26 +26,26 @@ pub struct Complete {
 
 /// A word that may stand there, and what it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Candidate {
+pub struct CompletionCandidate {
     pub word: String,
     pub about: String,
 }
 
-impl Candidate {
+impl CompletionCandidate {
     pub fn new(word: impl Into<String>, about: impl Into<String>) -> Self {
         Self { word: word.into(), about: about.into() }
     }
 }
 
-/// What a place may take.
+/// What a cursor may take.
 #[derive(Debug, Default)]
 pub struct Offer {
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<CompletionCandidate>,
     /// Whether a path may stand there.
     pub files: bool,
 }
 
-impl Complete {
+impl CompleteArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let mut built = command();
         built.build();
@@ -72,7 +72,7 @@ impl Complete {
 }
 
 /// The verb that words lead to, and what of it the next word is.
-struct Place<'a> {
+struct Cursor<'a> {
     verb: &'a Command,
     /// An option that waits for its value.
     option: Option<&'a Arg>,
@@ -81,27 +81,27 @@ struct Place<'a> {
     passed_on: bool,
 }
 
-fn place<'a>(top: &'a Command, before: &[String]) -> Place<'a> {
-    let mut place = Place { verb: top, option: None, positional: 0, passed_on: false };
+fn cursor<'a>(top: &'a Command, before: &[String]) -> Cursor<'a> {
+    let mut cursor = Cursor { verb: top, option: None, positional: 0, passed_on: false };
     for word in before {
-        if place.option.take().is_some() || place.passed_on {
+        if cursor.option.take().is_some() || cursor.passed_on {
             continue;
         }
         if word == "--" {
-            place.passed_on = true;
+            cursor.passed_on = true;
         } else if let Some(name) = word.strip_prefix("--") {
-            place.option = named(place.verb, name).filter(|arg| waits(arg));
+            cursor.option = named(cursor.verb, name).filter(|arg| waits(arg));
         } else if word.len() > 1 && word.starts_with('-') {
             let last = word.chars().last();
-            let arg = place.verb.get_arguments().find(|arg| arg.get_short() == last);
-            place.option = arg.filter(|arg| waits(arg));
-        } else if let Some(verb) = place.verb.find_subcommand(word) {
-            (place.verb, place.positional) = (verb, 0);
+            let arg = cursor.verb.get_arguments().find(|arg| arg.get_short() == last);
+            cursor.option = arg.filter(|arg| waits(arg));
+        } else if let Some(verb) = cursor.verb.find_subcommand(word) {
+            (cursor.verb, cursor.positional) = (verb, 0);
         } else {
-            place.positional += 1;
+            cursor.positional += 1;
         }
     }
-    place
+    cursor
 }
 
 fn named<'a>(verb: &'a Command, name: &str) -> Option<&'a Arg> {
@@ -117,15 +117,15 @@ fn waits(arg: &Arg) -> bool {
 }
 
 fn offer(top: &Command, before: &[String], word: &str, context: &Context) -> Offer {
-    let place = place(top, before);
-    if let Some(option) = place.option {
+    let cursor = cursor(top, before);
+    if let Some(option) = cursor.option {
         return Kind::of(option).offer(word, context);
     }
-    if place.passed_on {
+    if cursor.passed_on {
         return Offer { candidates: Vec::new(), files: true };
     }
     if let Some((name, value)) = word.strip_prefix("--").and_then(|word| word.split_once('=')) {
-        let Some(option) = named(place.verb, name) else { return Offer::default() };
+        let Some(option) = named(cursor.verb, name) else { return Offer::default() };
         let mut offer = Kind::of(option).offer(value, context);
         for candidate in &mut offer.candidates {
             candidate.word = format!("--{name}={}", candidate.word);
@@ -133,31 +133,32 @@ fn offer(top: &Command, before: &[String], word: &str, context: &Context) -> Off
         return offer;
     }
     if word.starts_with('-') {
-        return Offer { candidates: options(place.verb), files: false };
+        return Offer { candidates: options(cursor.verb), files: false };
     }
     let mut offer =
-        positional(&place).map_or_else(Offer::default, |arg| Kind::of(arg).offer(word, context));
-    if place.positional == 0 {
-        let verbs = place.verb.get_subcommands().filter(|verb| !verb.is_hide_set());
-        let verbs = verbs.map(|verb| Candidate::new(verb.get_name(), about(verb.get_about())));
+        positional(&cursor).map_or_else(Offer::default, |arg| Kind::of(arg).offer(word, context));
+    if cursor.positional == 0 {
+        let verbs = cursor.verb.get_subcommands().filter(|verb| !verb.is_hide_set());
+        let verbs =
+            verbs.map(|verb| CompletionCandidate::new(verb.get_name(), about(verb.get_about())));
         offer.candidates.splice(0..0, verbs);
     }
     offer
 }
 
 /// The positional word that stands there; the last one may be repeated.
-fn positional<'a>(place: &Place<'a>) -> Option<&'a Arg> {
+fn positional<'a>(cursor: &Cursor<'a>) -> Option<&'a Arg> {
     let mut all: Vec<&Arg> =
-        place.verb.get_positionals().filter(|arg| !arg.is_last_set()).collect();
+        cursor.verb.get_positionals().filter(|arg| !arg.is_last_set()).collect();
     all.sort_by_key(|arg| arg.get_index());
     let repeats = |arg: &&Arg| matches!(arg.get_action(), ArgAction::Append);
-    all.get(place.positional).copied().or_else(|| all.last().copied().filter(repeats))
+    all.get(cursor.positional).copied().or_else(|| all.last().copied().filter(repeats))
 }
 
-fn options(verb: &Command) -> Vec<Candidate> {
+fn options(verb: &Command) -> Vec<CompletionCandidate> {
     let shown = verb.get_arguments().filter(|arg| !arg.is_hide_set() && !arg.is_positional());
     let named = shown.filter_map(|arg| {
-        Some(Candidate::new(format!("--{}", arg.get_long()?), about(arg.get_help())))
+        Some(CompletionCandidate::new(format!("--{}", arg.get_long()?), about(arg.get_help())))
     });
     named.collect()
 }

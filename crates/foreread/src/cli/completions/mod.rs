@@ -8,7 +8,7 @@ use super::invocation::command;
 use crate::exit::Exit;
 use crate::output;
 
-/// Print what makes a shell complete foreread's words
+/// Print a completion script for a shell
 ///
 /// In bash, zsh and fish it knows models, workloads, policies, tunables, presets, runs and virtual
 /// disks as well as verbs and options.
@@ -18,14 +18,14 @@ use crate::output;
 ///   fish:  foreread completions fish > ~/.config/fish/completions/foreread.fish
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
-pub struct Completions {
+pub struct CompletionsArgs {
     /// The shell
     shell: Shell,
     #[command(flatten)]
     file: ResultFile,
 }
 
-impl Completions {
+impl CompletionsArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         let own = match self.shell {
             Shell::Bash => Some(include_str!("foreread.bash")),

@@ -20,7 +20,6 @@ use crate::exit::Usage;
 /// The file of the whole host.
 const SYSTEM: &str = "/etc/foreread.toml";
 
-/// Why a file is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Whose {
@@ -37,7 +36,6 @@ pub struct Consulted {
     pub whose: Whose,
     /// Whether it is there and was read.
     pub read: bool,
-    /// What is wrong with it.
     pub problem: Option<String>,
 }
 
@@ -99,8 +97,8 @@ pub fn read(command: &Command, files: &mut [Consulted]) -> anyhow::Result<Values
 
 fn read_one(command: &Command, file: &mut Consulted, values: &mut Values) -> Result<(), String> {
     let name = report::clean::plain(&file.path.display().to_string());
-    // A file that nobody named and that this user may not read is another user's: HOME often is
-    // that of root where a process runs as somebody else.
+    // A default file that this user may not read belongs to another user: HOME is often root's
+    // although the process runs as an ordinary user.
     let absent = |error: &InputError| {
         let passed_over = [ErrorKind::NotFound, ErrorKind::PermissionDenied];
         let missing = error.io().is_some_and(|error| passed_over.contains(&error.kind()));

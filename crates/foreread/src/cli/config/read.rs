@@ -12,7 +12,6 @@ type Problem = (usize, String);
 /// Options that make no sense in a file.
 const NOT_HERE: [&str; 3] = ["config", "help", "version"];
 
-/// Takes what a file says.
 pub fn into(command: &Command, text: &str, values: &mut Values) -> Result<(), Problem> {
     let reader = Reader { text, top: command };
     let table = DeTable::parse(text).map_err(|error| {
@@ -68,7 +67,7 @@ impl Reader<'_> {
         }
         let known: Vec<&str> =
             options(command).filter_map(Arg::get_long).filter(|n| !NOT_HERE.contains(n)).collect();
-        if let Some(near) = spelling::nearest(name, known.iter().copied()) {
+        if let Some(near) = units::text::nearest(name, known.iter().copied()) {
             return format!("{place} has no option {name:?}: did you mean {near:?}?");
         }
         let verbs = verbs(self.top).filter(|verb| option(verb, name).is_some());
@@ -102,7 +101,7 @@ fn no_verb(command: &Command, path: &[String], name: &str) -> String {
     }
     match known.as_slice() {
         [] => format!("[{full}]: {} has no verbs below it", path.join(" ")),
-        known => format!("there is no verb [{full}]: {}", spelling::hint(name, known)),
+        known => format!("there is no verb [{full}]: {}", units::text::hint(name, known)),
     }
 }
 

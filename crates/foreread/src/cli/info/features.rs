@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 
-use ::auto::{Record, Source};
+use daemon::{LiveSource, Record, WatchSource as _};
 use host::Root;
 use observe::Signal;
 use rustix::fs::Access;
@@ -38,7 +38,7 @@ pub enum Cgroups {
     None,
     V1,
     V2,
-    /// Version 1 with the unified hierarchy beside it.
+    /// Version 1 together with the unified hierarchy.
     Hybrid,
 }
 
@@ -66,7 +66,6 @@ impl Cgroups {
     }
 }
 
-/// Whose rights foreread has.
 #[derive(Debug, Serialize)]
 pub struct Rights {
     root: bool,
@@ -136,7 +135,7 @@ fn watching(context: &Context) -> (Vec<Signal>, Feature) {
     let own = &context.dirs.state;
     let dir = if own.is_dir() { own.clone() } else { "/var/tmp".into() };
     let (name, title) = ("watch_streams", "watch streams by kernel probes");
-    let source = match Source::begin(&context.root, &dir) {
+    let source = match LiveSource::begin(&context.root, &dir) {
         Ok(source) => source,
         Err(error) => return (Vec::new(), Feature::of(name, title, Some(error.to_string()))),
     };

@@ -5,7 +5,6 @@ mod tools;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::sync::LazyLock;
 
 use clap::Args;
 use observe::{Rung, Signal};
@@ -14,54 +13,23 @@ use serde::Serialize;
 
 use self::features::{Cgroups, Feature, Rights};
 use self::tools::Tool;
+use super::build_info::Build;
 use super::config::Consulted;
 use super::{Context, ResultFile};
 use crate::exit::Exit;
 use crate::output;
 
-/// What `--version` prints below the version; `-V` prints that alone.
-pub static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
-    let build = Build::this();
-    format!(
-        "{}\ncommit: {}\ntarget: {}\nkernel probes: {}",
-        build.version,
-        build.commit,
-        build.target,
-        if build.kernel_probes { "built in" } else { "not built in" }
-    )
-});
-
-/// Show this foreread and what works here: version, kernel, rights, probes, programs, files
+/// Show version, kernel, privileges, probes, programs and files
 ///
-/// Changes nothing and needs no rights, but shows what more rights would give. To be sent along
-/// with a report of a problem.
+/// Changes nothing and needs no privileges, but shows what more privileges would enable. Attach the
+/// output to bug reports.
 #[derive(Debug, Args)]
-pub struct Info {
+pub struct InfoArgs {
     /// Print JSON (docs/json.md explains the fields)
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     file: ResultFile,
-}
-
-/// This binary.
-#[derive(Debug, Serialize)]
-struct Build {
-    version: &'static str,
-    commit: &'static str,
-    target: &'static str,
-    kernel_probes: bool,
-}
-
-impl Build {
-    fn this() -> Self {
-        Self {
-            version: env!("CARGO_PKG_VERSION"),
-            commit: env!("BUILD_COMMIT"),
-            target: env!("BUILD_TARGET"),
-            kernel_probes: observe::built_in(),
-        }
-    }
 }
 
 /// The kernel.
@@ -76,7 +44,7 @@ struct Kernel {
 
 /// Where foreread keeps things.
 #[derive(Debug, Serialize)]
-struct Places {
+struct Directories {
     state: PathBuf,
     runtime: PathBuf,
     store: PathBuf,
@@ -94,7 +62,7 @@ struct Document {
     signals: Vec<Signal>,
     features: Vec<Feature>,
     tools: Vec<Tool>,
-    directories: Places,
+    directories: Directories,
     configuration: Vec<Consulted>,
 }
 
@@ -116,7 +84,7 @@ impl Document {
             signals,
             features,
             tools: tools::all(),
-            directories: Places {
+            directories: Directories {
                 state: context.dirs.state.clone(),
                 runtime: context.dirs.runtime.clone(),
                 store: context.store_path(),
@@ -200,7 +168,7 @@ impl Document {
     }
 }
 
-impl Info {
+impl InfoArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let document = Document::of(context);
         if self.json {

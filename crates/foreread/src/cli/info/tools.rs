@@ -1,11 +1,10 @@
 //! Programs of other people that foreread can use.
 
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::Serialize;
+use sys::program::find_also_in;
 
-/// A program of other people.
 #[derive(Debug, Serialize)]
 pub struct Tool {
     pub name: &'static str,
@@ -18,9 +17,9 @@ const TOOLS: [(&str, &str); 14] = [
     ("fio", "workloads fio:FILE"),
     ("bonnie++", "the workload bonnie++"),
     ("strace", "traces without tracepoints"),
-    ("psql", "pg"),
-    ("pgbench", "pg"),
-    ("initdb", "pg"),
+    ("psql", "experiment postgres"),
+    ("pgbench", "experiment postgres"),
+    ("initdb", "experiment postgres"),
     ("mkfs.ext4", "virtual disks with fs=ext4"),
     ("mkfs.xfs", "virtual disks with fs=xfs"),
     ("mkfs.btrfs", "virtual disks with fs=btrfs"),
@@ -33,17 +32,9 @@ const TOOLS: [(&str, &str); 14] = [
 
 /// All of them, with where they are.
 pub fn all() -> Vec<Tool> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    // Administrators' programs are not on everybody's path, and Debian keeps a server's by version.
-    folders.extend(["/usr/sbin", "/sbin"].map(PathBuf::from));
+    // Debian has one directory for each version of a server.
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    folders.extend(versions.map(|version| version.path().join("bin")));
-    let find = |name: &str| folders.iter().map(|dir| dir.join(name)).find(|path| runs(path));
+    let servers: Vec<PathBuf> = versions.map(|version| version.path().join("bin")).collect();
+    let find = |name: &str| find_also_in(name, &[]).or_else(|| find_also_in(name, &servers));
     TOOLS.iter().map(|&(name, used_for)| Tool { name, used_for, path: find(name) }).collect()
-}
-
-fn runs(path: &Path) -> bool {
-    let metadata = path.metadata();
-    metadata.is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
 }

@@ -1,7 +1,7 @@
 //! `foreread persist`.
 
-mod owned;
-mod standing;
+mod ownership;
+mod persisted_state;
 
 use std::path::PathBuf;
 
@@ -10,17 +10,17 @@ use clap::{Args, ValueEnum};
 use host::resolve;
 use serde_json::json;
 use tunables::persist::{
-    Backend, Draft, Persisted, ansible, boot_check, cloud_init, drafts, freebsd, install,
+    Draft, PersistBackend, Persisted, ansible, boot_check, cloud_init, drafts, freebsd, install,
     kubernetes, lasting_name, obstacle, persisted, remove, tuned_parent,
 };
-use tunables::{DeviceLock, Settings, TunableError};
+use tunables::{DeviceLock, TunableError, TunableValues};
 
-use super::apply::Choice;
+use super::apply::SettingArgs;
 use super::{Context, ResultFile};
 use crate::exit::Exit;
 use crate::output;
-use owned::{refuse_other_profile, refuse_owned};
-pub use standing::{Check, verify};
+use ownership::{refuse_other_profile, refuse_owned};
+pub use persisted_state::{PersistedCheck, verify};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -30,30 +30,30 @@ Examples:
   foreread persist read_ahead=1M --on /srv --emit ansible
   foreread persist vfs.read_max=128 --emit freebsd
 
-Each setting gets one owner: a udev rule matched by serial number, WWN or UUID, a file of sysctl.d,
-nfs.conf, a unit of systemd, or with --with TuneD or LVM's metadata. Where another owner sets it
-already, that is refused. A unit verifies everything after each boot. `foreread rollback all` takes
-the files back, unless somebody else has edited them.";
+Each setting gets one owner: a udev rule that matches serial number, WWN or UUID, a file in
+sysctl.d, nfs.conf, a systemd unit, or, with --with, TuneD or LVM metadata. If another owner already
+sets it, persist refuses. A unit verifies all settings after each boot. `foreread rollback all`
+removes the files, unless they were edited since.";
 
-/// Make settings outlive a boot
+/// Make settings survive a reboot
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
-pub struct Persist {
+pub struct PersistArgs {
     #[command(flatten)]
-    choice: Choice,
-    /// Who is to own the settings; chosen for each if nothing is said
+    choice: SettingArgs,
+    /// The owner of the settings; default: chosen for each
     #[arg(long, value_enum, value_name = "OWNER")]
     with: Option<Owner>,
-    /// Print what brings the settings to other machines, and write nothing
+    /// Print files for other machines in this format; write nothing
     #[arg(long, value_enum, value_name = "FORMAT")]
     emit: Option<Emit>,
-    /// Write, even if another file sets the same
-    #[arg(long)]
-    take_over: bool,
-    /// No unit that verifies after each boot
+    /// Write even if another file sets the same tunable
+    #[arg(long, alias = "take-over")]
+    force_owner: bool,
+    /// Do not write the unit that verifies after each boot
     #[arg(long)]
     no_boot_check: bool,
-    /// Write nothing: print the files
+    /// Change nothing; print what would be written
     #[arg(short = 'n', long)]
     dry_run: bool,
     /// Print JSON (docs/json.md explains the fields)
@@ -75,7 +75,7 @@ enum Owner {
     Lvm,
 }
 
-impl From<Owner> for Backend {
+impl From<Owner> for PersistBackend {
     fn from(owner: Owner) -> Self {
         match owner {
             Owner::Udev => Self::Udev,
@@ -99,7 +99,7 @@ enum Emit {
     Freebsd,
 }
 
-impl Persist {
+impl PersistArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let mut chosen = self.choice.choose(context)?;
         if let Some(storage) = &mut chosen.storage {
@@ -113,9 +113,9 @@ impl Persist {
         }
         let program = std::env::current_exe().context("finding this program's own file")?;
         let program = program.to_string_lossy();
-        let with = self.with.map(Backend::from);
+        let with = self.with.map(PersistBackend::from);
         let storage = chosen.storage.as_ref();
-        let draw = |settings: &Settings| {
+        let draw = |settings: &TunableValues| {
             drafts(&context.root, storage, &chosen.site, settings, with, &program)
         };
         let files = draw(&checked)?;
@@ -130,7 +130,7 @@ impl Persist {
             files.push(boot_check(&program));
         }
         let dry = self.dry_run || self.emit == Some(Emit::Files);
-        if !self.take_over && self.emit.is_none() {
+        if !self.force_owner && self.emit.is_none() {
             refuse_owned(context, &chosen, &files)?;
         }
         if !dry {
@@ -181,12 +181,16 @@ impl Persist {
 }
 
 /// What earlier calls put in the same files stays there, unless it is set anew.
-fn with_earlier(known: &[(PathBuf, Persisted)], files: &[Draft], new: Settings) -> Settings {
+fn with_earlier(
+    known: &[(PathBuf, Persisted)],
+    files: &[Draft],
+    new: TunableValues,
+) -> TunableValues {
     let same = |record: &&Persisted| files.iter().any(|draft| draft.path == record.path);
     let earlier = known.iter().map(|(_, record)| record).filter(same);
     let earlier = earlier.flat_map(|record| record.settings.iter().cloned());
-    let all = earlier.fold(Settings::default(), Settings::with);
-    new.iter().cloned().fold(all, Settings::with)
+    let all = earlier.fold(TunableValues::default(), TunableValues::with);
+    new.iter().cloned().fold(all, TunableValues::with)
 }
 
 fn printed(text: &str) -> anyhow::Result<Exit> {
@@ -194,8 +198,8 @@ fn printed(text: &str) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
-fn checked(settings: &Settings) -> anyhow::Result<Settings> {
-    let mut checked = Settings::default();
+fn checked(settings: &TunableValues) -> anyhow::Result<TunableValues> {
+    let mut checked = TunableValues::default();
     for setting in settings.iter() {
         let value = setting.tunable.validate(&setting.value, host::page_size())?.value;
         checked = checked.with(tunables::Setting { tunable: setting.tunable, value });
@@ -218,8 +222,8 @@ fn reload(context: &Context, files: &[Draft]) {
     let read = |backend| obstacle(&context.root, backend).is_none();
     let of = |backend| files.iter().any(|draft| draft.backend == backend) && read(backend);
     let calls: [(bool, &str, &[&str]); 2] = [
-        (of(Backend::Udev), "udevadm", &["control", "--reload"]),
-        (of(Backend::Systemd), "systemctl", &["daemon-reload"]),
+        (of(PersistBackend::Udev), "udevadm", &["control", "--reload"]),
+        (of(PersistBackend::Systemd), "systemctl", &["daemon-reload"]),
     ];
     for (wanted, program, arguments) in calls {
         let done = !wanted
@@ -229,22 +233,24 @@ fn reload(context: &Context, files: &[Draft]) {
                 .output()
                 .is_ok_and(|output| output.status.success());
         if !done {
-            context.note(&format!("{program} does not run here: it reads the files at next boot"));
+            context
+                .note(&format!("{program} is not available: the files are read at the next boot"));
         }
     }
-    if of(Backend::Tuned) && !tuned_adm("foreread") {
+    if of(PersistBackend::Tuned) && !tuned_adm("foreread") {
         context
             .note("TuneD does not run here: `tuned-adm profile foreread` has it take the profile");
     }
     if files.iter().any(|draft| read(draft.backend)) {
-        context.note("the files count from the next boot on; `foreread apply` sets it now");
+        context
+            .note("the files take effect at the next boot; `foreread apply` sets the values now");
     }
 }
 
 /// Whether an owner sets the device now, and not only from the next boot on: lvchange does, and
 /// TuneD when it takes a profile.
-fn sets_at_once(backend: Backend) -> bool {
-    matches!(backend, Backend::Lvm | Backend::Tuned)
+fn sets_at_once(backend: PersistBackend) -> bool {
+    matches!(backend, PersistBackend::Lvm | PersistBackend::Tuned)
 }
 
 /// The lock of the device that taking the record back sets at once; `None` if it sets none.
@@ -269,7 +275,8 @@ pub fn roll_back(
 ) -> anyhow::Result<Vec<String>> {
     let mut removed = Vec::new();
     for (path, record) in persisted(&context.dirs)?.into_iter().rev() {
-        let parent = tuned_parent(&context.root).filter(|_| record.backend == Backend::Tuned);
+        let parent =
+            tuned_parent(&context.root).filter(|_| record.backend == PersistBackend::Tuned);
         let _lock = match lock_of(context, &record).filter(|_| !dry_run).transpose() {
             Ok(lock) => lock,
             Err(error) => {

@@ -10,22 +10,18 @@ use std::path::Path;
 use units::Kib;
 
 use super::places::{READ_AHEAD, comment_above, text_about};
-use super::{Certainty, Claim, OwnerKind, Place, Target, Wanted, is_foreread};
+use super::{Certainty, Claim, FileLocation, OwnerKind, Target, Wanted, is_foreread};
 use crate::glob;
 use split::split;
 
-/// A command that sets read-ahead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Write {
-    /// What it is set of.
     pub goal: Goal,
-    /// What it is set to.
     pub wanted: Wanted,
     /// The same as it is written there, if that can be told.
     pub word: Option<String>,
 }
 
-/// What a command sets the read-ahead of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Goal {
     /// The file of sysfs with this name or pattern.
@@ -36,24 +32,18 @@ pub enum Goal {
 
 /// A command with the file that has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// Whose file it is.
+pub struct FoundWrite {
     pub owner: OwnerKind,
-    /// Where.
-    pub place: Place,
-    /// The line.
+    pub place: FileLocation,
     pub text: String,
-    /// The comment above it.
     pub comment: Option<String>,
-    /// What it does.
     pub write: Write,
     /// Doubtful where it is not known whether the file is run at all.
     pub certainty: Certainty,
-    /// Whether foreread wrote it.
     pub by_foreread: bool,
 }
 
-impl Found {
+impl FoundWrite {
     /// The claim on a target, if it is about it.
     pub fn claim(&self, target: &Target) -> Option<Claim> {
         let certainty = self.write.goal.covers(target)?.min(self.certainty);
@@ -144,14 +134,14 @@ pub(super) fn scan(
     text: &str,
     certainty: Certainty,
     sought: &str,
-) -> Vec<Found> {
+) -> Vec<FoundWrite> {
     let by_foreread = is_foreread(file, text);
     let lines: Vec<&str> = text.lines().collect();
     commands_on(text, sought)
         .into_iter()
-        .map(|(line, write)| Found {
+        .map(|(line, write)| FoundWrite {
             owner,
-            place: Place::new(file, line + 1),
+            place: FileLocation::new(file, line + 1),
             text: lines.get(line).map_or("", |line| line.trim()).to_owned(),
             comment: comment_above(&lines, line),
             write,
@@ -166,7 +156,6 @@ pub fn commands(text: &str) -> Vec<(usize, Write)> {
     commands_on(text, READ_AHEAD)
 }
 
-/// The same of files with this name.
 pub fn commands_on(text: &str, sought: &str) -> Vec<(usize, Write)> {
     let mut script = Script { sought: sought.to_owned(), ..Script::default() };
     for (line, words) in split(text) {
@@ -185,8 +174,8 @@ struct Script {
     found: Vec<(usize, Write)>,
 }
 
-/// Shells in shells deeper than this are not followed.
-const DEEPEST: usize = 4;
+/// Shells nested deeper than this are not followed.
+const MAX_SHELL_DEPTH: usize = 4;
 /// Values of one variable that are followed.
 const MOST_VALUES: usize = 64;
 
@@ -207,13 +196,13 @@ impl Script {
                 let values = values.take(MOST_VALUES).collect();
                 self.variables.insert(words[1].clone(), values);
             }
-            "sh" | "bash" | "dash" | "ash" if depth < DEEPEST => {
+            "sh" | "bash" | "dash" | "ash" if depth < MAX_SHELL_DEPTH => {
                 let script = words.iter().skip_while(|word| !is_c_option(word)).nth(1);
                 for (_, inner) in script.map(|text| split(text)).unwrap_or_default() {
                     self.run(line, &inner, depth + 1);
                 }
             }
-            "env" | "exec" | "sudo" | "nohup" | "nice" | "ionice" if depth < DEEPEST => {
+            "env" | "exec" | "sudo" | "nohup" | "nice" | "ionice" if depth < MAX_SHELL_DEPTH => {
                 self.run(line, &words[1..], depth + 1);
             }
             "echo" | "printf" => self.echo(line, words),
@@ -338,7 +327,7 @@ pub(super) fn scan_file(
     file: &Path,
     certainty: Certainty,
     sought: &str,
-) -> Vec<Found> {
+) -> Vec<FoundWrite> {
     text_about(root, file, sought)
         .map_or_else(Vec::new, |text| scan(owner, file, &text, certainty, sought))
 }

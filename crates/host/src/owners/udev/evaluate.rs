@@ -7,13 +7,12 @@ use units::Kib;
 
 use super::super::nfs_conf::NfsConf;
 use super::super::shell::{Goal, commands_on};
-use super::super::{Certainty, Claim, OwnerKind, Place, Target, Wanted};
+use super::super::{Certainty, Claim, FileLocation, OwnerKind, Target, Wanted};
 use super::Sought;
-use super::parse::{Operator, Rule, Token};
+use super::parse::{Operator, Token, UdevRule};
 use crate::Root;
 use crate::glob;
 
-/// What a condition is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Truth {
     Yes,
@@ -44,7 +43,7 @@ impl Truth {
 }
 
 /// A device appearing, in one subsystem.
-pub(super) struct Event<'a> {
+pub(super) struct Uevent<'a> {
     root: &'a Root,
     target: &'a Target,
     sought: &'a Sought,
@@ -52,15 +51,15 @@ pub(super) struct Event<'a> {
     kernel: String,
     folder: String,
     properties: BTreeMap<String, String>,
-    /// The result of the last PROGRAM, if it can be told.
+    /// The result of the last PROGRAM, if it is known.
     result: Option<Wanted>,
     nfs: bool,
 }
 
-/// A rule that says `%c`, and nfsrahead told it: what it told, and where that is written.
-type Told = Option<(Wanted, Option<Place>)>;
+/// What `%c` of a rule stands for after PROGRAM has run nfsrahead, and where that is configured.
+type ProgramValue = Option<(Wanted, Option<FileLocation>)>;
 
-impl<'a> Event<'a> {
+impl<'a> Uevent<'a> {
     /// The events of a target: of its block device and of its bdi, each where there is one.
     pub fn of(root: &'a Root, target: &'a Target, sought: &'a Sought) -> Vec<Self> {
         let event = |subsystem, kernel: String, folder, properties| Self {
@@ -91,7 +90,7 @@ impl<'a> Event<'a> {
     }
 
     /// Runs the rules of a file and gives what they set of what is sought.
-    pub fn run(&mut self, file: &Path, rules: &[Rule], nfs: &NfsConf) -> Vec<Claim> {
+    pub fn run(&mut self, file: &Path, rules: &[UdevRule], nfs: &NfsConf) -> Vec<Claim> {
         let mut claims = Vec::new();
         let mut label: Option<&str> = None;
         for rule in rules {
@@ -116,7 +115,7 @@ impl<'a> Event<'a> {
         claims
     }
 
-    fn conditions(&mut self, rule: &Rule, _nfs: &NfsConf) -> Truth {
+    fn conditions(&mut self, rule: &UdevRule, _nfs: &NfsConf) -> Truth {
         let mut all = Truth::Yes;
         for token in &rule.tokens {
             let asks = token.operator.asks()
@@ -206,10 +205,10 @@ impl<'a> Event<'a> {
         Truth::Open
     }
 
-    fn claims(&mut self, file: &Path, rule: &Rule, truth: Truth, nfs: &NfsConf) -> Vec<Claim> {
+    fn claims(&mut self, file: &Path, rule: &UdevRule, truth: Truth, nfs: &NfsConf) -> Vec<Claim> {
         let certainty = if truth == Truth::Yes { Certainty::Sure } else { Certainty::Perhaps };
         let program = rule.tokens.iter().find(|token| token.key == "PROGRAM");
-        let told = program.and_then(|token| self.told(&token.value, nfs));
+        let program = program.and_then(|token| self.nfsrahead_value(&token.value, nfs));
         let mut claims = Vec::new();
         for token in &rule.tokens {
             match token.key.as_str() {
@@ -219,7 +218,7 @@ impl<'a> Event<'a> {
                     self.properties.insert(name, value);
                 }
                 "ATTR" if !token.operator.asks() && self.sets_sought(token) => {
-                    claims.push(self.claim(file, rule, &token.value, certainty, &told));
+                    claims.push(self.claim(file, rule, &token.value, certainty, &program));
                 }
                 "RUN" if !token.operator.asks() => {
                     claims.extend(self.run_claims(file, rule, &token.value, certainty));
@@ -238,8 +237,7 @@ impl<'a> Event<'a> {
         token.attribute.as_ref().is_some_and(|name| names.contains(name))
     }
 
-    /// What nfsrahead prints for this mount.
-    fn told(&self, command: &str, nfs: &NfsConf) -> Told {
+    fn nfsrahead_value(&self, command: &str, nfs: &NfsConf) -> ProgramValue {
         if !command.contains("nfsrahead") {
             return None;
         }
@@ -253,13 +251,13 @@ impl<'a> Event<'a> {
     fn claim(
         &self,
         file: &Path,
-        rule: &Rule,
+        rule: &UdevRule,
         value: &str,
         certainty: Certainty,
-        told: &Told,
+        program: &ProgramValue,
     ) -> Claim {
         let value = self.substitute(value);
-        let (owner, wanted, place) = match (told, value.trim().parse()) {
+        let (owner, wanted, place) = match (program, value.trim().parse()) {
             (_, Ok(kib)) => (OwnerKind::Udev, Wanted::Exactly(Kib::new(kib)), None),
             (Some((wanted, place)), Err(_)) if value.contains("%c") => {
                 (OwnerKind::NfsConf, *wanted, place.clone())
@@ -269,7 +267,7 @@ impl<'a> Event<'a> {
         Claim {
             owner,
             wanted,
-            place: place.unwrap_or_else(|| Place::new(file, rule.line)),
+            place: place.unwrap_or_else(|| FileLocation::new(file, rule.line)),
             text: rule.text.clone(),
             comment: rule.comment.clone(),
             certainty,
@@ -280,7 +278,7 @@ impl<'a> Event<'a> {
     fn run_claims(
         &self,
         file: &Path,
-        rule: &Rule,
+        rule: &UdevRule,
         command: &str,
         certainty: Certainty,
     ) -> Vec<Claim> {
@@ -295,7 +293,7 @@ impl<'a> Event<'a> {
         let claim = |(wanted, certainty)| Claim {
             owner: OwnerKind::Udev,
             wanted,
-            place: Place::new(file, rule.line),
+            place: FileLocation::new(file, rule.line),
             text: rule.text.clone(),
             comment: rule.comment.clone(),
             certainty,

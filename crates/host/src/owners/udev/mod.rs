@@ -14,7 +14,7 @@ use super::shell::Goal;
 use super::{Certainty, Claim, Target};
 use crate::{Root, glob};
 
-pub use parse::{Operator, Rule, Token, parse};
+pub use parse::{Operator, Token, UdevRule, parse};
 
 const FOLDERS: &[&str] = &[
     "/etc/udev/rules.d",
@@ -24,21 +24,16 @@ const FOLDERS: &[&str] = &[
     "/lib/udev/rules.d",
 ];
 
-/// What is looked for in rules.
 #[derive(Clone, Debug)]
 pub(super) struct Sought {
-    /// The name of the file.
     pub file: String,
-    /// Its attributes of a block device.
     pub of_device: Vec<String>,
-    /// Its attributes of a bdi.
     pub of_bdi: Vec<String>,
     /// The paths that it has; for read-ahead the target knows them.
     pub paths: Vec<String>,
 }
 
 impl Sought {
-    /// Read-ahead, which has two names.
     pub fn read_ahead() -> Self {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         Self {
@@ -67,18 +62,18 @@ impl Sought {
 
 /// The files that may have to do with what is sought, in the order in which udev takes them.
 #[derive(Debug, Default)]
-pub struct Rules {
+pub struct UdevRules {
     files: Vec<File>,
 }
 
 #[derive(Debug)]
 struct File {
     path: PathBuf,
-    rules: Vec<Rule>,
+    rules: Vec<UdevRule>,
     by_foreread: bool,
 }
 
-impl Rules {
+impl UdevRules {
     /// Reads those about files with this name.
     pub(super) fn read(root: &Root, sought: &str) -> Self {
         let mut rules = Self::default();
@@ -102,7 +97,7 @@ impl Rules {
         if self.files.is_empty() {
             return Vec::new();
         }
-        let events = evaluate::Event::of(root, target, sought);
+        let events = evaluate::Uevent::of(root, target, sought);
         let mut claims = Vec::new();
         for event in events {
             let mut event = event;

@@ -1,32 +1,23 @@
 //! The form of udev rules: `KEY{attribute}OP"value", …`, one rule on a line.
 
-/// One rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule {
-    /// Its parts, in order.
+pub struct UdevRule {
     pub tokens: Vec<Token>,
     /// The line on which it begins, from 1.
     pub line: usize,
-    /// Its text.
     pub text: String,
-    /// The comment right above it.
     pub comment: Option<String>,
 }
 
-/// One part of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
     /// `KERNEL`, `ATTR`, …
     pub key: String,
-    /// What stands in braces behind it.
     pub attribute: Option<String>,
-    /// What it does.
     pub operator: Operator,
-    /// The value, without its quotes.
     pub value: String,
 }
 
-/// An operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
     /// `==`
@@ -51,7 +42,7 @@ impl Operator {
 }
 
 /// Reads the text of a file of rules; a rule that cannot be understood is left out, as udev does.
-pub fn parse(text: &str) -> Vec<Rule> {
+pub fn parse(text: &str) -> Vec<UdevRule> {
     let lines: Vec<&str> = text.lines().collect();
     let mut rules = Vec::new();
     let mut at = 0;
@@ -69,7 +60,7 @@ pub fn parse(text: &str) -> Vec<Rule> {
         }
         if let Some(tokens) = tokens(&joined) {
             let comment = comment(&lines, first);
-            rules.push(Rule { tokens, line: first + 1, text: joined, comment });
+            rules.push(UdevRule { tokens, line: first + 1, text: joined, comment });
         }
     }
     rules

@@ -7,7 +7,7 @@ use crate::cache::Cache;
 use crate::page::Page;
 
 /// How many pages of a run are looked at, to guess how many of it were used.
-const SAMPLES: u64 = 16;
+const SAMPLED_PAGES: u64 = 16;
 
 impl OpenFile {
     /// Tries the method; whether that settles what to do, which may be nothing.
@@ -86,15 +86,15 @@ fn behind(cache: &dyn Cache, index: u64, max: u64) -> u64 {
 /// one that it finds.
 fn hits(cache: &dyn Cache, first: u64, count: u64) -> u64 {
     let mut found = 0;
-    for sample in 0..SAMPLES {
+    for sample in 0..SAMPLED_PAGES {
         // 29 is prime to 16: every sixteenth of the run has its turn, the far ones first.
-        let place = first + count * (sample * 29 % SAMPLES) / SAMPLES;
+        let place = first + count * (sample * 29 % SAMPLED_PAGES) / SAMPLED_PAGES;
         found += u64::from(cache.is_used(Page::new(place)));
         if found == 2 {
             return count * found / (sample + 1);
         }
     }
-    count * found / SAMPLES
+    count * found / SAMPLED_PAGES
 }
 
 /// The request of a stream that has read from the start of its file on: half of it is a tail that

@@ -3,7 +3,7 @@
 
 use units::Pages;
 
-use super::leaves::{Leaf, Leaves, SHIFT};
+use super::leaves::{CHUNK_SHIFT, Leaf, Leaves};
 use crate::page::{Extent, Folio, Page};
 
 /// The largest order that a folio may have: one PMD of 4 KiB pages.
@@ -14,7 +14,7 @@ pub const MAX_ORDER: u8 = 9;
 pub const MAX_FILE: Pages = Pages::new(1 << 36);
 
 /// The smallest order that takes whole leaves.
-const LEAF_ORDER: u8 = SHIFT as u8;
+const LEAF_ORDER: u8 = CHUNK_SHIFT as u8;
 
 /// The cached pages of one file. The owner of the cache may keep a state of its own with each 64
 /// pages, `S`, which is found with the pages themselves; the tree does nothing with it.
@@ -39,7 +39,7 @@ fn mask(from: u64, count: u64) -> u64 {
 /// The index of the leaf of a page, and the page's bit in it.
 #[inline]
 fn place(page: u64) -> (u64, u64) {
-    (page >> SHIFT, page & 63)
+    (page >> CHUNK_SHIFT, page & 63)
 }
 
 impl PageTree {
@@ -53,13 +53,13 @@ impl<S: Copy + Default> PageTree<S> {
     /// What its owner knows of the 64 pages around `page`, if it ever put anything down for them.
     #[inline]
     pub fn state(&self, page: Page) -> Option<&S> {
-        self.leaves.get(page.get() >> SHIFT).map(|leaf| &leaf.state)
+        self.leaves.get(page.get() >> CHUNK_SHIFT).map(|leaf| &leaf.state)
     }
 
     /// The same, to change. What is put down of pages that are not cached may be forgotten.
     #[inline]
     pub fn state_mut(&mut self, page: Page) -> Option<&mut S> {
-        self.leaves.get_mut(page.get() >> SHIFT).map(|leaf| &mut leaf.state)
+        self.leaves.get_mut(page.get() >> CHUNK_SHIFT).map(|leaf| &mut leaf.state)
     }
 
     /// How many pages are cached.
@@ -82,14 +82,14 @@ impl<S: Copy + Default> PageTree<S> {
         if leaf.big > 0 {
             let head = index >> (leaf.big - LEAF_ORDER) << (leaf.big - LEAF_ORDER);
             let marked = self.leaves.get(head).is_some_and(|leaf| leaf.marks & 1 == 1);
-            return Some(Folio { head: Page::new(head << SHIFT), order: leaf.big, marked });
+            return Some(Folio { head: Page::new(head << CHUNK_SHIFT), order: leaf.big, marked });
         }
         // A present page of a small folio has a head at or below it.
         let head = 63 - u64::from((leaf.heads & mask(0, bit + 1)).leading_zeros());
         let tail = (leaf.present & !leaf.heads) >> head >> 1;
         let order = (tail.trailing_ones() + 1).ilog2() as u8;
         let marked = leaf.marks >> head & 1 == 1;
-        Some(Folio { head: Page::new((index << SHIFT) | head), order, marked })
+        Some(Folio { head: Page::new((index << CHUNK_SHIFT) | head), order, marked })
     }
 
     /// Whether any page of `extent` is cached.
@@ -111,7 +111,7 @@ impl<S: Copy + Default> PageTree<S> {
 
     /// Whether `page` is cached and its folio not marked.
     #[inline]
-    pub fn is_quiet(&self, page: Page) -> bool {
+    pub fn is_plain_hit(&self, page: Page) -> bool {
         let (index, bit) = place(page.get());
         let Some(leaf) = self.leaves.get(index).filter(|leaf| leaf.present >> bit & 1 == 1) else {
             return false;
@@ -125,14 +125,14 @@ impl<S: Copy + Default> PageTree<S> {
     /// How many pages from `from` on are cached and not marked, looking at `max` at most: what a
     /// reader passes without calling its policy.
     #[inline]
-    pub fn quiet_run(&self, from: Page, max: Pages) -> Pages {
-        self.quiet_run_but(from, max, |_| 0)
+    pub fn plain_hit_run(&self, from: Page, max: Pages) -> Pages {
+        self.plain_hit_run_except(from, max, |_| 0)
     }
 
     /// The same up to the first page whose bit the state of its 64 pages gives.
     #[inline]
-    pub fn quiet_run_but(&self, from: Page, max: Pages, stops: impl Fn(&S) -> u64) -> Pages {
-        if !self.is_quiet(from) {
+    pub fn plain_hit_run_except(&self, from: Page, max: Pages, stops: impl Fn(&S) -> u64) -> Pages {
+        if !self.is_plain_hit(from) {
             return Pages::ZERO;
         }
         let stops = |leaf: &Leaf<S>| !leaf.present | leaf.marks | stops(&leaf.state);
@@ -284,7 +284,7 @@ impl<S: Copy + Default> PageTree<S> {
     /// Notes that a reader has used `page` if it is cached and its folio not marked; whether it
     /// is.
     #[inline]
-    pub fn use_quiet(&mut self, page: Page) -> bool {
+    pub fn use_plain_hit(&mut self, page: Page) -> bool {
         let (index, bit) = place(page.get());
         let Some(leaf) = self.leaves.get_mut(index) else { return false };
         if leaf.present >> bit & 1 == 0 {
@@ -294,11 +294,11 @@ impl<S: Copy + Default> PageTree<S> {
             leaf.used |= 1 << bit;
             return true;
         }
-        let quiet = self.is_quiet(page);
-        if quiet {
+        let plain_hit = self.is_plain_hit(page);
+        if plain_hit {
             self.set_used(Extent::new(page, Pages::new(1)));
         }
-        quiet
+        plain_hit
     }
 
     /// Sets or clears the mark of the folio that holds `page`.

@@ -100,8 +100,8 @@ fn only_unmarked_pages_are_used_without_ado() {
     let mut tree = PageTree::new();
     tree.insert_run(Extent::new(Page::new(10), Pages::new(3)));
     tree.set_mark(Page::new(11), true);
-    let quiet: Vec<_> = (9..14).map(|page| tree.use_quiet(Page::new(page))).collect();
-    assert_eq!(quiet, [false, true, false, true, false]);
+    let plain_hit: Vec<_> = (9..14).map(|page| tree.use_plain_hit(Page::new(page))).collect();
+    assert_eq!(plain_hit, [false, true, false, true, false]);
     assert!(tree.is_used(Page::new(10)) && !tree.is_used(Page::new(11)));
 }
 
@@ -114,6 +114,6 @@ fn runs_cross_leaves_and_groups() {
     let gap = |from, max| tree.absent_run(Page::new(from), Pages::new(max)).get();
     assert_eq!((gap(0, 1 << 40), gap(4299, 9), gap(4300, 1 << 40)), (4000, 0, 1 << 40));
     tree.set_mark(Page::new(4200), true);
-    assert_eq!(tree.quiet_run(Page::new(4000), Pages::new(900)), Pages::new(200));
-    assert_eq!(tree.quiet_run(Page::new(4200), Pages::new(900)), Pages::ZERO);
+    assert_eq!(tree.plain_hit_run(Page::new(4000), Pages::new(900)), Pages::new(200));
+    assert_eq!(tree.plain_hit_run(Page::new(4200), Pages::new(900)), Pages::ZERO);
 }

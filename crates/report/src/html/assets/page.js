@@ -26,17 +26,17 @@ function axis(metric, runs) {
 const seriesName = (run, w, many) => (many ? `${run.label}: ${run.workloads[w].name}` : run.workloads[w].name);
 
 // The kinds of settings beside read-ahead: one curve each.
-const kinds = (run) => [...new Set(run.settings.map((s) => s.beside))];
+const kinds = (run) => [...new Set(run.settings.map((s) => s.labels))];
 
 function curveSeries(runs, metric, pick) {
   const series = [];
   let k = 0;
   runs.forEach((run) => run.workloads.forEach((workload, w) => {
-    for (const beside of kinds(run)) {
+    for (const labels of kinds(run)) {
       const colour = k++;
       if (pick && !pick(run, w)) continue;
       const points = run.cells
-        .filter((c) => c.w === w && run.settings[c.s].beside === beside && metric.of(c))
+        .filter((c) => c.w === w && run.settings[c.s].labels === labels && metric.of(c))
         .map((c) => {
           const spoiled = c.disturbed ? `, ${c.disturbed} disturbed` : "";
           return [run.settings[c.s].kib, ...metric.of(c), `${c.repeats} ${c.repeats === 1 ? "trial" : "trials"}${spoiled}`];
@@ -45,7 +45,7 @@ function curveSeries(runs, metric, pick) {
         .sort((a, b) => a[0] - b[0]);
       if (!points.length) continue;
       if (metric.relative) relative(points);
-      const name = seriesName(run, w, runs.length > 1) + (beside ? `, ${beside}` : "");
+      const name = seriesName(run, w, runs.length > 1) + (labels ? `, ${labels}` : "");
       series.push({ name, k: colour, dash: DASHES[Math.floor(colour / 8) % 8 || (runs.length > 1 ? runs.indexOf(run) % 8 : 0)], points, band: runs.length === 1, rings: bends(run, w, metric) });
     }
   }));
@@ -129,11 +129,11 @@ function gather(run) {
   return [...by.values()];
 }
 
-const settingName = (run, s) => run.settings[s].label + (run.settings[s].beside ? `, ${run.settings[s].beside}` : "");
+const settingName = (run, s) => run.settings[s].label + (run.settings[s].labels ? `, ${run.settings[s].labels}` : "");
 
 function tradeoff(host, run) {
   const all = run.tradeoffs || [];
-  const nameOf = (s) => size(run.settings[s].kib) + (run.settings[s].beside ? `, ${run.settings[s].beside}` : "");
+  const nameOf = (s) => size(run.settings[s].kib) + (run.settings[s].labels ? `, ${run.settings[s].labels}` : "");
   const config = (t) => ({
     label: `What ${run.workloads[t.other].name} pays for what ${run.workloads[t.goal].name} gains`,
     x: { format: (v) => `${short(v)}×`, title: `${run.workloads[t.goal].name}: throughput relative to ${settingName(run, t.over)}`,

@@ -2,38 +2,37 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::curve::{Curve, Point, overall};
+use super::super::curve::{Curve, SettingPoint, overall};
 use super::super::ladder::Ladder;
-use crate::plan::{Purpose, Role};
-use crate::settings::Settings;
+use crate::plan::{Role, StudyPurpose};
+use crate::settings::CellSettings;
 use crate::trial::Trial;
 
 /// The measurements of a study as far as they matter for a decision.
-pub(crate) struct Evidence {
+pub(crate) struct TrialEvidence {
     /// All goals together, or the only one.
     pub(crate) goals: Curve,
     /// Each cost workload; one that was not measured has no points.
     pub(crate) costs: Vec<Curve>,
     /// The blocks in which each setting was tried, by the name of the curve: disturbed trials
     /// included, which are no values of a curve that has undisturbed ones.
-    tried: BTreeMap<(String, Settings), BTreeSet<u32>>,
-    /// What the device has.
-    pub(crate) found: Option<Settings>,
+    tried: BTreeMap<(String, CellSettings), BTreeSet<u32>>,
+    pub(crate) found: Option<CellSettings>,
     /// The settings that could be tried, ascending.
-    pub(crate) grid: Vec<Settings>,
+    pub(crate) grid: Vec<CellSettings>,
     /// The use that costs are weighed for.
-    pub(crate) purpose: Purpose,
+    pub(crate) purpose: StudyPurpose,
 }
 
-impl Evidence {
+impl TrialEvidence {
     /// Sorts the trials by workload; `None` if no goal was measured.
     pub(crate) fn of(
         trials: &[Trial],
         workloads: &[(String, Role)],
         seed: u64,
-        found: Option<Settings>,
-        grid: &[Settings],
-        purpose: Purpose,
+        found: Option<CellSettings>,
+        grid: &[CellSettings],
+        purpose: StudyPurpose,
     ) -> Option<Self> {
         let names = |wanted: Role| {
             workloads.iter().filter(move |(_, role)| *role == wanted).map(|(name, _)| name)
@@ -50,58 +49,58 @@ impl Evidence {
         if goals.points.is_empty() {
             return None;
         }
-        let mut tried: BTreeMap<(String, Settings), BTreeSet<u32>> = BTreeMap::new();
+        let mut tried: BTreeMap<(String, CellSettings), BTreeSet<u32>> = BTreeMap::new();
         for trial in trials {
             let of_goals = trial.workload == *first_goal;
             let name = if of_goals { &goals.name } else { &trial.workload };
-            tried.entry((name.clone(), trial.settings)).or_default().insert(trial.block);
+            tried.entry((name.clone(), trial.settings.clone())).or_default().insert(trial.block);
         }
         let (costs, grid) = (curves(Role::Price), grid.to_vec());
         Some(Self { goals, costs, tried, found, grid, purpose })
     }
 
     /// One goal alone, whatever it costs.
-    pub(crate) fn of_goal(goal: &Curve, found: Option<Settings>) -> Self {
-        let grid = goal.points.iter().map(|point| point.settings).collect();
+    pub(crate) fn of_goal(goal: &Curve, found: Option<CellSettings>) -> Self {
+        let grid = goal.points.iter().map(|point| point.settings.clone()).collect();
         let (costs, tried) = (Vec::new(), BTreeMap::new());
-        Self { goals: goal.clone(), costs, tried, found, grid, purpose: Purpose::Streaming }
+        Self { goals: goal.clone(), costs, tried, found, grid, purpose: StudyPurpose::Streaming }
     }
 
     /// In how many blocks a setting of this curve was tried.
-    pub(crate) fn tries(&self, curve: &Curve, settings: Settings) -> usize {
-        self.tried.get(&(curve.name.clone(), settings)).map_or(0, BTreeSet::len)
+    pub(crate) fn tries(&self, curve: &Curve, settings: &CellSettings) -> usize {
+        self.tried.get(&(curve.name.clone(), settings.clone())).map_or(0, BTreeSet::len)
     }
 
     /// In how many blocks all of these settings were tried.
-    pub(crate) fn tries_together(&self, curve: &Curve, settings: &[Settings]) -> usize {
-        let blocks = |s: &Settings| self.tried.get(&(curve.name.clone(), *s)).cloned();
+    pub(crate) fn tries_together(&self, curve: &Curve, settings: &[&CellSettings]) -> usize {
+        let blocks = |s: &CellSettings| self.tried.get(&(curve.name.clone(), s.clone())).cloned();
         let each = settings.iter().map(|s| blocks(s).unwrap_or_default());
         each.reduce(|a, b| a.intersection(&b).copied().collect()).map_or(0, |all| all.len())
     }
 
     /// The ladder of what is confirmed.
     pub(crate) fn ladder(&self) -> Option<Ladder<'_>> {
-        Ladder::of(&self.goals, self.found)
+        Ladder::of(&self.goals, self.found.as_ref())
     }
 
     /// The throughput of a cost workload under a setting relative to another one.
-    pub(crate) fn cost_ratio(curve: &Curve, at: Settings, over: Settings) -> Option<f64> {
+    pub(crate) fn cost_ratio(curve: &Curve, at: &CellSettings, over: &CellSettings) -> Option<f64> {
         Some(curve.at(at)?.median / curve.at(over)?.median)
     }
 
     /// Whether costs count for the decision.
     pub(crate) fn weighs_costs(&self) -> bool {
-        self.purpose != Purpose::Streaming
+        self.purpose != StudyPurpose::Streaming
     }
 
     /// Whether cost workloads were measured under both settings, and every one keeps this share.
-    pub(crate) fn all_keep(&self, share: f64, at: Settings, over: Settings) -> bool {
+    pub(crate) fn all_keep(&self, share: f64, at: &CellSettings, over: &CellSettings) -> bool {
         let keeps = |curve| Self::cost_ratio(curve, at, over).is_some_and(|ratio| ratio >= share);
         !self.costs.is_empty() && self.costs.iter().all(keeps)
     }
 
     /// The median of a setting of the goals relative to another one.
-    pub(crate) fn gain(above: &Point, below: &Point) -> f64 {
+    pub(crate) fn gain(above: &SettingPoint, below: &SettingPoint) -> f64 {
         above.median / below.median
     }
 }

@@ -14,15 +14,14 @@ use serde::Serialize;
 use stats::Estimate;
 use units::Kib;
 
-pub(crate) use evidence::Evidence;
-pub(crate) use questions::{Effort, Question};
-pub(super) use rule::{CONDITION, MATTERS, SAVES, memory};
+pub(crate) use evidence::TrialEvidence;
+pub(crate) use questions::{MeasurementScope, OpenQuestion};
+pub(super) use rule::{CONDITION_BELOW_RATIO, MIN_GAIN_RATIO, MIN_SAVING_RATIO, memory};
 
 use super::types::{Gain, LatencyChange};
-use crate::plan::Purpose;
-use crate::settings::Settings;
+use crate::plan::StudyPurpose;
+use crate::settings::CellSettings;
 
-/// What to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decision {
     /// Set read-ahead to this.
@@ -32,17 +31,14 @@ pub enum Decision {
     /// Settings do not differ for the goals.
     NoDifference,
     /// The measurements do not say.
-    Inconclusive(Doubt),
+    Inconclusive(InconclusiveReason),
 }
 
-/// Why a study is inconclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Doubt {
+pub enum InconclusiveReason {
     /// Nothing was measured for the goals.
     NothingMeasured,
-    /// One setting alone was measured.
     NothingToCompare,
-    /// The intervals are too wide.
     TooNoisy,
     /// Every trial at this setting, on which the decision rests, was disturbed.
     Disturbed(Kib),
@@ -51,22 +47,21 @@ pub enum Doubt {
 /// A recommendation with all that a person has to know before following it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Recommendation {
-    /// What to do.
     #[serde(flatten)]
     pub decision: Decision,
     /// All that is to be set, where tunables besides read-ahead were varied.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub settings: Option<Settings>,
+    pub settings: Option<CellSettings>,
     /// The use that costs were weighed for.
     #[serde(rename = "for")]
-    pub purpose: Purpose,
+    pub purpose: StudyPurpose,
     /// What the goals gain by [`Decision::Set`].
     pub gain: Option<Gain>,
     /// What else changes by [`Decision::Set`].
-    pub cost: Option<Cost>,
+    pub cost: Option<RecommendationCost>,
     /// Workloads that lose more than half by [`Decision::Set`]: it is good only where they do not
     /// matter.
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<CostCondition>,
     /// The best setting that gains and meets no condition. With conditions and without such a
     /// setting, what the device has is to be kept where a condition does not hold.
     pub without_conditions: Option<Alternative>,
@@ -83,37 +78,30 @@ pub struct Recommendation {
 /// Another setting and what it gains.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Alternative {
-    /// The setting.
     pub read_ahead_kib: Kib,
-    /// What the goals gain.
     pub gain: Gain,
     /// What becomes of the cost workloads that were measured under it.
-    pub changes: Vec<Change>,
+    pub changes: Vec<CostChange>,
 }
 
 /// What a setting costs besides what it gains.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Cost {
+pub struct RecommendationCost {
     /// Page cache that the streams of the largest goal may take: [`units::read_ahead_memory`].
     pub memory_mib: f64,
-    /// Those streams.
     pub streams: u32,
-    /// Highest amplification among the goals.
     pub amplification: Option<f64>,
     /// Every cost workload that was measured under this setting.
-    pub changes: Vec<Change>,
+    pub changes: Vec<CostChange>,
 }
 
 /// A cost workload under two settings.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Change {
-    /// Its name.
+pub struct CostChange {
     pub workload: String,
-    /// The setting compared with.
-    pub over_kib: Kib,
+    pub baseline_kib: Kib,
     /// Throughput relative to that setting's.
     pub throughput_ratio: Estimate,
-    /// Amplification under the new setting.
     pub amplification: Option<f64>,
     /// Its random reads, where it has some.
     #[serde(flatten)]
@@ -122,8 +110,7 @@ pub struct Change {
 
 /// A workload that must not matter.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Condition {
-    /// Its name.
+pub struct CostCondition {
     pub workload: String,
     /// Its throughput relative to that under the present setting.
     pub throughput_ratio: Estimate,
@@ -132,10 +119,9 @@ pub struct Condition {
 /// What a smaller setting saves at the same speed of the goals.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Saving {
-    /// Page cache.
     pub memory_mib: f64,
     /// Cost workloads that are faster by half or more.
-    pub changes: Vec<Change>,
+    pub changes: Vec<CostChange>,
 }
 
 /// Something that was not measured and may matter.
@@ -143,36 +129,20 @@ pub struct Saving {
 #[serde(tag = "caveat", rename_all = "snake_case")]
 pub enum Caveat {
     /// The recommended setting is the largest or the smallest that was tried.
-    EdgeOfRange {
-        /// That setting.
-        read_ahead_kib: Kib,
-    },
+    EdgeOfRange { read_ahead_kib: Kib },
     /// A cost workload was not measured under the recommended setting, or under one that might do
     /// without the condition.
-    CostNotMeasured {
-        /// That setting.
-        read_ahead_kib: Kib,
-        /// Its name.
-        workload: String,
-    },
+    CostNotMeasured { read_ahead_kib: Kib, workload: String },
     /// What the device has was not measured, so the gain is over the lowest setting.
-    PresentNotMeasured {
-        /// What the device has.
-        read_ahead_kib: Kib,
-    },
+    PresentNotMeasured { read_ahead_kib: Kib },
     /// A cost workload had half of its files in the cache at the end of a trial: it may look
     /// faster than it is.
-    FilesUsedUp {
-        /// Under which setting.
-        read_ahead_kib: Kib,
-        /// Its name.
-        workload: String,
-    },
+    FilesUsedUp { read_ahead_kib: Kib, workload: String },
 }
 
 impl Recommendation {
     /// A recommendation of nothing, for this reason.
-    pub(crate) fn nothing(decision: Decision, purpose: Purpose) -> Self {
+    pub(crate) fn nothing(decision: Decision, purpose: StudyPurpose) -> Self {
         Self {
             decision,
             settings: None,
@@ -197,9 +167,11 @@ impl Recommendation {
     }
 
     /// All that [`Decision::Set`] sets.
-    pub fn to_set(&self) -> Option<Settings> {
+    pub fn to_set(&self) -> Option<CellSettings> {
         match self.decision {
-            Decision::Set(kib) => Some(self.settings.unwrap_or(Settings::read_ahead(kib))),
+            Decision::Set(kib) => {
+                Some(self.settings.clone().unwrap_or_else(|| CellSettings::read_ahead(kib)))
+            }
             _ => None,
         }
     }
@@ -208,14 +180,19 @@ impl Recommendation {
     pub fn is_inconclusive(&self) -> bool {
         match self.decision {
             Decision::Inconclusive(doubt) => {
-                matches!(doubt, Doubt::TooNoisy | Doubt::Disturbed(_) | Doubt::NothingMeasured)
+                matches!(
+                    doubt,
+                    InconclusiveReason::TooNoisy
+                        | InconclusiveReason::Disturbed(_)
+                        | InconclusiveReason::NothingMeasured
+                )
             }
             _ => false,
         }
     }
 }
 
-impl fmt::Display for Doubt {
+impl fmt::Display for InconclusiveReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NothingMeasured => f.write_str("nothing was measured"),

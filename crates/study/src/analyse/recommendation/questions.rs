@@ -3,53 +3,49 @@
 
 use units::Kib;
 
-use super::super::curve::{Curve, Point};
+use super::super::curve::{Curve, SettingPoint, in_a_word};
 use super::super::ladder::{Ladder, enough};
 use super::super::types::Difference;
-use super::evidence::Evidence;
-use super::rule::{CONDITION, COSTS_NOTHING, MATTERS, SMALLEST_SAVING};
-use crate::analyse::in_a_word;
+use super::evidence::TrialEvidence;
+use super::rule::{CONDITION_BELOW_RATIO, MIN_GAIN_RATIO, MIN_SAVING_SETTING, NO_COST_RATIO};
 use crate::plan::Repeats;
-use crate::settings::Settings;
+use crate::settings::CellSettings;
 
 /// Repeats from which there is an interval.
-const FIRM: usize = stats::INTERVAL_FROM;
+const INTERVAL_REPEATS: usize = stats::INTERVAL_FROM;
 /// A setting that falls short by more than this says that smaller ones do, too. Curves are not
 /// that smooth: windows of 2ⁿ and of 17·2ⁿ pages lie close together and differ by up to 5 %.
-const CLEARLY_SHORT: f64 = 0.95;
+const CLEARLY_SHORT_RATIO: f64 = 0.95;
 
 /// Settings that one block should measure, for all goals or for all cost workloads.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Question {
-    Goals(Vec<Settings>),
-    Costs(Vec<Settings>),
+pub(crate) enum OpenQuestion {
+    Goals(Vec<CellSettings>),
+    Costs(Vec<CellSettings>),
 }
 
-/// What may still be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Effort {
-    /// What the decision costs.
+pub(crate) enum MeasurementScope {
     Costs,
-    /// Also repeats of the goals.
     Repeats,
     /// Also settings that nothing was measured of.
     NewSettings,
 }
 
-impl Evidence {
+impl TrialEvidence {
     /// The most important open question; `None` when all are answered. `streams` are those of the
     /// largest goal.
     pub(crate) fn question(
         &self,
         streams: u32,
         repeats: Repeats,
-        effort: Effort,
-    ) -> Option<Question> {
+        effort: MeasurementScope,
+    ) -> Option<OpenQuestion> {
         let least = repeats.min as usize;
-        let firm = FIRM.min(repeats.max as usize).max(least);
-        let hoped_for = Ladder::hoped_for(&self.goals, self.found)?;
-        let new = effort >= Effort::NewSettings;
-        let again = effort >= Effort::Repeats;
+        let firm = INTERVAL_REPEATS.min(repeats.max as usize).max(least);
+        let hoped_for = Ladder::hoped_for(&self.goals, self.found.as_ref())?;
+        let new = effort >= MeasurementScope::NewSettings;
+        let again = effort >= MeasurementScope::Repeats;
         None.or_else(|| self.search(&hoped_for).filter(|_| new))
             .or_else(|| self.confirm(&hoped_for, least).filter(|_| again))
             .or_else(|| self.costs_of_headline(least, streams))
@@ -60,160 +56,174 @@ impl Evidence {
 
     /// One measurement of a setting that may be the economical one, or a smaller one that is as
     /// fast as the present: halves the gap below it on the grid.
-    fn search(&self, ladder: &Ladder<'_>) -> Option<Question> {
-        let gains = Self::gain(ladder.economical, ladder.base) >= MATTERS;
+    fn search(&self, ladder: &Ladder<'_>) -> Option<OpenQuestion> {
+        let gains = Self::gain(ladder.economical, ladder.base) >= MIN_GAIN_RATIO;
         let next = if gains {
             let enough = enough(ladder.base.median, ladder.best.median);
             self.between(ladder.economical, enough, Kib::new(0))
         } else {
             let fastest = self.goals.points.iter().find(|p| self.is_as_fast(p, ladder.base));
             let above = fastest.unwrap_or(ladder.base);
-            self.between(above, ladder.base.median, SMALLEST_SAVING)
+            self.between(above, ladder.base.median, MIN_SAVING_SETTING)
         };
-        next.map(|settings| Question::Goals(vec![settings]))
+        next.map(|settings| OpenQuestion::Goals(vec![settings.clone()]))
     }
 
     /// A setting of the grid in the middle of those that nothing is known of between `above` and
     /// the largest measured one below it that clearly falls short of `enough`.
-    fn between(&self, above: &Point, enough: f64, least: Kib) -> Option<Settings> {
+    fn between(&self, above: &SettingPoint, enough: f64, least: Kib) -> Option<&CellSettings> {
         let mut smaller = self.goals.points.iter().rev().filter(|p| p.settings < above.settings);
-        let below = smaller.find(|point| point.median < enough * CLEARLY_SHORT);
-        let unknown: Vec<Settings> = self
+        let below = smaller.find(|point| point.median < enough * CLEARLY_SHORT_RATIO);
+        let unknown: Vec<&CellSettings> = self
             .grid
             .iter()
-            .copied()
-            .filter(|s| *s < above.settings && below.is_none_or(|below| *s > below.settings))
-            .filter(|s| s.read_ahead >= least && self.goals.at(*s).is_none())
+            .filter(|s| **s < above.settings && below.is_none_or(|below| **s > below.settings))
+            .filter(|s| s.read_ahead >= least && self.goals.at(s).is_none())
             .collect();
         unknown.get(unknown.len() / 2).copied()
     }
 
     /// Repeats of the settings that the decision compares.
-    fn confirm(&self, hoped_for: &Ladder<'_>, least: usize) -> Option<Question> {
+    fn confirm(&self, hoped_for: &Ladder<'_>, least: usize) -> Option<OpenQuestion> {
         let Ladder { base, economical, best, top, .. } = *hoped_for;
         let mut named = vec![base, economical, best, top];
         named.extend(self.goals.points.iter().find(|p| self.is_as_fast(p, base)));
-        self.repeated(&self.goals, named.into_iter().map(|point| point.settings), least)
-            .map(Question::Goals)
+        self.repeated(&self.goals, named.into_iter().map(|point| &point.settings), least)
+            .map(OpenQuestion::Goals)
     }
 
     /// What the decision costs, at the present setting and at those that may lead.
-    fn costs_of_headline(&self, least: usize, streams: u32) -> Option<Question> {
+    fn costs_of_headline(&self, least: usize, streams: u32) -> Option<OpenQuestion> {
         let ladder = self.ladder()?;
-        let mut named = vec![ladder.base.settings];
+        let mut named = vec![&ladder.base.settings];
         match self.decide(streams).chosen {
-            Some(chosen) => named.push(chosen.settings),
+            Some(chosen) => named.push(&chosen.settings),
             // A smaller one that is as fast may save what random reads cost.
             None => {
                 let smaller = self.goals.confirmed().find(|p| self.is_as_fast(p, ladder.base));
-                named.push(smaller?.settings);
+                named.push(&smaller?.settings);
             }
         }
-        let larger = Self::gain(ladder.best, ladder.economical) >= MATTERS
-            && self.all_keep(COSTS_NOTHING, ladder.economical.settings, ladder.base.settings);
-        named.extend(larger.then_some(ladder.best.settings));
+        let larger = Self::gain(ladder.best, ladder.economical) >= MIN_GAIN_RATIO
+            && self.all_keep(NO_COST_RATIO, &ladder.economical.settings, &ladder.base.settings);
+        named.extend(larger.then_some(&ladder.best.settings));
         self.cost_repeats(&named, least)
     }
 
     /// The best setting that meets no condition, where the decision does.
-    fn settings_without_conditions(&self, least: usize, effort: Effort) -> Option<Question> {
+    fn settings_without_conditions(
+        &self,
+        least: usize,
+        effort: MeasurementScope,
+    ) -> Option<OpenQuestion> {
         let ladder = self.ladder()?;
         let headline = self.headline(&ladder);
-        let (base, top) = (ladder.base.settings, headline.settings);
-        let meets = |s: Settings| self.all_keep(CONDITION, s, base);
-        if Self::gain(headline, ladder.base) < MATTERS || top < base || meets(top) {
+        let (base, top) = (&ladder.base.settings, &headline.settings);
+        let meets = |s: &CellSettings| self.all_keep(CONDITION_BELOW_RATIO, s, base);
+        if Self::gain(headline, ladder.base) < MIN_GAIN_RATIO || top < base || meets(top) {
             return None;
         }
         if let Some(found) = self.without_conditions(&ladder) {
-            let named = [found.settings];
-            return self.cost_repeats(&named, least);
+            return self.cost_repeats(&[&found.settings], least);
         }
         let candidate = self.candidate_without_conditions(&ladder, top)?;
-        let needed =
-            if self.goals.at(candidate).is_none() { Effort::NewSettings } else { Effort::Repeats };
+        let needed = if self.goals.at(candidate).is_none() {
+            MeasurementScope::NewSettings
+        } else {
+            MeasurementScope::Repeats
+        };
         let goals = self.repeated(&self.goals, [candidate].into_iter(), least);
         if goals.is_some() && effort < needed {
             return None;
         }
-        goals.map(Question::Goals).or_else(|| self.cost_repeats(&[candidate], least))
+        goals.map(OpenQuestion::Goals).or_else(|| self.cost_repeats(&[candidate], least))
     }
 
     /// A setting that may gain and meet no condition: the largest that is expected to meet none, or
     /// one of those just below it, as curves have dips.
-    fn candidate_without_conditions(&self, ladder: &Ladder<'_>, top: Settings) -> Option<Settings> {
-        let base = ladder.base.settings;
-        let gains = |s: &Settings| {
-            self.goals.at(*s).is_none_or(|point| Self::gain(point, ladder.base) >= MATTERS)
+    fn candidate_without_conditions(
+        &self,
+        ladder: &Ladder<'_>,
+        top: &CellSettings,
+    ) -> Option<&CellSettings> {
+        let base = &ladder.base.settings;
+        let gains = |s: &CellSettings| {
+            self.goals.at(s).is_none_or(|point| Self::gain(point, ladder.base) >= MIN_GAIN_RATIO)
         };
-        let fails = |s: &Settings| {
-            let measured = self.costs.iter().all(|curve| curve.at(*s).is_some());
-            measured && !self.all_keep(CONDITION, *s, base)
+        let fails = |s: &CellSettings| {
+            let measured = self.costs.iter().all(|curve| curve.at(s).is_some());
+            measured && !self.all_keep(CONDITION_BELOW_RATIO, s, base)
         };
-        let harmless = |s: &Settings| self.all_keep(CONDITION, *s, base);
-        let known = self.grid.iter().rfind(|s| **s < top && harmless(s)).copied();
+        let harmless = |s: &CellSettings| self.all_keep(CONDITION_BELOW_RATIO, s, base);
+        let known = self.grid.iter().rfind(|s| *s < top && harmless(s));
         let limit = self.expected_without_conditions(base, top).max(known)?;
-        let close = |s: &Settings| s.read_ahead.get() * 4 > limit.read_ahead.get();
-        let range = self.grid.iter().filter(|s| **s > base && **s <= limit && close(s));
-        range.rev().find(|s| gains(s) && !fails(s)).copied()
+        let close = |s: &CellSettings| s.read_ahead.get() * 4 > limit.read_ahead.get();
+        let range = self.grid.iter().filter(|s| *s > base && *s <= limit && close(s));
+        range.rev().find(|s| gains(s) && !fails(s))
     }
 
     /// The largest setting of the grid that is expected to meet no condition. Each random read of a
     /// mapped file takes a time and brings a window, so its time is straight over the window
     /// between two measured ones.
-    fn expected_without_conditions(&self, base: Settings, top: Settings) -> Option<Settings> {
-        let limit = |curve: &Curve| -> Option<Settings> {
-            let time = |point: &Point| curve.at(base).map(|base| base.median / point.median);
-            let kib = |s: Settings| s.read_ahead.get() as f64;
-            let measured = || curve.points.iter().filter(|p| (base..=top).contains(&p.settings));
-            let below = measured().rfind(|p| time(p).is_some_and(|t| t <= 1.0 / CONDITION))?;
+    fn expected_without_conditions(
+        &self,
+        base: &CellSettings,
+        top: &CellSettings,
+    ) -> Option<&CellSettings> {
+        let limit = |curve: &Curve| -> Option<&CellSettings> {
+            let time = |point: &SettingPoint| curve.at(base).map(|base| base.median / point.median);
+            let kib = |s: &CellSettings| s.read_ahead.get() as f64;
+            let measured = || curve.points.iter().filter(|p| (base..=top).contains(&&p.settings));
+            let below =
+                measured().rfind(|p| time(p).is_some_and(|t| t <= 1.0 / CONDITION_BELOW_RATIO))?;
             let above = measured().find(|p| p.settings > below.settings)?;
             let (t0, t1) = (time(below)?, time(above)?);
-            let share = (1.0 / CONDITION - t0) / (t1 - t0);
-            let window = kib(below.settings)
-                + share.clamp(0.0, 1.0) * (kib(above.settings) - kib(below.settings));
-            let fits = |s: &&Settings| kib(**s) <= window && **s > below.settings;
-            self.grid.iter().rfind(fits).copied()
+            let share = (1.0 / CONDITION_BELOW_RATIO - t0) / (t1 - t0);
+            let window = kib(&below.settings)
+                + share.clamp(0.0, 1.0) * (kib(&above.settings) - kib(&below.settings));
+            let fits = |s: &&CellSettings| kib(s) <= window && **s > below.settings;
+            self.grid.iter().rfind(fits)
         };
         self.costs.iter().filter_map(limit).min()
     }
 
     /// Enough repeats of the decision for an interval, and more while it is undecided.
-    fn sharpen(&self, firm: usize, most: usize) -> Option<Question> {
+    fn sharpen(&self, firm: usize, most: usize) -> Option<OpenQuestion> {
         let ladder = self.ladder()?;
         let headline = self.headline(&ladder);
-        let together = |point: &Point, wanted: usize| {
+        let together = |point: &SettingPoint, wanted: usize| {
             // An interval of the gain takes as many blocks that both were measured in.
-            let pair = [ladder.base.settings, point.settings];
+            let pair = [&ladder.base.settings, &point.settings];
             let missing = self.tries_together(&self.goals, &pair) < wanted;
-            missing.then(|| Question::Goals(distinct(pair.into_iter())))
+            missing.then(|| OpenQuestion::Goals(distinct(pair.into_iter())))
         };
         let undecided = in_a_word(&self.goals.ratio(headline, ladder.base));
         let wanted = if undecided == Difference::Inconclusive { most } else { firm };
         together(headline, wanted).or_else(|| together(ladder.best, firm))
     }
 
-    fn cost_repeats(&self, named: &[Settings], least: usize) -> Option<Question> {
+    fn cost_repeats(&self, named: &[&CellSettings], least: usize) -> Option<OpenQuestion> {
         let curves = self.costs.iter();
         let missing = curves.filter_map(|c| self.repeated(c, named.iter().copied(), least));
-        missing.max_by_key(Vec::len).map(Question::Costs)
+        missing.max_by_key(Vec::len).map(OpenQuestion::Costs)
     }
 
     /// These settings, each once, if one of them has too few repeats: they are compared in pairs,
     /// so those that have enough go along.
-    fn repeated(
+    fn repeated<'a>(
         &self,
         curve: &Curve,
-        named: impl Iterator<Item = Settings>,
+        named: impl Iterator<Item = &'a CellSettings>,
         least: usize,
-    ) -> Option<Vec<Settings>> {
+    ) -> Option<Vec<CellSettings>> {
         let named = distinct(named);
-        named.iter().any(|s| self.tries(curve, *s) < least).then_some(named)
+        named.iter().any(|s| self.tries(curve, s) < least).then_some(named)
     }
 }
 
 /// Settings in ascending order, each once.
-fn distinct(settings: impl Iterator<Item = Settings>) -> Vec<Settings> {
-    let mut settings: Vec<Settings> = settings.collect();
+fn distinct<'a>(settings: impl Iterator<Item = &'a CellSettings>) -> Vec<CellSettings> {
+    let mut settings: Vec<CellSettings> = settings.cloned().collect();
     settings.sort_unstable();
     settings.dedup();
     settings

@@ -7,75 +7,86 @@
 
 use units::{Bytes, Kib, read_ahead_memory};
 
-use super::super::curve::{EQUIVALENT, Point, in_a_word};
+use super::super::curve::{EQUIVALENCE_MARGIN, SettingPoint, in_a_word};
 use super::super::ladder::Ladder;
 use super::super::types::Difference;
-use super::evidence::Evidence;
-use super::{Decision, Doubt};
+use super::evidence::TrialEvidence;
+use super::{Decision, InconclusiveReason};
 
 /// A gain below this is not worth a change.
-pub(crate) const MATTERS: f64 = 1.10;
+pub(crate) const MIN_GAIN_RATIO: f64 = 1.10;
 /// What a larger setting may cost a workload if it is to lead: less than a tenth.
-pub(crate) const COSTS_NOTHING: f64 = 0.90;
+pub(crate) const NO_COST_RATIO: f64 = 0.90;
 /// A workload that keeps less than this makes a condition.
-pub(crate) const CONDITION: f64 = 0.50;
+pub(crate) const CONDITION_BELOW_RATIO: f64 = 0.50;
 /// A workload that is faster by this at a smaller setting is a saving.
-pub(crate) const SAVES: f64 = 1.50;
+pub(crate) const MIN_SAVING_RATIO: f64 = 1.50;
 /// Memory that a person would notice.
-const MEMORY_NOTICED: Bytes = Bytes::from_mib(64);
+const MIN_MEMORY_SAVING: Bytes = Bytes::from_mib(64);
 /// No smaller setting is advised for what it saves: requests of programs up to this size would be
 /// split, and the suite, which reads pages, does not show what that costs.
-pub(crate) const SMALLEST_SAVING: Kib = Kib::new(64);
+pub(crate) const MIN_SAVING_SETTING: Kib = Kib::new(64);
 
 /// A decision and the settings that it is about.
-pub(crate) struct Choice<'a> {
+pub(crate) struct SettingChoice<'a> {
     pub(crate) decision: Decision,
     pub(crate) ladder: Option<Ladder<'a>>,
     /// What [`Decision::Set`] sets.
-    pub(crate) chosen: Option<&'a Point>,
+    pub(crate) chosen: Option<&'a SettingPoint>,
 }
 
-impl Evidence {
+impl TrialEvidence {
     /// What follows from the measurements. `streams` are those of the largest goal.
-    pub(crate) fn decide(&self, streams: u32) -> Choice<'_> {
-        let without =
-            |doubt| Choice { decision: Decision::Inconclusive(doubt), ladder: None, chosen: None };
+    pub(crate) fn decide(&self, streams: u32) -> SettingChoice<'_> {
+        let without = |doubt| SettingChoice {
+            decision: Decision::Inconclusive(doubt),
+            ladder: None,
+            chosen: None,
+        };
         if self.goals.points.len() < 2 {
-            return without(Doubt::NothingToCompare);
+            return without(InconclusiveReason::NothingToCompare);
         }
-        let Some(ladder) = self.ladder() else { return without(Doubt::NothingMeasured) };
+        let Some(ladder) = self.ladder() else {
+            return without(InconclusiveReason::NothingMeasured);
+        };
         let (decision, chosen) = self.choose(&ladder, streams);
         let rests_on = [Some(ladder.base), Some(ladder.best), chosen];
         let disturbed = rests_on.into_iter().flatten().find(|point| !point.clean);
         match disturbed {
-            Some(point) => Choice {
+            Some(point) => SettingChoice {
                 ladder: Some(ladder),
-                ..without(Doubt::Disturbed(point.settings.read_ahead))
+                ..without(InconclusiveReason::Disturbed(point.settings.read_ahead))
             },
-            None => Choice { decision, ladder: Some(ladder), chosen },
+            None => SettingChoice { decision, ladder: Some(ladder), chosen },
         }
     }
 
-    fn choose<'a>(&'a self, ladder: &Ladder<'a>, streams: u32) -> (Decision, Option<&'a Point>) {
+    fn choose<'a>(
+        &'a self,
+        ladder: &Ladder<'a>,
+        streams: u32,
+    ) -> (Decision, Option<&'a SettingPoint>) {
         let headline = self.headline(ladder);
         let gain = self.goals.ratio(headline, ladder.base);
         let difference = self.goals.difference();
-        if gain.median >= MATTERS && headline.settings != ladder.base.settings {
+        if gain.median >= MIN_GAIN_RATIO && headline.settings != ladder.base.settings {
             // What was measured once has no interval; that much is no noise.
-            let sure = !gain.is_bounded() || in_a_word(&gain) == Difference::Better;
-            let differs = ladder.base_is_found || difference == Difference::Better;
+            let sure = !gain.is_bounded() || in_a_word(&gain) == Difference::Faster;
+            let differs = ladder.base_is_found || difference == Difference::Faster;
             return match sure && differs {
                 true => (Decision::Set(headline.settings.read_ahead), Some(headline)),
-                false => (Decision::Inconclusive(Doubt::TooNoisy), None),
+                false => (Decision::Inconclusive(InconclusiveReason::TooNoisy), None),
             };
         }
         if let Some(smaller) = self.saving(ladder, streams) {
             return (Decision::Set(smaller.settings.read_ahead), Some(smaller));
         }
-        let hopeful = gain.decision_bounds().1 >= MATTERS;
+        let hopeful = gain.decision_bounds().1 >= MIN_GAIN_RATIO;
         let decision = match difference {
             Difference::NoMeasurableDifference => Decision::NoDifference,
-            Difference::Inconclusive if hopeful => Decision::Inconclusive(Doubt::TooNoisy),
+            Difference::Inconclusive if hopeful => {
+                Decision::Inconclusive(InconclusiveReason::TooNoisy)
+            }
             _ if ladder.base_is_found => Decision::Keep(ladder.base.settings.read_ahead),
             _ => Decision::NoDifference,
         };
@@ -83,16 +94,16 @@ impl Evidence {
     }
 
     /// The economical setting, or the best one if that is worth it.
-    pub(crate) fn headline<'a>(&self, ladder: &Ladder<'a>) -> &'a Point {
+    pub(crate) fn headline<'a>(&self, ladder: &Ladder<'a>) -> &'a SettingPoint {
         let (best, economical) = (ladder.best, ladder.economical);
-        let more = Self::gain(best, economical) >= MATTERS;
+        let more = Self::gain(best, economical) >= MIN_GAIN_RATIO;
         let free = !self.weighs_costs()
-            || self.all_keep(COSTS_NOTHING, best.settings, economical.settings);
+            || self.all_keep(NO_COST_RATIO, &best.settings, &economical.settings);
         if more && free { best } else { economical }
     }
 
     /// The smallest setting that is as fast as the present one, if it saves what a person notices.
-    fn saving<'a>(&'a self, ladder: &Ladder<'a>, streams: u32) -> Option<&'a Point> {
+    fn saving<'a>(&'a self, ladder: &Ladder<'a>, streams: u32) -> Option<&'a SettingPoint> {
         let base = ladder.base;
         let smaller = self.goals.confirmed().find(|point| self.is_as_fast(point, base))?;
         let saves = self.saves_memory(smaller, base, streams)
@@ -101,41 +112,45 @@ impl Evidence {
     }
 
     /// Whether a smaller setting serves the goals as well as the present one.
-    pub(crate) fn is_as_fast(&self, point: &Point, base: &Point) -> bool {
+    pub(crate) fn is_as_fast(&self, point: &SettingPoint, base: &SettingPoint) -> bool {
         point.settings < base.settings
-            && point.settings.read_ahead >= SMALLEST_SAVING
-            && point.median >= base.median * (1.0 - EQUIVALENT)
-            && in_a_word(&self.goals.ratio(point, base)) != Difference::Worse
+            && point.settings.read_ahead >= MIN_SAVING_SETTING
+            && point.median >= base.median * (1.0 - EQUIVALENCE_MARGIN)
+            && in_a_word(&self.goals.ratio(point, base)) != Difference::Slower
     }
 
-    fn saves_a_cost(&self, smaller: &Point, base: &Point) -> bool {
+    fn saves_a_cost(&self, smaller: &SettingPoint, base: &SettingPoint) -> bool {
         let ratios = || {
             self.costs
                 .iter()
-                .filter_map(|cost| Self::cost_ratio(cost, smaller.settings, base.settings))
+                .filter_map(|cost| Self::cost_ratio(cost, &smaller.settings, &base.settings))
         };
-        ratios().any(|ratio| ratio >= SAVES) && ratios().all(|ratio| ratio >= COSTS_NOTHING)
+        ratios().any(|ratio| ratio >= MIN_SAVING_RATIO)
+            && ratios().all(|ratio| ratio >= NO_COST_RATIO)
     }
 
-    fn saves_memory(&self, smaller: &Point, base: &Point, streams: u32) -> bool {
+    fn saves_memory(&self, smaller: &SettingPoint, base: &SettingPoint, streams: u32) -> bool {
         let [less, present] = [smaller, base].map(|point| memory(point, streams));
-        present.saturating_sub(less) >= MEMORY_NOTICED && less.get() * 2 <= present.get()
+        present.saturating_sub(less) >= MIN_MEMORY_SAVING && less.get() * 2 <= present.get()
     }
 
     /// The setting that gains most without a condition: the smallest that is within noise of it.
-    pub(crate) fn without_conditions<'a>(&'a self, ladder: &Ladder<'a>) -> Option<&'a Point> {
+    pub(crate) fn without_conditions<'a>(
+        &'a self,
+        ladder: &Ladder<'a>,
+    ) -> Option<&'a SettingPoint> {
         let base = ladder.base;
-        let harmless = |point: &&Point| {
-            self.all_keep(CONDITION, point.settings, base.settings)
-                && Self::gain(point, base) >= MATTERS
+        let harmless = |point: &&SettingPoint| {
+            self.all_keep(CONDITION_BELOW_RATIO, &point.settings, &base.settings)
+                && Self::gain(point, base) >= MIN_GAIN_RATIO
         };
-        let all: Vec<&Point> = self.goals.confirmed().filter(harmless).collect();
+        let all: Vec<&SettingPoint> = self.goals.confirmed().filter(harmless).collect();
         let top = all.iter().max_by(|a, b| a.median.total_cmp(&b.median))?;
         all.iter().find(|point| self.goals.as_good(point, top)).copied()
     }
 }
 
 /// The page cache that streams may take under a setting.
-pub(crate) fn memory(point: &Point, streams: u32) -> Bytes {
+pub(crate) fn memory(point: &SettingPoint, streams: u32) -> Bytes {
     read_ahead_memory(point.settings.read_ahead.to_bytes(), u64::from(streams))
 }

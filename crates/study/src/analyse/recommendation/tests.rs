@@ -6,7 +6,7 @@ use super::*;
 use crate::analyse::analyse;
 use crate::grid::Grid;
 use crate::plan::{Repeats, Role};
-use crate::sweep::Blocks;
+use crate::sweep::BlockStrategy;
 use crate::synthetic::{Points, World};
 
 /// The points of a curve over KiB.
@@ -24,21 +24,21 @@ fn world(goal: &[(u64, f64)], doubles: f64) -> World {
     world
 }
 
-fn of(world: &World, purpose: Purpose) -> Recommendation {
+fn of(world: &World, purpose: StudyPurpose) -> Recommendation {
     let trials =
-        world.study(&Grid::Full, |field| Box::new(Blocks::new(field, Repeats::exactly(5))));
+        world.study(&Grid::Full, |field| Box::new(BlockStrategy::new(field, Repeats::exactly(5))));
     let mut run = world.run(trials);
     run.grid = world.settings(&Grid::Full).iter().map(|s| s.read_ahead).collect();
     run.plan = run.plan.for_purpose(purpose);
     analyse(&run).recommendation
 }
 
-const RISING: [(u64, f64); 5] =
+const RISING_CURVE: [(u64, f64); 5] =
     [(4, 10.0), (128, 100.0), (1024, 200.0), (8192, 290.0), (65536, 300.0)];
 
 #[test]
 fn the_economical_setting_leads_and_its_cost_is_a_condition() {
-    let advice = of(&world(&RISING, 1000.0), Purpose::Mixed);
+    let advice = of(&world(&RISING_CURVE, 1000.0), StudyPurpose::Mixed);
     // 80 % of 200 more is 260, which 17·2ⁿ and 2ⁿ pages reach between 4 and 8 MiB.
     let Decision::Set(kib) = advice.decision else { panic!("{advice:?}") };
     assert!((4096..=8192).contains(&kib.get()), "{kib}");
@@ -53,13 +53,13 @@ fn the_economical_setting_leads_and_its_cost_is_a_condition() {
 #[test]
 fn a_larger_setting_leads_only_if_it_gains_a_tenth_more_and_costs_nothing() {
     let steep = [(4, 10.0), (128, 100.0), (1024, 280.0), (32768, 281.0), (65536, 330.0)];
-    let free = of(&world(&steep, 1e9), Purpose::Mixed);
+    let free = of(&world(&steep, 1e9), StudyPurpose::Mixed);
     assert_eq!(free.decision, Decision::Set(Kib::new(65536)));
     assert!(free.caveats.contains(&Caveat::EdgeOfRange { read_ahead_kib: Kib::new(65536) }));
-    let costly = of(&world(&steep, 1000.0), Purpose::Mixed);
+    let costly = of(&world(&steep, 1000.0), StudyPurpose::Mixed);
     let Decision::Set(kib) = costly.decision else { panic!("{costly:?}") };
     assert!(kib.get() <= 1088, "{kib}");
-    let streaming = of(&world(&steep, 1000.0), Purpose::Streaming);
+    let streaming = of(&world(&steep, 1000.0), StudyPurpose::Streaming);
     assert_eq!(streaming.decision, Decision::Set(Kib::new(65536)));
     assert!(streaming.conditions.is_empty());
     assert!(!streaming.cost.unwrap().changes.is_empty(), "what it costs is reported all the same");
@@ -68,7 +68,7 @@ fn a_larger_setting_leads_only_if_it_gains_a_tenth_more_and_costs_nothing() {
 #[test]
 fn under_a_tenth_of_gain_the_present_setting_is_kept() {
     let low = [(4, 10.0), (128, 100.0), (8192, 108.0), (65536, 109.0)];
-    let advice = of(&world(&low, 1000.0), Purpose::Mixed);
+    let advice = of(&world(&low, 1000.0), StudyPurpose::Mixed);
     assert_eq!(advice.decision, Decision::Keep(Kib::new(128)));
     assert!(advice.gain.is_none() && advice.conditions.is_empty() && advice.caveats.is_empty());
 }
@@ -76,20 +76,20 @@ fn under_a_tenth_of_gain_the_present_setting_is_kept() {
 #[test]
 fn a_smaller_setting_leads_if_it_is_as_fast_and_saves_what_a_person_notices() {
     let flat = [(4, 10.0), (64, 100.0), (65536, 100.0)];
-    let advice = of(&world(&flat, 40.0), Purpose::Mixed);
+    let advice = of(&world(&flat, 40.0), StudyPurpose::Mixed);
     assert_eq!(advice.decision, Decision::Set(Kib::new(64)));
     assert_eq!(advice.saving.unwrap().changes[0].workload, "rand-mmap");
-    let unweighed = of(&world(&flat, 40.0), Purpose::Streaming);
+    let unweighed = of(&world(&flat, 40.0), StudyPurpose::Streaming);
     assert_eq!(unweighed.decision, Decision::Keep(Kib::new(128)));
     let large = World { found: Some(Kib::new(65536)), ..world(&flat, 1e9) };
-    let advice = of(&large, Purpose::Streaming);
+    let advice = of(&large, StudyPurpose::Streaming);
     assert_eq!(advice.decision, Decision::Set(Kib::new(64)));
     assert!(advice.saving.unwrap().memory_mib > 1000.0);
 }
 
 #[test]
 fn what_counts_fully_is_weighed_like_a_stream() {
-    let advice = of(&world(&RISING, 1000.0), Purpose::Mmap);
+    let advice = of(&world(&RISING_CURVE, 1000.0), StudyPurpose::Mmap);
     // Eight times slower at 8 MiB is more than the streams gain.
     assert!(advice.value().is_none_or(|kib| kib.get() <= 1088), "{advice:?}");
     assert!(advice.conditions.is_empty());
@@ -97,11 +97,12 @@ fn what_counts_fully_is_weighed_like_a_stream() {
 
 #[test]
 fn one_setting_alone_decides_nothing_and_is_no_failure() {
-    let world = world(&RISING, 1000.0);
+    let world = world(&RISING_CURVE, 1000.0);
     let grid = Grid::Values(vec![Kib::new(128)]);
-    let trials = world.study(&grid, |field| Box::new(Blocks::new(field, Repeats::exactly(3))));
+    let trials =
+        world.study(&grid, |field| Box::new(BlockStrategy::new(field, Repeats::exactly(3))));
     let advice = analyse(&world.run(trials)).recommendation;
-    assert_eq!(advice.decision, Decision::Inconclusive(Doubt::NothingToCompare));
+    assert_eq!(advice.decision, Decision::Inconclusive(InconclusiveReason::NothingToCompare));
     assert!(!advice.is_inconclusive());
 }
 
@@ -109,10 +110,11 @@ fn one_setting_alone_decides_nothing_and_is_no_failure() {
 fn every_question_is_answered_in_the_end() {
     use crate::tune::Tuner;
     for seed in 0..20 {
-        let world = World { seed, ..world(&RISING, 1000.0) };
-        let tuner = |field: &crate::session::Field<'_>| -> Box<dyn crate::strategy::Strategy> {
-            Box::new(Tuner::new(field, Repeats::default(), 1e9))
-        };
+        let world = World { seed, ..world(&RISING_CURVE, 1000.0) };
+        let tuner =
+            |field: &crate::strategy::StrategyInput<'_>| -> Box<dyn crate::strategy::Strategy> {
+                Box::new(Tuner::new(field, Repeats::default(), 1e9))
+            };
         let mut run = world.run(world.study(&Grid::Full, tuner));
         run.grid = world.settings(&Grid::Full).iter().map(|s| s.read_ahead).collect();
         let advice = analyse(&run).recommendation;

@@ -39,10 +39,11 @@ impl Device for Constant {
     }
 }
 
-const READ: Ask = Ask { kind: RequestKind::Read, offset: Bytes::ZERO, length: Bytes::from_kib(64) };
+const READ: TimedRequest =
+    TimedRequest { kind: RequestKind::Read, offset: Bytes::ZERO, length: Bytes::from_kib(64) };
 
-fn engine(service: Nanos, dilation: f64) -> Engine<u32> {
-    let engine = Engine::new(Constant::boxed(service), dilation).unwrap();
+fn engine(service: Nanos, dilation: f64) -> ServiceEngine<u32> {
+    let engine = ServiceEngine::new(Constant::boxed(service), dilation).unwrap();
     engine.set_timing(true, &mut Vec::new());
     engine
 }
@@ -117,7 +118,7 @@ fn an_earlier_deadline_wakes_the_sleeping_timer() {
         }
     }
     let constant = Constant { service: Nanos::ZERO, queue: Default::default(), requests: 0 };
-    let engine = Engine::new(Box::new(Shrinking(constant)), 1.0).unwrap();
+    let engine = ServiceEngine::new(Box::new(Shrinking(constant)), 1.0).unwrap();
     engine.set_timing(true, &mut Vec::new());
     let mut tokens = Vec::new();
     std::thread::scope(|scope| {

@@ -1,0 +1,203 @@
+//! Is it worth having, and does it ever do harm? What the matrix must show, and whether it does.
+
+use super::cells::{MatrixRow, WINDOWS};
+
+const OVER_DEFAULT: f64 = 2.0;
+const MIN_GAIN: f64 = 0.95;
+/// Of the time that the best window for each workload saves.
+const MIN_CAPTURED_SHARE: f64 = 0.8;
+const MAX_AMPLIFICATION: f64 = 1.3;
+/// What the best window must win for there to be headroom.
+const MIN_HEADROOM_RATIO: f64 = 1.02;
+/// The same for headroom that counts for itself: of little, chance captures much or nothing.
+const LARGE_GAIN_RATIO: f64 = 1.1;
+
+#[derive(Debug)]
+pub struct MatrixVerdict {
+    over_default: f64,
+    over_single: f64,
+    /// What the best window for each workload gives, and the better of that and `auto`.
+    bounds: (f64, f64),
+    worst: (f64, String),
+    captured: f64,
+    /// Cells of which less than what is wanted of all was captured, and those with headroom.
+    short: (Vec<String>, usize),
+    /// The same of cells with much headroom only, and how many there are.
+    captured_of_much: (f64, usize),
+    /// Cells that read more than is wanted of all, and how much; and with 128 KiB.
+    wasteful: Vec<String>,
+    most_read: (f64, String),
+    most_primed: (f64, String),
+}
+
+/// The window with which a device does best over all workloads.
+pub fn best_single(rows: &[MatrixRow]) -> usize {
+    let score =
+        |at: &usize| rows.iter().map(|row| row.statics[*at].rate.max(1e-9).ln()).sum::<f64>();
+    (0..WINDOWS.len()).max_by(|a, b| score(a).total_cmp(&score(b))).unwrap_or(0)
+}
+
+impl MatrixVerdict {
+    pub fn of(devices: &[(&str, &[MatrixRow])]) -> Self {
+        let (mut gains, mut over_single, mut captured) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut short, mut bounds) = (Vec::new(), (Vec::new(), Vec::new()));
+        let (mut worst, mut most_read) = ((f64::MAX, String::new()), (0.0, String::new()));
+        let mut most_primed = (0.0, String::new());
+        let (mut of_much, mut wasteful) = (Vec::new(), Vec::new());
+        for (device, rows) in devices {
+            let single = best_single(rows);
+            for row in *rows {
+                let name = format!("{} on {device}", row.name);
+                gains.push(row.gain());
+                over_single.push(row.auto.rate / row.statics[single].rate.max(1e-9));
+                let best = row.statics[row.best()].rate / row.default().rate.max(1e-9);
+                bounds.0.push(best);
+                bounds.1.push(best.max(row.gain()));
+                if row.gain() < worst.0 {
+                    worst = (row.gain(), name.clone());
+                }
+                if row.auto.amplification > most_read.0 {
+                    most_read = (row.auto.amplification, name.clone());
+                }
+                if row.auto.amplification > MAX_AMPLIFICATION {
+                    let before = row.default().amplification;
+                    wasteful.push(format!("{name} ({before:.2} → {:.2})", row.auto.amplification));
+                }
+                if row.auto.primed > most_primed.0 {
+                    most_primed = (row.auto.primed, name.clone());
+                }
+                if let Some(part) = captured_of(row) {
+                    captured.push(part);
+                    if best > LARGE_GAIN_RATIO {
+                        of_much.push(part);
+                    }
+                    if part < MIN_CAPTURED_SHARE {
+                        short.push(format!("{name} ({:.0} %)", 100.0 * part));
+                    }
+                }
+            }
+        }
+        let mean_of = |parts: &[f64]| parts.iter().sum::<f64>() / parts.len().max(1) as f64;
+        let count = captured.len();
+        let captured = mean_of(&captured);
+        Self {
+            over_default: mean(&gains),
+            over_single: mean(&over_single),
+            bounds: (mean(&bounds.0), mean(&bounds.1)),
+            worst,
+            captured: if count == 0 { 1.0 } else { captured },
+            short: (short, count),
+            captured_of_much: (mean_of(&of_much), of_much.len()),
+            wasteful,
+            most_read,
+            most_primed,
+        }
+    }
+
+    /// Prints a line for each demand, and what else is to be known. Whether all are met.
+    pub fn print(&self) -> bool {
+        let demands = self.demands();
+        for (met, demand) in &demands {
+            println!("- {}: {demand}.", if *met { "met" } else { "NOT met" });
+        }
+        self.print_remarks();
+        demands.iter().all(|(met, _)| *met)
+    }
+
+    /// Whether each demand is met, and what it is.
+    fn demands(&self) -> [(bool, String); 5] {
+        [
+            (
+                self.over_default >= OVER_DEFAULT,
+                format!(
+                    "throughput at least twice that of 128 KiB: {:.2} times (geometric mean)",
+                    self.over_default
+                ),
+            ),
+            (
+                self.over_single > 1.0,
+                format!(
+                    "above the best single window of each device: {:.2} times (geometric mean)",
+                    self.over_single
+                ),
+            ),
+            (
+                self.worst.0 >= MIN_GAIN,
+                format!(
+                    "in no cell below 0.95 of 128 KiB: {:.2} at worst, {}",
+                    self.worst.0, self.worst.1
+                ),
+            ),
+            (
+                self.captured >= MIN_CAPTURED_SHARE,
+                format!(
+                    "80 % of what the best window for each workload saves: {:.0} % (mean of {} \
+                     cells with headroom)",
+                    100.0 * self.captured,
+                    self.short.1
+                ),
+            ),
+            (
+                self.most_read.0 <= MAX_AMPLIFICATION,
+                format!(
+                    "device bytes at most 1.3 of useful ones, but for priming and what readers \
+                     had not come to at the end: {:.2} at worst, {}",
+                    self.most_read.0, self.most_read.1
+                ),
+            ),
+        ]
+    }
+
+    /// What explains the figures and demands nothing.
+    fn print_remarks(&self) {
+        println!(
+            "- For comparison: the best window for each workload gives {:.2} times 128 KiB, the \
+             better of it and `auto` {:.2} times.",
+            self.bounds.0, self.bounds.1
+        );
+        if !self.short.0.is_empty() {
+            println!(
+                "- {} of {} cells with headroom have less than 80 % of it: {}.",
+                self.short.0.len(),
+                self.short.1,
+                self.short.0.join(", ")
+            );
+        }
+        if self.captured_of_much.1 > 0 {
+            println!(
+                "- For comparison: of cells where the best window gives more than \
+                 {LARGE_GAIN_RATIO} times 128 KiB, {}, {:.0} % of what it saves is saved.",
+                self.captured_of_much.1,
+                100.0 * self.captured_of_much.0
+            );
+        }
+        if !self.wasteful.is_empty() {
+            println!(
+                "- {} cells read more than {MAX_AMPLIFICATION} times what is wanted (with 128 \
+                 KiB → with `auto`): {}.",
+                self.wasteful.len(),
+                self.wasteful.join(", ")
+            );
+        }
+        if self.most_primed.0 > 0.0 {
+            println!(
+                "- Priming read {:.2} of the useful bytes at most, {}.",
+                self.most_primed.0, self.most_primed.1
+            );
+        }
+    }
+}
+
+/// The part of the time which the best window saves that `auto` saves, at most all of it, and at
+/// worst as much lost as there is to save; `None` where there is next to none to save.
+pub fn captured_of(row: &MatrixRow) -> Option<f64> {
+    let time = |rate: f64| 1.0 / rate.max(1e-9);
+    let (base, best) = (row.default().rate, row.statics[row.best()].rate);
+    (best > base * MIN_HEADROOM_RATIO)
+        .then(|| ((time(base) - time(row.auto.rate)) / (time(base) - time(best))).clamp(-1.0, 1.0))
+}
+
+fn mean(values: &[f64]) -> f64 {
+    let logs = values.iter().map(|value| value.max(1e-9).ln());
+    (logs.sum::<f64>() / values.len().max(1) as f64).exp()
+}

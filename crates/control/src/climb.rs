@@ -1,0 +1,467 @@
+//! The window that streams of one device get, found by trying.
+//!
+//! One stream needs a window that keeps the device at work while its reader is served, so its
+//! window grows in steps. Streams that compete cost a seek for each window, and no window between
+//! is better than a large one; they get the largest that lets each of them come round soon. A step
+//! that wins nothing, or takes from readers beside the streams, is taken back: but only if the
+//! streams still read as they did when it was made.
+
+use units::{Nanos, Pages};
+
+use super::rates::{ReadCounts, ReadRates};
+use super::sizes;
+use crate::tuning::rates::MIN_OTHER_READS_PER_SECOND;
+use crate::tuning::window_search as tuning;
+
+/// All streams of a device together, at a tick.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StreamSummary {
+    /// How many open files are read forward now.
+    pub active: u64,
+    pub waiting: bool,
+    pub counts: ReadCounts,
+    /// The window that most of them have.
+    pub typical: Pages,
+    /// The most that each may have.
+    pub most: Pages,
+    pub in_flight: Pages,
+    /// Whether others read beside them, and when that was last seen.
+    pub beside: bool,
+    pub beside_seen: Nanos,
+    /// Whether mappings that are read at random are among them.
+    pub mapped: bool,
+    /// Whether several of them are of one file: where each of them goes on then depends on how far
+    /// the others have read ahead.
+    pub shared: bool,
+}
+
+/// What became of the window at a tick.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum SearchOutcome {
+    Unchanged,
+    Trying,
+    /// The one that was tried is given up, for this reason.
+    Reverted(String),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct SearchTrial {
+    before: Option<Pages>,
+    /// What all have if nothing was found before.
+    typical: Pages,
+    rates: ReadRates,
+    /// When the effect may begin to show, and what there was then.
+    begins: Nanos,
+    begun: Option<(Nanos, ReadCounts)>,
+    ends: Nanos,
+    /// Whether it was made longer, as what came of it was not clear.
+    longer: bool,
+}
+
+/// What holds until something changes.
+#[derive(Clone, Copy, Debug)]
+struct Converged {
+    since: Nanos,
+    holds: Nanos,
+    active: u64,
+    rate: f64,
+}
+
+/// Finds the window for the streams of a device.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct WindowSearch {
+    window: Option<Pages>,
+    trial: Option<SearchTrial>,
+    enough: Option<Converged>,
+    /// Trials in a row that found nothing.
+    failed_trials: u32,
+    bad: Option<Pages>,
+    last: Option<(Nanos, ReadCounts)>,
+    begun: Option<Nanos>,
+    measured: u32,
+    /// Of late, once that is known.
+    rates: Option<ReadRates>,
+    /// Since when nothing else was changed.
+    calm: Option<(Nanos, ReadCounts)>,
+}
+
+impl WindowSearch {
+    /// Somebody begins to read.
+    pub fn begin(&mut self, at: Nanos) {
+        self.last.get_or_insert((at, ReadCounts::default()));
+        self.begun.get_or_insert(at);
+    }
+
+    /// Something else was changed: what is measured now is not what was before.
+    pub fn disturb(&mut self) {
+        self.calm = None;
+    }
+
+    /// Readers are helped in another way from now on: what was measured says nothing any more.
+    pub fn abort_trial(&mut self) {
+        if let Some(trial) = self.trial.take() {
+            self.window = trial.before;
+        }
+        (self.rates, self.calm) = (None, None);
+    }
+
+    /// The window for streams that wait, and what became of it.
+    pub fn step(&mut self, now: Nanos, streams: &StreamSummary) -> (Option<Pages>, SearchOutcome) {
+        self.measure(now, streams.counts);
+        let news = match self.trial {
+            Some(trial) => self.judge(now, streams, trial),
+            None => self.try_more(now, streams),
+        };
+        (self.window, news)
+    }
+
+    fn measure(&mut self, now: Nanos, counts: ReadCounts) {
+        if let Some((then, before)) = self.last.replace((now, counts)) {
+            let seconds = now.saturating_sub(then).as_secs_f64();
+            if seconds > 0.0 {
+                self.measured = self.measured.saturating_add(1);
+                let weight = (seconds / 0.3).max(1.0 / f64::from(self.measured)).min(1.0);
+                let rates = ReadRates::over(before, counts, seconds);
+                // Before streams were known as such there was nothing to see of them.
+                let known = self.rates.filter(|known| known.progress > 0.0).unwrap_or(rates);
+                self.rates = Some(known.towards(&rates, weight));
+            }
+        }
+    }
+
+    /// The largest window that makes sense: within its share of memory, and so that nobody waits
+    /// too long for all others.
+    fn ceiling(&self, streams: &StreamSummary, rates: &ReadRates, before: Pages) -> Pages {
+        let round = if streams.active <= tuning::MAX_LEAPING_STREAMS {
+            tuning::MAX_ROUND_SECONDS
+        } else {
+            tuning::MAX_CROWDED_ROUND_SECONDS
+        };
+        let round = (rates.progress * round) as u64 / streams.active.max(1);
+        let step = before.get().saturating_mul(tuning::STEP_GROWTH);
+        let mut most = round.max(step).min(streams.most.get());
+        if streams.beside || rates.is_scattered() {
+            // What those reads lose while it is tried is lost.
+            let growth =
+                if streams.mapped { tuning::MIN_GROWTH } else { tuning::MAX_GROWTH_WITH_OTHERS };
+            most = most.min(before.get().saturating_mul(growth));
+        }
+        if let Some(bad) = self.bad {
+            most = most.min(bad.get() / tuning::STEP_GROWTH);
+        }
+        Pages::new(most)
+    }
+
+    fn try_more(&mut self, now: Nanos, streams: &StreamSummary) -> SearchOutcome {
+        let Some(mut rates) = self.rates else { return SearchOutcome::Unchanged };
+        let seen = now.saturating_sub(self.begun.unwrap_or(now));
+        let (places, alone) = (streams.counts.forward, streams.active == 1);
+        let enough = if seen < tuning::FIRST_TRIAL_TIME.0 {
+            alone && places >= tuning::MIN_PLACES_ALONE
+        } else {
+            places >= tuning::MIN_PLACES
+        };
+        if !enough && seen < tuning::FIRST_TRIAL_TIME.1 {
+            return SearchOutcome::Unchanged;
+        }
+        if let Some(enough) = self.enough {
+            // Other streams, or the same in another phase of their work.
+            let slower = rates.progress < tuning::RESTART_BELOW_RATIO * enough.rate;
+            let as_many = enough.active / 2 < streams.active && streams.active <= enough.active * 2;
+            let same = as_many && !(slower && streams.waiting);
+            if same && now.saturating_sub(enough.since) < enough.holds {
+                return SearchOutcome::Unchanged;
+            }
+            if !same {
+                self.failed_trials = 0;
+            }
+            (self.enough, self.bad) = (None, None);
+        }
+        if !streams.waiting || streams.active == 0 || rates.progress <= 0.0 {
+            return SearchOutcome::Unchanged;
+        }
+        if streams.beside {
+            let (since, counts) = *self.calm.get_or_insert((now, streams.counts));
+            let span = now.saturating_sub(since);
+            let seen = streams.counts.beside.saturating_sub(counts.beside);
+            if span < tuning::MIN_CALM_TIME
+                || (seen < tuning::MIN_OTHER_READS && span < tuning::MAX_CALM_TIME)
+            {
+                return SearchOutcome::Unchanged;
+            }
+            rates = ReadRates::over(counts, streams.counts, span.as_secs_f64());
+        }
+        let before = self.window.unwrap_or(streams.typical);
+        if before.is_zero() {
+            return SearchOutcome::Unchanged;
+        }
+        let ceiling = self.ceiling(streams, &rates, before);
+        let window = if streams.active > tuning::MAX_LEAPING_STREAMS {
+            sizes::even_at_most(ceiling)
+        } else if streams.active > 1 || rates.switches() > tuning::COMPETING_SWITCH_SHARE {
+            sizes::at_most(ceiling)
+        } else {
+            let guess = streams.in_flight.get().saturating_mul(tuning::SEEK_AMORTIZATION);
+            let wish = Pages::new(guess.max(before.get().saturating_mul(tuning::STEP_GROWTH)));
+            sizes::even_at_most(wish.min(ceiling))
+        };
+        if window.get() < before.get().saturating_mul(tuning::MIN_GROWTH) {
+            self.settle(now, streams, rates.progress);
+            return SearchOutcome::Unchanged;
+        }
+        self.attempt(now, streams, rates, window)
+    }
+
+    /// Where several read one file, what is read ahead for one is in the way of the others as soon
+    /// as it is more than they come by: half of what has won may win more.
+    fn try_less(&mut self, now: Nanos, streams: &StreamSummary, rates: ReadRates) -> SearchOutcome {
+        match self.window {
+            Some(window)
+                if streams.shared
+                    && window.get() > tuning::MIN_GROWTH * tuning::MIN_REDUCED_PAGES =>
+            {
+                let half = sizes::even_at_most(Pages::new(window.get() / tuning::MIN_GROWTH));
+                self.attempt(now, streams, rates, half)
+            }
+            _ => SearchOutcome::Unchanged,
+        }
+    }
+
+    fn attempt(
+        &mut self,
+        now: Nanos,
+        streams: &StreamSummary,
+        rates: ReadRates,
+        window: Pages,
+    ) -> SearchOutcome {
+        let pages = streams.active.saturating_mul(window.get()) as f64;
+        let span = Nanos::from_secs_f64(tuning::TRIAL_ROUNDS * pages / rates.progress.max(1.0));
+        let least =
+            if streams.shared { tuning::MIN_SHARED_TRIAL_TIME } else { tuning::TRIAL_TIME.0 };
+        let mut span = span.max(least).min(tuning::TRIAL_TIME.1);
+        if streams.beside {
+            let seen =
+                Nanos::from_secs_f64(1.5 * tuning::MIN_OTHER_READS as f64 / rates.beside.max(1.0));
+            span = span.max(seen.min(tuning::MAX_CALM_TIME));
+        }
+        let begins = now + span.scaled(1.0 / 3.0);
+        let (typical, ends) = (streams.typical, now + span);
+        self.trial = Some(SearchTrial {
+            before: self.window,
+            typical,
+            rates,
+            begins,
+            begun: None,
+            ends,
+            longer: false,
+        });
+        self.window = Some(window);
+        SearchOutcome::Trying
+    }
+
+    fn settle(&mut self, now: Nanos, streams: &StreamSummary, rate: f64) {
+        let holds =
+            tuning::CONVERGED_TIME * (1 << self.failed_trials.min(tuning::MAX_CONVERGED_DOUBLINGS));
+        self.enough = Some(Converged { since: now, holds, active: streams.active, rate });
+    }
+
+    fn judge(
+        &mut self,
+        now: Nanos,
+        streams: &StreamSummary,
+        mut trial: SearchTrial,
+    ) -> SearchOutcome {
+        if trial.begun.is_none() && now >= trial.begins {
+            trial.begun = Some((now, streams.counts));
+        }
+        self.trial = Some(trial);
+        let Some((begun, before)) = trial.begun else { return SearchOutcome::Unchanged };
+        let seconds = now.saturating_sub(begun).as_secs_f64();
+        let rates = ReadRates::over(before, streams.counts, seconds.max(1e-6));
+        let plain = rates.plainly_hurts_beside(&trial.rates, seconds);
+        if now <= begun || (now < trial.ends && !plain) {
+            return SearchOutcome::Unchanged;
+        }
+        let gain = rates.progress / trial.rates.progress.max(1.0);
+        let clear = !(1.0 / tuning::CLEAR_RATIO..tuning::CLEAR_RATIO).contains(&gain) || plain;
+        if !clear && !trial.longer {
+            self.trial =
+                Some(SearchTrial { ends: now + tuning::TRIAL_EXTENSION, longer: true, ..trial });
+            return SearchOutcome::Unchanged;
+        }
+        self.trial = None;
+        self.calm = Some((now, streams.counts));
+        let gap = Nanos::from_secs_f64(tuning::MAX_SILENT_READS / trial.rates.beside.max(1e-3))
+            .max(tuning::FIRST_TRIAL_TIME.0);
+        let ended = trial.rates.beside > MIN_OTHER_READS_PER_SECOND
+            && now.saturating_sub(streams.beside_seen) > gap;
+        if ended || (!streams.shared && rates.are_of_other_work(&trial.rates)) {
+            // It says nothing of the window; what was done before is known no more.
+            self.rates = None;
+            return SearchOutcome::Unchanged;
+        }
+        let hurt = rates.hurts_beside(&trial.rates, seconds);
+        let gone = rates.progress == 0.0;
+        if hurt || (gain < tuning::REVERT_BELOW_RATIO && (streams.waiting || gone)) {
+            return self.take_back(now, streams, &trial, gain, hurt);
+        }
+        if gain >= rates.winning(seconds, tuning::MIN_GAIN_RATIOS) {
+            self.failed_trials = 0;
+            // What is tried next must win over this, not over what was before.
+            self.rates = Some(rates);
+            if rates.next_may_hurt_beside(&trial.rates) {
+                self.settle(now, streams, rates.progress);
+                return SearchOutcome::Unchanged;
+            }
+            let smaller = self.window < trial.before;
+            let news = if smaller { SearchOutcome::Unchanged } else { self.try_more(now, streams) };
+            return if news == SearchOutcome::Unchanged {
+                self.try_less(now, streams, rates)
+            } else {
+                news
+            };
+        }
+        if streams.waiting {
+            return self.take_back(now, streams, &trial, gain, false);
+        }
+        self.settle(now, streams, rates.progress);
+        SearchOutcome::Unchanged
+    }
+
+    fn take_back(
+        &mut self,
+        now: Nanos,
+        streams: &StreamSummary,
+        trial: &SearchTrial,
+        gain: f64,
+        hurt: bool,
+    ) -> SearchOutcome {
+        let tried = std::mem::replace(&mut self.window, trial.before);
+        // What it was while that was tried says nothing of what it will be.
+        self.rates = Some(trial.rates);
+        self.failed_trials += 1;
+        let tried = tried.unwrap_or_default();
+        let before = trial.before.unwrap_or(trial.typical);
+        let room =
+            tried.get() / tuning::STEP_GROWTH >= before.get().saturating_mul(tuning::MIN_GROWTH);
+        if room && !hurt {
+            // Perhaps there is a good one between: one too large may win as little as none.
+            self.bad = Some(self.bad.map_or(tried, |bad| bad.min(tried)));
+        } else {
+            self.settle(now, streams, trial.rates.progress);
+        }
+        let tried = tried.get();
+        SearchOutcome::Reverted(if hurt {
+            format!("with a window of {tried} pages, other readers of the device got less")
+        } else {
+            format!("with a window of {tried} pages, it was read {gain:.2} times as fast")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn streams(active: u64, counts: ReadCounts) -> StreamSummary {
+        StreamSummary {
+            active,
+            waiting: true,
+            counts,
+            typical: Pages::new(32),
+            most: Pages::new(2048),
+            in_flight: Pages::new(30),
+            beside: counts.beside > 0,
+            beside_seen: Nanos::MAX,
+            mapped: false,
+            shared: false,
+        }
+    }
+
+    /// The windows that come about while `rates` pages of streams and reads beside them are done a
+    /// second at each window.
+    fn climb(active: u64, rates: impl Fn(u64) -> (f64, f64)) -> Vec<u64> {
+        let (mut climb, mut windows) = (WindowSearch::default(), vec![32]);
+        let (mut progress, mut beside) = (0.0, 0.0);
+        climb.begin(Nanos::ZERO);
+        for tick in 1..100 {
+            let window = windows.last().copied().unwrap_or(32);
+            let rate = rates(window);
+            (progress, beside) = (progress + 0.1 * rate.0, beside + 0.1 * rate.1);
+            let counts = ReadCounts {
+                progress: progress as u64,
+                forward: progress as u64 / window,
+                beside: beside as u64,
+                ..ReadCounts::default()
+            };
+            let (window, _) = climb.step(Nanos::from_millis(100 * tick), &streams(active, counts));
+            let window = window.map_or(32, Pages::get);
+            if windows.last() != Some(&window) {
+                windows.push(window);
+            }
+        }
+        windows
+    }
+
+    #[test]
+    fn one_stream_grows_while_that_wins() {
+        assert_eq!(climb(1, |window| (window as f64 * 100.0, 0.0)), [32, 128, 512, 2048]);
+        assert_eq!(climb(1, |_| (10_000.0, 0.0)), [32, 128, 32]);
+    }
+
+    #[test]
+    fn streams_that_compete_leap() {
+        assert_eq!(climb(8, |window| (10_000.0 + window as f64 * 10.0, 0.0)), [32, 2048]);
+    }
+
+    #[test]
+    fn what_does_harm_is_taken_back_and_less_is_tried() {
+        let rate = |window| if window > 600 { 5_000.0 } else { 10_000.0 + window as f64 * 10.0 };
+        assert_eq!(climb(8, |window| (rate(window), 0.0)), [32, 2048, 32, 512]);
+    }
+
+    #[test]
+    fn what_wins_nothing_may_have_been_too_much() {
+        let rate = |window| if window == 128 { 12_000.0 } else { 10_000.0 };
+        assert_eq!(climb(8, |window| (rate(window), 0.0)), [32, 2048, 32, 512, 32, 128]);
+    }
+
+    #[test]
+    fn what_is_taken_from_others_is_given_back() {
+        // Twice the window takes 7 % of what others read, four times takes 20 %.
+        let beside = |window: u64| 1000.0 * 0.93_f64.powf(window as f64 / 32.0 - 1.0);
+        let windows = climb(2, |window| (window as f64 * 300.0, beside(window)));
+        assert_eq!(windows, [32, 512, 32]);
+    }
+
+    #[test]
+    fn nobody_beside_the_streams_is_starved() {
+        let windows = climb(1, |window| (window as f64 * 300.0, 3000.0 / window as f64));
+        assert_eq!(windows.last(), Some(&32), "{windows:?}");
+    }
+
+    #[test]
+    fn readers_beside_who_have_ended_are_not_starved() {
+        // As long as the window is as at first, somebody else reads as well.
+        let rate = |window| (10_000.0 + window as f64, if window > 32 { 0.0 } else { 500.0 });
+        let windows = climb(2, rate);
+        assert!(windows.last() > Some(&32), "{windows:?}");
+    }
+
+    #[test]
+    fn other_work_is_no_verdict() {
+        let mut climb = WindowSearch::default();
+        climb.begin(Nanos::ZERO);
+        let mut counts = ReadCounts::default();
+        for tick in 1..=10 {
+            // A scan until the first trial has begun, random reads from there on.
+            if tick <= 2 {
+                (counts.progress, counts.forward) = (counts.progress + 2000, counts.forward + 20);
+            } else {
+                (counts.progress, counts.elsewhere) = (counts.progress + 10, counts.elsewhere + 10);
+            }
+            let (_, news) = climb.step(Nanos::from_millis(100 * tick), &streams(1, counts));
+            assert!(!matches!(news, SearchOutcome::Reverted(_)), "{news:?} at {tick}");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What a device can do, learnt from what it completes.
+
+use crate::tuning::device as tuning;
+use policy::DeviceCompletions;
+use units::{Bytes, Nanos};
+
+/// What was learnt of a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LearnedDevice {
+    before: Option<DeviceCompletions>,
+    /// The best rate seen, in bytes a second.
+    rate: f64,
+    /// The shortest mean time of a read, in seconds.
+    latency: f64,
+    /// The most reads that were under way on average.
+    parallel: f64,
+    /// What it read over the last interval.
+    now: Bytes,
+}
+
+impl LearnedDevice {
+    /// Takes in what there is after an interval.
+    pub fn learn(&mut self, after: DeviceCompletions, elapsed: Nanos) {
+        let Some(before) = self.before.replace(after) else { return };
+        let seconds = elapsed.as_secs_f64();
+        if seconds <= 0.0 {
+            return;
+        }
+        let kept = tuning::RETENTION_PER_SECOND.powf(seconds);
+        self.now = after.bytes.saturating_sub(before.bytes);
+        let reads = after.reads.saturating_sub(before.reads) as f64;
+        let time = after.time.saturating_sub(before.time).as_secs_f64();
+        self.rate = (self.rate * kept).max(self.now.get() as f64 / seconds);
+        self.parallel = (self.parallel * kept).max(time / seconds);
+        if reads > 0.0 && time > 0.0 {
+            let latency = time / reads;
+            self.latency =
+                if self.latency == 0.0 { latency } else { (self.latency / kept).min(latency) };
+        }
+    }
+
+    /// The best rate seen, in bytes a second.
+    pub fn rate(&self) -> Bytes {
+        Bytes::new(self.rate as u64)
+    }
+
+    /// What it read over the last interval.
+    pub(super) fn now(&self) -> Bytes {
+        self.now
+    }
+
+    /// The shortest mean time of a read.
+    pub fn latency(&self) -> Nanos {
+        Nanos::from_secs_f64(self.latency)
+    }
+
+    /// The most reads that were under way on average.
+    pub fn parallelism(&self) -> f64 {
+        self.parallel
+    }
+
+    /// What flows while one read is under way: a window of this size is the least that can keep
+    /// the device from waiting for its reader, and in eight times as much a seek is of no account.
+    pub fn in_flight(&self) -> Bytes {
+        Bytes::new((self.rate * self.latency) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rate_and_latency_are_the_best_that_was_seen() {
+        let mut device = LearnedDevice::default();
+        let mut done = DeviceCompletions::default();
+        for (reads, kib, ms) in [(0, 0, 0), (100, 12_800, 1000), (100, 102_400, 9000), (0, 0, 0)] {
+            done.reads += reads;
+            done.bytes += Bytes::from_kib(kib);
+            done.time += Nanos::from_millis(ms);
+            device.learn(done, Nanos::from_secs(1));
+        }
+        assert!((99.0..=100.0).contains(&device.rate().as_mib()), "{device:?}");
+        assert!((10.0..11.0).contains(&device.latency().as_millis_f64()), "{device:?}");
+        assert!(device.parallelism() > 8.9);
+        assert!((0.9..1.1).contains(&device.in_flight().as_mib()));
+    }
+}

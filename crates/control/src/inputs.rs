@@ -1,0 +1,62 @@
+//! What the controller knows when it decides.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use policy::DeviceCompletions;
+use units::{Bytes, Nanos, Pages};
+
+/// A file: the number of its device, and its inode.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileKey(pub u64, pub u64);
+
+/// The state of an open file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileState {
+    pub file_pages: Pages,
+    /// The window that it may have.
+    pub window: Pages,
+    /// The byte after the last one read, where the kernel keeps it.
+    pub position: Option<Bytes>,
+    /// Whether its program advised that it reads at random, or bypasses the page cache: then
+    /// nothing is done for it.
+    pub unmanaged: bool,
+    /// The cache that its pages are charged to, a key of [`MemoryInputs::caches`].
+    pub domain: u64,
+    pub page: Bytes,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Inputs {
+    pub now: Nanos,
+    /// What its devices have completed so far.
+    pub completions: DeviceCompletions,
+    pub memory: MemoryInputs,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MemoryInputs {
+    /// By domain: that of the machine (0), and those of cgroups with a limit.
+    pub caches: BTreeMap<u64, Bytes>,
+    /// What may be cached of what is prefetched, if that is limited on its own: it is charged to
+    /// the process that asks for it, whoever reads it then.
+    pub prefetched: Option<Bytes>,
+    /// The domains that have a limit of their own.
+    pub limited: BTreeSet<u64>,
+    pub under_pressure: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    pub most: Pages,
+    /// The smallest window that a forward reader is left with.
+    pub least: Pages,
+    /// Whether to prefetch, or to set windows only.
+    pub prefetch: bool,
+}
+
+impl Default for Bounds {
+    /// Windows of 64 KiB to 8 MiB (of pages of 4 KiB), and prefetching.
+    fn default() -> Self {
+        Self { most: Pages::new(2048), least: Pages::new(16), prefetch: true }
+    }
+}

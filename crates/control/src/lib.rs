@@ -1,0 +1,72 @@
+//! The decisions of `foreread auto`: which window each open file should have, and what to read
+//! ahead that the kernel does not foresee.
+//!
+//! It is not a read-ahead algorithm but sits above the kernel's. A [`BdiController`] takes what
+//! probes report of readers ([`AccessEvent`](policy::AccessEvent)) and, in intervals, the state of
+//! things ([`Inputs`], [`FileState`]); it answers with [`FileAction`]s that a stock kernel can be
+//! made to carry out from outside: a window for an open file (`POSIX_FADV_NORMAL` while the bdi has
+//! that window), and pages to be read (`readahead(2)`).
+//!
+//! [`ControlLoop`] is the loop around controllers, one for each bdi. It knows its surroundings by
+//! two traits: [`EventSource`] is where events come from, [`ActionSink`] carries actions out. A
+//! live kernel and a simulated one (the policy `auto`) differ in nothing but their implementations.
+//!
+//! - `WindowSearch` finds one window for the streams of a device: a guess from latency and rate,
+//!   then trial; each stream that waits gets it, within its share of memory.
+//! - `Shrink` makes the window of a stream that runs smaller, which the kernel does not by itself.
+//! - `Trim` keeps an open file that is read in short runs from larger windows; `ShortRuns` has the
+//!   first miss of such a run answered with the rest of it
+//!   ([`MissPrefetch`](policy::MissPrefetch)).
+//! - A mapping that is read at random gets the window with which readers wait least for a piece;
+//!   while its file is primed it may have its own: `RandomFaults`.
+//! - `StepPlan`s foresee steps and backward reads, and a `FilePriming` finishes the random reads of
+//!   a file that fits into memory. `Sequences` foresee the next ones of many small files.
+
+mod ab_test;
+mod action;
+mod around;
+mod climb;
+mod control_loop;
+mod controller;
+mod device;
+mod inputs;
+mod memory;
+mod outstanding;
+mod pace;
+mod pattern;
+mod plan;
+mod prime;
+mod rates;
+mod reads;
+mod runs;
+mod sequence;
+mod shrink;
+mod simulated;
+pub mod sizes;
+mod stream;
+mod trim;
+mod tuning;
+mod windows;
+
+use policy::{Catalogue, Entry};
+
+pub use ab_test::{AbTest, TreatmentEffect};
+pub use action::{ActionKind, FileAction, NextFile};
+pub use control_loop::{
+    ActionSink, BdiKey, BdiSample, ControlLoop, EventSource, ExternalChange, Listing, LoopConfig,
+    LoopNote, LoopSample, LoopState, Released,
+};
+pub use controller::BdiController;
+pub use device::LearnedDevice;
+pub use inputs::{Bounds, FileKey, FileState, Inputs, MemoryInputs};
+pub use outstanding::Outstanding;
+pub use pace::PrimingStats;
+pub use pattern::{AccessPattern, Classifier};
+pub use policy::DeviceCompletions;
+pub use simulated::SimulatedAuto;
+
+/// The read-ahead algorithms of this crate: `auto`, which is this controller above Linux 6.18.
+pub static REGISTRY: &[Entry] = &[simulated::ENTRY];
+
+/// All read-ahead algorithms that a simulation can be given by name.
+pub const POLICIES: Catalogue = Catalogue(&[policy::REGISTRY, REGISTRY]);

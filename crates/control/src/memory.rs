@@ -1,0 +1,209 @@
+//! How much memory windows may fill.
+
+use std::collections::BTreeMap;
+
+use units::{Bytes, Nanos, Pages};
+
+use super::inputs::{Bounds, FileState, Inputs};
+use super::sizes;
+use crate::tuning::memory as tuning;
+
+#[derive(Clone, Copy, Debug)]
+struct ShareTrial {
+    squeeze: f64,
+    rate: f64,
+    begun: (Nanos, u64),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MemoryDomain {
+    /// The part of its share that windows may fill: less after thrashing.
+    squeeze: f64,
+    /// Streams in it that read forward.
+    pub active: u64,
+    /// Pages read ahead that were gone when they were wanted, over the interval.
+    pub thrashed: u64,
+    /// Places where its streams were seen over the interval.
+    pub places: u64,
+    /// Pages that readers came by so far, and how many a second of late.
+    pub progress: u64,
+    rate: f64,
+    intervals: u32,
+    /// Pages that were gone, and places, since that was last judged.
+    lately: (u64, u64),
+    judged: Nanos,
+    before: u64,
+    trial: Option<ShareTrial>,
+    /// When somebody first read, and not squeezed before this.
+    since: Option<Nanos>,
+    rests: Nanos,
+}
+
+impl Default for MemoryDomain {
+    fn default() -> Self {
+        Self {
+            squeeze: 1.0,
+            active: 0,
+            thrashed: 0,
+            places: 0,
+            progress: 0,
+            rate: 0.0,
+            intervals: 0,
+            lately: (0, 0),
+            judged: Nanos::ZERO,
+            before: 0,
+            trial: None,
+            since: None,
+            rests: Nanos::ZERO,
+        }
+    }
+}
+
+impl MemoryDomain {
+    pub fn interval(&mut self, now: Nanos, elapsed: Nanos) {
+        let seconds = elapsed.as_secs_f64();
+        let rate = self.progress.saturating_sub(self.before) as f64 / seconds.max(1e-6);
+        self.before = self.progress;
+        let since = *self.since.get_or_insert(now);
+        if let Some(trial) = self.trial {
+            let (since, before) = trial.begun;
+            let span = now.saturating_sub(since);
+            if span < tuning::TRIAL_TIME {
+                return;
+            }
+            self.trial = None;
+            let rate = self.progress.saturating_sub(before) as f64 / span.as_secs_f64();
+            if rate < tuning::REVERT_BELOW_RATIO * trial.rate {
+                (self.squeeze, self.rests) = (trial.squeeze, now + tuning::REVERT_HOLD_TIME);
+            }
+            self.rate = rate;
+            return;
+        }
+        if now < since + tuning::WARMUP_TIME {
+            return;
+        }
+        let known = self.rate;
+        self.intervals = self.intervals.saturating_add(1);
+        // A mean of all at first, and of about a second later.
+        let weight = seconds.max(1.0 / f64::from(self.intervals)).min(1.0);
+        self.rate += weight * (rate - known);
+        if self.thrashes(now)
+            && now >= self.rests.max(since + tuning::WARMUP_TIME + tuning::TRIAL_TIME)
+        {
+            let (squeeze, rate) = (self.squeeze, known);
+            self.trial = Some(ShareTrial { squeeze, rate, begun: (now, self.progress) });
+            self.squeeze = (self.squeeze * 0.5).max(1.0 / 64.0);
+        } else {
+            self.squeeze = (self.squeeze * 2_f64.powf(seconds / tuning::RECOVERY_SECONDS)).min(1.0);
+        }
+    }
+}
+
+impl MemoryDomain {
+    /// Whether too much was gone of late, if enough was seen to tell.
+    fn thrashes(&mut self, now: Nanos) -> bool {
+        let (gone, places) = (self.lately.0 + self.thrashed, self.lately.1 + self.places);
+        self.lately = (gone, places);
+        if places < tuning::MIN_PLACES && now.saturating_sub(self.judged) < tuning::MAX_JUDGE_TIME {
+            return false;
+        }
+        (self.lately, self.judged) = ((0, 0), now);
+        gone > places / tuning::THRASHING_DIVISOR
+    }
+}
+
+/// The most that a window may be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WindowShare {
+    pub most: Pages,
+    /// The memory that what is read by request may fill.
+    pub memory: Pages,
+    /// Whether that is for want of memory.
+    pub is_tight: bool,
+    /// Whether pages are evicted before they are used.
+    pub is_squeezed: bool,
+}
+
+/// What files may fill together that are to stay in memory.
+pub(super) fn room(inputs: &Inputs, facts: &FileState) -> Pages {
+    let cache = inputs.memory.caches.get(&facts.domain).or(inputs.memory.caches.get(&0));
+    cache.map_or(Pages::ZERO, |cache| kept(*cache, facts))
+}
+
+/// What files may fill together that are to stay in a cache of that size.
+pub(super) fn kept(cache: Bytes, facts: &FileState) -> Pages {
+    Pages::new(cache.get() / tuning::KEPT_FILES_DIVISOR / facts.page.get().max(1))
+}
+
+pub(super) type Domains = BTreeMap<u64, MemoryDomain>;
+
+/// The most that a window may be in a domain.
+pub(super) fn share_of(
+    domains: &Domains,
+    bounds: &Bounds,
+    inputs: &Inputs,
+    facts: &FileState,
+) -> WindowShare {
+    let of = |number: u64| {
+        let cache = inputs.memory.caches.get(&number)?.get() / facts.page.get().max(1);
+        let limited = inputs.memory.limited.contains(&number);
+        let domain = domains.get(&number).copied().unwrap_or_default();
+        let part = if limited { 1 } else { tuning::CACHE_SHARE_DIVISOR };
+        let share = cache as f64 / part as f64 * domain.squeeze;
+        let share = if inputs.memory.under_pressure { share / 4.0 } else { share };
+        let squeezed = domain.squeeze < 0.99 || inputs.memory.under_pressure;
+        let each = (share / (2 * domain.active.max(1)) as f64) as u64;
+        Some((each, cache as f64 / tuning::CACHE_SHARE_DIVISOR as f64 * domain.squeeze, squeezed))
+    };
+    let known = of(facts.domain).or_else(|| of(0));
+    let (each, memory, is_squeezed) = known.unwrap_or((u64::MAX, f64::MAX, false));
+    let asked =
+        |asked: Bytes| (asked.get() / facts.page.get().max(1) / tuning::CACHE_SHARE_DIVISOR) as f64;
+    let memory = inputs.memory.prefetched.map_or(memory, |bytes| asked(bytes).min(memory));
+    let each = each.max(bounds.least.get());
+    let is_tight = each < bounds.most.get();
+    let within = |pages: u64| Pages::new(pages).min(bounds.most);
+    // A power of two that is a little more than its share is better than half of that.
+    let rounded = sizes::even_at_most(within(each.saturating_add(each / tuning::SLACK_DIVISOR)));
+    let most = sizes::at_most(within(each)).max(rounded);
+    WindowShare { most, memory: Pages::new(memory as u64), is_tight, is_squeezed }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use super::*;
+    use crate::inputs::MemoryInputs;
+    use policy::DeviceCompletions;
+
+    #[test]
+    fn what_is_asked_for_fills_the_memory_of_who_asks() {
+        let facts = FileState {
+            file_pages: Pages::new(1 << 20),
+            window: Pages::new(32),
+            position: None,
+            unmanaged: false,
+            domain: 7,
+            page: Bytes::from_kib(4),
+        };
+        let share = |asked| {
+            let inputs = Inputs {
+                now: Nanos::ZERO,
+                completions: DeviceCompletions::default(),
+                memory: MemoryInputs {
+                    caches: BTreeMap::from([(0, Bytes::from_gib(1)), (7, Bytes::from_mib(64))]),
+                    prefetched: asked,
+                    limited: BTreeSet::from([7]),
+                    under_pressure: false,
+                },
+            };
+            let share = share_of(&Domains::new(), &Bounds::default(), &inputs, &facts);
+            (share.memory.get(), share.most.get())
+        };
+        let (of_reader, window) = share(None);
+        assert_eq!(of_reader, 4096, "a quarter of what the reader's cache can hold");
+        assert_eq!(share(Some(Bytes::from_gib(1))), (of_reader, window));
+        assert_eq!(share(Some(Bytes::from_mib(16))), (1024, window), "windows are the reader's");
+    }
+}

@@ -1,0 +1,162 @@
+//! What was read ahead, and how much of that was reached.
+//!
+//! A read that finds its page in the cache passes no probe: that is what makes watching cheap. So
+//! what was used is known from where readers are next seen: at a mark, at a miss, at the position
+//! that the open file keeps. Pages behind that place in the same run of windows were used. What no
+//! reader came near within a while counts as wasted; it is an estimate, and it errs towards waste.
+
+use crate::tuning::outstanding as tuning;
+use std::collections::VecDeque;
+
+use units::Nanos;
+
+#[derive(Clone, Copy, Debug)]
+struct Ahead {
+    start: u64,
+    end: u64,
+    /// Pages before this one were used.
+    reached: u64,
+    since: Nanos,
+}
+
+/// Windows that were submitted and not used up yet.
+#[derive(Clone, Debug, Default)]
+pub struct Outstanding {
+    windows: VecDeque<Ahead>,
+    brief: bool,
+    /// Pages known to have been used.
+    pub used: u64,
+    pub wasted: u64,
+    /// Windows given up with pages that nobody came to.
+    pub(super) abandoned: u64,
+}
+
+impl Outstanding {
+    /// A window was submitted, of which `asked` pages from `at` on were wanted at once.
+    pub fn submit(&mut self, start: u64, end: u64, at: u64, asked: u64, now: Nanos) {
+        let most = if self.brief { tuning::MAX_WINDOWS_OF_PLACES } else { tuning::MAX_WINDOWS };
+        while self.windows.len() >= most
+            && let Some(oldest) = self.windows.pop_front()
+        {
+            self.give_up(oldest);
+        }
+        let end = end.max(start);
+        let reached = if start <= at { at.saturating_add(asked).min(end) } else { start };
+        // Of a window around a fault only the faulting page was asked for.
+        let reached = if start < at { start.saturating_add(asked).min(end) } else { reached };
+        self.windows.push_back(Ahead { start, end, reached, since: now });
+    }
+
+    /// Whether nobody comes back to a run that was left for another place.
+    pub(super) fn follow_briefly(&mut self, brief: bool) {
+        self.brief = brief;
+    }
+
+    /// A reader was seen at `page`: what leads up to it without a gap was used.
+    pub fn reader_at(&mut self, page: u64) {
+        let mut place = page;
+        let past = |one: &Ahead| {
+            one.end < page && page - one.end <= tuning::MAX_GAP_PAGES && one.start < one.reached
+        };
+        if let Some(at) = self.windows.iter().rposition(past)
+            && let Some(one) = self.windows.remove(at)
+        {
+            self.used = self.used.saturating_add(one.end - one.start);
+        }
+        // Each window that ends where the next one starts; no window is met twice.
+        for _ in 0..tuning::MAX_WINDOWS {
+            let holds = |one: &Ahead| one.start < place && place <= one.end;
+            let Some(at) = self.windows.iter().rposition(holds) else { break };
+            let one = &mut self.windows[at];
+            one.reached = one.reached.max(place);
+            place = one.start;
+            if one.reached == one.end {
+                self.used = self.used.saturating_add(one.end - one.start);
+                self.windows.remove(at);
+            }
+        }
+    }
+
+    /// Whether the page was read ahead and nobody came to it yet.
+    pub fn awaits(&self, page: u64) -> bool {
+        self.windows.iter().any(|one| one.reached <= page && page < one.end)
+    }
+
+    /// Gives up what is too old. Pages from `pages` on are beyond the end of the file.
+    pub fn expire(&mut self, now: Nanos, pages: Option<u64>) {
+        if let Some(pages) = pages {
+            for one in &mut self.windows {
+                one.end = one.end.min(pages.max(one.start));
+                one.reached = one.reached.min(one.end);
+            }
+        }
+        let old = |one: &Ahead| now.saturating_sub(one.since) > tuning::WASTE_TIMEOUT;
+        while let Some(at) = self.windows.iter().position(old) {
+            if let Some(one) = self.windows.remove(at) {
+                self.give_up(one);
+            }
+        }
+    }
+
+    /// Pages that readers came by so far, as far as is known.
+    pub fn progress(&self) -> u64 {
+        let reached = self.windows.iter().map(|one| one.reached.saturating_sub(one.start));
+        self.used.saturating_add(reached.sum())
+    }
+
+    /// Pages that are read ahead and not reached.
+    pub fn ahead(&self) -> u64 {
+        self.windows.iter().map(|one| one.end.saturating_sub(one.reached)).sum()
+    }
+
+    fn give_up(&mut self, one: Ahead) {
+        self.used = self.used.saturating_add(one.reached.saturating_sub(one.start));
+        self.wasted = self.wasted.saturating_add(one.end.saturating_sub(one.reached));
+        self.abandoned += u64::from(one.reached < one.end);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_leads_up_to_a_reader_was_used() {
+        let mut ahead = Outstanding::default();
+        ahead.submit(0, 64, 0, 16, Nanos::ZERO);
+        ahead.submit(64, 320, 64, 0, Nanos::ZERO);
+        assert!(ahead.awaits(100) && !ahead.awaits(3) && !ahead.awaits(320));
+        ahead.reader_at(100);
+        assert_eq!((ahead.used, ahead.ahead()), (64, 220));
+        ahead.reader_at(320);
+        assert_eq!((ahead.used, ahead.wasted, ahead.ahead()), (320, 0, 0));
+    }
+
+    #[test]
+    fn what_nobody_comes_to_is_wasted_up_to_the_end_of_the_file() {
+        let mut ahead = Outstanding::default();
+        ahead.submit(1000, 1032, 1016, 1, Nanos::ZERO);
+        ahead.expire(Nanos::from_secs(5), None);
+        assert_eq!(ahead.wasted, 0);
+        ahead.expire(Nanos::from_secs(11), Some(1024));
+        assert_eq!((ahead.used, ahead.wasted), (1, 23));
+    }
+
+    proptest! {
+        #[test]
+        fn no_page_is_counted_twice(
+            steps in prop::collection::vec((0_u64..500, 1_u64..64), 1..80)
+        ) {
+            let (mut ahead, mut submitted) = (Outstanding::default(), 0);
+            for (at, size) in steps {
+                ahead.submit(at, at + size, at, 1, Nanos::ZERO);
+                submitted += size;
+                ahead.reader_at(at / 2);
+            }
+            ahead.expire(Nanos::MAX, None);
+            prop_assert_eq!(ahead.used + ahead.wasted, submitted);
+        }
+    }
+}

@@ -1,0 +1,399 @@
+//! How fast to prime: as fast as the readers can bear.
+//!
+//! While priming takes the part f of a device's time, whoever waits for it waits 1/(1-f) times as
+//! long; and while the share c of what is read at random is cached, only 1-c of those reads wait.
+//! So readers get (1-f)/(1-c) times what they would without priming, and f = 1-(1-LOSS)(1-c) costs
+//! them no more than LOSS at any moment. The share then grows by itself: with this LOSS all is
+//! cached after three times what one pass in order takes.
+//!
+//! What a page costs of the device's time is not asked of the device, which may serve several at
+//! once, but learnt from how much longer its readers wait: the sum of 1 - (wait alone ÷ wait now)
+//! over time, for each page primed.
+
+use units::{Bytes, Nanos, Pages};
+
+use super::FileKey;
+use crate::tuning::device::MIN_STREAM_BYTES_PER_SECOND;
+use crate::tuning::pace as tuning;
+
+/// Waits over a time, and pages that were primed in it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stretch {
+    span: Nanos,
+    stalls: u64,
+    stalled: f64,
+    pages: u64,
+}
+
+impl Stretch {
+    fn mean(&self) -> f64 {
+        self.stalled / self.stalls.max(1) as f64
+    }
+}
+
+/// How the priming on a device goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PrimingStats {
+    /// Of the time for which readers waited before anything was primed, the share for which they
+    /// still wait.
+    pub missing: f64,
+    /// The share of the device's time that it may take.
+    pub share: f64,
+    /// How much may be read in a second; nothing while it looks how long waits take without.
+    pub pages_per_second: f64,
+    /// What a page is taken to cost of the device's time.
+    pub page_cost: Nanos,
+    /// How long one wait takes without priming, as far as is known.
+    pub wait: Nanos,
+    /// What was ordered, and the device has not read yet as far as is known.
+    pub queued: Pages,
+}
+
+/// The pace of all priming on one device.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PrimingController {
+    /// How long one wait takes without priming, in seconds; nothing if it is not known.
+    alone: f64,
+    now: Stretch,
+    /// Sums: of the time that readers lost, in seconds, and of pages primed meanwhile.
+    lost: (f64, f64),
+    /// Pages that may be read now, and those that the device has not read yet as far as is known.
+    owed: f64,
+    queued: f64,
+    begun: bool,
+    /// The next burst, in pages, until it is known how fast the device is.
+    burst: Option<f64>,
+    /// How many there were, and how long readers waited in all, in seconds.
+    bursts: u32,
+    waited: f64,
+    file: Option<FileKey>,
+    /// Whether even the least rate, or the dearest page, seems too much, for how many stretches,
+    /// and stretches for which it rests.
+    too_much: bool,
+    slowest: u32,
+    rests: u32,
+    /// Whether windows have changed since waits were looked at without priming, and how many
+    /// stretches ago that was.
+    changed: bool,
+    age: u32,
+    told: Option<PrimingStats>,
+}
+
+impl PrimingController {
+    /// How it goes, while something is primed.
+    pub fn told(&self) -> Option<PrimingStats> {
+        self.told
+    }
+
+    /// Readers waited so often and so long over an interval.
+    pub fn waited(&mut self, stalls: u64, stalled: Nanos, elapsed: Nanos) {
+        self.now.stalls += stalls;
+        self.now.stalled += stalled.as_secs_f64();
+        self.now.span += elapsed;
+        self.waited += stalled.as_secs_f64();
+        if self.now.span < tuning::STRETCH_TIME || self.now.stalls < tuning::MIN_WAITS {
+            return;
+        }
+        let over = std::mem::take(&mut self.now);
+        if over.pages == 0 && !(self.begun && self.rests == 0) {
+            self.alone = if self.alone == 0.0 || self.rests > 0 {
+                over.mean()
+            } else {
+                0.5 * (self.alone + over.mean())
+            };
+            self.rests = self.rests.saturating_sub(1);
+            (self.changed, self.age) = (false, 0);
+        } else if self.alone > 0.0 {
+            // A piece may be read after the stretch in which it was asked for: sums bear that.
+            let lost = 1.0 - self.alone / over.mean().max(1e-9);
+            let (lost, pages) = (lost * over.span.as_secs_f64(), over.pages as f64);
+            self.lost = (
+                tuning::RETENTION_PER_STRETCH * self.lost.0 + lost,
+                tuning::RETENTION_PER_STRETCH * self.lost.1 + pages,
+            );
+            self.look_again();
+        }
+    }
+
+    /// The device has read so much more over an interval.
+    pub fn completed(&mut self, read: Bytes, page: Bytes, elapsed: Nanos) {
+        let kept =
+            self.queued * 0.5_f64.powf(elapsed.as_secs_f64() / tuning::LOST_HALF_LIFE_SECONDS);
+        self.queued = (kept - read.get() as f64 / page.get().max(1) as f64).max(0.0);
+    }
+
+    /// How many pages may be read over an interval. `missing`: the share of what is waited for that
+    /// is not cached; `rate`: the best that the device was seen to read in a second.
+    pub fn allows(&mut self, missing: f64, rate: Bytes, page: Bytes, elapsed: Nanos) -> &mut f64 {
+        if !self.begun {
+            (self.begun, self.burst) = (true, Some(tuning::PROBE_PAGES));
+            // What is known of waits so far is without priming.
+            let now = std::mem::take(&mut self.now);
+            if self.alone == 0.0 && now.stalls > 0 {
+                self.alone = now.mean();
+            }
+        }
+        let pass = page.get() as f64 / (rate.get() as f64).max(MIN_STREAM_BYTES_PER_SECOND);
+        let share = (1.0 - (1.0 - tuning::MAX_LOSS_SHARE) * missing.clamp(0.0, 1.0))
+            .min(tuning::MAX_DEVICE_SHARE);
+        let cost = self.cost(pass);
+        let wanted = share / cost;
+        let mut told = PrimingStats {
+            missing,
+            share,
+            pages_per_second: 0.0,
+            page_cost: Nanos::from_secs_f64(cost),
+            wait: Nanos::from_secs_f64(self.alone),
+            queued: Pages::new(self.queued as u64),
+        };
+        if self.rests > 0 || self.queued * pass > tuning::MAX_QUEUE_SECONDS {
+            (self.owed, self.told) = (0.0, Some(told));
+            return &mut self.owed;
+        }
+        told.pages_per_second = wanted.max(tuning::MIN_PAGES_PER_SECOND);
+        self.told = Some(told);
+        let pages = wanted.max(tuning::MIN_PAGES_PER_SECOND) * elapsed.as_secs_f64();
+        self.owed = (self.owed + pages).min(pages.max(tuning::PROBE_PAGES)).max(self.next_burst());
+        self.too_much =
+            wanted <= tuning::MIN_PAGES_PER_SECOND || cost >= tuning::COST_RATIOS.1 * pass;
+        &mut self.owed
+    }
+
+    /// What is to be read at once now, in pages, to see how fast the device is.
+    fn next_burst(&mut self) -> f64 {
+        if f64::from(self.bursts + 1) * tuning::PROBE_SECONDS > tuning::MAX_LOSS_SHARE * self.waited
+        {
+            return 0.0;
+        }
+        let next =
+            self.burst.take().filter(|next| *next == tuning::PROBE_PAGES || self.queued == 0.0);
+        self.bursts += u32::from(next.is_some());
+        self.burst = next.map(|next| 2.0 * next).filter(|next| *next <= tuning::MAX_PROBE_PAGES);
+        next.unwrap_or(0.0)
+    }
+
+    pub fn windows_changed(&mut self) {
+        self.changed = true;
+    }
+
+    /// This file is primed now, whose readers waited so often, and so long in seconds, before
+    /// anything was: reads of another take another time. If it is known of few it is looked at
+    /// first: with too short a wait in mind all priming seems dear.
+    pub fn primes(&mut self, file: FileKey, alone: Option<(u64, f64)>) {
+        let before = self.file.replace(file);
+        if before != Some(file)
+            && let Some((waits, alone)) = alone
+        {
+            (self.alone, self.now) = (alone, Stretch::default());
+            if waits < tuning::MANY_WAITS {
+                self.rests = self.rests.max(1);
+            }
+        }
+    }
+
+    /// The file whose readers' waits count; those of all count while none is primed.
+    pub fn file(&self) -> Option<FileKey> {
+        self.file
+    }
+
+    /// So many pages are being read.
+    pub fn took(&mut self, pages: u64) {
+        self.now.pages += pages;
+        self.queued += pages as f64;
+    }
+
+    pub fn is_over(&mut self) {
+        (self.begun, self.file, self.told) = (false, None, None);
+    }
+
+    /// What a page costs of the device's time, in seconds; `pass`: in a pass in order.
+    fn cost(&self, pass: f64) -> f64 {
+        // Before anything is known it is as if two seconds had shown this.
+        let first = tuning::INTERLEAVE_COST_RATIO * pass;
+        let weight = 2.0 * tuning::MAX_LOSS_SHARE / first;
+        let cost = (first * weight + self.lost.0) / (weight + self.lost.1);
+        cost.clamp(tuning::COST_RATIOS.0 * pass, tuning::COST_RATIOS.1 * pass)
+    }
+
+    /// A stretch with priming is over. If pages seem too dear for long, others may read more
+    /// than before: waits without priming are looked at again.
+    fn look_again(&mut self) {
+        self.age += 1;
+        self.slowest = if self.too_much { self.slowest + 1 } else { 0 };
+        if self.slowest >= tuning::MAX_COSTLY_STRETCHES {
+            (self.slowest, self.rests, self.lost) = (0, tuning::REFERENCE_STRETCHES, (0.0, 0.0));
+        } else if self.changed && self.age >= tuning::MAX_STALE_STRETCHES {
+            self.rests = 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICK: Nanos = Nanos::from_millis(100);
+    const PAGE: Bytes = Bytes::from_kib(4);
+
+    /// A disk that serves one at a time, with `readers` that always wait for it: what a read and a
+    /// page take, in seconds.
+    struct Disk {
+        readers: f64,
+        read: f64,
+        page: f64,
+    }
+
+    impl Disk {
+        /// Primes so many pages; how long it takes, and the least of what readers get of what they
+        /// would without, over five seconds.
+        fn primes(&self, pages: f64) -> (f64, f64) {
+            let (mut pace, mut done, mut seconds, mut got) =
+                (PrimingController::default(), 0.0, 0.0, Vec::new());
+            let (mut f, mut stalls, mut waited, mut backlog) = (0.0, 0.0, 0.0, 0.0_f64);
+            while done < pages {
+                let count = TICK.as_secs_f64() * (1.0 - f) / self.read;
+                stalls += count;
+                let whole = stalls as u64;
+                stalls -= whole as f64;
+                // All readers wait all the time, and are counted when they have waited.
+                waited += self.readers * TICK.as_secs_f64();
+                let stalled = if whole > 0 { std::mem::take(&mut waited) } else { 0.0 };
+                pace.waited(whole, Nanos::from_secs_f64(stalled), TICK);
+                seconds += TICK.as_secs_f64();
+                if seconds < 2.0 {
+                    continue;
+                }
+                let owed = pace.allows(1.0 - done / pages, Bytes::from_mib(90), PAGE, TICK);
+                let pages_now = (*owed / 1024.0).floor() * 1024.0;
+                *owed -= pages_now;
+                pace.took(pages_now as u64);
+                got.push((1.0 - f) / (1.0 - done / pages));
+                done += pages_now;
+                backlog += pages_now * self.page;
+                let now = backlog.min(0.99 * TICK.as_secs_f64());
+                (backlog, f) = (backlog - now, now / TICK.as_secs_f64());
+                let read = now / self.page + (1.0 - f) * TICK.as_secs_f64() / self.read;
+                pace.completed(Bytes::new((read * 4096.0) as u64), PAGE, TICK);
+            }
+            let slots =
+                got.chunks_exact(50).map(|slot| slot.iter().sum::<f64>() / slot.len() as f64);
+            (seconds - 2.0, slots.fold(f64::INFINITY, f64::min))
+        }
+    }
+
+    #[test]
+    fn it_takes_little_more_than_three_passes_and_costs_readers_little() {
+        let pages = 160_000.0;
+        // As fast as it looks, with many seeks between, and with several heads.
+        for (cost, most, got) in
+            [(1.0, 4.0, 0.9), (1.3, 4.0, 0.88), (2.0, 4.0, 0.85), (0.5, 4.5, 0.9)]
+        {
+            let page = cost * 4096.0 / Bytes::from_mib(90).get() as f64;
+            let disk = Disk { readers: 8.0, read: 0.008, page };
+            let (seconds, least) = disk.primes(pages);
+            let passes = seconds / (pages * page);
+            assert!(passes < most, "{cost}: {passes:.2} passes");
+            assert!(least > got, "{cost}: {least:.3} of what they had");
+        }
+    }
+
+    #[test]
+    fn a_device_that_is_done_with_a_burst_gets_a_larger_one() {
+        let bursts = |reads: f64| {
+            let mut pace = PrimingController { waited: 100.0, ..PrimingController::default() };
+            pace.waited(
+                tuning::MIN_WAITS,
+                Nanos::from_millis(tuning::MIN_WAITS),
+                tuning::STRETCH_TIME,
+            );
+            let mut burst = || {
+                let pages = std::mem::take(pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK));
+                pace.took(pages as u64);
+                let read = pages.min(reads) as u64 * PAGE.get();
+                pace.completed(Bytes::new(read), PAGE, TICK);
+                pages
+            };
+            [burst(), burst(), burst()]
+        };
+        let [first, second, third] = bursts(1e9);
+        assert!(
+            first >= tuning::PROBE_PAGES
+                && second >= 2.0 * tuning::PROBE_PAGES
+                && third >= 4.0 * tuning::PROBE_PAGES
+        );
+        let [first, second, _] = bursts(1000.0);
+        assert!(first >= tuning::PROBE_PAGES && second < tuning::PROBE_PAGES);
+    }
+
+    #[test]
+    fn bursts_take_no_more_than_may_be_lost_of_what_was_waited() {
+        let bursts = |waited: u64| {
+            let mut pace = PrimingController::default();
+            pace.waited(tuning::MIN_WAITS, Nanos::from_secs(waited), tuning::STRETCH_TIME);
+            let mut bursts = 0;
+            for _ in 0..10 {
+                let owed = pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK);
+                bursts += u32::from(std::mem::take(owed) >= tuning::PROBE_PAGES);
+            }
+            bursts
+        };
+        assert_eq!([4, 6, 9, 11, 16].map(bursts), [0, 1, 1, 2, 3]);
+    }
+
+    #[test]
+    fn what_was_there_already_does_not_block_the_queue() {
+        let mut pace = PrimingController::default();
+        pace.waited(
+            tuning::MIN_WAITS,
+            Nanos::from_millis(10 * tuning::MIN_WAITS),
+            tuning::STRETCH_TIME,
+        );
+        pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK);
+        // As much again as the device may be behind with, and it reads nothing.
+        pace.took(10_000);
+        let mut ticks = 0;
+        while *pace.allows(0.5, Bytes::from_mib(90), PAGE, TICK) == 0.0 {
+            pace.completed(Bytes::ZERO, PAGE, TICK);
+            ticks += 1;
+        }
+        assert!((5..=15).contains(&ticks), "{ticks}");
+    }
+
+    #[test]
+    fn few_waits_are_looked_at_again_before_much_is_read() {
+        let mut pace = PrimingController { waited: 100.0, ..PrimingController::default() };
+        pace.primes(FileKey(1, 1), Some((tuning::MANY_WAITS - 1, 0.005)));
+        let allowed = |pace: &mut PrimingController| {
+            pace.waited(10, Nanos::from_millis(80), TICK);
+            std::mem::take(pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK))
+        };
+        let looked: Vec<f64> = (0..20).map(|_| allowed(&mut pace)).collect();
+        let rested = looked.iter().take_while(|pages| **pages == 0.0).count();
+        assert!((4..=6).contains(&rested), "{looked:?}");
+        assert!(looked[rested] >= tuning::PROBE_PAGES, "then it shows how fast the device is");
+        assert!((0.0079..0.0081).contains(&pace.alone), "{}", pace.alone);
+        let mut pace = PrimingController::default();
+        pace.primes(FileKey(1, 1), Some((tuning::MANY_WAITS, 0.005)));
+        assert!(allowed(&mut pace) > 0.0);
+    }
+
+    #[test]
+    fn waits_that_others_make_longer_are_looked_at_again() {
+        let mut pace = PrimingController::default();
+        let mut tick = |wait: u64, primes: bool| {
+            pace.waited(20, Nanos::from_millis(20 * wait), TICK);
+            if primes {
+                let owed = pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK);
+                let pages = std::mem::take(owed);
+                pace.took(pages as u64);
+                pace.completed(Bytes::from_mib(9), PAGE, TICK);
+            }
+            pace.alone
+        };
+        for _ in 0..20 {
+            tick(10, false);
+        }
+        let alone = (0..600).map(|_| tick(200, true)).last().expect("a wait");
+        assert!(alone > 0.1, "{alone}");
+    }
+}

@@ -1,0 +1,221 @@
+//! What is read ahead by other means than a window: steps, and the rest of what random reads want.
+
+use std::collections::BTreeMap;
+
+use units::{Nanos, Pages};
+
+use super::action::{ActionKind, FileAction};
+use super::controller::BdiController;
+use super::inputs::{FileKey, FileState, Inputs};
+use super::memory::{kept, room};
+use super::plan::StepPlan;
+use super::prime::{FilePriming, lately};
+use super::stream::{Stream, StreamKind};
+use crate::tuning::controller::{IDLE_TIMEOUT, MIN_WAIT_SHARE};
+use policy::OpenFileId;
+
+impl BdiController {
+    pub(super) fn plans(&mut self, inputs: &Inputs) -> Vec<FileAction> {
+        let now = inputs.now;
+        let mut orders = Vec::new();
+        let keys: Vec<OpenFileId> = self.streams.keys().copied().collect();
+        let shared = self.shared();
+        for key in keys {
+            let Some(facts) = self.streams.get(&key).and_then(|stream| stream.facts) else {
+                continue;
+            };
+            if facts.unmanaged {
+                continue;
+            }
+            let share = self.share(inputs, &facts);
+            let Some(stream) = self.streams.get_mut(&key) else { continue };
+            let steps = stream.classifier.steps().or_else(|| stream.classifier.through_holes());
+            // Readers that share a file out among them seem to leave out what others read.
+            let deals = shared.contains(&stream.file);
+            let steps = steps.filter(|steps| !deals || steps.step < 0);
+            let mut why = String::new();
+            if let Some(plan) = &mut stream.plan {
+                plan.interval();
+            }
+            match (&mut stream.plan, steps) {
+                (Some(plan), _) if plan.is_over(now) => stream.plan = None,
+                (Some(plan), _) if stream.waiting > MIN_WAIT_SHARE && stream.stalls > 0 => {
+                    plan.late(&share)
+                }
+                (Some(_), _) | (None, None) => {}
+                (None, Some(steps)) => {
+                    let plan = StepPlan::new(steps, stream.seen, stream.came());
+                    why = plan.why();
+                    stream.plan = Some(plan);
+                }
+            }
+            let Some(plan) = &mut stream.plan else { continue };
+            let due = plan.due(facts.file_pages, &share);
+            for piece in &due {
+                let (start, end) = (piece.start.get(), piece.end().get());
+                stream.ahead.submit(start, end, end, 0, now);
+            }
+            if !due.is_empty() {
+                orders.push(FileAction {
+                    file: key,
+                    kind: ActionKind::Prefetch(due),
+                    why,
+                    primes: false,
+                });
+            }
+        }
+        orders
+    }
+
+    /// The next ones of many files.
+    pub(super) fn next_files(&mut self, inputs: &Inputs) -> Option<FileAction> {
+        let facts = self.sequences.facts()?;
+        let share = self.share(inputs, &facts);
+        let (key, due, why) = self.sequences.due(&share)?;
+        Some(FileAction { file: key, kind: ActionKind::PrefetchFiles(due), why, primes: false })
+    }
+
+    pub(super) fn prime(&mut self, inputs: &Inputs, elapsed: Nanos) -> Vec<FileAction> {
+        let waits = self.waits(inputs.now, elapsed);
+        let mut orders: Vec<FileAction> = Vec::new();
+        let mut files = BTreeMap::new();
+        // One order for a file that many have open.
+        for (key, stream) in &self.streams {
+            if let Some(facts) = stream.facts.filter(|facts| !facts.unmanaged) {
+                files.entry(stream.file).or_insert((*key, facts));
+            }
+        }
+        for (file, (key, facts)) in &files {
+            let random = waits.random.get(file).copied().unwrap_or_default();
+            let Some(priming) = self.primings.get_mut(file) else { continue };
+            let stalled = Nanos::new(random.stalled);
+            priming.waited(random.stalls, stalled, elapsed);
+            if !waits.primed {
+                priming.waited_alone(random.stalls, stalled);
+            }
+            if priming.is_at_work() || random.stalls == 0 || inputs.memory.under_pressure {
+                continue;
+            }
+            let room = room(inputs, facts);
+            let asked = inputs.memory.prefetched.map(|asked| kept(asked, facts));
+            let room = asked.map_or(room, |asked| room.min(asked));
+            // All that is read at random must fit, or one file pushes the other out.
+            let others = waits.pages.saturating_sub(facts.file_pages.get());
+            let room = Pages::new(room.get().saturating_sub(others));
+            let rate = self.device.rate();
+            if let Some(why) = priming.begin(facts.file_pages, facts.page, rate, room) {
+                let kind = ActionKind::Prefetch(Vec::new());
+                orders.push(FileAction { file: *key, kind, why, primes: true });
+            }
+        }
+        let worth =
+            |file: &FileKey, facts: &FileState| self.primings.get(file)?.worth(facts.file_pages);
+        let mut work: Vec<(f64, FileKey, OpenFileId, FileState)> = files
+            .iter()
+            .filter_map(|(file, (key, facts))| Some((worth(file, facts)?, *file, *key, *facts)))
+            .collect();
+        // First where a page saves most.
+        work.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let Some((_, file, _, first)) = work.first().filter(|_| !inputs.memory.under_pressure)
+        else {
+            return orders;
+        };
+        let alone = self.primings.get(file).and_then(FilePriming::alone);
+        self.pace.primes(*file, alone);
+        let missing = self.missing(&files);
+        self.pace.completed(self.device.now(), first.page, elapsed);
+        let owed = self.pace.allows(missing, self.device.rate(), first.page, elapsed);
+        let before = *owed;
+        for (_, file, key, facts) in work {
+            let Some(priming) = self.primings.get_mut(&file) else { continue };
+            let due = priming.due(facts.file_pages, owed);
+            if due.is_empty() {
+                continue;
+            }
+            match orders.iter_mut().find(|order| order.file == key) {
+                Some(order) => order.kind = ActionKind::Prefetch(due),
+                None => {
+                    let why = String::new();
+                    orders.push(FileAction {
+                        file: key,
+                        kind: ActionKind::Prefetch(due),
+                        why,
+                        primes: true,
+                    });
+                }
+            }
+        }
+        let taken = before - *owed;
+        self.pace.took(taken as u64);
+        orders
+    }
+
+    /// Of the time for which readers of the device waited before anything was primed, the share for
+    /// which they still have to wait: what is cached of a file saves as much of the waits for it.
+    fn missing(&self, files: &BTreeMap<FileKey, (OpenFileId, FileState)>) -> f64 {
+        let (mut all, mut still) = (self.waits_elsewhere, self.waits_elsewhere);
+        for (file, (_, facts)) in files {
+            let Some(priming) = self.primings.get(file) else { continue };
+            let (waits, missing) = priming.waits(facts.file_pages);
+            all += waits;
+            still += waits * missing;
+        }
+        if all > 0.0 { still / all } else { 1.0 }
+    }
+
+    /// How often, and how long, readers waited over the interval.
+    fn waits(&mut self, now: Nanos, elapsed: Nanos) -> Waits {
+        let mut waits = Waits::default();
+        let mut elsewhere = Sum::default();
+        for stream in self.streams.values() {
+            let Some(facts) = stream.facts else { continue };
+            let rests = now.saturating_sub(stream.seen) > IDLE_TIMEOUT;
+            if rests || stream.reading() == StreamKind::Forward || stream.plan.is_some() {
+                elsewhere.add(stream);
+                continue;
+            }
+            let sum = waits.random.entry(stream.file).or_insert_with(|| {
+                waits.pages = waits.pages.saturating_add(facts.file_pages.get());
+                Sum::default()
+            });
+            sum.add(stream);
+        }
+        let works = self.primings.values().any(FilePriming::is_at_work);
+        if !works {
+            self.waits_elsewhere =
+                lately(self.waits_elsewhere, Nanos::new(elsewhere.stalled), elapsed);
+            self.pace.is_over();
+        }
+        // Streams wait otherwise, and their windows change meanwhile.
+        let counts = |file: &FileKey| self.pace.file().is_none_or(|primed| primed == *file);
+        let counted = waits.random.iter().filter(|(file, _)| counts(file));
+        let (stalls, stalled) = counted.fold((0, 0), |(stalls, stalled), (_, one)| {
+            (stalls + one.stalls, one.stalled.saturating_add(stalled))
+        });
+        self.pace.waited(stalls, Nanos::new(stalled), elapsed);
+        waits.primed = works;
+        waits
+    }
+}
+
+/// How often, and how long, in nanoseconds, readers waited.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    stalls: u64,
+    stalled: u64,
+}
+
+impl Sum {
+    fn add(&mut self, stream: &Stream) {
+        self.stalls += stream.stalls;
+        self.stalled = self.stalled.saturating_add(stream.stalled);
+    }
+}
+
+/// Waits of random reads by file, and how many pages those files have together.
+#[derive(Debug, Default)]
+struct Waits {
+    random: BTreeMap<FileKey, Sum>,
+    pages: u64,
+    primed: bool,
+}

@@ -1,0 +1,573 @@
+//! `foreread auto` above Linux 6.18: the kernel's own read-ahead, and a controller that sees it
+//! through probes and acts from outside.
+//!
+//! It is a back end of the same loop as a live kernel. The controller learns what the kernel's
+//! tracepoints report and nothing else, decides in intervals, and does only what can be done to a
+//! stock kernel: windows of open files, and `readahead(2)` with its limit.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::convert::Infallible;
+
+use policy::algorithm::linux_6_18::Linux618;
+use policy::cache::PAGE;
+use policy::{
+    AccessEvent, Advice, Cache, Call, DeviceCompletions, DeviceLimits, Entry, EventKind, Eviction,
+    Extent, FileId, Fill, Folio, Memory, MissPrefetch, OpenFileId, Page, Parameter, Policy,
+    PolicyStats, StreamId, Submission, TickContext, Touch, TouchOutcome, Trigger, Upcoming, Window,
+};
+use units::{Bytes, Nanos, Pages};
+
+use crate::action::{ActionKind, FileAction, NextFile};
+use crate::control_loop::{
+    ActionSink, BdiKey, BdiSample, ControlLoop, EventSource, ExternalChange, Listing, LoopConfig,
+    LoopNote, LoopSample, Released,
+};
+use crate::controller::BdiController;
+use crate::inputs::{Bounds, FileKey, FileState, MemoryInputs};
+
+/// This algorithm's line in the registry.
+pub const ENTRY: Entry = Entry {
+    name: "auto",
+    summary: "Linux 6.18 with `foreread auto`: windows and prefetching from outside",
+    source: "this project",
+    parameters: &[
+        Parameter { name: "most", summary: "the largest window", default: "8M" },
+        Parameter { name: "interval", summary: "milliseconds between decisions", default: "100" },
+        Parameter { name: "reaction", summary: "microseconds to answer a miss", default: "50" },
+        Parameter { name: "prefetch", summary: "on: also read ahead by itself", default: "on" },
+    ],
+    build: |settings| {
+        let bounds = Bounds {
+            most: Pages::new(settings.pages("most")?),
+            prefetch: settings.flag("prefetch")?,
+            ..Bounds::default()
+        };
+        let interval = Nanos::from_millis(settings.count("interval", 1, 60_000)?);
+        let reaction = Nanos::from_micros(settings.count("reaction", 0, 1_000_000)?);
+        Ok(Box::new(SimulatedAuto::new(bounds, interval, reaction)))
+    },
+};
+
+/// The only bdi that there is.
+const BDI: BdiKey = BdiKey(0);
+/// The first decisions, which are kept word by word.
+const MAX_DECISIONS_KEPT: usize = 512;
+
+/// Linux 6.18 under control: see the module.
+#[derive(Clone, Debug)]
+pub struct SimulatedAuto {
+    control: ControlLoop,
+    machine: ControlledKernel,
+    interval: Nanos,
+    next_step: Nanos,
+}
+
+impl SimulatedAuto {
+    /// A kernel without open files, and a controller within these bounds.
+    pub fn new(bounds: Bounds, interval: Nanos, reaction: Nanos) -> Self {
+        let control = ControlLoop::new(LoopConfig {
+            dry_run: false,
+            new_files: true,
+            leave: false,
+            ab_test: None,
+            page: PAGE,
+        });
+        let machine = ControlledKernel {
+            kernel: Linux618::new(),
+            bounds,
+            reaction,
+            events: Vec::new(),
+            completed: DeviceCompletions::default(),
+            miss_prefetches: BTreeMap::new(),
+            due: VecDeque::new(),
+            files: BTreeMap::new(),
+            by_file: BTreeMap::new(),
+            unread: BTreeSet::new(),
+            new_file_window: None,
+            policy_stats: PolicyStats::default(),
+        };
+        // As a live loop that has sampled once and seen no reader.
+        let next_step = BdiController::new(bounds, PAGE).next_delay(interval);
+        Self { control, machine, interval, next_step }
+    }
+}
+
+/// The simulated kernel with what acts on it.
+#[derive(Clone, Debug)]
+struct ControlledKernel {
+    kernel: Linux618,
+    bounds: Bounds,
+    /// The time from a miss to the prefetch of the rest of its run.
+    reaction: Nanos,
+    /// What the tracepoints have reported since the last step.
+    events: Vec<(FileKey, AccessEvent)>,
+    /// What the device had completed at the last step.
+    completed: DeviceCompletions,
+    miss_prefetches: BTreeMap<StreamId, MissPrefetch>,
+    /// What is to be read after misses, and when, in order of time.
+    due: VecDeque<(Nanos, StreamId, Extent)>,
+    files: BTreeMap<StreamId, FileId>,
+    /// The open file by which a file may be read.
+    by_file: BTreeMap<FileId, StreamId>,
+    /// Open files of which nothing was read yet.
+    unread: BTreeSet<StreamId>,
+    new_file_window: Option<Pages>,
+    policy_stats: PolicyStats,
+}
+
+fn open_file(stream: StreamId) -> OpenFileId {
+    OpenFileId::new(u64::from(stream.0))
+}
+
+fn stream(file: OpenFileId) -> Option<StreamId> {
+    u32::try_from(file.get()).ok().map(StreamId)
+}
+
+fn file_key(file: FileId) -> FileKey {
+    FileKey(0, u64::from(file.0))
+}
+
+impl ControlledKernel {
+    fn report(&mut self, stream: StreamId, mut event: AccessEvent) {
+        if let Some(file) = self.files.get(&stream) {
+            event.file = Some(open_file(stream));
+            self.events.push((file_key(*file), event));
+        }
+    }
+
+    /// Has the kernel act on `touch`, and collects what its tracepoints report of that.
+    fn probe(
+        &mut self,
+        cache: &mut dyn Cache,
+        touch: Touch,
+        act: impl FnOnce(&mut Linux618, &mut Probed<'_>),
+    ) {
+        // A stream that misses for the first time has just opened the file: one that waits to be
+        // read was not opened yet.
+        if self.unread.remove(&touch.stream)
+            && let Some(window) = self.new_file_window
+        {
+            self.kernel.set_window(touch.stream, window);
+        }
+        let (now, file_pages, mut events) = (cache.now(), cache.file_pages(), Vec::new());
+        act(&mut self.kernel, &mut Probed::new(cache, &mut events, touch.page));
+        for event in events {
+            self.report(touch.stream, event);
+            if matches!(event.kind, EventKind::Miss { .. })
+                && let Some(prefetch) = self.miss_prefetches.get_mut(&touch.stream)
+                && let Some(rest) = prefetch.miss(Page::new(event.index), event.request, file_pages)
+            {
+                self.due.push_back((now + self.reaction, touch.stream, rest));
+            }
+        }
+    }
+
+    /// Reads what is due after misses.
+    fn prefetch_misses(&mut self, ctx: &mut dyn TickContext) {
+        let now = ctx.now();
+        while let Some((at, stream, rest)) = self.due.front().copied()
+            && at <= now
+        {
+            self.due.pop_front();
+            ctx.with(stream, &mut |cache| {
+                self.prefetch(cache, stream, &[rest]);
+            });
+        }
+    }
+
+    fn carry_out(&mut self, action: &FileAction, ctx: &mut dyn TickContext) {
+        let Some(stream) = stream(action.file) else { return };
+        if !action.why.is_empty() {
+            self.keep_decision(ctx.now(), describe(action));
+        }
+        match &action.kind {
+            ActionKind::SetWindow(pages) => self.kernel.set_window(stream, *pages),
+            ActionKind::PrefetchFiles(files) => self.prefetch_files(files, ctx),
+            ActionKind::PrefetchMisses(run) => {
+                self.miss_prefetches.remove(&stream);
+                if let Some(run) = run {
+                    self.miss_prefetches.insert(stream, MissPrefetch::new(*run));
+                }
+            }
+            ActionKind::Prefetch(extents) => ctx.with(stream, &mut |cache| {
+                let read = self.prefetch(cache, stream, extents);
+                if action.primes {
+                    self.policy_stats.primed += read;
+                }
+            }),
+        }
+    }
+
+    fn keep_decision(&mut self, now: Nanos, text: String) {
+        if self.policy_stats.decisions.len() < MAX_DECISIONS_KEPT {
+            self.policy_stats.decisions.push((now, text));
+        }
+    }
+
+    /// Has files read that need not be open: what is to be opened has its number already.
+    fn prefetch_files(&mut self, files: &[NextFile], ctx: &mut dyn TickContext) {
+        for next in files {
+            let is_it = |file: &FileId| u64::from(file.0) == next.file.1;
+            let stream = self.by_file.get(&FileId(next.file.1 as u32)).copied();
+            let Some(stream) = stream.filter(|stream| self.files.get(stream).is_some_and(is_it))
+            else {
+                continue;
+            };
+            ctx.with(stream, &mut |cache| {
+                let pages = cache.file_pages().saturating_sub(next.from);
+                let rest = Extent::new(Page::new(next.from.get()), pages);
+                self.prefetch(cache, stream, &[rest]);
+            });
+        }
+    }
+
+    /// Has these pages read. How many of them were not cached.
+    fn prefetch(&mut self, cache: &mut dyn Cache, stream: StreamId, extents: &[Extent]) -> Pages {
+        // One call is cut off at this size.
+        let window = self.kernel.state(stream).map_or(Pages::ZERO, |state| state.0);
+        let piece = cache.limits().max_request.max(window).max(Pages::new(1));
+        let mut unreported = Vec::new();
+        let mut probed = Probed::new(cache, &mut unreported, Page::FIRST);
+        for extent in extents {
+            let mut at = extent.start;
+            while at < extent.end() {
+                let pages = piece.min(extent.end().since(at));
+                let extent = Extent::new(at, pages);
+                self.kernel.advise(&mut probed, stream, Advice::WillNeed(extent));
+                at = extent.end();
+            }
+        }
+        probed.read
+    }
+}
+
+fn describe(action: &FileAction) -> String {
+    let (file, why) = (action.file.get(), &action.why);
+    match &action.kind {
+        ActionKind::SetWindow(window) => format!("{file}: window {window} pages: {why}"),
+        ActionKind::Prefetch(extents) => {
+            let pages: Pages = extents.iter().map(|extent| extent.pages).sum();
+            format!("{file}: prefetches {pages} pages: {why}")
+        }
+        ActionKind::PrefetchFiles(files) => {
+            format!("{file}: prefetches {} files: {why}", files.len())
+        }
+        ActionKind::PrefetchMisses(run) => {
+            let run = run.map_or(0, Pages::get);
+            format!("{file}: prefetches runs of {run} pages on a miss: {why}")
+        }
+    }
+}
+
+/// The simulated kernel as the back end of the loop.
+struct SimulatedBackend<'a> {
+    machine: &'a mut ControlledKernel,
+    ctx: &'a mut dyn TickContext,
+}
+
+impl EventSource for SimulatedBackend<'_> {
+    type Error = Infallible;
+
+    fn now(&self) -> Nanos {
+        self.ctx.now()
+    }
+
+    fn poll(&mut self) -> bool {
+        let completed = self.ctx.completions();
+        let before = std::mem::replace(&mut self.machine.completed, completed);
+        before != completed || !self.machine.events.is_empty()
+    }
+
+    fn sample(
+        &mut self,
+        _followed: &mut dyn Iterator<Item = OpenFileId>,
+    ) -> Result<LoopSample, Infallible> {
+        let bdi = BdiSample {
+            bounds: self.machine.bounds,
+            completions: self.machine.completed,
+            events: std::mem::take(&mut self.machine.events),
+        };
+        // The simulated cache is all that there is for these readers.
+        let memory = MemoryInputs {
+            caches: BTreeMap::from([(0, self.ctx.memory().available.to_bytes(PAGE))]),
+            limited: BTreeSet::from([0]),
+            ..MemoryInputs::default()
+        };
+        Ok(LoopSample { now: self.ctx.now(), bdis: BTreeMap::from([(BDI, bdi)]), memory })
+    }
+
+    fn file_state(&mut self, _bdi: BdiKey, file: OpenFileId) -> Option<FileState> {
+        let stream = stream(file)?;
+        let mut pages = None;
+        self.ctx.with(stream, &mut |cache| pages = Some(cache.file_pages()));
+        let (window, position, random) = self.machine.kernel.state(stream)?;
+        Some(FileState {
+            file_pages: pages?,
+            window,
+            position,
+            unmanaged: random,
+            domain: 0,
+            page: PAGE.bytes(),
+        })
+    }
+
+    fn find_directory(&mut self, _bdi: BdiKey, wanted: &[OpenFileId]) -> Option<Listing> {
+        // All files are in one directory, and listed as they were made.
+        let files = || self.machine.by_file.keys().map(|file| file_key(*file)).collect();
+        wanted.first().map(|file| Listing { file: *file, orders: vec![files()] })
+    }
+}
+
+impl ActionSink for SimulatedBackend<'_> {
+    fn maintain(&mut self) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn act(
+        &mut self,
+        _bdi: BdiKey,
+        actions: Vec<FileAction>,
+    ) -> Result<Result<(), ExternalChange>, Infallible> {
+        actions.iter().for_each(|action| self.machine.carry_out(action, self.ctx));
+        Ok(Ok(()))
+    }
+
+    fn set_new_file_window(
+        &mut self,
+        _bdi: BdiKey,
+        window: Option<Pages>,
+    ) -> Result<Result<(), ExternalChange>, Infallible> {
+        if window != self.machine.new_file_window {
+            let shown = window.map_or("the bdi's own".to_owned(), |pages| pages.to_string());
+            self.machine.keep_decision(self.ctx.now(), format!("new files: window {shown}"));
+        }
+        self.machine.new_file_window = window;
+        Ok(Ok(()))
+    }
+
+    fn check_external_change(
+        &mut self,
+        _bdi: BdiKey,
+    ) -> Result<Result<(), ExternalChange>, Infallible> {
+        Ok(Ok(()))
+    }
+
+    // A simulation ends without undoing anything, and is never a dry run or an A/B test.
+
+    fn advise(&mut self, _bdi: BdiKey, _actions: Vec<FileAction>) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn keep_directory(&mut self, _bdi: BdiKey, _keep: bool) {}
+
+    fn restore(&mut self, _bdi: BdiKey) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn reapply(&mut self, _bdi: BdiKey) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn release(&mut self, _bdi: BdiKey, _leave: bool) -> Result<Released, Infallible> {
+        Ok(Released::default())
+    }
+
+    fn note(&mut self, _note: &LoopNote) {}
+}
+
+impl Policy for SimulatedAuto {
+    fn open(&mut self, cache: &mut dyn Cache, stream: StreamId, file: FileId) {
+        self.machine.files.insert(stream, file);
+        self.machine.by_file.insert(file, stream);
+        self.machine.unread.insert(stream);
+        self.machine.kernel.open(cache, stream, file);
+    }
+
+    fn begin(&mut self, cache: &mut dyn Cache, stream: StreamId, call: Call) {
+        self.machine.kernel.begin(cache, stream, call);
+    }
+
+    fn miss(&mut self, cache: &mut dyn Cache, touch: Touch) {
+        self.machine.probe(cache, touch, |kernel, cache| kernel.miss(cache, touch));
+    }
+
+    fn mark(&mut self, cache: &mut dyn Cache, touch: Touch, folio: Folio) {
+        self.machine.probe(cache, touch, |kernel, cache| kernel.mark(cache, touch, folio));
+    }
+
+    fn access(&mut self, cache: &mut dyn Cache, touch: Touch, outcome: TouchOutcome) {
+        self.machine.kernel.access(cache, touch, outcome);
+    }
+
+    fn fault_hits(&mut self, stream: StreamId, pages: Pages, around: bool) {
+        self.machine.kernel.fault_hits(stream, pages, around);
+    }
+
+    fn end(&mut self, stream: StreamId, position: Bytes) {
+        self.machine.kernel.end(stream, position);
+    }
+
+    fn wants_call_events(&self) -> bool {
+        self.machine.kernel.wants_call_events()
+    }
+
+    fn completes_per_window(&self) -> bool {
+        self.machine.kernel.completes_per_window()
+    }
+
+    fn evict(&mut self, file: FileId, page: Page, used: bool) -> Eviction {
+        self.machine.kernel.evict(file, page, used)
+    }
+
+    fn advise(&mut self, cache: &mut dyn Cache, stream: StreamId, advice: Advice) {
+        self.machine.kernel.advise(cache, stream, advice);
+    }
+
+    fn close(&mut self, cache: &mut dyn Cache, stream: StreamId) {
+        self.machine.files.remove(&stream);
+        self.machine.unread.remove(&stream);
+        self.machine.miss_prefetches.remove(&stream);
+        self.machine.kernel.close(cache, stream);
+    }
+
+    fn stalled(&mut self, now: Nanos, stream: StreamId, wait: Nanos) {
+        let kind = EventKind::Stall { wait };
+        self.machine.report(stream, event(now, kind, Page::FIRST, Pages::ZERO));
+    }
+
+    fn next_tick(&self) -> Option<Nanos> {
+        let due = self.machine.due.front().map_or(Nanos::MAX, |(at, ..)| *at);
+        Some(due.min(self.next_step))
+    }
+
+    fn tick(&mut self, ctx: &mut dyn TickContext) {
+        self.machine.prefetch_misses(ctx);
+        if ctx.now() >= self.next_step {
+            let mut backend = SimulatedBackend { machine: &mut self.machine, ctx };
+            let Ok(()) = self.control.step(&mut backend);
+            let delay = self.control.next_delay(self.interval, Nanos::ZERO);
+            self.next_step = ctx.now() + delay;
+        }
+    }
+
+    fn stats(&self) -> PolicyStats {
+        self.machine.policy_stats.clone()
+    }
+}
+
+fn event(at: Nanos, kind: EventKind, index: Page, request: Pages) -> AccessEvent {
+    AccessEvent { at, kind, file: None, index: index.get(), request, previous: None }
+}
+
+/// A cache that collects what the kernel's tracepoints report.
+struct Probed<'a> {
+    cache: &'a mut dyn Cache,
+    events: &'a mut Vec<AccessEvent>,
+    page: Page,
+    /// The page of a miss or mark whose window is to come.
+    asked: Option<Page>,
+    /// Pages of what was submitted that were not cached.
+    read: Pages,
+}
+
+impl<'a> Probed<'a> {
+    fn new(cache: &'a mut dyn Cache, events: &'a mut Vec<AccessEvent>, page: Page) -> Self {
+        Self { cache, events, page, asked: None, read: Pages::ZERO }
+    }
+
+    fn report(&mut self, kind: EventKind, index: Page, request: Pages) {
+        self.events.push(event(self.cache.now(), kind, index, request));
+    }
+}
+
+impl Cache for Probed<'_> {
+    fn submit(&mut self, window: Submission) -> Pages {
+        let (start, size) = (window.start.get(), window.pages);
+        match (window.fill, self.asked.take()) {
+            (Fill::Folios { .. }, asked) => {
+                let index = asked.unwrap_or(self.page);
+                let window = Window { start, size, async_size: Pages::ZERO };
+                let kind = EventKind::Window { window, mapped: asked.is_none() };
+                self.report(kind, index, size);
+            }
+            (Fill::Single, Some(index)) => self.report(EventKind::Plain, index, size),
+            (Fill::Single, None) => {}
+        }
+        let read = self.cache.submit(window);
+        self.read += read;
+        read
+    }
+
+    fn trace(&mut self, trigger: Trigger) {
+        let before = Window::default();
+        match trigger {
+            Trigger::Sync { index, request, previous } => {
+                let kind = EventKind::Miss { before };
+                let now = self.cache.now();
+                self.events.push(AccessEvent { previous, ..event(now, kind, index, request) });
+                self.asked = Some(index);
+            }
+            Trigger::Async { index, request, .. } => {
+                self.report(EventKind::Mark { before }, index, request);
+                self.asked = Some(index);
+            }
+            Trigger::Direct => self.asked = None,
+        }
+        self.cache.trace(trigger);
+    }
+
+    fn file_size(&self) -> Bytes {
+        self.cache.file_size()
+    }
+    fn file_pages(&self) -> Pages {
+        self.cache.file_pages()
+    }
+    fn folio(&self, page: Page) -> Option<Folio> {
+        self.cache.folio(page)
+    }
+    fn is_ready(&self, page: Page) -> bool {
+        self.cache.is_ready(page)
+    }
+    fn next_miss(&self, from: Page, max: Pages) -> Option<Page> {
+        self.cache.next_miss(from, max)
+    }
+    fn prev_miss(&self, from: Page, max: Pages) -> Option<Page> {
+        self.cache.prev_miss(from, max)
+    }
+    fn set_mark(&mut self, page: Page) {
+        self.cache.set_mark(page);
+    }
+    fn clear_mark(&mut self, page: Page) {
+        self.cache.clear_mark(page);
+    }
+    fn limits(&self) -> DeviceLimits {
+        self.cache.limits()
+    }
+    fn folio_limit(&self) -> Option<u8> {
+        self.cache.folio_limit()
+    }
+    fn congested(&self) -> bool {
+        self.cache.congested()
+    }
+    fn now(&self) -> Nanos {
+        self.cache.now()
+    }
+    fn memory(&self) -> Memory {
+        self.cache.memory()
+    }
+    fn is_used(&self, page: Page) -> bool {
+        self.cache.is_used(page)
+    }
+    fn set_used(&mut self, extent: Extent) {
+        self.cache.set_used(extent);
+    }
+    fn rescue(&mut self, start: Page, pages: Pages) {
+        self.cache.rescue(start, pages);
+    }
+    fn contiguous(&self, page: Page) -> Pages {
+        self.cache.contiguous(page)
+    }
+    fn upcoming(&self, nth: u64) -> Upcoming {
+        self.cache.upcoming(nth)
+    }
+}

@@ -1,0 +1,261 @@
+//! What is known of one open file.
+
+use units::{Bytes, Nanos, Pages};
+
+use super::around::RandomFaults;
+use super::inputs::{FileKey, FileState};
+use super::outstanding::Outstanding;
+use super::pattern::AccessPattern;
+use super::pattern::{Classifier, PlaceCounts};
+use super::plan::StepPlan;
+use super::rates::ReadCounts;
+use super::runs::ReadEnd;
+use super::runs::ShortRuns;
+use super::shrink::Shrink;
+use super::trim::{Trim, WasteTally};
+use crate::tuning::stream as tuning;
+use policy::{AccessEvent, EventKind, MissPrefetch};
+
+/// How an open file is read, as far as a window matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StreamKind {
+    /// Forward, in one run or several, perhaps with other reads between.
+    Forward,
+    /// By faults, here and there, in pieces that are no longer than its window.
+    MappedRandom,
+    /// In a way that a window does not help, or too little to tell.
+    Other,
+}
+
+/// What is known of one open file.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Stream {
+    pub file: FileKey,
+    pub classifier: Classifier,
+    pub ahead: Outstanding,
+    pub mapped: bool,
+    /// The share of time that its readers wait, over the last half second or so.
+    pub waiting: f64,
+    /// When something was last seen of it.
+    pub seen: Nanos,
+    pub plan: Option<StepPlan>,
+    pub trim: Trim,
+    pub runs: ShortRuns,
+    pub answer: Option<MissPrefetch>,
+    pub shrink: Option<Shrink>,
+    pub around: RandomFaults,
+    /// The window that it had when it was first looked at.
+    pub own: Option<Pages>,
+    /// The window that was ordered last, and when.
+    pub ordered: Option<(Pages, Nanos)>,
+    /// Its state at the last tick.
+    pub facts: Option<FileState>,
+    pub stalled: u64,
+    pub stalls: u64,
+    pub thrashed: u64,
+    /// Up to the last tick.
+    before: (u64, PlaceCounts),
+    pub asked: u64,
+    windows: u64,
+    pending: Option<(u64, u64)>,
+}
+
+impl Stream {
+    /// An open file of which nothing is known.
+    pub fn of(file: FileKey) -> Self {
+        Self { file, ..Self::default() }
+    }
+
+    /// Takes in one thing that happened to its reader; `page` is the size of a page.
+    pub fn on_event(&mut self, event: &AccessEvent, page: Bytes) {
+        let AccessEvent { at, index, .. } = *event;
+        self.seen = at;
+        match event.kind {
+            EventKind::Miss { .. } => {
+                let pages = event.request.get();
+                let previous = event.previous.map(|next| ReadEnd::new(next, page));
+                self.windows += 1;
+                self.asked = self.asked.saturating_add(pages);
+                if self.ahead.awaits(index) {
+                    self.thrashed += 1;
+                }
+                previous.inspect(|previous| self.ahead.reader_at(previous.at));
+                self.ahead.reader_at(index);
+                self.classifier.reader_from(index, pages, previous.map(|previous| previous.at));
+                self.foreseen(index, at);
+                if let Some(shrink) = &mut self.shrink {
+                    shrink.missed();
+                }
+                self.pending = Some((index, pages));
+                self.mapped = false;
+                self.runs.miss(index, previous.map(|previous| previous.behind));
+                self.answered(index, pages, at);
+            }
+            EventKind::Mark { .. } => {
+                self.windows += 1;
+                self.ahead.reader_at(index);
+                self.classifier.reader_at(index, event.request.get());
+                if self.mapped {
+                    self.around.mark(index, self.own.unwrap_or_default());
+                }
+                self.pending = Some((index, 0));
+            }
+            EventKind::Window { window, mapped } => {
+                if mapped {
+                    self.windows += 1;
+                    self.asked += 1;
+                    self.mapped = true;
+                    if self.ahead.awaits(index) {
+                        self.thrashed += 1;
+                    }
+                    self.classifier.reader_at(index, 1);
+                    self.around.fault(index, window, self.own.unwrap_or(window.size));
+                    self.foreseen(index, at);
+                }
+                let (from, asked) = self.pending.take().unwrap_or((index, 1));
+                self.ahead.submit(window.start, window.end(), from, asked, at);
+                if !mapped {
+                    self.classifier.window_to(window.end());
+                }
+            }
+            EventKind::Plain => {
+                self.ahead.used = self.ahead.used.saturating_add(event.request.get());
+                self.pending = None;
+            }
+            EventKind::Stall { wait } => {
+                self.stalls += 1;
+                self.stalled = self.stalled.saturating_add(wait.get());
+                if self.mapped {
+                    self.around.waited(wait);
+                }
+            }
+        }
+    }
+
+    /// What was read in answer to a miss will be told by nobody else.
+    fn answered(&mut self, index: u64, pages: u64, at: Nanos) {
+        let file = self.facts.map_or(Pages::ZERO, |facts| facts.file_pages);
+        let Some(answer) = &mut self.answer else { return };
+        if let Some(rest) = answer.miss(policy::Page::new(index), Pages::new(pages), file) {
+            let (start, end) = (rest.start.get(), rest.end().get());
+            self.ahead.submit(start, end, end, 0, at);
+        }
+    }
+
+    fn foreseen(&mut self, index: u64, at: Nanos) {
+        if let Some(plan) = &mut self.plan
+            && !plan.reader_at(index, at)
+        {
+            self.plan = None;
+        }
+    }
+
+    /// Takes in how it is after an interval.
+    pub fn look(&mut self, facts: FileState, now: Nanos, elapsed: Nanos) {
+        if let Some(position) = facts.position.filter(|position| !position.is_zero()) {
+            self.ahead.reader_at(position.get().div_ceil(facts.page.get()));
+            if let Some(plan) = &mut self.plan {
+                plan.position(position, facts.page, now);
+            }
+        }
+        self.ahead.expire(now, Some(facts.file_pages.get()));
+        let seconds = elapsed.as_secs_f64().max(1e-6);
+        let share = self.stalled as f64 / 1e9 / seconds;
+        let weight = (seconds / 0.5).min(1.0);
+        // At first there is nothing before it.
+        let weight = if self.facts.is_none() { 1.0 } else { weight };
+        self.waiting += weight * (share - self.waiting);
+        self.classifier.fade(0.5_f64.powf(seconds));
+        self.around.fade(0.5_f64.powf(seconds));
+        let (now, before) = (self.classifier.places(), self.before.1);
+        if now != before {
+            let left = now.elsewhere > before.elsewhere && now.switched == before.switched;
+            self.ahead.follow_briefly(left);
+        }
+        self.own.get_or_insert(facts.window);
+        self.facts = Some(facts);
+    }
+
+    pub fn begin(&mut self) {
+        (self.stalled, self.stalls, self.thrashed) = (0, 0, 0);
+        self.before = (self.ahead.progress(), self.classifier.places());
+    }
+
+    /// The pages that its readers came by over the interval.
+    pub fn came(&self) -> Pages {
+        Pages::new(self.ahead.progress().saturating_sub(self.before.0))
+    }
+
+    /// What was counted over the interval.
+    pub fn counts(&self) -> ReadCounts {
+        let (progress, now) = (self.ahead.progress(), self.classifier.places());
+        let (progress_before, before) = self.before;
+        let all = (now.forward - before.forward) + (now.elsewhere - before.elsewhere);
+        if !self.is_known() {
+            // It may turn out to be a stream, and would then be missed beside the streams.
+            return ReadCounts::default();
+        }
+        if self.reading() != StreamKind::Forward {
+            return ReadCounts { beside: all, ..ReadCounts::default() };
+        }
+        ReadCounts {
+            progress: progress.saturating_sub(progress_before),
+            forward: now.forward - before.forward,
+            switched: now.switched - before.switched,
+            elsewhere: now.elsewhere - before.elsewhere,
+            beside: 0,
+        }
+    }
+
+    /// Whether its reader has come to the end of the file.
+    pub fn is_done(&self) -> bool {
+        self.facts.is_some_and(|facts| {
+            let position = facts.position.map_or(0, Bytes::get);
+            position.div_ceil(facts.page.get().max(1)) >= facts.file_pages.get()
+        })
+    }
+
+    /// What was counted up to now of what is read ahead for it.
+    pub fn tally(&self) -> WasteTally {
+        let places = self.classifier.places();
+        WasteTally {
+            used: self.ahead.used,
+            wasted: self.ahead.wasted,
+            abandoned: self.ahead.abandoned,
+            forward: places.forward,
+            elsewhere: places.elsewhere,
+        }
+    }
+
+    /// Whether it has another window than when it was seen first.
+    pub fn is_changed(&self) -> bool {
+        self.facts.is_some_and(|facts| self.own.is_some_and(|own| own != facts.window))
+    }
+
+    /// Whether enough events have come to know how it is read.
+    pub fn is_known(&self) -> bool {
+        let few = if self.is_done() { tuning::MIN_WINDOWS - 1 } else { tuning::MIN_WINDOWS };
+        self.windows >= few && self.pattern() != AccessPattern::Unknown
+    }
+
+    pub fn reading(&self) -> StreamKind {
+        let share = self.classifier.forward_share();
+        if !self.is_known() {
+            StreamKind::Other
+        } else if self.mapped && self.own.is_some_and(|own| self.around.is_random(own)) {
+            StreamKind::MappedRandom
+        } else if self.mapped && share < tuning::MIN_FORWARD_SHARE_MAPPED {
+            StreamKind::Other
+        } else if share > tuning::MIN_FORWARD_SHARE && self.plan.is_none() {
+            StreamKind::Forward
+        } else {
+            StreamKind::Other
+        }
+    }
+
+    pub fn pattern(&self) -> AccessPattern {
+        let pages = self.facts.map_or(0, |facts| facts.file_pages.get());
+        let touched = if pages == 0 { 0.0 } else { self.asked as f64 / pages as f64 };
+        self.classifier.pattern(touched)
+    }
+}

@@ -1,0 +1,416 @@
+//! Every threshold of the controller, by the module that uses it.
+//!
+//! Where the comment names no other source, a value was chosen by hand and tuned on the synthetic
+//! matrix (`examples/matrix`). None was derived from real programs.
+
+pub(crate) mod control_loop {
+    use units::Nanos;
+
+    /// Memory pressure must last this long before everything is restored, and be over as long
+    /// before control resumes: the span of PSI `avg10`.
+    pub const PRESSURE_DELAY: Nanos = Nanos::from_secs(10);
+    /// Without a read from a disk for this long, the loop is idle.
+    pub const IDLE_TIMEOUT: Nanos = Nanos::from_secs(4);
+    /// How often the state is sampled while the loop is idle.
+    pub const IDLE_SAMPLE_INTERVAL: Nanos = Nanos::from_secs(1);
+    /// A pause is at least this many times as long as the step before it, unless the interval is
+    /// shorter: sampling then takes at most about 3 % of one processor.
+    pub const MIN_PAUSE_STEPS: u64 = 30;
+}
+
+/// A/B tests.
+pub(crate) mod ab_test {
+    /// Pairs of slots before an effect is reported: the fewest with a 95 % interval of the median.
+    pub const MIN_PAIRS: usize = 6;
+    /// The part of a slot that is left out at its beginning, as readers take a while to react.
+    pub const SETTLING_SHARE: f64 = 0.25;
+}
+
+pub(crate) mod controller {
+    use units::Nanos;
+
+    /// Readers that wait more than this share of the time may be helped.
+    pub const MIN_WAIT_SHARE: f64 = 0.05;
+    /// An open file without an event for this long is idle: nothing is decided about it.
+    pub const IDLE_TIMEOUT: Nanos = Nanos::from_secs(3);
+    /// Open files that are followed; of more, the one idle longest is forgotten. Bounds memory.
+    pub const MAX_OPEN_FILES: usize = 16_384;
+    /// Files whose priming is considered. Bounds memory.
+    pub const MAX_PRIMED_FILES: usize = 256;
+    /// For this long after readers begin, decisions are made more often: most of the gain is in the
+    /// beginning.
+    pub const EAGER_TIME: Nanos = Nanos::from_secs(2);
+    /// The interval between decisions then, as a part of the usual one.
+    pub const EAGER_INTERVAL_SHARE: f64 = 0.25;
+    /// An open file without an event for this long is forgotten.
+    pub const FORGET_TIMEOUT: Nanos = Nanos::from_secs(60);
+}
+
+pub(crate) mod windows {
+    use units::{Nanos, Pages};
+
+    /// The same window is not ordered again before this time.
+    pub const REPEAT_INTERVAL: Nanos = Nanos::from_secs(5);
+    /// So long after the first event, most readers may not have been seen yet.
+    pub const STARTUP_TIME: Nanos = Nanos::from_millis(600);
+    /// A window passes quickly if its transfer takes at most this part of the device's latency.
+    pub const MAX_TRANSFER_SHARE: f64 = 0.5;
+    /// The window of an open file whose misses are answered.
+    pub const MISS_PREFETCH_WINDOW_PAGES: Pages = Pages::new(1);
+}
+
+/// The search for the window of streams: hill climbing by trials.
+pub(crate) mod window_search {
+    use units::Nanos;
+
+    /// A window holds this many times what flows during one read: a seek then takes a ninth of the
+    /// time.
+    pub const SEEK_AMORTIZATION: u64 = 8;
+    pub const STEP_GROWTH: u64 = 4;
+    /// A smaller factor is not worth a step.
+    pub const MIN_GROWTH: u64 = 2;
+    /// The largest factor while other reads compete with the streams, unless those are faults of
+    /// mappings, which wait for each page.
+    pub const MAX_GROWTH_WITH_OTHERS: u64 = 16;
+    /// The fewest pages of a window that is tried after a larger one has won.
+    pub const MIN_REDUCED_PAGES: u64 = 64;
+    /// How long all streams may take to use up their windows, at the rate before.
+    pub const MAX_ROUND_SECONDS: f64 = 2.0;
+    /// With at most this many streams, windows grow that far. More streams fill the memory with
+    /// what they have not used.
+    pub const MAX_LEAPING_STREAMS: u64 = 16;
+    /// The same as [`MAX_ROUND_SECONDS`] for more streams.
+    pub const MAX_CROWDED_ROUND_SECONDS: f64 = 0.4;
+    /// What a larger window must win to be worth another step, and to be kept.
+    pub const MIN_GAIN_RATIOS: (f64, f64) = (1.02, 1.05);
+    /// Below this part of the rate before, a window has done harm.
+    pub const REVERT_BELOW_RATIO: f64 = 0.95;
+    /// How often each stream is to use up its window during a trial.
+    pub const TRIAL_ROUNDS: f64 = 3.0;
+    /// The shortest and the longest trial. One without a clear result, or with other reads beside
+    /// it, may go on.
+    pub const TRIAL_TIME: (Nanos, Nanos) = (Nanos::from_millis(200), Nanos::from_millis(1500));
+    /// A smaller gain or loss than this may be chance, so the trial is extended once.
+    pub const CLEAR_RATIO: f64 = 1.1;
+    /// How long an extended trial goes on.
+    pub const TRIAL_EXTENSION: Nanos = Nanos::from_millis(1000);
+    /// The shortest trial where several readers share a file: what was read ahead for one of them
+    /// is used up first.
+    pub const MIN_SHARED_TRIAL_TIME: Nanos = Nanos::from_millis(600);
+    /// Readers are observed at least this long before the first trial, and need not be observed
+    /// longer than this.
+    pub const FIRST_TRIAL_TIME: (Nanos, Nanos) = (Nanos::from_millis(100), Nanos::from_millis(500));
+    /// Places where several readers must have been seen before the first trial.
+    pub const MIN_PLACES: u64 = 32;
+    /// Places where a single reader must have been seen before an early first trial.
+    pub const MIN_PLACES_ALONE: u64 = 64;
+    /// Where other reads compete with the streams, this many of them must have been seen with
+    /// nothing else changed before a trial.
+    pub const MIN_OTHER_READS: u64 = 40;
+    /// How long nothing else must have changed before a trial then.
+    pub const MIN_CALM_TIME: Nanos = Nanos::from_millis(500);
+    /// How long a trial waits for [`MIN_OTHER_READS`] at most.
+    pub const MAX_CALM_TIME: Nanos = Nanos::from_secs(3);
+    /// The search starts again where readers wait and get less than this part of the rate that was
+    /// found.
+    pub const RESTART_BELOW_RATIO: f64 = 0.7;
+    /// How long a result holds: twice as long each time that no better one is found.
+    pub const CONVERGED_TIME: Nanos = Nanos::from_secs(20);
+    pub const MAX_CONVERGED_DOUBLINGS: u32 = 5;
+    /// Other readers have ended if none of their reads was seen for as long as this many of them
+    /// took.
+    pub const MAX_SILENT_READS: f64 = 8.0;
+    /// The share of places that a stream came to from another stream from which on streams compete.
+    pub const COMPETING_SWITCH_SHARE: f64 = 0.2;
+}
+
+pub(crate) mod stream {
+    /// Windows that a reader must have asked for before anything is done.
+    pub const MIN_WINDOWS: u64 = 3;
+    /// The share of places of other reads that follow on another from which on a larger window may
+    /// help.
+    pub const MIN_FORWARD_SHARE: f64 = 0.1;
+    /// The same share of a mapping's faults: a larger window is tried for whole passes only.
+    pub const MIN_FORWARD_SHARE_MAPPED: f64 = 0.8;
+}
+
+pub(crate) mod shrink {
+    use units::Nanos;
+
+    /// A reader that has not missed within this time is idle, or reads what is cached.
+    pub const MAX_MISS_WAIT: Nanos = Nanos::from_millis(500);
+}
+
+pub(crate) mod waste {
+    use units::Nanos;
+
+    /// A larger share of what is read ahead must not be wasted.
+    pub const MAX_WASTE_SHARE: f64 = 0.2;
+    /// Windows that must have been abandoned before waste is judged.
+    pub const MIN_ABANDONED_WINDOWS: u64 = 16;
+    /// The time that must have passed before waste is judged.
+    pub const MIN_OBSERVATION_TIME: Nanos = Nanos::from_millis(300);
+    /// The share of places that no run led to below which it is read in long runs again.
+    pub const LONG_RUNS_SHARE: f64 = 0.02;
+}
+
+/// Short runs, whose misses trigger a prefetch.
+pub(crate) mod runs {
+    use units::Nanos;
+
+    pub const MAX_RUNS_REMEMBERED: usize = 64;
+    pub const MIN_RUNS: u64 = 32;
+    /// The longest run that is short.
+    pub const MAX_SHORT_RUN_PAGES: u64 = 1024;
+    /// The share of what is wanted that may be read in vain.
+    pub const MAX_WASTE_SHARE: f64 = 0.2;
+    /// How long a reader is observed before anything is done.
+    pub const MIN_OBSERVATION_TIME: Nanos = Nanos::from_millis(300);
+    /// Runs after which the rate of a reader is compared for the first and for the last time.
+    pub const COMPARISON_RUNS: (u64, u64) = (16, 1024);
+    /// Below this part of the rate before, prefetching on misses does harm.
+    pub const REVERT_BELOW_RATIO: f64 = 0.95;
+    /// The share of runs with a second miss from which on prefetches come too late.
+    pub const MAX_LATE_SHARE: f64 = 0.5;
+    /// How long prefetching on misses pauses after a failure; the time doubles with each.
+    pub const BACKOFF_TIME: Nanos = Nanos::from_secs(20);
+    /// Runs must be longer by this factor to be worth a change.
+    pub const MIN_CHANGE_RATIO: f64 = 1.25;
+}
+
+/// Faults of mappings that are read at random.
+pub(crate) mod random_faults {
+    /// Windows that are tried where the mapping's own is larger: the usual one, the smallest that
+    /// brings more than a page ahead of a fault, and a page.
+    pub const SMALLER_WINDOWS_PAGES: [u64; 3] = [32, 4, 1];
+    /// Pieces before a window is judged: on a disk that seeks, the mean wait for so many has a
+    /// standard error of about a tenth.
+    pub const MIN_PIECES: u64 = 16;
+    /// Pieces after which a window is given up early if they take [`HOPELESS_WAIT_RATIO`] times as
+    /// long as with the best window.
+    pub const MIN_PIECES_HOPELESS: u64 = 4;
+    pub const HOPELESS_WAIT_RATIO: f64 = 2.0;
+    /// No smaller window is tried after one whose pieces take this many times as long as with the
+    /// best: a standard error more.
+    pub const WORSE_WAIT_RATIO: f64 = 1.1;
+    /// The smallest window is chosen whose pieces take no more than this many times as long as with
+    /// the best: it reads least.
+    pub const EQUAL_WAIT_RATIO: f64 = 1.03;
+    /// While the file is primed, a smaller window is chosen only if a piece takes less than this
+    /// part of the time: what is read around a fault is then part of that work.
+    pub const MAX_WAIT_RATIO_PRIMED: f64 = 0.7;
+    /// Pieces of one mapping that are followed at once.
+    pub const MAX_CURRENT_PIECES: usize = 8;
+}
+
+pub(crate) mod steps {
+    use units::Nanos;
+
+    /// Pieces that are prefetched at first.
+    pub const FIRST_DEPTH_PIECES: u64 = 8;
+    /// The most pieces that are ordered at once: each is a system call.
+    pub const MAX_PIECES_AT_ONCE: usize = 16_384;
+    /// The depth grows by this factor when a reader waits although it was foreseen.
+    pub const DEPTH_GROWTH: u64 = 4;
+    /// Pieces that may be prefetched for a reader of unknown pace.
+    pub const MIN_ROOM_PIECES: u64 = 64;
+    /// The depth, in intervals of the reader at its pace.
+    pub const LOOKAHEAD_INTERVALS: u64 = 3;
+    /// The largest extent that adjacent pieces are joined to.
+    pub const MAX_JOINED_PAGES: u64 = 512;
+    /// Intervals before the pace with prefetching counts.
+    pub const SETTLING_INTERVALS: u64 = 3;
+    /// Intervals after which it is judged.
+    pub const JUDGE_INTERVALS: u64 = 8;
+    /// Below this part of the pace before, single pieces do harm.
+    pub const REVERT_BELOW_RATIO: f64 = 0.95;
+    /// A plan whose reader has not moved for this long is over.
+    pub const IDLE_TIMEOUT: Nanos = Nanos::from_secs(2);
+}
+
+/// The next files of a directory.
+pub(crate) mod next_files {
+    use units::Nanos;
+
+    pub const MAX_FILES_REMEMBERED: usize = 64;
+    pub const MIN_FILES: usize = 8;
+    /// They must have been begun within this time.
+    pub const ORDER_TIME: Nanos = Nanos::from_secs(2);
+    /// Larger files are served by windows.
+    pub const MAX_SMALL_FILE_PAGES: f64 = 256.0;
+    /// The share of files begun one after another that must be neighbors in the directory.
+    pub const MIN_NEIGHBOR_SHARE: f64 = 0.75;
+    /// A directory is not listed again before this time.
+    pub const LISTING_INTERVAL: Nanos = Nanos::from_secs(5);
+    /// Files that are prefetched at first.
+    pub const FIRST_DEPTH_FILES: u64 = 16;
+    /// The most files that are ordered at once.
+    pub const MAX_FILES_AT_ONCE: usize = 4096;
+    /// The depth grows by this factor when the reader has come to its end.
+    pub const DEPTH_GROWTH: u64 = 4;
+    /// Files that may be prefetched for a reader of unknown pace.
+    pub const MIN_ROOM_FILES: u64 = 64;
+    /// The depth, in intervals of the reader at its pace.
+    pub const LOOKAHEAD_INTERVALS: u64 = 3;
+    /// How often the reader is to be seen within the depth: the first page of so many files is left
+    /// out.
+    pub const MARKERS_PER_DEPTH: u64 = 4;
+    /// The most files between two such files.
+    pub const MAX_MARKER_FILES: u64 = 256;
+    /// A sequence whose reader was not seen for this long is over.
+    pub const IDLE_TIMEOUT: Nanos = Nanos::from_secs(2);
+    /// Intervals before the rate of files with prefetching counts.
+    pub const SETTLING_INTERVALS: u32 = 4;
+    /// Intervals after which it is judged: where the disk is saturated, prefetching only adds
+    /// seeks.
+    pub const JUDGE_INTERVALS: u32 = 9;
+    /// The time that must have passed then.
+    pub const MIN_JUDGE_TIME: Nanos = Nanos::from_millis(300);
+    /// The gain in files per second without which prefetching pauses.
+    pub const MIN_GAIN_RATIO: f64 = 1.05;
+    /// How long prefetching pauses then; the time doubles with each.
+    pub const BACKOFF_TIME: Nanos = Nanos::from_secs(20);
+    pub const MAX_BACKOFF_DOUBLINGS: u32 = 5;
+    /// Files in a row from elsewhere in the directory after which the order is another.
+    pub const MAX_STRAY_FILES: u32 = 8;
+}
+
+/// Priming: reading the rest of a file that random reads will cover.
+pub(crate) mod priming {
+    use units::Nanos;
+
+    /// The largest file that is tracked, one bit for each page. Bounds memory.
+    pub const MAX_FILE_PAGES: u64 = 1 << 22;
+    /// What is ordered at once: long compared with a seek, too short to be noticed.
+    pub const PIECE_PAGES: u64 = 1024;
+    /// Waits after which a file is taken to be read at random.
+    pub const MIN_WAITS: u64 = 8;
+    /// Priming begins when readers have waited for this part of what reading the rest in order
+    /// takes. The rule of renting or buying; see the module `prime`.
+    pub const START_COST_SHARE: f64 = 0.125;
+    /// The half-life of what priming a file has won: its readers would have read it in time.
+    pub const GAIN_HALF_LIFE_SECONDS: f64 = 10.0;
+    /// A reader without a wait for this long may not want the rest.
+    pub const IDLE_TIMEOUT: Nanos = Nanos::from_secs(2);
+}
+
+pub(crate) mod pace {
+    use units::Nanos;
+
+    /// The share of what readers get that priming may cost.
+    pub const MAX_LOSS_SHARE: f64 = 0.02;
+    /// The share of the device's time that priming may take: no wait grows more than tenfold.
+    pub const MAX_DEVICE_SHARE: f64 = 0.9;
+    /// What a page costs in pieces between which readers come, over what it costs in one pass.
+    pub const INTERLEAVE_COST_RATIO: f64 = 1.3;
+    /// What is read first, to learn how fast the device is. It is too short to matter to readers. A
+    /// device that has read it within an interval gets twice as much, up to [`MAX_PROBE_PAGES`].
+    pub const PROBE_PAGES: f64 = 2048.0;
+    pub const MAX_PROBE_PAGES: f64 = 16.0 * PROBE_PAGES;
+    /// The device's time for one probe. All probes take [`MAX_LOSS_SHARE`] of the time that readers
+    /// have waited at most.
+    pub const PROBE_SECONDS: f64 = 0.1;
+    /// What may be queued on the device, in seconds of a pass in order: readers do not get slower
+    /// by that.
+    pub const MAX_QUEUE_SECONDS: f64 = 0.1;
+    /// Half of what was ordered and has not come within this time was cached already, or will not
+    /// come.
+    pub const LOST_HALF_LIFE_SECONDS: f64 = 0.5;
+    pub const MIN_PAGES_PER_SECOND: f64 = 256.0;
+    /// The cost of a page is between these multiples of its cost in a pass; the lower one is for
+    /// devices that serve several requests at once.
+    pub const COST_RATIOS: (f64, f64) = (0.2, 2.5);
+    /// Waits before their length is known.
+    pub const MIN_WAITS: u64 = 8;
+    /// Waits after which their length is known well.
+    pub const MANY_WAITS: u64 = 64;
+    /// How long waits are collected before they are compared with those without priming.
+    pub const STRETCH_TIME: Nanos = Nanos::from_millis(500);
+    /// How much of what was learnt in a stretch counts in the next.
+    pub const RETENTION_PER_STRETCH: f64 = 0.9;
+    /// Stretches after which waits without priming are measured again if windows have changed.
+    pub const MAX_STALE_STRETCHES: u32 = 4;
+    /// Costly stretches in a row after which waits without priming are measured again: other
+    /// readers may have begun.
+    pub const MAX_COSTLY_STRETCHES: u32 = 4;
+    /// Stretches that such a measurement takes.
+    pub const REFERENCE_STRETCHES: u32 = 2;
+}
+
+/// The share of memory that windows may fill.
+pub(crate) mod memory {
+    use units::Nanos;
+
+    /// Windows may fill this part of the machine's cache, twice each: one is read while the next
+    /// one comes. They may fill a cache with a limit of its own, as its limit is there for that; if
+    /// that is too much, thrashing shows it.
+    pub const CACHE_SHARE_DIVISOR: u64 = 4;
+    /// A window may exceed its share by this part.
+    pub const SLACK_DIVISOR: u64 = 8;
+    /// Files that are to stay cached may fill this part of a cache.
+    pub const KEPT_FILES_DIVISOR: u64 = 2;
+    /// How long it takes after thrashing until windows may be twice as large again.
+    pub const RECOVERY_SECONDS: f64 = 10.0;
+    /// Thrashing: one of this many places missed what had been read ahead for it.
+    pub const THRASHING_DIVISOR: u64 = 8;
+    /// Places before thrashing is judged ...
+    pub const MIN_PLACES: u64 = 32;
+    /// ... unless this much time has passed.
+    pub const MAX_JUDGE_TIME: Nanos = Nanos::from_secs(1);
+    /// How long smaller windows are tried.
+    pub const TRIAL_TIME: Nanos = Nanos::from_secs(1);
+    /// The rate of readers is not judged in their first moments.
+    pub const WARMUP_TIME: Nanos = Nanos::from_millis(500);
+    /// Below this part of the rate before, smaller windows do more harm than eviction.
+    pub const REVERT_BELOW_RATIO: f64 = 0.95;
+    /// How long smaller windows are not tried again then.
+    pub const REVERT_HOLD_TIME: Nanos = Nanos::from_secs(60);
+}
+
+/// What is learnt of the device.
+pub(crate) mod device {
+    /// A device is taken to stream at least at this rate.
+    pub const MIN_STREAM_BYTES_PER_SECOND: f64 = 40e6;
+    /// How much of what was learnt still counts a second later: a device may be shared, and get
+    /// slower.
+    pub const RETENTION_PER_SECOND: f64 = 0.995;
+}
+
+/// Pages that were read ahead and not used yet.
+pub(crate) mod outstanding {
+    use units::Nanos;
+
+    /// Windows of one open file that are followed. Bounds memory.
+    pub const MAX_WINDOWS: usize = 256;
+    /// The same where readers do not come back to a run that they left: only the windows of the
+    /// last few places may still be used.
+    pub const MAX_WINDOWS_OF_PLACES: usize = 16;
+    /// A reader that passes this many cached pages between two windows has used both.
+    pub const MAX_GAP_PAGES: u64 = 16;
+    /// A window that no reader has reached after this time is wasted.
+    pub const WASTE_TIMEOUT: Nanos = Nanos::from_secs(10);
+}
+
+pub(crate) mod pattern {
+    /// Runs that are followed; of more, the one idle longest is forgotten. Bounds memory.
+    pub const MAX_RUNS: usize = 16;
+    /// The share of a file that random reads have touched from which on they are dense.
+    pub const DENSE_SHARE: f64 = 0.25;
+    /// Equal steps in a row from which on the next one is foreseen.
+    pub const MIN_EQUAL_STEPS: u32 = 4;
+    /// The same for steps that leave pages out: a read that begins with cached pages looks alike.
+    pub const MIN_EQUAL_STEPS_WITH_GAPS: u32 = 16;
+    /// The most pages between two reads of one run.
+    pub const MAX_LEFT_OUT_PAGES: u64 = 64;
+}
+
+pub(crate) mod rates {
+    /// The part of their rate that other readers must be left with during a trial.
+    pub const MIN_OTHERS_RATIO: f64 = 0.9;
+    /// Additional random places for each page from which on it is other work.
+    pub const OTHER_WORK_PLACES_PER_PAGE: f64 = 1.0 / 64.0;
+    /// Random places for each place where a stream went on from which on reads are scattered.
+    pub const SCATTERED_PLACES_RATIO: f64 = 0.5;
+    /// At this rate of other reads, a trial without any shows that they have ended.
+    pub const MIN_OTHER_READS_PER_SECOND: f64 = 20.0;
+}

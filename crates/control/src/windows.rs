@@ -1,0 +1,321 @@
+//! Which window each open file is to have.
+
+use std::collections::BTreeSet;
+
+use units::{Nanos, Pages};
+
+use super::action::{ActionKind, FileAction};
+use super::climb::{SearchOutcome, StreamSummary};
+use super::controller::BdiController;
+use super::inputs::{FileKey, FileState, Inputs};
+use super::prime::FilePriming;
+use super::runs::RunsChange;
+use super::shrink::Shrink;
+use super::sizes;
+use super::stream::{Stream, StreamKind};
+use crate::tuning::controller::{IDLE_TIMEOUT, MIN_WAIT_SHARE};
+use crate::tuning::windows as tuning;
+use policy::MissPrefetch;
+use policy::OpenFileId;
+
+impl BdiController {
+    pub(super) fn windows(&mut self, inputs: &Inputs, elapsed: Nanos) -> Vec<FileAction> {
+        let now = inputs.now;
+        let (wanted, news) = self.climb_on(inputs, elapsed);
+        let shared = self.shared();
+        let (mut orders, mut others_changed) = (Vec::new(), false);
+        let keys: Vec<OpenFileId> = self.streams.keys().copied().collect();
+        for key in keys {
+            self.trim(key, now, &shared);
+            let answers = self.answer(key, now, &shared);
+            others_changed |= !answers.is_empty();
+            orders.extend(answers);
+            let Some(stream) = self.streams.get_mut(&key) else { continue };
+            // Also if its program has given advice meanwhile: it must not stay without a window.
+            if let Some(shrink) = &stream.shrink {
+                if let Some((window, why)) = shrink.over(now) {
+                    stream.shrink = None;
+                    orders.push(FileAction {
+                        file: key,
+                        kind: ActionKind::SetWindow(window),
+                        why,
+                        primes: false,
+                    });
+                }
+                continue;
+            }
+            let Some(stream) = self.streams.get(&key) else { continue };
+            let Some(facts) = stream.facts.filter(|facts| !facts.unmanaged) else { continue };
+            let rests = now.saturating_sub(stream.seen) > IDLE_TIMEOUT || stream.is_done();
+            if rests || stream.answer.is_some() {
+                continue;
+            }
+            let decision = match stream.reading() {
+                StreamKind::MappedRandom => {
+                    let priming = self.primings.get(&stream.file);
+                    let primed = priming.is_some_and(FilePriming::is_at_work)
+                        && !inputs.memory.under_pressure
+                        && stream.own.is_some_and(|own| self.passes_quickly(own, &facts));
+                    at_random(stream, &facts, primed)
+                }
+                _ if stream.trim.limit().is_some() => short_runs(stream, &facts),
+                StreamKind::Forward => self.forward(inputs, stream, &facts, wanted, &news),
+                StreamKind::Other => taken_back(stream, &facts, wanted, &news),
+            };
+            let Some((window, why)) = decision else { continue };
+            let given = stream.ordered;
+            let again = given.is_some_and(|(ordered, at)| {
+                ordered == window && now.saturating_sub(at) < tuning::REPEAT_INTERVAL
+            });
+            if !again && let Some(stream) = self.streams.get_mut(&key) {
+                stream.ordered = Some((window, now));
+                let runs = matches!(stream.reading(), StreamKind::Forward);
+                others_changed |= !runs;
+                // In short runs it begins anew soon enough.
+                let smaller = runs && window < facts.window && stream.trim.limit().is_none();
+                let (window, why) = if smaller {
+                    stream.shrink = Some(Shrink::begin(window, why, now));
+                    (Pages::ZERO, String::new())
+                } else {
+                    (window, why)
+                };
+                orders.push(FileAction {
+                    file: key,
+                    kind: ActionKind::SetWindow(window),
+                    why,
+                    primes: false,
+                });
+            }
+        }
+        if others_changed {
+            self.climb.disturb();
+        }
+        orders
+    }
+
+    fn trim(&mut self, key: OpenFileId, now: Nanos, shared: &BTreeSet<FileKey>) {
+        let Some(stream) = self.streams.get_mut(&key) else { return };
+        // What is read ahead for one reader of a file another may use.
+        let alone = !stream.mapped && !shared.contains(&stream.file);
+        if let Some(own) = stream.own.filter(|_| alone) {
+            let tally = stream.tally();
+            stream.trim.step(now, tally, own);
+        }
+    }
+
+    /// Begins to answer the misses of an open file that is read in short runs, or ends it.
+    fn answer(
+        &mut self,
+        key: OpenFileId,
+        now: Nanos,
+        shared: &BTreeSet<FileKey>,
+    ) -> Vec<FileAction> {
+        let Some(stream) = self.streams.get_mut(&key) else { return Vec::new() };
+        let Some((facts, own)) = stream.facts.zip(stream.own) else { return Vec::new() };
+        let alone = !stream.mapped && !shared.contains(&stream.file) && stream.plan.is_none();
+        let short = alone && stream.trim.limit().is_some() && stream.shrink.is_none();
+        let rests = now.saturating_sub(stream.seen) > IDLE_TIMEOUT;
+        let may = self.bounds.prefetch && !facts.unmanaged && !rests;
+        let Some(change) = stream.runs.step(now, short && may) else { return Vec::new() };
+        let (run, window, why) = match change {
+            RunsChange::Begin(run) => {
+                (Some(run), tuning::MISS_PREFETCH_WINDOW_PAGES, short_runs_of(run))
+            }
+            RunsChange::Harm => {
+                (None, own, "miss prefetching ends: its reader is slower with it".to_owned())
+            }
+            RunsChange::Late => {
+                (None, own, "miss prefetching ends: pages arrive too late, or never".to_owned())
+            }
+            RunsChange::Over => (
+                None,
+                own,
+                "miss prefetching ends: it is idle, or not only read in short runs".to_owned(),
+            ),
+        };
+        stream.answer = run.map(MissPrefetch::new);
+        let mut acts = vec![(ActionKind::PrefetchMisses(run), why)];
+        if !facts.unmanaged && facts.window != window {
+            stream.ordered = Some((window, now));
+            let why = match run {
+                Some(_) => "the rest of a short run is prefetched on a miss instead",
+                None => "back to its original window",
+            };
+            acts.push((ActionKind::SetWindow(window), why.to_owned()));
+        }
+        let order = |(kind, why)| FileAction { file: key, kind, why, primes: false };
+        acts.into_iter().map(order).collect()
+    }
+
+    /// Whether a window takes little time beside that of the read that brings it.
+    fn passes_quickly(&self, window: Pages, facts: &FileState) -> bool {
+        let rate = self.device.rate().get().max(1) as f64;
+        let bytes = window.get().saturating_mul(facts.page.get()) as f64;
+        bytes / rate <= tuning::MAX_TRANSFER_SHARE * self.device.latency().as_secs_f64()
+    }
+
+    /// Files that are read through several open files.
+    pub(super) fn shared(&self) -> BTreeSet<FileKey> {
+        let (mut once, mut twice) = (BTreeSet::new(), BTreeSet::new());
+        for stream in self.streams.values() {
+            if !once.insert(stream.file) {
+                twice.insert(stream.file);
+            }
+        }
+        twice
+    }
+
+    fn climb_on(&mut self, inputs: &Inputs, elapsed: Nanos) -> (Option<Pages>, SearchOutcome) {
+        let now = inputs.now;
+        let (mut windows, mut active, mut unknown) = (Vec::new(), 0_u64, 0_u64);
+        let (mut mapped, mut beside, mut several) = (false, false, false);
+        let mut beside_seen = Nanos::ZERO;
+        let shared = self.shared();
+        let (mut stalled, mut waiting, mut most, mut page) = (0.0, false, 0, 4096);
+        for stream in self.streams.values() {
+            let Some(facts) = stream.facts else { continue };
+            let rests = now.saturating_sub(stream.seen) > IDLE_TIMEOUT;
+            if rests || facts.unmanaged {
+                continue;
+            }
+            let reading = stream.reading();
+            unknown += u64::from(!stream.is_known());
+            mapped |= matches!(reading, StreamKind::MappedRandom);
+            if reading != StreamKind::Forward {
+                if stream.classifier.places().elsewhere > 1 && stream.plan.is_none() {
+                    (beside, beside_seen) = (true, beside_seen.max(stream.seen));
+                }
+                continue;
+            }
+            if stream.trim.limit().is_some() {
+                continue;
+            }
+            several |= shared.contains(&stream.file);
+            stalled += stream.stalled as f64;
+            if stream.shrink.is_none() {
+                windows.push(facts.window);
+            }
+            most = most.max(self.share(inputs, &facts).most.get());
+            page = facts.page.get().max(1);
+            if !stream.is_done() {
+                active += 1;
+                waiting |= stream.waiting > MIN_WAIT_SHARE;
+            }
+        }
+        windows.sort_unstable();
+        let active = active.max(u64::from(stalled > 0.0));
+        // Many short files, each with a little of it.
+        waiting |= stalled / active.max(1) as f64 > MIN_WAIT_SHARE * elapsed.get() as f64;
+        // Who looks at readers that are at work already sees one of them first.
+        let young =
+            self.begun.is_some_and(|begun| now.saturating_sub(begun) < tuning::STARTUP_TIME);
+        waiting &= !(young && 4 * unknown > active);
+        let typical = windows.get(windows.len() / 2).copied().unwrap_or_default();
+        let result = self.climb.step(
+            now,
+            &StreamSummary {
+                active,
+                waiting,
+                counts: self.counts,
+                typical,
+                most: Pages::new(most),
+                in_flight: Pages::new(self.device.in_flight().get() / page),
+                beside,
+                beside_seen,
+                mapped,
+                shared: several,
+            },
+        );
+        // A mapping that is read at random would suffer until it is known as such.
+        self.opens = result.0.filter(|_| !mapped && !inputs.memory.under_pressure);
+        result
+    }
+
+    fn forward(
+        &self,
+        inputs: &Inputs,
+        stream: &Stream,
+        facts: &FileState,
+        wanted: Option<Pages>,
+        news: &SearchOutcome,
+    ) -> Option<(Pages, String)> {
+        let share = self.share(inputs, facts);
+        let too_large = facts.window.get() > share.most.get() + share.most.get() / 4;
+        if share.is_tight && too_large && (share.is_squeezed || stream.ordered.is_some()) {
+            let active = self.domains.get(&facts.domain).map_or(1, |domain| domain.active);
+            let why = format!(
+                "{active} streams share the memory: larger windows would evict each other's pages"
+            );
+            return Some((share.most, why));
+        }
+        if stream.trim.limit().is_some() {
+            return None;
+        }
+        if matches!(news, SearchOutcome::Reverted(_)) && stream.ordered.is_some() {
+            return taken_back(stream, facts, wanted, news);
+        }
+        if *news == SearchOutcome::Trying && wanted.is_some_and(|wanted| wanted < facts.window) {
+            let why = "several readers share the file: half the window may serve them as well";
+            return wanted.map(|wanted| (wanted, why.to_owned()));
+        }
+        let file = sizes::at_least(facts.file_pages.max(self.bounds.least));
+        // What was taken for want of memory comes back.
+        let less = stream.ordered.zip(stream.own).filter(|(ordered, own)| ordered.0 < *own);
+        let before = less.filter(|_| !share.is_squeezed).map(|(_, own)| own);
+        let wanted = wanted.max(before)?.min(share.most).min(file);
+        let larger = wanted.get() > facts.window.get() + facts.window.get() / 8;
+        if !larger || stream.waiting <= MIN_WAIT_SHARE {
+            return None;
+        }
+        let mut why =
+            format!("its readers wait {:.0} % of the time", (stream.waiting * 100.0).min(100.0));
+        let device = &self.device;
+        if device.latency() > Nanos::ZERO {
+            let (latency, rate) = (device.latency().as_millis_f64(), device.rate().as_mib());
+            why += &format!("; the device answers in {latency:.1} ms and reads {rate:.0} MiB/s");
+        }
+        Some((wanted, why))
+    }
+}
+
+/// The window that an open file had before a trial that is over, if it took part in it.
+fn taken_back(
+    stream: &Stream,
+    facts: &FileState,
+    wanted: Option<Pages>,
+    news: &SearchOutcome,
+) -> Option<(Pages, String)> {
+    let SearchOutcome::Reverted(why) = news else { return None };
+    let before = wanted.or(stream.own).filter(|before| *before < facts.window)?;
+    stream.ordered.map(|_| (before, why.clone()))
+}
+
+/// The window of a mapping that is read at random.
+fn at_random(stream: &Stream, facts: &FileState, primed: bool) -> Option<(Pages, String)> {
+    let own = stream.own?;
+    let window = stream.around.window(own, primed);
+    let wait = |window| stream.around.wait(window).map(|wait| wait.as_millis_f64());
+    let why = match (wait(own), wait(window)) {
+        (Some(before), Some(now)) if window < own => format!(
+            "its mapping is read at random: a piece takes {now:.2} ms, with its original \
+             window {before:.2} ms"
+        ),
+        _ if window < own => "its mapping is read at random: a smaller window is tried".to_owned(),
+        _ if primed => {
+            "its file is being primed, and pages read around a fault are part of that".to_owned()
+        }
+        _ => "its mapping is read at random, and no smaller window is faster".to_owned(),
+    };
+    (window != facts.window).then_some((window, why))
+}
+
+fn short_runs_of(run: Pages) -> String {
+    format!("it is read in short runs from place to place, of {} pages mostly", run.get())
+}
+
+/// The window of an open file that is read in short runs.
+fn short_runs(stream: &Stream, facts: &FileState) -> Option<(Pages, String)> {
+    let limit = stream.trim.limit().filter(|limit| *limit < facts.window)?;
+    let waste = 100.0 * stream.trim.waste();
+    Some((limit, format!("{waste:.0} % of what is read ahead of it was not used")))
+}

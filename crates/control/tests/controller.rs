@@ -1,0 +1,213 @@
+//! What the controller never does, whatever it sees.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use foreread_control::{
+    ActionKind, BdiController, Bounds, FileAction, FileKey, FileState, Inputs, MemoryInputs,
+};
+use policy::{AccessEvent, DeviceCompletions, EventKind, OpenFileId, Window};
+use proptest::prelude::*;
+use units::{Bytes, Nanos, PageSize, Pages};
+
+const PAGE: PageSize = PageSize::FOUR_KIB;
+const FILE: u64 = 1 << 20;
+const OPENS: u64 = 6;
+/// This one is under FADV_RANDOM, and this one is closed after a while.
+const UNMANAGED: u64 = 4;
+const CLOSES: u64 = 5;
+
+fn inputs(now: Nanos, under_pressure: bool) -> Inputs {
+    let done = now.get() / 1_000_000;
+    Inputs {
+        now,
+        completions: DeviceCompletions {
+            reads: done,
+            bytes: Bytes::from_kib(128) * done,
+            time: Nanos::from_millis(done),
+        },
+        memory: MemoryInputs {
+            caches: BTreeMap::from([(0, Bytes::from_mib(256))]),
+            prefetched: None,
+            limited: BTreeSet::from([0]),
+            under_pressure,
+        },
+    }
+}
+
+fn event(kind: EventKind, index: u64, pages: u64) -> AccessEvent {
+    let (at, file) = (Nanos::ZERO, None);
+    AccessEvent { at, kind, file, index, request: Pages::new(pages), previous: None }
+}
+
+fn window(start: u64, pages: u64, mapped: bool) -> AccessEvent {
+    let window = Window { start, size: Pages::new(pages), async_size: Pages::ZERO };
+    event(EventKind::Window { window, mapped }, start, pages)
+}
+
+fn mark(index: u64, pages: u64) -> AccessEvent {
+    event(EventKind::Mark { before: Window::default() }, index, pages)
+}
+
+fn stall(ms: u64) -> AccessEvent {
+    event(EventKind::Stall { wait: Nanos::from_millis(ms) }, 0, 0)
+}
+
+fn any_event() -> impl Strategy<Value = AccessEvent> {
+    let place = (0..FILE, 1_u64..64);
+    prop_oneof![
+        (place.clone(), any::<bool>()).prop_map(|((index, pages), follows)| AccessEvent {
+            previous: follows.then(|| Bytes::new(index * 4096)),
+            ..event(EventKind::Miss { before: Window::default() }, index, pages)
+        }),
+        place.clone().prop_map(|(index, pages)| mark(index, pages)),
+        (place, any::<bool>()).prop_map(|((index, pages), mapped)| window(index, pages, mapped)),
+        (0_u64..200).prop_map(stall),
+    ]
+}
+
+/// A machine whose open files take the windows that they are given.
+struct Stage {
+    controller: BdiController,
+    windows: [Pages; OPENS as usize],
+    now: Nanos,
+}
+
+impl Stage {
+    fn new(bounds: Bounds) -> Self {
+        let windows = [Pages::new(32); OPENS as usize];
+        Self { controller: BdiController::new(bounds, PAGE), windows, now: Nanos::ZERO }
+    }
+
+    fn on_event(&mut self, open: u64, event: AccessEvent) {
+        let event = AccessEvent { at: self.now, file: Some(OpenFileId::new(open)), ..event };
+        self.controller.on_event(FileKey(0, open), &event);
+    }
+
+    fn tick(&mut self, closed: bool, under_pressure: bool) -> Vec<FileAction> {
+        self.now += Nanos::from_millis(100);
+        let windows = self.windows;
+        let facts = |key: OpenFileId| {
+            (!closed || key.get() != CLOSES).then(|| FileState {
+                file_pages: Pages::new(FILE),
+                window: windows[key.get() as usize],
+                position: None,
+                unmanaged: key.get() == UNMANAGED,
+                domain: 0,
+                page: PAGE.bytes(),
+            })
+        };
+        let actions = self.controller.decide(&inputs(self.now, under_pressure), facts);
+        for action in &actions {
+            if let ActionKind::SetWindow(window) = action.kind {
+                self.windows[action.file.get() as usize] = window;
+            }
+        }
+        actions
+    }
+}
+
+proptest! {
+    #[test]
+    fn actions_stay_within_what_was_agreed(
+        ticks in prop::collection::vec(
+            (prop::collection::vec((0..OPENS, any_event()), 0..40), prop::bool::weighted(0.1)),
+            1..80,
+        ),
+        most in prop::sample::select(vec![16_u64, 32, 272, 2048]),
+    ) {
+        let bounds = Bounds { most: Pages::new(most), ..Bounds::default() };
+        let mut stage = Stage::new(bounds);
+        let mut without = [0; OPENS as usize];
+        for (number, (events, pressure)) in ticks.into_iter().enumerate() {
+            for (open, event) in events {
+                stage.on_event(open, event);
+            }
+            let closed = number > 20;
+            let own = stage.windows;
+            let actions = stage.tick(closed, pressure);
+            let mut met = BTreeSet::new();
+            for action in &actions {
+                prop_assert!(action.file.get() != UNMANAGED, "{action:?}");
+                prop_assert!(!closed || action.file.get() != CLOSES, "{action:?}");
+                match &action.kind {
+                    ActionKind::SetWindow(window) => {
+                        let before = own[action.file.get() as usize];
+                        prop_assert!(*window <= Pages::new(most).max(before).max(Pages::new(32)));
+                        prop_assert!(met.insert(action.file), "two windows at once: {actions:?}");
+                        let on_its_way = window.is_zero();
+                        prop_assert!(action.why.is_empty() == on_its_way && !action.primes);
+                    }
+                    ActionKind::PrefetchFiles(_) => {
+                        prop_assert!(false, "no directory was given: {action:?}");
+                    }
+                    ActionKind::PrefetchMisses(run) => {
+                        prop_assert!(run.is_none_or(|run| run.get() > 1));
+                    }
+                    ActionKind::Prefetch(extents) => prop_assert!(
+                        extents.len() <= 16_384 && extents.iter().all(|it| it.end().get() <= FILE)
+                    ),
+                }
+            }
+            for (open, window) in stage.windows.iter().enumerate() {
+                let gone = closed && open as u64 == CLOSES;
+                without[open] = if window.is_zero() && !gone { without[open] + 1 } else { 0 };
+                prop_assert!(without[open] <= 6, "{open} stays without a window");
+            }
+            let new_files = stage.controller.new_file_window();
+            prop_assert!(new_files.is_none_or(|window| window.get() <= most));
+        }
+    }
+}
+
+/// Four streams that always wait and get the same whatever their window is, for ten minutes.
+#[test]
+fn where_nothing_is_won_it_comes_to_rest() {
+    let mut stage = Stage::new(Bounds::default());
+    let (mut changes, mut at) = (Vec::new(), [0_u64; 4]);
+    for tick in 0..6000 {
+        for open in 0..4_u64 {
+            // 64 pages a tick, in windows of its present size or less.
+            let place = &mut at[open as usize];
+            let size = stage.windows[open as usize].get().clamp(1, 64);
+            for _ in 0..64 / size {
+                let index = *place % FILE;
+                stage.on_event(open, mark(index, 16));
+                stage.on_event(open, window(index, size, false));
+                stage.on_event(open, stall(5));
+                *place += size;
+            }
+        }
+        let actions = stage.tick(false, false);
+        let windows =
+            actions.iter().filter(|action| matches!(action.kind, ActionKind::SetWindow(_)));
+        changes.extend(windows.map(|_| tick));
+    }
+    let late = changes.iter().filter(|tick| **tick >= 3000).count();
+    assert!(changes.len() <= 160, "{} changes in ten minutes", changes.len());
+    assert!(late <= 32, "{late} changes in the last five minutes");
+}
+
+/// After a minute without an event an open file is forgotten, but not if its window was changed:
+/// the changed window would be taken for its own.
+#[test]
+fn an_idle_open_file_keeps_its_own_window_in_memory() {
+    const LIMIT: u64 = 272;
+    let idle_for_two_minutes =
+        |stage: &mut Stage| (0..1200).for_each(|_| drop(stage.tick(false, false)));
+    let random_faults = |stage: &mut Stage| {
+        for tick in 0..200 {
+            for fault in 0..8 {
+                let index = (tick * 8 + fault) * 7919 % FILE;
+                stage.on_event(0, window(index, stage.windows[0].get().max(1), true));
+                stage.on_event(0, stall(5));
+            }
+            stage.tick(false, false);
+        }
+    };
+    let mut stage = Stage::new(Bounds { most: Pages::new(LIMIT), ..Bounds::default() });
+    stage.on_event(1, mark(0, 16));
+    random_faults(&mut stage);
+    assert_ne!(stage.windows[0], Pages::new(32), "it was changed");
+    idle_for_two_minutes(&mut stage);
+    assert_eq!(stage.controller.followed(), 1, "the changed one, not the other");
+}

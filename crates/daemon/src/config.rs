@@ -1,0 +1,21 @@
+//! How a live kernel is controlled.
+
+use actuate::AccessRules;
+use host::{Dirs, Root};
+use tunables::GuardCommand;
+use units::Bytes;
+
+/// How a live kernel is controlled.
+#[derive(Clone, Debug)]
+pub struct LiveConfig {
+    pub root: Root,
+    pub dirs: Dirs,
+    /// What restores the bdi if this process is killed.
+    pub guard: GuardCommand,
+    /// Which open files may be touched.
+    pub limits: AccessRules,
+    pub max_window: Bytes,
+    /// Whether to prefetch, or to set windows only.
+    pub prefetch: bool,
+    pub dry_run: bool,
+}

@@ -1,0 +1,279 @@
+//! Decisions as they are reported: which process, what, why, how to undo it, and the result.
+
+use std::fmt;
+
+use control::ActionKind;
+use host::{BdiId, DevNo, page_size};
+use observe::OpenFile;
+use serde::Serialize;
+use units::text::plain;
+use units::{Bytes, Kib};
+
+use crate::Status;
+
+/// An action, with the open file as it was last sampled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileDecision {
+    pub file: OpenFile,
+    /// The path of the file, where it is known.
+    pub path: Option<String>,
+    pub kind: ActionKind,
+    /// One line for people; empty if it only continues an earlier decision.
+    pub why: String,
+}
+
+impl FileDecision {
+    pub(crate) fn window(&self) -> Option<Bytes> {
+        match self.kind {
+            ActionKind::SetWindow(pages) => Some(pages.to_bytes(page_size())),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ActionResult {
+    WindowSet {
+        /// The window that the end restores: the first one, after several decisions, and never one
+        /// that the bdi was only held at.
+        first: Bytes,
+    },
+    /// Pages are prefetched, or prefetching on misses has begun or ended.
+    Prefetching,
+    /// A dry run: nothing was done.
+    Advised,
+    /// It could not be done, or must not.
+    Failed(String),
+}
+
+/// A decision as it is reported to programs; its text is the line for people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DecisionRecord {
+    pub schema_version: u32,
+    /// The process that holds the open file, if one still does.
+    pub pid: Option<u32>,
+    pub comm: Option<String>,
+    /// The path, where it is known.
+    pub path: Option<String>,
+    pub device: DevNo,
+    pub inode: u64,
+    /// `set_window`, `prefetch` or `prefetch_misses`.
+    pub action: &'static str,
+    pub window_before_kib: u64,
+    pub window_kib: Option<u64>,
+    /// The length of the runs that are prefetched on a miss.
+    pub prefetch_run_kib: Option<u64>,
+    pub why: String,
+    /// How to undo it.
+    pub undo: String,
+    /// `applied`, `advised` or `failed`.
+    pub result: &'static str,
+    pub problem: Option<String>,
+}
+
+impl DecisionRecord {
+    /// With `leave`, windows stay as they are at the end.
+    pub fn new(decision: &FileDecision, result: ActionResult, leave: bool) -> Self {
+        let file = &decision.file;
+        let holder = file.holders.first();
+        let kib = |bytes: Bytes| bytes.to_kib_floor().get();
+        let (action, run) = match &decision.kind {
+            ActionKind::SetWindow(_) => ("set_window", None),
+            ActionKind::Prefetch(_) | ActionKind::PrefetchFiles(_) => ("prefetch", None),
+            ActionKind::PrefetchMisses(run) => ("prefetch_misses", *run),
+        };
+        let pid = holder.map(|holder| holder.pid);
+        Self {
+            schema_version: Status::SCHEMA_VERSION,
+            pid,
+            comm: holder.map(|holder| holder.comm.clone()),
+            path: decision.path.clone(),
+            device: file.device,
+            inode: file.inode,
+            action,
+            window_before_kib: kib(file.window),
+            window_kib: decision.window().map(kib),
+            prefetch_run_kib: run.map(|pages| kib(pages.to_bytes(page_size()))),
+            why: decision.why.clone(),
+            undo: undo(pid, decision, &result, leave),
+            result: match &result {
+                ActionResult::WindowSet { .. } | ActionResult::Prefetching => "applied",
+                ActionResult::Advised => "advised",
+                ActionResult::Failed(_) => "failed",
+            },
+            problem: match result {
+                ActionResult::Failed(problem) => Some(problem),
+                _ => None,
+            },
+        }
+    }
+}
+
+fn undo(pid: Option<u32>, decision: &FileDecision, result: &ActionResult, leave: bool) -> String {
+    let disable = pid.map_or_else(String::new, |pid| format!("; disable with --except pid:{pid}"));
+    match (result, &decision.kind) {
+        (ActionResult::Advised | ActionResult::Failed(_), _) => "nothing was done".to_owned(),
+        (ActionResult::WindowSet { .. }, _) if leave => {
+            format!("reopen the file, or foreread apply --open-files{disable}")
+        }
+        (ActionResult::WindowSet { first }, _) => format!("reverts to {first} on exit{disable}"),
+        (ActionResult::Prefetching, ActionKind::PrefetchMisses(_)) => {
+            format!("stops on exit{disable}")
+        }
+        (ActionResult::Prefetching, _) => format!("only cached data, nothing to undo{disable}"),
+    }
+}
+
+impl fmt::Display for DecisionRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(pid) = self.pid {
+            let comm = self.comm.as_deref().map(plain).unwrap_or_default();
+            write!(f, "{comm} ({pid}) ")?;
+        }
+        match &self.path {
+            Some(path) => write!(f, "{}: ", plain(path))?,
+            None => write!(f, "inode {}: ", self.inode)?,
+        }
+        let kib = |kib| Kib::new(kib).to_bytes();
+        let what = match (self.action, self.window_kib, self.prefetch_run_kib) {
+            (_, Some(after), _) => {
+                format!("set window {} → {}", kib(self.window_before_kib), kib(after))
+            }
+            (_, _, Some(run)) => format!("prefetch runs of {} on a miss", kib(run)),
+            ("prefetch_misses", ..) => "stop prefetching on misses".to_owned(),
+            _ => "prefetch".to_owned(),
+        };
+        let why = &self.why;
+        match &self.problem {
+            Some(problem) => write!(f, "could not {what} ({why}): {problem}"),
+            None if self.result == "applied" => write!(f, "{what} ({why}); {}", self.undo),
+            None => write!(f, "would {what} ({why})"),
+        }
+    }
+}
+
+/// The window of files that are opened later on a bdi has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewFileWindow {
+    pub bdi: BdiId,
+    pub before: Bytes,
+    pub after: Bytes,
+    pub own: Bytes,
+}
+
+impl fmt::Display for NewFileWindow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { bdi, before, after, own } = self;
+        let bdi = plain(&bdi.to_string());
+        write!(f, "bdi {bdi}: window {before} → {after} for newly opened files ")?;
+        if after == own {
+            f.write_str("(the bdi's own)")
+        } else {
+            write!(
+                f,
+                "(streams are faster with it); reverts to {own} when idle or on exit; disable with \
+                 --no-new-files"
+            )
+        }
+    }
+}
+
+pub trait Reporter {
+    fn decision(&mut self, record: &DecisionRecord);
+
+    fn new_file_window(&mut self, change: &NewFileWindow);
+
+    fn note(&mut self, text: &str);
+}
+
+/// Reports decisions, and counts and keeps them in the status.
+pub struct DecisionLog {
+    pub status: Status,
+    reporter: Box<dyn Reporter>,
+    leave: bool,
+}
+
+impl DecisionLog {
+    /// With `leave`, windows stay as they are at the end.
+    pub fn new(status: Status, reporter: Box<dyn Reporter>, leave: bool) -> Self {
+        Self { status, reporter, leave }
+    }
+
+    pub fn decision(&mut self, decision: &FileDecision, result: ActionResult) {
+        match result {
+            ActionResult::WindowSet { .. } => self.status.windows_set += 1,
+            ActionResult::Failed(_) => self.status.failed_actions += 1,
+            ActionResult::Prefetching | ActionResult::Advised => {}
+        }
+        let record = DecisionRecord::new(decision, result, self.leave);
+        self.status.push_decision(&record.to_string());
+        self.reporter.decision(&record);
+    }
+
+    /// Reports what would be done. A decision without a reason continues one that had it.
+    pub fn advice(&mut self, decisions: &[FileDecision]) {
+        for decision in decisions.iter().filter(|decision| !decision.why.is_empty()) {
+            self.decision(decision, ActionResult::Advised);
+        }
+    }
+
+    pub fn new_file_window(&mut self, change: &NewFileWindow) {
+        self.status.push_decision(&change.to_string());
+        self.reporter.new_file_window(change);
+    }
+
+    pub fn note(&mut self, text: &str) {
+        self.status.push_decision(text);
+        self.reporter.note(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use policy::{Extent, Page};
+    use units::Pages;
+
+    use super::*;
+
+    fn decision(kind: ActionKind) -> FileDecision {
+        let file = serde_json::from_value(serde_json::json!({
+            "id": 1, "kind": "regular", "device": "8:1", "inode": 5, "bdi": "8:0",
+            "size": 1 << 30, "position": 0, "previous": null, "readable": true, "writable": false,
+            "direct": false, "window": 131_072, "bdi_window": 131_072, "random": false,
+            "holders": [{ "pid": 7, "fd": 3, "comm": "cat", "uid": 0, "cgroup": 1 }],
+        }));
+        let file = file.expect("an open file");
+        FileDecision {
+            file,
+            path: Some("/srv/a\u{1b}".to_owned()),
+            kind,
+            why: "it waits".to_owned(),
+        }
+    }
+
+    fn line(kind: ActionKind, result: ActionResult, leave: bool) -> String {
+        DecisionRecord::new(&decision(kind), result, leave).to_string()
+    }
+
+    #[test]
+    fn a_line_names_process_file_action_reason_and_undo() {
+        let set = || ActionKind::SetWindow(Pages::new(256));
+        let first = Bytes::from_kib(128);
+        assert_eq!(
+            line(set(), ActionResult::WindowSet { first }, false),
+            "cat (7) /srv/a\\u{1b}: set window 128 KiB → 1 MiB (it waits); reverts to 128 KiB on \
+             exit; disable with --except pid:7"
+        );
+        let left = line(set(), ActionResult::WindowSet { first }, true);
+        assert!(left.contains("; reopen the file"), "{left}");
+        let failed = line(set(), ActionResult::Failed("it is closed".to_owned()), false);
+        assert!(failed.ends_with("could not set window 128 KiB → 1 MiB (it waits): it is closed"));
+        assert!(line(set(), ActionResult::Advised, false).contains(": would set window "));
+        let pages = vec![Extent::new(Page::FIRST, Pages::new(8))];
+        let read = line(ActionKind::Prefetch(pages), ActionResult::Prefetching, false);
+        assert!(read.contains("prefetch (it waits); only cached data"), "{read}");
+        let run = ActionKind::PrefetchMisses(Some(Pages::new(4)));
+        let run = line(run, ActionResult::Prefetching, false);
+        assert!(run.contains("prefetch runs of 16 KiB on a miss (it waits); stops on exit"));
+    }
+}

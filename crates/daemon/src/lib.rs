@@ -1,0 +1,43 @@
+//! `auto`, `run` and `watch`.
+//!
+//! [`Daemon`] runs the loop of crate `control` above one of two back ends: [`LiveBackend`], which
+//! observes the kernel by BPF, and [`UnprivilegedBackend`], which follows processes by `/proc`.
+//! [`WatchLoop`] is the loop of `watch`. Its [`Tracker`] is pure: it takes [`Record`]s, live or
+//! from a recording, and makes the views.
+
+mod bdi_actuator;
+mod command;
+mod config;
+mod daemon;
+mod decision;
+mod error;
+mod live;
+mod memory;
+mod positions;
+mod publisher;
+mod record;
+mod service;
+mod source;
+mod status;
+mod tracker;
+mod unprivileged;
+mod watch;
+
+pub use config::LiveConfig;
+pub use control::{AbTest, AccessPattern, Bounds, LoopConfig, TreatmentEffect};
+pub use daemon::{Daemon, DaemonBackend};
+pub use decision::{
+    ActionResult, DecisionLog, DecisionRecord, FileDecision, NewFileWindow, Reporter,
+};
+pub use error::DaemonError;
+pub use live::LiveBackend;
+pub use memory::MemoryState;
+pub use positions::Positions;
+pub use publisher::StatusPublisher;
+pub use record::{Begin, Record, Snapshot, read_records, write_record};
+pub use service::{ServiceManager, quoted, unit};
+pub use source::{LiveSource, SourceError, WatchSource};
+pub use status::{DeviceStatus, Status, StatusEffect};
+pub use tracker::{DeviceRates, StreamView, Tracker, WatchView};
+pub use unprivileged::UnprivilegedBackend;
+pub use watch::{ReplayEnd, ReplayOptions, WatchDisplay, WatchError, WatchLoop, replay};

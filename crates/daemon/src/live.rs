@@ -1,0 +1,422 @@
+//! The live kernel as the back end of the loop: observed by BPF, changed from outside.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+
+use actuate::{Actuator, Directory, Finder, MissPrefetcher};
+use control::{
+    ActionKind, ActionSink, BdiKey, BdiSample, Bounds, EventSource, ExternalChange, FileAction,
+    FileKey, FileState, Listing, LoopNote, LoopSample, Released,
+};
+use host::{BdiId, DevNo, Storage, page_size};
+use observe::{OpenFile, OpenFileFilter, OpenFileId, ProbeEvent};
+use policy::DeviceCompletions;
+use units::text::plain;
+use units::{Nanos, Pages};
+
+use crate::bdi_actuator::BdiActuator;
+use crate::config::LiveConfig;
+use crate::daemon::{DaemonBackend, describe};
+use crate::decision::{DecisionLog, FileDecision};
+use crate::source::now;
+use crate::{DaemonError, LiveSource, MemoryState, Snapshot};
+
+struct LiveBdi {
+    storage: Storage,
+    /// `None` in a dry run, and when the bdi is no longer managed.
+    actuator: Option<BdiActuator>,
+    finder: Finder,
+    /// The open file by which the directory was found whose files are prefetched, and its path.
+    directory_file: Option<(OpenFile, String)>,
+}
+
+/// The live kernel, observed by BPF.
+pub struct LiveBackend {
+    config: LiveConfig,
+    source: LiveSource,
+    bdis: Vec<LiveBdi>,
+    /// Prefetches on misses, for all bdis; `None` in a dry run.
+    miss_prefetcher: Option<Arc<MissPrefetcher>>,
+    /// Only readers among these processes count, if it is given; otherwise those of the bdis that
+    /// were added.
+    pids: Option<BTreeSet<u32>>,
+    /// The file systems of managed bdis, and others.
+    filesystems: BTreeMap<DevNo, BdiKey>,
+    other_filesystems: BTreeSet<DevNo>,
+    /// What has happened since the last sample.
+    events: Vec<ProbeEvent>,
+    snapshot: Snapshot,
+    /// Which of its open files each is.
+    places: HashMap<OpenFileId, usize>,
+    memory: MemoryState,
+    log: DecisionLog,
+}
+
+/// The device and inode of a file as the controller knows it.
+fn file_key(device: DevNo, inode: u64) -> FileKey {
+    FileKey(u64::from(device.major) << 32 | u64::from(device.minor), inode)
+}
+
+/// The state of an open file, as the controller wants it.
+pub(crate) fn file_state(file: &OpenFile, memory: &MemoryState) -> FileState {
+    let page = page_size();
+    FileState {
+        file_pages: file.size.to_pages_ceil(page),
+        window: file.window.to_pages_floor(page),
+        position: file.previous,
+        unmanaged: file.random || file.direct,
+        domain: memory.domain(file),
+        page: page.bytes(),
+    }
+}
+
+/// What the devices of a bdi have completed, as a snapshot has it.
+pub(crate) fn completions(devices: &[DevNo], snapshot: &Snapshot) -> DeviceCompletions {
+    let mut completions = DeviceCompletions::default();
+    for stat in devices.iter().filter_map(|device| snapshot.devices.get(device)) {
+        completions.reads += stat.reads;
+        completions.bytes += stat.read_bytes;
+        completions.time += stat.read_time;
+    }
+    completions
+}
+
+/// Sorts what has happened by bdi. Events without an open file, and those of other file systems,
+/// are left out.
+pub(crate) fn events_of_bdis(
+    events: impl Iterator<Item = ProbeEvent>,
+    bdi_of: impl Fn(DevNo) -> Option<BdiKey>,
+    bdis: &mut BTreeMap<BdiKey, BdiSample>,
+) {
+    for event in events.filter(|event| event.access.file.is_some()) {
+        if let Some(bdi) = bdi_of(event.device).and_then(|key| bdis.get_mut(&key)) {
+            bdi.events.push((file_key(event.device, event.inode), event.access));
+        }
+    }
+}
+
+impl LiveBackend {
+    /// Observes by `source`, which must see readers.
+    ///
+    /// # Errors
+    ///
+    /// If the misses cannot be observed.
+    pub fn new(
+        config: LiveConfig,
+        mut source: LiveSource,
+        log: DecisionLog,
+    ) -> Result<Self, DaemonError> {
+        let mut miss_prefetcher = None;
+        if !config.dry_run
+            && let (Some(misses), Some(census)) = (source.take_misses()?, source.census())
+        {
+            let actuator = Actuator::with(census.clone(), config.limits.clone());
+            let prefetcher = MissPrefetcher::begin(actuator, Arc::new(misses))
+                .map_err(|source| DaemonError::Thread { purpose: "prefetch on misses", source })?;
+            miss_prefetcher = Some(Arc::new(prefetcher));
+        }
+        Ok(Self {
+            config,
+            source,
+            bdis: Vec::new(),
+            miss_prefetcher,
+            pids: None,
+            filesystems: BTreeMap::new(),
+            other_filesystems: BTreeSet::new(),
+            events: Vec::new(),
+            snapshot: Snapshot::default(),
+            places: HashMap::new(),
+            memory: MemoryState::default(),
+            log,
+        })
+    }
+
+    /// Takes a storage under control, unless its bdi is already.
+    ///
+    /// # Errors
+    ///
+    /// If the bdi is locked by another process or may not be changed.
+    pub fn add(&mut self, storage: Storage) -> Result<(), DaemonError> {
+        let Some(census) = self.source.census() else { return Ok(()) };
+        if self.key(&storage.bdi).is_some() {
+            return Ok(());
+        }
+        let finder = Finder::begin(&self.config.root, &self.config.limits)
+            .map_err(|source| DaemonError::Thread { purpose: "find directories", source })?;
+        let prefetcher = self.miss_prefetcher.as_ref();
+        let actuator = prefetcher.map(|prefetcher| {
+            BdiActuator::new(&self.config, &storage, census, Arc::clone(prefetcher))
+        });
+        let actuator = actuator.transpose()?;
+        self.bdis.push(LiveBdi { storage, actuator, finder, directory_file: None });
+        Ok(())
+    }
+
+    fn key(&self, bdi: &BdiId) -> Option<BdiKey> {
+        let place = self.bdis.iter().position(|known| known.storage.bdi == *bdi)?;
+        u32::try_from(place).ok().map(BdiKey)
+    }
+
+    fn bdi(&mut self, key: BdiKey) -> Option<&mut LiveBdi> {
+        self.bdis.get_mut(key.0 as usize)
+    }
+
+    fn keys(&self) -> impl Iterator<Item = (BdiKey, &LiveBdi)> {
+        (0..).map(BdiKey).zip(&self.bdis)
+    }
+
+    /// Takes under control the storages that the processes have opened files on. One that another
+    /// foreread controls is left alone.
+    fn add_new(&mut self) {
+        let is_new = |file: &&OpenFile| file.bdi.as_ref().is_some_and(|b| self.key(b).is_none());
+        let new = self.snapshot.files.iter().filter(is_new);
+        let paths: BTreeSet<String> =
+            new.filter_map(|file| self.snapshot.paths.get(&file.id).cloned()).collect();
+        for path in paths {
+            if let Ok(storage) = host::resolve(&self.config.root, Path::new(&path))
+                && let Err(error) = self.add(storage)
+            {
+                tracing::info!("{}: {error:#}", plain(&path));
+            }
+        }
+    }
+
+    /// An open file of a bdi, as it was last sampled.
+    fn open_file(&self, bdi: &BdiId, id: OpenFileId) -> Option<&OpenFile> {
+        let file = self.snapshot.files.get(*self.places.get(&id)?)?;
+        (file.bdi.as_ref() == Some(bdi)).then_some(file)
+    }
+
+    /// The actions, with the open files that they are about.
+    fn decisions(&self, key: BdiKey, actions: Vec<FileAction>) -> Vec<FileDecision> {
+        let Some(bdi) = self.bdis.get(key.0 as usize) else { return Vec::new() };
+        let decision = |FileAction { file: id, kind, why, .. }: FileAction| {
+            let (file, path) = if let ActionKind::PrefetchFiles(_) = kind {
+                let (file, path) = bdi.directory_file.clone()?;
+                (file, Some(path))
+            } else {
+                let file = self.open_file(&bdi.storage.bdi, id)?;
+                (file.clone(), self.snapshot.paths.get(&id).cloned())
+            };
+            Some(FileDecision { file, path, kind, why })
+        };
+        actions.into_iter().filter_map(decision).collect()
+    }
+}
+
+impl EventSource for LiveBackend {
+    type Error = DaemonError;
+
+    fn now(&self) -> Nanos {
+        now()
+    }
+
+    fn poll(&mut self) -> bool {
+        let before = self.events.len();
+        let Self { source, events, pids, other_filesystems, .. } = self;
+        source.events(|event| {
+            let counts = match pids {
+                Some(pids) => pids.contains(&event.pid),
+                None => !other_filesystems.contains(&event.device),
+            };
+            if counts {
+                events.push(event);
+            }
+        });
+        self.events.len() > before
+    }
+
+    /// Of open files it samples those that something happened to or that are followed: there may be
+    /// hundreds of thousands of others.
+    fn sample(
+        &mut self,
+        followed: &mut dyn Iterator<Item = OpenFileId>,
+    ) -> Result<LoopSample, DaemonError> {
+        let on_miss = self.miss_prefetcher.iter().flat_map(|prefetcher| prefetcher.files());
+        let met = self.events.iter().filter_map(|event| event.access.file);
+        let filter = OpenFileFilter {
+            ids: Some(followed.chain(on_miss).chain(met).collect()),
+            ..Default::default()
+        };
+        self.snapshot = self.source.snapshot(&filter)?;
+        if let Some(pids) = &self.pids {
+            let held = |file: &OpenFile| file.holders.iter().any(|one| pids.contains(&one.pid));
+            self.snapshot.files.retain(held);
+            self.add_new();
+        }
+        for file in &self.snapshot.files {
+            match file.bdi.as_ref().and_then(|bdi| self.key(bdi)) {
+                Some(key) => drop(self.filesystems.insert(file.device, key)),
+                None => drop(self.other_filesystems.insert(file.device)),
+            }
+        }
+        let files = self.snapshot.files.iter().zip(0..);
+        self.places = files.map(|(file, place)| (file.id, place)).collect();
+        self.memory = MemoryState::sample(&self.config.root, &self.snapshot.files);
+        self.log.status.lost_events = self.snapshot.lost;
+        let bounds = Bounds {
+            most: self.config.max_window.to_pages_floor(page_size()),
+            prefetch: self.config.prefetch,
+            ..Bounds::default()
+        };
+        let sample = |bdi: &LiveBdi| BdiSample {
+            bounds,
+            completions: completions(&bdi.storage.devices, &self.snapshot),
+            events: Vec::new(),
+        };
+        let mut bdis = self.keys().map(|(key, bdi)| (key, sample(bdi))).collect();
+        let filesystems = &self.filesystems;
+        let bdi_of = |device| filesystems.get(&device).copied();
+        events_of_bdis(self.events.drain(..), bdi_of, &mut bdis);
+        Ok(LoopSample { now: self.snapshot.at, bdis, memory: self.memory.inputs.clone() })
+    }
+
+    fn file_state(&mut self, bdi: BdiKey, file: OpenFileId) -> Option<FileState> {
+        let bdi = &self.bdis.get(bdi.0 as usize)?.storage.bdi;
+        self.open_file(bdi, file).map(|file| file_state(file, &self.memory))
+    }
+
+    fn find_directory(&mut self, bdi: BdiKey, wanted: &[OpenFileId]) -> Option<Listing> {
+        let Self { bdis, snapshot, places, .. } = self;
+        let bdi = bdis.get_mut(bdi.0 as usize)?;
+        // Of files that are closed as quickly as opened, one is perhaps open now.
+        let open = wanted.iter().find_map(|id| {
+            let file = snapshot.files.get(*places.get(id)?)?;
+            Some((file, snapshot.paths.get(id)?))
+        });
+        if let Some((file, path)) = open {
+            bdi.finder.ask(file, path);
+        }
+        let (directory, path) = bdi.finder.found()?;
+        let file = directory.file().clone();
+        let key = |inode| file_key(file.device, inode);
+        let orders = directory.orders().into_iter();
+        let orders = orders.map(|order| order.into_iter().map(key).collect()).collect();
+        let listing = Listing { file: file.id, orders };
+        bdi.directory_file = Some((file, path));
+        if let Some(actuator) = &mut bdi.actuator {
+            actuator.set_directory(Some(directory));
+        }
+        Some(listing)
+    }
+}
+
+impl ActionSink for LiveBackend {
+    fn maintain(&mut self) -> Result<(), DaemonError> {
+        let Self { bdis, snapshot, log, .. } = self;
+        if let Some(prefetcher) = &self.miss_prefetcher {
+            prefetcher.seen(&snapshot.files);
+            let done = prefetcher.report();
+            if let Some(error) = done.failed {
+                return Err(error.into());
+            }
+            log.status.miss_prefetches += done.runs;
+            log.status.prefetched_bytes += done.asked.get();
+            log.status.dropped_prefetches += done.dropped;
+            for bdi in bdis.iter_mut() {
+                let Some(actuator) = &mut bdi.actuator else { continue };
+                actuator.check_yielded(&snapshot.files);
+                let missed = done.missed.iter();
+                for (file, missed) in
+                    missed.filter(|(file, _)| file.bdi.as_ref() == Some(&bdi.storage.bdi))
+                {
+                    actuator.on_miss_prefetch_failed(file, missed.clone(), log);
+                }
+            }
+        }
+        let mut actuators = bdis.iter_mut().filter_map(|bdi| bdi.actuator.as_mut());
+        actuators.try_for_each(|actuator| actuator.maintain(log))
+    }
+
+    fn act(
+        &mut self,
+        bdi: BdiKey,
+        actions: Vec<FileAction>,
+    ) -> Result<Result<(), ExternalChange>, DaemonError> {
+        let decisions = self.decisions(bdi, actions);
+        let Self { bdis, log, .. } = self;
+        match bdis.get_mut(bdi.0 as usize).and_then(|bdi| bdi.actuator.as_mut()) {
+            Some(actuator) => actuator.act(decisions, log),
+            None => Ok(Ok(())),
+        }
+    }
+
+    fn set_new_file_window(
+        &mut self,
+        bdi: BdiKey,
+        window: Option<Pages>,
+    ) -> Result<Result<(), ExternalChange>, DaemonError> {
+        let window = window.map(|pages| pages.to_bytes(page_size()));
+        let Self { bdis, log, .. } = self;
+        match bdis.get_mut(bdi.0 as usize).and_then(|bdi| bdi.actuator.as_mut()) {
+            Some(actuator) => actuator.set_new_file_window(window, log),
+            None => Ok(Ok(())),
+        }
+    }
+
+    fn advise(&mut self, bdi: BdiKey, actions: Vec<FileAction>) -> Result<(), DaemonError> {
+        let decisions = self.decisions(bdi, actions);
+        self.log.advice(&decisions);
+        Ok(())
+    }
+
+    fn check_external_change(
+        &mut self,
+        bdi: BdiKey,
+    ) -> Result<Result<(), ExternalChange>, DaemonError> {
+        let actuator = self.bdi(bdi).and_then(|bdi| bdi.actuator.as_ref());
+        actuator.map_or(Ok(Ok(())), BdiActuator::check_external_change)
+    }
+
+    fn keep_directory(&mut self, bdi: BdiKey, keep: bool) {
+        let Self { bdis, snapshot, .. } = self;
+        let actuator = bdis.get_mut(bdi.0 as usize).and_then(|bdi| bdi.actuator.as_mut());
+        let Some(actuator) = actuator else { return };
+        match actuator.directory() {
+            Some(directory) if keep => Directory::seen(directory, &snapshot.files),
+            _ => actuator.set_directory(None),
+        }
+    }
+
+    fn restore(&mut self, bdi: BdiKey) -> Result<(), DaemonError> {
+        match self.bdi(bdi).and_then(|bdi| bdi.actuator.as_mut()) {
+            Some(actuator) => actuator.restore().map(drop),
+            None => Ok(()),
+        }
+    }
+
+    fn reapply(&mut self, bdi: BdiKey) -> Result<(), DaemonError> {
+        match self.bdi(bdi).and_then(|bdi| bdi.actuator.as_mut()) {
+            Some(actuator) => actuator.reapply(),
+            None => Ok(()),
+        }
+    }
+
+    fn release(&mut self, bdi: BdiKey, leave: bool) -> Result<Released, DaemonError> {
+        match self.bdi(bdi).and_then(|bdi| bdi.actuator.take()) {
+            Some(actuator) => actuator.release(leave),
+            None => Ok(Released::default()),
+        }
+    }
+
+    fn note(&mut self, note: &LoopNote) {
+        let text = describe(note, |bdi| self.bdi_name(bdi));
+        self.log.note(&text);
+    }
+}
+
+impl DaemonBackend for LiveBackend {
+    fn log(&mut self) -> &mut DecisionLog {
+        &mut self.log
+    }
+
+    fn bdi_name(&self, bdi: BdiKey) -> String {
+        let bdi = self.bdis.get(bdi.0 as usize);
+        bdi.map_or_else(String::new, |bdi| bdi.storage.bdi.to_string())
+    }
+
+    fn follow(&mut self, pids: BTreeSet<u32>) {
+        self.pids = Some(pids);
+    }
+}

@@ -1,0 +1,61 @@
+//! A policy that the present state keeps.
+
+use std::fmt::Write;
+
+use super::policy::VERSION;
+use super::storage::Facts;
+use crate::{Diagnosis, HostSnapshot};
+
+/// Writes a policy of one rule for each storage that files are read from; the present state keeps
+/// it. Devices are named by mount point where there is one, since kernel names change.
+pub fn emit(snapshot: &HostSnapshot, diagnoses: &[Diagnosis]) -> String {
+    let mut text = format!(
+        "# What this machine's read-ahead is now, as a policy: foreread check --policy FILE\n\
+         # Widen min and max, add rules with class, filesystem or label, and forbid owners, as in\n\
+         # forbidden_owners = [\"unknown\"].\n\
+         version = {VERSION}\n"
+    );
+    for diagnosis in diagnoses {
+        let subject = &diagnosis.subject;
+        if subject.member || subject.vacant() || subject.stacks.is_empty() {
+            continue;
+        }
+        let facts = Facts::of(snapshot, diagnosis);
+        let _ = write!(text, "\n# from {}\n[[rule]]\n", comment(&diagnosis.origin.summary));
+        let _ = writeln!(text, "name = {}", quoted(&facts.name));
+        match facts.mounts.first() {
+            Some(mount) => {
+                let _ = writeln!(text, "mount = {}", quoted(&escaped(mount)));
+            }
+            None => {
+                let device = facts.devices.last().cloned().unwrap_or_default();
+                let _ = writeln!(text, "device = {}", quoted(&escaped(&device)));
+            }
+        }
+        let kib = subject.read_ahead.get();
+        let _ = write!(text, "min = \"{kib}K\"\nmax = \"{kib}K\"\n");
+    }
+    text
+}
+
+/// A text of TOML.
+fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
+/// A name as a pattern that fits nothing but it.
+fn escaped(name: &str) -> String {
+    let mut pattern = String::new();
+    for c in name.chars() {
+        if matches!(c, '*' | '?' | '[' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern
+}
+
+/// A text that stays within its line.
+fn comment(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).collect()
+}

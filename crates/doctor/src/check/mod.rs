@@ -1,0 +1,142 @@
+//! Whether a machine keeps a policy: allowed ranges and forbidden owners, by kind of device, mount,
+//! file system or label. For images, admission and audits of fleets.
+
+mod emit;
+mod idle;
+mod policy;
+mod storage;
+
+use host::BdiId;
+use serde::Serialize;
+use units::Kib;
+
+use crate::{Diagnosis, HostSnapshot, Origin, OriginKind};
+
+pub use emit::emit;
+pub use policy::{CompliancePolicy, CompliancePolicyError, Rule};
+pub use storage::{CLASSES, Facts};
+
+/// What came of checking a policy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CheckReport {
+    /// One for each rule and storage that it is about, in the policy's order.
+    pub results: Vec<CheckOutcome>,
+    /// Rules that are about nothing here.
+    pub idle_rules: Vec<IdleRule>,
+    /// Storage that no rule is about.
+    pub uncovered: Vec<String>,
+}
+
+/// A rule that is about nothing on this machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct IdleRule {
+    pub rule: String,
+    pub line: usize,
+    /// Whether it says that it must be about something.
+    pub required: bool,
+    /// What may have been meant: a name that is here and that no rule names.
+    pub suggestion: Option<String>,
+    /// Whether that breaks the policy, and why.
+    pub violation: Option<String>,
+}
+
+/// A rule applied to a storage.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CheckOutcome {
+    pub rule: String,
+    pub line: usize,
+    /// The storage, as people call it.
+    pub storage: String,
+    pub bdi: BdiId,
+    #[serde(rename = "read_ahead_kib")]
+    pub read_ahead: Kib,
+    /// Where that came from.
+    pub origin: Origin,
+    /// What breaks the rule; empty if it is kept.
+    pub violations: Vec<String>,
+}
+
+impl CheckReport {
+    /// How many checks failed: values and owners that a rule does not allow, and rules that are
+    /// about nothing though they should be.
+    pub fn broken(&self) -> usize {
+        let results = self.results.iter().filter(|outcome| !outcome.violations.is_empty()).count();
+        results + self.idle_rules.iter().filter(|rule| rule.violation.is_some()).count()
+    }
+
+    /// How many checks there were: one for each rule and storage, and one for each rule that should
+    /// have been about something.
+    pub fn checks(&self) -> usize {
+        let idle = self.idle_rules.iter().filter(|rule| rule.violation.is_some()).count();
+        self.results.len() + idle
+    }
+
+    pub fn kept(&self) -> bool {
+        self.broken() == 0
+    }
+}
+
+/// Holds a policy against the storage of a machine.
+pub fn check(
+    policy: &CompliancePolicy,
+    snapshot: &HostSnapshot,
+    diagnoses: &[Diagnosis],
+) -> CheckReport {
+    let all: Vec<(&Diagnosis, Facts)> =
+        diagnoses.iter().map(|diagnosis| (diagnosis, Facts::of(snapshot, diagnosis))).collect();
+    let mut report =
+        CheckReport { results: Vec::new(), idle_rules: Vec::new(), uncovered: Vec::new() };
+    let mut covered = vec![false; all.len()];
+    let mut idle = Vec::new();
+    for rule in &policy.rules {
+        let mut about = 0;
+        for (index, (diagnosis, facts)) in all.iter().enumerate() {
+            if rule.is_about(facts) {
+                about += 1;
+                covered[index] = true;
+                report.results.push(apply(rule, diagnosis, facts));
+            }
+        }
+        if about == 0 {
+            idle.push(rule);
+        }
+    }
+    let facts: Vec<&Facts> = all.iter().map(|(_, facts)| facts).collect();
+    let checked = !report.results.is_empty();
+    report.idle_rules =
+        idle.into_iter().map(|rule| idle::explain(rule, policy, &facts, checked)).collect();
+    let open = all.iter().zip(&covered).filter(|((diagnosis, _), covered)| {
+        !**covered && !diagnosis.subject.member && !diagnosis.subject.vacant()
+    });
+    report.uncovered = open.map(|((_, facts), _)| facts.name.clone()).collect();
+    report
+}
+
+fn apply(rule: &Rule, diagnosis: &Diagnosis, facts: &Facts) -> CheckOutcome {
+    let value = diagnosis.read_ahead();
+    let mut violations = Vec::new();
+    let both = |kib: Kib| format!("{kib} ({})", kib.to_sectors());
+    if let Some(min) = rule.min.filter(|min| value < *min) {
+        violations.push(format!("{} is less than the {} allowed", both(value), both(min)));
+    }
+    if let Some(max) = rule.max.filter(|max| value > *max) {
+        violations.push(format!("{} is more than the {} allowed", both(value), both(max)));
+    }
+    let kind = diagnosis.origin.kind;
+    if rule.forbidden_owners.iter().any(|word| word == kind.word()) {
+        let what = match kind {
+            OriginKind::Unknown => "the origin is unknown, which is forbidden".to_owned(),
+            kind => format!("set by {}, which is forbidden", kind.word()),
+        };
+        violations.push(format!("{what} ({})", diagnosis.origin.summary));
+    }
+    CheckOutcome {
+        rule: rule.name.clone(),
+        line: rule.line,
+        storage: facts.name.clone(),
+        bdi: diagnosis.subject.bdi.clone(),
+        read_ahead: value,
+        origin: diagnosis.origin.clone(),
+        violations,
+    }
+}

@@ -1,0 +1,85 @@
+//! A value that the kernel raised by itself, silently.
+
+use host::{KernelRule, LayerKind};
+use units::Kib;
+
+use super::{Detector, tune};
+use crate::finding::{Basis, Finding, Proposal, Remedy, Severity};
+use crate::{Diagnosis, Evidence, HostSnapshot, OriginKind};
+
+pub(super) struct Jumped;
+
+pub(super) const FAR_ABOVE_DEFAULT_KIB: Kib = Kib::new(4096);
+/// What the kernel gives to devices without wishes of their own (`VM_READAHEAD_PAGES`).
+pub(super) const DEFAULT_READ_AHEAD_KIB: Kib = Kib::new(128);
+
+impl Detector for Jumped {
+    fn id(&self) -> &'static str {
+        "jumped"
+    }
+
+    fn summary(&self) -> &'static str {
+        "The kernel chose much more than 128 KiB by itself, as kernels before it did not."
+    }
+
+    fn look(&self, snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
+        let value = diagnosis.read_ahead();
+        let rule = match diagnosis.origin.kind {
+            OriginKind::Kernel(rule) | OriginKind::KernelEarlier(rule) => rule,
+            _ => return None,
+        };
+        let owner = diagnosis.subject.owner()?;
+        // An array's stripe, and what a network disk asks for, are meant.
+        let meant = matches!(owner.kind, LayerKind::Md { .. } | LayerKind::Dm { .. });
+        let because = match rule {
+            KernelRule::Rotational if value > DEFAULT_READ_AHEAD_KIB => {
+                "Linux 6.17 began to give devices that look rotational twice their largest \
+                 request; before, this device had 128 KiB"
+            }
+            KernelRule::OptimalIo if value >= FAR_ABOVE_DEFAULT_KIB && !meant => {
+                "the device names a large optimal_io_size, and the kernel takes twice that"
+            }
+            _ => return None,
+        };
+        let turns = matches!(&owner.kind, LayerKind::Disk { transport: "scsi", .. });
+        let looks = owner.queue.as_ref().is_some_and(|queue| queue.rotational == Some(true));
+        let severity = if value >= FAR_ABOVE_DEFAULT_KIB && !(turns && looks) {
+            Severity::Warning
+        } else {
+            Severity::Notice
+        };
+        let mut why = format!(
+            "{because}. Long sequential reads gain by it; random reads of mapped files read up to \
+             {value} for each 4 KiB, and each stream may hold twice the window in memory"
+        );
+        if looks && !turns {
+            why.push_str(". It is marked rotational; a virtual disk or loop device seldom is");
+        }
+        let mut evidence = diagnosis.origin.evidence.clone();
+        evidence.push(Evidence::in_file(
+            format!("the kernel is {}", snapshot.kernel),
+            "/proc/sys/kernel/osrelease",
+        ));
+        // A disk that does turn may well gain by it: there only a measurement can say.
+        let remedy = match severity {
+            Severity::Warning => Remedy::Set(Proposal::new(
+                DEFAULT_READ_AHEAD_KIB,
+                Basis::Usual,
+                "what the kernel gives to devices that name no size of their own",
+            )),
+            Severity::Notice => Remedy::Measure,
+        };
+        Some(Finding {
+            id: self.id(),
+            severity,
+            title: format!(
+                "the kernel chose {value} by itself: {} times the old default",
+                value.get() / DEFAULT_READ_AHEAD_KIB.get()
+            ),
+            why,
+            evidence,
+            remedy,
+            fixes: vec![tune(diagnosis)],
+        })
+    }
+}

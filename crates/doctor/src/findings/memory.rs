@@ -1,0 +1,96 @@
+//! More read-ahead at once than there is memory.
+
+use units::{Bytes, Kib, largest_window, read_ahead_memory};
+
+use super::{Detector, tune};
+use crate::finding::{Basis, Finding, Proposal, Remedy, Severity};
+use crate::{Diagnosis, Evidence, HostSnapshot};
+
+pub(super) struct WindowMemory;
+
+/// An assumed number of concurrent streams of a server: clients, a backup, a scan.
+const LIKELY_STREAMS: u64 = 32;
+
+impl Detector for WindowMemory {
+    fn id(&self) -> &'static str {
+        "memory"
+    }
+
+    fn summary(&self) -> &'static str {
+        "Read-ahead of the likely streams needs more memory than is available."
+    }
+
+    fn look(&self, snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
+        let available = snapshot.memory_available.filter(|bytes| bytes.get() > 0)?;
+        let value = diagnosis.read_ahead();
+        let streams = streams(snapshot, diagnosis, value);
+        let counted = streams > LIKELY_STREAMS;
+        let need = read_ahead_memory(value.to_bytes(), streams);
+        if need <= available {
+            return None;
+        }
+        let fitting = fitting(snapshot, available, streams);
+        let from = if counted {
+            "larger files are open for reading now"
+        } else {
+            "streams are what a busy server may well have; fewer are open now, or they could not \
+             be counted"
+        };
+        Some(Finding {
+            id: self.id(),
+            severity: if counted { Severity::Warning } else { Severity::Notice },
+            title: format!(
+                "{streams} streams at {value} need {} of memory, and {} are available",
+                need.rounded(),
+                available.rounded()
+            ),
+            why: "each stream keeps up to two windows in the page cache; when they do not fit, \
+                  what was read ahead is evicted before it is used and read again (measured: 64 \
+                  streams in 24 MiB read 4 to 6 times as much as they used)"
+                .to_owned(),
+            evidence: vec![
+                Evidence::of(format!("{streams} {from}")),
+                Evidence::in_file(
+                    format!("MemAvailable is {}", available.rounded()),
+                    "/proc/meminfo",
+                ),
+            ],
+            remedy: Remedy::AtMost(Proposal::new(
+                fitting,
+                Basis::Memory,
+                format!("the largest power of two of which {streams} streams fit into memory"),
+            )),
+            fixes: vec![tune(diagnosis)],
+        })
+    }
+}
+
+/// How many streams are read at once, or may well be: larger files that are open for reading.
+fn streams(snapshot: &HostSnapshot, diagnosis: &Diagnosis, value: Kib) -> u64 {
+    // Small files end before their window does.
+    let window = value.to_bytes();
+    let open = snapshot.windows.on(&diagnosis.subject.bdi);
+    let large = open.filter(|file| file.cached && !file.random && file.size >= window);
+    (large.count() as u64).max(LIKELY_STREAMS)
+}
+
+/// The largest power of two that memory allows, and for how many streams, where `value` does not
+/// fit; `None` where it does, or the available memory is not known.
+pub(crate) fn most_by_memory(
+    snapshot: &HostSnapshot,
+    diagnosis: &Diagnosis,
+    value: Kib,
+) -> Option<(Kib, u64)> {
+    let available = snapshot.memory_available.filter(|bytes| bytes.get() > 0)?;
+    let streams = streams(snapshot, diagnosis, value);
+    let fits = read_ahead_memory(value.to_bytes(), streams) <= available;
+    (!fits).then(|| (fitting(snapshot, available, streams), streams))
+}
+
+/// The largest power of two of which so many streams fit.
+fn fitting(snapshot: &HostSnapshot, available: Bytes, streams: u64) -> Kib {
+    let most = largest_window(available, streams).to_kib_floor().get();
+    let smallest = snapshot.page.bytes().to_kib_floor().get();
+    let kib = if most.is_power_of_two() { most } else { most.next_power_of_two() / 2 };
+    Kib::new(kib.max(smallest))
+}

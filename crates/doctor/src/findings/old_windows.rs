@@ -1,0 +1,73 @@
+//! Files that were opened before read-ahead was changed.
+
+use std::collections::BTreeMap;
+
+use units::Kib;
+
+use super::Detector;
+use crate::finding::{Finding, Remedy, Severity};
+use crate::{Diagnosis, Evidence, HostSnapshot, OpenWindow};
+
+pub(super) struct OldWindows;
+
+const MOST_NAMED: usize = 5;
+
+impl Detector for OldWindows {
+    fn id(&self) -> &'static str {
+        "old-windows"
+    }
+
+    fn summary(&self) -> &'static str {
+        "Open files still have the window of when they were opened."
+    }
+
+    fn look(&self, _scene: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
+        let outdated = &diagnosis.open.as_ref()?.outdated;
+        let holders = by_process(outdated);
+        let ((pid, name), _) = holders.first()?;
+        let files = outdated.len();
+        let others = match holders.len() - 1 {
+            0 => String::new(),
+            1 => " and another process".to_owned(),
+            others => format!(" and {others} other processes"),
+        };
+        let plural =
+            if files == 1 { "1 open file has" } else { &format!("{files} open files have") };
+        let evidence = holders.iter().take(MOST_NAMED).map(|((pid, name), windows)| {
+            let counts: Vec<String> =
+                windows.iter().map(|(kib, count)| format!("{count} × {kib}")).collect();
+            Evidence::of(format!("{name} ({pid}): {}", counts.join(", ")))
+        });
+        Some(Finding {
+            id: OldWindows.id(),
+            severity: Severity::Notice,
+            title: format!(
+                "{plural} another window than {}: {name} ({pid}){others}",
+                diagnosis.read_ahead()
+            ),
+            why: format!(
+                "the kernel copies read-ahead into a file when that is opened, and a later change \
+                 does not reach it; these keep their window until the plan's step reaches them or \
+                 {name} is restarted"
+            ),
+            evidence: evidence.collect(),
+            remedy: Remedy::OpenFiles,
+            fixes: Vec::new(),
+        })
+    }
+}
+
+type ByProcess<'a> = Vec<((u32, &'a str), BTreeMap<Kib, usize>)>;
+
+/// How many open files of which window each process has; who has most comes first.
+fn by_process(files: &[OpenWindow]) -> ByProcess<'_> {
+    let mut found: BTreeMap<(u32, &str), BTreeMap<Kib, usize>> = BTreeMap::new();
+    for file in files {
+        if let Some((pid, name)) = file.holders.first() {
+            *found.entry((*pid, name)).or_default().entry(file.window).or_default() += 1;
+        }
+    }
+    let mut found: ByProcess<'_> = found.into_iter().collect();
+    found.sort_by_key(|(_, windows)| std::cmp::Reverse(windows.values().sum::<usize>()));
+    found
+}

@@ -1,0 +1,72 @@
+//! Values that the kernel chose.
+
+use host::owners::Certainty;
+use host::{KernelDefault, LayerKind, other_defaults};
+
+use super::{Case, Confidence, Origin, OriginKind};
+use crate::Evidence;
+
+/// What the kernel chooses with the limits of now.
+pub(super) fn now(case: &Case<'_>) -> Option<Origin> {
+    let default = case.default.clone().filter(|_| case.is_default())?;
+    // An owner that may have asked for the same value leaves the origin open.
+    let also = case.claims.iter().find(|claim| super::owner::gives(case, claim));
+    let confidence = if also.is_some() { Confidence::Medium } else { Confidence::High };
+    let mut evidence = evidence(case, &default);
+    if let Some(claim) = also {
+        let what = match claim.certainty {
+            Certainty::Perhaps => "may ask for the same",
+            Certainty::Sure => "asks for the same",
+        };
+        let fact = format!("{} {what}: {}", claim.owner.name(), claim.text);
+        evidence.push(Evidence::at(fact, claim.place.clone()));
+    }
+    let summary = format!("the kernel: {}", default.reason);
+    Some(Origin { kind: OriginKind::Kernel(default.rule), confidence, summary, evidence })
+}
+
+/// What the kernel chose when the limits were others, or by a later kernel's rule.
+pub(super) fn other(case: &Case<'_>) -> Option<Origin> {
+    let others = other_defaults(case.snapshot.kernel, case.snapshot.page, case.layer);
+    let default = others.into_iter().find(|other| other.read_ahead == case.present)?;
+    let mut evidence = evidence(case, &default);
+    if on_virtual_disk(case) {
+        evidence.push(Evidence::of(
+            "it is a virtual disk of foreread, which lowers max_sectors_kb to its model's and \
+             leaves read-ahead as a fresh loop device has it",
+        ));
+        return Some(Origin {
+            kind: OriginKind::Kernel(default.rule),
+            confidence: Confidence::High,
+            summary: format!("the kernel, for a fresh loop device: {}", default.reason),
+            evidence,
+        });
+    }
+    Some(Origin {
+        kind: OriginKind::KernelEarlier(default.rule),
+        confidence: Confidence::Medium,
+        summary: format!("the kernel, earlier: {}", default.reason),
+        evidence,
+    })
+}
+
+/// Whether it is the loop device over the file of a virtual disk.
+fn on_virtual_disk(case: &Case<'_>) -> bool {
+    matches!(case.layer.kind, LayerKind::Loop { .. })
+        && case.layer.below.iter().any(|below| below.fstype() == Some("fuse.foreread"))
+}
+
+fn evidence(case: &Case<'_>, default: &KernelDefault) -> Vec<Evidence> {
+    let mut all = vec![case.value(), Evidence::of(default.reason.clone())];
+    let Some(device) = case.layer.device.filter(|_| case.layer.queue.is_some()) else {
+        return all;
+    };
+    for input in &default.inputs {
+        let file = format!("/sys/dev/block/{device}/{input}");
+        if let Ok(text) = case.snapshot.root.read(&file) {
+            let name = input.rsplit('/').next().unwrap_or(input);
+            all.push(Evidence::in_file(format!("{name} is {text}"), file));
+        }
+    }
+    all
+}

@@ -1,0 +1,99 @@
+//! What to do with a file of another owner that asks for another value than the plan.
+
+use std::path::Path;
+
+use host::owners::{Claim, OwnerKind, lvm};
+use host::{DevNo, Root};
+use units::Kib;
+
+use super::choice::is_packaged;
+use super::name::quoted;
+use super::{Action, PlanStep};
+use crate::Diagnosis;
+
+/// The step that has the deciding owner ask for `value`.
+pub(super) fn write(claim: &Claim, value: Kib) -> PlanStep {
+    PlanStep {
+        action: Action::Edit,
+        command: editor(claim),
+        read_ahead_kib: Some(value),
+        reason: format!(
+            "have the {} at {} ask for {value} ({}) in place of {}",
+            claim.owner.name(),
+            claim.place,
+            value.to_sectors(),
+            claim.wanted
+        ),
+    }
+}
+
+/// The step that takes an owner out of the way of a later one, which decides.
+pub(super) fn take_out(root: &Root, diagnosis: &Diagnosis, claim: &Claim, value: Kib) -> PlanStep {
+    if claim.owner == OwnerKind::Lvm
+        && let Some(volume) = volume(root, diagnosis)
+    {
+        let sectors = value.to_sectors().get();
+        return PlanStep {
+            action: Action::Edit,
+            command: format!("lvchange --readahead {sectors} {}", quoted(&volume)),
+            read_ahead_kib: Some(value),
+            reason: format!(
+                "LVM's metadata ask for {}, which a later owner overwrites",
+                claim.wanted
+            ),
+        };
+    }
+    PlanStep {
+        action: Action::Edit,
+        command: editor(claim),
+        read_ahead_kib: None,
+        reason: format!(
+            "take {} out of the {} at {}: it asks for {}, and a later owner overwrites it",
+            diagnosis.on,
+            claim.owner.name(),
+            claim.place,
+            claim.wanted
+        ),
+    }
+}
+
+fn volume(root: &Root, diagnosis: &Diagnosis) -> Option<String> {
+    let device: DevNo = diagnosis.subject.bdi.as_str().parse().ok()?;
+    let (group, name) = lvm::volume_of(root, device)?;
+    Some(format!("{group}/{name}"))
+}
+
+/// What opens the file that is to be changed. A file that came with a package is copied to where
+/// the administrator's files are, as an update would bring it back.
+fn editor(claim: &Claim) -> String {
+    let file = &claim.place.file;
+    let edit = |file: &Path| format!("${{EDITOR:-vi}} {}", quoted(&file.display().to_string()));
+    if !is_packaged(file) {
+        return edit(file);
+    }
+    let name = file.file_name().unwrap_or_default();
+    match claim.owner {
+        OwnerKind::Udev | OwnerKind::NfsConf | OwnerKind::Tmpfiles => {
+            let folder = match claim.owner {
+                OwnerKind::Tmpfiles => Path::new("/etc/tmpfiles.d"),
+                _ => Path::new("/etc/udev/rules.d"),
+            };
+            let from = quoted(&file.display().to_string());
+            format!("cp -n {from} {} && {}", folder.display(), edit(&folder.join(name)))
+        }
+        OwnerKind::Systemd if file.extension().is_some_and(|ending| ending == "service") => {
+            format!("systemctl edit --full {}", quoted(&name.to_string_lossy()))
+        }
+        OwnerKind::Tuned => profile(file).unwrap_or_else(|| edit(file)),
+        _ => edit(file),
+    }
+}
+
+/// TuneD takes a profile from `/etc/tuned` before one of the same name from `/usr/lib/tuned`.
+fn profile(file: &Path) -> Option<String> {
+    let below = file.strip_prefix("/usr/lib/tuned").ok()?;
+    let (from, to) = (file.parent()?, Path::new("/etc/tuned").join(below.parent()?));
+    let (from, target) = (quoted(&from.display().to_string()), quoted(&to.display().to_string()));
+    let edited = quoted(&to.join(file.file_name()?).display().to_string());
+    Some(format!("mkdir -p {target} && cp -rn {from}/. {target} && ${{EDITOR:-vi}} {edited}"))
+}

@@ -1,0 +1,114 @@
+//! Taking one value out of published advice, for `apply --preset`.
+
+use thiserror::Error;
+use units::Kib;
+
+use super::{VendorAdvice, VendorPreset, groups, named};
+
+/// A value, and the advice that it follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChosenPreset {
+    pub preset: &'static VendorPreset,
+    pub value: Kib,
+}
+
+/// Why a name does not come to one value.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum ChoiceError {
+    #[error("there is no advice for {name:?}; there is for {known}")]
+    Unknown { name: String, known: String },
+    /// No advice of this name is a number for a device.
+    #[error("the advice for {name} is no number for a device: see `foreread presets {name}`")]
+    NoNumber { name: String },
+    #[error(
+        "{name} leaves a choice ({choices}): write --preset {name}=VALUE, as in {name}={example}K"
+    )]
+    Several {
+        name: String,
+        /// What is advised, in KiB.
+        choices: String,
+        example: u64,
+    },
+    /// The value follows none of it.
+    #[error("{value} follows none of the advice for {name} ({choices})")]
+    Unadvised {
+        name: String,
+        value: Kib,
+        /// What is advised, in KiB.
+        choices: String,
+    },
+}
+
+/// The value that the advice of this name comes to; or, where it leaves a choice, `value`, if that
+/// follows some of it. What its own authors gave up does not count.
+pub fn choose(name: &str, value: Option<Kib>) -> Result<ChosenPreset, ChoiceError> {
+    let found = named(name);
+    let name = name.to_owned();
+    if found.is_empty() {
+        let known: Vec<&str> = groups().iter().map(|group| group.name.as_str()).collect();
+        return Err(ChoiceError::Unknown { name, known: known.join(", ") });
+    }
+    let numbers: Vec<&'static VendorPreset> = found
+        .into_iter()
+        .filter(|preset| preset.about_device() && !preset.outdated())
+        .filter(|preset| preset.advice.range().is_some())
+        .collect();
+    let Some(first) = numbers.first() else { return Err(ChoiceError::NoNumber { name }) };
+    if let Some(value) = value {
+        let follows = |preset: &&&VendorPreset| preset.advice.allows(value) == Some(true);
+        let choices = choices(&numbers);
+        return match numbers.iter().find(follows) {
+            Some(preset) => Ok(ChosenPreset { preset, value }),
+            None => Err(ChoiceError::Unadvised { name, value, choices }),
+        };
+    }
+    match exact(&first.advice) {
+        Some(value) if numbers.iter().all(|preset| exact(&preset.advice) == Some(value)) => {
+            Ok(ChosenPreset { preset: first, value })
+        }
+        _ => {
+            let example = first.advice.range().map_or(128, |(low, high)| {
+                // Of "this or less" the least is nothing at all.
+                if low.get() == 0 { high.get() } else { low.get() }
+            });
+            Err(ChoiceError::Several { name, choices: choices(&numbers), example })
+        }
+    }
+}
+
+/// The value, where there is just one.
+fn exact(advice: &VendorAdvice) -> Option<Kib> {
+    match advice {
+        VendorAdvice::Between(low, high) if low == high => Some(*low),
+        _ => None,
+    }
+}
+
+fn choices(numbers: &[&'static VendorPreset]) -> String {
+    let one = |preset: &&VendorPreset| {
+        format!("{} KiB by {} for {}", preset.recommended_kib, preset.software, preset.device)
+    };
+    let mut all: Vec<String> = numbers.iter().map(one).collect();
+    all.dedup();
+    all.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_number_is_taken_and_a_choice_is_asked_for() {
+        let greenplum = choose("greenplum", None).unwrap();
+        assert_eq!(greenplum.value, Kib::new(8192));
+        assert!(!greenplum.preset.source_ref.is_empty());
+        let several = choose("mongodb", None).unwrap_err().to_string();
+        assert!(several.contains("--preset mongodb=VALUE"), "{several}");
+        assert_eq!(choose("mongodb", Some(Kib::new(16))).unwrap().value, Kib::new(16));
+        let unadvised = choose("mongodb", Some(Kib::new(1024))).unwrap_err();
+        assert!(matches!(unadvised, ChoiceError::Unadvised { .. }), "{unadvised}");
+        let unknown = choose("mongobd", None).unwrap_err();
+        assert!(unknown.to_string().contains("there is for mongodb, "), "{unknown}");
+        assert!(matches!(choose("llama", None), Err(ChoiceError::NoNumber { .. })));
+    }
+}

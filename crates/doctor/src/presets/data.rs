@@ -1,0 +1,229 @@
+//! The data, built in.
+
+use std::sync::OnceLock;
+
+use serde::{Deserialize, Serialize};
+
+use super::VendorAdvice;
+
+pub const COLLECTED: &str = "2026";
+
+const ADVICE: &str = include_str!("../../data/vendor-recommendations.csv");
+const MATCHING: &str = include_str!("../../data/matching.toml");
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct VendorPreset {
+    pub workload: String,
+    /// By whom, or for which software.
+    pub software: String,
+    pub device: String,
+    /// The recommended value, as its column has it.
+    pub recommended_kib: String,
+    /// What that comes to.
+    pub advice: VendorAdvice,
+    pub condition: String,
+    pub source_title: String,
+    pub source_ref: String,
+    /// The year of the source, if it has one.
+    pub year: Option<u16>,
+    /// The group that it belongs to, by its place in [`groups`].
+    #[serde(skip)]
+    pub group: Option<usize>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Row {
+    workload: String,
+    software: String,
+    device: String,
+    recommended_kib: String,
+    condition: String,
+    source_title: String,
+    source_ref: String,
+    year: Option<u16>,
+}
+
+/// What belongs together, and how it is recognised.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Group {
+    pub name: String,
+    /// Words of the rows that belong to it.
+    pub rows: Vec<String>,
+    pub processes: Vec<String>,
+    pub packages: Vec<String>,
+    pub data: Vec<String>,
+    /// Directories whose name, at the `*`, is the version that is installed.
+    pub versions: Vec<String>,
+    pub version_files: Vec<String>,
+    pub fstypes: Vec<String>,
+    /// Words of what is mounted, where the type alone does not tell.
+    pub sources: Vec<String>,
+    /// The number that the vendor gives in sectors, from and to.
+    pub sectors: Option<(u64, u64)>,
+    pub csi: Option<String>,
+    /// It is about all disks of a machine on which it runs.
+    pub all_disks: bool,
+    /// It is about arrays of md.
+    pub md: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct Matching {
+    group: Vec<Group>,
+}
+
+/// A number that a vendor gives in sectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sectors {
+    pub low: u64,
+    pub high: u64,
+}
+
+impl VendorPreset {
+    /// The versions of the software that it is about, as `PostgreSQL 17/18` names them; empty if it
+    /// names none.
+    pub fn versions(&self) -> Vec<u32> {
+        let last = self.software.split(' ').next_back().unwrap_or_default();
+        let versions: Option<Vec<u32>> = last.split('/').map(|part| part.parse().ok()).collect();
+        versions.unwrap_or_default()
+    }
+
+    pub fn group(&self) -> Option<&'static Group> {
+        groups().get(self.group?)
+    }
+
+    /// The number that its vendor gives in sectors.
+    pub fn in_sectors(&self) -> Option<Sectors> {
+        let (low, high) = self.group()?.sectors?;
+        // Only the rows that come from such a number.
+        (self.condition.contains("ectors") && !self.outdated()).then_some(Sectors { low, high })
+    }
+
+    /// Whether it is about a device's `read_ahead_kb`, and not about a buffer of the software's own
+    /// or another system's unit.
+    pub fn about_device(&self) -> bool {
+        let own = |text: &str| text.contains("(own") || text.contains("own read-ahead");
+        let elsewhere = ["client buffer", "userspace", "llite", "page server"];
+        !own(&self.software)
+            && !own(&self.device)
+            && !elsewhere.iter().any(|word| self.device.contains(word))
+            && !self.software.starts_with("FreeBSD")
+    }
+
+    /// Whether its own authors gave it up, or never gave it.
+    pub fn outdated(&self) -> bool {
+        let all = format!("{} {}", self.software, self.condition);
+        ["superseded", "unmerged", "versus"].iter().any(|word| all.contains(word))
+            || self.software.starts_with("DataStax Cassandra")
+    }
+}
+
+/// Every piece of advice, in the order of the file.
+pub fn all() -> &'static [VendorPreset] {
+    static ALL: OnceLock<Vec<VendorPreset>> = OnceLock::new();
+    ALL.get_or_init(|| read(ADVICE))
+}
+
+pub fn groups() -> &'static [Group] {
+    static GROUPS: OnceLock<Vec<Group>> = OnceLock::new();
+    GROUPS.get_or_init(|| {
+        toml::from_str::<Matching>(MATCHING).map(|matching| matching.group).unwrap_or_default()
+    })
+}
+
+/// The advice that a word of the command line means: a group, or what has the word in its software.
+pub fn named(word: &str) -> Vec<&'static VendorPreset> {
+    let word = word.to_lowercase();
+    let group = groups().iter().position(|group| group.name == word);
+    let fits = |preset: &&VendorPreset| match group {
+        Some(group) => preset.group == Some(group),
+        None => {
+            preset.software.to_lowercase().contains(&word)
+                || preset.workload.to_lowercase().contains(&word)
+        }
+    };
+    all().iter().filter(fits).collect()
+}
+
+/// Reads a file of this form; a row that does not fit is left out, and a test counts them.
+fn read(text: &str) -> Vec<VendorPreset> {
+    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(text.as_bytes());
+    let rows = reader.deserialize::<Row>().flatten();
+    rows.map(|row| {
+        let group = groups().iter().position(|group| {
+            let text = format!("{} {} {}", row.software, row.workload, row.source_title);
+            group.rows.iter().any(|word| text.contains(word))
+        });
+        VendorPreset {
+            advice: VendorAdvice::parse(&row.recommended_kib),
+            workload: row.workload,
+            software: row.software,
+            device: row.device,
+            recommended_kib: row.recommended_kib,
+            condition: row.condition,
+            source_title: row.source_title,
+            source_ref: row.source_ref,
+            year: row.year,
+            group,
+        }
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_is_read_and_cited() {
+        let rows = ADVICE.lines().count() - 1;
+        assert_eq!(all().len(), rows);
+        for preset in all() {
+            assert!(!preset.source_ref.is_empty() && !preset.source_title.is_empty(), "{preset:?}");
+        }
+    }
+
+    #[test]
+    fn matching_is_sound() {
+        let matching: Matching = toml::from_str(MATCHING).unwrap();
+        for group in &matching.group {
+            assert!(!group.name.is_empty() && !group.rows.is_empty(), "{group:?}");
+            assert!(
+                all().iter().any(|preset| preset.group().is_some_and(|g| g.name == group.name)),
+                "no row is about {}",
+                group.name
+            );
+        }
+    }
+
+    #[test]
+    fn versions_are_read_from_the_software() {
+        let of = |word: &str| -> Vec<u32> {
+            all()
+                .iter()
+                .filter(|preset| preset.software == word)
+                .flat_map(VendorPreset::versions)
+                .collect()
+        };
+        assert_eq!(of("PostgreSQL 17/18"), [17, 18]);
+        let dated = ["Azure Blob NFS 3.0", "Linux >= 6.17", "Android (Pixel 1/2)"];
+        assert!(dated.iter().all(|word| of(word).is_empty()));
+    }
+
+    #[test]
+    fn names_find_groups_and_words() {
+        assert!(named("mongodb").len() >= 3, "the vendor's own and others' profiles");
+        assert!(!named("Greenplum").is_empty());
+        assert!(named("no such thing").is_empty());
+        let mongodb = named("mongodb").into_iter().find(|preset| preset.in_sectors().is_some());
+        assert_eq!(mongodb.unwrap().in_sectors(), Some(Sectors { low: 8, high: 32 }));
+    }
+
+    #[test]
+    fn what_is_no_device_s_is_told_apart() {
+        let device = |word: &str| named(word).iter().any(|preset| preset.about_device());
+        assert!(device("mongodb") && device("nfs"));
+        assert!(!device("hdfs datanode") && !device("freebsd"));
+    }
+}

@@ -1,0 +1,12 @@
+//! What vendors have published about read-ahead. It is advice; foreread never applies it
+//! automatically.
+
+mod advice;
+mod applies;
+mod choose;
+mod data;
+
+pub use advice::VendorAdvice;
+pub use applies::{Applies, Where};
+pub use choose::{ChoiceError, ChosenPreset, choose};
+pub use data::{COLLECTED, Group, Sectors, VendorPreset, all, groups, named};

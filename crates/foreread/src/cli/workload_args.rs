@@ -1,0 +1,417 @@
+//! What `--workload` takes: names of the suite, files, and programs of other people.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
+use study::PlannedWorkload;
+use sys::input::{self, InputKind};
+use units::{Bytes, Nanos};
+use workload::ReplayPace;
+use workload::fio::{FioEnvironment, FioGroup, Included, JobFile};
+use workload::{Metric, Outside, Pattern, Workload, WorkloadError};
+
+use super::{Context, dd};
+use crate::exit::Usage;
+
+/// Who runs the jobs of a job file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Engine {
+    /// Run it with fio
+    #[default]
+    Fio,
+    /// Run it with foreread's own engine, if that supports the job
+    Native,
+    /// Run it with both, and show in a table whether they agree
+    Both,
+}
+
+/// Options of workloads that programs of other people run.
+#[derive(Clone, Debug, Default, Args)]
+pub struct WorkloadOptions {
+    /// Engine that runs job files of fio (--workload fio:FILE); simulations always use foreread's
+    /// own
+    #[arg(long, value_enum)]
+    pub engine: Option<Engine>,
+    /// Command to run before each trial of cmd:…, before the cache is emptied
+    #[arg(long, value_name = "COMMAND")]
+    pub prepare: Option<String>,
+    /// The figure of cmd:… to measure: wall (the data of its processes per second of its run time),
+    /// json:PATH (a number in the JSON that it prints, as in json:jobs.0.read.bw) or a regular
+    /// expression whose first group is the number, as in 'tps = ([0-9.]+)'; higher is better
+    #[arg(long, value_name = "REGEX|json:PATH|wall")]
+    pub metric: Option<String>,
+    /// Wall time after which cmd:… and bonnie++ are killed; default: 1h
+    #[arg(long, value_name = "TIME")]
+    pub timeout: Option<TimeLimit>,
+}
+
+/// A time on the wall.
+#[derive(Clone, Copy, Debug)]
+pub struct TimeLimit(Nanos);
+
+impl Default for TimeLimit {
+    fn default() -> Self {
+        Self(Nanos::from_secs(3600))
+    }
+}
+
+impl std::str::FromStr for TimeLimit {
+    type Err = units::ParseUnitError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.strip_suffix('h').and_then(|hours| hours.parse::<u64>().ok()) {
+            Some(hours) => Ok(Self(Nanos::from_secs(hours.saturating_mul(3600)))),
+            None => text.parse().map(Self),
+        }
+    }
+}
+
+/// Workloads with what else their words say.
+#[derive(Debug, Default)]
+pub struct ChosenWorkloads {
+    pub workloads: Vec<PlannedWorkload>,
+    /// The length of a trial that a job file gives, unless --duration is given.
+    pub runtime: Option<Nanos>,
+}
+
+/// What a choice is made with.
+pub struct WorkloadContext<'a> {
+    pub context: &'a Context,
+    pub options: &'a WorkloadOptions,
+    /// Whether nothing but our own engine will do.
+    pub simulated: bool,
+    /// The size of files, where it is given.
+    pub size: Option<Bytes>,
+}
+
+/// Read-ahead serves streams: random reads named with them only show its cost.
+pub fn planned(words: &[String], choice: &WorkloadContext<'_>) -> anyhow::Result<ChosenWorkloads> {
+    let mut chosen = ChosenWorkloads::default();
+    let mut all: Vec<(Workload, bool)> = Vec::new();
+    for (argument, word) in words
+        .iter()
+        .flat_map(|argument| split(argument).into_iter().map(move |word| (argument, word)))
+    {
+        if word.trim().is_empty() {
+            let usage = format!("--workload {argument:?}: a name is missing, or a comma too many");
+            return Err(Usage(usage).into());
+        }
+        let (workloads, runtime) = choice.of_word(word.trim())?;
+        chosen.runtime = chosen.runtime.max(runtime);
+        for (workload, shrinks) in workloads {
+            if all.iter().any(|(other, _)| other.name == workload.name) {
+                return Err(Usage(format!("workload {:?} is named twice", workload.name)).into());
+            }
+            all.push((workload, shrinks));
+        }
+    }
+    choice.check_used(&all)?;
+    let random =
+        |workload: &Workload| matches!(workload.pattern, Pattern::Uniform | Pattern::Zipf { .. });
+    let streams = all.iter().any(|(workload, _)| !random(workload));
+    let plan = |(workload, shrinks): (Workload, bool)| {
+        let planned = match streams && random(&workload) {
+            true => PlannedWorkload::price(workload),
+            false => PlannedWorkload::goal(workload),
+        };
+        PlannedWorkload { shrinks, ..planned }
+    };
+    chosen.workloads = all.into_iter().map(plan).collect();
+    Ok(chosen)
+}
+
+/// The words of one argument: at commas, but a command has commas of its own, and so have the
+/// options of a trace (`pace=recorded`) and of dd.
+fn split(argument: &str) -> Vec<String> {
+    let mut joined: Vec<String> = Vec::new();
+    let mut rest = argument;
+    loop {
+        if rest.starts_with("cmd:") {
+            joined.push(rest.to_owned());
+            return joined;
+        }
+        let (word, behind) = match rest.split_once(',') {
+            Some((word, behind)) => (word, Some(behind)),
+            None => (rest, None),
+        };
+        let option = word.contains('=') && !word.contains(':') || word == "compact";
+        let takes = |last: &&mut String| {
+            last.starts_with("trace:") || last.starts_with("dd:") || last.starts_with("bonnie++:")
+        };
+        match joined.last_mut().filter(takes) {
+            Some(last) if option => {
+                last.push(',');
+                last.push_str(word);
+            }
+            _ => joined.push(word.to_owned()),
+        }
+        match behind {
+            Some(behind) => rest = behind,
+            None => return joined,
+        }
+    }
+}
+
+type Words = (Vec<(Workload, bool)>, Option<Nanos>);
+
+impl WorkloadContext<'_> {
+    fn of_word(&self, word: &str) -> anyhow::Result<Words> {
+        let exact = |workloads: Vec<Workload>| {
+            Ok((workloads.into_iter().map(|workload| (workload, false)).collect(), None))
+        };
+        if let Some(file) = word.strip_prefix("fio:") {
+            return self.of_fio(file);
+        }
+        if let Some(words) = word.strip_prefix("dd:") {
+            return exact(dd::workloads(words)?);
+        }
+        if word == "dd" {
+            return exact(dd::plain()?);
+        }
+        if let Some(command) = word.strip_prefix("cmd:") {
+            return exact(vec![self.of_command(command)?]);
+        }
+        match word.strip_prefix("bonnie++") {
+            Some("") => exact(vec![self.of_bonnie("")?]),
+            Some(words) if words.starts_with(':') => exact(vec![self.of_bonnie(&words[1..])?]),
+            _ => exact(vec![workload(word)?]),
+        }
+    }
+
+    /// Options of programs that none of the workloads runs are a mistake.
+    fn check_used(&self, all: &[(Workload, bool)]) -> anyhow::Result<()> {
+        let options = self.options;
+        let runs = |program: &str| {
+            let outside = all.iter().filter_map(|(workload, _)| workload.outside.as_ref());
+            outside.into_iter().any(|outside| outside.program() == program)
+        };
+        let unused = [
+            (options.metric.is_some() && !runs("sh"), "--metric", "cmd:'…'"),
+            (options.prepare.is_some() && !runs("sh"), "--prepare", "cmd:'…'"),
+            (
+                options.timeout.is_some() && !runs("sh") && !runs("bonnie++"),
+                "--timeout",
+                "cmd:'…' or bonnie++",
+            ),
+        ];
+        if let Some((_, option, needed)) = unused.into_iter().find(|(unused, ..)| *unused) {
+            let usage = format!("{option} is about --workload {needed}, and there is none");
+            return Err(Usage(usage).into());
+        }
+        Ok(())
+    }
+
+    fn of_fio(&self, path: &str) -> anyhow::Result<Words> {
+        if path.is_empty() {
+            return Err(Usage("fio: names no job file: write fio:FILE".to_owned()).into());
+        }
+        let file = job_file(path)?;
+        for note in file.notes() {
+            self.context.note(&format!("{path}: {note}"));
+        }
+        let engine = match (self.simulated, self.options.engine) {
+            (true, Some(Engine::Fio | Engine::Both)) => {
+                let why = "a simulation has no fio: --engine native";
+                return Err(Usage(why.to_owned()).into());
+            }
+            (true, _) => Engine::Native,
+            (false, engine) => engine.unwrap_or_default(),
+        };
+        let mut workloads = Vec::new();
+        for group in file.groups() {
+            for note in group.pitfalls() {
+                self.context.note(&format!("{path}: {note}"));
+            }
+            let name = name_of(path, group, file.groups().len() == 1);
+            for workload in
+                of_group(group, &name, engine).with_context(|| format!("in {path:?}"))?
+            {
+                workloads.push((workload, true));
+            }
+        }
+        let runtimes = file.groups().iter().filter_map(FioGroup::runtime);
+        Ok((workloads, runtimes.max()))
+    }
+
+    fn of_command(&self, command: &str) -> anyhow::Result<Workload> {
+        let metric = match self.options.metric.as_deref() {
+            None | Some("wall") => Metric::Wall,
+            Some(metric) => match metric.strip_prefix("json:") {
+                Some(path) => Metric::Json(path.to_owned()),
+                None => Metric::Regex(metric.to_owned()),
+            },
+        };
+        let outside = Outside::Command {
+            command: command.to_owned(),
+            prepare: self.options.prepare.clone(),
+            metric,
+            limit_seconds: self.limit_seconds(),
+        };
+        bench::find_program(&outside)?;
+        let first = command.split_whitespace().find(|word| !word.contains('=')).unwrap_or("");
+        Ok(Workload::from_program(named("cmd", first), outside)?)
+    }
+
+    fn of_bonnie(&self, words: &str) -> anyhow::Result<Workload> {
+        let (mut chunk, mut files) = (None, 0);
+        for word in words.split(',').filter(|word| !word.is_empty()) {
+            match word.split_once('=') {
+                Some(("chunk", size)) => chunk = Some(size.parse()?),
+                Some(("files", count)) => {
+                    let wrong = || Usage(format!("bonnie++:{word}: must be a number"));
+                    files = count.parse().map_err(|_| wrong())?;
+                }
+                _ => {
+                    let usage = format!("bonnie++:{word}: there are chunk=SIZE and files=N");
+                    return Err(Usage(usage).into());
+                }
+            }
+        }
+        let limit_seconds = self.limit_seconds();
+        let outside = Outside::Bonnie { size: self.size, chunk, files, limit_seconds };
+        Ok(Workload::from_program("bonnie", outside)?)
+    }
+
+    fn limit_seconds(&self) -> u64 {
+        (self.options.timeout.unwrap_or_default().0.as_secs_f64().ceil() as u64).max(1)
+    }
+}
+
+/// Reads a job file with what it includes.
+pub fn job_file(path: &str) -> anyhow::Result<JobFile> {
+    let text = input::read(Path::new(path), InputKind::JOB_FILE)?;
+    let text = String::from_utf8_lossy(&text);
+    let include = |name: &str, from: Option<&str>| included(name, from.unwrap_or(path));
+    let around = FioEnvironment { variable: &|name| std::env::var(name).ok(), include: &include };
+    let parsed = JobFile::parse(&text, &around);
+    let shown = if path == "-" { "(standard input)" } else { path };
+    parsed.map_err(|problem| Usage(format!("{shown}: {problem}")).into())
+}
+
+/// A file that a job file includes. As fio has it, its name counts from the current directory, and
+/// if nothing is there, from the directory of the file that includes it.
+fn included(name: &str, from: &str) -> Result<Included, String> {
+    let here = Path::new(name);
+    let beside = Path::new(from).parent().map(|dir| dir.join(name));
+    let path = match beside {
+        Some(beside) if !here.exists() && beside.exists() => beside,
+        _ => here.to_owned(),
+    };
+    let text = input::read(&path, InputKind::JOB_FILE).map_err(|error| error.to_string())?;
+    let text = String::from_utf8_lossy(&text).into_owned();
+    Ok(Included { file: path.to_string_lossy().into_owned(), text })
+}
+
+/// The workloads that a group of jobs is for this engine.
+fn of_group(group: &FioGroup, name: &str, engine: Engine) -> anyhow::Result<Vec<Workload>> {
+    let native = |name: String| {
+        group.native(&name).map_err(|problem| anyhow::Error::from(Usage(problem.to_string())))
+    };
+    let fio = |name: String| Workload::from_program(name, Outside::Fio { jobs: group.to_text() });
+    Ok(match engine {
+        Engine::Native => vec![native(name.to_owned())?],
+        Engine::Fio => vec![fio(name.to_owned())?],
+        Engine::Both => vec![native(format!("{name}.native"))?, fio(format!("{name}.fio"))?],
+    })
+}
+
+/// A name for a group: that of the file, and where there are several that of its job as well.
+fn name_of(path: &str, group: &FioGroup, only: bool) -> String {
+    let stem = Path::new(path).file_stem().unwrap_or_default().to_string_lossy();
+    let stem = if path == "-" { "stdin".into() } else { stem };
+    match only {
+        true => plain(&stem),
+        false => plain(&format!("{stem}-{}", group.name())),
+    }
+}
+
+/// As much of a text as a name may have.
+fn plain(text: &str) -> String {
+    let letter = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
+    let name: String = text.chars().map(letter).take(50).collect();
+    if name.is_empty() { "jobs".to_owned() } else { name }
+}
+
+fn named(kind: &str, first: &str) -> String {
+    let program = Path::new(first).file_name().unwrap_or_default().to_string_lossy();
+    format!("{kind}-{}", plain(&program))
+}
+
+/// The workload of this name, or declared in this file.
+pub fn workload(word: &str) -> anyhow::Result<Workload> {
+    if let Some(words) = word.strip_prefix("trace:") {
+        return Ok(trace::workload(words)?);
+    }
+    let file = word == "-" || word.contains('/') || word.ends_with(".toml");
+    if !file {
+        if word.ends_with(".fio") {
+            return Err(Usage(format!("a job file of fio is named fio:{word}")).into());
+        }
+        let unknown = |error: WorkloadError| match meant_by(word) {
+            Some(meant) => {
+                Usage(format!("no workload is called {word:?}: did you mean {meant}?")).into()
+            }
+            None => anyhow::Error::from(error),
+        };
+        return Workload::named(word).map_err(unknown);
+    }
+    let text = input::read_text(Path::new(word), InputKind::WORKLOAD)?;
+    let within = || format!("in {}", if word == "-" { "(standard input)" } else { word });
+    let declared = Workload::from_toml(&text).with_context(within)?;
+    with_trace(declared).with_context(within)
+}
+
+/// What was meant by a word that is no name of the suite: the name of a file without the kind
+/// before it, or another kind or option that is misspelt.
+fn meant_by(word: &str) -> Option<String> {
+    if Path::new(word).is_file() {
+        return Some(format!("trace:{word}, or fio:{word} for a job file of fio"));
+    }
+    match word.split_once(':') {
+        Some((kind, rest)) => {
+            let kind = units::text::nearest(kind, ["trace", "fio", "dd", "cmd", "bonnie++"])?;
+            Some(format!("{kind}:{rest}"))
+        }
+        None => units::text::nearest(word, ["bonnie++", "compact"]).map(str::to_owned),
+    }
+}
+
+/// A declaration names a trace by its file; here it is read.
+fn with_trace(mut workload: Workload) -> anyhow::Result<Workload> {
+    let Some(replay) = &workload.replay else { return Ok(workload) };
+    let pace = if replay.pace == ReplayPace::Recorded { ",pace=recorded" } else { "" };
+    let compact = if replay.compact { ",compact" } else { "" };
+    let loaded = trace::workload(&format!("{}{pace}{compact}", replay.trace))?;
+    workload.adopt_trace(&loaded);
+    if workload.replay.as_ref().is_some_and(|replay| replay.is_loaded()) {
+        return Ok(workload);
+    }
+    // Another digest, or none: the trace is taken as it is now.
+    Ok(Workload { name: workload.name, ..loaded })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_cut_at_commas_that_are_not_their_own() {
+        let words = |text: &str| split(text).join(" | ");
+        assert_eq!(words("seq-1,seq-8"), "seq-1 | seq-8");
+        assert_eq!(
+            words("trace:a.csv,pace=recorded,compact,seq-1"),
+            "trace:a.csv,pace=recorded,compact | seq-1"
+        );
+        assert_eq!(words("dd:bs=64k,at=end,fio:a=b.fio"), "dd:bs=64k,at=end | fio:a=b.fio");
+        assert_eq!(words("seq-1,cmd:echo a,b,c=d"), "seq-1 | cmd:echo a,b,c=d");
+        assert_eq!(words("bonnie++:chunk=64K,files=1"), "bonnie++:chunk=64K,files=1");
+    }
+
+    #[test]
+    fn names_are_what_a_name_may_be() {
+        assert_eq!(named("cmd", "/usr/bin/pg_dump"), "cmd-pg_dump");
+        assert_eq!(plain("a b/c"), "a-b-c");
+        assert_eq!(plain(""), "jobs");
+    }
+}

@@ -1,0 +1,29 @@
+//! What it means that results cannot be written to stdout.
+
+use std::io;
+
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+/// The reader of the results has exited, as `head` does: not an error.
+#[derive(Debug, thiserror::Error)]
+#[error("no process reads the results any more")]
+pub struct StdoutClosed;
+
+/// The terminal that showed our results has gone: it is as if SIGHUP had come.
+#[derive(Debug, thiserror::Error)]
+#[error("the terminal has gone")]
+pub struct TerminalGone;
+
+/// What it means that stdout could not be written.
+pub fn lost(error: io::Error) -> anyhow::Error {
+    // A terminal that has hung up is no terminal any more, but still a character device.
+    let device =
+        rustix::fs::fstat(io::stdout()).map(|status| FileType::from_raw_mode(status.st_mode));
+    let terminal = device == Ok(FileType::CharacterDevice);
+    match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::PIPE) => StdoutClosed.into(),
+        Some(Errno::IO | Errno::NXIO) if terminal => TerminalGone.into(),
+        _ => error.into(),
+    }
+}

@@ -1,0 +1,21 @@
+//! The description of a device that takes no time.
+
+use serde::{Deserialize, Serialize};
+use units::Bytes;
+
+use super::error::{SpecError, check_size};
+use crate::drive::size_text;
+
+/// A device that takes no time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ZeroSpec {
+    #[serde(with = "size_text")]
+    pub capacity: Bytes,
+}
+
+impl ZeroSpec {
+    pub(super) fn validate(&self) -> Result<(), SpecError> {
+        check_size("capacity", self.capacity, 1 << 20, 1 << 60)
+    }
+}

@@ -1,0 +1,103 @@
+//! Errors of measuring with PostgreSQL.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use thiserror::Error;
+use units::{Classified, ErrorKind};
+
+/// Why PostgreSQL was not measured. Whatever was changed has been restored by then.
+#[derive(Debug, Error)]
+pub enum PgError {
+    #[error("{program} was not found: install the package {package}")]
+    NotInstalled {
+        program: &'static str,
+        /// The Debian and Ubuntu package that has it.
+        package: &'static str,
+    },
+    /// Root cannot run a server, and there is no user that could.
+    #[error(
+        "PostgreSQL does not run as root, and there is neither a user postgres nor a user nobody"
+    )]
+    NoUser,
+    /// The server's user cannot get to the directory.
+    #[error(
+        "the user {user} cannot get to {path}: allow it to pass the directories above it \
+         (chmod o+x)", path = path.display()
+    )]
+    Unreachable { user: String, path: PathBuf },
+    /// What stands in the place of our directory is not ours.
+    #[error("{path} was not made by foreread, so it is left alone", path = path.display())]
+    Foreign { path: PathBuf },
+    /// Another process has a server there.
+    #[error("{path} is in use by another foreread: wait for it to end", path = path.display())]
+    Busy { path: PathBuf },
+    /// A system call on a path did not work.
+    #[error("cannot {action} {path}", path = path.display())]
+    Io { action: &'static str, path: PathBuf, source: io::Error },
+    #[error("{program} failed ({status}): {message}")]
+    Failed {
+        program: String,
+        status: String,
+        /// The last of what it said.
+        message: String,
+    },
+    /// A program was not done in time.
+    #[error("{program} was not done after {limit:?}, so it was ended")]
+    Hangs { program: String, limit: Duration },
+    /// A program said what cannot be understood.
+    #[error("{program} said what cannot be understood: {text:?}")]
+    Garbage { program: String, text: String },
+    /// The server's version does not have what is asked for.
+    #[error("{setting} needs PostgreSQL {needed}; this is {found}")]
+    TooOld { setting: String, needed: u32, found: String },
+    /// The plan cannot be carried out as given.
+    #[error("{0}")]
+    Usage(String),
+    /// This machine or this user lacks something that the plan needs.
+    #[error("{0}")]
+    NotPossible(String),
+    #[error(transparent)]
+    Study(#[from] study::StudyError),
+    #[error(transparent)]
+    Host(#[from] host::HostError),
+    #[error(transparent)]
+    Tunable(#[from] tunables::TunableError),
+    #[error(transparent)]
+    Bench(#[from] bench::BenchError),
+    #[error("interrupted")]
+    Cancelled,
+}
+
+impl Classified for PgError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NotInstalled { .. }
+            | Self::NoUser
+            | Self::Unreachable { .. }
+            | Self::TooOld { .. } => ErrorKind::Unsupported,
+            Self::Foreign { .. } | Self::Busy { .. } => ErrorKind::Refused,
+            Self::Usage(_) => ErrorKind::Usage,
+            Self::NotPossible(_) => ErrorKind::Unsupported,
+            Self::Study(error) => error.kind(),
+            Self::Host(error) => error.kind(),
+            Self::Tunable(error) => error.kind(),
+            Self::Bench(error) => error.kind(),
+            Self::Io { source, .. } => ErrorKind::from_io(source),
+            Self::Failed { .. } | Self::Hangs { .. } | Self::Garbage { .. } | Self::Cancelled => {
+                ErrorKind::Failed
+            }
+        }
+    }
+}
+
+impl PgError {
+    pub(crate) fn io(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { action, path, source }
+    }
+}

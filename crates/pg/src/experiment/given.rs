@@ -1,0 +1,210 @@
+//! A server that is there already: a table of somebody's is read, and nothing else is done.
+
+use crate::server::{Client, PgbenchLoad};
+use serde_json::json;
+use study::{Environment, Progress, ProgressEvent, Store, StudyPhase, Target};
+use units::{Bytes, Nanos};
+
+use super::keep::{Intent, Keeper};
+use super::{
+    Aftermath, DeviceSampler, NAME, PgArm, QUESTION, Test, Trial, arms, conclude, limit_of,
+};
+use crate::error::PgError;
+use study::{Findings, LiveTarget, drawn_seed};
+
+/// How long a scan may take, in seconds.
+const SCAN_TIMEOUT_S: u64 = 24 * 3600;
+
+/// What is to be known of every figure.
+const CACHES: &str =
+    "the caches of server and kernel were as they were found: what was in them needed no disk";
+
+/// How a server that is there is tested.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GivenPlan {
+    /// Where its data lie: whose devices are counted, and whose tunables are varied.
+    pub target: Target,
+    /// What `psql -d` takes.
+    pub connection: String,
+    /// The table that is read, with its schema if it needs one.
+    pub table: String,
+    /// A whole-number key of it, for selects by key.
+    pub key: Option<String>,
+    /// What is varied: tunables of the storage; the server's settings are not ours to change.
+    pub vary: Vec<String>,
+    /// Sessions of pgbench side by side.
+    pub clients: u32,
+    /// How long selects by key go on, on the clock.
+    pub limit: Nanos,
+    /// How often each test is repeated under each setting.
+    pub repeats: u32,
+    pub seed: Option<u64>,
+}
+
+/// Reads a table of a server that is there.
+pub fn run(
+    plan: &GivenPlan,
+    store: &mut Store,
+    environment: &Environment,
+    progress: &mut dyn Progress,
+) -> Result<Findings, PgError> {
+    let table = quoted(&plan.table)?;
+    let key = plan.key.as_deref().map(quoted).transpose()?;
+    let arms = arms::of(&plan.vary, u32::MAX)?;
+    if let Some((name, _)) = arms.iter().find_map(|arm| arm.server.first()) {
+        let text = format!("{name} is a setting of the server, which is not changed here");
+        return Err(PgError::Usage(text));
+    }
+    let client = Client::to(&plan.connection)?;
+    let mut place = LiveTarget::open(&plan.target, environment, progress)?;
+    progress.step(&ProgressEvent::Phase(StudyPhase::Measuring));
+    let seed = plan.seed.unwrap_or_else(drawn_seed);
+    let tests = if key.is_some() { vec![Test::Seq, Test::Prime] } else { vec![Test::Seq] };
+    let intent = Intent {
+        target: &plan.target,
+        tests: &tests,
+        arms: &arms,
+        clients: plan.clients,
+        repeats: plan.repeats,
+        seed,
+        cold: false,
+        // Not the connection: it may have a password in it.
+        facts: json!({ "table": plan.table, "key": plan.key, "clients": plan.clients }),
+    };
+    let mut keeper = Keeper::begin(store, &intent, &place, environment)?;
+    let mut answer = Findings::new(NAME, QUESTION, plan.target.to_string());
+    (answer.seed, answer.run) = (seed, Some(keeper.run()));
+    answer.notes.push(CACHES.to_owned());
+    let reading = Reading { plan, client: &client, table, key, environment, seed };
+    let measured = reading.trials(&arms, &mut keeper, &mut place);
+    let after = Aftermath::of(&place);
+    let closed = place.close(progress);
+    keeper.end(&measured, &after.look(environment))?;
+    let (trials, size) = measured?;
+    closed?;
+    conclude::conclude(&mut answer, &arms, &trials, size);
+    Ok(answer)
+}
+
+/// Names as SQL has them, so that nobody's name is a statement.
+fn quoted(name: &str) -> Result<String, PgError> {
+    let sound = !name.is_empty() && name.len() < 200 && !name.chars().any(char::is_control);
+    if !sound {
+        return Err(PgError::Usage(format!("{name:?} is no name of a table or column")));
+    }
+    let parts = name.split('.').map(|part| format!("\"{}\"", part.replace('"', "\"\"")));
+    Ok(parts.collect::<Vec<_>>().join("."))
+}
+
+struct Reading<'a> {
+    plan: &'a GivenPlan,
+    client: &'a Client,
+    table: String,
+    key: Option<String>,
+    environment: &'a Environment,
+    seed: u64,
+}
+
+impl Reading<'_> {
+    fn trials(
+        &self,
+        arms: &[PgArm],
+        keeper: &mut Keeper<'_>,
+        place: &mut LiveTarget,
+    ) -> Result<(Vec<Trial>, Bytes), PgError> {
+        let limit = limit_of(self.environment, SCAN_TIMEOUT_S);
+        let literal = self.table.replace('\'', "''");
+        let size = format!("select pg_table_size('{literal}'::regclass)");
+        let size = Bytes::new(self.client.run(&size, &limit)?.trim().parse().unwrap_or(0));
+        let mut trials = Vec::new();
+        for round in 0..self.plan.repeats {
+            for (index, arm) in arms.iter().enumerate() {
+                if self.environment.cancel.is_cancelled() {
+                    return Err(PgError::Cancelled);
+                }
+                for setting in &arm.tunables {
+                    place.set(setting.tunable, &setting.value)?;
+                }
+                let scan = Trial { arm: index, useful: size, ..self.scan(place)? };
+                keeper.add(round, &scan)?;
+                trials.push(scan);
+                if let Some(key) = &self.key {
+                    let select = Trial { arm: index, ..self.select(key, place)? };
+                    keeper.add(round, &select)?;
+                    trials.push(select);
+                }
+            }
+        }
+        Ok((trials, size))
+    }
+
+    fn scan(&self, place: &LiveTarget) -> Result<Trial, PgError> {
+        let prepare = "set max_parallel_workers_per_gather = 0;\nset enable_indexscan = off;\n\
+                       set enable_indexonlyscan = off;\nset enable_bitmapscan = off;";
+        let statement = format!("select count(*) from {}", self.table);
+        let limit = limit_of(self.environment, SCAN_TIMEOUT_S);
+        let watch = DeviceSampler::start(&self.environment.root, &place.storage)?;
+        // A session of its own, so with files opened anew: it reads by the window of now.
+        let timed = self.client.time(prepare, &statement, &limit)?;
+        Ok(Trial {
+            arm: 0,
+            test: Test::Seq,
+            seconds: timed.ms / 1000.0,
+            per_second: None,
+            moments: Vec::new(),
+            watched: Vec::new(),
+            useful: Bytes::ZERO,
+            complete: true,
+            device: watch.end()?,
+        })
+    }
+
+    /// Random selects by key for as long as the plan says.
+    fn select(&self, key: &str, place: &LiveTarget) -> Result<Trial, PgError> {
+        let limit = limit_of(self.environment, SCAN_TIMEOUT_S);
+        let ends = format!("select min({key}), max({key}) from {}", self.table);
+        let said = self.client.run(&ends, &limit)?;
+        let ends = said
+            .trim()
+            .split_once('|')
+            .and_then(|(low, high)| Some((low.parse::<i64>().ok()?, high.parse::<i64>().ok()?)));
+        let Some((low, high)) = ends else {
+            let text = format!("{key} of {} is no key of whole numbers: {said:?}", self.table);
+            return Err(PgError::Usage(text));
+        };
+        let script = format!(
+            "\\set id random({low}, {high})\nselect * from {} where {key} = :id;\n",
+            self.table
+        );
+        let seconds = (self.plan.limit.as_secs_f64().round() as u64).max(1);
+        let (clients, seed) = (self.plan.clients, self.seed);
+        let load =
+            PgbenchLoad { script: Some(script), variables: Vec::new(), clients, seconds, seed };
+        let watch = DeviceSampler::start(&self.environment.root, &place.storage)?;
+        let ran =
+            load.run(self.client, &limit_of(self.environment, seconds + 60), &mut |_| false)?;
+        Ok(Trial {
+            arm: 0,
+            test: Test::Prime,
+            seconds: ran.seconds,
+            per_second: ran.per_second,
+            moments: ran.moments,
+            watched: Vec::new(),
+            useful: Bytes::ZERO,
+            complete: true,
+            device: watch.end()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_be_statements() {
+        assert_eq!(quoted("public.t").unwrap(), "\"public\".\"t\"");
+        assert_eq!(quoted("t\"; drop table x; --").unwrap(), "\"t\"\"; drop table x; --\"");
+        assert!(quoted("").is_err() && quoted("a\nb").is_err());
+    }
+}

@@ -1,0 +1,161 @@
+//! Random selects from cold until everything is cached, and pgbench's own transactions.
+
+use crate::server::{Moment, Pgbench, PgbenchLoad};
+use bench::Series;
+use host::idle_reclaim;
+use study::Environment;
+use sys::hold::Hold;
+use units::{Bytes, Nanos};
+
+use super::session::{Session, rows};
+use super::watch::SampledSeries;
+use super::{DeviceSampler, PostgresPlan, Test, Trial, limit_of};
+use crate::error::PgError;
+use study::LiveTarget;
+
+const SELECT_SCRIPT: &str = "\\set id random(1, :rows)\nselect pad from foreread where id = :id;\n";
+/// What a program may take in addition to its work, to start and to exit, in seconds.
+const OVERHEAD_S: u64 = 60;
+/// How often cached pages are marked as used again, in seconds: reclaim of idle pages waits longer.
+const HOLD_INTERVAL_S: f64 = 1.0;
+
+/// Selects rows by random keys until table and index are cached, or time is up.
+pub(super) fn prime(
+    plan: &PostgresPlan,
+    session: &Session,
+    place: &LiveTarget,
+    environment: &Environment,
+    seed: u64,
+) -> Result<Trial, PgError> {
+    let load = PgbenchLoad {
+        script: Some(SELECT_SCRIPT.to_owned()),
+        variables: vec![("rows".to_owned(), rows(plan).to_string())],
+        ..load(plan, seed)
+    };
+    let mut priming = Priming {
+        session,
+        goal: plan.primed,
+        held: Held::begin(session, environment)?,
+        course: SampledSeries::of(vec![Series::level("cached of table and index", "%")]),
+        reached: 0.0,
+        primed: None,
+        problem: None,
+    };
+    let watch = DeviceSampler::start(&environment.root, &place.storage)?;
+    let limit = limit_of(environment, load.seconds + OVERHEAD_S);
+    let ran = load.run(&session.client, &limit, &mut |seconds| priming.is_over(seconds))?;
+    let device = watch.end()?;
+    if let Some(error) = priming.problem {
+        return Err(error);
+    }
+    let seconds = priming.primed.unwrap_or(ran.seconds) / place.dilation;
+    let complete = priming.primed.is_some();
+    let useful = Bytes::new((session.watched_size()?.get() as f64 * priming.reached) as u64);
+    let watched = priming.course.series();
+    let trial = trial(Test::Prime, ran, place.dilation);
+    Ok(Trial { seconds, complete, device, useful, watched, ..trial })
+}
+
+struct Priming<'a> {
+    session: &'a Session,
+    /// The share of table and index that is to be cached.
+    goal: f64,
+    held: Held,
+    course: SampledSeries,
+    /// The share that was cached when it was last looked at.
+    reached: f64,
+    /// When the goal was reached, in seconds after the start.
+    primed: Option<f64>,
+    problem: Option<PgError>,
+}
+
+impl Priming<'_> {
+    /// Looks at what is cached, so many seconds after the start; whether that is enough, or cannot
+    /// be told.
+    fn is_over(&mut self, seconds: f64) -> bool {
+        match self.held.renew(seconds).and_then(|()| self.session.cached()) {
+            Ok(share) => self.note(seconds, share),
+            Err(error) => self.problem = Some(error),
+        }
+        self.primed.is_some() || self.problem.is_some()
+    }
+
+    fn note(&mut self, seconds: f64, share: f64) {
+        self.reached = share;
+        let at = Nanos::from_secs_f64(seconds);
+        if self.course.is_due(at) || share >= self.goal {
+            self.course.push(at, &[share * 100.0]);
+        }
+        self.primed = (share >= self.goal).then_some(seconds);
+    }
+}
+
+/// What is cached already, held against a host that reclaims cache which rests: what is to be
+/// measured is how long it takes until all has been read once.
+struct Held {
+    files: Vec<Hold>,
+    renewed: f64,
+}
+
+impl Held {
+    fn begin(session: &Session, environment: &Environment) -> Result<Self, PgError> {
+        let is_reclaimed = idle_reclaim(&environment.root).is_some();
+        let files = if is_reclaimed { session.hold()? } else { Vec::new() };
+        Ok(Self { files, renewed: 0.0 })
+    }
+
+    /// Takes in what has come meanwhile, so many seconds after the start.
+    fn renew(&mut self, seconds: f64) -> Result<(), PgError> {
+        if seconds - self.renewed < HOLD_INTERVAL_S {
+            return Ok(());
+        }
+        self.renewed = seconds;
+        let renewed = self.files.iter_mut().try_for_each(|file| file.renew().map(drop));
+        renewed.map_err(|error| {
+            PgError::NotPossible(format!(
+                "cannot hold what is cached, of which this host takes what rests: {error}"
+            ))
+        })
+    }
+}
+
+/// pgbench's own transactions for as long as the plan says.
+pub(super) fn pgbench(
+    plan: &PostgresPlan,
+    session: &Session,
+    place: &LiveTarget,
+    environment: &Environment,
+    seed: u64,
+) -> Result<Trial, PgError> {
+    let load = load(plan, seed);
+    let watch = DeviceSampler::start(&environment.root, &place.storage)?;
+    let limit = limit_of(environment, load.seconds + OVERHEAD_S);
+    let ran = load.run(&session.client, &limit, &mut |_| false)?;
+    let device = watch.end()?;
+    let seconds = ran.seconds / place.dilation;
+    Ok(Trial { seconds, device, ..trial(Test::Pgbench, ran, place.dilation) })
+}
+
+fn load(plan: &PostgresPlan, seed: u64) -> PgbenchLoad {
+    let seconds = (plan.limit.as_secs_f64().round() as u64).max(1);
+    PgbenchLoad { script: None, variables: Vec::new(), clients: plan.clients, seconds, seed }
+}
+
+/// In the storage's own time: a disk that runs k times slower gets k times as many done.
+fn trial(test: Test, ran: Pgbench, dilation: f64) -> Trial {
+    let own = |moment: &Moment| Moment {
+        seconds: moment.seconds / dilation,
+        per_second: moment.per_second * dilation,
+    };
+    Trial {
+        arm: 0,
+        test,
+        seconds: 0.0,
+        per_second: ran.per_second.map(|rate| rate * dilation),
+        moments: ran.moments.iter().map(own).collect(),
+        watched: Vec::new(),
+        useful: Bytes::ZERO,
+        complete: true,
+        device: super::DeviceActivity::default(),
+    }
+}

@@ -1,0 +1,78 @@
+//! Statements, put by `psql`.
+
+use std::path::PathBuf;
+
+use super::process::{PgCommand, RunLimit};
+use crate::error::PgError;
+
+/// A way to a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Client {
+    pub(crate) psql: PathBuf,
+    pub(crate) pgbench: Option<PathBuf>,
+    /// What `psql -d` takes: a name, a connection string or a URI.
+    pub(crate) connection: String,
+    /// Options of the sessions (PGOPTIONS).
+    pub(crate) options: String,
+}
+
+/// What a statement gave, and how long it took.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Timed {
+    /// Its rows: a line each, columns parted by `|`.
+    pub rows: String,
+    pub ms: f64,
+}
+
+impl Client {
+    /// A way to a server that is there already. Sessions cannot write.
+    pub fn to(connection: &str) -> Result<Self, PgError> {
+        let beside = std::path::Path::new("/usr/bin");
+        Ok(Self {
+            psql: super::tools::program("psql", beside)?,
+            pgbench: super::tools::program("pgbench", beside).ok(),
+            connection: connection.to_owned(),
+            options: "-c default_transaction_read_only=on".to_owned(),
+        })
+    }
+
+    pub fn run(&self, statements: &str, limit: &RunLimit) -> Result<String, PgError> {
+        let invocation = PgCommand::new(self.psql.clone())
+            // No start-up file, no headers, and an end at the first mistake.
+            .args(["-X", "-q", "-A", "-t", "-w", "-v", "ON_ERROR_STOP=1", "-f", "-", "-d"])
+            .arg(&self.connection);
+        invocation.env("PGOPTIONS", &self.options).input(statements.to_owned()).run(limit)
+    }
+
+    /// Runs one statement after others that prepare the session, and says how long it took.
+    pub fn time(&self, prepare: &str, statement: &str, limit: &RunLimit) -> Result<Timed, PgError> {
+        let script = format!("{prepare}\n\\timing on\n{statement};\n");
+        timed(&self.run(&script, limit)?)
+    }
+}
+
+/// Takes `Time: 1234.567 ms (00:01.235)` from what psql said.
+fn timed(said: &str) -> Result<Timed, PgError> {
+    let is_time = |line: &&str| line.starts_with("Time: ");
+    let garbage = || PgError::Garbage { program: "psql".to_owned(), text: said.to_owned() };
+    let line = said.lines().rev().find(is_time).ok_or_else(garbage)?;
+    let number = line.trim_start_matches("Time: ").split_whitespace().next();
+    let ms = number.and_then(|number| number.parse::<f64>().ok());
+    let ms = ms.filter(|ms| ms.is_finite() && *ms >= 0.0).ok_or_else(garbage)?;
+    let rows: Vec<&str> = said.lines().filter(|line| !is_time(line)).collect();
+    Ok(Timed { rows: rows.join("\n"), ms })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read() {
+        let found = timed("1000\nTime: 1234.567 ms (00:01.235)\n").unwrap();
+        assert_eq!(found, Timed { rows: "1000".to_owned(), ms: 1234.567 });
+        for garbage in ["", "Time: ", "Time: fast ms", "Time: NaN ms", "Time: -1 ms"] {
+            assert!(timed(garbage).is_err(), "{garbage:?}");
+        }
+    }
+}

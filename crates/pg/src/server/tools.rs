@@ -1,0 +1,101 @@
+//! PostgreSQL's programs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::process::{PgCommand, RunLimit};
+use crate::error::PgError;
+
+/// Where Debian, and where Red Hat put the programs of each version, none of it on PATH.
+const HOMES: [(&str, &str); 2] = [("/usr/lib/postgresql", ""), ("/usr", "pgsql-")];
+
+/// The programs of one version of the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tools {
+    /// The directory that they are in.
+    pub bin: PathBuf,
+    /// The version, as in `15.18`.
+    pub version: String,
+}
+
+impl Tools {
+    /// Those of the latest version that is installed.
+    pub fn find() -> Result<Self, PgError> {
+        let mut found: Vec<PathBuf> = HOMES.iter().flat_map(versions).collect();
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        // What is on PATH was put there to be used: before all others.
+        found.extend(std::env::split_paths(&path));
+        let has = |bin: &PathBuf| ["initdb", "postgres"].iter().all(|it| bin.join(it).is_file());
+        let bin = found.into_iter().rev().find(has);
+        let missing = PgError::NotInstalled { program: "postgres", package: "postgresql" };
+        let bin = bin.ok_or(missing)?;
+        // A link to a server's programs does not have psql and pgbench beside it.
+        let server = bin.join("postgres");
+        let real = fs::canonicalize(&server).unwrap_or(server);
+        let bin = real.parent().map_or(bin, Path::to_owned);
+        let said =
+            PgCommand::new(bin.join("postgres")).arg("--version").run(&RunLimit::seconds(30))?;
+        let version = version_of(&said)
+            .ok_or(PgError::Garbage { program: "postgres --version".to_owned(), text: said })?;
+        Ok(Self { bin, version })
+    }
+
+    /// The first number of the version.
+    pub fn major(&self) -> u32 {
+        self.version.split('.').next().and_then(|number| number.parse().ok()).unwrap_or(0)
+    }
+
+    /// One of the programs: beside the server, or on PATH.
+    pub(crate) fn program(&self, name: &'static str) -> Result<PathBuf, PgError> {
+        program(name, &self.bin)
+    }
+}
+
+/// A client, which need not lie beside a server.
+pub(crate) fn program(name: &'static str, beside: &Path) -> Result<PathBuf, PgError> {
+    let missing = PgError::NotInstalled { program: name, package: "postgresql-client" };
+    sys::program::find_also_in(name, &[beside.to_owned()]).ok_or(missing)
+}
+
+/// The directories of all versions below a home, ascending.
+fn versions((home, prefix): &(&str, &str)) -> Vec<PathBuf> {
+    let entries = fs::read_dir(home).into_iter().flatten().flatten();
+    let mut found: Vec<(u32, PathBuf)> = entries
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            let number = name.strip_prefix(prefix)?.parse().ok()?;
+            Some((number, entry.path().join("bin")))
+        })
+        .collect();
+    found.sort();
+    found.into_iter().map(|(_, bin)| bin).collect()
+}
+
+/// The version in `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`.
+pub fn version_of(text: &str) -> Option<String> {
+    let after = text.split("PostgreSQL)").nth(1)?.trim();
+    let word = after.split_whitespace().next()?;
+    word.starts_with(|c: char| c.is_ascii_digit()).then(|| word.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read() {
+        let version = |text: &str| version_of(text);
+        let debian = "postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)\n";
+        assert_eq!(version(debian).as_deref(), Some("15.18"));
+        assert_eq!(version("postgres (PostgreSQL) 18beta1").as_deref(), Some("18beta1"));
+        assert_eq!((version(""), version("postgres (PostgreSQL) ")), (None, None));
+        let tools = Tools { bin: PathBuf::new(), version: "15.18".to_owned() };
+        assert_eq!(tools.major(), 15);
+    }
+
+    #[test]
+    fn what_is_missing_is_named_with_its_package() {
+        let error = program("no-such-client", Path::new("/nowhere")).unwrap_err();
+        assert!(error.to_string().contains("package postgresql-client"), "{error}");
+    }
+}

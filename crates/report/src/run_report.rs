@@ -1,0 +1,91 @@
+//! A run with its analysis: the input of every format.
+
+use study::{Alternative, Analysis, Cell, CellSettings, Decision, PlannedWorkload, Run};
+use units::Kib;
+
+/// The mark of the present setting of the device.
+pub(crate) const NOW: &str = "now";
+/// The mark of the setting to set or keep.
+pub(crate) const RECOMMENDED: &str = "recommended";
+
+#[derive(Clone, Copy, Debug)]
+pub struct RunReport<'a> {
+    pub run: &'a Run,
+    pub analysis: &'a Analysis,
+}
+
+/// A run and its name among several.
+#[derive(Clone, Copy, Debug)]
+pub struct Named<'a> {
+    pub report: RunReport<'a>,
+    /// Its name, if the caller has one.
+    pub name: Option<&'a str>,
+}
+
+impl<'a> RunReport<'a> {
+    /// The settings that have a cell, ascending.
+    pub(crate) fn settings(&self) -> Vec<Kib> {
+        let mut settings: Vec<Kib> =
+            self.analysis.cells.iter().map(|cell| cell.settings.read_ahead).collect();
+        settings.sort_unstable();
+        settings.dedup();
+        settings
+    }
+
+    /// All settings that have a cell, ascending.
+    pub(crate) fn all_settings(&self) -> Vec<CellSettings> {
+        let mut settings: Vec<CellSettings> =
+            self.analysis.cells.iter().map(|cell| cell.settings.clone()).collect();
+        settings.sort_unstable();
+        settings.dedup();
+        settings
+    }
+
+    /// The workloads that have a cell, in the order of the plan.
+    pub(crate) fn workloads(&self) -> Vec<&'a PlannedWorkload> {
+        let measured =
+            |name: &str| self.analysis.cells.iter().any(|cell| cell.workload.as_str() == name);
+        let planned = self.run.plan.workloads.iter();
+        planned.filter(|planned| measured(&planned.workload.name)).collect()
+    }
+
+    /// The cell of this workload and setting.
+    pub(crate) fn cell(&self, setting: Kib, workload: &str) -> Option<&'a Cell> {
+        let cells = &self.analysis.cells;
+        cells.iter().find(|c| c.settings.read_ahead == setting && c.workload == workload)
+    }
+
+    /// The marks of these settings in a table. Where several tunables vary: the baseline and the
+    /// recommendation.
+    pub(crate) fn marks_of(&self, settings: &CellSettings) -> Vec<&'static str> {
+        let Some(best) = self.analysis.combination.as_ref().filter(|_| self.varied()) else {
+            return if self.varied() { Vec::new() } else { self.marks(settings.read_ahead) };
+        };
+        let set = self.analysis.recommendation.to_set().as_ref() == Some(settings);
+        [(best.over == *settings, "compared with"), (set, RECOMMENDED)]
+            .into_iter()
+            .filter_map(|(is, mark)| is.then_some(mark))
+            .collect()
+    }
+
+    /// Whether the study varied more than read-ahead.
+    pub(crate) fn varied(&self) -> bool {
+        !self.run.plan.factors.is_empty()
+    }
+
+    /// The marks of this setting in a table.
+    pub(crate) fn marks(&self, setting: Kib) -> Vec<&'static str> {
+        let advice = &self.analysis.recommendation;
+        let kib = |named: &Option<Alternative>| named.as_ref().map(|named| named.read_ahead_kib);
+        let differs = matches!(advice.decision, Decision::Set(_) | Decision::Keep(_));
+        [
+            (self.run.found, NOW),
+            (advice.value(), RECOMMENDED),
+            (kib(&advice.without_conditions), "unconditional"),
+            (kib(&advice.best).filter(|_| differs), "best"),
+        ]
+        .into_iter()
+        .filter_map(|(marked, mark)| (marked == Some(setting)).then_some(mark))
+        .collect()
+    }
+}

@@ -1,0 +1,251 @@
+//! The pages of a record.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use crate::{ReportInput, RunReport, TrialDetails};
+use serde_json::json;
+use study::{Analysis, Run, RunId, RunStatus, Store, StoreError};
+
+use super::request::HttpRequest;
+use super::response::Response;
+
+const HTML: &str = "text/html";
+const JSON: &str = "application/json";
+const CSV: &str = "text/csv";
+
+/// A record and where it is shown.
+#[derive(Debug)]
+pub struct RunPages {
+    pub store: PathBuf,
+    pub address: SocketAddr,
+}
+
+enum Missing {
+    Page,
+    Record(StoreError),
+}
+
+impl From<StoreError> for Missing {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::NoRun { .. } => Self::Page,
+            other => Self::Record(other),
+        }
+    }
+}
+
+impl RunPages {
+    /// The answer to a request.
+    pub(crate) fn answer(&self, request: &HttpRequest) -> Response {
+        if !request.readable {
+            return Response::plain(405, "read-only: use GET or HEAD");
+        }
+        if !self.is_named(request.host.as_deref()) {
+            return Response::plain(403, "unknown Host header");
+        }
+        match self.page(&request.path) {
+            Ok(response) => response,
+            Err(Missing::Page) => Response::plain(404, "no such page"),
+            Err(Missing::Record(error)) => {
+                Response::plain(503, &crate::clean::plain(&error.to_string()))
+            }
+        }
+    }
+
+    /// Whether a client means this server: a page from elsewhere that was given our address under
+    /// another name does not (DNS rebinding).
+    fn is_named(&self, host: Option<&str>) -> bool {
+        let Some(host) = host else { return false };
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
+            _ => host,
+        };
+        let ip: Option<IpAddr> = name.trim_matches(['[', ']']).parse().ok();
+        let any = self.address.ip().is_unspecified();
+        name.eq_ignore_ascii_case("localhost")
+            || ip.is_some_and(|ip| any || ip.is_loopback() || ip == self.address.ip())
+    }
+
+    fn page(&self, path: &str) -> Result<Response, Missing> {
+        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+        match parts[..] {
+            [] => self.index(),
+            ["run", word] => self.run(word),
+            ["run", word, "state"] => self.state(word),
+            ["compare", words] => self.compare(words),
+            _ => Err(Missing::Page),
+        }
+    }
+
+    fn open(&self) -> Result<Option<Store>, Missing> {
+        Ok(Store::open_read_only(&self.store)?)
+    }
+
+    fn index(&self) -> Result<Response, Missing> {
+        let runs = self.open()?.map_or_else(|| Ok(Vec::new()), |store| store.runs())?;
+        Ok(Response::new(HTML, crate::index_html(&runs)))
+    }
+
+    fn load(&self, word: &str) -> Result<(Run, Analysis, TrialDetails), Missing> {
+        let store = self.open()?.ok_or(Missing::Page)?;
+        let id = named(word, &store)?;
+        let mut trial_details = TrialDetails::default();
+        let run = store.load_with(id, |trial, record| trial_details.add(trial, record))?;
+        let analysis = study::analyse(&run);
+        Ok((run, analysis, trial_details))
+    }
+
+    /// A run as page, JSON or CSV, by the end of its name.
+    fn run(&self, word: &str) -> Result<Response, Missing> {
+        let (number, kind) = word.split_once('.').unwrap_or((word, "html"));
+        let (run, analysis, trial_details) = self.load(number)?;
+        let report = RunReport { run: &run, analysis: &analysis };
+        match kind {
+            "html" => {
+                let exhibit = ReportInput {
+                    run: &run,
+                    analysis: &analysis,
+                    trial_details: Some(&trial_details),
+                    name: None,
+                };
+                let live = (run.summary.status == RunStatus::Running)
+                    .then(|| format!("/run/{}/state", run.summary.id));
+                Ok(Response::new(HTML, crate::served_html(&[exhibit], live.as_deref())))
+            }
+            "json" => {
+                let text = serde_json::to_string_pretty(&crate::json(&report));
+                Ok(Response::new(JSON, text.unwrap_or_default()))
+            }
+            "csv" => {
+                let mut text = Vec::new();
+                // Memory takes all that is written.
+                let _ = crate::write_csv(&report, &mut text);
+                Ok(Response::new(CSV, text))
+            }
+            _ => Err(Missing::Page),
+        }
+    }
+
+    /// How far a run is: what a live page asks for again and again.
+    fn state(&self, word: &str) -> Result<Response, Missing> {
+        let store = self.open()?.ok_or(Missing::Page)?;
+        let id = named(word, &store)?;
+        let runs = store.runs()?;
+        let run = runs.iter().find(|run| run.id == id).ok_or(Missing::Page)?;
+        let state = json!({ "run": id, "status": run.status, "trials": run.trials });
+        Ok(Response::new(JSON, state.to_string()))
+    }
+
+    fn compare(&self, words: &str) -> Result<Response, Missing> {
+        let loaded =
+            words.split(',').map(|word| self.load(word)).collect::<Result<Vec<_>, Missing>>()?;
+        if !(2..=16).contains(&loaded.len()) {
+            return Err(Missing::Page);
+        }
+        let exhibits: Vec<ReportInput<'_>> = loaded
+            .iter()
+            .map(|(run, analysis, trial_details)| ReportInput {
+                run,
+                analysis,
+                trial_details: Some(trial_details),
+                name: None,
+            })
+            .collect();
+        Ok(Response::new(HTML, crate::served_html(&exhibits, None)))
+    }
+}
+
+/// The run that a word names: its number, or `last`, as on the command line.
+fn named(word: &str, store: &Store) -> Result<RunId, Missing> {
+    if word == "last" {
+        return store.runs()?.first().map(|run| run.id).ok_or(Missing::Page);
+    }
+    word.parse().map(RunId).map_err(|_| Missing::Page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &str = "read_ahead_kib,seq-1\n4,10\n128,20\n1024,30\n";
+
+    fn pages() -> (tempfile::TempDir, RunPages) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let store = dir.path().join("runs.sqlite");
+        let mut open = Store::open(&store).expect("a record");
+        let (_, table) = study::tables(TABLE, "disk", None).expect("a table").tables.remove(0);
+        study::import(&mut open, &table, None).expect("a run");
+        study::import(&mut open, &table, None).expect("another");
+        (dir, RunPages { store, address: ([127, 0, 0, 1], 8277).into() })
+    }
+
+    fn get(pages: &RunPages, path: &str) -> (u16, String) {
+        let (path, host) = (path.to_owned(), Some("localhost:8277".to_owned()));
+        let response = pages.answer(&HttpRequest { readable: true, head: false, path, host });
+        (response.status, String::from_utf8_lossy(&response.body).into_owned())
+    }
+
+    #[test]
+    fn every_page_is_there_and_nothing_else() {
+        let (_dir, pages) = pages();
+        for (path, holds) in [
+            ("/", "/run/2"),
+            ("/run/1", "disk"),
+            ("/run/1.json", "\"schema_version\""),
+            ("/run/1.csv", "throughput_mib_s_median"),
+            ("/run/1/state", "\"trials\":3"),
+            ("/compare/1,2", "One picture"),
+            ("/run/last", "disk"),
+            ("/run/last.json", "\"run\": 2"),
+            ("/run/last/state", "\"run\":2"),
+            ("/compare/1,last", "One picture"),
+        ] {
+            let (status, body) = get(&pages, path);
+            assert_eq!(status, 200, "{path}: {body}");
+            assert!(body.contains(holds), "{path}");
+        }
+        for path in ["/run/9", "/run/x", "/run/1.exe", "/compare/1", "/../etc/passwd", "/run"] {
+            assert_eq!(get(&pages, path).0, 404, "{path}");
+        }
+    }
+
+    #[test]
+    fn reading_changes_nothing() {
+        let (dir, pages) = pages();
+        let bytes = || std::fs::read(dir.path().join("runs.sqlite")).expect("the record");
+        let before = bytes();
+        for path in ["/", "/run/1", "/run/1/state", "/compare/1,2"] {
+            get(&pages, path);
+        }
+        assert_eq!(bytes(), before);
+        let request =
+            HttpRequest { readable: false, head: false, path: "/".to_owned(), host: None };
+        assert_eq!(pages.answer(&request).status, 405);
+    }
+
+    #[test]
+    fn only_those_who_know_its_name_are_answered() {
+        let (_dir, pages) = pages();
+        for (host, known) in [
+            ("localhost", true),
+            ("127.0.0.1:8277", true),
+            ("[::1]:8277", true),
+            ("evil.example:8277", false),
+            ("192.0.2.1", false),
+            ("", false),
+        ] {
+            assert_eq!(pages.is_named(Some(host)), known, "{host}");
+        }
+        assert!(!pages.is_named(None));
+    }
+
+    #[test]
+    fn a_record_that_is_not_there_yet_has_no_runs() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let store = dir.path().join("none.sqlite");
+        let pages = RunPages { store: store.clone(), address: ([127, 0, 0, 1], 1).into() };
+        assert_eq!(get(&pages, "/").0, 200);
+        assert!(!store.exists(), "looking makes nothing");
+    }
+}

@@ -1,0 +1,87 @@
+//! Requests of clients.
+
+/// No client of a report sends longer requests.
+const MAX_REQUEST_BYTES: usize = 8192;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RequestError {
+    /// No end of the headers within the limit.
+    TooLong,
+    /// Not HTTP.
+    Malformed,
+}
+
+/// A request, as far as it matters here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct HttpRequest {
+    /// Whether the method is GET or HEAD.
+    pub readable: bool,
+    /// Whether only the headers are wanted.
+    pub head: bool,
+    /// The path without what follows a question mark.
+    pub path: String,
+    /// The name under which the client knows this server.
+    pub host: Option<String>,
+}
+
+impl HttpRequest {
+    /// Reads a request; `None` if it is not complete yet.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Option<Self>, RequestError> {
+        let mut headers = [httparse::EMPTY_HEADER; 64];
+        let mut parsed = httparse::Request::new(&mut headers);
+        match parsed.parse(bytes) {
+            Ok(httparse::Status::Complete(_)) => {}
+            Ok(httparse::Status::Partial) if bytes.len() > MAX_REQUEST_BYTES => {
+                return Err(RequestError::TooLong);
+            }
+            Ok(httparse::Status::Partial) => return Ok(None),
+            Err(httparse::Error::TooManyHeaders) => return Err(RequestError::TooLong),
+            Err(_) => return Err(RequestError::Malformed),
+        }
+        let method = parsed.method.unwrap_or_default();
+        let path = parsed.path.unwrap_or("/");
+        let mut hosts =
+            parsed.headers.iter().filter(|header| header.name.eq_ignore_ascii_case("host"));
+        let host = hosts.next().and_then(|header| std::str::from_utf8(header.value).ok());
+        if hosts.next().is_some() {
+            return Err(RequestError::Malformed);
+        }
+        Ok(Some(Self {
+            readable: matches!(method, "GET" | "HEAD"),
+            head: method == "HEAD",
+            path: path.split('?').next().unwrap_or("/").to_owned(),
+            host: host.map(|host| host.trim().to_owned()),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Option<HttpRequest>, RequestError> {
+        HttpRequest::parse(text.as_bytes())
+    }
+
+    #[test]
+    fn a_request_is_read_when_it_is_complete() {
+        assert_eq!(parse("GET / HTTP/1.1\r\nHost: x"), Ok(None));
+        let request =
+            parse("GET /run/3?x=1 HTTP/1.1\r\nHost: localhost:1\r\n\r\n").unwrap().unwrap();
+        assert_eq!(
+            (request.path.as_str(), request.host.as_deref()),
+            ("/run/3", Some("localhost:1"))
+        );
+        assert!(request.readable && !request.head);
+        assert!(!parse("POST / HTTP/1.1\r\n\r\n").unwrap().unwrap().readable);
+    }
+
+    #[test]
+    fn nonsense_and_endless_requests_are_refused() {
+        assert_eq!(parse("\u{1}\u{2}\r\n\r\n"), Err(RequestError::Malformed));
+        let two = "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n";
+        assert_eq!(parse(two), Err(RequestError::Malformed));
+        let endless = format!("GET / HTTP/1.1\r\nX: {}", "x".repeat(9000));
+        assert_eq!(parse(&endless), Err(RequestError::TooLong));
+    }
+}

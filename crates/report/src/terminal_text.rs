@@ -1,0 +1,107 @@
+//! Text that every table of a study at a terminal needs: legend, colours, trade-offs, line breaks.
+
+use anstyle::{Ansi256Color, Style};
+
+use crate::clean;
+use crate::number::spread_legend;
+use crate::plot::scatter;
+use crate::run_report::RunReport;
+use crate::table::SHADES;
+use crate::tradeoff::tradeoffs;
+use crate::unit::units;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TermStyle {
+    /// Columns that a line may have.
+    pub width: usize,
+    /// Whether the recommended rows are marked by colour as well.
+    pub colour: bool,
+}
+
+/// What the numbers in a cell are.
+pub(crate) fn legend(report: &RunReport<'_>) -> String {
+    let spread = spread_legend(report.analysis.cells.iter().map(|cell| &cell.throughput_mib_s));
+    let spread = if spread.is_empty() { spread } else { format!("{spread}; ") };
+    let measured = report.workloads();
+    let names = measured.iter().map(|planned| planned.workload.name.as_str());
+    let units = clean::plain(&units(report.run, names));
+    format!(
+        "{units}; {spread}×: amplification (bytes read from the device ÷ bytes asked for). Shades: \
+         from the worst of each column (none) to the best (█)."
+    )
+}
+
+/// The line with its shades coloured; `style` is what the line has otherwise.
+pub(crate) fn shaded(line: &str, style: Style) -> String {
+    const GREENS: [u8; 5] = [0, 22, 28, 34, 40];
+    let mut text = String::with_capacity(line.len());
+    for letter in line.chars() {
+        match SHADES.iter().position(|shade| *shade == letter).filter(|place| *place > 0) {
+            Some(place) => {
+                let green = Style::new().fg_color(Some(Ansi256Color(GREENS[place]).into()));
+                text.push_str(&format!("{green}{letter}{green:#}{style}"));
+            }
+            None => text.push(letter),
+        }
+    }
+    text
+}
+
+/// Trade-offs that are shown without being asked for.
+const MAX_TRADEOFFS: usize = 2;
+
+/// What one workload gains against what another loses.
+pub(crate) fn trades(report: &RunReport<'_>, look: TermStyle) -> String {
+    let mut text = String::new();
+    for trade in tradeoffs(report).iter().take(MAX_TRADEOFFS) {
+        let at = |place: &usize| (trade.points[*place].1, trade.points[*place].2);
+        let front: Vec<(f64, f64)> = trade.front.iter().map(at).collect();
+        let all: Vec<(f64, f64)> = trade.points.iter().map(|(_, x, y)| (*x, *y)).collect();
+        let Some(drawn) = scatter(&front, &all) else { continue };
+        let [goal, other] = [trade.goal, trade.other].map(clean::plain);
+        let name = |settings: &study::CellSettings| match report.varied() {
+            true => clean::plain(&settings.to_string()),
+            false => settings.read_ahead.to_string(),
+        };
+        let title = format!(
+            "{other} (upward) against {goal} (to the right), relative to {}",
+            name(&trade.over)
+        );
+        text.push_str(&format!("\n{}{drawn}", wrap(&title, look.width)));
+        let names: Vec<String> =
+            trade.front.iter().map(|place| name(&trade.points[*place].0)).collect();
+        let front = format!("On the line, no other is better at both: {}.", names.join(", "));
+        text.push_str(&wrap(&front, look.width));
+    }
+    text
+}
+
+/// Breaks a sentence into lines, but not between a number and its unit.
+pub(crate) fn wrap(sentence: &str, width: usize) -> String {
+    let width = width.clamp(40, 100);
+    let (mut text, mut column) = (String::new(), 0);
+    let mut words = sentence.split(' ').peekable();
+    while let Some(first) = words.next() {
+        let mut word = first.to_owned();
+        while let Some(unit) = words.next_if(|next| is_unit(next)) {
+            word = format!("{word} {unit}");
+        }
+        let length = word.chars().count();
+        if column > 0 && column + 1 + length > width {
+            text.push('\n');
+            column = 0;
+        } else if column > 0 {
+            text.push(' ');
+            column += 1;
+        }
+        text.push_str(&word);
+        column += length;
+    }
+    text.push('\n');
+    text
+}
+
+fn is_unit(word: &str) -> bool {
+    let word = word.trim_end_matches([',', '.', ';', ':', ')']);
+    matches!(word, "%" | "KiB" | "MiB" | "GiB" | "ms" | "µs" | "s")
+}

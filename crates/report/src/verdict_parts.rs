@@ -1,0 +1,70 @@
+//! Pieces that the recommendations for read-ahead and for several tunables share.
+
+use study::{Role, RunStatus, Target};
+
+use crate::clean;
+use crate::run_report::RunReport;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VerdictLine {
+    Sentence(String),
+    /// Something to type.
+    Command(String),
+}
+
+/// How names from outside are made harmless for where the sentences go.
+pub(crate) type Clean = fn(&str) -> String;
+
+/// What is to be known first of a run that is not complete.
+pub(crate) fn unfinished(report: &RunReport<'_>, clean: Clean) -> String {
+    let summary = &report.run.summary;
+    match summary.status {
+        RunStatus::Complete => String::new(),
+        RunStatus::Running => "This run is still being measured; so far:".to_owned(),
+        RunStatus::Interrupted => {
+            "This run was interrupted: the same command goes on with it. So far:".to_owned()
+        }
+        RunStatus::Failed => match summary.error.as_deref().filter(|error| error.len() < 400) {
+            Some(error) => format!("This run ended with an error ({}); up to there:", clean(error)),
+            None => "This run ended with an error; up to there:".to_owned(),
+        },
+    }
+}
+
+pub(crate) fn goals(report: &RunReport<'_>, clean: Clean) -> String {
+    let workloads = report.workloads();
+    let goals = workloads.iter().filter(|planned| planned.role == Role::Goal);
+    let names: Vec<String> = goals.map(|planned| clean(&planned.workload.name)).collect();
+    match names.split_last() {
+        None => "what was measured".to_owned(),
+        Some((only, [])) => only.clone(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+    }
+}
+
+/// What to type to have these settings now. A virtual disk is gone by then.
+pub(crate) fn to_apply(report: &RunReport<'_>, settings: &str) -> Vec<VerdictLine> {
+    let Target::Path(_) = &report.run.plan.target else { return Vec::new() };
+    let Some(bdi) = bdi(report) else { return Vec::new() };
+    // A level of a tunable may be any word; what could run something is not put into a command.
+    if settings.chars().any(|c| !(c.is_ascii_alphanumeric() || "=:-_., ".contains(c))) {
+        return Vec::new();
+    }
+    vec![
+        VerdictLine::Sentence(
+            "To set it now, until the next boot, for files opened from then on (as root):"
+                .to_owned(),
+        ),
+        VerdictLine::Command(format!("foreread apply {settings} --on {bdi}")),
+        VerdictLine::Sentence("To see whether it is still so, and to undo it:".to_owned()),
+        VerdictLine::Command("foreread verify".to_owned()),
+        VerdictLine::Command(format!("foreread rollback {bdi}")),
+    ]
+}
+
+/// The bdi that the record names, if it is a name that can stand in a command.
+fn bdi(report: &RunReport<'_>) -> Option<String> {
+    let name = report.run.device_before.pointer("/storage/bdi")?.as_str()?;
+    let harmless = |c: char| c.is_ascii_alphanumeric() || ":-_.".contains(c);
+    (name.chars().all(harmless) && !name.is_empty()).then(|| clean::plain(name))
+}

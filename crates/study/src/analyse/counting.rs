@@ -1,0 +1,27 @@
+//! The trials that count.
+
+use std::collections::BTreeMap;
+
+use crate::settings::CellSettings;
+use crate::trial::{Trial, TrialStatus};
+
+/// The trials of a cell that count: the clean ones, or all if none is clean.
+pub(super) fn counting<'a>(
+    trials: impl Iterator<Item = &'a Trial> + Clone,
+    workload: &str,
+    settings: &CellSettings,
+) -> Vec<&'a Trial> {
+    let ours = trials.filter(|t| t.workload == workload && t.settings == *settings);
+    let clean: Vec<&Trial> = ours.clone().filter(|t| t.status == TrialStatus::Clean).collect();
+    if clean.is_empty() { ours.collect() } else { clean }
+}
+
+/// The throughput of a cell in MiB/s by block.
+pub(crate) fn throughputs<'a>(
+    trials: impl Iterator<Item = &'a Trial> + Clone,
+    workload: &str,
+    settings: &CellSettings,
+) -> BTreeMap<u32, f64> {
+    let counting = counting(trials, workload, settings);
+    counting.iter().map(|trial| (trial.block, trial.figures.throughput_mib_s)).collect()
+}

@@ -1,0 +1,132 @@
+//! What an experiment found, in a form that every output format can show.
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Findings {
+    /// Its name on the command line.
+    pub experiment: String,
+    pub question: String,
+    pub target: String,
+    /// The kernel that ran it: its release, or the simulated one by its name.
+    pub kernel: String,
+    /// Seed of all that was random.
+    pub seed: u64,
+    /// How many times slower than its model a virtual disk ran; all times have it taken out.
+    pub dilation: f64,
+    /// Whether the figures suffice for an answer.
+    pub decided: bool,
+    pub verdict: Vec<String>,
+    pub tables: Vec<ResultTable>,
+    pub plots: Vec<ResultPlot>,
+    /// What a reader of the figures should know.
+    pub notes: Vec<String>,
+    /// The run in the record that the figures come from, if they come from one.
+    pub run: Option<i64>,
+}
+
+impl Findings {
+    pub fn new(experiment: &str, question: &str, target: String) -> Self {
+        Self {
+            experiment: experiment.to_owned(),
+            question: question.to_owned(),
+            target,
+            kernel: host::Machine::read(&host::Root::system())
+                .map(|machine| machine.kernel.to_string())
+                .unwrap_or_default(),
+            seed: 0,
+            dilation: 1.0,
+            decided: true,
+            verdict: Vec::new(),
+            tables: Vec::new(),
+            plots: Vec::new(),
+            notes: Vec::new(),
+            run: None,
+        }
+    }
+
+    /// Names the simulated kernel, where that of this machine has no part in the figures.
+    pub fn set_simulated_by(&mut self, machine: &sim::SimMachine) {
+        self.kernel = format!("{} (simulated)", machine.policy);
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ResultTable {
+    pub title: String,
+    pub columns: Vec<ResultColumn>,
+    /// Its rows, a value for each column.
+    pub rows: Vec<Vec<ResultValue>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ResultColumn {
+    /// Its name for programs, with the unit at its end.
+    pub key: String,
+    pub title: String,
+}
+
+impl ResultColumn {
+    pub fn new(key: &str, title: &str) -> Self {
+        Self { key: key.to_owned(), title: title.to_owned() }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum ResultValue {
+    None,
+    /// A whole number, shown with all its digits.
+    Count(u64),
+    /// A measurement, shown with three digits that mean something.
+    Number(f64),
+    Text(String),
+}
+
+impl From<f64> for ResultValue {
+    fn from(number: f64) -> Self {
+        if number.is_finite() { Self::Number(number) } else { Self::None }
+    }
+}
+
+impl From<u64> for ResultValue {
+    fn from(count: u64) -> Self {
+        Self::Count(count)
+    }
+}
+
+impl From<&str> for ResultValue {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for ResultValue {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl<T: Into<ResultValue>> From<Option<T>> for ResultValue {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::None, Into::into)
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ResultPlot {
+    pub title: String,
+    /// The horizontal axis, with its unit.
+    pub x: String,
+    /// The vertical axis, with its unit.
+    pub y: String,
+    /// Whether the horizontal axis doubles in equal steps.
+    pub logarithmic: bool,
+    pub curves: Vec<ResultCurve>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ResultCurve {
+    pub name: String,
+    pub points: Vec<(f64, f64)>,
+}

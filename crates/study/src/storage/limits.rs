@@ -1,0 +1,379 @@
+//! How far the settings of a simulated study are from what is possible.
+//!
+//! Trials end after some time, so two settings do different amounts of work. Limits need the same
+//! work: what the best constant setting gets done in a trial (of a replay, all of it). That is done
+//! again under every setting to its end, by a reader-ahead that knows the future, and by the best
+//! change of settings from phase to phase.
+
+use serde::Serialize;
+use sim::oracle::{OracleWork, best_switching, clairvoyant, headroom_captured, lower_bound};
+use sim::{Limits, ReadStep, Reader, Scenario, SimError, SimMachine, SimOutcome};
+use units::{Kib, Nanos, PageSize};
+use workload::Workload;
+
+use super::simulated::{SimulatedSession, limits as trial_limits};
+use crate::error::StudyError;
+use crate::grid::Grid;
+use crate::plan::Plan;
+use crate::seed::trial_seed;
+use crate::target::Target;
+
+/// Phases between which a switching tuner may change its mind.
+const PHASE_COUNT: usize = 8;
+/// Settings between which it chooses: the best constant ones, and what the device has.
+const MAX_CHOICES: usize = 8;
+/// What a change takes: a write to the bdi, `pidfd_getfd`, `posix_fadvise` and back.
+const CHANGE_TIME: Nanos = Nanos::from_micros(50);
+/// Files whose own best setting is looked for.
+const MAX_FILES: usize = 8;
+/// Clairvoyance keeps every page reference in memory.
+const REFERENCES_MAX: u64 = 1 << 23;
+
+/// What a setting takes for the work.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SettingOutcome {
+    pub read_ahead_kib: Kib,
+    pub seconds: f64,
+    /// How long all readers together waited for the device.
+    pub stall_seconds: f64,
+    /// Requests to the device.
+    pub device_requests: u64,
+    /// Data read from the device.
+    pub device_mib: f64,
+    pub wasted_mib: f64,
+    /// The share of what the best switching would gain over the present setting.
+    pub headroom_captured: Option<f64>,
+    /// The share of what clairvoyance would gain over it.
+    pub headroom_captured_clairvoyant: Option<f64>,
+    /// How many times longer than the lower bound it takes.
+    pub times_bound: Option<f64>,
+}
+
+/// A phase of the best switching.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct LimitPhase {
+    pub read_ahead_kib: Kib,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WorkloadLimits {
+    pub workload: String,
+    pub requests: u64,
+    pub useful_mib: f64,
+    /// The setting that the others are measured against: what the device has.
+    pub default_kib: Kib,
+    pub default_seconds: f64,
+    /// No schedule takes less: fewest possible fetches at the device's best, or the processor.
+    pub bound_seconds: f64,
+    /// A reader-ahead that knows the future, on the same device; none where the work is too much
+    /// to be kept in memory.
+    pub clairvoyant_seconds: Option<f64>,
+    pub static_kib: Kib,
+    pub static_seconds: f64,
+    /// The best constant setting of each file, if that is better than one for all.
+    pub per_file_kib: Vec<Kib>,
+    pub per_file_seconds: f64,
+    /// The best setting of each phase, if a change takes 50 µs.
+    pub switching: Vec<LimitPhase>,
+    pub switching_seconds: f64,
+    pub settings: Vec<SettingOutcome>,
+}
+
+/// The limits of all workloads of a simulated study. `workloads` are those of the run, with their
+/// file sizes.
+///
+/// # Errors
+///
+/// If the target is not simulated, or the simulation cannot be.
+pub fn limits(
+    plan: &Plan,
+    workloads: &[Workload],
+    seed: u64,
+) -> Result<Vec<WorkloadLimits>, StudyError> {
+    let Target::Simulation(spec) = &plan.target else {
+        let why = "limits can be worked out of simulated targets only: sim:MODEL".to_owned();
+        return Err(StudyError::Plan(why));
+    };
+    let mut known = workloads.to_vec();
+    for workload in &mut known {
+        plan.workloads.iter().for_each(|planned| workload.adopt_trace(&planned.workload));
+    }
+    let site = SimulatedSession::open(plan, spec, Some(&known))?;
+    let of = |(at, workload): (usize, &Workload)| {
+        let seed = trial_seed(seed, 0, at);
+        let bench = Bench::new(&site, plan, workload, seed)?;
+        bench.limits()
+    };
+    known.iter().enumerate().map(of).collect()
+}
+
+/// One workload's work, to be done again and again.
+struct Bench<'a> {
+    workload: &'a Workload,
+    machine: SimMachine,
+    shown: Vec<Kib>,
+    settings: Vec<Kib>,
+    work: OracleWork,
+}
+
+impl<'a> Bench<'a> {
+    fn new(
+        site: &SimulatedSession,
+        plan: &Plan,
+        workload: &'a Workload,
+        seed: u64,
+    ) -> Result<Self, StudyError> {
+        let machine = SimMachine { seed: site.machine.seed ^ seed, ..site.machine.clone() };
+        let settings = settings(&machine, &site.facts.grid);
+        let scenario =
+            || Scenario::of_workload(workload, site.files(workload), seed).map_err(SimError::from);
+        // The work is what the best setting gets done.
+        let mut most: Option<SimOutcome> = None;
+        for setting in &settings {
+            let machine = SimMachine { read_ahead: *setting, ..machine.clone() };
+            let mut scenario = scenario()?;
+            scenario.limits = trial_limits(plan, workload);
+            let outcome = sim::run(&machine, scenario)?;
+            if most.as_ref().is_none_or(|most| rate(&outcome) > rate(most)) {
+                most = Some(outcome);
+            }
+        }
+        let counts = most.map_or(Vec::new(), |outcome| outcome.readers);
+        let scenario = scenario()?;
+        let readers = scenario.readers.into_iter().zip(&counts);
+        let readers = readers.map(|(reader, done)| {
+            reader.steps.into_iter().take(done.requests as usize).collect::<Vec<ReadStep>>()
+        });
+        let readers = readers.collect();
+        let work = OracleWork { files: scenario.files, opens: scenario.opens, readers };
+        Ok(Self { workload, machine, shown: site.facts.grid.clone(), settings, work })
+    }
+
+    /// Does the part of the work that `keep` says, in these phases of each reader.
+    fn part(
+        &self,
+        machine: &SimMachine,
+        phases: std::ops::Range<usize>,
+        keep: &dyn Fn(&ReadStep) -> bool,
+    ) -> Result<SimOutcome, SimError> {
+        let reader = |steps: &Vec<ReadStep>| {
+            let at = |phase: usize| steps.len() * phase / PHASE_COUNT;
+            steps[at(phases.start)..at(phases.end)]
+                .iter()
+                .copied()
+                .filter(|step| keep(step))
+                .collect::<Vec<ReadStep>>()
+        };
+        let steps: Vec<Vec<ReadStep>> = self.work.readers.iter().map(reader).collect();
+        let scenario = Scenario {
+            files: self.work.files.clone(),
+            opens: self.work.opens.clone(),
+            readers: steps.into_iter().map(|it| Reader { steps: it.into_iter() }).collect(),
+            limits: Limits::default(),
+        };
+        sim::run(machine, scenario)
+    }
+
+    fn under(&self, setting: Kib) -> SimMachine {
+        SimMachine { read_ahead: setting, ..self.machine.clone() }
+    }
+
+    fn limits(&self) -> Result<WorkloadLimits, StudyError> {
+        let mut outcomes = Vec::with_capacity(self.settings.len());
+        for setting in &self.settings {
+            outcomes.push(self.part(&self.under(*setting), 0..PHASE_COUNT, &|_| true)?);
+        }
+        let time = |setting: Kib| {
+            let at = self.settings.iter().position(|known| *known == setting);
+            at.map_or(Nanos::MAX, |at| outcomes[at].elapsed)
+        };
+        let best = |settings: &[Kib]| settings.iter().copied().min_by_key(|it| time(*it));
+        let default = self.machine.read_ahead;
+        let constant = best(&self.settings).unwrap_or(default);
+        let (per_file, per_file_time) = self.per_file(constant, time(constant))?;
+        let mut choices = self.settings.clone();
+        choices.sort_by_key(|setting| time(*setting));
+        choices.truncate(MAX_CHOICES);
+        if !choices.contains(&default) {
+            choices.push(default);
+        }
+        let bound = lower_bound(&self.machine, &self.work).time();
+        let (switching, switching_time) =
+            self.switching(&choices, (constant, time(constant)), bound)?;
+        let foreseen = self.foreseen()?;
+        let yardsticks =
+            Yardsticks { default: time(default), bound, foreseen, switching: switching_time };
+        let shown = self.settings.iter().zip(&outcomes);
+        let shown = shown.filter(|(setting, _)| self.shown.contains(setting));
+        let requests = self.work.readers.iter().map(|steps| steps.len() as u64).sum();
+        Ok(WorkloadLimits {
+            workload: self.workload.name.clone(),
+            requests,
+            useful_mib: outcomes.first().map_or(0.0, |outcome| outcome.useful().as_mib()),
+            default_kib: default,
+            default_seconds: yardsticks.default.as_secs_f64(),
+            bound_seconds: yardsticks.bound.as_secs_f64(),
+            clairvoyant_seconds: foreseen.map(Nanos::as_secs_f64),
+            static_kib: constant,
+            static_seconds: time(constant).as_secs_f64(),
+            per_file_kib: per_file,
+            per_file_seconds: per_file_time.as_secs_f64(),
+            switching: switching
+                .into_iter()
+                .map(|kib| LimitPhase { read_ahead_kib: kib })
+                .collect(),
+            switching_seconds: switching_time.as_secs_f64(),
+            settings: shown.map(|(kib, outcome)| yardsticks.measure(*kib, outcome)).collect(),
+        })
+    }
+
+    /// What knowing the future is worth; nothing said where that is too much to be known.
+    fn foreseen(&self) -> Result<Option<Nanos>, StudyError> {
+        let pages = |step: &ReadStep| step.length.get() / 4096 + 1;
+        let references: u64 = self.work.readers.iter().flatten().map(pages).sum();
+        if references > REFERENCES_MAX {
+            return Ok(None);
+        }
+        Ok(Some(clairvoyant(&self.machine, &self.work)?.time))
+    }
+
+    /// The best setting of each file for itself, tried all together: what files do to each other is
+    /// not in what is best for each, so it may be worse than one setting for all.
+    fn per_file(&self, constant: Kib, time: Nanos) -> Result<(Vec<Kib>, Nanos), StudyError> {
+        let files = self.work.files.len();
+        if files < 2 {
+            return Ok((vec![constant; files], time));
+        }
+        let mut bytes = vec![0u64; files];
+        for step in self.work.readers.iter().flatten() {
+            bytes[self.work.opens[step.open as usize].file as usize] += step.length.get();
+        }
+        let mut hot: Vec<usize> = (0..files).collect();
+        hot.sort_by_key(|file| std::cmp::Reverse(bytes[*file]));
+        hot.truncate(MAX_FILES);
+        let mut own = vec![constant; files];
+        for file in hot {
+            let of_file =
+                |step: &ReadStep| self.work.opens[step.open as usize].file as usize == file;
+            let mut best: Option<(Nanos, Kib)> = None;
+            for setting in self.settings.iter().step_by(2).chain([&constant]) {
+                let outcome = self.part(&self.under(*setting), 0..PHASE_COUNT, &of_file)?;
+                let taken = (outcome.elapsed, *setting);
+                best = Some(best.map_or(taken, |best| best.min(taken)));
+            }
+            own[file] = best.map_or(constant, |(_, setting)| setting);
+        }
+        let machine = SimMachine { file_read_ahead: own.clone(), ..self.under(constant) };
+        let together = self.part(&machine, 0..PHASE_COUNT, &|_| true)?.elapsed;
+        if together < time { Ok((own, together)) } else { Ok((vec![constant; files], time)) }
+    }
+
+    /// The best setting of each phase. Each phase is done by itself from a cold cache, under every
+    /// choice; since that costs the constant settings a cold start for each phase as well, only the
+    /// ratio of the best switching to the best constant setting is taken from it.
+    fn switching(
+        &self,
+        choices: &[Kib],
+        (constant, time): (Kib, Nanos),
+        bound: Nanos,
+    ) -> Result<(Vec<Kib>, Nanos), StudyError> {
+        let mut costs = vec![Vec::new(); PHASE_COUNT];
+        for setting in choices {
+            for (phase, costs) in costs.iter_mut().enumerate() {
+                let outcome = self.part(&self.under(*setting), phase..phase + 1, &|_| true)?;
+                costs.push(outcome.elapsed);
+            }
+        }
+        let of_choice = |at: usize| costs.iter().map(|phase| phase[at]).sum::<Nanos>();
+        let alone = (0..choices.len()).map(of_choice).min().unwrap_or_default();
+        match best_switching(&costs, CHANGE_TIME).filter(|found| found.time < alone) {
+            Some(found) => {
+                let ratio = found.time.as_secs_f64() / alone.as_secs_f64();
+                let settings = found.settings.iter().map(|at| choices[*at]).collect();
+                Ok((settings, time.scaled(ratio).max(bound)))
+            }
+            None => Ok((vec![constant; PHASE_COUNT], time)),
+        }
+    }
+}
+
+/// What an outcome is measured against.
+struct Yardsticks {
+    default: Nanos,
+    bound: Nanos,
+    foreseen: Option<Nanos>,
+    switching: Nanos,
+}
+
+impl Yardsticks {
+    fn measure(&self, setting: Kib, outcome: &SimOutcome) -> SettingOutcome {
+        let page = PageSize::FOUR_KIB;
+        let time = outcome.elapsed;
+        let captured = |limit| headroom_captured(self.default, time, limit);
+        let bound = self.bound.as_secs_f64();
+        SettingOutcome {
+            read_ahead_kib: setting,
+            seconds: time.as_secs_f64(),
+            stall_seconds: outcome.stalled().as_secs_f64(),
+            device_requests: outcome.device.requests,
+            device_mib: outcome.device.bytes.as_mib(),
+            wasted_mib: outcome.cache.wasted().to_bytes(page).as_mib(),
+            headroom_captured: captured(self.switching),
+            headroom_captured_clairvoyant: self.foreseen.and_then(captured),
+            times_bound: (bound > 0.0).then(|| time.as_secs_f64() / bound),
+        }
+    }
+}
+
+fn rate(outcome: &SimOutcome) -> f64 {
+    outcome.useful().get() as f64 / outcome.elapsed.as_secs_f64().max(1e-9)
+}
+
+/// What is shown, what the device has, and both families of windows, as far as they can be.
+fn settings(machine: &SimMachine, shown: &[Kib]) -> Vec<Kib> {
+    let mut settings = Grid::Full.values(PageSize::FOUR_KIB, Some(machine.read_ahead));
+    settings.retain(|setting| {
+        SimMachine { read_ahead: *setting, ..machine.clone() }.validate().is_ok()
+    });
+    settings.extend(shown);
+    settings.sort_unstable();
+    settings.dedup();
+    settings
+}
+
+#[cfg(test)]
+mod tests {
+    use units::Bytes;
+
+    use super::*;
+    use crate::plan::{PlannedWorkload, Repeats};
+
+    #[test]
+    fn limits_are_in_order_and_the_default_captures_nothing() {
+        let target = Target::parse("sim:hdd-2008").unwrap();
+        let workload = Workload { file_size: Some(Bytes::from_mib(4)), ..seq_8() };
+        let plan = Plan {
+            workloads: vec![PlannedWorkload::goal(workload.clone())],
+            read_ahead: Grid::Values([32, 128, 1024].map(Kib::new).to_vec()),
+            repeats: Repeats::exactly(1),
+            trial: Nanos::from_millis(100),
+            ..Plan::new(target)
+        };
+        let limits = limits(&plan, &[workload], 1).unwrap().remove(0);
+        assert!(limits.bound_seconds <= limits.static_seconds, "{limits:?}");
+        assert!(limits.bound_seconds <= limits.switching_seconds, "{limits:?}");
+        assert!(limits.switching_seconds <= limits.static_seconds, "{limits:?}");
+        assert!(limits.per_file_seconds <= limits.static_seconds, "{limits:?}");
+        assert!(limits.clairvoyant_seconds.unwrap() >= limits.bound_seconds, "{limits:?}");
+        assert_eq!(limits.settings.len(), 3);
+        let default = &limits.settings[1];
+        assert_eq!(default.read_ahead_kib, limits.default_kib);
+        assert!(default.headroom_captured.is_none_or(|share| share == 0.0), "{limits:?}");
+        let path = Plan::new(Target::Path("/data".into()));
+        assert!(super::limits(&path, &[seq_8()], 1).is_err());
+    }
+
+    fn seq_8() -> Workload {
+        Workload::named("seq-8").unwrap()
+    }
+}

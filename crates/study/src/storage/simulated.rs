@@ -1,0 +1,342 @@
+//! A target that is simulated whole: device, page cache, read-ahead and readers.
+
+use std::time::Duration;
+
+use bench::{
+    ClassSample, ColdProof, CpuTime, DeviceDelta, DeviceMoment, ReaderSample, ResidencyMethod,
+    Sample, Series, Timeline,
+};
+use control::POLICIES;
+use serde_json::{Value as Json, json};
+use sim::{
+    ClassOutcome, FileOnDisk, Limits, Scenario, SimError, SimMachine, SimOutcome, SimTimeline,
+};
+use tunables::{Setting, TunableValues, Value};
+use units::{Bytes, Kib, Nanos, PageSize};
+use workload::{Pattern, Sharing, Workload};
+
+use super::sizes::{Room, bounded, with_file_sizes};
+use crate::error::StudyError;
+use crate::plan::Plan;
+use crate::progress::Progress;
+use crate::session::{TargetFacts, TargetSession};
+use crate::target::TargetSpec;
+use crate::trial::{TrialRecord, TrialRequest, TrialRunner};
+
+pub(crate) struct SimulatedSession {
+    pub(super) facts: TargetFacts,
+    pub(super) machine: SimMachine,
+    /// What the tunables have that the plan varies.
+    baseline: TunableValues,
+    plan: Plan,
+    /// Where the files of each workload begin.
+    places: Vec<(String, Bytes)>,
+}
+
+impl SimulatedSession {
+    pub(crate) fn open(
+        plan: &Plan,
+        spec: &TargetSpec<SimMachine>,
+        workloads: Option<&[Workload]>,
+    ) -> Result<Self, StudyError> {
+        let mut machine = spec.get()?.clone();
+        machine.cache = plan.memory_limit.unwrap_or(machine.cache);
+        let baseline = baseline(plan, &machine)?;
+        let found = Some(machine.read_ahead);
+        let grid = plan.read_ahead.values(PageSize::FOUR_KIB, found);
+        let window = grid.last().copied().unwrap_or_default();
+        for window in [window, machine.read_ahead] {
+            // Before anything is measured: a window that the cache cannot hold is a mistake.
+            SimMachine { read_ahead: window, ..machine.clone() }
+                .validate()
+                .map_err(|error| roomier(error, plan))?;
+        }
+        let room = Room {
+            most: Some(Bytes::new(machine.model.capacity().get() / 2)),
+            peak: Some(machine.model.peak().throughput),
+            trial: plan.trial,
+            window: window.to_bytes(),
+            unwritten: true,
+        };
+        let workloads = match workloads {
+            Some(workloads) => workloads.to_vec(),
+            None => with_file_sizes(plan, &room),
+        };
+        workloads.iter().try_for_each(Workload::validate).map_err(SimError::from)?;
+        let (places, end) = places(&machine, &workloads);
+        let capacity = machine.model.capacity();
+        if end > capacity {
+            return Err(SimError::DeviceTooSmall { needed: end, capacity }.into());
+        }
+        let facts = TargetFacts {
+            identity: identity(spec.text(), &machine),
+            workloads,
+            grid,
+            found,
+            dilation: 1.0,
+            device: describe(&machine, found)?,
+            machine: json!({ "simulated": true, "kernel": machine.policy.to_string() }),
+        };
+        Ok(Self { facts, machine, baseline, plan: plan.clone(), places })
+    }
+
+    /// How long a trial takes on an idle processor: two parts of trials under a small, a middle and
+    /// a large window are simulated and extrapolated, since each trial takes time of its own to
+    /// begin. A replay goes to its end however long that takes, so it counts as nothing.
+    pub(super) fn processor_time_of_a_trial(&mut self) -> Result<Duration, StudyError> {
+        const PARTS: [Nanos; 2] = [Nanos::from_millis(50), Nanos::from_millis(200)];
+        let whole = self.plan.trial;
+        let grid = &self.facts.grid;
+        let last = grid.len().saturating_sub(1);
+        let windows = [0, last / 2, last].map(|at| grid.get(at).copied());
+        let workloads = self.facts.workloads.clone();
+        let (mut seconds, mut trials) = (0.0, 0.0);
+        for workload in workloads.iter().filter(|workload| workload.replay.is_none()) {
+            for window in windows.iter().flatten() {
+                let mut took = [0.0; 2];
+                for (part, took) in PARTS.into_iter().zip(&mut took) {
+                    self.plan.trial = whole.min(part);
+                    let settings = &crate::CellSettings::read_ahead(*window);
+                    let begun = processor_time();
+                    self.trial(&TrialRequest { settings, workload, seed: 1 })?;
+                    *took = processor_time().saturating_sub(begun).as_secs_f64();
+                }
+                let span = PARTS[1].saturating_sub(PARTS[0]).as_secs_f64();
+                let each = f64::max(took[1] - took[0], 0.0) / span;
+                seconds += took[1] + each * whole.saturating_sub(PARTS[1]).as_secs_f64();
+                trials += 1.0;
+            }
+        }
+        self.plan.trial = whole;
+        Ok(Duration::from_secs_f64((seconds / f64::max(trials, 1.0)).min(1e9)))
+    }
+
+    pub(super) fn files(&self, workload: &Workload) -> Vec<FileOnDisk> {
+        let place = self.places.iter().find(|(name, _)| *name == workload.name);
+        let start = place.map_or(self.machine.files_at, |(_, start)| *start);
+        let sizes = workload.data_files(Bytes::ZERO);
+        sim::lay_out(&sizes, workload.layout, self.machine.filesystem.layout, start)
+    }
+}
+
+/// What this thread has computed so far.
+fn processor_time() -> Nanos {
+    let used = sys::thread_usage::thread_cpu().unwrap_or_default();
+    used.user + used.system
+}
+
+/// What a simulation has of the tunables that it knows, besides read-ahead.
+fn present(machine: &SimMachine) -> Result<TunableValues, StudyError> {
+    let host = machine.model.host();
+    let values = [
+        ("policy", Value::Word(machine.policy.to_string().replace(',', ":"))),
+        ("scheduler", Value::Word(host.scheduler.name().to_owned())),
+        ("nr_requests", Value::Number(host.nr_requests as i64)),
+        ("max_sectors", Value::Bytes(host.max_request)),
+    ];
+    let mut all = TunableValues::default();
+    for (name, value) in values {
+        all = all.with(Setting { tunable: tunables::find(name)?, value });
+    }
+    Ok(all)
+}
+
+/// What a simulation has of the tunables that the plan varies; each of their levels is tried.
+fn baseline(plan: &Plan, machine: &SimMachine) -> Result<TunableValues, StudyError> {
+    let present = present(machine)?;
+    let mut all = TunableValues::default();
+    for factor in &plan.factors {
+        let name = tunables::find(&factor.tunable)?.name();
+        let found = present.iter().find(|setting| setting.tunable.name() == name);
+        let found = found.ok_or_else(|| not_simulated(name))?;
+        for level in factor.settings()? {
+            set(&mut machine.clone(), &level)?;
+        }
+        all = all.with(found.clone());
+    }
+    Ok(all)
+}
+
+fn not_simulated(name: &str) -> StudyError {
+    let known = "read_ahead, policy, scheduler, nr_requests and max_sectors";
+    StudyError::Plan(format!("a simulation has no {name}: it has {known}"))
+}
+
+/// Gives a simulated machine another setting.
+fn set(machine: &mut SimMachine, setting: &Setting) -> Result<(), StudyError> {
+    let text = setting.tunable.show(&setting.value);
+    let key = match setting.tunable.name() {
+        "policy" => {
+            machine.policy = sim::parse_policy(&text, POLICIES)?;
+            return Ok(());
+        }
+        "nr_requests" => "nr_requests",
+        "max_sectors" => "max_request",
+        "scheduler" => "scheduler",
+        name => return Err(not_simulated(name)),
+    };
+    machine.model.set(key, &text).map_err(SimError::from)?;
+    machine.validate()?;
+    Ok(())
+}
+
+/// The whole model: presets may change with the version.
+fn identity(words: &str, machine: &SimMachine) -> Json {
+    json!({
+        "simulation": words, "model": machine.model.to_toml(),
+        "version": env!("CARGO_PKG_VERSION"),
+    })
+}
+
+fn describe(machine: &SimMachine, read_ahead: Option<Kib>) -> Result<Json, StudyError> {
+    let host = machine.model.host();
+    let window = read_ahead.map(|window| TunableValues::read_ahead(window.to_bytes()));
+    let window = window.iter().flat_map(TunableValues::iter).cloned();
+    let tunables = window.fold(present(machine)?, TunableValues::with);
+    Ok(json!({
+        "simulation": {
+            "model": machine.model.name,
+            "policy": machine.policy.to_string(),
+            "cache_bytes": machine.cache,
+            "max_request_bytes": host.max_request,
+            "nr_requests": host.nr_requests,
+            "scheduler": host.scheduler.name(),
+        },
+        "tunables": tunables,
+    }))
+}
+
+/// What to do about a page cache that is too small for a window, in the words of the command line.
+fn roomier(error: SimError, plan: &Plan) -> StudyError {
+    let SimError::CacheTooSmall { cache, what, needed } = error else { return error.into() };
+    let option = if plan.memory_limit.is_some() { "--memory-limit " } else { "cache=" };
+    let size = needed.to_string().replace(' ', "");
+    StudyError::Plan(format!(
+        "a page cache of {cache} is smaller than {what}, {needed}: give {option}{size} or more, or \
+         smaller windows with --vary read_ahead=…"
+    ))
+}
+
+/// The files of the workloads lie one after another, as they were laid out: where each begins, and
+/// where the last ends.
+fn places(machine: &SimMachine, workloads: &[Workload]) -> (Vec<(String, Bytes)>, Bytes) {
+    let mut at = machine.files_at;
+    let place = |workload: &Workload| {
+        let start = at;
+        let layout = machine.filesystem.layout;
+        let sizes = workload.data_files(Bytes::ZERO);
+        at += sizes.into_iter().map(|size| layout.footprint(size)).sum();
+        (workload.name.clone(), start)
+    };
+    let places = workloads.iter().map(place).collect();
+    (places, at)
+}
+
+impl TrialRunner for SimulatedSession {
+    fn trial(&mut self, request: &TrialRequest<'_>) -> Result<TrialRecord, StudyError> {
+        let data = request.workload.data_files(Bytes::ZERO).into_iter().sum();
+        let window = request.settings.read_ahead.to_bytes();
+        let workload = &*bounded(request.workload, window, data);
+        let mut machine = SimMachine {
+            read_ahead: request.settings.read_ahead,
+            seed: self.machine.seed ^ request.seed,
+            ..self.machine.clone()
+        };
+        for setting in request.settings.extra.tunables.iter() {
+            set(&mut machine, setting)?;
+        }
+        let files = self.files(workload);
+        let mut scenario =
+            Scenario::of_workload(workload, files, request.seed).map_err(SimError::from)?;
+        scenario.limits = limits(&self.plan, workload);
+        let outcome = sim::run(&machine, scenario)?;
+        let sample = sample(workload, request.seed, outcome);
+        Ok(TrialRecord { sample, virtual_disk: None, spoiled: Vec::new() })
+    }
+}
+
+impl TargetSession for SimulatedSession {
+    fn facts(&self) -> &TargetFacts {
+        &self.facts
+    }
+
+    fn baseline(&self) -> TunableValues {
+        self.baseline.clone()
+    }
+
+    fn close(self: Box<Self>, _progress: &mut dyn Progress) -> Result<Json, StudyError> {
+        describe(&self.machine, self.facts.found)
+    }
+}
+
+/// How far a trial goes: of a replay, to its end, since processes come and go.
+pub(super) fn limits(plan: &Plan, workload: &Workload) -> Limits {
+    Limits { time: plan.trial, ends_with_first: workload.replay.is_none() }
+}
+
+/// The device's side of the course, as on real storage: sums since the start.
+fn timeline(course: &SimTimeline, settled: Nanos) -> Timeline {
+    let (mut at, mut queue_time) = (Nanos::ZERO, Nanos::ZERO);
+    let (mut requests, mut bytes) = (0, Bytes::ZERO);
+    let device = course.slots.iter().map(|slot| {
+        // The last slot ends with the last request.
+        at = (at + course.slot).min(settled.max(at));
+        requests += slot.requests;
+        bytes += slot.bytes;
+        queue_time += slot.queued;
+        let in_flight = slot.queued.get() / course.slot.get().max(1);
+        DeviceMoment { at, requests, bytes, queue_time, in_flight }
+    });
+    Timeline { slot: course.slot, device: device.collect(), ..Timeline::default() }
+}
+
+/// The windows that the policy had read, their mean in each slot.
+fn windows(course: &SimTimeline) -> Vec<Series> {
+    let mut series = Series::level("window read ahead", "KiB");
+    let mut at = Nanos::ZERO;
+    for slot in &course.slots {
+        at += course.slot;
+        if slot.windows > 0 {
+            let kib = slot.window_pages.get() as f64 * 4.0;
+            series.push(at, kib / slot.windows as f64);
+        }
+    }
+    if series.values.is_empty() { Vec::new() } else { vec![series] }
+}
+
+/// What a trial on real storage would have measured.
+fn sample(workload: &Workload, seed: u64, outcome: SimOutcome) -> Sample {
+    let in_order = workload.pattern == Pattern::Sequential && workload.sharing == Sharing::OwnFile;
+    let ahead = if in_order { outcome.ahead.iter().copied().sum() } else { Bytes::ZERO };
+    let class = |class: ClassOutcome| ClassSample { useful: class.useful, latency: class.latency };
+    let replay = workload.replay.is_some();
+    let readers = outcome.readers.iter().map(|reader| ReaderSample {
+        requests: reader.requests,
+        useful: reader.useful,
+        // A process that came and went counts with the time of the whole, as on real storage.
+        elapsed: if replay { outcome.elapsed } else { reader.elapsed },
+    });
+    Sample {
+        elapsed: outcome.elapsed,
+        exhausted: outcome.exhausted,
+        readers: readers.collect(),
+        cpu: CpuTime { system: outcome.processor, ..CpuTime::default() },
+        device: Some(DeviceDelta {
+            requests: outcome.device.requests,
+            bytes: outcome.device.bytes,
+            read_time: outcome.device.queued,
+            queue_time: outcome.device.queued,
+            busy: outcome.device.busy.min(outcome.settled),
+            elapsed: outcome.settled,
+            ..DeviceDelta::default()
+        }),
+        ahead,
+        settled: outcome.settled,
+        timeline: timeline(&outcome.timeline, outcome.settled),
+        series: windows(&outcome.timeline),
+        request_sizes: outcome.timeline.sizes.to_vec(),
+        stream: class(outcome.stream),
+        random: class(outcome.random),
+        ..Sample::new(&workload.name, seed, 1.0, ColdProof::new(ResidencyMethod::Simulated))
+    }
+}

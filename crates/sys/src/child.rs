@@ -1,0 +1,211 @@
+//! Child processes that never outlive their owner: each has a process group of its own, which is
+//! killed with it, and its output is read by threads so that it never blocks on a full pipe.
+
+use std::io::{self, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
+};
+
+/// How long the output of a process that has exited may take to arrive.
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A running child process. Dropping it kills its process group.
+#[derive(Debug)]
+pub struct ChildProcess {
+    child: Child,
+    status: Option<ExitStatus>,
+    stdout: Option<Capture>,
+    stderr: Option<Capture>,
+    max_output: usize,
+}
+
+/// What a process wrote to its pipes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CapturedOutput {
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+}
+
+impl ChildProcess {
+    /// Starts a command in a process group of its own, so that control-C at the terminal does not
+    /// reach it. Of each output that is piped, the first `max_output` bytes are kept. `input` is
+    /// written to its standard input if that is piped.
+    pub fn start(command: &mut Command, input: &str, max_output: usize) -> io::Result<Self> {
+        let mut child = command.process_group(0).spawn()?;
+        let stdout = child.stdout.take().map(|pipe| Capture::start(pipe, max_output));
+        let stderr = child.stderr.take().map(|pipe| Capture::start(pipe, max_output));
+        let stdin = child.stdin.take();
+        let running = Self { child, status: None, stdout, stderr, max_output };
+        if let Some(mut stdin) = stdin {
+            // A process that does not read its input reports the reason itself.
+            let _ = stdin.write_all(input.as_bytes());
+        }
+        Ok(running)
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Whether it has exited. Until its status is taken, /proc still has its accounts.
+    pub fn has_exited(&self) -> io::Result<bool> {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        if self.status.is_some() {
+            return Ok(true);
+        }
+        loop {
+            match waitid(WaitId::Pid(Pid::from_child(&self.child)), options) {
+                Err(rustix::io::Errno::INTR) => {}
+                found => return Ok(found?.is_some()),
+            }
+        }
+    }
+
+    /// Its status, if it has exited.
+    pub fn try_status(&mut self) -> io::Result<Option<ExitStatus>> {
+        if self.status.is_none() {
+            self.status = self.child.try_wait()?;
+        }
+        Ok(self.status)
+    }
+
+    /// Waits for its status for at most `timeout`.
+    pub fn wait_timeout(&mut self, timeout: Duration) -> io::Result<Option<ExitStatus>> {
+        let start = Instant::now();
+        loop {
+            let status = self.try_status()?;
+            if status.is_some() || start.elapsed() >= timeout {
+                return Ok(status);
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Sends a signal to the process, but not to its own children.
+    pub fn signal(&self, signal: Signal) {
+        if self.status.is_none() {
+            let _ = kill_process(Pid::from_child(&self.child), signal);
+        }
+    }
+
+    /// Kills its process group: also what it has left in the background.
+    pub fn kill_group(&self) {
+        let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
+    }
+
+    /// Whether it has printed more than is kept.
+    pub fn exceeds_output(&self) -> bool {
+        let size = |capture: &Option<Capture>| capture.as_ref().map_or(0, Capture::size);
+        size(&self.stdout).max(size(&self.stderr)) > self.max_output
+    }
+
+    /// What it has printed, once it has exited; `None` if another process keeps a pipe open.
+    pub fn take_output(&mut self) -> Option<CapturedOutput> {
+        let bytes = |capture: Option<Capture>| capture.map_or(Some(Vec::new()), Capture::bytes);
+        let (stdout, stderr) = (bytes(self.stdout.take()), bytes(self.stderr.take()));
+        Some(CapturedOutput { stdout: stdout?, stderr: stderr? })
+    }
+}
+
+impl Drop for ChildProcess {
+    fn drop(&mut self) {
+        if self.status.is_none() {
+            self.kill_group();
+            // One that hangs in the kernel is left to it.
+            let _ = self.wait_timeout(OUTPUT_TIMEOUT);
+        }
+    }
+}
+
+/// The bytes of a pipe.
+#[derive(Debug)]
+struct Capture {
+    bytes: Receiver<Vec<u8>>,
+    size: Arc<AtomicUsize>,
+}
+
+impl Capture {
+    fn start(mut pipe: impl Read + Send + 'static, max: usize) -> Self {
+        let (send, bytes) = channel();
+        let size = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&size);
+        std::thread::spawn(move || {
+            let mut kept = Vec::new();
+            let mut buffer = vec![0; 1 << 16];
+            loop {
+                match pipe.read(&mut buffer) {
+                    Ok(0) => break,
+                    Ok(length) => {
+                        count.fetch_add(length, Ordering::Relaxed);
+                        let room = max.saturating_sub(kept.len());
+                        kept.extend_from_slice(&buffer[..length.min(room)]);
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(_) => break,
+                }
+            }
+            // The owner may have given up.
+            let _ = send.send(kept);
+        });
+        Self { bytes, size }
+    }
+
+    fn size(&self) -> usize {
+        self.size.load(Ordering::Relaxed)
+    }
+
+    fn bytes(self) -> Option<Vec<u8>> {
+        match self.bytes.recv_timeout(OUTPUT_TIMEOUT) {
+            Ok(bytes) => Some(bytes),
+            Err(RecvTimeoutError::Disconnected) => Some(Vec::new()),
+            Err(RecvTimeoutError::Timeout) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Stdio;
+
+    use super::*;
+
+    fn shell(script: &str, input: &str) -> ChildProcess {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stdin(Stdio::piped());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        ChildProcess::start(&mut command, input, 5).expect("a shell")
+    }
+
+    #[test]
+    fn input_output_and_status_are_passed_on() {
+        let mut child = shell("cat; echo failed >&2; exit 3", "hi\n");
+        let status = child.wait_timeout(Duration::from_secs(30)).expect("a status");
+        assert_eq!(status.and_then(|status| status.code()), Some(3));
+        let start = Instant::now();
+        while !child.exceeds_output() {
+            assert!(start.elapsed() < Duration::from_secs(30), "seven bytes are more than five");
+        }
+        let output = child.take_output().expect("its output");
+        assert_eq!(
+            (output.stdout.as_slice(), output.stderr.as_slice()),
+            (&b"hi\n"[..], &b"faile"[..])
+        );
+    }
+
+    #[test]
+    fn a_dropped_process_is_killed_with_its_children() {
+        let mut child = shell("sleep 1000 & echo $!; sleep 1000", "");
+        assert_eq!(child.wait_timeout(Duration::from_millis(50)).expect("a status"), None);
+        assert!(!child.has_exited().expect("known"));
+        let own = child.id();
+        drop(child);
+        assert_eq!(crate::process::start_time(own).expect("proc"), None);
+    }
+}

@@ -1,0 +1,114 @@
+//! Drives headless Chromium, to see pages as people see them.
+//!
+//! The DevTools protocol goes over a pair of pipes (`--remote-debugging-pipe`): commands and events
+//! are JSON documents with a zero byte after each. No port is opened. For tests only: nothing in
+//! the house uses it.
+
+mod page;
+mod pipe;
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::json;
+use thiserror::Error;
+
+pub use page::{BrowserPage, Happened, Theme};
+use pipe::DevToolsPipe;
+
+/// Why the browser did not do as it was told.
+#[derive(Debug, Error)]
+pub enum BrowserError {
+    /// There is none here.
+    #[error("no Chromium on this machine (apt-get install chromium)")]
+    Missing,
+    #[error("chromium: {0}")]
+    Io(#[from] std::io::Error),
+    /// It has ended or says nothing any more.
+    #[error("chromium says nothing for {waited:?} while waiting for {what}")]
+    Silent { what: String, waited: Duration },
+    /// It refuses a command, or a script throws.
+    #[error("{what}: {said}")]
+    Refused { what: String, said: String },
+}
+
+/// The names that Chromium goes by.
+const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
+
+/// How it is started: without any service of its own, and with a pipe to talk through.
+const OPTIONS: &[&str] = &[
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-extensions",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-default-apps",
+    "--disable-sync",
+    "--no-first-run",
+    "--no-default-browser-check",
+    "--hide-scrollbars",
+    "--remote-debugging-pipe",
+];
+
+/// A running browser; it ends when this is dropped.
+pub struct Browser {
+    child: Child,
+    pipe: DevToolsPipe,
+    _profile: tempfile::TempDir,
+}
+
+pub fn program() -> Option<PathBuf> {
+    NAMES.iter().find_map(|name| which::which(name).ok())
+}
+
+impl Browser {
+    /// Starts one with a profile of its own.
+    pub fn start() -> Result<Self, BrowserError> {
+        let program = program().ok_or(BrowserError::Missing)?;
+        let profile = tempfile::tempdir()?;
+        // It reads commands from descriptor 3 and writes to 4; the shell puts them there, which
+        // could else be done only between fork and exec.
+        let mut command = Command::new("/bin/sh");
+        command
+            .args(["-c", "exec \"$@\" 3<&0 4>&1 </dev/null >/dev/null", "sh"])
+            .arg(program)
+            .args(OPTIONS)
+            .arg(format!("--user-data-dir={}", profile.path().display()))
+            .arg("about:blank")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        let mut child = command.spawn()?;
+        let ends = child.stdin.take().zip(child.stdout.take());
+        let (to, from) = ends.ok_or_else(|| std::io::Error::other("it has no pipes"))?;
+        Ok(Self { child, pipe: DevToolsPipe::new(to, from), _profile: profile })
+    }
+
+    /// Opens an empty page of this size.
+    pub fn page(&mut self, width: u32, height: u32) -> Result<BrowserPage<'_>, BrowserError> {
+        let target =
+            self.pipe.call(None, "Target.createTarget", &json!({ "url": "about:blank" }))?;
+        let id = target["targetId"].as_str().unwrap_or_default().to_owned();
+        let attach = json!({ "targetId": id, "flatten": true });
+        let attached = self.pipe.call(None, "Target.attachToTarget", &attach)?;
+        let session = attached["sessionId"].as_str().unwrap_or_default().to_owned();
+        BrowserPage::new(&mut self.pipe, session, width, height)
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        let _ = self.pipe.send(None, "Browser.close", &json!({}));
+        for _ in 0..50 {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,108 @@
+//! Commands, answers and events.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{ChildStdin, ChildStdout};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::BrowserError;
+
+/// Long, because a busy machine starts a browser slowly.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(240);
+
+/// The two pipes, with what has come and not been asked for yet.
+pub(crate) struct DevToolsPipe {
+    to: ChildStdin,
+    from: Receiver<Value>,
+    events: VecDeque<Value>,
+    last: u64,
+}
+
+impl DevToolsPipe {
+    pub(crate) fn new(to: ChildStdin, from: ChildStdout) -> Self {
+        let (sender, receiver) = channel();
+        std::thread::spawn(move || {
+            for document in BufReader::new(from).split(0).map_while(Result::ok) {
+                let Ok(value) = serde_json::from_slice(&document) else { continue };
+                if sender.send(value).is_err() {
+                    break;
+                }
+            }
+        });
+        Self { to, from: receiver, events: VecDeque::new(), last: 0 }
+    }
+
+    /// Sends a command; the number of its answer.
+    pub(crate) fn send(
+        &mut self,
+        session: Option<&str>,
+        method: &str,
+        params: &Value,
+    ) -> Result<u64, BrowserError> {
+        self.last += 1;
+        let mut command = json!({ "id": self.last, "method": method, "params": params });
+        if let Some(session) = session {
+            command["sessionId"] = json!(session);
+        }
+        let mut bytes = command.to_string().into_bytes();
+        bytes.push(0);
+        self.to.write_all(&bytes)?;
+        self.to.flush()?;
+        Ok(self.last)
+    }
+
+    /// Sends a command and waits for its answer; events that come meanwhile are kept.
+    pub(crate) fn call(
+        &mut self,
+        session: Option<&str>,
+        method: &str,
+        params: &Value,
+    ) -> Result<Value, BrowserError> {
+        let id = self.send(session, method, params)?;
+        let begun = Instant::now();
+        loop {
+            let mut document = self.receive(method, begun)?;
+            if document["id"].as_u64() != Some(id) {
+                if document.get("method").is_some() {
+                    self.events.push_back(document);
+                }
+                continue;
+            }
+            if let Some(error) = document.get("error") {
+                let (what, said) = (method.to_owned(), error["message"].to_string());
+                return Err(BrowserError::Refused { what, said });
+            }
+            return Ok(document["result"].take());
+        }
+    }
+
+    fn receive(&mut self, what: &str, begun: Instant) -> Result<Value, BrowserError> {
+        let left = REPLY_TIMEOUT.saturating_sub(begun.elapsed());
+        self.from
+            .recv_timeout(left)
+            .map_err(|_| BrowserError::Silent { what: what.to_owned(), waited: begun.elapsed() })
+    }
+
+    /// Waits until an event of this name has come; it stays among the others.
+    pub(crate) fn wait(&mut self, method: &str) -> Result<(), BrowserError> {
+        let begun = Instant::now();
+        while !self.events.iter().any(|event| event["method"] == method) {
+            let document = self.receive(method, begun)?;
+            if document.get("method").is_some() {
+                self.events.push_back(document);
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything that has happened since this was asked last.
+    pub(crate) fn drain(&mut self) -> Vec<Value> {
+        while let Ok(document) = self.from.try_recv() {
+            self.events.push_back(document);
+        }
+        self.events.drain(..).collect()
+    }
+}

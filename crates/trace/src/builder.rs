@@ -1,0 +1,291 @@
+//! From the records of a recorder, in whatever words, to a trace.
+
+use std::collections::HashMap;
+
+use units::{Bytes, Nanos};
+
+use crate::error::{TraceError, TraceLocation};
+use crate::model::{Trace, TraceFile, TraceRecord, TraceRecordKind};
+use workload::TraceOpenFile;
+use workload::{AccessMethod, Hint};
+
+/// The most records that a trace may have: they are kept in memory, in 1.5 GiB at most.
+pub const RECORDS_MAX: usize = 1 << 25;
+/// The most files and open files.
+const FILES_MAX: usize = 1 << 20;
+/// No file is larger; more is a broken number, and sums of two are safe.
+const END_MAX: u64 = 1 << 62;
+
+/// Collects the records of a trace and checks each.
+#[derive(Debug, Default)]
+pub struct TraceBuilder {
+    trace: Trace,
+    sort: bool,
+    origin: Option<Nanos>,
+    last: Nanos,
+    files: HashMap<String, u32>,
+    processes: HashMap<u64, u32>,
+}
+
+impl TraceBuilder {
+    /// An empty one, for records that have times or for such that have none.
+    pub fn new(timed: bool) -> Self {
+        Self { trace: Trace { timed, ..Trace::default() }, ..Self::default() }
+    }
+
+    /// Takes records in any order of time and sorts them in the end, instead of refusing a time
+    /// that runs backward.
+    #[must_use]
+    pub fn sorting(mut self, sort: bool) -> Self {
+        self.sort = sort;
+        self
+    }
+
+    /// How many records there are so far.
+    pub fn len(&self) -> usize {
+        self.trace.records.len()
+    }
+
+    /// Whether there is none yet.
+    pub fn is_empty(&self) -> bool {
+        self.trace.records.is_empty()
+    }
+
+    pub fn file(&mut self, name: &str) -> u32 {
+        if let Some(file) = self.files.get(name) {
+            return *file;
+        }
+        let file = self.another_file(name);
+        self.files.insert(name.to_owned(), file);
+        file
+    }
+
+    /// A file of this name, whether there is one already or not: a file that was replaced.
+    pub fn another_file(&mut self, name: &str) -> u32 {
+        self.trace.files.push(TraceFile { name: name.to_owned(), size: Bytes::ZERO });
+        self.trace.files.len() as u32 - 1
+    }
+
+    pub fn open(&mut self, file: u32, access: AccessMethod) -> u32 {
+        self.trace.open_files.push(TraceOpenFile { file, access, hint: Hint::None });
+        self.trace.open_files.len() as u32 - 1
+    }
+
+    /// What the program says of an open file.
+    pub fn advise(&mut self, open_file: u32, hint: Hint) {
+        if let Some(open) = self.trace.open_files.get_mut(open_file as usize) {
+            open.hint = hint;
+        }
+    }
+
+    pub fn process(&mut self, number: u64) -> u32 {
+        let next = self.trace.processes.len() as u32;
+        let process = *self.processes.entry(number).or_insert(next);
+        if process == next {
+            self.trace.processes.push(number);
+        }
+        process
+    }
+
+    /// Adds a record; one of no length is left out, since nothing was asked for. The error says
+    /// that it was at `place`.
+    pub fn push(&mut self, place: TraceLocation, record: TraceRecord) -> Result<(), TraceError> {
+        let wrong = |problem: String| Err(TraceError::at(place, problem));
+        if record.length.is_zero() {
+            return Ok(());
+        }
+        let end = record.offset.get().checked_add(record.length.get());
+        let Some(end) = end.filter(|end| *end <= END_MAX) else {
+            let (offset, length) = (record.offset.get(), record.length.get());
+            return wrong(format!("{length} bytes at {offset} are beyond any file"));
+        };
+        if self.trace.records.len() >= RECORDS_MAX || self.trace.open_files.len() > FILES_MAX {
+            return wrong(format!(
+                "more than {RECORDS_MAX} requests or {FILES_MAX} open files: cut the trace"
+            ));
+        }
+        let origin = *self.origin.get_or_insert(record.time);
+        if record.time < self.last && !self.sort {
+            // Since when a recorder counts is its own affair; by how much is not.
+            let back = self.last.saturating_sub(record.time).as_secs_f64();
+            return wrong(format!(
+                "time runs backward by {back:.9} s: `foreread trace import --sort` puts records in \
+                 order"
+            ));
+        }
+        self.origin = Some(origin.min(record.time));
+        self.last = record.time;
+        let open = self.trace.open_files.get(record.open_file as usize);
+        let file = open.and_then(|open| self.trace.files.get_mut(open.file as usize));
+        let (Some(file), true) = (file, (record.process as usize) < self.trace.processes.len())
+        else {
+            let (open, process) = (record.open_file, record.process);
+            return wrong(format!("there is no open file {open} or no process {process}"));
+        };
+        file.size = file.size.max(Bytes::new(end));
+        let records = &mut self.trace.records;
+        if records.len() == records.capacity() && records.try_reserve(records.len().max(1)).is_err()
+        {
+            let (many, problem) = (records.len(), "there is no memory for more requests");
+            return wrong(format!("{problem} than {many}: cut the trace"));
+        }
+        self.trace.records.push(record);
+        Ok(())
+    }
+
+    /// The trace, with its first record at time 0. Open files and processes without a request are
+    /// left out, files without one too.
+    pub fn finish(mut self) -> Result<Trace, TraceError> {
+        if self.trace.records.is_empty() {
+            return Err(TraceError::whole("no request is in it"));
+        }
+        let origin = self.origin.unwrap_or_default();
+        for record in &mut self.trace.records {
+            record.time = record.time.saturating_sub(origin);
+        }
+        if self.sort {
+            self.trace.records.sort_by_key(|record| record.time);
+        }
+        self.forget_unused();
+        Ok(self.trace)
+    }
+
+    fn forget_unused(&mut self) {
+        let trace = &mut self.trace;
+        let mut opens = Renumber::new(trace.open_files.len());
+        let mut processes = Renumber::new(trace.processes.len());
+        for record in &mut trace.records {
+            record.open_file = opens.of(record.open_file);
+            record.process = processes.of(record.process);
+        }
+        trace.open_files = opens.apply(&trace.open_files);
+        trace.processes = processes.apply(&trace.processes);
+        let mut files = Renumber::new(trace.files.len());
+        for open in &mut trace.open_files {
+            open.file = files.of(open.file);
+        }
+        trace.files = files.apply(&trace.files);
+    }
+}
+
+/// New numbers in order of first use.
+struct Renumber {
+    new: Vec<u32>,
+    order: Vec<u32>,
+}
+
+impl Renumber {
+    fn new(len: usize) -> Self {
+        Self { new: vec![u32::MAX; len], order: Vec::new() }
+    }
+
+    fn of(&mut self, old: u32) -> u32 {
+        let slot = &mut self.new[old as usize];
+        if *slot == u32::MAX {
+            *slot = self.order.len() as u32;
+            self.order.push(old);
+        }
+        *slot
+    }
+
+    fn apply<T: Clone>(&self, table: &[T]) -> Vec<T> {
+        self.order.iter().map(|old| table[*old as usize].clone()).collect()
+    }
+}
+
+/// A device or file that is one open file of one process: what most traces of devices know.
+#[derive(Debug)]
+pub(crate) struct OneProcess {
+    pub(crate) builder: TraceBuilder,
+    opens: HashMap<String, u32>,
+    process: u32,
+}
+
+impl OneProcess {
+    pub(crate) fn new(timed: bool, sort: bool) -> Self {
+        let mut builder = TraceBuilder::new(timed).sorting(sort);
+        let process = builder.process(0);
+        Self { builder, opens: HashMap::new(), process }
+    }
+
+    pub(crate) fn push(
+        &mut self,
+        place: TraceLocation,
+        file: &str,
+        (time, kind): (Nanos, TraceRecordKind),
+        (offset, length): (u64, u64),
+    ) -> Result<(), TraceError> {
+        let open_file = match self.opens.get(file) {
+            Some(open) => *open,
+            None => {
+                let number = self.builder.file(file);
+                let open = self.builder.open(number, AccessMethod::Read);
+                self.opens.insert(file.to_owned(), open);
+                open
+            }
+        };
+        let (offset, length) = (Bytes::new(offset), Bytes::new(length));
+        let process = self.process;
+        self.builder.push(place, TraceRecord { time, open_file, process, kind, offset, length })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(time: u64, open_file: u32, offset: u64, length: u64) -> TraceRecord {
+        TraceRecord {
+            time: Nanos::new(time),
+            open_file,
+            process: 0,
+            kind: TraceRecordKind::Read,
+            offset: Bytes::new(offset),
+            length: Bytes::new(length),
+        }
+    }
+
+    fn builder() -> TraceBuilder {
+        let mut builder = TraceBuilder::new(true);
+        let file = builder.file("a");
+        builder.open(file, AccessMethod::Read);
+        builder.process(17);
+        builder
+    }
+
+    #[test]
+    fn time_that_runs_backward_is_refused_with_its_place_or_sorted() {
+        let mut strict = builder();
+        strict.push(TraceLocation::Line(1), record(10, 0, 0, 1)).unwrap();
+        let error = strict.push(TraceLocation::Line(2), record(9, 0, 0, 1)).unwrap_err();
+        assert_eq!(error.place, TraceLocation::Line(2));
+        assert!(error.to_string().contains("backward"), "{error}");
+        let mut lenient = builder().sorting(true);
+        lenient.push(TraceLocation::Line(1), record(10, 0, 0, 1)).unwrap();
+        lenient.push(TraceLocation::Line(2), record(9, 0, 4, 1)).unwrap();
+        let trace = lenient.finish().unwrap();
+        let times: Vec<u64> = trace.records().iter().map(|record| record.time.get()).collect();
+        assert_eq!(times, [0, 1]);
+    }
+
+    #[test]
+    fn what_nobody_used_is_left_out() {
+        let mut builder = builder();
+        let file = builder.file("b");
+        let open = builder.open(file, AccessMethod::Read);
+        builder.push(TraceLocation::Whole, record(5, open, 0, 10)).unwrap();
+        builder.push(TraceLocation::Whole, record(5, 0, 0, 0)).unwrap();
+        let trace = builder.finish().unwrap();
+        assert_eq!(trace.files(), [TraceFile { name: "b".into(), size: Bytes::new(10) }]);
+        assert_eq!((trace.open_files().len(), trace.records()[0].open_file), (1, 0));
+    }
+
+    #[test]
+    fn impossible_places_and_empty_traces_are_refused() {
+        let mut builder = builder();
+        assert!(builder.push(TraceLocation::Line(1), record(0, 0, u64::MAX, 2)).is_err());
+        assert!(builder.push(TraceLocation::Line(1), record(0, 0, 1 << 62, 2)).is_err());
+        assert!(builder.push(TraceLocation::Line(1), record(0, 9, 0, 2)).is_err());
+        assert!(builder.finish().is_err());
+    }
+}

@@ -1,0 +1,219 @@
+//! Which open file each descriptor of each process is, and where it stands.
+
+use std::collections::HashMap;
+
+use units::{Bytes, Nanos};
+
+use super::call::StraceCall;
+use crate::builder::TraceBuilder;
+use crate::error::{TraceError, TraceLocation};
+use crate::model::{Trace, TraceRecord, TraceRecordKind};
+use workload::{AccessMethod, Hint};
+
+/// An open file, shared by all descriptors that are duplicates.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    open_file: u32,
+    position: u64,
+}
+
+pub(super) struct Descriptors {
+    builder: TraceBuilder,
+    opens: Vec<Open>,
+    /// Descriptor to place in `opens`; threads share a table.
+    tables: Vec<HashMap<i64, usize>>,
+    processes: HashMap<u64, usize>,
+}
+
+/// Whether a path that strace shows is that of a file, and of one that read-ahead is for.
+fn is_file(path: &str) -> bool {
+    let apart = ["/proc/", "/sys/", "/dev/pts/", "/dev/shm/"];
+    let devices =
+        ["/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/random", "/dev/urandom"];
+    path.starts_with('/')
+        && !apart.iter().any(|prefix| path.starts_with(prefix))
+        && !devices.contains(&path)
+}
+
+impl Descriptors {
+    pub(super) fn new(timed: bool) -> Self {
+        // Calls are taken when they return and have the time when they began.
+        let builder = TraceBuilder::new(timed).sorting(true);
+        Self { builder, opens: Vec::new(), tables: Vec::new(), processes: HashMap::new() }
+    }
+
+    pub(super) fn finish(self) -> Result<Trace, TraceError> {
+        self.builder.finish()
+    }
+
+    fn table(&mut self, process: u64) -> &mut HashMap<i64, usize> {
+        let next = self.tables.len();
+        let table = *self.processes.entry(process).or_insert(next);
+        if table == next {
+            self.tables.push(HashMap::new());
+        }
+        &mut self.tables[table]
+    }
+
+    fn open(&mut self, process: u64, descriptor: i64, path: &str) {
+        let place = if is_file(path) {
+            let file = self.builder.file(path);
+            let open_file = self.builder.open(file, AccessMethod::Read);
+            self.opens.push(Open { open_file, position: 0 });
+            Some(self.opens.len() - 1)
+        } else {
+            None
+        };
+        let table = self.table(process);
+        match place {
+            Some(place) => table.insert(descriptor, place),
+            None => table.remove(&descriptor),
+        };
+    }
+
+    /// The open file of a descriptor. One that was open before the recording began is known by the
+    /// path that `-y` shows; where it stood is not, and it counts from 0.
+    fn known(&mut self, process: u64, call: &StraceCall<'_>, at: usize) -> Option<usize> {
+        let (descriptor, path) = call.descriptor(at)?;
+        if let Some(place) = self.table(process).get(&descriptor) {
+            return Some(*place);
+        }
+        self.open(process, descriptor, path.filter(|path| is_file(path))?);
+        self.table(process).get(&descriptor).copied()
+    }
+
+    pub(super) fn follow(
+        &mut self,
+        line: u64,
+        time: Nanos,
+        process: u64,
+        call: &StraceCall<'_>,
+    ) -> Result<(), TraceError> {
+        let Some(returned) = call.returned.filter(|returned| *returned >= 0) else {
+            return Ok(());
+        };
+        match call.name {
+            "open" | "openat" | "openat2" | "creat" => {
+                let at = usize::from(call.name.starts_with("openat"));
+                let quoted = call.arguments.get(at).map_or("", |word| word.trim_matches('"'));
+                let path = call.returned_path.unwrap_or(quoted);
+                self.open(process, returned, path);
+            }
+            "close" => {
+                let descriptor = call.descriptor(0);
+                descriptor.and_then(|(descriptor, _)| self.table(process).remove(&descriptor));
+            }
+            "close_range" => {
+                let range = call.number(0).unwrap_or(0)..=call.number(1).unwrap_or(i64::MAX);
+                self.table(process).retain(|descriptor, _| !range.contains(descriptor));
+            }
+            "dup" | "dup2" | "dup3" => self.duplicate(process, call, returned),
+            "fcntl" | "fcntl64" => {
+                if call.arguments.get(1).is_some_and(|word| word.starts_with("F_DUPFD")) {
+                    self.duplicate(process, call, returned);
+                }
+            }
+            "clone" | "clone3" | "fork" | "vfork" => self.fork(process, call, returned),
+            "lseek" | "_llseek" => self.seek(process, call, returned),
+            "fadvise64" | "fadvise64_64" => self.advise(process, call),
+            _ => return self.transfer(line, time, process, call, returned),
+        }
+        Ok(())
+    }
+
+    fn duplicate(&mut self, process: u64, call: &StraceCall<'_>, descriptor: i64) {
+        let known = self.known(process, call, 0);
+        let table = self.table(process);
+        match known {
+            Some(place) => table.insert(descriptor, place),
+            None => table.remove(&descriptor),
+        };
+    }
+
+    fn fork(&mut self, process: u64, call: &StraceCall<'_>, child: i64) {
+        let Ok(child) = u64::try_from(child) else { return };
+        let shares = call.arguments.iter().any(|word| word.contains("CLONE_FILES"));
+        let copy = self.table(process).clone();
+        // The child may have been heard of before its parent's call returned.
+        if let Some(table) = self.processes.get(&child).copied() {
+            for (descriptor, place) in copy {
+                self.tables[table].entry(descriptor).or_insert(place);
+            }
+            return;
+        }
+        let table = if shares {
+            self.processes.get(&process).copied().unwrap_or(0)
+        } else {
+            self.tables.push(copy);
+            self.tables.len() - 1
+        };
+        self.processes.insert(child, table);
+    }
+
+    fn seek(&mut self, process: u64, call: &StraceCall<'_>, returned: i64) {
+        // _llseek hands its result over in an argument, as in [4096].
+        let result = match call.name {
+            "_llseek" => {
+                let word = call.arguments.get(2).copied().unwrap_or_default();
+                word.trim_matches(['[', ']']).parse().ok()
+            }
+            _ => u64::try_from(returned).ok(),
+        };
+        if let (Some(place), Some(position)) = (self.known(process, call, 0), result) {
+            self.opens[place].position = position;
+        }
+    }
+
+    fn advise(&mut self, process: u64, call: &StraceCall<'_>) {
+        let hint = match call.arguments.last() {
+            Some(&"POSIX_FADV_RANDOM") => Hint::Random,
+            Some(&"POSIX_FADV_SEQUENTIAL") => Hint::Sequential,
+            Some(&"POSIX_FADV_NORMAL") => Hint::None,
+            _ => return,
+        };
+        if let Some(place) = self.known(process, call, 0) {
+            self.builder.advise(self.opens[place].open_file, hint);
+        }
+    }
+
+    fn transfer(
+        &mut self,
+        line: u64,
+        time: Nanos,
+        process: u64,
+        call: &StraceCall<'_>,
+        moved: i64,
+    ) -> Result<(), TraceError> {
+        let (kind, at, offset) = match call.name {
+            "read" | "readv" => (TraceRecordKind::Read, 0, None),
+            "pread64" | "preadv" | "preadv2" => (TraceRecordKind::Read, 0, Some(3)),
+            "write" | "writev" => (TraceRecordKind::Write, 0, None),
+            "pwrite64" | "pwritev" | "pwritev2" => (TraceRecordKind::Write, 0, Some(3)),
+            "sendfile" | "sendfile64" => (TraceRecordKind::Read, 1, None),
+            "copy_file_range" => (TraceRecordKind::Read, 0, None),
+            _ => return Ok(()),
+        };
+        let Some(place) = self.known(process, call, at) else { return Ok(()) };
+        let length = u64::try_from(moved).unwrap_or(0);
+        // -1 of preadv2 means the place where the open file stands.
+        let explicit = offset.and_then(|at| call.number(at)).and_then(|it| u64::try_from(it).ok());
+        let start = match explicit {
+            Some(start) => start,
+            None => {
+                let open = &mut self.opens[place];
+                let start = open.position;
+                open.position = start.saturating_add(length);
+                start
+            }
+        };
+        let record = TraceRecord {
+            time,
+            open_file: self.opens[place].open_file,
+            process: self.builder.process(process),
+            kind,
+            offset: Bytes::new(start),
+            length: Bytes::new(length),
+        };
+        self.builder.push(TraceLocation::Line(line), record)
+    }
+}

@@ -1,0 +1,94 @@
+//! The text of strace(1), as `strace -f -ttt -y -o FILE` writes it: which process read how much
+//! through which open file, where. The place of a `read` is that of its open file, which follows
+//! from all calls before; so open files are followed through `dup`, `fork` and `clone`.
+//!
+//! What is read through a mapping is not in it, nor what io_uring reads.
+
+mod call;
+mod descriptors;
+
+use std::collections::HashMap;
+
+use units::Nanos;
+
+use self::call::{StraceCall, StraceLine, split};
+use self::descriptors::Descriptors;
+use super::lines::{exact_seconds, head, lines};
+use crate::error::TraceError;
+use crate::import::form::{ImportOptions, TraceFormat};
+use crate::model::Trace;
+
+pub(super) const FORMAT: TraceFormat = TraceFormat {
+    name: "strace",
+    summary: "text of strace(1), best with -f -ttt -y -o FILE",
+    detects,
+    parse,
+};
+
+fn detects(bytes: &[u8]) -> bool {
+    let lines = head(bytes, 50);
+    let fits =
+        |line: &String| matches!(split(line).1, StraceLine::StraceCall(_) | StraceLine::Begun(_));
+    let calls = lines.iter().filter(|line| fits(line)).count();
+    calls > 0 && calls * 2 >= lines.len()
+}
+
+/// The time of a line: `-ttt` or `-tt`; none where there is no time.
+fn time(word: Option<&str>) -> Option<Nanos> {
+    let word = word?;
+    if let Some(seconds) = exact_seconds(word) {
+        return Some(seconds);
+    }
+    let mut parts = word.split(':');
+    let hours: u64 = parts.next()?.parse().ok()?;
+    let minutes: u64 = parts.next()?.parse().ok()?;
+    let seconds = exact_seconds(parts.next()?)?;
+    let whole = hours.checked_mul(3600)?.checked_add(minutes.checked_mul(60)?)?;
+    whole.checked_mul(1_000_000_000)?.checked_add(seconds.get()).map(Nanos::new)
+}
+
+fn parse(bytes: &[u8], options: ImportOptions) -> Result<Trace, TraceError> {
+    let timed = lines(bytes).take(50).any(|(_, text)| time(split(&text).0.time).is_some());
+    let mut descriptors = Descriptors::new(timed);
+    let mut begun: HashMap<u64, (Nanos, String)> = HashMap::new();
+    let mut last = Nanos::ZERO;
+    for (line, text) in lines(bytes) {
+        let (stamp, what) = split(&text);
+        let now = time(stamp.time).unwrap_or(last);
+        if now < last && !options.sort {
+            let (last, now) = (last.as_secs_f64(), now.as_secs_f64());
+            return Err(TraceError::line(
+                line,
+                format!("time runs backward, from {last:.6} to {now:.6} s: --sort allows it"),
+            ));
+        }
+        last = now;
+        let process = stamp.process;
+        match what {
+            StraceLine::Nothing => {}
+            StraceLine::Begun(first) => {
+                begun.insert(process, (now, first.to_owned()));
+            }
+            StraceLine::Resumed(rest) => {
+                // One that began before the recording did is not known.
+                if let Some((since, first)) = begun.remove(&process) {
+                    let whole = format!("{first}{rest}");
+                    let call = StraceCall::of(&whole).map_err(|why| TraceError::line(line, why))?;
+                    descriptors.follow(line, since, process, &call)?;
+                }
+            }
+            StraceLine::StraceCall(text) => {
+                let call = StraceCall::of(text).map_err(|why| TraceError::line(line, why))?;
+                descriptors.follow(line, now, process, &call)?;
+            }
+            StraceLine::Broken => {
+                let problem = format!("{text:?} is no line of strace, or it is cut short");
+                return Err(TraceError::line(line, problem));
+            }
+        }
+    }
+    descriptors.finish()
+}
+
+#[cfg(test)]
+mod tests;

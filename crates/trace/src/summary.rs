@@ -1,0 +1,282 @@
+//! What a trace is like.
+
+use std::collections::{BTreeMap, HashMap};
+
+use units::{Bytes, Nanos, PageSize};
+
+use crate::model::{Trace, TraceRecord, TraceRecordKind};
+
+/// A run of this much is a stream; less is a few reads that happened to be neighbours.
+const STREAM_LEAST: Bytes = Bytes::from_kib(128);
+/// So many runs of one open file are told apart.
+const RUNS_TOLD_APART: usize = 32;
+const HOT_FILES: usize = 10;
+const LISTED_SIZES: usize = 8;
+
+/// A size of requests and how many have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SizeCount {
+    pub size: Bytes,
+    pub requests: u64,
+}
+
+/// A file and how much was asked of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HotFile {
+    pub name: String,
+    /// Requests to it.
+    pub requests: u64,
+    pub bytes: Bytes,
+    /// The end of the last of them in the file.
+    pub size: Bytes,
+}
+
+/// What a trace is like. Sequentiality, streams and sizes are those of the reads.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TraceSummary {
+    pub timed: bool,
+    /// From the first request to the last.
+    pub span: Nanos,
+    pub reads: u64,
+    pub read_bytes: Bytes,
+    pub writes: u64,
+    pub write_bytes: Bytes,
+    /// Processes at work.
+    pub processes: usize,
+    pub files: usize,
+    pub open_files: usize,
+    /// Different pages read.
+    pub footprint: Bytes,
+    /// The share of page references that are to the page after the one before.
+    pub next_page_share: f64,
+    /// The share of reads that begin where the read before on the same open file ended.
+    pub sequential_share: f64,
+    /// The same, if up to 32 streams of an open file are told apart.
+    pub stream_share: f64,
+    /// Runs of neighbouring reads of 128 KiB or more.
+    pub streams: u64,
+    /// The most of them that were under way at once.
+    pub streams_at_once: u64,
+    /// The sizes that most reads have.
+    pub sizes: Vec<SizeCount>,
+    /// Half of the reads are not larger.
+    pub size_p50: Bytes,
+    pub size_max: Bytes,
+    /// The files that most was asked of.
+    pub hot_files: Vec<HotFile>,
+}
+
+#[derive(Clone, Copy)]
+struct Run {
+    end: Bytes,
+    bytes: Bytes,
+    first: usize,
+    last: usize,
+}
+
+/// Finds runs in the reads of all open files.
+#[derive(Default)]
+struct Runs {
+    of: HashMap<u32, Vec<Run>>,
+    ended: Vec<Run>,
+    sequential: u64,
+    continued: u64,
+}
+
+impl Runs {
+    fn read(&mut self, at: usize, record: &TraceRecord) {
+        let runs = self.of.entry(record.open_file).or_default();
+        self.sequential += u64::from(runs.last().is_some_and(|run| run.end == record.offset));
+        let (end, bytes) = (record.end(), record.length);
+        let known = runs.iter().position(|run| run.end == record.offset);
+        let run = match known {
+            Some(place) => {
+                self.continued += 1;
+                let run = runs.remove(place);
+                Run { end, bytes: run.bytes + bytes, last: at, ..run }
+            }
+            None => Run { end, bytes, first: at, last: at },
+        };
+        if runs.len() >= RUNS_TOLD_APART {
+            self.ended.push(runs.remove(0));
+        }
+        runs.push(run);
+    }
+
+    /// How many streams there were, and how many at once.
+    fn streams(self) -> (u64, u64) {
+        let all = self.ended.into_iter().chain(self.of.into_values().flatten());
+        let streams: Vec<Run> = all.filter(|run| run.bytes >= STREAM_LEAST).collect();
+        // At the same place a run that ends makes room first.
+        let mut turns: Vec<(usize, i64)> =
+            streams.iter().flat_map(|run| [(run.first, 1), (run.last + 1, -1)]).collect();
+        turns.sort_unstable();
+        let (mut now, mut most) = (0i64, 0i64);
+        for (_, turn) in turns {
+            now += turn;
+            most = most.max(now);
+        }
+        (streams.len() as u64, most.unsigned_abs())
+    }
+}
+
+/// The pages that were read, as ranges for each file.
+fn footprint(trace: &Trace) -> Bytes {
+    let page = PageSize::FOUR_KIB;
+    let mut ranges: Vec<(u32, u64, u64)> = trace
+        .reads()
+        .map(|record| {
+            let file = trace.open_files[record.open_file as usize].file;
+            let first = record.offset.to_pages_floor(page).get();
+            (file, first, record.end().to_pages_ceil(page).get())
+        })
+        .collect();
+    ranges.sort_unstable();
+    let (mut pages, mut reached) = (0u64, (u32::MAX, 0u64));
+    for (file, first, end) in ranges {
+        let from = if reached.0 == file { first.max(reached.1) } else { first };
+        pages += end.saturating_sub(from);
+        reached = (file, if reached.0 == file { end.max(reached.1) } else { end });
+    }
+    Bytes::new(pages * page.bytes().get())
+}
+
+/// The share of page references that are to the page after the reference before.
+fn next_page_share(trace: &Trace) -> f64 {
+    let page = PageSize::FOUR_KIB;
+    let (mut references, mut next, mut before) = (0u64, 0u64, None);
+    for record in trace.reads() {
+        let first = record.offset.to_pages_floor(page).get();
+        let end = record.end().to_pages_ceil(page).get();
+        references += end - first;
+        next += end - first - 1;
+        next += u64::from(before == Some((record.open_file, first)));
+        before = Some((record.open_file, end));
+    }
+    if references == 0 { 0.0 } else { next as f64 / references as f64 }
+}
+
+fn hot_files(trace: &Trace) -> Vec<HotFile> {
+    let mut files: Vec<HotFile> = trace
+        .files
+        .iter()
+        .map(|file| HotFile {
+            name: file.name.clone(),
+            requests: 0,
+            bytes: Bytes::ZERO,
+            size: file.size,
+        })
+        .collect();
+    for record in &trace.records {
+        let file = &mut files[trace.open_files[record.open_file as usize].file as usize];
+        file.requests += 1;
+        file.bytes = Bytes::new(file.bytes.get().saturating_add(record.length.get()));
+    }
+    files.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.name.cmp(&b.name)));
+    files.truncate(HOT_FILES);
+    files
+}
+
+/// The sizes that most reads have, the median and the largest.
+fn sizes(trace: &Trace) -> (Vec<SizeCount>, Bytes, Bytes) {
+    let mut counts: BTreeMap<Bytes, u64> = BTreeMap::new();
+    for record in trace.reads() {
+        *counts.entry(record.length).or_default() += 1;
+    }
+    let reads: u64 = counts.values().sum();
+    let mut seen = 0;
+    let median = counts.iter().find(|(_, requests)| {
+        seen += **requests;
+        seen * 2 >= reads
+    });
+    let median = median.map_or(Bytes::ZERO, |(size, _)| *size);
+    let largest = counts.keys().next_back().copied().unwrap_or_default();
+    let mut sizes: Vec<SizeCount> =
+        counts.into_iter().map(|(size, requests)| SizeCount { size, requests }).collect();
+    sizes.sort_by_key(|count| std::cmp::Reverse((count.requests, count.size)));
+    sizes.truncate(LISTED_SIZES);
+    (sizes, median, largest)
+}
+
+impl Trace {
+    pub fn summary(&self) -> TraceSummary {
+        let mut runs = Runs::default();
+        let (mut reads, mut writes) = ((0u64, 0u64), (0u64, 0u64));
+        for (at, record) in self.records.iter().enumerate() {
+            let sum = if record.kind == TraceRecordKind::Read { &mut reads } else { &mut writes };
+            *sum = (sum.0 + 1, sum.1.saturating_add(record.length.get()));
+            if record.kind == TraceRecordKind::Read {
+                runs.read(at, record);
+            }
+        }
+        let share = |part: u64| if reads.0 == 0 { 0.0 } else { part as f64 / reads.0 as f64 };
+        let (sequential_share, stream_share) = (share(runs.sequential), share(runs.continued));
+        let (streams, streams_at_once) = runs.streams();
+        let (sizes, size_p50, size_max) = sizes(self);
+        TraceSummary {
+            timed: self.timed,
+            span: self.span(),
+            reads: reads.0,
+            read_bytes: Bytes::new(reads.1),
+            writes: writes.0,
+            write_bytes: Bytes::new(writes.1),
+            processes: self.processes.len(),
+            files: self.files.len(),
+            open_files: self.open_files.len(),
+            footprint: footprint(self),
+            next_page_share: next_page_share(self),
+            sequential_share,
+            stream_share,
+            streams,
+            streams_at_once,
+            sizes,
+            size_p50,
+            size_max,
+            hot_files: hot_files(self),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builder::TraceBuilder;
+    use crate::error::TraceLocation;
+    use workload::AccessMethod;
+
+    /// Reads of 64 KiB at these offsets, in units of 64 KiB.
+    fn trace(offsets: &[u64]) -> Trace {
+        let mut builder = TraceBuilder::new(false);
+        let file = builder.file("f");
+        let open_file = builder.open(file, AccessMethod::Read);
+        let process = builder.process(1);
+        let length = Bytes::from_kib(64);
+        for offset in offsets {
+            let offset = Bytes::from_kib(64 * offset);
+            let (time, kind) = (Nanos::ZERO, TraceRecordKind::Read);
+            let record = TraceRecord { time, open_file, process, kind, offset, length };
+            builder.push(TraceLocation::Whole, record).unwrap();
+        }
+        builder.finish().unwrap()
+    }
+
+    #[test]
+    fn two_streams_in_turn_are_two_at_once() {
+        let summary = trace(&[0, 100, 1, 101, 2, 102, 3, 103]).summary();
+        assert_eq!((summary.streams, summary.streams_at_once), (2, 2));
+        assert_eq!(summary.sequential_share, 0.0);
+        assert_eq!(summary.stream_share, 0.75);
+        let one = trace(&[0, 1, 2, 3, 100, 101]).summary();
+        assert_eq!((one.streams, one.streams_at_once), (2, 1));
+    }
+
+    #[test]
+    fn pages_read_twice_count_once_in_the_footprint() {
+        let summary = trace(&[0, 1, 0, 5]).summary();
+        assert_eq!(summary.footprint, Bytes::from_kib(3 * 64));
+        assert_eq!((summary.reads, summary.size_p50), (4, Bytes::from_kib(64)));
+        assert_eq!(summary.hot_files[0].bytes, Bytes::from_kib(4 * 64));
+        // 15 of 16 within each request, and one at its border.
+        assert_eq!(summary.next_page_share, 61.0 / 64.0);
+    }
+}

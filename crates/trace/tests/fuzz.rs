@@ -1,0 +1,97 @@
+//! No importer panics, whatever it is given, and what it takes it can keep.
+#![allow(clippy::unwrap_used)] // a test may panic
+
+use std::path::Path;
+
+use foreread_trace::{FORMATS, ImportOptions, Trace, detect};
+use testkit::fuzz;
+use workload::ReplayPace;
+
+fn corpus() -> Vec<Vec<u8>> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/seeds/trace");
+    let mut corpus = fuzz::seeds(&dir);
+    assert!(corpus.len() >= FORMATS.len() - 1, "{} seeds", corpus.len());
+    let options = ImportOptions::default();
+    let encoded: Vec<Vec<u8>> = corpus
+        .iter()
+        .filter_map(|seed| detect(seed)?.parse(seed, options).ok())
+        .map(|trace| trace.encode())
+        .collect();
+    corpus.extend(encoded);
+    corpus
+}
+
+/// What is a trace in one form is the same in our own, and can be asked and replayed.
+fn keeps(trace: &Trace) {
+    assert_eq!(Trace::decode(&trace.encode()).as_ref(), Ok(trace));
+    let summary = trace.summary();
+    assert_eq!(summary.reads + summary.writes, trace.records().len() as u64);
+    let compact = trace.compacted(1 << 20);
+    assert_eq!(compact.reads().count() as u64, summary.reads);
+    for pace in [ReplayPace::Asap, ReplayPace::Recorded] {
+        if let Ok(workload) = trace.to_workload("t", "t", pace, true) {
+            let sizes: Vec<_> = (0..workload.files_per_reader)
+                .map(|file| {
+                    let data = workload.data_files(units::Bytes::ZERO);
+                    data[workload.data_file_of(file) as usize]
+                })
+                .collect();
+            let reads: usize = (0..workload.readers)
+                .map(|reader| workload.accesses(reader, &sizes, 1).unwrap().count())
+                .sum();
+            assert_eq!(reads as u64, summary.reads);
+        }
+    }
+}
+
+#[test]
+fn every_seed_is_a_trace() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/seeds/trace");
+    for entry in std::fs::read_dir(dir).unwrap().flatten() {
+        let bytes = std::fs::read(entry.path()).unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        let form = detect(&bytes).unwrap_or_else(|| panic!("{name} is not recognised"));
+        assert!(name.starts_with(form.name), "{name} is taken for {}", form.name);
+        keeps(&form.parse(&bytes, ImportOptions::default()).unwrap());
+    }
+}
+
+#[test]
+fn no_importer_panics() {
+    let corpus = corpus();
+    let mut turn = 0;
+    let inputs = fuzz::run(fuzz::budget(), &corpus, |input| {
+        turn += 1;
+        let options = ImportOptions { sort: turn % 2 == 0, ..ImportOptions::default() };
+        // The form that it looks like, and one that it does not.
+        let other = &FORMATS[turn % FORMATS.len()];
+        for form in detect(input).into_iter().chain([other]) {
+            if let Ok(trace) = form.parse(input, options) {
+                keeps(&trace);
+            }
+        }
+    });
+    assert!(inputs > corpus.len() as u64);
+}
+
+#[test]
+fn damaged_traces_of_our_own_are_refused_beyond_the_check_sum() {
+    // With the check sum made right again, so that the rest of the reader is reached.
+    let sum = |bytes: &[u8]| {
+        bytes.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+        })
+    };
+    let encoded: Vec<Vec<u8>> =
+        corpus().into_iter().filter(|seed| seed.starts_with(b"FRTRACE1")).collect();
+    fuzz::run(fuzz::budget(), &encoded, |input| {
+        let mut input = input.to_vec();
+        let body = input.len().saturating_sub(8);
+        let right = sum(&input[..body]).to_le_bytes();
+        input.truncate(body);
+        input.extend(right);
+        if let Ok(trace) = Trace::decode(&input) {
+            keeps(&trace);
+        }
+    });
+}

@@ -1,0 +1,166 @@
+//! The lines of a journal.
+
+use std::fs::OpenOptions;
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::fs::OFlags;
+use serde::{Deserialize, Serialize};
+
+use crate::error::JournalError;
+use crate::{Identity, TunableScope, Value};
+
+/// The form of journal that this foreread writes; it reads [`OLDEST_VERSION`] too.
+pub(crate) const VERSION: u32 = 2;
+/// The oldest form that it reads: without purpose, and with read-ahead alone.
+pub(crate) const OLDEST_VERSION: u32 = 1;
+
+/// More than a run of a million changes; what is larger was not written by foreread.
+const MAX_JOURNAL_BYTES: u64 = 512 << 20;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum JournalEntry {
+    Begin(JournalHeader),
+    Change(JournaledChange),
+    /// What the change of this number upset has been seen to.
+    #[serde(rename = "calm")]
+    Confirmed(ConfirmedEntry),
+    /// All that was to be applied is in place, and stays when the process ends.
+    Kept(KeptEntry),
+    Undone(UndoneEntry),
+}
+
+/// See [`JournalEntry::Confirmed`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ConfirmedEntry {
+    pub number: u64,
+}
+
+/// See [`JournalEntry::Kept`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KeptEntry {
+    pub unix_ms: u64,
+}
+
+/// What the changes of a journal are for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JournalPurpose {
+    /// To be measured, and put back when that ends.
+    #[default]
+    Study,
+    /// To stay until they are rolled back.
+    Apply,
+}
+
+/// The first line of a journal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JournalHeader {
+    pub version: u32,
+    /// The process that makes the changes.
+    pub owner: JournalOwner,
+    pub site: TunableScope,
+    pub identity: Identity,
+    #[serde(default)]
+    pub purpose: JournalPurpose,
+    /// When, in milliseconds since 1970.
+    pub unix_ms: u64,
+}
+
+/// A process, so named that no other will ever be meant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JournalOwner {
+    pub pid: u32,
+    /// When it started, in clock ticks since boot.
+    pub start_time: u64,
+    pub boot_id: String,
+}
+
+/// One change, written before it is made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JournaledChange {
+    /// Counts the changes of this journal from 1.
+    pub number: u64,
+    pub tunable: String,
+    /// Its file; one of those that the registry knows it may have there.
+    pub file: PathBuf,
+    pub old: Value,
+    /// The value about to be written.
+    pub new: Value,
+    /// Whether nobody asked for it: another change upsets the tunable.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub held: bool,
+    /// When, in milliseconds since 1970.
+    pub unix_ms: u64,
+}
+
+/// A tunable that was seen to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UndoneEntry {
+    pub tunable: String,
+    /// `None` in the first form: the only file that it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
+    pub outcome: RestoreOutcome,
+    pub unix_ms: u64,
+}
+
+/// What came of undoing a change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RestoreOutcome {
+    /// The old value was written and reads back.
+    Restored,
+    /// The old value was there already.
+    AlreadySo,
+    /// The device is not there any more, or another has its number now.
+    DeviceGone,
+    /// Somebody else had set another value: it is left alone.
+    LeftAlone { present: Value },
+}
+
+/// Reads a journal's bytes, if it is a file that only this user can have written.
+pub fn read_own(path: &Path) -> Result<Vec<u8>, JournalError> {
+    let fail = |source| JournalError::Io { doing: "read", path: path.to_owned(), source };
+    let refuse = |problem| JournalError::NotOurs { path: path.to_owned(), problem };
+    let file = options().read(true).open(path).map_err(fail)?;
+    let status = file.metadata().map_err(fail)?;
+    if !status.is_file() {
+        return Err(refuse("is no regular file"));
+    }
+    if status.uid() != rustix::process::geteuid().as_raw() {
+        return Err(refuse("belongs to another user"));
+    }
+    if status.mode() & 0o022 != 0 {
+        return Err(refuse("can be written by other users"));
+    }
+    let mut bytes = Vec::new();
+    file.take(MAX_JOURNAL_BYTES + 1).read_to_end(&mut bytes).map_err(fail)?;
+    if bytes.len() as u64 > MAX_JOURNAL_BYTES {
+        return Err(refuse("is larger than any that foreread writes"));
+    }
+    Ok(bytes)
+}
+
+/// Options that follow no link and wait for no pipe.
+pub(crate) fn options() -> OpenOptions {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let mut options = OpenOptions::new();
+    options.custom_flags(flags.bits() as i32);
+    options
+}
+
+/// Milliseconds since 1970, for people who read a journal.
+pub(crate) fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,268 @@
+//! The right to change one bdi.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use host::{BdiId, Dirs, Root, Storage, page_size};
+
+use crate::access::{read, read_all, write};
+use crate::bdi_lock::bdi_of;
+use crate::cost::refuse_costly;
+use crate::guard::GuardProcess;
+use crate::journal::Journal;
+use crate::journal_entry::{
+    JournalEntry, JournalHeader, JournalOwner, JournalPurpose, JournaledChange, KeptEntry, VERSION,
+    unix_ms,
+};
+use crate::restore::put_back;
+use crate::rollback::inherit;
+use crate::{
+    DeviceLock, GuardCommand, Identity, Replay, RestoreReport, Setting, Tunable, TunableError,
+    TunableScope, Value,
+};
+
+/// The exclusive right over one bdi. For a study everything is put back when it ends, by
+/// [`BdiLease::restore`], by being dropped, or by its guard; what is applied stays after
+/// [`BdiLease::keep`], and until then goes the same way.
+#[derive(Debug)]
+pub struct BdiLease {
+    pub(crate) root: Root,
+    pub(crate) site: TunableScope,
+    purpose: JournalPurpose,
+    pub(crate) journal: Journal,
+    pub(crate) changes: u64,
+    /// What this lease last set, by the tunable's name and file.
+    pub(crate) set: BTreeMap<(&'static str, PathBuf), Value>,
+    /// What the journal has an original value of.
+    pub(crate) known: BTreeSet<(&'static str, PathBuf)>,
+    inherited: Vec<RestoreReport>,
+    pub(crate) notes: Vec<String>,
+    /// `None` once it has been dismissed.
+    guard: Option<GuardProcess>,
+    /// `None` once it has been released.
+    lock: Option<DeviceLock>,
+    dirs: Dirs,
+    /// The locks of what else is changed: devices below the bdi, and the machine.
+    others: BTreeMap<BdiId, DeviceLock>,
+}
+
+impl BdiLease {
+    /// Takes the lock, undoes what dead runs left on this bdi, opens a journal, starts the guard.
+    pub fn begin(
+        dirs: &Dirs,
+        root: &Root,
+        storage: &Storage,
+        guard: &GuardCommand,
+    ) -> Result<Self, TunableError> {
+        Self::begin_at(dirs, root, TunableScope::of(root, storage), guard, JournalPurpose::Study)
+    }
+
+    /// The same at a site that is known, for either purpose.
+    pub fn begin_at(
+        dirs: &Dirs,
+        root: &Root,
+        site: TunableScope,
+        guard: &GuardCommand,
+        purpose: JournalPurpose,
+    ) -> Result<Self, TunableError> {
+        let lock = DeviceLock::take(dirs, &site.bdi)?;
+        let inherited = inherit(dirs, root, &site.bdi)?;
+        let header = JournalHeader {
+            version: VERSION,
+            owner: JournalOwner::this_process()?,
+            site: site.clone(),
+            identity: Identity::of(root, &site),
+            purpose,
+            unix_ms: unix_ms(),
+        };
+        let journal = Journal::create(dirs, header)?;
+        let guard = match GuardProcess::start(guard, journal.path(), lock.lock()) {
+            Ok(guard) => Some(guard),
+            Err(error) => {
+                // Nothing has been changed: the reason for stopping is the guard, not these.
+                let _ = journal.remove();
+                return Err(error);
+            }
+        };
+        Ok(Self {
+            root: root.clone(),
+            site,
+            purpose,
+            journal,
+            changes: 0,
+            set: BTreeMap::new(),
+            known: BTreeSet::new(),
+            inherited,
+            notes: Vec::new(),
+            guard,
+            lock: Some(lock),
+            dirs: dirs.clone(),
+            others: BTreeMap::new(),
+        })
+    }
+
+    /// What was left by dead runs and undone at the beginning.
+    pub fn inherited(&self) -> &[RestoreReport] {
+        &self.inherited
+    }
+
+    pub fn journal(&self) -> &Path {
+        self.journal.path()
+    }
+
+    pub fn read(&self, tunable: &dyn Tunable) -> Result<Value, TunableError> {
+        read(&self.root, tunable, &self.site)
+    }
+
+    /// Journals, writes and reads back, in every file of the tunable that is there. Gives what
+    /// was read, rounded as [`Tunable::validate`] does. What it upsets gets its own value again.
+    ///
+    /// If somebody else has changed the value since this lease set it, nothing is written: he must
+    /// have had a reason, and what was measured since is of his setting.
+    pub fn set(
+        &mut self,
+        tunable: &'static dyn Tunable,
+        value: &Value,
+    ) -> Result<Value, TunableError> {
+        let value = tunable.validate(value, page_size())?.value;
+        let present = read_all(&self.root, tunable, &self.site)?;
+        for (file, old) in &present {
+            self.reserve(file)?;
+            self.refuse_changed(tunable, file, old)?;
+        }
+        let setting = Setting { tunable, value };
+        let first = present.first().map(|(_, old)| old);
+        refuse_costly(&self.root, &self.site, &setting, first, 0)?;
+        for (file, old) in present {
+            self.set_file(tunable, file, &old, &setting.value)?;
+        }
+        Ok(setting.value)
+    }
+
+    /// Takes the lock of the device that a file is of, where that is not the bdi itself: somebody
+    /// may be measuring there.
+    pub(crate) fn reserve(&mut self, file: &Path) -> Result<(), TunableError> {
+        let bdi = bdi_of(&self.root, file);
+        if bdi != self.site.bdi && !self.others.contains_key(&bdi) {
+            let lock = DeviceLock::take(&self.dirs, &bdi)?;
+            self.others.insert(bdi, lock);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn refuse_changed(
+        &self,
+        tunable: &'static dyn Tunable,
+        file: &Path,
+        found: &Value,
+    ) -> Result<(), TunableError> {
+        let expected = self.set.get(&(tunable.name(), file.to_owned()));
+        match expected.filter(|expected| *expected != found) {
+            None => Ok(()),
+            Some(expected) => Err(self.changed_by_other(tunable, expected.clone(), found.clone())),
+        }
+    }
+
+    fn set_file(
+        &mut self,
+        tunable: &'static dyn Tunable,
+        file: PathBuf,
+        old: &Value,
+        value: &Value,
+    ) -> Result<(), TunableError> {
+        if old == value {
+            // Nothing to write. What is applied is recorded all the same, to be verified later.
+            if self.purpose == JournalPurpose::Apply {
+                self.journal_change(tunable, &file, old, value, false)?;
+            }
+            return Ok(());
+        }
+        self.check_guard()?;
+        let held = self.journal_side_effects(tunable)?;
+        self.journal_change(tunable, &file, old, value, false)?;
+        match write(&self.root, tunable, &self.site, &file, value) {
+            Ok(written) => {
+                self.set.insert((tunable.name(), file), written);
+            }
+            Err(error) => {
+                // The value there now is nobody's wish, and the journal does not know it as ours.
+                if matches!(error, TunableError::DidNotStick { .. }) {
+                    let _ = write(&self.root, tunable, &self.site, &file, old);
+                }
+                self.restore_side_effects(tunable, held)?;
+                return Err(error);
+            }
+        }
+        self.restore_side_effects(tunable, held)
+    }
+
+    /// Journals a change before it is made.
+    pub(crate) fn journal_change(
+        &mut self,
+        tunable: &'static dyn Tunable,
+        file: &Path,
+        old: &Value,
+        new: &Value,
+        held: bool,
+    ) -> Result<(), TunableError> {
+        self.reserve(file)?;
+        self.changes += 1;
+        self.known.insert((tunable.name(), file.to_owned()));
+        Ok(self.journal.append(&JournalEntry::Change(JournaledChange {
+            number: self.changes,
+            tunable: tunable.name().to_owned(),
+            file: file.to_owned(),
+            old: old.clone(),
+            new: new.clone(),
+            held,
+            unix_ms: unix_ms(),
+        }))?)
+    }
+
+    pub(crate) fn check_guard(&mut self) -> Result<(), TunableError> {
+        self.guard.as_mut().map_or(Ok(()), GuardProcess::check)
+    }
+
+    /// What could not be kept as it was while other things were set; each is told once.
+    pub fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+    }
+
+    /// Lets what was set stay as it is. It can be undone by rolling back the journal, whose path
+    /// this gives. The lock is given too, for what remains to be done before others may.
+    pub fn keep(mut self) -> Result<(PathBuf, Option<DeviceLock>), TunableError> {
+        let path = self.journal.path().to_owned();
+        self.journal.append(&JournalEntry::Kept(KeptEntry { unix_ms: unix_ms() }))?;
+        self.journal.publish();
+        if let Some(guard) = self.guard.take() {
+            guard.dismiss();
+        }
+        Ok((path, self.lock.take()))
+    }
+
+    /// Puts everything back and says what came of it.
+    pub fn restore(mut self) -> Result<Vec<RestoreReport>, TunableError> {
+        self.finish()
+    }
+
+    fn finish(&mut self) -> Result<Vec<RestoreReport>, TunableError> {
+        let Some(guard) = self.guard.take() else { return Ok(Vec::new()) };
+        // From the journal, not from memory: what is undone is what the guard would undo.
+        let undone = Replay::load(self.journal.path())
+            .map_err(TunableError::from)
+            .and_then(|replay| put_back(&self.root, &replay));
+        match undone {
+            Ok(_) => guard.dismiss(),
+            Err(_) => guard.abandon(),
+        }
+        drop(self.lock.take());
+        undone
+    }
+}
+
+impl Drop for BdiLease {
+    fn drop(&mut self) {
+        // What fails here the guard has tried once more, and said so.
+        let _ = self.finish();
+    }
+}

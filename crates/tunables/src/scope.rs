@@ -1,0 +1,107 @@
+//! Where tunables are set.
+
+use std::collections::BTreeSet;
+
+use host::{BdiId, DevNo, Root, Storage, device_facts};
+use serde::{Deserialize, Serialize};
+
+/// Where a tunable is set: all that a [`crate::Tunable`] may use to find its files, and what a
+/// journal keeps of a [`Storage`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TunableScope {
+    pub bdi: BdiId,
+    /// The block devices, as in [`Storage::devices`].
+    pub devices: Vec<DevNo>,
+    /// The undermost of those below, as in [`Storage::leaves`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leaves: Vec<DevNo>,
+    /// All devices of the stack from the top down, each once; those between top and bottom are
+    /// known only if the machine was looked at ([`TunableScope::of`]).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub layers: Vec<DevNo>,
+}
+
+/// Stacks deeper than this are not built by people; a captured tree may hold a loop of links.
+const DEEPEST_STACK: usize = 16;
+
+impl TunableScope {
+    /// The whole stack of a storage.
+    pub fn of(root: &Root, storage: &Storage) -> Self {
+        let mut site = Self::from(storage);
+        let mut seen = BTreeSet::new();
+        let mut layers = Vec::new();
+        let mut level: Vec<DevNo> =
+            site.disk_of_bdi().into_iter().chain(storage.devices.iter().copied()).collect();
+        for _ in 0..DEEPEST_STACK {
+            let mut below = Vec::new();
+            for device in level {
+                let Ok(facts) = device_facts(root, device) else { continue };
+                // A partition has neither queue nor members of its own: its disk has.
+                let disk = facts.disk.unwrap_or(device);
+                if seen.insert(disk) {
+                    layers.push(disk);
+                    below.extend(facts.members);
+                }
+            }
+            if below.is_empty() {
+                break;
+            }
+            level = below;
+        }
+        site.layers = layers;
+        site
+    }
+
+    /// A place for settings of the whole machine alone.
+    pub fn machine() -> Self {
+        Self::bare("machine")
+    }
+
+    fn bare(bdi: &str) -> Self {
+        // Both names given here are names of bdis.
+        let bdi = BdiId::new(bdi).expect("letters, digits and colons");
+        Self { bdi, devices: Vec::new(), leaves: Vec::new(), layers: Vec::new() }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn nowhere() -> Self {
+        Self::bare("0:0")
+    }
+
+    /// The disk that the bdi is named after.
+    fn disk_of_bdi(&self) -> Option<DevNo> {
+        self.bdi.as_str().parse().ok()
+    }
+
+    /// The undermost devices: those that were found, or else the one that the bdi is named after.
+    pub(crate) fn undermost(&self) -> Vec<DevNo> {
+        if self.leaves.is_empty() {
+            self.disk_of_bdi().into_iter().collect()
+        } else {
+            self.leaves.clone()
+        }
+    }
+
+    /// Every device of the stack that is known.
+    pub(crate) fn all_layers(&self) -> Vec<DevNo> {
+        let mut all = self.layers.clone();
+        for device in self.disk_of_bdi().into_iter().chain(self.leaves.iter().copied()) {
+            if !all.contains(&device) {
+                all.push(device);
+            }
+        }
+        all
+    }
+}
+
+impl From<&Storage> for TunableScope {
+    fn from(storage: &Storage) -> Self {
+        Self {
+            bdi: storage.bdi.clone(),
+            devices: storage.devices.clone(),
+            leaves: storage.leaves.clone(),
+            layers: Vec::new(),
+        }
+    }
+}

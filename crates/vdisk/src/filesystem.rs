@@ -1,0 +1,72 @@
+//! The filesystems that a virtual disk may have.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use units::Bytes;
+
+/// The filesystem on a virtual disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Filesystem {
+    #[default]
+    Xfs,
+    /// ext4, with extents.
+    Ext4,
+    /// ext3: real indirect blocks, one for every 4 MiB of a file.
+    Ext3,
+    /// btrfs, whose own bdi has the read-ahead setting that counts.
+    Btrfs,
+    /// None: the bare block device.
+    Raw,
+}
+
+/// The program that makes a filesystem.
+pub(crate) struct FilesystemMaker {
+    pub(crate) program: &'static str,
+    pub(crate) package: &'static str,
+    pub(crate) smallest: Bytes,
+}
+
+impl Filesystem {
+    const ALL: [Self; 5] = [Self::Xfs, Self::Ext4, Self::Ext3, Self::Btrfs, Self::Raw];
+
+    /// Its name, as mount(8) and the key `fs` have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Xfs => "xfs",
+            Self::Ext4 => "ext4",
+            Self::Ext3 => "ext3",
+            Self::Btrfs => "btrfs",
+            Self::Raw => "raw",
+        }
+    }
+
+    /// What makes one, or `None` if nothing has to.
+    pub(crate) fn maker(self) -> Option<FilesystemMaker> {
+        let (program, package, mib) = match self {
+            Self::Xfs => ("mkfs.xfs", "xfsprogs", 300),
+            Self::Ext4 => ("mkfs.ext4", "e2fsprogs", 16),
+            Self::Ext3 => ("mkfs.ext3", "e2fsprogs", 16),
+            Self::Btrfs => ("mkfs.btrfs", "btrfs-progs", 128),
+            Self::Raw => return None,
+        };
+        Some(FilesystemMaker { program, package, smallest: Bytes::from_mib(mib) })
+    }
+}
+
+impl fmt::Display for Filesystem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Filesystem {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|fs| fs.name() == text).ok_or("use xfs, ext4, ext3, btrfs or raw")
+    }
+}

@@ -1,0 +1,37 @@
+//! What is kept about a virtual disk.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use units::Bytes;
+
+use crate::filesystem::Filesystem;
+use crate::loop_device::QueueSettings;
+
+/// What is written down about a virtual disk, beside it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DiskRecord {
+    pub name: String,
+    /// The words that make the same disk again.
+    pub words: String,
+    /// The model as TOML, complete.
+    pub model: String,
+    pub filesystem: Filesystem,
+    pub size: Bytes,
+    /// How many times slower than its model it runs.
+    pub dilation: f64,
+    /// The seed of the model's jitter.
+    pub seed: u64,
+    pub pid: u32,
+    pub device: PathBuf,
+    /// The number of the loop device: 3 for `/dev/loop3`.
+    pub loop_number: u32,
+    /// The mount point; `None` for a raw disk.
+    pub mountpoint: Option<PathBuf>,
+    /// How the block device's queue was set up.
+    pub queue: QueueSettings,
+    /// Whether the server runs at real-time priority.
+    pub realtime: bool,
+    /// Whether it dies with its creator.
+    pub dies_with_creator: bool,
+}

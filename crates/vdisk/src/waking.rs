@@ -1,0 +1,76 @@
+//! What an answer costs whoever waits for it, on this machine.
+//!
+//! A reader that waits for milliseconds is asleep when its answer comes, and its processor rests.
+//! Waking both takes tens of microseconds, more under a hypervisor, and none of it is the disk's
+//! doing: a device would be blamed for it twice, since the model's times were taken from readers
+//! who had to wake as well. So the creator of a disk measures it once, by reading, and the server
+//! hands the answers to lone requests over so much earlier.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+use sys::realtime::now;
+use units::Nanos;
+
+use crate::control::{ControlRequest, tell};
+use crate::error::VdiskError;
+use crate::head_start::{HeadStart, IDLE_TIMES};
+use crate::layout::DiskDirs;
+
+const BLOCK_BYTES: usize = 4096;
+const MEASURING_ROUNDS: usize = 5;
+const READS_PER_WAIT: usize = 5;
+const READS_AWAKE: usize = 30;
+const WARM_UP: usize = 2;
+/// More than this is not waking but a machine that is busy with something else.
+const MAX_HEAD_START: Nanos = Nanos::from_micros(200);
+
+/// Measures what waking takes and tells the server; about half a second.
+///
+/// # Errors
+///
+/// Where the device cannot be read or the server does not answer.
+pub(crate) fn measure(home: &DiskDirs, device: &Path) -> Result<HeadStart, VdiskError> {
+    let flags = rustix::fs::OFlags::DIRECT.bits() as i32;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(device)
+        .map_err(VdiskError::io("opening", device))?;
+    let mut early: [Vec<Nanos>; IDLE_TIMES.len()] = Default::default();
+    for _ in 0..MEASURING_ROUNDS {
+        tell(home, ControlRequest::Timing { on: false })?;
+        let awake = read_time(&file, READS_AWAKE).map_err(VdiskError::io("reading", device))?;
+        for (wait, early) in IDLE_TIMES.into_iter().zip(&mut early) {
+            tell(home, ControlRequest::Probe { service: Some(wait) })?;
+            tell(home, ControlRequest::Timing { on: true })?;
+            let slept = read_time(&file, READS_PER_WAIT);
+            tell(home, ControlRequest::Probe { service: None })?;
+            let slept = slept.map_err(VdiskError::io("reading", device))?;
+            early.push(slept.saturating_sub(wait + awake));
+        }
+    }
+    let early = HeadStart(early.map(|turns| median(turns).min(MAX_HEAD_START)));
+    tell(home, ControlRequest::HeadStart { early })?;
+    Ok(early)
+}
+
+/// The median time of a read, one after another; the first ones do not count.
+fn read_time(file: &File, reads: usize) -> io::Result<Nanos> {
+    let mut room = vec![0; 2 * BLOCK_BYTES];
+    let start = room.as_ptr().align_offset(BLOCK_BYTES);
+    let mut times = Vec::with_capacity(reads);
+    for read in 0..WARM_UP + reads {
+        let begun = now();
+        file.read_exact_at(&mut room[start..start + BLOCK_BYTES], (read * BLOCK_BYTES) as u64)?;
+        times.push(now().saturating_sub(begun));
+    }
+    Ok(median(times.split_off(WARM_UP)))
+}
+
+fn median(mut times: Vec<Nanos>) -> Nanos {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}

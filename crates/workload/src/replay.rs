@@ -1,0 +1,100 @@
+//! What a workload of the pattern `trace` replays.
+
+use std::sync::Arc;
+
+use units::Bytes;
+
+use crate::access::Access;
+use crate::parameters::{AccessMethod, Hint};
+
+/// When a replayed request is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReplayPace {
+    /// As soon as the previous request of its reader has been served.
+    #[default]
+    Asap,
+    /// At its recorded time, or as soon after that as its reader is free.
+    Recorded,
+}
+
+/// An open file (open file description) of a trace: what a read-ahead window belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceOpenFile {
+    /// Index of the file in the trace's list of files.
+    pub file: u32,
+    /// Whether the program read it by calls or through a mapping.
+    pub access: AccessMethod,
+    /// The advice that the program gave the kernel before its first read.
+    pub hint: Hint,
+}
+
+/// The reads of a trace as a workload replays them. Writes are left out: a replay never writes to
+/// files that exist.
+#[derive(Clone, Debug)]
+pub struct TraceReplay {
+    /// Where the trace came from.
+    pub trace: String,
+    /// Checksum of the trace: a replay of another trace is another workload.
+    pub digest: u64,
+    pub pace: ReplayPace,
+    /// Whether parts of files that are never read were left out.
+    pub compact: bool,
+    /// The reads; absent in a declaration that was parsed from text.
+    script: Option<Arc<ReplayScript>>,
+}
+
+impl PartialEq for TraceReplay {
+    fn eq(&self, other: &Self) -> bool {
+        let key = |replay: &Self| (replay.digest, replay.pace, replay.compact);
+        self.trace == other.trace && key(self) == key(other)
+    }
+}
+
+/// The reads of a trace, by reader.
+#[derive(Debug, Default)]
+pub struct ReplayScript {
+    /// The open files that are read from; [`Access::file`] is an index into them.
+    pub open_files: Vec<TraceOpenFile>,
+    /// The sizes of the files, by [`TraceOpenFile::file`].
+    pub file_sizes: Vec<Bytes>,
+    /// The requests of each reader, in order.
+    pub readers: Vec<Arc<[Access]>>,
+}
+
+impl TraceReplay {
+    /// A replay whose reads are known.
+    pub fn new(
+        trace: String,
+        digest: u64,
+        pace: ReplayPace,
+        compact: bool,
+        script: ReplayScript,
+    ) -> Self {
+        Self { trace, digest, pace, compact, script: Some(Arc::new(script)) }
+    }
+
+    /// A replay as a declaration in text names it, without its reads.
+    pub(crate) fn declared(trace: String, digest: u64, pace: ReplayPace, compact: bool) -> Self {
+        Self { trace, digest, pace, compact, script: None }
+    }
+
+    pub fn is_loaded(&self) -> bool {
+        self.script.is_some()
+    }
+
+    pub(crate) fn script(&self) -> Option<&ReplayScript> {
+        self.script.as_deref()
+    }
+
+    pub(crate) fn reads(&self, reader: u32) -> Option<Arc<[Access]>> {
+        self.script.as_ref()?.readers.get(reader as usize).cloned()
+    }
+
+    pub(crate) fn open_file(&self, open_file: u32) -> Option<&TraceOpenFile> {
+        self.script.as_ref()?.open_files.get(open_file as usize)
+    }
+
+    pub(crate) fn file_sizes(&self) -> &[Bytes] {
+        self.script.as_ref().map_or(&[], |script| &script.file_sizes)
+    }
+}

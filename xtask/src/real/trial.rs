@@ -1,0 +1,173 @@
+//! One run of a program from a cold disk.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use vdisk::VirtualDisk;
+
+use super::programs::{Program, Work};
+use super::workshop::{Workshop, run};
+
+/// `auto` is at work before the program starts.
+const HEAD_START: Duration = Duration::from_millis(2500);
+/// A mount namespace that holds the disk longer than this will not let it go.
+const MAX_UNMOUNT: Duration = Duration::from_secs(60);
+/// The window without `auto`, and the one that `auto` starts from.
+const DEFAULT_KIB: u64 = 128;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arm {
+    Default,
+    Auto,
+    Static(u64),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct ProgramSample {
+    /// Wall time, of the model: divided by the disk's dilation.
+    pub seconds: f64,
+    pub device_bytes: u64,
+    pub device_reads: u64,
+    /// How long the device had requests, of the model.
+    pub busy_seconds: f64,
+}
+
+/// A disk on which programs run.
+#[derive(Debug)]
+pub struct Bench<'a> {
+    pub workshop: &'a Workshop,
+    pub disk: &'a VirtualDisk,
+    /// How many operations the program does.
+    pub operations: u64,
+}
+
+impl Bench<'_> {
+    /// Runs a program once; `seed` chooses what it reads.
+    pub fn run(&self, program: &Program, arm: Arm, seed: u64) -> Result<ProgramSample> {
+        let mount = self.disk.mountpoint().context("a disk without a file system")?;
+        self.set_window(match arm {
+            Arm::Static(kib) => kib,
+            Arm::Default | Arm::Auto => DEFAULT_KIB,
+        })?;
+        self.cool(mount)?;
+        let auto = if arm == Arm::Auto { Some(self.auto(mount)?) } else { None };
+        self.disk.reset_counters()?;
+        let seconds = self.work(program, mount, seed)?;
+        let counters = self.disk.counters()?;
+        auto.map(Auto::stop).transpose()?;
+        let dilation = self.disk.dilation();
+        Ok(ProgramSample {
+            seconds: seconds / dilation,
+            device_bytes: counters.read_bytes.get(),
+            device_reads: counters.reads,
+            busy_seconds: counters.busy.as_secs_f64() / dilation,
+        })
+    }
+
+    /// Empties the cache of this disk by mounting it anew. Unlike dropping all caches that leaves
+    /// other processes of this machine alone.
+    fn cool(&self, mount: &Path) -> Result<()> {
+        let device = self.disk.device();
+        let name = device.file_name().context("a device without a name")?;
+        run(Command::new("umount").arg(mount))?;
+        let mounted = Path::new("/sys/fs/xfs").join(name);
+        let started = Instant::now();
+        while mounted.exists() {
+            if started.elapsed() > MAX_UNMOUNT {
+                run(Command::new("mount").arg(device).arg(mount))?;
+                bail!("{} stays mounted in another mount namespace", device.display());
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+        run(Command::new("mount").arg(device).arg(mount))
+    }
+
+    fn set_window(&self, kib: u64) -> Result<()> {
+        let file = format!("/sys/class/bdi/{}/read_ahead_kb", self.disk.devno());
+        fs::write(&file, kib.to_string()).with_context(|| format!("writing {file}"))
+    }
+
+    /// How long the work takes, in real seconds.
+    fn work(&self, program: &Program, mount: &Path, seed: u64) -> Result<f64> {
+        let mut command = match program.work {
+            Work::Python(function) => {
+                let mut command = Command::new(self.workshop.python());
+                command.arg(self.workshop.script("work.py")).arg(function).arg(mount);
+                command.args([self.operations.to_string(), seed.to_string()]);
+                command
+            }
+            Work::Shell(line) => {
+                let mut command = Command::new("sh");
+                command.args(["-c", line]).current_dir(mount);
+                // A repository that another user owns is refused otherwise.
+                command.env("GIT_CONFIG_COUNT", "1").env("GIT_CONFIG_KEY_0", "safe.directory");
+                command.env("GIT_CONFIG_VALUE_0", "*").stdin(Stdio::null());
+                command
+            }
+        };
+        let started = Instant::now();
+        let output = command.stderr(Stdio::inherit()).output().context("starting a program")?;
+        let wall = started.elapsed().as_secs_f64();
+        if !output.status.success() {
+            bail!("{} ended with {}", program.name, output.status);
+        }
+        let printed = String::from_utf8_lossy(&output.stdout);
+        Ok(printed.trim().strip_prefix("seconds ").and_then(|s| s.parse().ok()).unwrap_or(wall))
+    }
+
+    fn auto(&self, mount: &Path) -> Result<Auto> {
+        let dirs = self.workshop.dirs();
+        let log = self.workshop.directory.join("auto.log");
+        let log = File::create(&log).with_context(|| format!("making {}", log.display()))?;
+        let child = Command::new("setpriv")
+            .args(["--pdeathsig", "INT", "--"])
+            .arg(&self.workshop.foreread)
+            .arg("auto")
+            .arg(mount)
+            .env("FOREREAD_STATE_DIR", dirs.state)
+            .env("FOREREAD_RUNTIME_DIR", dirs.runtime)
+            .stdout(log.try_clone().context("sharing the log")?)
+            .stderr(log)
+            .spawn()
+            .context("starting foreread auto")?;
+        let mut auto = Auto(child);
+        thread::sleep(HEAD_START);
+        match auto.0.try_wait().context("looking at foreread auto")? {
+            None => Ok(auto),
+            Some(status) => bail!("foreread auto ended with {status}; see target/real/auto.log"),
+        }
+    }
+}
+
+/// `foreread auto`, which is stopped when this is dropped.
+#[derive(Debug)]
+struct Auto(Child);
+
+impl Auto {
+    fn stop(mut self) -> Result<()> {
+        self.interrupt()?;
+        let status = self.0.wait().context("waiting for foreread auto")?;
+        // 130 is what a program that was interrupted ends with.
+        if !matches!(status.code(), Some(0 | 130)) {
+            bail!("foreread auto ended with {status}; see target/real/auto.log");
+        }
+        Ok(())
+    }
+
+    fn interrupt(&self) -> Result<()> {
+        run(Command::new("kill").args(["-INT", &self.0.id().to_string()]))
+    }
+}
+
+impl Drop for Auto {
+    fn drop(&mut self) {
+        if matches!(self.0.try_wait(), Ok(None)) {
+            let _ = self.interrupt();
+            let _ = self.0.wait();
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What programs need: Python packages, their data, and a virtual disk that holds it.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use host::Dirs;
+use vdisk::{DiskConfig, Lifetime, ServerCommand, VirtualDisk};
+
+/// What PyPI has.
+const PACKAGES: [&str; 5] = ["numpy", "duckdb", "pyarrow", "lmdb", "safetensors"];
+/// Debian's packages, by a program of each.
+const PROGRAMS: [(&str, &str); 3] = [("rg", "ripgrep"), ("git", "git"), ("tar", "tar")];
+
+/// The directory under `target/` with everything that is made once.
+#[derive(Debug)]
+pub struct Workshop {
+    pub directory: PathBuf,
+    scripts: PathBuf,
+    pub foreread: PathBuf,
+}
+
+impl Workshop {
+    /// Installs the Python packages unless they are there; names Debian packages that are missing.
+    pub fn open(root: &Path, binary: Option<PathBuf>) -> Result<Self> {
+        let workshop = Self {
+            directory: root.join("target/real"),
+            scripts: root.join("xtask/src/real"),
+            foreread: binary.unwrap_or_else(|| root.join("target/release/foreread")),
+        };
+        if !workshop.foreread.exists() {
+            bail!("{} is missing: run make build first", workshop.foreread.display());
+        }
+        for (program, package) in PROGRAMS {
+            let found = Command::new("which").arg(program).output().context("starting which")?;
+            if !found.status.success() {
+                bail!("{program} is missing: apt-get install {package}");
+            }
+        }
+        fs::create_dir_all(&workshop.directory).context("making target/real")?;
+        let python = workshop.python();
+        if !python.exists() {
+            let venv = workshop.directory.join("venv");
+            run(Command::new("python3").args(["-m", "venv"]).arg(&venv))?;
+            run(Command::new(&python).args(["-m", "pip", "install", "-q"]).args(PACKAGES))?;
+        }
+        Ok(workshop)
+    }
+
+    pub fn python(&self) -> PathBuf {
+        self.directory.join("venv/bin/python")
+    }
+
+    pub fn script(&self, name: &str) -> PathBuf {
+        self.scripts.join(name)
+    }
+
+    /// The data set of this name, which is made where it is not there yet.
+    fn data(&self, name: &str) -> Result<PathBuf> {
+        let directory = self.directory.join("data").join(name);
+        if !directory.exists() {
+            eprintln!("making the data set {name}");
+            let unfinished = directory.with_extension("unfinished");
+            let _ = fs::remove_dir_all(&unfinished);
+            fs::create_dir_all(&unfinished).context("making a directory for data")?;
+            let script = self.script("data.py");
+            run(Command::new(self.python()).arg(script).arg(name).arg(&unfinished))?;
+            fs::rename(&unfinished, &directory).context("naming a data set")?;
+        }
+        Ok(directory)
+    }
+
+    /// A virtual disk with this data set, gone when it is dropped or this process ends.
+    pub fn disk(&self, words: &str, data: &str) -> Result<VirtualDisk> {
+        let data = self.data(data)?;
+        let config = DiskConfig::parse(&format!("{words},fs=xfs,size=4G"))?;
+        let server = ServerCommand {
+            program: self.foreread.clone(),
+            args: ["vdisk", "serve"].map(OsString::from).to_vec(),
+        };
+        let disk = VirtualDisk::create(&self.dirs(), config, &server, Lifetime::DiesWithMe)?;
+        disk.set_timing(false)?;
+        let mount = disk.mountpoint().context("a disk without a file system")?;
+        run(Command::new("cp").arg("-r").arg(data.join(".")).arg(mount))?;
+        run(Command::new("sync").arg("-f").arg(mount))?;
+        disk.set_timing(true)?;
+        Ok(disk)
+    }
+
+    /// State and runtime directories that no other foreread uses.
+    pub fn dirs(&self) -> Dirs {
+        Dirs::under(self.directory.join("foreread"))
+    }
+}
+
+/// Runs a command to its end.
+pub fn run(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("starting {command:?}"))?;
+    if !status.success() {
+        bail!("{command:?} ended with {status}");
+    }
+    Ok(())
+}
