@@ -17,12 +17,21 @@ pub struct FileState {
     pub window: Pages,
     /// The byte after the last one read, where the kernel keeps it.
     pub position: Option<Bytes>,
-    /// Whether its program advised that it reads at random, or bypasses the page cache: then
-    /// nothing is done for it.
+    /// Whether it bypasses the page cache, or its program's advice is to be respected: then nothing
+    /// is done for it.
     pub unmanaged: bool,
+    /// Whether its program advised that it reads at random. Its window stays as it is; it is
+    /// helped by prefetching if it is read in a predictable way all the same.
+    pub keeps_window: bool,
     /// The cache that its pages are charged to, a key of [`MemoryInputs::caches`].
     pub domain: u64,
     pub page: Bytes,
+}
+
+impl FileState {
+    pub(crate) fn may_set_window(&self) -> bool {
+        !self.unmanaged && !self.keeps_window
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -19,8 +19,9 @@
 //!   ([`MissPrefetch`](policy::MissPrefetch)).
 //! - A mapping that is read at random gets the window with which readers wait least for a piece;
 //!   while its file is primed it may have its own: `RandomFaults`.
-//! - `StepPlan`s foresee steps and backward reads, and a `FilePriming` finishes the random reads of
-//!   a file that fits into memory. `Sequences` foresee the next ones of many small files.
+//! - A `Trend` is what the last reads of an open file have in common, such as a step or the way
+//!   backward, and a `TrendPlan` prefetches along it. A `FilePriming` finishes the random reads of a
+//!   file that fits into memory. `Sequences` foresee the next ones of many small files.
 
 mod ab_test;
 mod action;
@@ -34,7 +35,6 @@ mod memory;
 mod outstanding;
 mod pace;
 mod pattern;
-mod plan;
 mod prime;
 mod rates;
 mod reads;
@@ -44,6 +44,7 @@ mod shrink;
 mod simulated;
 pub mod sizes;
 mod stream;
+mod trend;
 mod trim;
 mod tuning;
 mod windows;

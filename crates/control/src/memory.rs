@@ -184,6 +184,7 @@ mod tests {
             window: Pages::new(32),
             position: None,
             unmanaged: false,
+            keeps_window: false,
             domain: 7,
             page: Bytes::from_kib(4),
         };

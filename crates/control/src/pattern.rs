@@ -41,19 +41,6 @@ struct Run {
     next: u64,
 }
 
-/// Equal steps: the reader was at page `last`, reads `len` pages at a time, and goes `step` pages
-/// on from each time to the next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct EqualSteps {
-    pub last: u64,
-    /// How far it goes, backward if negative; never zero.
-    pub step: i64,
-    /// How much it reads each time.
-    pub len: u64,
-    /// Whether the kernel takes it for one run, and reads what is left out, too.
-    pub filled: bool,
-}
-
 /// Places where readers were seen so far; it only grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PlaceCounts {
@@ -69,14 +56,6 @@ pub(super) struct PlaceCounts {
 pub struct Classifier {
     runs: Vec<Run>,
     stride: i64,
-    /// Steps like the last one in a row, and what was read at it.
-    same: u32,
-    len: u64,
-    /// What a reader leaves out each time, and what it reads, though all of it is read ahead; where
-    /// that was last seen, and how often in a row.
-    gap: (u64, u64),
-    gap_at: u64,
-    gaps: u32,
     /// Places where a run went on that no window had led to.
     holes: f64,
     sequential: f64,
@@ -89,14 +68,14 @@ pub struct Classifier {
 
 impl Classifier {
     /// A reader missed `pages` pages at `index`, or met a mark there.
-    pub fn reader_at(&mut self, index: u64, pages: u64) {
-        self.reader_from(index, pages, None);
+    /// Whether a run went on there.
+    pub fn reader_at(&mut self, index: u64, pages: u64) -> bool {
+        self.reader_from(index, pages, None)
     }
 
     /// The same, where it is known at which page the read call before ended.
-    pub fn reader_from(&mut self, index: u64, pages: u64, previous: Option<u64>) {
+    pub fn reader_from(&mut self, index: u64, pages: u64, previous: Option<u64>) -> bool {
         let next = index.saturating_add(pages);
-        self.left_out(index, pages, previous);
         // A mark may lie anywhere between where its run was and where it goes on.
         let goes_on = |run: &Run| run.last <= index && index <= run.next && run.next > run.last;
         if let Some(at) = self.runs.iter().rposition(goes_on) {
@@ -108,8 +87,7 @@ impl Classifier {
             let run = self.runs.remove(at);
             self.runs.push(Run { last: index, next: next.max(run.next) });
             self.sequential += 1.0;
-            self.same = 0;
-            return;
+            return true;
         }
         if previous == Some(index) && !self.runs.is_empty() {
             // It came through pages that were cached already.
@@ -117,7 +95,7 @@ impl Classifier {
             self.holes += 1.0;
             self.places.forward += 1;
             self.push(Run { last: index, next });
-            return;
+            return true;
         }
         let before = self.runs.last().copied();
         let step = before.map_or(0, |run| index.wrapping_sub(run.last).cast_signed());
@@ -129,25 +107,9 @@ impl Classifier {
             Some(_) => self.random += 1.0,
         }
         self.places.elsewhere += 1;
-        let again = step == self.stride && pages == self.len && step != 0;
-        self.same = if again { self.same.saturating_add(1) } else { 0 };
-        (self.stride, self.len) = (step, pages);
+        self.stride = step;
         self.push(Run { last: index, next });
-    }
-
-    /// Where a read begins behind the end of the one before, what is between was left out. The
-    /// kernel takes that for one run, and reads it all.
-    fn left_out(&mut self, index: u64, pages: u64, previous: Option<u64>) {
-        let Some(previous) = previous else { return };
-        let gap = (index.wrapping_sub(previous), pages);
-        let on = index.wrapping_sub(self.gap_at);
-        let step = gap.0.wrapping_add(pages).max(1);
-        let again = gap == self.gap
-            && (1..=tuning::MAX_LEFT_OUT_PAGES).contains(&gap.0)
-            && on > 0
-            && on.is_multiple_of(step);
-        self.gaps = if again { self.gaps.saturating_add(1) } else { 0 };
-        (self.gap, self.gap_at) = (gap, index);
+        false
     }
 
     fn push(&mut self, run: Run) {
@@ -157,31 +119,12 @@ impl Classifier {
         self.runs.push(run);
     }
 
-    /// The steps that the reader goes in, if it does for some time now.
-    pub(super) fn steps(&self) -> Option<EqualSteps> {
-        let run = self.runs.last()?;
-        if self.same >= tuning::MIN_EQUAL_STEPS && self.len > 0 {
-            return Some(EqualSteps {
-                last: run.last,
-                step: self.stride,
-                len: self.len,
-                filled: false,
-            });
-        }
-        (self.gaps >= tuning::MIN_EQUAL_STEPS_WITH_GAPS).then(|| {
-            // As often as that a gap was small; one backward is a number near the largest.
-            let step = (self.gap.0 + self.gap.1).cast_signed();
-            EqualSteps { last: run.last, step, len: self.gap.1, filled: true }
-        })
-    }
-
-    /// Steps without gaps from where a reader is that comes through pages which are cached here and
-    /// there, if most places where it missed were such.
-    pub(super) fn through_holes(&self) -> Option<EqualSteps> {
-        let len = 64;
+    /// The page of a reader that comes through pages which are cached here and there, if most places
+    /// where it missed were such.
+    pub(super) fn through_holes(&self) -> Option<u64> {
         let run = self.runs.last()?;
         let upset = self.holes > 4.0 && self.holes > 0.5 * (self.sequential + self.random);
-        upset.then_some(EqualSteps { last: run.last, step: 64, len, filled: false })
+        upset.then_some(run.last)
     }
 
     pub(super) fn places(&self) -> PlaceCounts {
@@ -287,29 +230,5 @@ mod tests {
             classifier.reader_at(n * n * 7919 % 100_003, 1);
         }
         assert_eq!(classifier.pattern(0.5), AccessPattern::RandomDense);
-    }
-
-    #[test]
-    fn a_step_back_leaves_nothing_out() {
-        let mut classifier = Classifier::default();
-        classifier.reader_from(9, 1, Some(10));
-        assert_eq!(classifier.steps(), None);
-    }
-
-    #[test]
-    fn what_a_reader_leaves_out_of_a_run_is_seen() {
-        let mut classifier = Classifier::default();
-        // Every other page; the kernel reads four at a time, so each other read finds its page.
-        for n in 0..20 {
-            classifier.reader_from(4 * n, 1, (4 * n).checked_sub(1));
-            classifier.window_to(4 * n + 4);
-        }
-        let steps = EqualSteps { last: 76, step: 2, len: 1, filled: true };
-        assert_eq!(
-            (classifier.pattern(0.0), classifier.steps()),
-            (AccessPattern::Sequential, Some(steps))
-        );
-        classifier.reader_from(80, 1, Some(80));
-        assert_eq!(classifier.steps(), None, "it leaves out nothing any more");
     }
 }

@@ -1,4 +1,4 @@
-//! What is read ahead by other means than a window: steps, and the rest of what random reads want.
+//! What is read ahead by other means than a window: trends, and the rest of what random reads want.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,9 @@ use super::action::{ActionKind, FileAction};
 use super::controller::BdiController;
 use super::inputs::{FileKey, FileState, Inputs};
 use super::memory::{kept, room};
-use super::plan::StepPlan;
 use super::prime::{FilePriming, lately};
 use super::stream::{Stream, StreamKind};
+use super::trend::TrendPlan;
 use crate::tuning::controller::{IDLE_TIMEOUT, MIN_WAIT_SHARE};
 use policy::OpenFileId;
 
@@ -29,22 +29,24 @@ impl BdiController {
             }
             let share = self.share(inputs, &facts);
             let Some(stream) = self.streams.get_mut(&key) else { continue };
-            let steps = stream.classifier.steps().or_else(|| stream.classifier.through_holes());
             // Readers that share a file out among them seem to leave out what others read.
             let deals = shared.contains(&stream.file);
-            let steps = steps.filter(|steps| !deals || steps.step < 0);
+            let steps = stream.steps(&facts).filter(|steps| !deals || steps.step < 0);
             let mut why = String::new();
             if let Some(plan) = &mut stream.plan {
                 plan.interval();
             }
             match (&mut stream.plan, steps) {
-                (Some(plan), _) if plan.is_over(now) => stream.plan = None,
+                (Some(plan), _) if plan.is_over(now) => {
+                    stream.trend.end(plan);
+                    stream.plan = None;
+                }
                 (Some(plan), _) if stream.waiting > MIN_WAIT_SHARE && stream.stalls > 0 => {
                     plan.late(&share)
                 }
                 (Some(_), _) | (None, None) => {}
                 (None, Some(steps)) => {
-                    let plan = StepPlan::new(steps, stream.seen, stream.came());
+                    let plan = TrendPlan::new(steps, stream.seen, stream.came());
                     why = plan.why();
                     stream.plan = Some(plan);
                 }
@@ -81,7 +83,7 @@ impl BdiController {
         let mut files = BTreeMap::new();
         // One order for a file that many have open.
         for (key, stream) in &self.streams {
-            if let Some(facts) = stream.facts.filter(|facts| !facts.unmanaged) {
+            if let Some(facts) = stream.facts.filter(FileState::may_set_window) {
                 files.entry(stream.file).or_insert((*key, facts));
             }
         }

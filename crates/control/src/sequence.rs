@@ -90,7 +90,7 @@ impl Sequences {
     /// An open file was looked at first. One of which its program says that it knows better is none
     /// of a sequence.
     pub fn met(&mut self, key: OpenFileId, facts: FileState) {
-        if facts.unmanaged {
+        if !facts.may_set_window() {
             self.begun.retain(|one| one.key != key);
             return;
         }
@@ -291,6 +291,7 @@ mod tests {
             window: Pages::new(32),
             position: None,
             unmanaged,
+            keeps_window: false,
             domain: 0,
             page: units::Bytes::from_kib(4),
         }

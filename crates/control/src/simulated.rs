@@ -305,7 +305,8 @@ impl EventSource for SimulatedBackend<'_> {
             file_pages: pages?,
             window,
             position,
-            unmanaged: random,
+            unmanaged: false,
+            keeps_window: random,
             domain: 0,
             page: PAGE.bytes(),
         })

@@ -7,13 +7,14 @@ use super::inputs::{FileKey, FileState};
 use super::outstanding::Outstanding;
 use super::pattern::AccessPattern;
 use super::pattern::{Classifier, PlaceCounts};
-use super::plan::StepPlan;
 use super::rates::ReadCounts;
 use super::runs::ReadEnd;
 use super::runs::ShortRuns;
 use super::shrink::Shrink;
+use super::trend::{Trend, TrendPlan, TrendSteps};
 use super::trim::{Trim, WasteTally};
 use crate::tuning::stream as tuning;
+use crate::tuning::trend::HOLES_PIECE_PAGES;
 use policy::{AccessEvent, EventKind, MissPrefetch};
 
 /// How an open file is read, as far as a window matters.
@@ -38,7 +39,8 @@ pub(super) struct Stream {
     pub waiting: f64,
     /// When something was last seen of it.
     pub seen: Nanos,
-    pub plan: Option<StepPlan>,
+    pub trend: Trend,
+    pub plan: Option<TrendPlan>,
     pub trim: Trim,
     pub runs: ShortRuns,
     pub answer: Option<MissPrefetch>,
@@ -81,8 +83,10 @@ impl Stream {
                 }
                 previous.inspect(|previous| self.ahead.reader_at(previous.at));
                 self.ahead.reader_at(index);
-                self.classifier.reader_from(index, pages, previous.map(|previous| previous.at));
-                self.foreseen(index, at);
+                let previous_at = previous.map(|previous| previous.at);
+                let in_run = self.classifier.reader_from(index, pages, previous_at);
+                previous.inspect(|previous| self.trend.left_out(index, pages, previous.at));
+                self.read(index, pages, in_run, at);
                 if let Some(shrink) = &mut self.shrink {
                     shrink.missed();
                 }
@@ -94,7 +98,8 @@ impl Stream {
             EventKind::Mark { .. } => {
                 self.windows += 1;
                 self.ahead.reader_at(index);
-                self.classifier.reader_at(index, event.request.get());
+                let in_run = self.classifier.reader_at(index, event.request.get());
+                self.trend.read(index, event.request.get(), in_run);
                 if self.mapped {
                     self.around.mark(index, self.own.unwrap_or_default());
                 }
@@ -108,9 +113,9 @@ impl Stream {
                     if self.ahead.awaits(index) {
                         self.thrashed += 1;
                     }
-                    self.classifier.reader_at(index, 1);
+                    let in_run = self.classifier.reader_at(index, 1);
                     self.around.fault(index, window, self.own.unwrap_or(window.size));
-                    self.foreseen(index, at);
+                    self.read(index, 1, in_run, at);
                 }
                 let (from, asked) = self.pending.take().unwrap_or((index, 1));
                 self.ahead.submit(window.start, window.end(), from, asked, at);
@@ -142,12 +147,18 @@ impl Stream {
         }
     }
 
-    fn foreseen(&mut self, index: u64, at: Nanos) {
-        if let Some(plan) = &mut self.plan
-            && !plan.reader_at(index, at)
-        {
-            self.plan = None;
+    fn read(&mut self, index: u64, pages: u64, in_run: bool, at: Nanos) {
+        self.trend.read(index, pages, in_run);
+        if let Some(plan) = &mut self.plan {
+            plan.reader_at(index, at);
         }
+    }
+
+    /// How its reader goes on, where the kernel does not foresee it.
+    pub fn steps(&self, facts: &FileState) -> Option<TrendSteps> {
+        let trend = self.trend.steps(facts.may_set_window());
+        let holes = || self.classifier.through_holes();
+        trend.or_else(|| holes().map(|page| TrendSteps::forward(page, HOLES_PIECE_PAGES)))
     }
 
     /// Takes in how it is after an interval.

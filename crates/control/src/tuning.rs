@@ -203,9 +203,29 @@ pub(crate) mod random_faults {
     pub const MAX_CURRENT_PIECES: usize = 8;
 }
 
-pub(crate) mod steps {
+/// Trends of reads, and prefetching along them.
+pub(crate) mod trend {
     use units::Nanos;
 
+    /// Moves from read to read that are remembered: the history of Leap (ATC'20).
+    pub const MAX_MOVES: usize = 32;
+    /// The fewest moves that show a trend: all of them must agree.
+    pub const MIN_MOVES: usize = 5;
+    /// Equal gaps in a row before they count: a read that begins with cached pages looks alike.
+    pub const MIN_EQUAL_GAPS: u32 = 16;
+    /// The most pages between two reads of one run.
+    pub const MAX_LEFT_OUT_PAGES: u64 = 64;
+    /// The smallest piece where all pages are read: 64 KiB.
+    pub const MIN_PIECE_PAGES: u64 = 16;
+    /// The piece of a reader that comes through pages which are cached here and there.
+    pub const HOLES_PIECE_PAGES: u64 = 64;
+    /// How much the last read counts in the score.
+    pub const SCORE_WEIGHT: f64 = 0.125;
+    /// The share of reads that a plan must foresee, and of prefetched pages that must be used.
+    pub const MIN_SCORE: f64 = 0.5;
+    /// Moves that must agree after a plan in vain; twice as many after each further one.
+    pub const FIRST_BACKOFF_MOVES: u32 = 16;
+    pub const MAX_BACKOFF_MOVES: u32 = 1024;
     /// Pieces that are prefetched at first.
     pub const FIRST_DEPTH_PIECES: u64 = 8;
     /// The most pieces that are ordered at once: each is a system call.
@@ -396,12 +416,6 @@ pub(crate) mod pattern {
     pub const MAX_RUNS: usize = 16;
     /// The share of a file that random reads have touched from which on they are dense.
     pub const DENSE_SHARE: f64 = 0.25;
-    /// Equal steps in a row from which on the next one is foreseen.
-    pub const MIN_EQUAL_STEPS: u32 = 4;
-    /// The same for steps that leave pages out: a read that begins with cached pages looks alike.
-    pub const MIN_EQUAL_STEPS_WITH_GAPS: u32 = 16;
-    /// The most pages between two reads of one run.
-    pub const MAX_LEFT_OUT_PAGES: u64 = 64;
 }
 
 pub(crate) mod rates {

@@ -45,7 +45,7 @@ impl BdiController {
                 continue;
             }
             let Some(stream) = self.streams.get(&key) else { continue };
-            let Some(facts) = stream.facts.filter(|facts| !facts.unmanaged) else { continue };
+            let Some(facts) = stream.facts.filter(FileState::may_set_window) else { continue };
             let rests = now.saturating_sub(stream.seen) > IDLE_TIMEOUT || stream.is_done();
             if rests || stream.answer.is_some() {
                 continue;
@@ -115,7 +115,7 @@ impl BdiController {
         let alone = !stream.mapped && !shared.contains(&stream.file) && stream.plan.is_none();
         let short = alone && stream.trim.limit().is_some() && stream.shrink.is_none();
         let rests = now.saturating_sub(stream.seen) > IDLE_TIMEOUT;
-        let may = self.bounds.prefetch && !facts.unmanaged && !rests;
+        let may = self.bounds.prefetch && facts.may_set_window() && !rests;
         let Some(change) = stream.runs.step(now, short && may) else { return Vec::new() };
         let (run, window, why) = match change {
             RunsChange::Begin(run) => {
@@ -135,7 +135,7 @@ impl BdiController {
         };
         stream.answer = run.map(MissPrefetch::new);
         let mut acts = vec![(ActionKind::PrefetchMisses(run), why)];
-        if !facts.unmanaged && facts.window != window {
+        if facts.may_set_window() && facts.window != window {
             stream.ordered = Some((window, now));
             let why = match run {
                 Some(_) => "the rest of a short run is prefetched on a miss instead",
@@ -175,7 +175,7 @@ impl BdiController {
         for stream in self.streams.values() {
             let Some(facts) = stream.facts else { continue };
             let rests = now.saturating_sub(stream.seen) > IDLE_TIMEOUT;
-            if rests || facts.unmanaged {
+            if rests || !facts.may_set_window() {
                 continue;
             }
             let reading = stream.reading();

@@ -142,6 +142,7 @@ impl EventSource for Fake {
             window: *self.windows.get(file.get() as usize)?,
             position: None,
             unmanaged: false,
+            keeps_window: false,
             domain: 0,
             page: Bytes::from_kib(4),
         })

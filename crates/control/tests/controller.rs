@@ -12,8 +12,10 @@ use units::{Bytes, Nanos, PageSize, Pages};
 const PAGE: PageSize = PageSize::FOUR_KIB;
 const FILE: u64 = 1 << 20;
 const OPENS: u64 = 6;
-/// This one is under FADV_RANDOM, and this one is closed after a while.
+/// This one bypasses the cache, the program of this one advised that it reads at random, and this
+/// one is closed after a while.
 const UNMANAGED: u64 = 4;
+const KEEPS_WINDOW: u64 = 3;
 const CLOSES: u64 = 5;
 
 fn inputs(now: Nanos, under_pressure: bool) -> Inputs {
@@ -92,6 +94,7 @@ impl Stage {
                 window: windows[key.get() as usize],
                 position: None,
                 unmanaged: key.get() == UNMANAGED,
+                keeps_window: key.get() == KEEPS_WINDOW,
                 domain: 0,
                 page: PAGE.bytes(),
             })
@@ -131,6 +134,7 @@ proptest! {
                 prop_assert!(!closed || action.file.get() != CLOSES, "{action:?}");
                 match &action.kind {
                     ActionKind::SetWindow(window) => {
+                        prop_assert!(action.file.get() != KEEPS_WINDOW, "{action:?}");
                         let before = own[action.file.get() as usize];
                         prop_assert!(*window <= Pages::new(most).max(before).max(Pages::new(32)));
                         prop_assert!(met.insert(action.file), "two windows at once: {actions:?}");
@@ -157,6 +161,36 @@ proptest! {
             prop_assert!(new_files.is_none_or(|window| window.get() <= most));
         }
     }
+}
+
+/// The reverse scan of a database: blocks of 3,809 bytes, backward, under `POSIX_FADV_RANDOM`.
+#[test]
+fn a_predictable_reader_that_advised_random_reads_is_prefetched() {
+    let mut stage = Stage::new(Bounds::default());
+    let mut end = FILE * 4096;
+    let mut prefetched = Vec::new();
+    for _ in 0..20 {
+        for _ in 0..10 {
+            let start = end - 3809;
+            let (first, pages) = (start / 4096, (end - 1) / 4096 + 1 - start / 4096);
+            stage.on_event(
+                KEEPS_WINDOW,
+                event(EventKind::Miss { before: Window::default() }, first, pages),
+            );
+            stage.on_event(KEEPS_WINDOW, stall(8));
+            end = start;
+        }
+        for action in stage.tick(false, false) {
+            match action.kind {
+                ActionKind::Prefetch(extents) => prefetched.extend(extents),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    let pages: u64 = prefetched.iter().map(|it| it.pages.get()).sum();
+    assert!(pages >= 150, "{pages} pages");
+    let first = FILE - prefetched[0].end().get();
+    assert!(first < 20, "it begins where the reader is, not {first} pages before the end");
 }
 
 /// Four streams that always wait and get the same whatever their window is, for ten minutes.

@@ -17,5 +17,8 @@ pub struct LiveConfig {
     pub max_window: Bytes,
     /// Whether to prefetch, or to set windows only.
     pub prefetch: bool,
+    /// Whether to leave open files alone whose programs advised that they read at random. Otherwise
+    /// they are prefetched if they are read in a predictable way.
+    pub respect_advice: bool,
     pub dry_run: bool,
 }

@@ -59,13 +59,14 @@ fn file_key(device: DevNo, inode: u64) -> FileKey {
 }
 
 /// The state of an open file, as the controller wants it.
-pub(crate) fn file_state(file: &OpenFile, memory: &MemoryState) -> FileState {
+pub(crate) fn file_state(file: &OpenFile, memory: &MemoryState, respect_advice: bool) -> FileState {
     let page = page_size();
     FileState {
         file_pages: file.size.to_pages_ceil(page),
         window: file.window.to_pages_floor(page),
         position: file.previous,
-        unmanaged: file.random || file.direct,
+        unmanaged: file.direct || (file.random && respect_advice),
+        keeps_window: file.random,
         domain: memory.domain(file),
         page: page.bytes(),
     }
@@ -274,7 +275,8 @@ impl EventSource for LiveBackend {
 
     fn file_state(&mut self, bdi: BdiKey, file: OpenFileId) -> Option<FileState> {
         let bdi = &self.bdis.get(bdi.0 as usize)?.storage.bdi;
-        self.open_file(bdi, file).map(|file| file_state(file, &self.memory))
+        let respect_advice = self.config.respect_advice;
+        self.open_file(bdi, file).map(|file| file_state(file, &self.memory, respect_advice))
     }
 
     fn find_directory(&mut self, bdi: BdiKey, wanted: &[OpenFileId]) -> Option<Listing> {

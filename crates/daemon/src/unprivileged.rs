@@ -195,7 +195,7 @@ impl EventSource for UnprivilegedBackend {
     }
 
     fn file_state(&mut self, bdi: BdiKey, file: OpenFileId) -> Option<FileState> {
-        self.open_file(bdi, file).map(|file| file_state(file, &self.memory))
+        self.open_file(bdi, file).map(|file| file_state(file, &self.memory, false))
     }
 
     fn find_directory(&mut self, _bdi: BdiKey, _wanted: &[OpenFileId]) -> Option<Listing> {

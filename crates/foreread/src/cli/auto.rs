@@ -82,6 +82,10 @@ pub(super) struct Control {
     /// Set windows only; do not prefetch
     #[arg(long)]
     no_prefetch: bool,
+    /// Leave open files alone whose programs advised POSIX_FADV_RANDOM, also if they are read in a
+    /// predictable way
+    #[arg(long)]
+    respect_advice: bool,
     /// How often to decide
     #[arg(long, value_name = "TIME", default_value = "100ms")]
     interval: Nanos,
@@ -201,6 +205,7 @@ impl Control {
             limits,
             max_window: self.max,
             prefetch: !self.no_prefetch,
+            respect_advice: self.respect_advice,
             dry_run: self.dry_run,
         };
         let (log, error) = self.log(context);

@@ -1,0 +1,616 @@
+//! The trend of the reads of an open file, and what its reader will want next.
+//!
+//! The trend is the majority of the last moves from one read to the next, as in Leap (Maruf and
+//! Chowdhury, ATC'20): first of the last few, then of more. A *move* is a step in pages, or an
+//! advance to pages that touch or overlap those of the read before, so that reads of uneven size
+//! have a trend, too. A [`TrendPlan`] proposes the pages ahead of the reader. It keeps a score of
+//! the reads that it foresaw; a plan that foresees too few of them ends, and the next one needs a
+//! longer trend.
+
+use std::collections::VecDeque;
+
+use policy::{Extent, Page};
+use units::{Bytes, Nanos, Pages};
+
+use super::memory::WindowShare;
+use crate::tuning::trend as tuning;
+
+/// The pages of a read: the first one, and the one behind the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct PageSpan {
+    first: u64,
+    end: u64,
+}
+
+impl PageSpan {
+    fn new(first: u64, pages: u64) -> Self {
+        Self { first, end: first.saturating_add(pages.max(1)) }
+    }
+
+    fn pages(self) -> u64 {
+        self.end - self.first
+    }
+}
+
+/// From one read to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Move {
+    /// To pages that touch or overlap those before, backward.
+    Backward,
+    /// The same forward.
+    Forward,
+    /// By so many pages. It is near if no more was left out than is read at a time.
+    Step { pages: i64, is_near: bool },
+}
+
+impl Move {
+    fn between(from: PageSpan, to: PageSpan) -> Self {
+        if to.first < from.first && to.end >= from.first {
+            return Self::Backward;
+        }
+        if to.first > from.first && to.first <= from.end {
+            return Self::Forward;
+        }
+        let gap = to.first.saturating_sub(from.end).max(from.first.saturating_sub(to.end));
+        let pages = to.first.wrapping_sub(from.first).cast_signed();
+        Self::Step { pages, is_near: gap <= from.pages().max(to.pages()) }
+    }
+
+    fn is_near_backward(self) -> bool {
+        matches!(self, Self::Backward)
+            || matches!(self, Self::Step { pages, is_near: true } if pages < 0)
+    }
+
+    /// Whether it may be of the same trend.
+    fn agrees(self, other: Self) -> bool {
+        self == other || (self.is_near_backward() && other.is_near_backward())
+    }
+}
+
+/// Reads of `len` pages at `last + k · step`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TrendSteps {
+    pub last: u64,
+    /// How far it goes, backward if negative; never zero.
+    pub step: i64,
+    pub len: u64,
+    /// Whether all pages on the way are read, in reads of any size.
+    pub is_gapless: bool,
+    /// Whether the kernel takes it for one run, and reads what is left out, too.
+    pub is_filled: bool,
+}
+
+impl TrendSteps {
+    /// All pages forward from this one.
+    pub fn forward(last: u64, len: u64) -> Self {
+        Self { last, step: len.cast_signed(), len, is_gapless: true, is_filled: false }
+    }
+
+    fn backward(last: u64, pages: u64) -> Self {
+        let len = pages.max(tuning::MIN_PIECE_PAGES);
+        Self { last, step: -len.cast_signed(), len, is_gapless: true, is_filled: false }
+    }
+}
+
+/// The same gap before each of several reads: what a reader leaves out although all of it is read
+/// ahead.
+#[derive(Clone, Copy, Debug, Default)]
+struct EqualGaps {
+    /// The pages left out, and those read.
+    gap: (u64, u64),
+    at: u64,
+    count: u32,
+}
+
+impl EqualGaps {
+    fn read(&mut self, index: u64, pages: u64, previous: u64) {
+        let gap = (index.wrapping_sub(previous), pages);
+        let on = index.wrapping_sub(self.at);
+        let step = gap.0.wrapping_add(pages).max(1);
+        let again = gap == self.gap
+            && (1..=tuning::MAX_LEFT_OUT_PAGES).contains(&gap.0)
+            && on > 0
+            && on.is_multiple_of(step);
+        let count = if again { self.count.saturating_add(1) } else { 0 };
+        *self = Self { gap, at: index, count };
+    }
+
+    fn steps(&self) -> Option<TrendSteps> {
+        (self.count >= tuning::MIN_EQUAL_GAPS).then(|| {
+            let (left_out, len) = self.gap;
+            let step = (left_out + len).cast_signed();
+            TrendSteps { last: self.at, step, len, is_gapless: false, is_filled: true }
+        })
+    }
+}
+
+/// The last moves of the readers of an open file.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Trend {
+    /// The last read, and the one before.
+    last: Option<PageSpan>,
+    before: Option<PageSpan>,
+    moves: VecDeque<Move>,
+    /// Moves that agree with each other, of late.
+    streak: u32,
+    /// What the streak must be in addition to [`tuning::MIN_MOVES`], after plans that failed.
+    needed: u32,
+    gaps: EqualGaps,
+}
+
+impl Trend {
+    /// A reader asked for `pages` pages at `index`. Several reports of one read count once. Where
+    /// the kernel took it for the next read of a run, it is one: reads between are not reported.
+    pub fn read(&mut self, index: u64, pages: u64, in_run: bool) {
+        let span = PageSpan::new(index, pages);
+        let Some(last) = self.last else {
+            self.last = Some(span);
+            return;
+        };
+        if span.end == last.end || span.first == last.first {
+            // The same read, or the same page again.
+            let whole = PageSpan { first: span.first.min(last.first), ..span };
+            if whole.first < last.first && self.moves.pop_back().is_some() {
+                self.moves.extend(self.before.map(|before| Move::between(before, whole)));
+            }
+            self.last = Some(whole);
+            return;
+        }
+        let to = if in_run { Move::Forward } else { Move::between(last, span) };
+        let agrees = self.moves.back().is_none_or(|before| before.agrees(to));
+        self.streak = if agrees { self.streak.saturating_add(1) } else { self.streak / 4 };
+        if self.moves.len() == tuning::MAX_MOVES {
+            self.moves.pop_front();
+        }
+        self.moves.push_back(to);
+        (self.before, self.last) = (self.last, Some(span));
+    }
+
+    /// A read began behind the end of the call before; the kernel reads what is between, too.
+    pub fn left_out(&mut self, index: u64, pages: u64, previous: u64) {
+        self.gaps.read(index, pages, previous);
+    }
+
+    /// How the reader goes on, if there is a majority. A kernel that reads ahead foresees forward
+    /// reads by itself.
+    pub fn steps(&self, kernel_reads_ahead: bool) -> Option<TrendSteps> {
+        if self.streak < self.needed {
+            return None;
+        }
+        let is_foreseen = |to: &Move| kernel_reads_ahead && *to == Move::Forward;
+        let to = self.majority().filter(|to| !is_foreseen(to));
+        to.and_then(|to| self.along(to)).or_else(|| self.gaps.steps())
+    }
+
+    fn along(&self, to: Move) -> Option<TrendSteps> {
+        let last = self.last?;
+        Some(match to {
+            Move::Backward => TrendSteps::backward(last.first, last.pages()),
+            Move::Forward => TrendSteps::forward(last.first, tuning::MIN_PIECE_PAGES),
+            Move::Step { pages, .. } => TrendSteps {
+                last: last.first,
+                step: pages,
+                len: last.pages(),
+                is_gapless: false,
+                is_filled: false,
+            },
+        })
+    }
+
+    /// The majority of the last moves: of the fewest all must agree.
+    fn majority(&self) -> Option<Move> {
+        let mut among = tuning::MIN_MOVES;
+        let mut least = among;
+        while among <= self.moves.len() {
+            let lately = || self.moves.iter().rev().take(among);
+            // Boyer and Moore's vote finds the only candidate.
+            let (mut candidate, mut votes) = (None, 0_usize);
+            for one in lately() {
+                if votes == 0 {
+                    candidate = Some(*one);
+                }
+                votes = if candidate == Some(*one) { votes + 1 } else { votes - 1 };
+            }
+            let count = lately().filter(|one| candidate == Some(**one)).count();
+            if count >= least {
+                return candidate;
+            }
+            if lately().filter(|one| one.is_near_backward()).count() >= least {
+                return Some(Move::Backward);
+            }
+            among = (among * 2).next_power_of_two();
+            least = among / 2 + 1;
+        }
+        None
+    }
+
+    /// A plan has ended of which this share was read. After one that failed, the next needs a
+    /// longer trend.
+    fn judge(&mut self, share: f64) {
+        self.needed = if share < tuning::MIN_SCORE {
+            (self.needed * 2).clamp(tuning::FIRST_BACKOFF_MOVES, tuning::MAX_BACKOFF_MOVES)
+        } else {
+            self.needed / 2
+        };
+    }
+
+    /// Takes in how a plan has ended.
+    pub fn end(&mut self, plan: &TrendPlan) {
+        self.judge(plan.used_share());
+        self.streak = 0;
+    }
+}
+
+/// Pieces along a trend, of which the reader has had those before `at`, and those before `done`
+/// were asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TrendPlan {
+    steps: TrendSteps,
+    at: u64,
+    done: u64,
+    depth: u64,
+    moved: Nanos,
+    /// The share of reads of late that were foreseen.
+    score: f64,
+    /// Where the reader was at the last interval, and the most pieces that it came by in one.
+    before: u64,
+    pace: u64,
+    /// The pieces that it came by in an interval without a plan.
+    own: u64,
+    /// How many intervals the plan has lasted, and where the reader was when it had settled.
+    intervals: u64,
+    settled: u64,
+    /// Whether what is left out is read as well: devices that count requests are slower otherwise.
+    through: bool,
+}
+
+impl TrendPlan {
+    /// A plan for a reader that has just read the last piece of these steps, and came by so many
+    /// pages over the last interval.
+    pub fn new(steps: TrendSteps, now: Nanos, came: Pages) -> Self {
+        let each = if steps.is_filled { steps.step.unsigned_abs() } else { steps.len };
+        let pace = came.get() / each.max(1);
+        Self {
+            steps,
+            at: 1,
+            done: 1,
+            depth: pace.max(tuning::FIRST_DEPTH_PIECES),
+            moved: now,
+            score: 1.0,
+            before: 1,
+            pace,
+            own: pace,
+            intervals: 0,
+            settled: 1,
+            through: false,
+        }
+    }
+
+    /// The reader was seen to read at this page.
+    pub fn reader_at(&mut self, page: u64, now: Nanos) {
+        let piece = self.piece_of(page).filter(|piece| self.is_near(*piece));
+        let foreseen = f64::from(u8::from(piece.is_some()));
+        self.score += tuning::SCORE_WEIGHT * (foreseen - self.score);
+        if let Some(piece) = piece {
+            self.advance(piece, now);
+        }
+    }
+
+    /// The reader's last read ended before this byte.
+    pub fn position(&mut self, position: Bytes, page_bytes: Bytes, now: Nanos) {
+        let end = position.get().div_ceil(page_bytes.get());
+        let read = if self.steps.is_gapless { 1 } else { self.steps.len };
+        let piece = end.checked_sub(read).and_then(|start| self.piece_of(start));
+        if let Some(piece) = piece.filter(|piece| self.is_near(*piece)) {
+            self.advance(piece, now);
+        }
+    }
+
+    fn advance(&mut self, piece: u64, now: Nanos) {
+        if piece >= self.at {
+            self.at = piece + 1;
+            self.moved = now;
+            // What it overtook need not be read any more.
+            self.done = self.done.max(self.at);
+        }
+    }
+
+    /// Whether a piece is where the reader may have come: it may overtake the plan, not jump.
+    fn is_near(&self, piece: u64) -> bool {
+        piece <= self.done.saturating_add(self.depth.max(tuning::MIN_ROOM_PIECES))
+    }
+
+    pub fn interval(&mut self) {
+        let came = self.at.saturating_sub(self.before);
+        (self.before, self.pace) = (self.at, came.max(self.pace - self.pace / 4));
+        self.intervals += 1;
+        if self.intervals == tuning::SETTLING_INTERVALS {
+            self.settled = self.at;
+        } else if self.intervals == tuning::JUDGE_INTERVALS {
+            let got = (self.at - self.settled) as f64
+                / (tuning::JUDGE_INTERVALS - tuning::SETTLING_INTERVALS) as f64;
+            self.through =
+                self.steps.is_filled && got < tuning::REVERT_BELOW_RATIO * self.own as f64;
+        }
+    }
+
+    /// The reader waited although it was foreseen: what it will want must be asked for earlier.
+    pub fn late(&mut self, share: &WindowShare) {
+        self.depth = (self.depth * tuning::DEPTH_GROWTH)
+            .min(self.room(share).max(tuning::FIRST_DEPTH_PIECES));
+    }
+
+    /// Pieces that may be read ahead: as many as the reader comes by until the interval after the
+    /// next, also if that is more than fits into the largest window.
+    fn room(&self, share: &WindowShare) -> u64 {
+        let fits = |pages: Pages| pages.get() / self.piece().max(1);
+        let paced = (tuning::LOOKAHEAD_INTERVALS * self.pace).min(fits(share.memory));
+        fits(share.most).min(tuning::MIN_ROOM_PIECES).max(paced).max(1)
+    }
+
+    /// The pages of a piece.
+    fn piece(&self) -> u64 {
+        if self.through { self.steps.step.unsigned_abs() } else { self.steps.len }
+    }
+
+    /// Whether the reader rests, or goes elsewhere.
+    pub fn is_over(&self, now: Nanos) -> bool {
+        self.score < tuning::MIN_SCORE || now.saturating_sub(self.moved) > tuning::IDLE_TIMEOUT
+    }
+
+    /// Of what was asked for, the share that the reader came to.
+    fn used_share(&self) -> f64 {
+        let (used, asked) = (self.at - 1, self.done - 1);
+        if asked == 0 { 0.0 } else { used.min(asked) as f64 / asked as f64 }
+    }
+
+    /// What is to be read now, in order of use.
+    pub fn due(&mut self, file: Pages, share: &WindowShare) -> Vec<Extent> {
+        let room = self.room(share);
+        let until = self.at.saturating_add(self.depth.min(room));
+        let mut due: Vec<Extent> = Vec::new();
+        while self.done < until && due.len() < tuning::MAX_PIECES_AT_ONCE {
+            let Some(piece) = self.piece_at(self.done, file) else { break };
+            match due.last_mut() {
+                Some(last) if joined(*last, piece).is_some() => {
+                    *last = joined(*last, piece).unwrap_or(*last);
+                }
+                _ => due.push(piece),
+            }
+            self.done += 1;
+        }
+        due
+    }
+
+    pub fn why(&self) -> String {
+        let (len, step) = (self.steps.len, self.steps.step);
+        if self.steps.is_gapless && step < 0 {
+            return "it is read backward, which the kernel does not foresee".to_owned();
+        }
+        if self.steps.is_gapless {
+            return "it is read forward where the kernel does not read ahead: under \
+                    POSIX_FADV_RANDOM, or between cached parts"
+                .to_owned();
+        }
+        format!(
+            "it is read {len} pages at a time in steps of {step}, which the kernel does not foresee"
+        )
+    }
+
+    /// The pages of a piece that lie in the file, if any do.
+    fn piece_at(&self, piece: u64, file: Pages) -> Option<Extent> {
+        let way = i64::try_from(piece).ok()?.checked_mul(self.steps.step)?;
+        let mut pages = self.piece();
+        let start = self.steps.last.checked_add_signed(way).or_else(|| {
+            // The first pages of the file are perhaps fewer than a piece.
+            pages = self.steps.last.checked_add_signed(way.checked_add(pages.cast_signed())?)?;
+            (self.steps.is_gapless && pages > 0).then_some(0)
+        })?;
+        let pages = pages.min(file.get().checked_sub(start)?);
+        (pages > 0).then(|| Extent::new(Page::new(start), Pages::new(pages)))
+    }
+
+    fn piece_of(&self, page: u64) -> Option<u64> {
+        let way = page.wrapping_sub(self.steps.last).cast_signed();
+        if self.steps.is_gapless {
+            let step = self.steps.step;
+            let towards = if step < 0 { way.checked_neg()? } else { way };
+            let pages = u64::try_from(towards).ok()?;
+            let each = step.unsigned_abs();
+            return Some(if step < 0 { pages.div_ceil(each) } else { pages / each });
+        }
+        let piece = way.checked_div(self.steps.step)?;
+        let is_exact = piece.checked_mul(self.steps.step) == Some(way);
+        is_exact.then_some(piece)?.try_into().ok()
+    }
+}
+
+/// Two pieces in one, where they touch and are not too large.
+fn joined(a: Extent, b: Extent) -> Option<Extent> {
+    let pages = Pages::new(a.pages.get() + b.pages.get());
+    let fits = pages.get() <= tuning::MAX_JOINED_PAGES;
+    if fits && a.end() == b.start {
+        Some(Extent::new(a.start, pages))
+    } else if fits && b.end() == a.start {
+        Some(Extent::new(b.start, pages))
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STEPS: TrendSteps =
+        TrendSteps { last: 100, step: 10, len: 2, is_gapless: false, is_filled: false };
+
+    fn trend(reads: impl IntoIterator<Item = (u64, u64)>) -> Option<TrendSteps> {
+        let mut trend = Trend::default();
+        reads.into_iter().for_each(|(index, pages)| trend.read(index, pages, false));
+        trend.steps(true)
+    }
+
+    /// The pages of reads of so many bytes each, one before the other.
+    fn backward(sizes: impl IntoIterator<Item = u64>) -> Vec<(u64, u64)> {
+        let mut end = 64 << 20;
+        let reads = sizes.into_iter().map(|size| {
+            let start = end - size;
+            let first = start / 4096;
+            let pages = (end - 1) / 4096 + 1 - first;
+            end = start;
+            (first, pages)
+        });
+        reads.collect()
+    }
+
+    #[test]
+    fn uneven_blocks_that_are_read_backward_have_a_trend() {
+        let even = trend(backward([3809; 40])).expect("blocks of RocksDB");
+        assert!(even.is_gapless && even.step == -16, "{even:?}");
+        let uneven = trend(backward((0..40).map(|n| 900 + n * n * 7919 % 30_000)));
+        assert!(uneven.is_some_and(|steps| steps.is_gapless && steps.step < 0), "{uneven:?}");
+    }
+
+    #[test]
+    fn a_read_now_and_then_from_elsewhere_does_not_hide_a_trend() {
+        let reads = (0..60).map(|n| if n % 5 == 4 { (n * 7919, 1) } else { (90_000 - n, 1) });
+        assert!(trend(reads).is_some_and(|steps| steps.is_gapless), "four of five go backward");
+    }
+
+    #[test]
+    fn steps_are_told_from_random_reads() {
+        let steps = trend((0..20).map(|n| (n * 64, 16)));
+        assert_eq!(steps.map(|it| (it.step, it.len, it.is_gapless)), Some((64, 16, false)));
+        assert_eq!(trend((0..40).map(|n| (n * n * 7919 % 100_003, 1))), None);
+        assert_eq!(trend([(5, 1); 50]), None, "the same page over and over");
+    }
+
+    #[test]
+    fn what_the_kernel_foresees_needs_no_plan_unless_it_was_forbidden_to_read_ahead() {
+        let mut trend = Trend::default();
+        (0..20).for_each(|n| trend.read(n * 3, 3, false));
+        assert_eq!(trend.steps(true), None);
+        assert!(trend.steps(false).is_some_and(|steps| steps.is_gapless && steps.step > 0));
+        // Marks are as far apart as windows are large.
+        let mut trend = Trend::default();
+        (0..20).for_each(|n| trend.read(n * 32, 1, true));
+        assert_eq!(trend.steps(true), None);
+    }
+
+    #[test]
+    fn two_reports_of_one_read_are_one() {
+        let reads = backward([3809; 40]);
+        let twice = reads.iter().flat_map(|read| [*read; 2]);
+        assert!(trend(twice).is_some_and(|steps| steps.is_gapless && steps.step == -16));
+    }
+
+    #[test]
+    fn what_a_reader_leaves_out_of_a_run_is_seen() {
+        let mut trend = Trend::default();
+        // Every other page; the kernel reads four at a time, so each other read finds its page.
+        (1..20).for_each(|n| trend.left_out(4 * n, 1, 4 * n - 1));
+        let steps = TrendSteps { last: 76, step: 2, len: 1, is_gapless: false, is_filled: true };
+        assert_eq!(trend.steps(true), Some(steps));
+        trend.left_out(80, 1, 80);
+        assert_eq!(trend.steps(true), None, "it leaves out nothing any more");
+    }
+
+    #[test]
+    fn after_a_plan_in_vain_a_longer_trend_is_needed() {
+        let mut trend = Trend::default();
+        let mut at = 1 << 30;
+        let mut run = |trend: &mut Trend, reads: u64| {
+            at -= 1 << 20;
+            (0..reads).for_each(|n| trend.read(at - n, 1, false));
+            trend.steps(true)
+        };
+        let steps = run(&mut trend, 10).expect("a trend");
+        let mut plan = TrendPlan::new(steps, Nanos::ZERO, Pages::ZERO);
+        plan.due(Pages::new(1 << 30), &share(1 << 20));
+        trend.end(&plan);
+        assert_eq!(run(&mut trend, 10), None);
+        assert!(run(&mut trend, 60).is_some());
+    }
+
+    fn share(most: u64) -> WindowShare {
+        let (most, memory) = (Pages::new(most), Pages::new(1 << 20));
+        WindowShare { most, memory, is_tight: false, is_squeezed: false }
+    }
+
+    fn extents(plan: &mut TrendPlan, file: u64) -> Vec<(u64, u64)> {
+        let due = plan.due(Pages::new(file), &share(1 << 20));
+        due.iter().map(|piece| (piece.start.get(), piece.pages.get())).collect()
+    }
+
+    #[test]
+    fn steps_are_foreseen_up_to_the_end_of_the_file() {
+        let mut plan = TrendPlan::new(STEPS, Nanos::ZERO, Pages::ZERO);
+        assert_eq!(extents(&mut plan, 145), [(110, 2), (120, 2), (130, 2), (140, 2)]);
+        assert_eq!(extents(&mut plan, 145), []);
+        plan.reader_at(120, Nanos::ZERO);
+        plan.position(Bytes::new(132 * 4096), Bytes::new(4096), Nanos::from_secs(1));
+        assert_eq!(plan.at, 4);
+        assert!(!plan.is_over(Nanos::from_secs(2)) && plan.is_over(Nanos::from_secs(9)));
+    }
+
+    #[test]
+    fn a_plan_ends_when_most_reads_are_elsewhere() {
+        let mut plan = TrendPlan::new(STEPS, Nanos::ZERO, Pages::ZERO);
+        (0..30)
+            .for_each(|n| plan.reader_at(if n % 4 == 3 { 7 } else { 110 + n * 10 }, Nanos::ZERO));
+        assert!(!plan.is_over(Nanos::ZERO), "three of four were foreseen");
+        (0..10).for_each(|n| plan.reader_at(5_000_000 + n * 77, Nanos::ZERO));
+        assert!(plan.is_over(Nanos::ZERO));
+    }
+
+    #[test]
+    fn what_is_read_backward_is_joined_and_ends_at_the_first_page() {
+        let steps = TrendSteps::backward(60, 2);
+        let mut plan = TrendPlan::new(steps, Nanos::ZERO, Pages::ZERO);
+        assert_eq!(extents(&mut plan, 1000), [(0, 60)]);
+        plan.reader_at(28, Nanos::ZERO);
+        assert_eq!(plan.at, 3, "two pieces of sixteen pages were read");
+    }
+
+    #[test]
+    fn lateness_looks_further_within_bounds() {
+        let steps = TrendSteps { last: 0, step: 4, len: 1, ..STEPS };
+        let mut plan = TrendPlan::new(steps, Nanos::ZERO, Pages::ZERO);
+        for _ in 0..30 {
+            plan.late(&share(100));
+        }
+        assert_eq!(plan.depth, tuning::MIN_ROOM_PIECES, "its pace is not known");
+        assert_eq!(plan.due(Pages::new(1 << 30), &share(40)).len(), 40);
+    }
+
+    /// Where the next pieces begin and how long they are, if the reader comes by so many in each
+    /// interval, and came by ten before.
+    fn filled(came: u64) -> (u64, u64) {
+        let steps = TrendSteps { last: 0, step: 2, len: 1, is_gapless: false, is_filled: true };
+        let mut plan = TrendPlan::new(steps, Nanos::ZERO, Pages::new(20));
+        for interval in 1..=tuning::JUDGE_INTERVALS {
+            plan.reader_at(2 * came * interval, Nanos::ZERO);
+            plan.interval();
+        }
+        let due = plan.due(Pages::new(1 << 20), &share(1 << 20));
+        (due[0].start.get(), due[0].pages.get())
+    }
+
+    #[test]
+    fn what_is_left_out_is_read_only_where_single_pieces_are_slower() {
+        assert_eq!(filled(10), (162, 1));
+        assert_eq!(filled(3), (50, 20), "ten pieces in one");
+    }
+
+    #[test]
+    fn what_is_left_out_fills_memory_like_all_else() {
+        let steps = TrendSteps { last: 0, step: 50, len: 1, is_gapless: false, is_filled: true };
+        let plan = TrendPlan {
+            through: true,
+            pace: 100,
+            ..TrendPlan::new(steps, Nanos::ZERO, Pages::ZERO)
+        };
+        assert_eq!(plan.room(&WindowShare { memory: Pages::new(2000), ..share(100) }), 40);
+    }
+}
