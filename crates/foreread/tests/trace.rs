@@ -26,9 +26,44 @@ fn a_broken_trace_is_named_by_file_and_line_and_nothing_is_written() {
     let mut bytes = std::fs::read(dir.path().join("out.trace")).unwrap();
     bytes.truncate(bytes.len() - 3);
     std::fs::write(dir.path().join("cut.trace"), bytes).unwrap();
-    let (code, _, stderr) = run(dir.path(), &["trace", "show", "cut.trace"]);
+    let (code, stdout, stderr) = run(dir.path(), &["trace", "show", "cut.trace"]);
     assert_eq!(code, 1);
-    assert!(stderr.contains("cut short"), "{stderr}");
+    assert!(stderr.contains("the end of the file is missing or damaged"), "{stderr}");
+    assert!(stdout.contains("reads                  2 of 8 KiB"), "{stdout}");
+    let replay = ["sweep", "sim:nvme", "--workload", "trace:cut.trace"];
+    let (code, _, stderr) = run(dir.path(), &replay);
+    assert!(code == 1 && stderr.contains("foreread trace convert"), "{stderr}");
+}
+
+#[test]
+fn damaged_blocks_are_named_and_the_requests_before_them_can_be_saved() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows: String = (0..40_000).map(|at| format!("{},4096\n", at * 7919 % 65_537)).collect();
+    std::fs::write(dir.path().join("in.csv"), format!("offset,length\n{rows}")).unwrap();
+    assert_eq!(run(dir.path(), &["trace", "convert", "in.csv", "whole.trace"]).0, 0);
+    let (code, stdout, _) = run(dir.path(), &["trace", "verify", "whole.trace"]);
+    assert_eq!(
+        (code, stdout.contains("4 blocks, 40000 requests, no damage")),
+        (0, true),
+        "{stdout}"
+    );
+    let mut bytes = std::fs::read(dir.path().join("whole.trace")).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(dir.path().join("bad.trace"), &bytes).unwrap();
+    let (code, stdout, _) = run(dir.path(), &["trace", "verify", "bad.trace"]);
+    assert_eq!(code, 1);
+    assert!(stdout.starts_with("bad.trace: block 3 at byte "), "{stdout}");
+    let (code, stdout, _) = run(dir.path(), &["trace", "verify", "--json", "bad.trace"]);
+    let found: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((code, found["damages"][0]["requests_before"].as_u64()), (1, Some(16_384)));
+    assert_eq!(found["requests"].as_u64(), Some(16_384 + 7232));
+    let (code, _, stderr) = run(dir.path(), &["trace", "convert", "bad.trace", "saved.trace"]);
+    assert!(code == 1 && stderr.contains("block 3 at byte "), "{stderr}");
+    let (code, stdout, _) = run(dir.path(), &["trace", "verify", "saved.trace"]);
+    assert_eq!((code, stdout.contains("16384 requests, no damage")), (0, true), "{stdout}");
+    let onto = run(dir.path(), &["trace", "convert", "bad.trace", "bad.trace"]);
+    assert!(onto.0 == 2 && onto.2.contains("is the input file"), "{}", onto.2);
 }
 
 #[test]

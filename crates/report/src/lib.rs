@@ -62,7 +62,7 @@ pub use runs::{RunList, runs_csv, runs_json, runs_markdown, runs_table};
 pub use terminal::terminal;
 pub use terminal_plots::terminal_plots;
 pub use terminal_text::TermStyle;
-pub use trace::trace_json;
+pub use trace::{trace_json, trace_verification_json};
 pub use trial_details::TrialDetails;
 pub use verdict::verdict;
 pub use verdict_parts::VerdictLine;

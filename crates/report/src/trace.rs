@@ -1,9 +1,25 @@
 //! What a trace is like, for programs.
 
 use serde_json::{Value as Json, json};
-use trace::TraceSummary;
+use trace::{TraceSummary, TraceVerification};
 
 use crate::SCHEMA_VERSION;
+
+/// What a check of a trace found (docs/json.md).
+pub fn trace_verification_json(found: &TraceVerification) -> Json {
+    let damages = found.damages.iter().map(|damage| {
+        json!({
+            "block": damage.block, "offset_bytes": damage.offset, "problem": damage.problem,
+            "requests_before": damage.records_before,
+        })
+    });
+    json!({
+        "schema_version": SCHEMA_VERSION,
+        "blocks": found.blocks,
+        "requests": found.records,
+        "damages": damages.collect::<Vec<_>>(),
+    })
+}
 
 /// The summary of a trace in this form (docs/json.md).
 pub fn trace_json(format: &str, summary: &TraceSummary) -> Json {
@@ -26,6 +42,8 @@ pub fn trace_json(format: &str, summary: &TraceSummary) -> Json {
         "read_bytes": summary.read_bytes.get(),
         "writes": summary.writes,
         "write_bytes": summary.write_bytes.get(),
+        "faults": summary.faults,
+        "advice": summary.advice,
         "processes": summary.processes,
         "files": summary.files,
         "open_files": summary.open_files,

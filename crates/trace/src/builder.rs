@@ -5,16 +5,16 @@ use std::collections::HashMap;
 use units::{Bytes, Nanos};
 
 use crate::error::{TraceError, TraceLocation};
-use crate::model::{Trace, TraceFile, TraceRecord, TraceRecordKind};
+use crate::model::{Trace, TraceFile, TraceRecord, TraceRecordKind, TraceThread};
 use workload::TraceOpenFile;
 use workload::{AccessMethod, Hint};
 
 /// The most records that a trace may have: they are kept in memory, in 1.5 GiB at most.
 pub const RECORDS_MAX: usize = 1 << 25;
 /// The most files and open files.
-const FILES_MAX: usize = 1 << 20;
+pub(crate) const FILES_MAX: usize = 1 << 20;
 /// No file is larger; more is a broken number, and sums of two are safe.
-const END_MAX: u64 = 1 << 62;
+pub(crate) const END_MAX: u64 = 1 << 62;
 
 /// Collects the records of a trace and checks each.
 #[derive(Debug, Default)]
@@ -67,7 +67,13 @@ impl TraceBuilder {
     }
 
     pub fn open(&mut self, file: u32, access: AccessMethod) -> u32 {
-        self.trace.open_files.push(TraceOpenFile { file, access, hint: Hint::None });
+        self.open_with(TraceOpenFile { file, access, hint: Hint::None }, 0)
+    }
+
+    /// An open file with the flags of `open(2)`, zero where they are unknown.
+    pub fn open_with(&mut self, open: TraceOpenFile, flags: u32) -> u32 {
+        self.trace.open_files.push(open);
+        self.trace.open_flags.push(flags);
         self.trace.open_files.len() as u32 - 1
     }
 
@@ -79,19 +85,25 @@ impl TraceBuilder {
     }
 
     pub fn process(&mut self, number: u64) -> u32 {
-        let next = self.trace.processes.len() as u32;
-        let process = *self.processes.entry(number).or_insert(next);
-        if process == next {
-            self.trace.processes.push(number);
-        }
-        process
+        self.thread(TraceThread { thread: number, process: number })
     }
 
-    /// Adds a record; one of no length is left out, since nothing was asked for. The error says
-    /// that it was at `place`.
+    /// A thread that is known by its number; its process is that of the first mention.
+    pub fn thread(&mut self, TraceThread { thread, process }: TraceThread) -> u32 {
+        let next = self.trace.processes.len() as u32;
+        let index = *self.processes.entry(thread).or_insert(next);
+        if index == next {
+            self.trace.processes.push(thread);
+            self.trace.owners.push(process);
+        }
+        index
+    }
+
+    /// Adds a record; a read or write of no length is left out, since nothing was asked for. The
+    /// error says that it was at `place`.
     pub fn push(&mut self, place: TraceLocation, record: TraceRecord) -> Result<(), TraceError> {
         let wrong = |problem: String| Err(TraceError::at(place, problem));
-        if record.length.is_zero() {
+        if record.length.is_zero() && record.kind.transfers() {
             return Ok(());
         }
         let end = record.offset.get().checked_add(record.length.get());
@@ -122,7 +134,9 @@ impl TraceBuilder {
             let (open, process) = (record.open_file, record.process);
             return wrong(format!("there is no open file {open} or no process {process}"));
         };
-        file.size = file.size.max(Bytes::new(end));
+        if record.kind.transfers() {
+            file.size = file.size.max(Bytes::new(end));
+        }
         let records = &mut self.trace.records;
         if records.len() == records.capacity() && records.try_reserve(records.len().max(1)).is_err()
         {
@@ -136,7 +150,7 @@ impl TraceBuilder {
     /// The trace, with its first record at time 0. Open files and processes without a request are
     /// left out, files without one too.
     pub fn finish(mut self) -> Result<Trace, TraceError> {
-        if self.trace.records.is_empty() {
+        if !self.trace.records.iter().any(|record| record.kind.transfers()) {
             return Err(TraceError::whole("no request is in it"));
         }
         let origin = self.origin.unwrap_or_default();
@@ -159,7 +173,9 @@ impl TraceBuilder {
             record.process = processes.of(record.process);
         }
         trace.open_files = opens.apply(&trace.open_files);
+        trace.open_flags = opens.apply(&trace.open_flags);
         trace.processes = processes.apply(&trace.processes);
+        trace.owners = processes.apply(&trace.owners);
         let mut files = Renumber::new(trace.files.len());
         for open in &mut trace.open_files {
             open.file = files.of(open.file);
@@ -226,7 +242,9 @@ impl OneProcess {
         };
         let (offset, length) = (Bytes::new(offset), Bytes::new(length));
         let process = self.process;
-        self.builder.push(place, TraceRecord { time, open_file, process, kind, offset, length })
+        let took = Nanos::ZERO;
+        let record = TraceRecord { time, open_file, process, kind, offset, length, took };
+        self.builder.push(place, record)
     }
 }
 
@@ -242,6 +260,7 @@ mod tests {
             kind: TraceRecordKind::Read,
             offset: Bytes::new(offset),
             length: Bytes::new(length),
+            took: Nanos::ZERO,
         }
     }
 

@@ -2,6 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use std::fs::File;
+use std::io::Read;
+use std::sync::Arc;
+
+use crate::blocks::{BLOCK_MAGIC, TraceBytes, TraceDamage, TraceStream, TraceVerification, verify};
 use crate::import::{FORMATS, ImportOptions, TraceFormat, detect, format};
 use crate::model::Trace;
 
@@ -12,6 +17,8 @@ pub struct ReadOptions {
     /// The name of its form; told by its beginning if there is none.
     pub format: Option<String>,
     pub import: ImportOptions,
+    /// Read a trace in foreread's own form up to where it is damaged, instead of refusing it.
+    pub salvage: bool,
 }
 
 /// Where a trace came from.
@@ -20,6 +27,8 @@ pub struct TraceSource {
     pub path: PathBuf,
     /// The name of the form that it is in.
     pub format: &'static str,
+    /// Where it is damaged, if [`ReadOptions::salvage`] let it be read nevertheless.
+    pub damage: Option<TraceDamage>,
 }
 
 /// Reads a trace, packed with zstd or gzip or not at all; `-` is standard input.
@@ -29,9 +38,67 @@ pub struct TraceSource {
 /// If it cannot be read, is larger than 1 GiB, packed or unpacked, or is no trace.
 pub fn read(path: &Path, options: &ReadOptions) -> Result<(Trace, TraceSource), TraceFileError> {
     let (bytes, form) = unpack::content(path, |head| form(path, head, options))?;
-    let trace = form.parse(&bytes, options.import);
-    let trace = trace.map_err(|error| TraceFileError::Broken { path: path.to_owned(), error })?;
-    Ok((trace, TraceSource { path: path.to_owned(), format: form.name }))
+    let broken = |error| TraceFileError::Broken { path: path.to_owned(), error };
+    let (path, format) = (path.to_owned(), form.name);
+    if bytes.starts_with(BLOCK_MAGIC) && options.salvage {
+        let stream = TraceStream::open(Arc::new(bytes)).map_err(broken)?;
+        let (trace, damage) = Trace::from_stream(&stream).map_err(broken)?;
+        return Ok((trace, TraceSource { path, format, damage }));
+    }
+    let trace = form.parse(&bytes, options.import).map_err(broken)?;
+    Ok((trace, TraceSource { path, format, damage: None }))
+}
+
+/// Opens a file in blocks that is to be read in a stream; none if it is in another form, packed, or
+/// no regular file.
+///
+/// # Errors
+///
+/// If it cannot be read, or nothing in it can.
+pub fn open_stream(path: &Path) -> Result<Option<TraceStream>, TraceFileError> {
+    let Some(file) = blocks_of(path)? else { return Ok(None) };
+    let broken = |error| TraceFileError::Broken { path: path.to_owned(), error };
+    TraceStream::open(Arc::new(file)).map(Some).map_err(broken)
+}
+
+/// The file, if it is a regular one that begins as a trace in blocks.
+fn blocks_of(path: &Path) -> Result<Option<File>, TraceFileError> {
+    if sys::input::is_stdin(path) {
+        return Ok(None);
+    }
+    // Opened by whoever reads pipes and devices, if it is one.
+    if !std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
+        return Ok(None);
+    }
+    let mut file = File::open(path).map_err(TraceFileError::io("read", path))?;
+    let mut start = [0; BLOCK_MAGIC.len()];
+    let is_blocks = file.read_exact(&mut start).is_ok() && start == *BLOCK_MAGIC;
+    Ok(is_blocks.then_some(file))
+}
+
+/// Checks a trace: each block of one in foreread's own form, otherwise whether it can be read.
+///
+/// # Errors
+///
+/// If it cannot be read, or is damaged and in a form without blocks.
+pub fn verify_file(
+    path: &Path,
+    options: &ReadOptions,
+) -> Result<TraceVerification, TraceFileError> {
+    let source: Arc<dyn TraceBytes> = match blocks_of(path)? {
+        Some(file) => Arc::new(file),
+        None => {
+            let (bytes, form) = unpack::content(path, |head| form(path, head, options))?;
+            if !bytes.starts_with(BLOCK_MAGIC) {
+                let trace = form.parse(&bytes, options.import);
+                let broken = |error| TraceFileError::Broken { path: path.to_owned(), error };
+                let records = trace.map_err(broken)?.records().len() as u64;
+                return Ok(TraceVerification { blocks: 1, records, ..Default::default() });
+            }
+            Arc::new(bytes)
+        }
+    };
+    verify(source).map_err(|error| TraceFileError::Broken { path: path.to_owned(), error })
 }
 
 fn form(

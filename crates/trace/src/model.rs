@@ -1,13 +1,37 @@
 //! The model of a trace.
 
 use units::{Bytes, Nanos};
-use workload::TraceOpenFile;
+use workload::{RangeAdvice, TraceOpenFile};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TraceRecordKind {
     /// Got data, by a call or, if its open file is mapped, by touching a page.
     Read,
     Write,
+    /// Advice for the range; a length of 0 means to the end of the file.
+    Advise(RangeAdvice),
+    /// The file was cut or extended to [`TraceRecord::offset`].
+    Truncate,
+    /// The file was deleted.
+    Delete,
+    /// A fault mapped the range along with its own page: what was read there later left no record.
+    FaultAround,
+}
+
+impl TraceRecordKind {
+    /// Whether it transfers the bytes of its range.
+    pub fn transfers(self) -> bool {
+        matches!(self, Self::Read | Self::Write)
+    }
+}
+
+/// A thread that made requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceThread {
+    /// Its number when it was recorded.
+    pub thread: u64,
+    /// The number of its process; its own number if the recorder did not know.
+    pub process: u64,
 }
 
 /// A file or device that a trace speaks of.
@@ -25,12 +49,14 @@ pub struct TraceRecord {
     pub time: Nanos,
     /// Through which open file, counted in [`Trace::open_files`].
     pub open_file: u32,
-    /// By which process, counted in [`Trace::processes`].
+    /// By which thread, counted in [`Trace::processes`] and [`Trace::threads`].
     pub process: u32,
     pub kind: TraceRecordKind,
     pub offset: Bytes,
-    /// How much; never nothing.
+    /// How much; of a read or write never nothing.
     pub length: Bytes,
+    /// How long the program waited for it; zero if that was not recorded.
+    pub took: Nanos,
 }
 
 impl TraceRecord {
@@ -45,7 +71,11 @@ pub struct Trace {
     pub(crate) timed: bool,
     pub(crate) files: Vec<TraceFile>,
     pub(crate) open_files: Vec<TraceOpenFile>,
+    /// The flags of `open(2)` of each open file, zero where unknown.
+    pub(crate) open_flags: Vec<u32>,
     pub(crate) processes: Vec<u64>,
+    /// The process of each thread in `processes`.
+    pub(crate) owners: Vec<u64>,
     pub(crate) records: Vec<TraceRecord>,
 }
 
@@ -63,9 +93,21 @@ impl Trace {
         &self.open_files
     }
 
-    /// The numbers that the processes had when it was recorded.
+    /// The flags with which an open file was opened (`open(2)`); zero where unknown.
+    pub fn open_flags(&self, open_file: u32) -> u32 {
+        self.open_flags.get(open_file as usize).copied().unwrap_or(0)
+    }
+
+    /// The numbers that the threads had when it was recorded; of a process with one thread, that
+    /// of the process.
     pub fn processes(&self) -> &[u64] {
         &self.processes
+    }
+
+    /// The threads with their processes, in the order of [`Trace::processes`].
+    pub fn threads(&self) -> impl Iterator<Item = TraceThread> {
+        let pairs = self.processes.iter().zip(&self.owners);
+        pairs.map(|(&thread, &process)| TraceThread { thread, process })
     }
 
     /// The requests in order of time.
@@ -95,7 +137,7 @@ impl Trace {
             let size = sizes[open_files[record.open_file as usize].file as usize];
             let end = size.map_or(record.end(), |size| record.end().min(size));
             record.length = end.saturating_sub(record.offset);
-            !record.length.is_zero()
+            !record.length.is_zero() || !record.kind.transfers()
         });
         self
     }

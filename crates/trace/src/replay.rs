@@ -215,6 +215,7 @@ mod tests {
         for &(time, process, open_file, offset) in reads {
             let process = builder.process(process);
             let record = TraceRecord {
+                took: Nanos::ZERO,
                 time: Nanos::new(time),
                 open_file,
                 process,

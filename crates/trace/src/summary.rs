@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use units::{Bytes, Nanos, PageSize};
+use workload::AccessMethod;
 
 use crate::model::{Trace, TraceRecord, TraceRecordKind};
 
@@ -41,6 +42,10 @@ pub struct TraceSummary {
     pub read_bytes: Bytes,
     pub writes: u64,
     pub write_bytes: Bytes,
+    /// Reads of mapped pages, which are among [`Self::reads`].
+    pub faults: u64,
+    /// Calls that advised the kernel of a range.
+    pub advice: u64,
     /// Processes at work.
     pub processes: usize,
     pub files: usize,
@@ -167,7 +172,7 @@ fn hot_files(trace: &Trace) -> Vec<HotFile> {
             size: file.size,
         })
         .collect();
-    for record in &trace.records {
+    for record in trace.records.iter().filter(|record| record.kind.transfers()) {
         let file = &mut files[trace.open_files[record.open_file as usize].file as usize];
         file.requests += 1;
         file.bytes = Bytes::new(file.bytes.get().saturating_add(record.length.get()));
@@ -202,10 +207,20 @@ impl Trace {
     pub fn summary(&self) -> TraceSummary {
         let mut runs = Runs::default();
         let (mut reads, mut writes) = ((0u64, 0u64), (0u64, 0u64));
+        let (mut faults, mut advice) = (0, 0);
         for (at, record) in self.records.iter().enumerate() {
-            let sum = if record.kind == TraceRecordKind::Read { &mut reads } else { &mut writes };
+            let sum = match record.kind {
+                TraceRecordKind::Read => &mut reads,
+                TraceRecordKind::Write => &mut writes,
+                _ => {
+                    advice += u64::from(matches!(record.kind, TraceRecordKind::Advise(_)));
+                    continue;
+                }
+            };
             *sum = (sum.0 + 1, sum.1.saturating_add(record.length.get()));
             if record.kind == TraceRecordKind::Read {
+                let open = self.open_files[record.open_file as usize];
+                faults += u64::from(open.access == AccessMethod::Mmap);
                 runs.read(at, record);
             }
         }
@@ -220,6 +235,8 @@ impl Trace {
             read_bytes: Bytes::new(reads.1),
             writes: writes.0,
             write_bytes: Bytes::new(writes.1),
+            faults,
+            advice,
             processes: self.processes.len(),
             files: self.files.len(),
             open_files: self.open_files.len(),
@@ -242,7 +259,6 @@ mod tests {
     use super::*;
     use crate::builder::TraceBuilder;
     use crate::error::TraceLocation;
-    use workload::AccessMethod;
 
     /// Reads of 64 KiB at these offsets, in units of 64 KiB.
     fn trace(offsets: &[u64]) -> Trace {
@@ -254,7 +270,8 @@ mod tests {
         for offset in offsets {
             let offset = Bytes::from_kib(64 * offset);
             let (time, kind) = (Nanos::ZERO, TraceRecordKind::Read);
-            let record = TraceRecord { time, open_file, process, kind, offset, length };
+            let took = Nanos::ZERO;
+            let record = TraceRecord { time, open_file, process, kind, offset, length, took };
             builder.push(TraceLocation::Whole, record).unwrap();
         }
         builder.finish().unwrap()

@@ -35,5 +35,5 @@ pub use error::WorkloadError;
 pub use fio_export::{ExportedJob, export_fio};
 pub use outside::{Figure, Metric, Outside};
 pub use parameters::{AccessMethod, Hint, Layout, Pattern, Sharing};
-pub use replay::{ReplayPace, ReplayScript, TraceOpenFile, TraceReplay};
+pub use replay::{RangeAdvice, ReplayPace, ReplayScript, TraceOpenFile, TraceReplay};
 pub use zone::Zone;

@@ -28,6 +28,19 @@ pub struct TraceOpenFile {
     pub hint: Hint,
 }
 
+/// What a program tells the kernel about a range of a file: `posix_fadvise(2)` and `readahead(2)`
+/// for an open file, `madvise(2)` for a mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RangeAdvice {
+    Normal,
+    Sequential,
+    Random,
+    /// Read the range now; `readahead(2)` is the same.
+    WillNeed,
+    /// Drop the range from the cache, or from the mapping.
+    DontNeed,
+}
+
 /// The reads of a trace as a workload replays them. Writes are left out: a replay never writes to
 /// files that exist.
 #[derive(Clone, Debug)]

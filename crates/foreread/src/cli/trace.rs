@@ -1,6 +1,7 @@
 //! `foreread trace`.
 
 use std::ffi::OsString;
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -9,6 +10,7 @@ use report::clean;
 use serde::Serialize;
 use trace::{FORMATS, ImportOptions, Trace, TraceSummary};
 use trace::{Means, ReadOptions, RecordSubject, Recording};
+use trace::{TraceDamage, TraceStream, TraceVerification, TraceWriter};
 use units::Bytes;
 
 use super::Context;
@@ -23,6 +25,7 @@ Examples:
   foreread trace record -o mine.trace --pid 4711         until it ends or control-C
   foreread trace import blkparse.txt -o mine.trace       the format is detected
   foreread trace show mine.trace
+  foreread trace verify mine.trace                       is any block damaged?
   foreread sweep sim:hdd-2008 --workload trace:mine.trace
 
 A trace is replayed with --workload trace:FILE[,pace=recorded][,compact]: as fast as the storage
@@ -41,6 +44,14 @@ pub struct TraceArgs {
 enum Action {
     /// Convert a trace from any supported format to foreread's own
     Import(Import),
+    /// Rewrite a trace in foreread's present form, up to where it is damaged
+    ///
+    /// The exit code is 1 if the trace was damaged.
+    Convert(Convert),
+    /// Check a trace and name each damaged block
+    ///
+    /// The exit code is 1 if the trace is damaged.
+    Verify(Verify),
     /// Describe a trace: requests, sizes, streams, share of sequential reads, hot files
     Show(Show),
     /// Record what a command or a running process reads
@@ -72,7 +83,7 @@ impl Form {
             return Err(Usage(format!("--page {page}: 1 byte to 1 GiB")).into());
         }
         let import = ImportOptions { sort: self.sort, page: self.page };
-        Ok(ReadOptions { format: self.format.clone(), import })
+        Ok(ReadOptions { format: self.format.clone(), import, salvage: false })
     }
 }
 
@@ -88,6 +99,30 @@ struct Import {
     force: bool,
     #[command(flatten)]
     form: Form,
+}
+
+#[derive(Debug, Args)]
+struct Convert {
+    /// The trace; may be compressed with zstd or gzip; `-` is standard input
+    old: PathBuf,
+    /// Where to write it; `-` for stdout
+    new: PathBuf,
+    /// Overwrite the file if it exists
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    form: Form,
+}
+
+#[derive(Debug, Args)]
+struct Verify {
+    /// The trace, in foreread's or any other supported format; `-` is standard input
+    file: PathBuf,
+    #[command(flatten)]
+    form: Form,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -151,7 +186,9 @@ impl TraceArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         match self.action {
             Action::Import(import) => import.run(context),
-            Action::Show(show) => show.run(),
+            Action::Convert(convert) => convert.run(context),
+            Action::Verify(verify) => verify.run(),
+            Action::Show(show) => show.run(context),
             Action::Record(record) => record.run(context),
             Action::Formats(formats) => formats.run(),
         }
@@ -160,18 +197,110 @@ impl TraceArgs {
 
 impl Import {
     fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let same = |path: &Path| path.canonicalize().ok();
-        if same(&self.output).is_some_and(|output| Some(output) == same(&self.file)) {
-            let path = self.output.display();
-            let why = "is the input file; choose another path";
-            return Err(Usage(format!("--output {path}: {why}")).into());
-        }
-        let destination = Destination::check("--output", &self.output, self.force)?;
+        let destination = other_file("--output", &self.file, &self.output, self.force)?;
         let (trace, source) = trace::read(&self.file, &self.form.options()?)?;
         destination.write(&trace.encode())?;
         context.note(&format!("{} ({}): {}", self.file.display(), source.format, brief(&trace)));
         Ok(Exit::Fine)
     }
+}
+
+/// Where `output` is written, which must not be what is read.
+fn other_file(
+    option: &'static str,
+    input: &Path,
+    output: &Path,
+    force: bool,
+) -> anyhow::Result<Destination> {
+    let same = |path: &Path| path.canonicalize().ok();
+    if same(output).is_some_and(|output| Some(output) == same(input)) {
+        let path = output.display();
+        let why = "is the input file; choose another path";
+        return Err(Usage(format!("{option} {path}: {why}")).into());
+    }
+    Destination::check(option, output, force)
+}
+
+/// Prints where a trace is damaged that was read nevertheless.
+fn warn_of(damage: Option<&TraceDamage>, path: &Path, context: &Context) -> Exit {
+    let Some(damage) = damage else { return Exit::Fine };
+    let path = clean::plain(&path.display().to_string());
+    context.note(&format!("warning: {path} is damaged: {damage}; the rest is left out"));
+    Exit::Failed
+}
+
+impl Convert {
+    fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let destination = other_file("NEW", &self.old, &self.new, self.force)?;
+        if let Some(stream) = trace::open_stream(&self.old)? {
+            return self.copy(&stream, &destination, context);
+        }
+        let options = ReadOptions { salvage: true, ..self.form.options()? };
+        let (trace, source) = trace::read(&self.old, &options)?;
+        destination.write(&trace.encode())?;
+        context.note(&format!("{} ({}): {}", self.old.display(), source.format, brief(&trace)));
+        Ok(warn_of(source.damage.as_ref(), &self.old, context))
+    }
+
+    /// Copies a trace of any length block by block.
+    fn copy(
+        &self,
+        stream: &TraceStream,
+        destination: &Destination,
+        context: &Context,
+    ) -> anyhow::Result<Exit> {
+        let failed = || format!("cannot write {}", self.new.display());
+        let out = BufWriter::new(destination.create()?);
+        let mut writer = TraceWriter::new(out, stream.is_timed()).with_context(failed)?;
+        for file in stream.files() {
+            writer.file(&file.name, file.size);
+        }
+        for (open, flags) in stream.open_files().iter().zip(stream.open_flags()) {
+            writer.open_file(*open, *flags).with_context(failed)?;
+        }
+        stream.threads().iter().for_each(|thread| drop(writer.thread(*thread)));
+        let (mut damage, mut requests) = (stream.damage().cloned(), 0u64);
+        for record in stream.records() {
+            match record {
+                Ok(record) => writer.push(record).with_context(failed)?,
+                Err(found) => {
+                    damage = Some(found);
+                    break;
+                }
+            }
+            requests += 1;
+        }
+        writer.finish().with_context(failed)?;
+        context.note(&format!("{}: {requests} requests", self.old.display()));
+        Ok(warn_of(damage.as_ref(), &self.old, context))
+    }
+}
+
+impl Verify {
+    fn run(self) -> anyhow::Result<Exit> {
+        let found = trace::verify_file(&self.file, &self.form.options()?)?;
+        if self.json {
+            output::print_json(&report::trace_verification_json(&found))?;
+        } else {
+            let path = self.file.display().to_string();
+            output::print(&verification_text(&clean::plain(&path), &found))?;
+        }
+        Ok(if found.damages.is_empty() { Exit::Fine } else { Exit::Failed })
+    }
+}
+
+/// What was found in a trace, a line for each damaged block.
+fn verification_text(path: &str, found: &TraceVerification) -> String {
+    let TraceVerification { blocks, records, damages } = found;
+    let lines = damages.iter().map(|damage| format!("{path}: {damage}\n"));
+    let mut text: String = lines.collect();
+    let state = match damages.len() {
+        0 => "no damage".to_owned(),
+        1 => "1 damaged place".to_owned(),
+        many => format!("{many} damaged places"),
+    };
+    text.push_str(&format!("{path}: {blocks} blocks, {records} requests, {state}\n"));
+    text
 }
 
 /// How much there is of a trace.
@@ -248,15 +377,16 @@ impl Formats {
 }
 
 impl Show {
-    fn run(self) -> anyhow::Result<Exit> {
-        let (trace, source) = trace::read(&self.file, &self.form.options()?)?;
+    fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let options = ReadOptions { salvage: true, ..self.form.options()? };
+        let (trace, source) = trace::read(&self.file, &options)?;
         let summary = trace.summary();
         if self.json {
             output::print_json(&report::trace_json(source.format, &summary))?;
         } else {
             output::print(&text(source.format, &summary))?;
         }
-        Ok(Exit::Fine)
+        Ok(warn_of(source.damage.as_ref(), &self.file, context))
     }
 }
 
@@ -279,7 +409,13 @@ fn text(format: &str, summary: &TraceSummary) -> String {
     let mut line = |what: &str, value: String| text.push_str(&format!("{what:<22} {value}\n"));
     line("form", format.to_owned());
     line("reads", format!("{} of {}", summary.reads, amount(summary.read_bytes)));
+    if summary.faults > 0 {
+        line("  of mapped pages", summary.faults.to_string());
+    }
     line("writes", format!("{} of {}", summary.writes, amount(summary.write_bytes)));
+    if summary.advice > 0 {
+        line("advice", format!("{} calls", summary.advice));
+    }
     line("time", if summary.timed { summary.span.to_string() } else { "not recorded".to_owned() });
     line("processes", summary.processes.to_string());
     line("files", format!("{} ({} times opened)", summary.files, summary.open_files));

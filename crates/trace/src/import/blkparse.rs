@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use units::{Bytes, SECTOR_BYTES};
+use units::{Bytes, Nanos, SECTOR_BYTES};
 
 use super::lines::{head, lines, number, seconds, times};
 use crate::builder::TraceBuilder;
@@ -62,6 +62,7 @@ fn parse(bytes: &[u8], options: ImportOptions) -> Result<Trace, TraceError> {
             }
         };
         let record = TraceRecord {
+            took: Nanos::ZERO,
             time: seconds(line, "time", event.time)?,
             open_file,
             process,

@@ -108,6 +108,7 @@ fn parse(bytes: &[u8], options: ImportOptions) -> Result<Trace, TraceError> {
         let open_file =
             *opens.entry((process, file)).or_insert_with(|| builder.open(file, AccessMethod::Read));
         let request = TraceRecord {
+            took: Nanos::ZERO,
             time: heading.time(line, &record)?,
             open_file,
             process: builder.process(process),

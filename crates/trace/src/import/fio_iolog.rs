@@ -113,6 +113,7 @@ impl Log {
             }
         };
         let record = TraceRecord {
+            took: Nanos::ZERO,
             time: self.time,
             open_file,
             process: self.process,

@@ -90,6 +90,7 @@ fn parse(bytes: &[u8], options: ImportOptions) -> Result<Trace, TraceError> {
             .entry((event.process, file, fault))
             .or_insert_with(|| builder.open(file, access));
         let record = TraceRecord {
+            took: Nanos::ZERO,
             time: event.time,
             open_file,
             process: builder.process(event.thread),

@@ -179,7 +179,9 @@ fn parse(bytes: &[u8], version: u64, options: ImportOptions) -> Result<Trace, Tr
         });
         let time = Nanos::from_secs(u64::from(request.seconds));
         let (offset, length) = (Bytes::new(layout.place(request.object)), Bytes::new(size));
-        builder.push(place, TraceRecord { time, open_file, process, kind, offset, length })?;
+        let took = Nanos::ZERO;
+        builder
+            .push(place, TraceRecord { time, open_file, process, kind, offset, length, took })?;
     }
     builder.finish()
 }

@@ -14,7 +14,8 @@ mod msr;
 mod strace;
 mod vscsi;
 
-use crate::compact_form::MAGIC;
+use crate::blocks::BLOCK_MAGIC;
+use crate::compact_form::{self, MAGIC};
 use crate::error::{TraceError, TraceLocation};
 use crate::model::Trace;
 
@@ -22,10 +23,25 @@ pub use form::{ImportOptions, TraceFormat};
 
 const NATIVE: TraceFormat = TraceFormat {
     name: "foreread",
-    summary: "foreread's own compact form (docs/trace-format.md)",
-    detects: |head| head.starts_with(MAGIC),
+    summary: "foreread's own form (docs/trace-format.md)",
+    detects: |head| head.starts_with(BLOCK_MAGIC) || head.starts_with(MAGIC),
     parse: |bytes, _| Trace::decode(bytes),
 };
+
+impl Trace {
+    /// Reads foreread's own form, of this version or an older one. A file that was cut short or
+    /// damaged is refused.
+    ///
+    /// # Errors
+    ///
+    /// If it is damaged, or no trace in this form.
+    pub fn decode(bytes: &[u8]) -> Result<Self, TraceError> {
+        match bytes.starts_with(MAGIC) {
+            true => compact_form::decode(bytes),
+            false => Self::decode_blocks(bytes),
+        }
+    }
+}
 
 /// Every form that can be read, those first whose beginning cannot be mistaken.
 pub const FORMATS: &[TraceFormat] = &[

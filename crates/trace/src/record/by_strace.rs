@@ -47,6 +47,7 @@ pub(super) fn record(
     let options = ReadOptions {
         format: Some("strace".to_owned()),
         import: ImportOptions { sort: true, ..ImportOptions::default() },
+        ..ReadOptions::default()
     };
     let empty = log.as_file().metadata().is_ok_and(|it| it.len() == 0);
     if empty && !status.success() {

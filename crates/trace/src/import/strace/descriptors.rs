@@ -207,6 +207,7 @@ impl Descriptors {
             }
         };
         let record = TraceRecord {
+            took: Nanos::ZERO,
             time,
             open_file: self.opens[place].open_file,
             process: self.builder.process(process),

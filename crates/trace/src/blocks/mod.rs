@@ -1,0 +1,147 @@
+//! FRTRACE2: a trace as blocks that decode alone (docs/trace-format.md).
+//!
+//! A block has a checksum of its own, so damage costs what lies in one block. An index at the end
+//! lists the blocks; where it is missing, the blocks are found one after another.
+
+mod index;
+mod records;
+mod source;
+mod stream;
+mod tables;
+mod verify;
+mod whole;
+mod writer;
+
+use std::io::Read;
+
+use crate::error::{TraceError, TraceLocation};
+
+pub use source::TraceBytes;
+pub use stream::{TraceDamage, TraceStream};
+pub use verify::{TraceVerification, verify};
+pub use writer::TraceWriter;
+
+/// How a file in this form begins.
+pub(crate) const BLOCK_MAGIC: &[u8; 8] = b"FRTRACE2";
+/// How a file that was completed ends.
+const END_MAGIC: &[u8; 8] = b"FRTEND02";
+/// [`BLOCK_MAGIC`] and a byte of flags.
+const START_BYTES: u64 = 9;
+/// The place of the index and [`END_MAGIC`].
+const END_BYTES: u64 = 16;
+/// Kind, packing, length in the file, length unpacked, checksum.
+const HEADER_BYTES: usize = 14;
+/// Records in a block: a megabyte when decoded, and some 50 KiB in the file.
+pub(crate) const BLOCK_RECORDS: usize = 1 << 14;
+/// No block unpacks to more; a larger one is damaged.
+const BLOCK_BYTES_MAX: usize = 1 << 26;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TraceBlockKind {
+    /// Files, open files and threads that later blocks refer to.
+    Tables,
+    Records,
+    Index,
+}
+
+impl TraceBlockKind {
+    fn byte(self) -> u8 {
+        match self {
+            Self::Tables => b'T',
+            Self::Records => b'R',
+            Self::Index => b'I',
+        }
+    }
+
+    fn from_byte(byte: u8) -> Option<Self> {
+        [Self::Tables, Self::Records, Self::Index].into_iter().find(|kind| kind.byte() == byte)
+    }
+}
+
+/// The 64-bit FNV-1a of `bytes` after what `hash` has taken in: tells traces apart.
+fn fold(hash: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// [`fold`] of nothing.
+const EMPTY_DIGEST: u64 = 0xcbf2_9ce4_8422_2325;
+
+#[derive(Clone, Copy, Debug)]
+struct BlockHeader {
+    kind: TraceBlockKind,
+    is_packed: bool,
+    /// Bytes in the file behind the header.
+    stored: u32,
+    unpacked: u32,
+    checksum: u32,
+}
+
+impl BlockHeader {
+    fn from_bytes(bytes: &[u8; HEADER_BYTES]) -> Option<Self> {
+        let number = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|byte| bytes[at + byte]));
+        let header = Self {
+            kind: TraceBlockKind::from_byte(bytes[0])?,
+            is_packed: bytes[1] == 1,
+            stored: number(2),
+            unpacked: number(6),
+            checksum: number(10),
+        };
+        let lengths = [header.stored, header.unpacked];
+        let fits = lengths.iter().all(|length| *length as usize <= BLOCK_BYTES_MAX);
+        (bytes[1] <= 1 && fits).then_some(header)
+    }
+}
+
+/// A block as it lies in the file: stored as it is, unless packing makes it smaller.
+fn encode_block(kind: TraceBlockKind, payload: &[u8]) -> Vec<u8> {
+    let mut packer = flate2::read::DeflateEncoder::new(payload, flate2::Compression::fast());
+    let mut packed = Vec::with_capacity(payload.len() / 2);
+    let is_packed = packer.read_to_end(&mut packed).is_ok() && packed.len() < payload.len();
+    let stored = if is_packed { packed.as_slice() } else { payload };
+    let mut block = vec![kind.byte(), u8::from(is_packed)];
+    block.extend_from_slice(&(stored.len() as u32).to_le_bytes());
+    block.extend_from_slice(&(payload.len() as u32).to_le_bytes());
+    block.extend_from_slice(&checksum(&block, stored).to_le_bytes());
+    block.extend_from_slice(stored);
+    block
+}
+
+fn checksum(header: &[u8], stored: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&header[..HEADER_BYTES - 4]);
+    hasher.update(stored);
+    hasher.finalize()
+}
+
+/// The payload of a block that lies at `origin` in its file.
+fn decode_block(bytes: &[u8], origin: u64) -> Result<(TraceBlockKind, Vec<u8>), TraceError> {
+    let wrong = |problem: &str| TraceError::at(TraceLocation::Byte(origin), problem);
+    let head = bytes.first_chunk::<HEADER_BYTES>();
+    let head = head.ok_or_else(|| wrong("the block is cut short"))?;
+    let header = BlockHeader::from_bytes(head).ok_or_else(|| wrong("no block begins here"))?;
+    let stored = &bytes[HEADER_BYTES..];
+    if stored.len() != header.stored as usize {
+        return Err(wrong("the block is cut short"));
+    }
+    if checksum(head, stored) != header.checksum {
+        return Err(wrong("the checksum of the block is wrong"));
+    }
+    let unpacked = header.unpacked as usize;
+    let payload = match header.is_packed {
+        false => stored.to_vec(),
+        true => {
+            let mut payload = Vec::with_capacity(unpacked);
+            let unpacker = flate2::read::DeflateDecoder::new(stored);
+            let read = unpacker.take(unpacked as u64 + 1).read_to_end(&mut payload);
+            read.map_err(|_| wrong("the block cannot be unpacked"))?;
+            payload
+        }
+    };
+    if payload.len() != unpacked {
+        return Err(wrong("the block unpacks to another length than it says"));
+    }
+    Ok((header.kind, payload))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,101 @@
+//! A whole trace in memory, to blocks and back.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use super::source::TraceBytes;
+use super::stream::{TraceDamage, TraceStream};
+use super::writer::TraceWriter;
+use crate::builder::RECORDS_MAX;
+use crate::error::TraceError;
+use crate::model::{Trace, TraceThread};
+
+impl Trace {
+    /// Writes the trace in foreread's own form. Returns its digest.
+    ///
+    /// # Errors
+    ///
+    /// If `out` does not take it.
+    pub fn write_to(&self, out: impl Write) -> io::Result<u64> {
+        let mut writer = TraceWriter::new(out, self.timed)?;
+        for file in &self.files {
+            writer.file(&file.name, file.size);
+        }
+        for (open, flags) in self.open_files.iter().zip(&self.open_flags) {
+            writer.open_file(*open, *flags)?;
+        }
+        for (&thread, &process) in self.processes.iter().zip(&self.owners) {
+            writer.thread(TraceThread { thread, process });
+        }
+        self.records.iter().try_for_each(|record| writer.push(*record))?;
+        writer.finish().map(|(_, digest)| digest)
+    }
+
+    /// The trace in foreread's own form (docs/trace-format.md).
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        // Memory takes everything, and a trace that was built is in order.
+        let written = self.write_to(&mut out);
+        debug_assert!(written.is_ok(), "{written:?}");
+        out
+    }
+
+    /// Tells this trace from others.
+    pub fn digest(&self) -> u64 {
+        self.write_to(io::sink()).unwrap_or_default()
+    }
+
+    /// The records of a stream in memory, and where it is damaged: what precedes that is there.
+    ///
+    /// # Errors
+    ///
+    /// If it has no request, or more than are kept in memory.
+    pub fn from_stream(stream: &TraceStream) -> Result<(Self, Option<TraceDamage>), TraceError> {
+        let count = stream.len();
+        if count > RECORDS_MAX as u64 {
+            let problem = format!(
+                "it has {count} requests, and {RECORDS_MAX} are the most that are kept in memory"
+            );
+            return Err(TraceError::whole(problem));
+        }
+        let mut trace = Self {
+            timed: stream.is_timed(),
+            files: stream.files().to_vec(),
+            open_files: stream.open_files().to_vec(),
+            open_flags: stream.open_flags().to_vec(),
+            processes: stream.threads().iter().map(|thread| thread.thread).collect(),
+            owners: stream.threads().iter().map(|thread| thread.process).collect(),
+            records: Vec::new(),
+        };
+        let mut damage = stream.damage().cloned();
+        for record in stream.records() {
+            match record {
+                Ok(record) => trace.records.push(record),
+                Err(found) => damage = Some(found),
+            }
+        }
+        if !trace.records.is_sorted_by_key(|record| record.time) {
+            return Err(TraceError::whole("its requests are not in order of time"));
+        }
+        match (trace.records.is_empty(), &damage) {
+            (false, _) => Ok((trace, damage)),
+            (true, None) => Err(TraceError::whole("no request is in it")),
+            (true, Some(damage)) => Err(TraceError::whole(damage.to_string())),
+        }
+    }
+
+    /// Reads foreread's own form. A file that was cut short or damaged is refused.
+    ///
+    /// # Errors
+    ///
+    /// If it is damaged, or no trace in this form.
+    pub fn decode_blocks(bytes: &[u8]) -> Result<Self, TraceError> {
+        let source: Arc<dyn TraceBytes> = Arc::new(bytes.to_vec());
+        match Self::from_stream(&TraceStream::open(source)?)? {
+            (trace, None) => Ok(trace),
+            (_, Some(damage)) => Err(TraceError::whole(format!(
+                "{damage}: `foreread trace convert OLD NEW` saves those"
+            ))),
+        }
+    }
+}
