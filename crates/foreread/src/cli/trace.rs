@@ -258,7 +258,9 @@ impl Convert {
         for (open, flags) in stream.open_files().iter().zip(stream.open_flags()) {
             writer.open_file(*open, *flags).with_context(failed)?;
         }
-        stream.threads().iter().for_each(|thread| drop(writer.thread(*thread)));
+        for thread in stream.threads() {
+            writer.thread(*thread);
+        }
         let (mut damage, mut requests) = (stream.damage().cloned(), 0u64);
         for record in stream.records() {
             match record {

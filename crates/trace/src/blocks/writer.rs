@@ -17,11 +17,11 @@ use crate::model::{TraceRecord, TraceThread};
 /// Names are written once they take this much.
 const TABLE_BYTES: usize = 1 << 18;
 
-/// Writes a trace in constant memory, apart from its tables and 16 bytes for each block.
+/// Writes a trace in constant memory, apart from its tables and 24 bytes for each block.
 ///
 /// Files, open files and threads are numbered in the order in which they are added; a record refers
-/// to those that were added before it. [`TraceWriter::finish`] writes the index; without it the file
-/// counts as cut short.
+/// to those that were added before it. [`TraceWriter::finish`] writes the index; without it the
+/// file counts as cut short.
 pub struct TraceWriter<W> {
     out: W,
     offset: u64,
