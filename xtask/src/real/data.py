@@ -3,8 +3,11 @@
 
 import os
 import random
+import shutil
 import subprocess
 import sys
+
+import servers
 
 SEED = 17
 MIB = 1 << 20
@@ -39,6 +42,36 @@ def sqlite(path):
     connection.commit()
 
 
+def fts5(path):
+    """300,000 documents of 60 words under an FTS5 index: 100 MB."""
+    import sqlite3
+
+    connection = sqlite3.connect(f"{path}/db")
+    connection.execute("create virtual table docs using fts5(body)")
+    documents = ((body,) for body in bodies(300_000, 60))
+    connection.executemany("insert into docs values (?)", documents)
+    connection.commit()
+
+
+def bodies(documents, words):
+    """Texts whose words are as unevenly frequent as those of a language."""
+    generator = random.Random(SEED)
+    for _ in range(documents):
+        yield " ".join("w%d" % int(generator.paretovariate(0.6)) for _ in range(words))
+
+
+def tantivy(path):
+    """The postings and the stored text of 300,000 documents."""
+    import tantivy
+
+    schema = tantivy.SchemaBuilder().add_text_field("body", stored=True).build()
+    writer = tantivy.Index(schema, path=path).writer(heap_size=200_000_000, num_threads=1)
+    for body in bodies(300_000, 60):
+        writer.add_document(tantivy.Document(body=body))
+    writer.commit()
+    writer.wait_merging_threads()
+
+
 def duckdb(path):
     """A table of 14 million rows as DuckDB keeps it, and as Parquet: 340 MB each."""
     import duckdb
@@ -66,6 +99,27 @@ def lmdb(path):
     environment.close()
 
 
+def leveldb(path):
+    """600,000 records of 500 bytes, inserted in random order and compacted: 300 MB."""
+    import plyvel
+
+    generator = random.Random(SEED)
+    keys = list(range(600_000))
+    generator.shuffle(keys)
+    with plyvel.DB(path, create_if_missing=True, compression=None) as database:
+        for key in keys:
+            database.put(b"%012d" % key, generator.randbytes(500))
+        database.compact_range()
+
+
+def rocksdb(path):
+    """1.2 million records of 500 bytes, inserted in random order and compacted: 390 MB."""
+    benchmarks = "--benchmarks=fillrandom,compact"
+    sizes = ["--num=1200000", "--value_size=500", "--compression_type=none", f"--seed={SEED}"]
+    command = ["db_bench", benchmarks, f"--db={path}/db", *sizes, "--threads=1"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
 def safetensors(path):
     """64 tensors of 10 MB."""
     import numpy
@@ -77,6 +131,20 @@ def safetensors(path):
         for n in range(64)
     }
     save_file(tensors, f"{path}/model.safetensors")
+
+
+def volumes(path):
+    """A volume of 256 × 512 × 512 numbers in chunks of 64 KiB, as HDF5 and as Zarr."""
+    import h5py
+    import numpy
+    import zarr
+
+    generator = numpy.random.default_rng(SEED)
+    volume = generator.random((256, 512, 512), dtype=numpy.float32)
+    chunks = (16, 32, 32)
+    with h5py.File(f"{path}/h5", "w") as file:
+        file.create_dataset("volume", data=volume, chunks=chunks)
+    zarr.create_array(f"{path}/zarr", data=volume, chunks=chunks, compressors=None)
 
 
 def text(generator, size):
@@ -122,12 +190,94 @@ def git(path):
 
 
 def files(path):
-    """Eight files of 64 MiB."""
+    """Eight files of 64 MiB, and 64 files of 4 MiB."""
     generator = random.Random(SEED)
-    for number in range(8):
-        with open(f"{path}/f{number}", "wb") as file:
-            for _ in range(64):
+    os.mkdir(f"{path}/small")
+    sizes = [(f"{path}/f{number}", 64) for number in range(8)]
+    sizes += [(f"{path}/small/f{number}", 4) for number in range(64)]
+    for name, mebibytes in sizes:
+        with open(name, "wb") as file:
+            for _ in range(mebibytes):
                 file.write(generator.randbytes(MIB))
+
+
+def postgres(path):
+    """A table of 700,000 rows with two indexes: 350 MB."""
+    with servers.postgres(f"{path}/cluster", new=True) as sql:
+        payload = "repeat(md5(i::text), 12)"
+        sql(f"create table rows as select i as id, hashint8(i) as k, hashint8(i) % 700 as few,"
+            f" {payload} as payload from generate_series(1, 700000) i")
+        sql("create index on rows (k)")
+        sql("create index on rows (few)")
+        sql("vacuum (freeze, analyze) rows")
+
+
+def mariadb(path):
+    """A table of 600,000 rows with an index over a random column: 300 MB."""
+    with servers.mariadb(f"{path}/cluster", new=True) as sql:
+        sql("create database d")
+        sql("create table d.t (id int primary key, k int, payload varchar(500), key (k))")
+        sql("use d; insert into t select seq, floor(rand(17 + seq) * 1e9), repeat(md5(seq), 12)"
+            " from seq_1_to_600000")
+
+
+def alignments(path):
+    """1.2 million reads of 100 bases aligned to one chromosome, as BAM with its index."""
+    generator = random.Random(SEED)
+    command = ["samtools", "view", "-b", "-o", f"{path}/reads.bam", "-"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+        process.stdin.write(b"@HD\tVN:1.6\tSO:coordinate\n@SQ\tSN:c\tLN:100000000\n")
+        genome = "".join(generator.choices("ACGT", k=MIB))
+        qualities = "".join(generator.choices("BCDEFGHI", k=MIB))
+        for read in range(1_200_000):
+            at, other = read * 80 % (MIB - 100), generator.randrange(MIB - 100)
+            place = f"r{read}\t0\tc\t{read * 80 + 1}\t60\t100M\t*\t0\t0"
+            line = f"{place}\t{genome[at : at + 100]}\t{qualities[other : other + 100]}\n"
+            process.stdin.write(line.encode())
+        process.stdin.close()
+        if process.wait() != 0:
+            sys.exit("samtools view failed")
+    subprocess.run(["samtools", "index", f"{path}/reads.bam"], check=True)
+
+
+def video(path):
+    """Three minutes with much noise and a key frame each second: 250 MB."""
+    source = f"testsrc2=s=640x360:r=25:d=180,noise=alls=25:allf=t:all_seed={SEED}"
+    command = ["ffmpeg", "-v", "error", "-f", "lavfi", "-i", source]
+    coding = ["-c:v", "mpeg4", "-q:v", "3", "-g", "25"]
+    subprocess.run([*command, *coding, f"{path}/v.mkv"], check=True)
+
+
+def paths(path):
+    """A database of plocate over 1.5 million names."""
+    generator = random.Random(SEED)
+    with open(f"{path}/list", "w") as file:
+        for _ in range(1_500_000):
+            parts = [generator.getrandbits(8), generator.getrandbits(12), generator.getrandbits(40)]
+            file.write("/srv/%02x/%03x/%x.dat\n" % tuple(parts))
+    subprocess.run(["plocate-build", "-p", f"{path}/list", f"{path}/db"], check=True)
+    os.remove(f"{path}/list")
+
+
+def packages(path):
+    """Python packages with their libraries."""
+    import numpy
+
+    site = os.path.dirname(os.path.dirname(numpy.__file__))
+    unwanted = shutil.ignore_patterns("pip*", "setuptools*", "_duckdb*", "tantivy*")
+    shutil.copytree(site, f"{path}/site", ignore=unwanted)
+
+
+def compiler(path):
+    """GCC, the system's headers, and 24 source files that include many of them."""
+    version = subprocess.run(["gcc", "-print-file-name=cc1"], capture_output=True, text=True)
+    shutil.copytree(os.path.dirname(version.stdout.strip()), f"{path}/gcc", symlinks=True)
+    shutil.copytree("/usr/include", f"{path}/include", symlinks=True)
+    names = "stdio stdlib string pthread unistd netdb sys/stat sys/socket math locale regex wchar"
+    includes = "".join(f"#include <{name}.h>\n" for name in names.split())
+    for number in range(24):
+        with open(f"{path}/s{number}.c", "w") as file:
+            file.write(f'{includes}int f{number}(void) {{ return printf("%d", {number}); }}\n')
 
 
 if __name__ == "__main__":

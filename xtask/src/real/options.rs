@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
-use super::programs::{PROGRAMS, Program};
+use super::programs::{self, Program};
 
 const DISKS: &str = "hdd-2008,ssd-sata,cloud-ssd";
 
@@ -14,37 +14,45 @@ pub struct Options {
     pub programs: Vec<Program>,
     /// Models with their keys, separated by `;` on the command line where one has keys.
     pub disks: Vec<String>,
-    /// Pairs of runs, without and with `auto`.
+    /// Pairs of runs, without and with `auto`; 0 prints what was measured before.
     pub pairs: u64,
+    /// Pairs where the first ones do not decide if `auto` is slower than allowed.
+    pub most_pairs: u64,
     /// Operations of each program, as a multiple of its own.
     pub scale: f64,
     /// The program under test; `target/release/foreread` unless it is given.
     pub binary: Option<PathBuf>,
-    /// A static window that is measured beside, such as `4M`, in KiB.
-    pub static_kib: Option<u64>,
+    /// Static windows that are measured once each, in KiB.
+    pub windows_kib: Vec<u64>,
 }
 
 impl Options {
-    /// Reads `--programs`, `--disks`, `--pairs`, `--scale`, `--binary` and `--static`.
+    /// Reads the options, each with its value.
     pub fn parse(words: &[&str]) -> Result<Self> {
         let mut options = Self {
-            programs: PROGRAMS.to_vec(),
+            programs: programs::programs().collect(),
             disks: list(DISKS),
             pairs: 3,
+            most_pairs: 5,
             scale: 1.0,
             binary: None,
-            static_kib: None,
+            windows_kib: Vec::new(),
         };
         let mut words = words.iter();
         while let Some(word) = words.next() {
             let value = *words.next().with_context(|| format!("{word} needs a value"))?;
             match *word {
-                "--programs" => options.programs = programs(value)?,
+                "--programs" => options.programs = programs_of(value)?,
                 "--disks" => options.disks = list(value),
                 "--pairs" => options.pairs = value.parse().context("--pairs needs a number")?,
+                "--most-pairs" => {
+                    options.most_pairs = value.parse().context("--most-pairs needs a number")?;
+                }
                 "--scale" => options.scale = value.parse().context("--scale needs a number")?,
                 "--binary" => options.binary = Some(std::path::absolute(value)?),
-                "--static" => options.static_kib = Some(kib(value)?),
+                "--windows" => {
+                    options.windows_kib = value.split(',').map(kib).collect::<Result<_>>()?;
+                }
                 _ => bail!("unknown option {word}"),
             }
         }
@@ -57,18 +65,18 @@ fn list(value: &str) -> Vec<String> {
     value.split(separator).map(str::to_owned).collect()
 }
 
-fn programs(value: &str) -> Result<Vec<Program>> {
+fn programs_of(value: &str) -> Result<Vec<Program>> {
     let chosen: Vec<&str> = value.split(',').collect();
-    if let Some(unknown) = chosen.iter().find(|name| PROGRAMS.iter().all(|one| one.name != **name))
-    {
-        let names: Vec<&str> = PROGRAMS.iter().map(|program| program.name).collect();
+    let known: Vec<Program> = programs::programs().collect();
+    if let Some(unknown) = chosen.iter().find(|name| known.iter().all(|one| one.name != **name)) {
+        let names: Vec<&str> = known.iter().map(|program| program.name).collect();
         bail!("no program is called {unknown}; known: {}", names.join(", "));
     }
-    Ok(PROGRAMS.iter().filter(|program| chosen.contains(&program.name)).copied().collect())
+    Ok(known.into_iter().filter(|program| chosen.contains(&program.name)).collect())
 }
 
 fn kib(value: &str) -> Result<u64> {
-    let bytes: units::Bytes = value.parse().context("--static needs a size such as 4M")?;
+    let bytes: units::Bytes = value.parse().context("--windows needs sizes such as 4M")?;
     Ok(bytes.get() / 1024)
 }
 
@@ -83,13 +91,13 @@ mod tests {
             "hdd-2008,dilation=4;nvme",
             "--programs",
             "tar,numpy-8",
-            "--static",
-            "4M",
+            "--windows",
+            "4M,16K",
         ])
         .unwrap();
         assert_eq!(options.disks, ["hdd-2008,dilation=4", "nvme"]);
         assert_eq!(options.programs.len(), 2);
-        assert_eq!(options.static_kib, Some(4096));
+        assert_eq!(options.windows_kib, [4096, 16]);
         assert!(Options::parse(&["--programs", "emacs"]).is_err());
     }
 }

@@ -1,71 +1,61 @@
-//! The programs: one line each.
-
-/// Where a program's work comes from.
-#[derive(Clone, Copy, Debug)]
-pub enum Work {
-    /// The function of this name in `work.py`.
-    Python(&'static str),
-    /// A shell command, in the directory of the data set.
-    Shell(&'static str),
-}
+//! The programs, from a table with a line for each.
 
 /// A program, its data, and how much it does.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Program {
+    /// Also the name of its work in `work.py`.
     pub name: &'static str,
     /// The data set: the function of this name in `data.py`.
     pub data: &'static str,
-    pub work: Work,
     /// Operations on a disk that serves some hundred reads per second; 0 where the data set
     /// determines the amount of work.
     pub operations: u64,
     pub description: &'static str,
 }
 
-const fn python(
-    name: &'static str,
-    data: &'static str,
-    function: &'static str,
-    operations: u64,
-    description: &'static str,
-) -> Program {
-    Program { name, data, work: Work::Python(function), operations, description }
+/// Which programs the constants of `auto` may be chosen by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Half {
+    Tuned,
+    Other,
 }
 
-const fn shell(
-    name: &'static str,
-    data: &'static str,
-    command: &'static str,
-    description: &'static str,
-) -> Program {
-    Program { name, data, work: Work::Shell(command), operations: 0, description }
+/// All programs of `programs.txt`.
+pub fn programs() -> impl Iterator<Item = Program> {
+    include_str!("programs.txt").lines().filter_map(|line| {
+        let mut fields = line.split('|').map(str::trim);
+        let (name, data) = (fields.next()?, fields.next()?);
+        // The heading has no number.
+        let operations = fields.next()?.parse().ok()?;
+        Some(Program { name, data, operations, description: fields.next()? })
+    })
 }
 
-const CATS: &str = "for f in f*; do cat $f > /dev/null & done; wait";
+impl Program {
+    /// The half by a hash (FNV-1a) of the name, so that nobody chooses it.
+    pub fn half(&self) -> Half {
+        let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        let hash = self.name.bytes().fold(0xcbf2_9ce4_8422_2325, mix);
+        if (hash >> 32) & 1 == 0 { Half::Tuned } else { Half::Other }
+    }
+}
 
-pub const PROGRAMS: &[Program] = &[
-    python("numpy-1", "array", "numpy_1", 1000, "random pages of a memory map"),
-    python("numpy-8", "array", "numpy_8", 1000, "random pieces of 32 KiB of a memory map"),
-    python("numpy-64", "array", "numpy_64", 500, "random pieces of 256 KiB of a memory map"),
-    python("sqlite-scan", "sqlite", "sqlite_scan", 0, "full scan of a table"),
-    python("sqlite-index", "sqlite", "sqlite_index", 1000, "rows in index order"),
-    python("sqlite-lookups", "sqlite", "sqlite_lookups", 1000, "lookups by random keys"),
-    python("duckdb-native", "duckdb", "duckdb_native", 0, "aggregate over a native table"),
-    python("duckdb-parquet", "duckdb", "duckdb_parquet", 0, "aggregate over a Parquet file"),
-    python("lmdb-get", "lmdb", "lmdb_get", 1000, "random gets from a memory map"),
-    python("lmdb-scan", "lmdb", "lmdb_scan", 2000, "records in key order, leaves scattered"),
-    python("safetensors", "safetensors", "safetensors_load", 0, "all tensors of a model"),
-    shell("ripgrep", "tree", "rg --no-ignore -c zzzz d* || true", "search in 4,700 files"),
-    shell("tar", "tree", "tar -cf - . | cat > /dev/null", "4,700 files and one of 400 MiB"),
-    shell("git-log", "git", "git log --raw > /dev/null", "8,000 commits from one pack"),
-    shell("cat-8", "files", CATS, "8 files of 64 MiB at once"),
-];
+impl Half {
+    pub const BOTH: [Self; 2] = [Self::Tuned, Self::Other];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tuned => "tuned half",
+            Self::Other => "other half",
+        }
+    }
+}
 
 /// How many times the operations of a hard disk fill about as much time on a faster device.
 pub fn operations_factor(disk: &str) -> u64 {
     match disk {
-        disk if disk.starts_with("cloud-ssd") => 2,
-        disk if disk.starts_with("ssd") || disk.starts_with("nvme") => 8,
+        disk if disk.starts_with("cloud-ssd") => 5,
+        disk if disk.starts_with("ssd") || disk.starts_with("nvme") => 20,
         _ => 1,
     }
 }
@@ -76,12 +66,21 @@ mod tests {
 
     #[test]
     fn every_program_has_its_work_and_its_data_in_the_scripts() {
-        let defines = |script: &str, name| script.contains(&format!("\ndef {name}("));
-        for program in PROGRAMS {
-            assert!(defines(include_str!("data.py"), program.data), "{}", program.name);
-            if let Work::Python(function) = program.work {
-                assert!(defines(include_str!("work.py"), function), "{}", program.name);
-            }
+        let (data, work) = (include_str!("data.py"), include_str!("work.py"));
+        for program in programs() {
+            assert!(data.contains(&format!("\ndef {}(", program.data)), "{}", program.name);
+            let function = format!("\ndef {}(", program.name.replace('-', "_"));
+            let short = program.name.strip_prefix("rocksdb-").unwrap_or(program.name);
+            let line = format!("\n    \"{short}\": ");
+            assert!(work.contains(&function) || work.contains(&line), "{}", program.name);
         }
+    }
+
+    #[test]
+    fn the_halves_are_of_about_the_same_size() {
+        let tuned = programs().filter(|program| program.half() == Half::Tuned).count();
+        let all = programs().count();
+        assert_eq!(all, include_str!("programs.txt").lines().count() - 1);
+        assert!((all / 3..=all * 2 / 3).contains(&tuned), "{tuned} of {all}");
     }
 }

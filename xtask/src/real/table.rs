@@ -5,32 +5,74 @@ use std::fmt::Write as _;
 use anyhow::Result;
 use stats::Estimate;
 
-use super::programs::Program;
-use super::trial::ProgramSample;
+use super::programs::{Half, Program};
+use super::samples::{Arm, ProgramRun, ProgramSample};
 
 /// The requirement: `auto` is no slower than this.
-const WORST_ALLOWED: f64 = 0.97;
+pub const WORST_ALLOWED: f64 = 0.97;
+/// A window that is less than this many times as fast leaves nothing worth a share.
+const MIN_HINDSIGHT_RATIO: f64 = 1.1;
 
 const HEADER: &str = "\
-| program | disk | pairs | s without | ratio | interval | device time | static | MiB | reads |
-|---|---|---:|---:|---:|---|---:|---:|---|---|";
+| program | disk | pairs | s without | ratio | interval | device time | best window | MiB | reads |
+|---|---|---:|---:|---:|---|---:|---|---|---|";
 
 /// The runs of one program on one disk.
 #[derive(Debug)]
-pub struct Cell {
+pub struct ProgramCell {
     pub program: Program,
     pub disk: String,
     /// Without and with `auto`.
-    pub pairs: Vec<(ProgramSample, ProgramSample)>,
-    /// With a static window, if one was measured.
-    pub fixed: Vec<ProgramSample>,
+    pairs: Vec<(ProgramSample, ProgramSample)>,
+    /// With static windows: KiB and what was measured.
+    fixed: Vec<(u64, ProgramSample)>,
 }
 
-impl Cell {
+impl ProgramCell {
+    /// Gathers pairs that the `foreread` of this commit ran, and what any ran with static windows.
+    pub fn from_runs(
+        program: Program,
+        disk: &str,
+        operations: u64,
+        commit: &str,
+        runs: &[ProgramRun],
+    ) -> Self {
+        let here: Vec<&ProgramRun> = runs
+            .iter()
+            .filter(|run| run.program == program.name && run.disk == disk)
+            .filter(|run| run.operations == operations)
+            .collect();
+        let mine = |arm| here.iter().filter(move |run| run.commit == commit && run.arm == arm);
+        let pairs = mine(Arm::Default).filter_map(|without| {
+            let with = mine(Arm::Auto).find(|with| with.seed == without.seed)?;
+            Some((without.sample, with.sample))
+        });
+        let fixed = here.iter().filter_map(|run| match run.arm {
+            Arm::Static(kib) => Some((kib, run.sample)),
+            Arm::Default | Arm::Auto => None,
+        });
+        let (pairs, fixed) = (pairs.collect(), fixed.collect());
+        Self { program, disk: disk.to_owned(), pairs, fixed }
+    }
+
+    pub fn pairs(&self) -> u64 {
+        self.pairs.len() as u64
+    }
+
+    pub fn has_window(&self, kib: u64) -> bool {
+        self.fixed.iter().any(|(known, _)| *known == kib)
+    }
+
     /// Time without ÷ time with `auto`: the median of the pairs with its interval.
     pub fn ratio(&self) -> Option<Estimate> {
         let ratios = self.pairs.iter().map(|(without, with)| without.seconds / with.seconds);
         Estimate::of(&ratios.collect::<Vec<f64>>())
+    }
+
+    /// Whether more pairs could still show if the requirement is met.
+    pub fn is_undecided(&self) -> bool {
+        let ratios = || self.pairs.iter().map(|(without, with)| without.seconds / with.seconds);
+        ratios().any(|ratio| ratio < WORST_ALLOWED) && ratios().any(|ratio| ratio >= WORST_ALLOWED)
     }
 
     fn without(&self, of: impl Fn(&ProgramSample) -> f64) -> f64 {
@@ -41,12 +83,17 @@ impl Cell {
         median(self.pairs.iter().map(|(_, with)| of(with)))
     }
 
-    fn fixed_ratio(&self) -> String {
-        if self.fixed.is_empty() {
-            return "–".to_owned();
-        }
-        let fixed = median(self.fixed.iter().map(|sample| sample.seconds));
-        format!("{:.2}", self.without(|sample| sample.seconds) / fixed)
+    /// The static window with the least time, in KiB, and how many times as fast it is.
+    fn best_window(&self) -> Option<(u64, f64)> {
+        let least = self.fixed.iter().min_by(|a, b| a.1.seconds.total_cmp(&b.1.seconds));
+        least.map(|(kib, sample)| (*kib, self.without(|s| s.seconds) / sample.seconds))
+    }
+
+    /// The time that `auto` saves as a share of what the better one of it and the best window does.
+    fn share_of_hindsight(&self) -> Option<f64> {
+        let ratio = self.ratio()?.median;
+        let best = self.best_window().map_or(ratio, |(_, window)| window.max(ratio));
+        (best >= MIN_HINDSIGHT_RATIO).then(|| (1.0 - 1.0 / ratio) / (1.0 - 1.0 / best))
     }
 
     pub fn row(&self) -> String {
@@ -56,60 +103,82 @@ impl Cell {
             || "–".to_owned(),
             |ratio| format!("{:.2}–{:.2}", ratio.low(), ratio.high()),
         );
+        let window = self.best_window().map_or_else(
+            || "–".to_owned(),
+            |(kib, ratio)| format!("{ratio:.2} ({})", units::Bytes::new(kib * 1024)),
+        );
         let mib = |sample: &ProgramSample| sample.device_bytes as f64 / f64::from(1 << 20);
         let reads = |sample: &ProgramSample| sample.device_reads as f64;
         format!(
-            "| {} | {} | {} | {:.2} | {value:.2} | {interval} | {:.2} | {} | {} | {} |",
+            "| {} | {} | {} | {:.2} | {value:.2} | {interval} | {:.2} | {window} | {} | {} |",
             self.program.name,
             self.disk,
             self.pairs.len(),
             self.without(|sample| sample.seconds),
             self.without(|s| s.busy_seconds) / self.with(|s| s.busy_seconds),
-            self.fixed_ratio(),
             format_args!("{:.0} → {:.0}", self.without(mib), self.with(mib)),
             format_args!("{:.0} → {:.0}", self.without(reads), self.with(reads)),
         )
     }
 }
 
-pub fn document(cells: &[Cell]) -> Result<String> {
-    let mut text = format!("{HEADER}\n");
-    for cell in cells {
-        text.push_str(&cell.row());
-        text.push('\n');
-    }
-    text.push('\n');
+/// The summary, and a table for each half of the programs.
+pub fn document(cells: &[ProgramCell], commit: &str) -> Result<String> {
+    let mut text = format!("Measured with `foreread` of commit {commit}.\n\n");
+    text += "| disk | programs | number | geometric mean | slowest | below 0.97 | of hindsight |\n";
+    text += "|---|---|---:|---:|---|---|---|\n";
     let mut disks: Vec<&str> = cells.iter().map(|cell| cell.disk.as_str()).collect();
     disks.dedup();
     for disk in disks {
-        let ratios: Vec<(&str, f64)> = cells
-            .iter()
-            .filter(|cell| cell.disk == disk)
-            .filter_map(|cell| Some((cell.program.name, cell.ratio()?.median)))
-            .collect();
-        let mean = ratios.iter().map(|(_, ratio)| ratio.ln()).sum::<f64>() / ratios.len() as f64;
-        let below: Vec<&str> = ratios
-            .iter()
-            .filter(|(_, ratio)| *ratio < WORST_ALLOWED)
-            .map(|(program, _)| *program)
-            .collect();
-        let below = if below.is_empty() { "none".to_owned() } else { below.join(", ") };
-        writeln!(
-            text,
-            "- {disk}: geometric mean {:.2} over {} programs; below {WORST_ALLOWED}: {below}",
-            mean.exp(),
-            ratios.len()
-        )?;
+        for half in Half::BOTH {
+            let some = |cell: &&ProgramCell| cell.disk == disk && cell.program.half() == half;
+            let some: Vec<&ProgramCell> = cells.iter().filter(some).collect();
+            if !some.is_empty() {
+                writeln!(text, "| {disk} | {} | {} |", half.name(), summary(&some))?;
+            }
+        }
     }
-    text.push_str("\n| program | what it does |\n|---|---|\n");
+    for half in Half::BOTH {
+        writeln!(text, "\n### Programs of the {}\n\n{HEADER}", half.name())?;
+        for cell in cells.iter().filter(|cell| cell.program.half() == half) {
+            writeln!(text, "{}", cell.row())?;
+        }
+    }
+    text += "\n### What each program does\n\n| program | half | what it does |\n|---|---|---|\n";
     let mut described: Vec<&str> = Vec::new();
-    for Cell { program, .. } in cells {
+    for ProgramCell { program, .. } in cells {
         if !described.contains(&program.name) {
             described.push(program.name);
-            writeln!(text, "| {} | {} |", program.name, program.description)?;
+            let half = program.half().name();
+            writeln!(text, "| {} | {half} | {} |", program.name, program.description)?;
         }
     }
     Ok(text)
+}
+
+/// Number, mean, worst, those below what is allowed, and the share of hindsight of some cells.
+fn summary(cells: &[&ProgramCell]) -> String {
+    let mut ratios: Vec<(&str, f64)> =
+        cells.iter().filter_map(|cell| Some((cell.program.name, cell.ratio()?.median))).collect();
+    ratios.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let mean = ratios.iter().map(|(_, ratio)| ratio.ln()).sum::<f64>() / ratios.len() as f64;
+    let worst = ratios
+        .first()
+        .map_or_else(|| "–".to_owned(), |(program, ratio)| format!("{program} {ratio:.2}"));
+    let below: Vec<String> = ratios
+        .iter()
+        .filter(|(_, ratio)| *ratio < WORST_ALLOWED)
+        .map(|(program, ratio)| format!("{program} {ratio:.2}"))
+        .collect();
+    let below = if below.is_empty() { "none".to_owned() } else { below.join(", ") };
+    let shares: Vec<f64> = cells.iter().filter_map(|cell| cell.share_of_hindsight()).collect();
+    let share = shares.iter().sum::<f64>() / shares.len() as f64 * 100.0;
+    let hindsight = if shares.is_empty() {
+        "–".to_owned()
+    } else {
+        format!("{share:.0} % of {} programs", shares.len())
+    };
+    format!("{} | {:.2} | {worst} | {below} | {hindsight}", ratios.len(), mean.exp())
 }
 
 fn median(values: impl Iterator<Item = f64>) -> f64 {
@@ -119,5 +188,55 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
         0 => f64::NAN,
         length if length % 2 == 1 => values[length / 2],
         length => f64::midpoint(values[length / 2 - 1], values[length / 2]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::real::programs::programs;
+
+    fn run(seed: u64, arm: Arm, seconds: f64, commit: &str) -> ProgramRun {
+        let sample = ProgramSample {
+            seconds,
+            device_bytes: 1 << 20,
+            device_reads: 1,
+            busy_seconds: seconds / 2.0,
+        };
+        let (disk, commit) = ("ssd-sata".to_owned(), commit.to_owned());
+        ProgramRun { program: "tar".to_owned(), disk, commit, seed, operations: 0, arm, sample }
+    }
+
+    #[test]
+    fn a_cell_has_the_pairs_of_one_commit_and_the_windows_of_all() {
+        let runs = [
+            run(1, Arm::Default, 4.0, "new"),
+            run(1, Arm::Auto, 2.0, "new"),
+            run(2, Arm::Auto, 2.0, "new"),
+            run(1, Arm::Static(512), 1.0, "old"),
+            run(1, Arm::Static(16), 8.0, "old"),
+            run(3, Arm::Default, 9.0, "old"),
+        ];
+        let tar = programs().find(|program| program.name == "tar").unwrap();
+        let cell = ProgramCell::from_runs(tar, "ssd-sata", 0, "new", &runs);
+        assert_eq!(cell.pairs(), 1);
+        assert!((cell.ratio().unwrap().median - 2.0).abs() < 1e-9);
+        assert_eq!(cell.best_window(), Some((512, 4.0)));
+        // Half of the time is saved, where three quarters could have been.
+        assert!((cell.share_of_hindsight().unwrap() - 2.0 / 3.0).abs() < 1e-9);
+        assert!(cell.has_window(16) && !cell.has_window(32));
+        assert!(!cell.is_undecided());
+        let text = document(&[cell], "new").unwrap();
+        assert!(text.contains("| 1 | 2.00 | tar 2.00 | none | 67 % of 1 programs |"), "{text}");
+    }
+
+    #[test]
+    fn pairs_on_both_sides_of_the_limit_decide_nothing() {
+        let mut runs = vec![run(1, Arm::Default, 1.0, "c"), run(1, Arm::Auto, 1.0, "c")];
+        let tar = programs().find(|program| program.name == "tar").unwrap();
+        let cell = |runs: &[ProgramRun]| ProgramCell::from_runs(tar, "ssd-sata", 0, "c", runs);
+        assert!(!cell(&runs).is_undecided());
+        runs.extend([run(2, Arm::Default, 0.9, "c"), run(2, Arm::Auto, 1.0, "c")]);
+        assert!(cell(&runs).is_undecided());
     }
 }

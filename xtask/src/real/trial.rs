@@ -9,32 +9,16 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use vdisk::VirtualDisk;
 
-use super::programs::{Program, Work};
+use super::programs::Program;
+use super::samples::{Arm, ProgramSample};
 use super::workshop::{Workshop, run};
 
 /// `auto` is at work before the program starts.
-const HEAD_START: Duration = Duration::from_millis(2500);
+const HEAD_START: Duration = Duration::from_millis(1500);
 /// A mount namespace that holds the disk longer than this will not let it go.
 const MAX_UNMOUNT: Duration = Duration::from_secs(60);
 /// The window without `auto`, and the one that `auto` starts from.
 const DEFAULT_KIB: u64 = 128;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arm {
-    Default,
-    Auto,
-    Static(u64),
-}
-
-#[derive(Clone, Copy, Debug)]
-pub struct ProgramSample {
-    /// Wall time, of the model: divided by the disk's dilation.
-    pub seconds: f64,
-    pub device_bytes: u64,
-    pub device_reads: u64,
-    /// How long the device had requests, of the model.
-    pub busy_seconds: f64,
-}
 
 /// A disk on which programs run.
 #[derive(Debug)]
@@ -93,30 +77,16 @@ impl Bench<'_> {
 
     /// How long the work takes, in real seconds.
     fn work(&self, program: &Program, mount: &Path, seed: u64) -> Result<f64> {
-        let mut command = match program.work {
-            Work::Python(function) => {
-                let mut command = Command::new(self.workshop.python());
-                command.arg(self.workshop.script("work.py")).arg(function).arg(mount);
-                command.args([self.operations.to_string(), seed.to_string()]);
-                command
-            }
-            Work::Shell(line) => {
-                let mut command = Command::new("sh");
-                command.args(["-c", line]).current_dir(mount);
-                // A repository that another user owns is refused otherwise.
-                command.env("GIT_CONFIG_COUNT", "1").env("GIT_CONFIG_KEY_0", "safe.directory");
-                command.env("GIT_CONFIG_VALUE_0", "*").stdin(Stdio::null());
-                command
-            }
-        };
-        let started = Instant::now();
+        let mut command = Command::new(self.workshop.python());
+        command.arg("-B").arg(self.workshop.script("work.py")).arg(program.name).arg(mount);
+        command.args([self.operations.to_string(), seed.to_string()]);
         let output = command.stderr(Stdio::inherit()).output().context("starting a program")?;
-        let wall = started.elapsed().as_secs_f64();
         if !output.status.success() {
             bail!("{} ended with {}", program.name, output.status);
         }
         let printed = String::from_utf8_lossy(&output.stdout);
-        Ok(printed.trim().strip_prefix("seconds ").and_then(|s| s.parse().ok()).unwrap_or(wall))
+        let seconds = printed.trim().strip_prefix("seconds ").and_then(|s| s.parse().ok());
+        seconds.with_context(|| format!("{} does not say how long it took", program.name))
     }
 
     fn auto(&self, mount: &Path) -> Result<Auto> {

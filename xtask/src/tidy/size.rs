@@ -32,7 +32,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/units", 1040),
     ("crates/vdisk", 3860),
     ("crates/workload", 4380),
-    ("xtask", 3960),
+    ("xtask", 4150),
 ];
 
 /// A complaint about each package that has grown.

@@ -1,0 +1,96 @@
+//! What was measured, in a file with a line of JSON for each run, so that a table may come from
+//! several invocations.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+/// How a program ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Arm {
+    Default,
+    Auto,
+    /// A static window, in KiB.
+    #[serde(rename = "static_kib")]
+    Static(u64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProgramSample {
+    /// Wall time, of the model: divided by the disk's dilation.
+    pub seconds: f64,
+    pub device_bytes: u64,
+    pub device_reads: u64,
+    /// How long the device had requests, of the model.
+    pub busy_seconds: f64,
+}
+
+/// One run: what ran where, and how it went.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProgramRun {
+    pub program: String,
+    pub disk: String,
+    /// The commit of the `foreread` that served the disk and ran as `auto`.
+    pub commit: String,
+    /// Chose what the program read; the same in both runs of a pair.
+    pub seed: u64,
+    pub operations: u64,
+    pub arm: Arm,
+    pub sample: ProgramSample,
+}
+
+/// All runs of the file; none where there is no file yet.
+pub fn read(file: &Path) -> Result<Vec<ProgramRun>> {
+    if !file.exists() {
+        return Ok(Vec::new());
+    }
+    let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
+    let runs = text.lines().enumerate().map(|(number, line)| {
+        serde_json::from_str(line)
+            .with_context(|| format!("{}:{}: not a run", file.display(), number + 1))
+    });
+    runs.collect()
+}
+
+/// Adds runs at the end of the file.
+pub fn append(file: &Path, runs: &[ProgramRun]) -> Result<()> {
+    let mut file = OpenOptions::new().create(true).append(true).open(file)?;
+    for run in runs {
+        writeln!(file, "{}", serde_json::to_string(run)?).context("storing a run")?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_survive_the_file() {
+        let sample =
+            ProgramSample { seconds: 1.5, device_bytes: 4096, device_reads: 1, busy_seconds: 0.5 };
+        let run = |arm| ProgramRun {
+            program: "tar".to_owned(),
+            disk: "hdd-2008,dilation=4".to_owned(),
+            commit: "c".to_owned(),
+            seed: 3,
+            operations: 7,
+            arm,
+            sample,
+        };
+        let runs = [run(Arm::Default), run(Arm::Auto), run(Arm::Static(512))];
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("samples");
+        assert!(read(&file).unwrap().is_empty());
+        append(&file, &runs[..1]).unwrap();
+        append(&file, &runs[1..]).unwrap();
+        assert_eq!(read(&file).unwrap(), runs);
+        append(&file, &[]).unwrap();
+        fs::write(&file, "{}\n").unwrap();
+        assert!(read(&file).is_err());
+    }
+}
