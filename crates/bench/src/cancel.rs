@@ -1,14 +1,13 @@
-//! Stopping work that is under way.
+//! A flag that stops work in progress.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A flag that ends what looks at it; clones share it. Once set it stays set.
+/// A flag that stops the work that checks it; clones share it. Once set it stays set.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    /// A flag that is not set.
     pub fn new() -> Self {
         Self::default()
     }
@@ -22,7 +21,7 @@ impl Cancel {
     }
 }
 
-/// A flag that somebody else sets, such as a signal handler.
+/// A flag that other code sets, such as a signal handler.
 impl From<Arc<AtomicBool>> for Cancel {
     fn from(flag: Arc<AtomicBool>) -> Self {
         Self(flag)

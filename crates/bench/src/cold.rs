@@ -1,4 +1,4 @@
-//! Emptying the page cache of some files, and proving it.
+//! Evicts files from the page cache and verifies that they are gone.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,11 +19,11 @@ use units::Bytes;
 use crate::dataset::DataFile;
 use crate::{BenchError, Cancel};
 
-/// How often eviction is tried. Pages that are dirty or on their way to a list are skipped at
-/// first; a mapping of somebody else's keeps them for good.
+/// How often eviction is tried. Dirty pages, and pages being moved to a list, are skipped at first;
+/// pages that another process has mapped stay.
 const EVICTIONS_MAX: u32 = 6;
 
-/// How it was found out what is in the page cache.
+/// How the content of the page cache was determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ResidencyMethod {
@@ -31,38 +31,38 @@ pub enum ResidencyMethod {
     Cachestat,
     /// By `mincore(2)` on a mapping.
     Mincore,
-    /// Not at all: the kernel does not say it to those who neither own the file nor may write it.
-    /// What came from the device is the only proof then.
+    /// Not at all: the kernel reports it only to users who own the file or may write it. The only
+    /// evidence is then what came from the device.
     Denied,
-    /// It need not be: a simulated cache begins empty.
+    /// Not needed: a simulated cache starts empty.
     Simulated,
 }
 
-/// What was in the page cache when the trial began.
+/// What was in the page cache when the trial started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ColdProof {
     pub method: ResidencyMethod,
     /// How much of the data was in the cache when the readers started.
     pub resident: Bytes,
-    /// How often eviction was tried; none if the cache was to be left as it was.
+    /// How often eviction was tried; 0 if the cache was left as it was.
     pub evictions: u32,
-    /// Whether `drop_caches` was written to besides.
+    /// Whether `drop_caches` was written as well.
     pub dropped_caches: bool,
 }
 
 impl ColdProof {
-    /// Nothing was in the cache, by this method, without an eviction.
+    /// A cold cache without an eviction.
     pub fn new(method: ResidencyMethod) -> Self {
         Self { method, resident: Bytes::ZERO, evictions: 0, dropped_caches: false }
     }
 
-    /// Whether nothing was in the cache, as far as the kernel says.
+    /// Whether nothing was in the cache, as far as the kernel reports it.
     pub fn is_cold(&self) -> bool {
         self.resident.is_zero()
     }
 }
 
-/// One file, opened to be looked at, and those of its parts that are data of the workload.
+/// An open file and those of its parts that are the workload's data.
 struct Watched {
     path: PathBuf,
     file: File,
@@ -82,8 +82,8 @@ impl Watched {
         by_path.into_iter().map(open).collect()
     }
 
-    /// Asks the kernel to forget the whole file, not only the parts: a large folio across the
-    /// border of a part would stay.
+    /// Asks the kernel to evict the whole file, not only the parts: a large folio across the
+    /// boundary of a part would stay.
     fn evict(&self, write_first: bool) -> Result<(), BenchError> {
         if write_first {
             rustix::fs::fsync(&self.file)
@@ -120,7 +120,7 @@ impl Watched {
         }
     }
 
-    /// Whether `mincore(2)` tells this user the truth (`can_do_mincore` in mm/mincore.c).
+    /// Whether `mincore(2)` reports the truth to this user (`can_do_mincore` in mm/mincore.c).
     fn may_ask(&self) -> io::Result<bool> {
         let owner = self.file.metadata()?.uid() == rustix::process::geteuid().as_raw();
         Ok(owner || rustix::fs::access(&self.path, Access::WRITE_OK).is_ok())
@@ -136,7 +136,7 @@ fn resident(files: &[Watched]) -> Result<(ResidencyMethod, Bytes), BenchError> {
     Ok(all)
 }
 
-/// Looks up what of these parts is in the cache, and leaves it there.
+/// Checks how much of these parts is in the cache, without evicting them.
 pub(crate) fn as_found(parts: &[DataFile]) -> Result<ColdProof, BenchError> {
     let (method, resident) = resident(&Watched::open_all(parts)?)?;
     Ok(ColdProof { resident, ..ColdProof::new(method) })
@@ -149,7 +149,7 @@ pub(crate) fn resident_from(part: &DataFile, offset: Bytes) -> Result<Bytes, Ben
     if rest.length.is_zero() { Ok(Bytes::ZERO) } else { Ok(as_found(&[rest])?.resident) }
 }
 
-/// Evicts these parts of files from the page cache, as far as that can be done.
+/// Evicts these parts of files from the page cache as far as possible.
 pub(crate) fn evict(
     root: &Root,
     parts: &[DataFile],
@@ -164,7 +164,7 @@ pub(crate) fn evict(
             return Err(BenchError::Cancelled);
         }
         for file in &files {
-            // Flushing may take its time and is seldom needed: only when plain eviction failed.
+            // Flushing is slow and seldom needed, so only after plain eviction has failed.
             file.evict(attempt > 1)?;
         }
         if drop_caches {

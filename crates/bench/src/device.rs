@@ -1,39 +1,38 @@
-//! What the block layer did during a trial.
+//! The block layer's activity during a trial.
 
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos};
 
-/// The I/O of all devices that count for the storage, from the start of the readers until nothing
-/// was in flight any more.
+/// The I/O of all relevant devices, from the start of the readers until nothing is in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceDelta {
     pub requests: u64,
-    /// Read requests that were merged into another before they were sent.
+    /// Read requests that were merged into another one.
     pub merges: u64,
     pub bytes: Bytes,
-    /// Time that reads took, summed over all of them.
+    /// Total duration of the reads.
     pub read_time: Nanos,
-    /// Requests under way, summed over time.
+    /// Requests in flight, summed over time.
     pub queue_time: Nanos,
-    /// Time in which at least one request was under way.
+    /// Time with at least one request in flight.
     pub busy: Nanos,
     pub elapsed: Nanos,
-    /// Write requests completed: ours only of workloads that write.
+    /// Completed write requests; they are ours only if the workload writes.
     pub writes: u64,
-    /// Data written: ours only of workloads that write.
+    /// Written data; it is ours only if the workload writes.
     pub write_bytes: Bytes,
-    /// What the readers themselves have caused to be read, as the kernel accounts it to their
-    /// threads; `None` where it does not (`CONFIG_TASK_IO_ACCOUNTING`).
+    /// Data that the readers themselves caused to be read, from the kernel's accounting of their
+    /// threads; `None` without `CONFIG_TASK_IO_ACCOUNTING`.
     pub own_bytes: Option<Bytes>,
 }
 
 impl DeviceDelta {
-    /// The mean size of a read as it went to the device; nothing if there was none.
+    /// The mean size of a read request; 0 without requests.
     pub fn mean_request(&self) -> Bytes {
         Bytes::new(self.bytes.get().checked_div(self.requests).unwrap_or(0))
     }
 
-    /// The mean number of requests under way.
+    /// The mean number of requests in flight.
     pub fn mean_queue(&self) -> f64 {
         if self.elapsed == Nanos::ZERO {
             0.0

@@ -1,4 +1,4 @@
-//! Timed reads past the page cache: what the device itself takes.
+//! Timed reads that bypass the page cache: the service times of the device.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom};
@@ -15,10 +15,10 @@ use units::{Bytes, Nanos};
 use crate::probe::nameless;
 use crate::{BenchError, Cancel};
 
-/// Buffers of direct reads are aligned to this, which suffices for every device.
+/// Alignment of buffers for direct reads, which suffices for every device.
 const ALIGNMENT_BYTES: usize = 4096;
 
-/// A file or block device that is read past the page cache, and never written.
+/// A file or block device for direct reads; never written.
 #[derive(Debug)]
 pub struct DirectFile {
     file: File,
@@ -30,35 +30,36 @@ pub struct DirectFile {
 pub struct DirectTimes {
     /// From the first read to the end of the last.
     pub elapsed: Nanos,
-    /// What each took, in the order in which they were asked for.
+    /// The latency of each read, in the order of the offsets.
     pub latencies: Vec<Nanos>,
 }
 
 impl DirectFile {
-    /// Opens what is there already.
+    /// Opens an existing file or device.
     ///
     /// # Errors
     ///
-    /// If it is neither file nor block device, has holes, which no device would be asked for, or
-    /// cannot be read past the page cache.
+    /// If it is neither file nor block device, has holes, which would not reach the device, or does
+    /// not support direct reads.
     pub fn open(path: &Path) -> Result<Self, BenchError> {
         let metadata = std::fs::metadata(path).map_err(BenchError::io("look at", path))?;
         let device = metadata.file_type().is_block_device();
         if !device && !metadata.is_file() {
             return Err(BenchError::NotReadable { path: path.to_owned() });
         }
-        // Some file systems count blocks of metadata, too: a few missing are a hole.
+        // Some file systems also count metadata blocks, so a few missing blocks already mean a
+        // hole.
         if !device && metadata.blocks() * 512 < metadata.len() {
             return Err(BenchError::Holes { path: path.to_owned() });
         }
         Self::of(path, path)
     }
 
-    /// Makes a file of this size without a name in a directory; it is gone with this value.
+    /// Creates an unnamed file of this size in a directory, which is removed with this value.
     ///
     /// # Errors
     ///
-    /// If it cannot be written there, or not be read past the page cache.
+    /// If it cannot be written there, or does not support direct reads.
     pub fn in_directory(dir: &Path, size: Bytes) -> Result<Self, BenchError> {
         let made = nameless(dir, size)?;
         Self::of(Path::new(&format!("/proc/self/fd/{}", made.as_raw_fd())), dir)
@@ -68,7 +69,7 @@ impl DirectFile {
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(OFlags::DIRECT.bits().cast_signed());
         let opened = options.open(path);
-        let mut file = opened.map_err(BenchError::io("read past the page cache", told))?;
+        let mut file = opened.map_err(BenchError::io("open for direct reads", told))?;
         let size = file.seek(SeekFrom::End(0)).map_err(BenchError::io("find the end of", told))?;
         Ok(Self { file, path: told.to_owned(), size: Bytes::new(size) })
     }
@@ -77,11 +78,11 @@ impl DirectFile {
         self.size
     }
 
-    /// Reads `length` at each of the offsets, so many at a time, and takes the time of each.
+    /// Reads `length` at each of the offsets with this concurrency, and times each read.
     ///
     /// # Errors
     ///
-    /// If a read does not give its data, or `cancel` is set meanwhile.
+    /// If a read is short, or `cancel` is set meanwhile.
     pub fn time(
         &self,
         offsets: &[Bytes],
@@ -113,7 +114,7 @@ impl DirectFile {
         Ok(DirectTimes { elapsed, latencies })
     }
 
-    /// One of several readers: whoever is free takes the next.
+    /// One of several readers: a free reader takes the next offset.
     fn read_some(
         &self,
         offsets: &[Bytes],

@@ -1,25 +1,28 @@
-//! What speaks against a sample.
+//! Disturbances of a sample.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use units::{Bytes, Nanos};
 
-/// Something from outside that makes a trial worth repeating, with its numbers.
+/// An external influence because of which a trial should be repeated, with its figures.
 #[derive(Clone, Debug, Error, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Disturbance {
     /// Part of the data was in the page cache when the readers started.
     #[error("{resident} of the data could not be evicted from the page cache")]
     WarmStart { resident: Bytes },
-    /// Less was read from the device than the readers got: the rest was in some cache.
-    #[error("not cold: the readers got {useful}, but only {device} came from the device")]
+    /// Less was read from the device than the readers received: the rest was cached somewhere.
+    #[error("not cold: the readers received {useful}, but only {device} came from the device")]
     WarmData { device: Bytes, useful: Bytes },
-    /// Somebody emptied the page cache under the readers.
-    #[error("the page cache was dropped {times} times by somebody else")]
+    /// The page cache was dropped during the trial.
+    #[error("another process dropped the page cache {times} times")]
     CacheDropped { times: u64 },
-    #[error("other traffic on the device: {read} read and {written} written beside ours ({own})")]
+    #[error(
+        "other traffic on the device: {read} read and {written} written in addition to ours \
+             ({own})"
+    )]
     ForeignTraffic {
-        /// Data read that our readers did not ask for.
+        /// Data read that our readers did not request.
         read: Bytes,
         written: Bytes,
         own: Bytes,
@@ -33,13 +36,13 @@ pub enum Disturbance {
         /// How long at least one task was stalled.
         stalled: Nanos,
         elapsed: Nanos,
-        /// Pages that tasks looked at to find free ones.
+        /// Pages that tasks scanned to find free ones.
         scanned_pages: u64,
     },
-    /// The program that was to run the workload did not do it.
+    /// The program that should run the workload failed.
     #[error("{problem}")]
     ToolFailed { problem: String },
-    /// Requests were still under way when waiting for them was given up.
-    #[error("{requests} requests were still under way after {waited}")]
+    /// Requests were still in flight at the time limit.
+    #[error("{requests} requests were still in flight after {waited}")]
     NotDrained { requests: u64, waited: Nanos },
 }

@@ -1,4 +1,4 @@
-//! Why there is no sample.
+//! Errors of files and trials.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,7 @@ use units::{Bytes, Classified, ErrorKind, Nanos};
 use workload::WorkloadError;
 use workload::fio::FioError;
 
-/// What may go wrong with files and trials. Each names the path and, where there is something to
-/// do, says what.
+/// Why there is no sample. Each error names the path and, if possible, says what to do.
 #[derive(Debug, Error)]
 pub enum BenchError {
     /// The workload is impossible, or does not fit the files.
@@ -18,10 +17,10 @@ pub enum BenchError {
     Workload(#[from] WorkloadError),
     #[error(transparent)]
     Host(#[from] HostError),
-    /// A system call on a path did not work.
+    /// A system call on a path failed.
     #[error("cannot {action} {path}", path = path.display())]
     Io {
-        /// What was tried, such as `open`.
+        /// The attempted action, such as `open`.
         action: &'static str,
         path: PathBuf,
         source: io::Error,
@@ -31,84 +30,92 @@ pub enum BenchError {
         path = path.display()
     )]
     ReadOnly { path: PathBuf },
-    /// Too little room for the files.
+    /// Not enough space for the files.
     #[error(
-        "{path}: {needed} are needed for the files, {available} are free: make room or ask for \
-         smaller files with --size", path = path.display(), needed = needed.rounded(),
-         available = available.rounded()
+        "{path}: the files need {needed}, but only {available} is free: free some space or set a \
+         smaller --size",
+        path = path.display(),
+        needed = needed.rounded(),
+        available = available.rounded()
     )]
     NoSpace {
         path: PathBuf,
         needed: Bytes,
-        /// What is free; a quota may leave this user less.
+        /// Free space; a quota may leave this user less.
         available: Bytes,
-        /// The system's reason, where it was the system that refused.
+        /// The system's error, if there was one.
         source: Option<io::Error>,
     },
-    /// Another process uses the files in this directory.
-    #[error("{path} is in use by another foreread: wait for it to end", path = path.display())]
+    /// Another process is using the files in this directory.
+    #[error(
+        "{path} is in use by another foreread process: wait until it exits",
+        path = path.display()
+    )]
     Busy { path: PathBuf },
-    /// What stands in the place of our directory is not ours.
-    #[error("{path} was not made by foreread, so it is left alone: {why}", path = path.display())]
+    /// A directory with our name that is not ours.
+    #[error("{path} was not created by foreread, so it is not used: {why}", path = path.display())]
     Foreign { path: PathBuf, why: String },
-    /// The thing to be read is neither file nor block device.
+    /// The target is neither file nor block device.
     #[error("{path} is neither a file nor a block device", path = path.display())]
     NotReadable { path: PathBuf },
-    /// A file has holes, which no device is asked for.
+    /// A file has holes, whose reads do not reach the device.
     #[error("{path} has holes: its reads would not reach the device", path = path.display())]
     Holes { path: PathBuf },
-    /// Nothing is in the thing to be read.
+    /// The target is empty.
     #[error("{path} is empty", path = path.display())]
     Empty { path: PathBuf },
-    /// The thing to be read is too small for the workload.
+    /// The target is too small for the workload.
     #[error(
-        "{path} has {size}: the workload needs {needed} or more; name a larger one, or use fewer \
+        "{path} is {size}: the workload needs at least {needed}; use a larger target, fewer \
          readers or smaller blocks", path = path.display(), size = size.rounded(),
          needed = needed.rounded()
     )]
     TooSmall { path: PathBuf, size: Bytes, needed: Bytes },
     /// A file became shorter while it was read.
     #[error(
-        "{path} shrank while it was read: at {offset} there is nothing any more",
+        "{path} shrank while it was read: nothing left at {offset}",
         path = path.display()
     )]
     Shrank { path: PathBuf, offset: Bytes },
     #[error("cannot read {path} at {offset}", path = path.display())]
     Read { path: PathBuf, offset: Bytes, source: io::Error },
-    /// A device that counted at the start is not there any more.
+    /// A device that existed at the start is gone.
     #[error("device {device} has disappeared")]
     DeviceGone { device: DevNo },
-    /// The data set has not the files that the workload needs.
-    #[error("the files laid out are not those that workload {workload} needs")]
+    /// The data set lacks files that the workload needs.
+    #[error("workload {workload} needs other files than those created")]
     NotLaidOut { workload: String },
-    /// Readers did not come back from the kernel.
-    #[error("{readers} readers still wait for the storage {waited} after the end of the trial")]
+    /// Readers did not return from the kernel.
+    #[error(
+        "{readers} readers are still waiting for the storage {waited} after the end of the \
+             trial"
+    )]
     Stuck { readers: usize, waited: Nanos },
-    /// An option that makes no sense.
+    /// An option with an invalid value.
     #[error("{option} = {value}: must be {wanted}")]
     BadOption { option: &'static str, value: String, wanted: &'static str },
-    /// A program that the workload needs is not there.
+    /// A program that the workload needs is not installed.
     #[error("{program} is not installed: apt-get install {package}")]
     ToolMissing { program: &'static str, package: &'static str },
-    /// A program of other people did not do its work.
+    /// An external program failed.
     #[error("{program}: {problem}")]
     Tool { program: String, problem: String },
     /// Memory cannot be limited for a trial.
     #[error("memory cannot be limited here: {problem}")]
     NoMemoryLimit { problem: String },
-    /// Not even the pages being read fit into the memory that a trial was given.
+    /// Not even the pages being read fit into the memory of the trial.
     #[error(
-        "the reads of this trial do not fit into {limit} of memory: allow more, or use fewer \
+        "the reads of this trial do not fit into {limit} of memory: raise the limit, or use fewer \
          streams or a smaller window"
     )]
     OutOfMemory { limit: Bytes },
-    /// What is there already is only ever read.
+    /// Existing data is only read.
     #[error(
-        "{path}: {workload} writes, and what is there already is only ever read: give a directory",
+        "{path}: {workload} writes, but existing data is only read: use a directory",
         path = path.display()
     )]
     OnlyRead { path: PathBuf, workload: String },
-    /// The job file asks for what cannot be had here.
+    /// The job file asks for something that is not supported here.
     #[error("fio job file: {0}")]
     Jobs(#[from] FioError),
     /// The [`Cancel`](crate::Cancel) was set.
@@ -154,7 +161,7 @@ impl BenchError {
     }
 }
 
-/// The error of a failure to write in `dir`.
+/// The error of a failed write in `dir`.
 pub(crate) fn write_error(dir: &Path, source: io::Error) -> BenchError {
     match source.kind() {
         io::ErrorKind::ReadOnlyFilesystem => BenchError::ReadOnly { path: dir.to_owned() },

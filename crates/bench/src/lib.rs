@@ -1,10 +1,9 @@
 //! Real workloads: cold cache, reader engines, latency histograms, device counters.
 //!
-//! A [`Dataset`] is what can be read: files of foreread's own, laid out once and used by many
-//! trials, or something that is there already and is only ever read. [`run_trial`] runs one
-//! workload on it once and brings back a [`Sample`]: raw counts and histograms, with everything
-//! that speaks against them as typed [`Disturbance`]s. It judges nothing; whoever repeats trials
-//! does.
+//! A [`Dataset`] is the data to read: files of foreread's own, created once for many trials, or
+//! existing data, which is only read. [`run_trial`] runs one workload on it once and returns a
+//! [`Sample`]: raw counts and histograms, with all influences that speak against them as typed
+//! [`Disturbance`]s. The caller decides whether to repeat a trial.
 
 mod cancel;
 mod cold;

@@ -1,15 +1,13 @@
-//! Scarce memory: a trial whose page cache is limited by a control group.
+//! Trials with little memory: a control group limits the page cache.
 //!
-//! The page cache is charged to the control group of the process that reads
-//! (`Documentation/admin-guide/cgroup-v2.rst`, "Memory Ownership"), so for the time of a trial this
-//! whole process moves into a group of its own with a limit, and back when the trial is over. Both
-//! versions of control groups will do.
+//! The page cache is charged to the control group of the reading process
+//! (`Documentation/admin-guide/cgroup-v2.rst`, "Memory Ownership"). So for the length of a trial
+//! this process moves into a group of its own with a limit, in either version of control groups.
 //!
-//! Where nothing can be reclaimed because all of it is just being read, the kernel would kill the
-//! only process in the group, that is us. Version 1 can be told not to (`memory.oom_control`);
-//! under version 2 one with the lowest score is spared (`mm/oom_kill.c`). Then the call fails with
-//! ENOMEM: readers try again, and nobody else in this process asks the kernel for anything
-//! meanwhile.
+//! If nothing can be reclaimed because all of it is being read, the kernel would kill the only
+//! process in the group, which is this one. Version 1 can disable that (`memory.oom_control`);
+//! version 2 spares a process with the lowest score (`mm/oom_kill.c`). The call then fails with
+//! ENOMEM: readers retry, and nothing else in this process makes system calls meanwhile.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -23,9 +21,9 @@ use units::Bytes;
 
 use crate::BenchError;
 
-/// Less than this, and what programs need beside the cache is most of it.
+/// With less, memory other than the page cache would dominate.
 pub const MEMORY_LEAST: Bytes = Bytes::from_mib(8);
-/// How our groups are called, before the process and a number.
+/// Prefix of the names of our groups, before the process id and a number.
 pub(crate) const NAME: &str = "foreread-memory-";
 /// A process with this score is not killed.
 const SPARED: &str = "-1000";
@@ -33,12 +31,12 @@ const SCORE: &str = "/proc/self/oom_score_adj";
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// What the control group of a trial counted.
+/// The counters of a trial's control group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryAccount {
-    /// What the cache and all else of the process could take.
+    /// The limit for the cache and all other memory of the process.
     pub limit: Bytes,
-    /// Data of files that were evicted and had to be read again.
+    /// File data that was evicted and read again.
     pub refaulted: Bytes,
     pub limit_met: u64,
 }
@@ -58,7 +56,7 @@ impl Version {
     }
 }
 
-/// Where groups with limited memory can be made, and where this process is now.
+/// The hierarchy with the memory controller, and the group of this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Hierarchy {
     version: Version,
@@ -66,38 +64,36 @@ struct Hierarchy {
     home: PathBuf,
 }
 
-/// A limit that holds for this process as long as this lives.
+/// A limit on this process as long as this exists.
 #[derive(Debug)]
 pub(crate) struct MemoryLimit {
     group: Group,
-    /// The list of processes of the group that this one came from: opened before, because opening
-    /// takes memory.
+    /// The process list of the previous group, opened in advance because opening needs memory.
     way_back: Option<File>,
     score: Option<String>,
     limit: Bytes,
 }
 
-/// Says why memory cannot be limited to this here, if it cannot; so that it is known before
-/// anything is laid out.
+/// Checks whether memory can be limited to this size here, before anything is created.
 pub fn check_memory_limit(limit: Bytes) -> Result<(), BenchError> {
     MemoryLimit::enter(limit).map(drop)
 }
 
 impl MemoryLimit {
-    /// Moves this process into a group that may take so much memory.
+    /// Moves this process into a group with this limit.
     pub(crate) fn enter(limit: Bytes) -> Result<Self, BenchError> {
         if limit < MEMORY_LEAST {
             return Err(BenchError::BadOption {
                 option: "memory limit",
                 value: limit.to_string(),
-                wanted: "8 MiB at least: the process itself needs some",
+                wanted: "at least 8 MiB: the process itself needs memory, too",
             });
         }
         let read = |path: &str| fs::read_to_string(path).map_err(BenchError::io("read", path));
         let mounts = read("/proc/self/mounts")?;
         let hierarchy = Hierarchy::find(&mounts, &read("/proc/self/cgroup")?)?;
         let group = Group::make(&hierarchy, limit)?;
-        // Last what others can see: from here on dropping undoes all of it.
+        // Last, because others can see it: from now on dropping undoes everything.
         let score = fs::read_to_string(SCORE).ok().map(|score| score.trim().to_owned());
         let score = fs::write(SCORE, SPARED).is_ok().then_some(score).flatten();
         let procs = hierarchy.home.join("cgroup.procs");
@@ -108,7 +104,7 @@ impl MemoryLimit {
         Ok(entered)
     }
 
-    /// Leaves the group, and says what it has counted.
+    /// Leaves the group and returns its counters.
     pub(crate) fn leave(mut self) -> MemoryAccount {
         self.go_back();
         let (refaulted, limit_met) = self.group.counts();
@@ -117,7 +113,7 @@ impl MemoryLimit {
 
     fn go_back(&mut self) {
         let Some(mut way_back) = self.way_back.take() else { return };
-        // Even this may find no memory, until the next read has ended.
+        // Even this may fail without memory until the next read has ended.
         for _ in 0..1000 {
             match way_back.write_all(b"0") {
                 Err(error) if error.kind() == io::ErrorKind::OutOfMemory => {
@@ -140,7 +136,7 @@ impl Drop for MemoryLimit {
 }
 
 impl Hierarchy {
-    /// The hierarchy that has the memory controller.
+    /// The hierarchy with the memory controller.
     fn find(mounts: &str, own: &str) -> Result<Self, BenchError> {
         let find = |kind: CgroupHierarchy, version| {
             let mount = kind.parse_mount(mounts)?;
@@ -156,7 +152,7 @@ impl Hierarchy {
         Ok(hierarchy)
     }
 
-    /// Groups of version 2 have a controller only where the group above hands it on.
+    /// A group of version 2 has a controller only if its parent delegates it.
     fn check(&self) -> Result<(), BenchError> {
         let has = |file: &str| {
             let words = fs::read_to_string(self.mount.join(file)).unwrap_or_default();
@@ -168,15 +164,15 @@ impl Hierarchy {
         let mount = self.mount.display();
         Err(lacking(&match has("cgroup.controllers") {
             true => format!(
-                "the memory controller is not handed on below {mount}: echo +memory > \
+                "the memory controller is not delegated below {mount}: echo +memory > \
                  {mount}/cgroup.subtree_control"
             ),
             false => format!("this kernel has no memory controller in {mount}"),
         }))
     }
 
-    /// Below which group ours are made: of version 1 below our own, so that limits from above go
-    /// on to hold. A group of version 2 with processes in it can have none below, but for the root.
+    /// The parent of our groups. In version 1 it is our own group, so that higher limits still
+    /// apply. In version 2 a group with processes cannot have child groups, except the root.
     fn parent(&self) -> &Path {
         match self.version {
             Version::One => &self.home,
@@ -185,13 +181,13 @@ impl Hierarchy {
     }
 }
 
-/// A group by its path; the root of the mount where a namespace hides it.
+/// The directory of a group; the root of the mount if a namespace hides it.
 fn inside(mount: &Path, path: &str) -> PathBuf {
     let whole = mount.join(path.trim_start_matches('/'));
     if whole.is_dir() { whole } else { mount.to_owned() }
 }
 
-/// A control group of our own, which goes with this.
+/// A control group of our own, removed when dropped.
 #[derive(Debug)]
 struct Group {
     version: Version,
@@ -209,7 +205,7 @@ impl Group {
         let file = group.path.join(group.version.limit_file());
         fs::write(&file, limit.get().to_string()).map_err(|error| refused(&file, &error))?;
         if group.version == Version::One {
-            // Kernels without this file kill, and all settings are put back by the guard.
+            // Without this file the kernel kills, and the guard restores all settings.
             let _ = fs::write(group.path.join("memory.oom_control"), "1");
         }
         Ok(group)
@@ -219,7 +215,7 @@ impl Group {
         fs::write(self.path.join("cgroup.procs"), "0")
     }
 
-    /// What was read again, and how often the limit was met.
+    /// The data that was read again, and how often the limit was reached.
     fn counts(&self) -> (Bytes, u64) {
         let read = |name: &str| fs::read_to_string(self.path.join(name)).unwrap_or_default();
         let field = |text: &str, key: &str| -> Option<u64> {
@@ -238,7 +234,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Those who leave need a moment.
+        // Processes take a moment to leave.
         for _ in 0..100 {
             match fs::remove_dir(&self.path) {
                 Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
@@ -250,14 +246,14 @@ impl Drop for Group {
     }
 }
 
-/// Removes groups of processes that are dead: a killed one leaves an empty group behind.
+/// Removes groups of dead processes: a killed process leaves an empty group behind.
 fn remove_left(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let pid = name.to_str().and_then(|name| name.strip_prefix(NAME)?.split('-').next());
         let Some(pid) = pid.and_then(|pid| pid.parse::<u32>().ok()) else { continue };
         if !Path::new(&format!("/proc/{pid}")).exists() {
-            // One that is not empty is not removed by this.
+            // This does not remove a group that is not empty.
             let _ = fs::remove_dir(entry.path());
         }
     }
@@ -271,7 +267,7 @@ fn refused(path: &Path, error: &io::Error) -> BenchError {
     let path = path.display();
     lacking(&match error.kind() {
         io::ErrorKind::PermissionDenied => {
-            format!("{path} may only be made by root, or below a group that was handed to you")
+            format!("creating {path} needs root, or a group that is delegated to you")
         }
         _ => format!("{path}: {error}"),
     })

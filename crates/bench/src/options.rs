@@ -1,13 +1,13 @@
-//! How a trial is run.
+//! Options of a trial.
 
 use units::{Bytes, Nanos};
 
 use crate::{BenchError, Cancel};
 
-/// What is in the page cache when the readers start.
+/// The state of the page cache when the readers start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CacheStart {
-    /// Nothing of the data: it is evicted, and that is proved.
+    /// None of the data: it is evicted, which is verified.
     #[default]
     Cold,
     AsFound,
@@ -15,22 +15,22 @@ pub enum CacheStart {
 
 #[derive(Clone, Debug)]
 pub struct TrialOptions {
-    /// How long the readers work at most, in the storage's own time.
+    /// Time limit of the readers, in the storage's own time.
     pub duration: Nanos,
     /// How many times slower than its model the storage runs: duration and think time are
-    /// stretched by it. 1 for real storage.
+    /// multiplied by it. 1 for real storage.
     pub dilation: f64,
     pub seed: u64,
-    /// Whether to write to `/proc/sys/vm/drop_caches` besides evicting the data. That disturbs
-    /// everybody on the machine.
+    /// Whether to write to `/proc/sys/vm/drop_caches` in addition to evicting the data. That
+    /// affects all users of the machine.
     pub drop_caches: bool,
-    /// What is in the cache at the start.
+    /// The state of the cache at the start.
     pub start: CacheStart,
-    /// What the page cache and all else of this process may take meanwhile; no limit if `None`.
+    /// Limit for the page cache and all other memory of this process; `None` is unlimited.
     pub memory_limit: Option<Bytes>,
-    /// How long to wait, in the storage's own time, for requests under way at the end.
+    /// How long to wait, in the storage's own time, for requests in flight at the end.
     pub drain_limit: Nanos,
-    /// Ends the trial early, within about 100 ms.
+    /// Stops the trial early, within about 100 ms.
     pub cancel: Cancel,
 }
 
@@ -58,7 +58,7 @@ impl TrialOptions {
             return bad("dilation", &self.dilation, "a number above 0");
         }
         if self.duration == Nanos::ZERO {
-            return bad("duration", &self.duration, "more than nothing");
+            return bad("duration", &self.duration, "more than 0");
         }
         Ok(())
     }

@@ -1,9 +1,8 @@
-//! What the kernel really reads ahead: one reader goes through cold data page by page, and after
-//! each page it is looked up how far the cache has grown.
+//! Measures what the kernel really reads ahead. One reader reads cold data page by page; after each
+//! page, the end of the cached data is determined.
 //!
-//! The kernel puts the folios of a window into the cache when it submits it, so that each step of
-//! the cache's edge is one window, to the page. The device's counters give the requests that came
-//! of it.
+//! The kernel adds the folios of a window to the cache when it submits the window, so each step of
+//! the cached end is exactly one window. The device's counters show the resulting requests.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -25,27 +24,27 @@ use crate::BenchError;
 const MIN_READ: Bytes = Bytes::from_mib(4);
 /// The maximum to read, or to write in order to read it.
 const MAX_READ: Bytes = Bytes::from_mib(256);
-/// How many full windows fit into what is read.
+/// Number of full windows in the data that is read.
 const WINDOWS_PER_READ: u64 = 8;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReadProbe {
-    /// The window that the kernel came to use; `None` if it did not settle on one.
+    /// The steady window; `None` if there was none.
     pub window: Option<Bytes>,
     pub asked: Bytes,
-    /// How much came from the devices meanwhile, for whomever.
+    /// Data read from the devices meanwhile, by any process.
     pub device_bytes: Bytes,
     pub device_requests: u64,
 }
 
 impl ReadProbe {
-    /// The mean size of a request; nothing if there was none.
+    /// The mean size of a request; 0 without requests.
     pub fn mean_request(&self) -> Bytes {
         Bytes::new(self.device_bytes.get().checked_div(self.device_requests).unwrap_or(0))
     }
 
-    /// Whether this is what read-ahead of `wanted` looks like. Without read-ahead each page is
-    /// read by itself.
+    /// Whether this agrees with a read-ahead of `wanted`. Without read-ahead, each page is a
+    /// request of its own.
     pub fn agrees_with(&self, wanted: Bytes) -> Option<bool> {
         let page = page_size();
         let wanted = wanted.to_pages_floor(page).to_bytes(page).max(page.bytes());
@@ -53,9 +52,9 @@ impl ReadProbe {
     }
 }
 
-/// Reads some cold data of `storage` as one slow stream, from a file without a name that it makes
-/// for that in a directory, or from the file or device itself. `expected` is the window that is
-/// looked for: it says how much has to be read.
+/// Reads some cold data of `storage` as one slow stream: from an unnamed file created in a
+/// directory, or from the file or device itself. `expected` is the expected window, which
+/// determines how much is read.
 pub fn probe(root: &Root, storage: &Storage, expected: Bytes) -> Result<ReadProbe, BenchError> {
     let length =
         expected.get().saturating_mul(WINDOWS_PER_READ).clamp(MIN_READ.get(), MAX_READ.get());
@@ -72,8 +71,8 @@ pub fn probe(root: &Root, storage: &Storage, expected: Bytes) -> Result<ReadProb
     Ok(ReadProbe { window, asked: length, device_bytes: read_bytes, device_requests: reads })
 }
 
-/// A file that nobody can name and that is gone with this process, its data on the device and not
-/// in the cache; opened anew, so that it has the window of now.
+/// An unnamed file whose data is on the device and not in the cache. It is reopened, so that it has
+/// the present window.
 pub fn nameless(dir: &Path, length: Bytes) -> Result<File, BenchError> {
     let io = |action| BenchError::io(action, dir);
     let mut file = OpenOptions::new()
@@ -85,7 +84,7 @@ pub fn nameless(dir: &Path, length: Bytes) -> Result<File, BenchError> {
         .map_err(|error| crate::error::write_error(dir, error))?;
     let mut piece = vec![0_u8; 1 << 20];
     for at in 0..length.get() >> 20 {
-        // No two pieces alike: some devices keep what is the same but once.
+        // All pieces differ, because some devices deduplicate.
         piece[..8].copy_from_slice(&(at + 1).to_le_bytes());
         file.write_all(&piece).map_err(io("write a file in"))?;
     }
@@ -94,7 +93,7 @@ pub fn nameless(dir: &Path, length: Bytes) -> Result<File, BenchError> {
     File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).map_err(io("open a file in"))
 }
 
-/// The first stretch of a file or device that is cold, or is after being evicted.
+/// The first range of a file or device that is cold, or becomes cold when evicted.
 fn existing(path: &PathBuf, length: Bytes) -> Result<(File, Bytes), BenchError> {
     let file = File::open(path).map_err(BenchError::io("open", path))?;
     let size = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0))
@@ -103,16 +102,16 @@ fn existing(path: &PathBuf, length: Bytes) -> Result<(File, Bytes), BenchError> 
         let (path, size) = (path.clone(), Bytes::new(size));
         return Err(BenchError::TooSmall { path, size, needed: length });
     }
-    // Not at the beginning, where everybody looks.
+    // Not at the start, which other programs often read.
     let start = Bytes::new(((size - length.get()) / 2) & !((1 << 20) - 1));
     forget(&file, path, start, length)?;
     Ok((file, start))
 }
 
-/// Evicts a stretch of a file, and makes sure of it.
+/// Evicts a range of a file, and verifies that.
 fn forget(file: &File, path: &Path, start: Bytes, length: Bytes) -> Result<(), BenchError> {
     for _ in 0..4 {
-        // The whole file: a large folio across the border of the stretch would stay.
+        // The whole file: a large folio across the boundary of the range would stay.
         fadvise(file, 0, None, Advice::DontNeed)
             .map_err(|errno| BenchError::io("evict", path)(errno.into()))?;
         let cached = cachestat(file.as_fd(), start, length)
@@ -123,11 +122,11 @@ fn forget(file: &File, path: &Path, start: Bytes, length: Bytes) -> Result<(), B
         }
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    let busy = io::Error::other("somebody else keeps its data in the cache");
+    let busy = io::Error::other("another process keeps its data in the cache");
     Err(BenchError::io("evict", path)(busy))
 }
 
-/// Reads page by page; gives the steps in which the cache grew.
+/// Reads page by page; returns the steps in which the cached range grew.
 fn walk(file: &File, path: &Path, start: Bytes, length: Bytes) -> Result<Vec<Pages>, BenchError> {
     let page = page_size().bytes();
     let mut buffer = vec![0; usize::try_from(page.get()).unwrap_or(4096)];
@@ -155,7 +154,7 @@ fn walk(file: &File, path: &Path, start: Bytes, length: Bytes) -> Result<Vec<Pag
     Ok(steps)
 }
 
-/// The step that is most frequent once windows have grown; the last is cut by the end.
+/// The most frequent step after windows have grown; the last step is cut off by the end.
 fn settled(steps: &[Pages]) -> Option<Pages> {
     let (_, steps) = steps.split_last()?;
     let mut counts: BTreeMap<Pages, usize> = BTreeMap::new();

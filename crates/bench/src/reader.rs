@@ -1,4 +1,4 @@
-//! Readers: threads that go through their accesses until the trial is over.
+//! Readers: threads that perform their accesses until the trial is over.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,13 +16,13 @@ use crate::{
     BenchError, ClassSample, ColdProof, CpuTime, ReaderSample, Sample, Timeline, TrialOptions,
 };
 
-/// A rest longer than this is taken in pieces, so that the end of the trial is noticed.
+/// A longer pause is split, so that the end of the trial is noticed.
 const REST_PIECE: Nanos = Nanos::from_millis(20);
 
-/// Buffers begin at a page, as those of programs that care do: the kernel copies faster to there.
+/// Buffers are aligned to pages, as in programs that optimise this: the kernel copies faster.
 const BUFFER_ALIGNMENT: usize = 4096;
 
-/// What all readers of a trial look at.
+/// The state that all readers of a trial share.
 #[derive(Debug, Default)]
 pub(crate) struct StartGate {
     over: AtomicBool,
@@ -41,14 +41,14 @@ struct State {
 
 impl StartGate {
     fn state(&self) -> MutexGuard<'_, State> {
-        // A panic elsewhere leaves plain numbers in a state that is as good as any.
+        // After a panic in another thread, the plain numbers are still valid.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends all readers off at the same moment, as soon as all are there.
+    /// Starts all readers at the same moment, when all are ready.
     pub(crate) fn start(&self, readers: usize) -> Nanos {
         let mut state = self.state();
-        // One that has finished already has panicked: the others need not wait for it.
+        // A reader that has already finished has panicked: the others need not wait for it.
         while state.ready < readers && state.finished == 0 {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
@@ -70,7 +70,7 @@ impl StartGate {
         }
     }
 
-    /// Ends the trial at `now`, if it has not ended before.
+    /// Ends the trial at `now`, unless it has already ended.
     pub(crate) fn end(&self, now: Nanos, exhausted: bool) {
         self.over.store(true, Ordering::Relaxed);
         let mut state = self.state();
@@ -86,13 +86,13 @@ impl StartGate {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// When it ended, and whether that was because data were used up.
+    /// When it ended, and whether because data was used up.
     pub(crate) fn ending(&self) -> Option<(Nanos, bool)> {
         let state = self.state();
         state.end.map(|end| (end, state.exhausted))
     }
 
-    /// Waits up to `limit` for something to happen; says how many readers have finished.
+    /// Waits up to `limit` for a change; returns the number of finished readers.
     pub(crate) fn wait(&self, readers: usize, limit: Duration) -> usize {
         let state = self.state();
         if state.finished >= readers {
@@ -109,7 +109,7 @@ impl StartGate {
     }
 }
 
-/// Counts a reader as finished however it ends.
+/// Counts a reader as finished when dropped.
 struct Finish<'a>(&'a StartGate);
 
 impl Drop for Finish<'_> {
@@ -121,19 +121,19 @@ impl Drop for Finish<'_> {
 #[derive(Debug)]
 pub(crate) struct TrialReader {
     pub(crate) sources: Vec<Arc<DataSource>>,
-    /// The same files opened a second time, for random reads that must not touch the stream's
-    /// open files; empty where there are none.
+    /// The same files opened again for random reads, which must not affect the stream's open files;
+    /// empty if not needed.
     pub(crate) beside: Vec<Arc<DataSource>>,
     pub(crate) accesses: Accesses,
     pub(crate) block: Bytes,
-    /// Wall time of rest after each request.
+    /// Pause after each request, in wall time.
     pub(crate) think: Nanos,
     /// How many times slower than its model the storage runs.
     pub(crate) dilation: f64,
-    /// Whether the trial is over when this reader has used up its data: not so in a replay, whose
-    /// processes come and go.
+    /// Whether the trial is over when this reader has used up its data; false for a replay, whose
+    /// processes start and exit.
     pub(crate) ends_all: bool,
-    /// Wall time until the end.
+    /// Time limit in wall time.
     pub(crate) duration: Nanos,
     pub(crate) course: Arc<StartGate>,
 }
@@ -147,12 +147,12 @@ pub(crate) struct ReaderTally {
     /// The file and the end of the last request.
     pub(crate) reached: Option<(u32, Bytes)>,
     pub(crate) pace: ReaderPace,
-    /// What the kernel accounts to the thread; `None` where it does not account.
+    /// Data read for the thread by the kernel's accounting; `None` without it.
     pub(crate) device_bytes: Option<Bytes>,
 }
 
 impl TrialReader {
-    /// Waits for the start and works until the end. Ends the trial for all if it fails.
+    /// Waits for the start and reads until the end. A failure ends the trial for all readers.
     pub(crate) fn run(self) -> Result<ReaderTally, BenchError> {
         let course = Arc::clone(&self.course);
         let _finish = Finish(&course);
@@ -170,7 +170,7 @@ impl TrialReader {
         let aligned = memory.as_ptr().align_offset(BUFFER_ALIGNMENT).min(BUFFER_ALIGNMENT);
         let buffer = &mut memory[aligned..];
         if self.think > Nanos::ZERO || !self.ends_all {
-            // Else each rest is up to 50 µs longer than asked for; it must do without the right.
+            // Without this permission, each pause is up to 50 µs too long.
             let _ = realtime::exact_timers();
         }
         let (cpu, read) = (thread_cpu(), thread_read_bytes());
@@ -185,7 +185,7 @@ impl TrialReader {
         Ok(tally)
     }
 
-    /// The hot loop: no allocation, one look at the clock for each request (two with rests).
+    /// The hot loop: no allocation, and one clock reading for each request (two with pauses).
     fn read_until_over(
         &mut self,
         start: Nanos,
@@ -233,12 +233,12 @@ impl TrialReader {
         Ok(())
     }
 
-    /// Sleeps for the think time, or until the trial is over; says when it woke.
+    /// Sleeps for the think time, or until the trial is over; returns the time of waking.
     fn rest(&self, from: Nanos) -> Nanos {
         self.wait_until(Nanos::new(from.get().saturating_add(self.think.get())), from)
     }
 
-    /// Sleeps until then, or until the trial is over; says when it woke.
+    /// Sleeps until this time, or until the trial is over; returns the time of waking.
     fn wait_until(&self, until: Nanos, from: Nanos) -> Nanos {
         let mut now = from;
         while now < until && !self.course.is_over() {

@@ -1,4 +1,4 @@
-//! What one trial measured.
+//! The measurements of one trial.
 
 use serde::{Deserialize, Serialize};
 use units::{Bytes, BytesPerSecond, Nanos};
@@ -36,8 +36,8 @@ pub struct CpuTime {
     pub system: Nanos,
 }
 
-/// What one trial measured. Fields are raw: wall time as the clock had it. Methods give results in
-/// the storage's own time, that is with the dilation taken out.
+/// The measurements of one trial. Fields are raw, in wall time. Methods return results in the
+/// storage's own time, that is, divided by the dilation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     pub workload: String,
@@ -46,43 +46,42 @@ pub struct Sample {
     pub dilation: f64,
     /// Wall time from the start of the readers until the trial was over.
     pub elapsed: Nanos,
-    /// Whether a reader had used up its data before the time was over.
+    /// Whether a reader had used up its data before the time limit.
     pub exhausted: bool,
     pub readers: Vec<ReaderSample>,
     pub stream: ClassSample,
     pub random: ClassSample,
     pub cpu: CpuTime,
-    /// The block layer's account; `None` where no device counts (NFS, FUSE).
+    /// The block layer's counters; `None` without a device (NFS, FUSE).
     pub device: Option<DeviceDelta>,
-    /// Data that were read ahead of streams, and lay ready for them at the end; none where that
-    /// cannot be told.
+    /// Data that was read ahead of streams and still unused at the end; `None` if unknown.
     #[serde(default)]
     pub ahead: Bytes,
-    /// What writers asked for in both directions: what they wrote, and read to write it back; none
-    /// of workloads that only read.
+    /// For writers, the requested data in both directions: data written, and data read to modify
+    /// it. `None` for workloads that only read.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub moved: Bytes,
-    /// Wall time from the start of the readers until nothing was under way any more.
+    /// Wall time from the start of the readers until nothing was in flight.
     #[serde(default)]
     pub settled: Nanos,
     /// What was in the page cache at the start.
     pub cold: ColdProof,
     #[serde(default, skip_serializing_if = "Timeline::is_empty")]
     pub timeline: Timeline,
-    /// What else was watched over time: queries, windows.
+    /// Other quantities over time: queries, windows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<Series>,
-    /// Requests to the device by size, where each of them was seen: the first up to 4 KiB, each
-    /// next twice as large.
+    /// Device requests by size, if each was observed: the first bucket up to 4 KiB, each next one
+    /// twice as large.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub request_sizes: Vec<u64>,
-    /// What the program told that ran the workload, if it was none of ours.
+    /// The report of the external program that ran the workload, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<ToolReport>,
-    /// What the control group counted, where the trial's memory was limited.
+    /// The control group's counters, if memory was limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryAccount>,
-    /// What speaks against this sample; empty for a clean one.
+    /// The disturbances; empty for an undisturbed sample.
     pub disturbances: Vec<Disturbance>,
 }
 
@@ -91,7 +90,7 @@ fn is_nothing(data: &Bytes) -> bool {
 }
 
 impl Sample {
-    /// A trial in which nothing was counted yet: whoever measures one fills in what it counts.
+    /// An empty sample, to be filled in.
     pub fn new(workload: &str, seed: u64, dilation: f64, cold: ColdProof) -> Self {
         Self {
             workload: workload.to_owned(),
@@ -117,7 +116,7 @@ impl Sample {
         }
     }
 
-    /// A trial that measured nothing, because its program failed.
+    /// The sample of a failed program.
     pub fn failed(workload: &str, seed: u64, dilation: f64, problem: String) -> Self {
         let cold = ColdProof::new(ResidencyMethod::Denied);
         let disturbances = vec![Disturbance::ToolFailed { problem }];
@@ -132,12 +131,13 @@ impl Sample {
         self.readers.iter().map(|reader| reader.useful).sum()
     }
 
-    /// Data for each second of the storage's own time.
+    /// Data per second of the storage's own time.
     ///
-    /// Of streams, what was read ahead counts with the time that it took: they would have got it
-    /// next. A trial sees but a few of the largest windows, and would find them slow if the last
-    /// of them were lost. Otherwise each reader counts with its own elapsed time, so that a
-    /// request which ends late neither adds idle time of the others nor is lost.
+    /// For streams, data that was read ahead counts together with the time that reading it took,
+    /// because the streams would have received it next. A trial contains only a few of the largest
+    /// windows, which would look slow if the last of them were lost. Otherwise each reader counts
+    /// with its own elapsed time, so that a late request neither adds idle time of the other
+    /// readers nor is lost.
     pub fn throughput(&self) -> BytesPerSecond {
         let useful = self.useful().get() as f64;
         let rate = if self.ahead.is_zero() || useful == 0.0 {
@@ -145,14 +145,14 @@ impl Sample {
         } else {
             let ahead = self.ahead.get() as f64;
             let cpu = (self.cpu.user + self.cpu.system).as_secs_f64();
-            // Getting it out of the cache takes the readers' time, if nothing else.
+            // At least, the readers would need time to copy it from the cache.
             let copying = cpu * ahead / useful / self.readers.len() as f64;
             self.dilation * (useful + ahead) / (self.settled.as_secs_f64() + copying)
         };
         BytesPerSecond::new(rate).unwrap_or_default()
     }
 
-    /// Requests for each second of the storage's own time, each reader's in its own elapsed time.
+    /// Requests per second of the storage's own time, each reader's in its own elapsed time.
     pub fn requests_per_second(&self) -> f64 {
         self.rate(|reader| reader.requests)
     }
@@ -164,10 +164,10 @@ impl Sample {
         rate * self.dilation
     }
 
-    /// The latency that the share `q` of all requests stay within, in the storage's own time.
+    /// The latency quantile `q` of all requests, in the storage's own time.
     pub fn latency_quantile(&self, q: f64) -> Option<Nanos> {
         let (stream, random) = (&self.stream.latency, &self.random.latency);
-        // A histogram takes hundreds of kilobytes: most trials have requests of one class only.
+        // A histogram takes hundreds of kilobytes, and most trials have only one class of requests.
         if random.count() == 0 || stream.count() == 0 {
             return self.undilated(stream.quantile(q).or_else(|| random.quantile(q)));
         }
@@ -176,7 +176,7 @@ impl Sample {
         self.undilated(all.quantile(q))
     }
 
-    /// As [`Sample::latency_quantile`], of the random requests only.
+    /// As [`Sample::latency_quantile`], for random requests only.
     pub fn random_latency_quantile(&self, q: f64) -> Option<Nanos> {
         self.undilated(self.random.latency.quantile(q))
     }
@@ -185,9 +185,9 @@ impl Sample {
         wall.map(|wall| wall.scaled(1.0 / self.dilation))
     }
 
-    /// Data read from the device for each byte that the readers got, or had read ahead for their
-    /// streams; of writers, data read and written for each byte that they asked to be. `None` where
-    /// no device counts or nothing was got.
+    /// Data read from the device for each byte that the readers received or that was read ahead for
+    /// their streams. For writers, data read and written for each requested byte. `None` without a
+    /// device or data.
     pub fn amplification(&self) -> Option<f64> {
         let useful = self.useful() + self.ahead;
         let device = self.device?;

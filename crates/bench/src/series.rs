@@ -1,38 +1,37 @@
-//! Quantities over the time of a trial: whatever was watched besides readers and device, such as
-//! queries a second, or the windows that were read ahead.
+//! Quantities over the time of a trial, besides readers and device: queries per second, or
+//! read-ahead windows.
 
 use serde::{Deserialize, Serialize};
 use units::Nanos;
 
-/// One quantity over the time of a trial. A report shows each by its name, the mean over the
-/// trials of a cell.
+/// One quantity over the time of a trial. A report shows the mean over the trials of a cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
-    /// What it is, as a reader of a report should see it: `queries`, `window`.
+    /// The name in reports: `queries`, `window`.
     pub name: String,
     /// Its unit: `queries/s`, `KiB`.
     pub unit: String,
-    /// Whether it is counted for each second of wall time, so that dilation has to be taken out.
+    /// Whether it is per second of wall time, so that it must be corrected for dilation.
     #[serde(default)]
     pub rate: bool,
-    /// Wall time of each value since the start of the readers, ascending.
+    /// Time of each value since the start of the readers, ascending, in wall time.
     pub at: Vec<Nanos>,
-    /// The values, as many as there are times.
+    /// One value for each time.
     pub values: Vec<f64>,
 }
 
 impl Series {
-    /// A quantity that does not depend on how fast time goes by.
+    /// A quantity that does not depend on the pace of time.
     pub fn level(name: &str, unit: &str) -> Self {
         Self { name: name.to_owned(), unit: unit.to_owned(), ..Self::default() }
     }
 
-    /// A quantity for each second of wall time.
+    /// A quantity per second of wall time.
     pub fn rate(name: &str, unit: &str) -> Self {
         Self { rate: true, ..Self::level(name, unit) }
     }
 
-    /// Adds a value; one that is no finite number is left out, for no record could hold it.
+    /// Adds a value. A value that is not finite is skipped, because a record could not hold it.
     pub fn push(&mut self, at: Nanos, value: f64) {
         if value.is_finite() {
             self.at.push(at);

@@ -1,4 +1,4 @@
-//! An open file that readers read from, by `pread(2)` or out of a mapping.
+//! An open file that readers read by `pread(2)` or through a mapping.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
@@ -15,11 +15,11 @@ use workload::{AccessMethod, Hint};
 use crate::BenchError;
 use crate::dataset::DataFile;
 
-/// How often a read that finds no memory is tried again, a millisecond later.
+/// How often a read that fails for lack of memory is retried, at intervals of a millisecond.
 const OUT_OF_MEMORY_MOST: u32 = 30_000;
 
-/// A part of a file, opened for a trial. Its read-ahead window is that of the moment when it was
-/// opened, and is shared by all who read through it.
+/// A part of a file, opened for a trial. Its window is that of the moment of opening and is shared
+/// by all its readers.
 #[derive(Debug)]
 pub(crate) struct DataSource {
     part: DataFile,
@@ -51,8 +51,8 @@ impl DataSource {
         Ok(source)
     }
 
-    /// Gives the hint to whatever the data come through. No hint is no call: even "normal" would
-    /// reset the window.
+    /// Gives the hint for the file or the mapping. Without a hint there is no call: even "normal"
+    /// would reset the window.
     fn advise(&self, hint: Hint) -> io::Result<()> {
         let (of_file, of_mapping) = match hint {
             Hint::None => return Ok(()),
@@ -65,7 +65,7 @@ impl DataSource {
         }
     }
 
-    /// Gets the data at `offset` of this part, as much as fills the buffer.
+    /// Reads at `offset` of this part until the buffer is full.
     #[inline]
     pub(crate) fn read(&self, offset: Bytes, buffer: &mut [u8]) -> Result<(), BenchError> {
         match &self.mapping {
@@ -87,7 +87,7 @@ impl DataSource {
         }
     }
 
-    /// Goes on where a read ended early: at a signal, at the end of the file, before a bad block.
+    /// Continues after a short read: after a signal, at the end of the file, before a bad block.
     #[cold]
     fn pread_rest(
         &self,
@@ -104,7 +104,7 @@ impl DataSource {
                 }
                 Ok(read) => done += read,
                 Err(Errno::INTR) => {}
-                // Where memory is limited, all of it may be just being read: some of that ends.
+                // With limited memory, all of it may be in use for reads: some of them will end.
                 Err(Errno::NOMEM) if patience > 0 => {
                     patience -= 1;
                     std::thread::sleep(Duration::from_millis(1));
@@ -115,7 +115,7 @@ impl DataSource {
         Ok(())
     }
 
-    /// What a page that could not be mapped means: the file ends before it, or it is unreadable.
+    /// The error for a page that could not be mapped: the file is shorter, or unreadable there.
     #[cold]
     fn torn(&self, at: Bytes) -> BenchError {
         let place = self.part.start + at;
@@ -134,7 +134,7 @@ impl DataSource {
     }
 }
 
-/// Opens without a note of the access, if we may: updating the time of it is a write.
+/// Opens without updating the access time, if permitted: updating it is a write.
 fn open(part: &DataFile) -> io::Result<File> {
     let quiet =
         OpenOptions::new().read(true).custom_flags(OFlags::NOATIME.bits() as i32).open(&part.path);

@@ -1,4 +1,4 @@
-//! The threads of readers: started, accompanied to the end of the trial, joined.
+//! Starts the threads of readers, waits for the end of the trial, and joins them.
 
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
@@ -12,13 +12,13 @@ use crate::timeline::slot_of;
 use crate::{BenchError, TrialOptions};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// How long readers may take to notice that they were interrupted, before they are left behind.
+/// How long readers may take to react to an interruption before they are abandoned.
 const INTERRUPT_PATIENCE: Nanos = Nanos::from_millis(60);
 
 pub(crate) type ReaderThread = JoinHandle<Result<ReaderTally, BenchError>>;
 
-/// Starts a thread for each reader. All that a thread uses belongs to it, so that it may be left
-/// behind if it hangs in the kernel.
+/// Starts a thread for each reader. A thread owns everything that it uses, so that it can be
+/// abandoned if it hangs in the kernel.
 pub(crate) fn spawn(readers: Vec<TrialReader>) -> Result<Vec<ReaderThread>, BenchError> {
     let course = readers.first().map(|reader| Arc::clone(&reader.course));
     let mut threads = Vec::with_capacity(readers.len());
@@ -27,7 +27,7 @@ pub(crate) fn spawn(readers: Vec<TrialReader>) -> Result<Vec<ReaderThread>, Benc
         match builder.spawn(move || reader.run()) {
             Ok(thread) => threads.push(thread),
             Err(error) => {
-                // Those that wait for the start must not wait for ever.
+                // Otherwise readers that wait for the start would wait forever.
                 if let Some(course) = &course {
                     course.end(Nanos::ZERO, false);
                     course.start(threads.len());
@@ -80,7 +80,7 @@ pub(crate) fn accompany(
         }
     }
     let results: Vec<_> = threads.into_iter().map(join).collect();
-    // The reader that failed first ended the others, which then have nothing to complain of.
+    // The first reader that failed stopped the others, which have no error of their own.
     let tallies = results.into_iter().collect::<Result<Vec<ReaderTally>, BenchError>>()?;
     if options.cancel.is_cancelled() { Err(BenchError::Cancelled) } else { Ok(tallies) }
 }

@@ -1,53 +1,53 @@
-//! What happened when within a trial, in slots of equal length.
+//! The course of a trial, in slots of equal length.
 //!
-//! A mean hides a reader that stands still for half of the trial and a queue that fills up only at
-//! the end. So each reader notes how far it was at the end of each slot, at the price of one
-//! comparison a request, and the device's counters are read as often.
+//! A mean hides a reader that stalls for half of the trial and a queue that fills only at the end.
+//! So each reader records its progress at the end of each slot, at the cost of one comparison per
+//! request, and the device's counters are read as often.
 
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos};
 
-/// Slots of a trial that runs for its full time.
+/// Slots in a trial of full length.
 pub(crate) const SLOT_COUNT: u64 = 50;
 
-/// How far the device was at some time after the start.
+/// The device's counters at some time after the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceMoment {
     /// Wall time since the start of the readers.
     pub at: Nanos,
     pub requests: u64,
     pub bytes: Bytes,
-    /// Requests under way, summed over the time since then.
+    /// Requests in flight, summed over the time so far.
     pub queue_time: Nanos,
-    /// Requests under way at this moment.
+    /// Requests in flight at this moment.
     pub in_flight: u64,
 }
 
 /// A trial in slots of equal length.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timeline {
-    /// Wall time of a slot; nothing if there is no time line.
+    /// Length of a slot in wall time; 0 without a time line.
     pub slot: Nanos,
-    /// Data that all readers had got at the end of each slot.
+    /// Data that all readers had received by the end of each slot.
     pub useful: Vec<Bytes>,
-    /// Requests that all readers had completed at the end of each slot.
+    /// Requests that all readers had completed by the end of each slot.
     pub requests: Vec<u64>,
-    /// The device about once a slot; none where no device counts.
+    /// The device about once per slot; empty without a device.
     pub device: Vec<DeviceMoment>,
 }
 
 impl Timeline {
-    /// Whether there is nothing in it, as in records of earlier versions.
+    /// Whether it is empty, as in records of earlier versions.
     pub fn is_empty(&self) -> bool {
         self.useful.is_empty() && self.device.is_empty()
     }
 
-    /// A time line without readers yet, of a trial that is to last this long.
+    /// A time line without readers, for a trial of this length.
     pub(crate) fn over(duration: Nanos) -> Self {
         Self { slot: slot_of(duration), ..Self::default() }
     }
 
-    /// Adds a reader, which stays where it was when it had come to its end.
+    /// Adds a reader, whose progress stays constant after its end.
     pub(crate) fn add(&mut self, pace: &ReaderPace) {
         let before = self.useful.len();
         if before < pace.useful.len() {
@@ -64,12 +64,12 @@ impl Timeline {
     }
 }
 
-/// The length of a slot, never nothing.
+/// The length of a slot, never 0.
 pub(crate) fn slot_of(duration: Nanos) -> Nanos {
     Nanos::new((duration.get() / SLOT_COUNT).max(1))
 }
 
-/// How far one reader was at the end of each slot.
+/// The progress of one reader at the end of each slot.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReaderPace {
     slot: Nanos,
@@ -86,8 +86,8 @@ impl ReaderPace {
         Self { slot, next: slot, useful, requests }
     }
 
-    /// Notes what had been done before this moment, if a slot has ended since the last one. A
-    /// request that takes longer than a slot leaves the slots in between as they were.
+    /// Records the progress before this moment, if a slot has ended since the last call. During a
+    /// request that takes longer than a slot there is no progress.
     #[inline]
     pub(crate) fn pass(&mut self, elapsed: Nanos, useful: impl FnOnce() -> (Bytes, u64)) {
         if elapsed >= self.next {
@@ -103,7 +103,7 @@ impl ReaderPace {
         }
     }
 
-    /// Notes what had been done at the end.
+    /// Records the progress at the end.
     pub(crate) fn finish(&mut self, useful: Bytes, requests: u64) {
         self.useful.push(useful);
         self.requests.push(requests);

@@ -1,4 +1,4 @@
-//! One trial: readers at work on a data set, with everything counted.
+//! One trial: readers on a data set, with everything counted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use crate::{
     BenchError, CacheStart, Dataset, Disturbance, Sample, TrialOptions, cold, outside, write,
 };
 
-/// Runs `workload` once on `dataset`, which lies on `storage`.
+/// Runs `workload` once on `dataset`, which is on `storage`.
 ///
-/// All readers start together. The trial is over when its time is, or when the first reader has
-/// used up its data, so that no tail with fewer readers is measured. Then the requests under way,
-/// read-ahead among them, are waited for, and the counters are read. Files are opened anew for
-/// each trial, because an open file keeps the read-ahead window that was set when it was opened.
+/// All readers start together. The trial is over at its time limit, or when the first reader has
+/// used up its data, so that no phase with fewer readers is measured. Then requests in flight,
+/// read-ahead included, are awaited, and the counters are read. Files are opened for each trial,
+/// because an open file keeps the window from the time of opening.
 pub fn run_trial(
     root: &Root,
     storage: &Storage,
@@ -59,7 +59,7 @@ pub fn run_trial(
     }
     let watch = watch?;
     let mut moments = Vec::with_capacity(SLOT_COUNT as usize);
-    // To look takes memory, which is for the readers where there is little.
+    // Observing takes memory, which the readers need if it is limited.
     let looks = limited.is_none();
     let mut look = || moments.extend(looks.then(|| watch.moment(root, storage)).flatten());
     let tallies = accompany(threads, &course, start, options, &mut look)
@@ -77,8 +77,7 @@ pub fn run_trial(
     sample.elapsed = end.saturating_sub(start);
     sample.exhausted = exhausted;
     if workload.replay.is_some() {
-        // A process that came and went counts with the time of the whole: its own short haste is
-        // no rate that lasted.
+        // A process that exits early counts with the total time: its own short rate did not last.
         let elapsed = sample.elapsed;
         sample.readers.iter_mut().for_each(|reader| reader.elapsed = elapsed);
     }
@@ -90,7 +89,7 @@ pub fn run_trial(
     Ok(sample)
 }
 
-/// What disturbed readers: a cache that was not cold, and whatever was observed that was not ours.
+/// Disturbances of readers: a cache that was not cold, and foreign activity.
 fn of_reads(
     dataset: &Dataset,
     workload: &Workload,
@@ -107,7 +106,7 @@ fn of_reads(
     }
     let proves_cold = is_cold && dataset.is_dense() && workload.reads_each_block_once();
     let found = observed.disturbances(sample.useful(), proves_cold).into_iter();
-    // Memory that we made scarce ourselves disturbs nothing: it is the condition.
+    // Little memory is intended here, not a disturbance.
     let ours = |found: &Disturbance| {
         options.memory_limit.is_some() && matches!(found, Disturbance::MemoryPressure { .. })
     };
@@ -115,12 +114,12 @@ fn of_reads(
     disturbances
 }
 
-/// When the last reader was done.
+/// When the last reader finished.
 fn last(sample: &Sample) -> Nanos {
     sample.readers.iter().map(|reader| reader.elapsed).max().unwrap_or_default()
 }
 
-/// The files without those that are there twice, as those that a trace has opened twice.
+/// The distinct files: a trace may open one twice.
 fn distinct(files: &[DataFile]) -> Vec<DataFile> {
     let mut distinct: Vec<DataFile> = files.to_vec();
     distinct.sort_by(|a, b| (&a.path, a.start).cmp(&(&b.path, b.start)));
@@ -128,9 +127,9 @@ fn distinct(files: &[DataFile]) -> Vec<DataFile> {
     distinct
 }
 
-/// What has been read ahead of streams and would have been theirs next: whatever is in the cache
-/// beyond their ends, where nothing was at the start. Only of files that one reader has to himself
-/// and goes through in order can it be told.
+/// Data that was read ahead of streams and would have been read next: all cached data after their
+/// ends, if the cache was empty at the start. Known only for files that a single reader reads in
+/// order.
 fn ahead(
     workload: &Workload,
     files: &[DataFile],
@@ -150,7 +149,7 @@ fn ahead(
     (0..).zip(tallies).map(of_reader).sum()
 }
 
-/// Opens everything and lays out the readers' work.
+/// Opens all files and prepares the readers' work.
 fn prepare(
     workload: &Workload,
     files: &[DataFile],
@@ -186,7 +185,7 @@ fn prepare(
     (0..workload.readers).map(reader).collect()
 }
 
-/// Opens files, each once for all readers if they share open files.
+/// Opens files; readers that share open files get the same one.
 struct Opener<'a> {
     workload: &'a Workload,
     files: &'a [DataFile],
@@ -212,8 +211,8 @@ impl Opener<'_> {
     }
 }
 
-/// Raises the limit of open files as far as it must and may be; opening says it if that is not
-/// enough.
+/// Raises the limit of open files as far as needed and permitted; opening reports an error if that
+/// is not enough.
 fn allow_open_files(needed: u64) {
     let mut limit = getrlimit(Resource::Nofile);
     let needed = needed + 256;
@@ -223,8 +222,7 @@ fn allow_open_files(needed: u64) {
     }
 }
 
-/// A read error on a device that is gone is told as that, and one for want of the memory that we
-/// took away ourselves as that.
+/// Replaces a read error by its cause: a device that is gone, or our own limit on memory.
 fn explain(
     problem: BenchError,
     root: &Root,
@@ -248,7 +246,7 @@ fn explain(
     }
 }
 
-/// What all readers together are accounted for; `None` if one of them is not.
+/// Total reads of all readers by the kernel's accounting; `None` if it is missing for any of them.
 fn own_bytes(tallies: &[ReaderTally]) -> Option<Bytes> {
     tallies.iter().map(|tally| tally.device_bytes).sum()
 }

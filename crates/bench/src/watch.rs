@@ -1,4 +1,4 @@
-//! Watching the machine while readers are at work: what the device did, and who else was there.
+//! Observes the machine during a trial: the device, and foreign activity.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use units::{Bytes, Nanos};
 
 use crate::{BenchError, Cancel, DeviceDelta, DeviceMoment, Disturbance};
 
-/// Foreign traffic is no disturbance up to this share of our own…
+/// Foreign traffic up to this share of our own is not a disturbance…
 const FOREIGN_SHARE: f64 = 0.02;
-/// …and not below this, in bytes for each second of wall time: a journal commits, a log is
-/// written, and no disk notices.
+/// …nor below this rate, in bytes per second of wall time: journal commits and log writes, which no
+/// disk notices.
 const FOREIGN_RATE: f64 = 256.0 * 1024.0;
-/// Memory is short when tasks were stalled for more than this share of the time.
+/// Memory is short if tasks were stalled for more than this share of the time.
 const STALLED_SHARE: f64 = 0.05;
-/// How often the device is asked whether all is done.
+/// How often to check whether the device is idle.
 const DRAIN_POLL: Duration = Duration::from_millis(2);
 
 /// The machine's counters at the start of the readers.
@@ -27,7 +27,7 @@ pub(crate) struct DeviceWatch {
     pressure: Option<Pressure>,
 }
 
-/// What they had counted when all was done.
+/// The differences of the counters at the end.
 #[derive(Debug)]
 pub(crate) struct Observed {
     pub(crate) device: Option<DeviceDelta>,
@@ -40,13 +40,13 @@ impl DeviceWatch {
     pub(crate) fn start(root: &Root, storage: &Storage) -> Result<Self, BenchError> {
         let pressure = Pressure::memory(root)?;
         let memory = VmStat::read(root)?;
-        // Last, next to the readers' start.
+        // Last, close to the readers' start.
         let stat = stat_of(root, storage)?;
         Ok(Self { at: realtime::now(), stat, memory, pressure })
     }
 
-    /// How far the device is since the start; `None` where none counts. A device that is gone says
-    /// so when the trial ends.
+    /// The device's counters since the start; `None` without a device. A missing device is reported
+    /// when the trial ends.
     pub(crate) fn moment(&self, root: &Root, storage: &Storage) -> Option<DeviceMoment> {
         let delta = stat_of(root, storage).ok()?? - self.stat?;
         Some(DeviceMoment {
@@ -58,7 +58,7 @@ impl DeviceWatch {
         })
     }
 
-    /// Reads the counters again; `own_bytes` is what the readers are accounted for.
+    /// Reads the counters again; `own_bytes` is the accounting of the readers.
     pub(crate) fn finish(
         self,
         root: &Root,
@@ -92,8 +92,8 @@ impl DeviceWatch {
 }
 
 impl Observed {
-    /// What speaks against the sample. `data` is what the readers got, if every byte of it must
-    /// have come from the device.
+    /// The disturbances. `data` is what the readers received, if every byte must have come from the
+    /// device.
     pub(crate) fn disturbances(&self, useful: Bytes, all_from_device: bool) -> Vec<Disturbance> {
         let mut found = Vec::new();
         if self.memory.drop_pagecache > 0 {
@@ -111,7 +111,7 @@ impl Observed {
 
     fn memory_pressure(&self, useful: Bytes) -> Option<Disturbance> {
         let (elapsed, scanned) = (self.elapsed, self.memory.pgscan_direct);
-        // Without PSI: tasks that had to look for free memory themselves, page after page.
+        // Without PSI: tasks that had to reclaim memory themselves, page by page.
         let pages = sys::page_size();
         let short = match self.stalled {
             Some(stalled) => stalled.as_secs_f64() > STALLED_SHARE * elapsed.as_secs_f64(),
@@ -122,8 +122,8 @@ impl Observed {
     }
 }
 
-/// Traffic beside ours, if it is worth mentioning. Without the kernel's account of our own reads
-/// only writes can be told.
+/// Notable foreign traffic. Without the kernel's accounting of our own reads, only writes are
+/// known.
 fn foreign_traffic(device: &DeviceDelta) -> Option<Disturbance> {
     let own = device.own_bytes.unwrap_or(device.bytes);
     let read = device.bytes.saturating_sub(own);
@@ -134,8 +134,8 @@ fn foreign_traffic(device: &DeviceDelta) -> Option<Disturbance> {
     (foreign > allowed).then_some(Disturbance::ForeignTraffic { read, written, own })
 }
 
-/// Waits until nothing is under way on the devices any more, so that all that read-ahead has
-/// asked for is counted. Gives up after `limit`.
+/// Waits until nothing is in flight on the devices, so that all read-ahead is counted. Gives up
+/// after `limit`.
 pub(crate) fn drain(
     root: &Root,
     storage: &Storage,
@@ -159,7 +159,7 @@ pub(crate) fn drain(
     }
 }
 
-/// The counters of all devices of the storage, or which of them is gone.
+/// The counters of all devices of the storage, or an error that names the missing one.
 fn stat_of(root: &Root, storage: &Storage) -> Result<Option<BlockStat>, BenchError> {
     let one = |device: &DevNo| {
         block_stat(root, *device).map_err(|error| match device_gone(root, *device) {
@@ -171,7 +171,7 @@ fn stat_of(root: &Root, storage: &Storage) -> Result<Option<BlockStat>, BenchErr
     Ok((!stats.is_empty()).then(|| stats.into_iter().sum()))
 }
 
-/// The first device of the storage that is not there any more.
+/// The first device of the storage that no longer exists.
 pub(crate) fn gone_device(root: &Root, storage: &Storage) -> Option<DevNo> {
     storage.devices.iter().copied().find(|device| device_gone(root, *device))
 }

@@ -1,8 +1,8 @@
 //! Writers: files of our own, written or rewritten in place, and flushed.
 //!
-//! What is in the page cache is not yet written, so each writer ends with `fsync(2)` and counts
-//! with the time that this takes. The amount is bounded by the size of the files; time only ends
-//! the writing, never the flush.
+//! Data in the page cache is not yet written, so each writer ends with `fsync(2)` and counts with
+//! the time that this takes. The file size limits the amount; the time limit stops only the
+//! writing, never the flush.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -28,8 +28,8 @@ use crate::reader::{ReaderTally, collect, cpu_between};
 use crate::watch::{self, DeviceWatch};
 use crate::{BenchError, Dataset, Disturbance, Sample, TrialOptions, cold};
 
-/// Runs a workload that writes. Its new files are in a directory of their own, and gone when this
-/// returns.
+/// Runs a workload that writes. Its new files are in a directory of their own and are removed
+/// before this returns.
 pub(crate) fn run(
     root: &Root,
     storage: &Storage,
@@ -65,7 +65,7 @@ struct Writer<'a> {
     block: usize,
     rewrites: bool,
     seed: u64,
-    /// Wall time until it writes no more.
+    /// Time limit for writing, in wall time.
     duration: Nanos,
     start: &'a Barrier,
     over: &'a AtomicBool,
@@ -98,7 +98,7 @@ impl Field<'_> {
         if !cold.resident.is_zero() {
             sample.disturbances.push(Disturbance::WarmStart { resident: cold.resident });
         }
-        // What is written is ours, and so are those who wait for it.
+        // All writes are ours, and so are tasks that wait for them.
         let found = observed.disturbances(Bytes::ZERO, false).into_iter();
         sample.disturbances.extend(found.filter(|found| {
             !matches!(
@@ -110,8 +110,8 @@ impl Field<'_> {
         Ok(sample)
     }
 
-    /// Has a writer for each file write at most `size`, all at once: when they began, what watches
-    /// the device since, and what each has done.
+    /// Starts one writer for each file, each writing at most `size`. Returns the start time, the
+    /// device's counters since then, and each writer's result.
     fn race(
         &self,
         files: Vec<(PathBuf, File)>,
@@ -149,10 +149,10 @@ impl Field<'_> {
         Ok((begun, watch, tallies?))
     }
 
-    /// New files, if there is room for them.
+    /// New files, if there is space for them.
     fn create(&self, own: &Path, size: Bytes) -> Result<Vec<(PathBuf, File)>, BenchError> {
         let needed = size * u64::from(self.workload.readers);
-        let available = room_in(own).map_err(BenchError::io("look for room in", own))?;
+        let available = room_in(own).map_err(BenchError::io("read the free space of", own))?;
         if needed > available {
             return Err(no_space(own, needed, None));
         }
@@ -182,7 +182,7 @@ fn open(path: &Path) -> Result<(PathBuf, File), BenchError> {
     Ok((path.to_owned(), file))
 }
 
-/// Has everything on the disk that was written before, so that it is not counted.
+/// Syncs everything written before, so that it is not counted.
 fn settle(own: &Path) -> Result<(), BenchError> {
     let sync = || Ok(rustix::fs::syncfs(File::open(own)?)?);
     sync().map_err(BenchError::io("sync", own))
@@ -202,7 +202,7 @@ fn join(
 impl Writer<'_> {
     fn run(self) -> Result<ReaderTally, BenchError> {
         let mut buffer = vec![0; self.block];
-        // What compresses would not be written.
+        // Compressible data might not be written.
         Pcg64Mcg::seed_from_u64(self.seed).fill_bytes(&mut buffer);
         let cpu = thread_cpu();
         self.start.wait();
@@ -241,7 +241,7 @@ impl Writer<'_> {
         Ok(tally)
     }
 
-    /// Writes one block, or reads it, changes it and writes it back.
+    /// Writes one block, or reads, modifies and writes it.
     fn block(&self, buffer: &mut [u8], at: u64) -> Result<(), BenchError> {
         if self.rewrites {
             let read = |source| {
@@ -250,7 +250,7 @@ impl Writer<'_> {
             };
             self.file.read_exact_at(buffer, at).map_err(read)?;
         }
-        // No two blocks are alike.
+        // No two blocks are equal.
         for (byte, place) in buffer.iter_mut().zip(at.to_le_bytes()) {
             *byte ^= place.wrapping_add(1);
         }

@@ -1,14 +1,14 @@
-//! Text for terminals that show nothing but ASCII.
+//! Converts text for terminals that show only ASCII.
 //!
-//! Every text for people passes through here on its way out if the locale is not one of UTF-8, so
-//! that no plot, bar or sign has a second form anywhere else. Documents (JSON, CSV, Markdown, TOML,
-//! HTML) are UTF-8 everywhere and do not.
+//! All text for people is converted here on output if the locale is not UTF-8, so no plot, bar or
+//! sign needs a second form elsewhere. Documents (JSON, CSV, Markdown, TOML, HTML) are always UTF-8
+//! and are not converted.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// Whether the locale that these variables set is one of UTF-8: `LC_ALL` before `LC_CTYPE` before
-/// `LANG`, an empty one being none (locale(7)). Without any it is the POSIX locale, which is not.
+/// Whether the locale is UTF-8: `LC_ALL` before `LC_CTYPE` before `LANG`; an empty variable counts
+/// as unset (locale(7)). Without any of them it is the POSIX locale, which is not.
 pub fn locale_is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
     let named = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(variable);
     let Some(locale) = named.into_iter().find(|value| !value.is_empty()) else { return false };
@@ -18,7 +18,7 @@ pub fn locale_is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
     codeset.eq_ignore_ascii_case("utf8")
 }
 
-/// The text in ASCII. What has no likeness is escaped, as in `\u{e4}`.
+/// The text in ASCII. A character without a substitute is escaped, as in `\u{e4}`.
 pub fn of(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return Cow::Borrowed(text);
@@ -37,7 +37,7 @@ pub fn of(text: &str) -> Cow<'_, str> {
     Cow::Owned(written)
 }
 
-/// `113 ±7` becomes `113+-7`, which is as wide, so that the columns of tables stay where they are.
+/// `113 ±7` becomes `113+-7`, which is as wide, so that table columns stay aligned.
 fn plus_minus(written: &mut String) {
     let after_figure = written.ends_with(' ')
         && written.trim_end_matches(' ').len() + 1 == written.len()
@@ -48,7 +48,7 @@ fn plus_minus(written: &mut String) {
     written.push_str("+-");
 }
 
-/// What looks like it. Signs that stand in tables and plots are one character wide.
+/// The ASCII substitute. Signs used in tables and plots are one character wide.
 fn likeness(c: char) -> Option<&'static str> {
     Some(match c {
         '×' => "x",
@@ -97,7 +97,7 @@ fn likeness(c: char) -> Option<&'static str> {
     })
 }
 
-/// A cell of 2 × 4 points by the rows that have one.
+/// A cell of 2 × 4 points, by the rows that contain a point.
 fn braille(c: char) -> &'static str {
     let dots = u32::from(c) - 0x2800;
     let rows = [0x09, 0x12, 0x24, 0xc0].map(|row| dots & row != 0);
@@ -113,7 +113,7 @@ fn braille(c: char) -> &'static str {
     }
 }
 
-/// A writer that lets ASCII through only. What ends within a character waits for its rest.
+/// A writer that passes on ASCII only. An incomplete character waits for its remaining bytes.
 #[derive(Debug)]
 pub struct AsciiWriter<W> {
     inner: W,

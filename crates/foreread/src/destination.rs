@@ -1,8 +1,8 @@
-//! The one rule for every file that a verb writes for its user.
+//! The rules for all files that a verb writes for its user.
 //!
-//! A regular file is never overwritten without `--force`; a device, a pipe, a symbolic link or a
-//! directory never is. A file is there in whole or not at all: it is written next to its place
-//! under another name, synced, and renamed. `-` is standard output.
+//! A regular file is never overwritten without `--force`; a device, pipe, symbolic link or
+//! directory never is. Files are written atomically: under a temporary name, synced, then renamed.
+//! `-` is standard output.
 
 use std::fs::{File, Metadata, Permissions};
 use std::io::{self, Write};
@@ -24,22 +24,22 @@ pub struct Destination {
     option: &'static str,
     /// `None` for standard output.
     path: Option<PathBuf>,
-    /// The permissions of the file that is replaced, where one may be.
+    /// The permissions of the existing file, if it may be replaced.
     replaces: Option<Permissions>,
 }
 
 impl Destination {
-    /// Checks where a file is to be written, before any work is done for it.
+    /// Checks a destination before any work is done for it.
     ///
     /// # Errors
     ///
-    /// Usage, if the rule forbids it or there is no such directory; not permitted, if the directory
-    /// takes no file from this user.
+    /// Usage, if the rules forbid it or the directory does not exist; not permitted, if this user
+    /// may not create files in the directory.
     pub fn check(option: &'static str, path: &Path, force: bool) -> anyhow::Result<Self> {
         Self::check_or_own(option, path, force, |_| false)
     }
 
-    /// The same, but a regular file that `own` knows as foreread's needs no `--force`.
+    /// The same, but a regular file that `own` recognises as foreread's needs no `--force`.
     pub fn check_or_own(
         option: &'static str,
         path: &Path,
@@ -81,7 +81,7 @@ impl Destination {
         self.path.as_deref()
     }
 
-    /// Writes the whole file, safe on the disk when this returns.
+    /// Writes the whole file, which is on stable storage when this returns.
     pub fn write(&self, bytes: &[u8]) -> anyhow::Result<()> {
         let Some(path) = &self.path else {
             return output::with_stdout(|out| out.write_all(bytes));
@@ -92,7 +92,7 @@ impl Destination {
         self.put(file, path).map(drop)
     }
 
-    /// A new empty file in its place, to be written bit by bit.
+    /// A new empty file at the destination, to be written in parts.
     pub fn create(&self) -> anyhow::Result<Box<dyn Write>> {
         match &self.path {
             None => Ok(Box::new(io::stdout())),
@@ -100,7 +100,7 @@ impl Destination {
         }
     }
 
-    /// Replaces the file by its next state. It need not survive a power loss.
+    /// Replaces the file by its next version, which need not survive a power loss.
     pub fn publish(&mut self, text: &str) -> anyhow::Result<()> {
         let Some(path) = &self.path else { return output::print_document(text) };
         let mut file = self.beside(path)?;
@@ -111,10 +111,10 @@ impl Destination {
         Ok(())
     }
 
-    /// A file without its name yet, on the same file system.
+    /// An unnamed file in the same directory.
     fn beside(&self, path: &Path) -> anyhow::Result<NamedTempFile> {
         let mut builder = tempfile::Builder::new();
-        // What is new gets what the umask leaves; what is replaced keeps its own.
+        // A new file gets permissions from the umask; a replaced file keeps its own.
         let permissions = self.replaces.clone().unwrap_or_else(|| Permissions::from_mode(0o666));
         builder.prefix(".foreread-").permissions(permissions.clone());
         let file = builder.tempfile_in(directory(path));
@@ -126,7 +126,7 @@ impl Destination {
         Ok(file)
     }
 
-    /// Gives a file its name, unless something else has come to have it since it was checked.
+    /// Gives a file its name, unless another file has appeared there since the check.
     fn put(&self, file: NamedTempFile, path: &Path) -> anyhow::Result<File> {
         let refused = |why: &str| Usage(format!("{} {}: {why}", self.option, shown(path)));
         if let Ok(metadata) = path.symlink_metadata()
@@ -147,7 +147,7 @@ impl Destination {
     }
 }
 
-/// What keeps a file that is there from ever being replaced.
+/// Why an existing file is never replaced.
 fn not_regular(metadata: &Metadata) -> Option<&'static str> {
     let kind = metadata.file_type();
     if kind.is_file() {
@@ -161,11 +161,11 @@ fn not_regular(metadata: &Metadata) -> Option<&'static str> {
     } else if kind.is_fifo() {
         Some("is a pipe; name a regular file, or - for standard output")
     } else {
-        Some("is no regular file")
+        Some("is not a regular file")
     }
 }
 
-/// The directory that a path names a file in.
+/// The directory of a file path.
 fn directory(path: &Path) -> PathBuf {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),

@@ -1,4 +1,4 @@
-//! Exit codes, and which kind of error has which. docs/exit-codes.md lists them for users.
+//! Exit codes of errors. docs/exit-codes.md lists them for users.
 
 use std::error::Error;
 use std::io;
@@ -14,16 +14,16 @@ pub enum Exit {
     Fine,
     Failed,
     Usage,
-    /// A setting is not what it should be.
+    /// A setting has drifted, or a rule is violated.
     Drift,
-    /// Not done, as it could do harm.
+    /// Refused, because it could do harm.
     Refused,
     Inconclusive,
     /// Not permitted or not supported here.
     NotPossible,
     /// The exit code of the command that was run.
     Command(u8),
-    /// Ended by this signal, after settings were restored.
+    /// Stopped by this signal, after settings were restored.
     Signal(i32),
 }
 
@@ -59,7 +59,7 @@ impl Classified for NotStarted {
 }
 
 impl Exit {
-    /// The exit of a command as a shell reports it: 128 + signal if a signal ended it.
+    /// The exit status of a command as a shell reports it: 128 + signal after a signal.
     pub fn of_command(status: ExitStatus) -> Self {
         match (status.code(), status.signal()) {
             (Some(code), _) => Self::Command(u8::try_from(code).unwrap_or(1)),
@@ -68,7 +68,7 @@ impl Exit {
         }
     }
 
-    /// The number that the shell sees.
+    /// The code for the shell.
     pub fn code(self) -> u8 {
         match self {
             Self::Fine => 0,
@@ -117,8 +117,8 @@ impl From<ErrorKind> for Exit {
     }
 }
 
-/// The error types that know their kind. A cause in a chain has lost its type, and the trait is
-/// reached only by naming the type again.
+/// The error types that have a kind. A cause in a chain has lost its type, so the trait is reached
+/// only by downcasting.
 const KINDS: &[fn(&(dyn Error + 'static)) -> Option<ErrorKind>] = &[
     kind_of::<Usage>,
     kind_of::<NotStarted>,

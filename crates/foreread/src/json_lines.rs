@@ -1,4 +1,4 @@
-//! A study as lines of JSON: one for each trial while it runs. docs/json.md explains them.
+//! A study as lines of JSON, one for each trial. docs/json.md explains them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use study::{CellSettings, ProgressEvent, TrialFigures};
 
 use crate::output;
 
-/// A line. The document of the whole study, which follows the last of them, has no `event`.
+/// A line. The document of the whole study, which follows the last line, has no `event`.
 #[derive(Debug, Serialize)]
 struct Line<'a> {
     schema_version: u32,
@@ -33,7 +33,7 @@ enum Event<'a> {
     },
 }
 
-/// Prints a line for each trial. If they cannot be printed any more, the study is asked to stop.
+/// Prints a line for each trial. If printing fails, the study is asked to stop.
 #[derive(Debug)]
 pub struct Lines {
     stop: Arc<AtomicBool>,
@@ -41,12 +41,12 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Lines of a study that `stop` stops.
+    /// Lines of a study that the flag `stop` stops.
     pub fn new(stop: Arc<AtomicBool>) -> Self {
         Self { stop, failed: None }
     }
 
-    /// Prints what this step is, if it is one of a trial.
+    /// Prints this step if it belongs to a trial.
     pub fn step(&mut self, step: &ProgressEvent) {
         let event = match step {
             ProgressEvent::TrialDone { number, settings, workload, figures } => {
@@ -67,7 +67,7 @@ impl Lines {
         }
     }
 
-    /// Why no more could be printed.
+    /// Why printing failed.
     pub fn failure(&mut self) -> Option<anyhow::Error> {
         self.failed.take()
     }

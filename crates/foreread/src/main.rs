@@ -1,4 +1,4 @@
-//! The `foreread` command: reads the command line, starts the verb, says how it ended.
+//! The `foreread` command: parses the command line, runs the verb and reports errors.
 
 mod ascii;
 mod cli;
@@ -19,7 +19,7 @@ use crate::exit::Exit;
 
 fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
-    // Messages about the command line itself have their colour, too.
+    // Set early, so that usage errors have colours, too.
     cli::set_up_early(&words);
     let mut quiet = false;
     let result = Invocation::read(words.clone()).and_then(|invocation| {

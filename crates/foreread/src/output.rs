@@ -1,5 +1,5 @@
-//! The one way out: results to stdout or to the file of `--output`, the rest to stderr. Colour and
-//! the ASCII fallback are decided here, for all verbs.
+//! All output: results to stdout or to the file of `--output`, the rest to stderr. Colour and the
+//! ASCII fallback are decided here for all verbs.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,19 +15,19 @@ use crate::stdout_error::lost;
 
 /// Whether texts for people are written in ASCII.
 static ASCII: AtomicBool = AtomicBool::new(false);
-/// What is kept for the file of `--output`, if there is one.
+/// Results for the file of `--output`.
 static KEPT: Mutex<Option<Vec<u8>>> = Mutex::new(None);
 
-/// Decides on colour and characters, before anything is written. `Auto` leaves the choice of colour
-/// to `NO_COLOR`, `CLICOLOR_FORCE`, `CLICOLOR` (in this order) and to what the stream is.
+/// Decides on colour and characters before anything is written. With `Auto`, colour depends on
+/// `NO_COLOR`, `CLICOLOR_FORCE`, `CLICOLOR` (in this order) and on the kind of the stream.
 pub fn set_up(colour: ColorChoice, ascii: bool) {
     effective(colour).write_global();
     let utf8 = ascii::locale_is_utf8(|name| std::env::var(name).ok());
     ASCII.store(ascii || !utf8, Ordering::Relaxed);
 }
 
-/// `CLICOLOR_FORCE=0` forces nothing, but to the library any value does: here it is left with what
-/// it would say without it. Where only one of stdout and stderr is a terminal, neither has colours.
+/// `CLICOLOR_FORCE=0` forces nothing, but the library treats any value as set, so this computes the
+/// result without it. If only one of stdout and stderr is a terminal, neither has colours.
 fn effective(colour: ColorChoice) -> ColorChoice {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     if colour != ColorChoice::Auto || variable("CLICOLOR_FORCE") != "0" {
@@ -38,7 +38,7 @@ fn effective(colour: ColorChoice) -> ColorChoice {
     if terminals && !refused { colour } else { ColorChoice::Never }
 }
 
-/// A text for people, in the characters that they can be shown.
+/// Text for people, in displayable characters.
 pub fn shown(text: &str) -> std::borrow::Cow<'_, str> {
     if is_ascii() { ascii::of(text) } else { text.into() }
 }
@@ -48,12 +48,12 @@ pub fn is_ascii() -> bool {
     ASCII.load(Ordering::Relaxed)
 }
 
-/// Keeps results for a file instead of writing them to stdout.
+/// Collects results for a file instead of writing them to stdout.
 pub fn keep_results() {
     *KEPT.lock().unwrap_or_else(PoisonError::into_inner) = Some(Vec::new());
 }
 
-/// The results that were kept for a file since [`keep_results`].
+/// The results collected since [`keep_results`].
 pub fn take_results() -> Vec<u8> {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default()
 }
@@ -63,26 +63,26 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     with_stdout(|out| out.write_all(shown(text).as_bytes()))
 }
 
-/// Writes a text in a form of its own (Markdown, TOML, HTML, a job file) to stdout, unchanged.
+/// Writes a document (Markdown, TOML, HTML, a job file) to stdout, unchanged.
 pub fn print_document(text: &str) -> anyhow::Result<()> {
     with_stdout(|out| out.write_all(text.as_bytes()))
 }
 
-/// Writes a document to stdout.
+/// Writes a JSON document to stdout.
 pub fn print_json(document: &impl serde::Serialize) -> anyhow::Result<()> {
     let mut text = serde_json::to_string_pretty(document)?;
     text.push('\n');
     print_document(&text)
 }
 
-/// Writes a document to stdout in one line.
+/// Writes a JSON document to stdout in one line.
 pub fn print_json_line(document: &impl serde::Serialize) -> anyhow::Result<()> {
     let mut text = serde_json::to_string(document)?;
     text.push('\n');
     print_document(&text)
 }
 
-/// Lets `write` write to stdout, which forgets colours that stdout does not take.
+/// Calls `write` with stdout, which drops colours that it does not support.
 pub fn with_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(kept) = kept.as_mut() {
@@ -99,12 +99,12 @@ pub fn note(text: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{}", shown(text));
 }
 
-/// Stderr for the log, in the characters that can be shown.
+/// Stderr for the log, in displayable characters.
 pub fn stderr() -> Box<dyn Write> {
     if is_ascii() { Box::new(AsciiWriter::new(io::stderr())) } else { Box::new(io::stderr()) }
 }
 
-/// One clear line, and below it what caused it, each cause once.
+/// Prints an error in one line, and below it each distinct cause.
 pub fn error(error: &anyhow::Error, quiet: bool) {
     let mut said = error.to_string();
     error_line(&clean::plain(&said));
@@ -120,7 +120,7 @@ pub fn error(error: &anyhow::Error, quiet: bool) {
     }
 }
 
-/// The line that every error begins with.
+/// The first line of every error.
 pub fn error_line(text: &str) {
     let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
     note(&format!("{red}error:{red:#} {text}"));

@@ -1,4 +1,4 @@
-//! Shows on stderr what a study is doing: a bar on a terminal, a line now and then elsewhere.
+//! Shows the progress of a study on stderr: a bar on a terminal, occasional lines elsewhere.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -10,10 +10,9 @@ use study::{Progress, ProgressEvent, StudyPhase};
 use crate::json_lines::Lines;
 use crate::output::{is_ascii, note, shown};
 
-/// How often a line appears where there is no terminal.
+/// Interval between lines without a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(20);
 
-/// Shows what a study is doing.
 pub struct Shown {
     quiet: bool,
     lines: Option<Lines>,
@@ -22,7 +21,7 @@ pub struct Shown {
 }
 
 impl Shown {
-    /// Shows nothing at all if `quiet`.
+    /// Shows nothing if `quiet`.
     pub fn new(quiet: bool) -> Self {
         let terminal = std::io::stderr().is_terminal();
         let bar = (!quiet && terminal).then(|| {
@@ -33,12 +32,12 @@ impl Shown {
         Self { quiet, lines: None, bar, last_line: Instant::now() }
     }
 
-    /// Also prints trials as lines of JSON, where there are any to be printed.
+    /// Also prints trials as lines of JSON, if requested.
     pub fn with_lines(self, lines: Option<Lines>) -> Self {
         Self { lines, ..self }
     }
 
-    /// Why lines of JSON could not be printed any more.
+    /// Why the lines of JSON could not be printed.
     pub fn failure(&mut self) -> Option<anyhow::Error> {
         self.lines.as_mut().and_then(Lines::failure)
     }
@@ -82,7 +81,7 @@ impl Shown {
         let text = match phase {
             StudyPhase::Preparing => "inspecting target",
             StudyPhase::CreatingDisk => "creating virtual disk",
-            StudyPhase::LayingOut => "laying out files",
+            StudyPhase::LayingOut => "creating files",
             StudyPhase::Probing => "probing device",
             StudyPhase::Measuring => "measuring",
             StudyPhase::Restoring => "restoring settings",
@@ -108,14 +107,14 @@ impl Progress for Shown {
             ProgressEvent::LaidOut { done, total } => {
                 self.position(*done, *total);
                 let mib = |bytes: u64| bytes >> 20;
-                self.state(format!("laying out files: {} of {} MiB", mib(*done), mib(*total)));
+                self.state(format!("creating files: {} of {} MiB", mib(*done), mib(*total)));
             }
             ProgressEvent::Probed { done, total } => {
                 self.position(*done as u64, *total as u64);
-                self.state(format!("probing the device: {done} of {total} questions"));
+                self.state(format!("probing device: {done} of {total} questions"));
             }
             ProgressEvent::Resumed { run, trials } => {
-                self.say(&format!("going on with run {run}: {trials} trials are done already"));
+                self.say(&format!("resuming run {run}: {trials} trials are already done"));
             }
             ProgressEvent::TrialStarted { number, expected, settings, workload, eta } => {
                 self.position(number.saturating_sub(1) as u64, (*expected).max(*number) as u64);
@@ -137,7 +136,7 @@ impl Progress for Shown {
             ProgressEvent::TrialSpoiled { number, reasons, again } => {
                 let reasons = clean::plain(&reasons.join("; "));
                 let then = if *again { "it will be repeated" } else { "it counts as disturbed" };
-                self.say(&format!("trial {number} was spoiled ({reasons}): {then}"));
+                self.say(&format!("trial {number} was disturbed ({reasons}): {then}"));
             }
             ProgressEvent::Note(text) => self.say(&format!("note: {}", clean::plain(text))),
         }
@@ -150,7 +149,7 @@ fn style() -> ProgressStyle {
     if is_ascii() { style.progress_chars("#> ").tick_chars("|/-\\ ") } else { style }
 }
 
-/// `3 min`, `40 s`: precise enough to wait for.
+/// `3 min`, `40 s`: a rough remaining time.
 fn rough(time: Duration) -> String {
     match time.as_secs() {
         0..=90 => format!("{} s", time.as_secs().max(1)),

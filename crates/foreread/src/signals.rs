@@ -1,5 +1,5 @@
-//! SIGINT, SIGTERM, SIGHUP and the loss of the terminal ask a verb to stop; it restores everything,
-//! and then the program exits with the code of the signal.
+//! SIGINT, SIGTERM, SIGHUP and the loss of the terminal ask a verb to stop. It restores everything,
+//! then the program exits with the code of the signal.
 
 use std::fs;
 use std::io::{self, IsTerminal};
@@ -11,10 +11,10 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-/// How long a computation may go on after a signal, to end in its own way.
+/// How long a computation may continue after a signal to stop normally.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Which signal has come, if any.
+/// Reports which signal has arrived.
 #[derive(Clone, Debug)]
 pub struct Signals {
     cancelled: Arc<AtomicBool>,
@@ -22,9 +22,9 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Begins to listen. The first signal sets the flag; a second SIGINT or SIGTERM ends the
-    /// program at once, and then it is the guard process that puts everything back. A second SIGHUP
-    /// does not: a terminal that is closed sends one, and the shell in it another.
+    /// Starts listening. The first signal sets the flag. A second SIGINT or SIGTERM terminates the
+    /// program at once, and the guard process restores the settings. A second SIGHUP does not:
+    /// closing a terminal sends one, and the shell in it another.
     pub fn listen() -> io::Result<Self> {
         let cancelled = Arc::new(AtomicBool::new(false));
         let which = Arc::new(AtomicUsize::new(0));
@@ -45,8 +45,8 @@ impl Signals {
         Ok(Self { cancelled, which })
     }
 
-    /// The same for a verb that draws on the terminal: when that has gone, it is as if SIGHUP had
-    /// come, also where that is ignored or goes to another process, as in another session.
+    /// The same for a verb that draws on the terminal. Loss of the terminal counts as SIGHUP, even
+    /// if SIGHUP is ignored or goes to another process, as in another session.
     pub fn listen_on_terminal() -> io::Result<Self> {
         let signals = Self::listen()?;
         let watcher = signals.clone();
@@ -56,11 +56,11 @@ impl Signals {
         Ok(signals)
     }
 
-    /// Waits, at no cost, until a terminal that is written to has gone.
+    /// Waits until the terminal has hung up, without polling.
     fn watch_terminal(&self) {
         let (stdout, stderr) = (io::stdout(), io::stderr());
         let mut terminals: Vec<PollFd<'_>> = Vec::new();
-        // No flag is asked for: a hang-up is reported all the same.
+        // A hang-up is always reported, so no event is requested.
         if stdout.is_terminal() {
             terminals.push(PollFd::new(&stdout, PollFlags::empty()));
         }
@@ -79,9 +79,9 @@ impl Signals {
         }
     }
 
-    /// For a verb that only computes: when a signal has come and the computation goes on, which may
-    /// take hours, the program ends all the same. There is nothing to restore, and the record of
-    /// the run is whole at any moment.
+    /// For a verb that only computes: terminates the program if the computation, which may take
+    /// hours, continues after a signal. Nothing needs to be restored, and the record is consistent
+    /// at any time.
     pub fn end_computing(&self) -> io::Result<()> {
         let watched = self.clone();
         let watcher = move || {
@@ -94,7 +94,7 @@ impl Signals {
         std::thread::Builder::new().name("computing".to_owned()).spawn(watcher).map(drop)
     }
 
-    /// What SIGHUP does.
+    /// The reaction to SIGHUP.
     fn hang_up(&self) {
         let hangup = SIGHUP.cast_unsigned() as usize;
         let _ = self.which.compare_exchange(0, hangup, Ordering::SeqCst, Ordering::SeqCst);
@@ -117,13 +117,13 @@ impl Signals {
         }
     }
 
-    /// Whether the terminal has gone, or its session.
+    /// Whether the terminal or its session is gone.
     pub fn hung_up(&self) -> bool {
         self.which() == Some(SIGHUP)
     }
 }
 
-/// Whether this process was started to outlive its terminal, as nohup(1) does.
+/// Whether this process was started to survive its terminal, as by nohup(1).
 fn is_hangup_ignored() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,4 +1,4 @@
-//! What it means that results cannot be written to stdout.
+//! Classifies failures to write to stdout.
 
 use std::io;
 
@@ -10,14 +10,14 @@ use rustix::io::Errno;
 #[error("no process reads the results any more")]
 pub struct StdoutClosed;
 
-/// The terminal that showed our results has gone: it is as if SIGHUP had come.
+/// The terminal is gone: treated like SIGHUP.
 #[derive(Debug, thiserror::Error)]
 #[error("the terminal has gone")]
 pub struct TerminalGone;
 
-/// What it means that stdout could not be written.
+/// Classifies an error of stdout.
 pub fn lost(error: io::Error) -> anyhow::Error {
-    // A terminal that has hung up is no terminal any more, but still a character device.
+    // After a hang-up it is no longer a terminal, but still a character device.
     let device =
         rustix::fs::fstat(io::stdout()).map(|status| FileType::from_raw_mode(status.st_mode));
     let terminal = device == Ok(FileType::CharacterDevice);

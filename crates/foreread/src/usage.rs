@@ -1,5 +1,5 @@
-//! What clap has to say of a command line, in the form of every other message: help and version to
-//! stdout, an error in one line with a hint below it to stderr.
+//! Prints clap's messages in the form of all other messages: help and version to stdout, an error
+//! in one line with a hint below it to stderr.
 
 use clap::error::ErrorKind;
 use report::clean;
@@ -7,11 +7,11 @@ use report::clean;
 use crate::exit::Exit;
 use crate::output;
 
-/// Prints it, and says how the program ends. `verb` is the command with its verbs.
+/// Prints the message and returns the exit code. `verb` is the command with its verbs.
 pub fn explain(error: &clap::Error, verb: &str) -> Exit {
     let text = error.render();
     if !error.use_stderr() {
-        // A reader who leaves is no error here either.
+        // A closed stdout is not an error.
         let _ = output::print(&text.ansi().to_string());
         return Exit::Fine;
     }
@@ -43,8 +43,8 @@ fn parts(text: &str, verb: &str) -> (String, Vec<String>) {
     (message, hints)
 }
 
-/// Whether a tip takes a word that is mistyped, or a number below 0, for a value that only wants to
-/// be passed on behind `--`: it never is one.
+/// Whether a tip advises to pass a mistyped word, or a number below 0, after `--`, which is never
+/// right here.
 fn passes_on(tip: &str) -> bool {
     tip.starts_with("to pass '")
 }

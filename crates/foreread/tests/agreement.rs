@@ -190,7 +190,7 @@ fn effects_are_the_same_in_every_format() {
     }
     assert!(json["interactions"].as_array().is_some_and(|all| !all.is_empty()));
     assert!(json["combination"]["ratio"]["median"].is_f64());
-    assert!(texts[2].contains("What they do together"));
+    assert!(texts[2].contains("Interactions"));
 }
 
 /// Figures of a table to import, drawn by a step of a linear congruence: rising, falling and flat.

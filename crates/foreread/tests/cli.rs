@@ -444,8 +444,8 @@ fn a_broken_workload_file_is_named() {
 #[test]
 fn a_dry_run_prints_the_plan_for_a_disk_that_need_not_exist() {
     let scratch = Scratch::new();
-    let words = "sweep -n virtual:hdd-2008,fs=ext4,dilation=1 --workload seq-1 --repeats 3 \
-                 --vary read_ahead=4K,128K,256s";
+    let words = "sweep -n virtual:hdd-2008,fs=ext4,dilation=1 --workload seq-1 --repeats 3 --vary \
+                 read_ahead=4K,128K,256s";
     let (code, stdout, stderr) = run(&mut scratch.foreread(words));
     assert_eq!(code, 0, "{stderr}");
     assert!(stdout.contains("hdd-2008") && stdout.contains("nothing to undo"), "{stdout}");
@@ -458,8 +458,8 @@ fn a_dry_run_dilates_the_trial_and_not_what_is_beside_it() {
     let scratch = Scratch::new();
     let time = |disk: &str| {
         let words = format!(
-            "sweep -n virtual:{disk} --workload seq-1 --repeats 3 --duration 1s \
-             --vary read_ahead=4K,128K"
+            "sweep -n virtual:{disk} --workload seq-1 --repeats 3 --duration 1s --vary \
+             read_ahead=4K,128K"
         );
         let (code, stdout, stderr) = run(&mut scratch.foreread(&words));
         assert_eq!(code, 0, "{stderr}");
@@ -570,7 +570,7 @@ fn watch_refuses_what_it_cannot_show() {
     scratch.file("torn", "{\"snapshot\":\n{}\n");
     let (code, _, said) = run(&mut scratch.foreread("watch --once --replay torn"));
     assert_eq!(code, 1, "{said}");
-    assert!(said.contains("torn is no recording") && said.contains("line 1"), "{said}");
+    assert!(said.contains("torn is not a recording") && said.contains("line 1"), "{said}");
 }
 
 #[test]

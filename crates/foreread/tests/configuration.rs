@@ -92,7 +92,7 @@ fn what_is_wrong_is_named_with_file_line_and_a_suggestion() {
         ("# a\n\n[tune]\nbudgt = 10", 4, "did you mean \"budget\"?"),
         ("[tnue]\nbudget = 1", 1, "did you mean \"tune\"?"),
         ("budget = 10", 1, "[tune]"),
-        ("[tune]\nstore = \"x\"", 2, "above all tables"),
+        ("[tune]\nstore = \"x\"", 2, "before the first table"),
         ("[tune]\nbudget = \"ten\"", 2, "budget = \"ten\": "),
         ("[tune]\nbudget = -1", 2, "budget"),
         ("[tune]\nbudget = true", 2, "takes a text or a number"),

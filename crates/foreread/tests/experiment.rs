@@ -414,7 +414,7 @@ fn what_makes_no_sense_is_refused_in_a_line() {
     refused(&["blocks", "/dev/null", "--part", "1000B"], 2, "multiple of 4 KiB");
     refused(&["experiment", "memory", "/tmp", "--memory", "1M"], 2, "8 MiB at least");
     refused(&["experiment", "memory", "sim:hdd-2008", "--streams", "0"], 2, "readers");
-    refused(&["pg", "sim:hdd-2008"], 2, "asks a real kernel");
+    refused(&["pg", "sim:hdd-2008"], 2, "needs a real kernel");
     refused(&["pg", "/tmp", "--vary", "read_ahead=128"], 2, "unit");
     refused(&["pg", "/tmp", "--table", "t"], 2, "--connect");
     refused(&["experiment", "mixed", "sim:hdd-2008", "--percent", "0"], 2, "above 0");

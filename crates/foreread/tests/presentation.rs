@@ -218,7 +218,7 @@ fn info_says_what_works_here_and_why_not() {
     assert!(!state.exists(), "nothing is made");
     let (code, text, _) = scratch.run("info");
     assert_eq!(code, 0);
-    for what in ["foreread ", "commit ", "kernel ", "What works here", "Programs of others"] {
+    for what in ["foreread ", "commit ", "kernel ", "What works here", "External programs"] {
         assert!(text.contains(what), "{what}: {text}");
     }
 }

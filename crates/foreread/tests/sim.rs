@@ -123,7 +123,7 @@ fn what_is_varied_or_run_is_refused_in_one_line() {
     for (words, said) in [
         ("--vary policy=linux", "did you mean \"linux-"),
         ("--vary scheduler=cfg", "there is no cfg: use none or mq-deadline"),
-        ("--vary rotational=1", "a simulation has no rotational"),
+        ("--vary rotational=1", "a simulation has no tunable rotational"),
         ("--vary read_ahead=2M", "smaller than a read-ahead window"),
         ("--workload seq-1,,seq-8", "a name is missing"),
         ("--workload=", "a name is missing"),
@@ -263,7 +263,7 @@ fn a_dry_run_says_what_is_written_and_how_long_a_simulation_really_takes() {
     // A file that is there is only read.
     scratch.file("data", vec![0; 1 << 20]);
     let (_, plan, _) = scratch.run("tune -n data");
-    assert!(plan.contains("Written: nothing; what is there is only read"), "{plan}");
+    assert!(plan.contains("Written: nothing; existing data is only read"), "{plan}");
 }
 
 /// A trial that computes for hours is in no hurry to look whether a signal has come.

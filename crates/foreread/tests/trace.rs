@@ -80,7 +80,7 @@ fn what_is_no_trace_or_no_place_for_one_is_refused() {
         ("trace show .", "cannot read the trace .: it is a directory"),
         ("trace import good.csv -o no/dir/x", "--output no/dir/x"),
         ("trace import good.csv -o .", "--output ."),
-        ("trace import good.csv -o socket", "--output socket: is no regular file"),
+        ("trace import good.csv -o socket", "--output socket: is not a regular file"),
         ("trace import good.csv -o ./good.csv", "is the input file"),
     ] {
         let words: Vec<&str> = words.split(' ').collect();
@@ -118,7 +118,7 @@ fn a_trace_is_shown_and_replayed_in_simulation_with_its_limits() {
     let words: Vec<&str> = words.split(' ').collect();
     let (_, stdout, stderr) = run(dir.path(), &words);
     assert!(stdout.contains("Limits of trace-pages, for 128 reads"), "{stdout}{stderr}");
-    assert!(stdout.contains("Limits are those of read-ahead alone"), "{stdout}{stderr}");
+    assert!(stdout.contains("Limits apply to read-ahead alone"), "{stdout}{stderr}");
 }
 
 #[test]

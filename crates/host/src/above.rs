@@ -1,4 +1,4 @@
-//! What rests on a block device: the way up, where [`crate::resolve`] goes down.
+//! What is built on a block device: the opposite direction of [`crate::resolve`].
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -8,9 +8,9 @@ use crate::mount::mounts;
 use crate::resolve::{of_block_device, of_file_system};
 use crate::{BdiId, DevNo, PathProbe, ProbeKind, Root};
 
-/// The bdis that rest on a block device: its own, those of the arrays, volumes and mapped devices
-/// above it, and those of the file systems on any of them. Taking the device away, or changing how
-/// it answers, changes what is measured on each.
+/// The bdis that use a block device: its own, those of arrays, volumes and mapped devices above it,
+/// and those of file systems on any of them. Removing the device, or changing its behaviour,
+/// affects measurements on each.
 pub fn bdis_on(root: &Root, device: DevNo) -> BTreeSet<BdiId> {
     let devices = stack_on(root, device);
     let of_device = |device: &DevNo| {
@@ -22,7 +22,7 @@ pub fn bdis_on(root: &Root, device: DevNo) -> BTreeSet<BdiId> {
     for info in &mounts {
         let (path, mount_id) = (info.mount.point.clone(), Some(info.id));
         let probe = PathProbe { path, kind: ProbeKind::Directory, device: info.device, mount_id };
-        // Nothing of the mount itself is looked at: it may be one that does not answer.
+        // The mount itself is not accessed, because it might hang.
         let Ok((bdi, below)) = of_file_system(root, &mounts, &probe, info) else { continue };
         if below.iter().any(|below| devices.contains(below)) {
             bdis.insert(bdi);
@@ -31,7 +31,7 @@ pub fn bdis_on(root: &Root, device: DevNo) -> BTreeSet<BdiId> {
     bdis
 }
 
-/// The device, its partitions, and all that holds one of them open as a part of itself.
+/// The device, its partitions, and all devices that use one of them.
 fn stack_on(root: &Root, device: DevNo) -> BTreeSet<DevNo> {
     let mut stack = BTreeSet::new();
     let mut next = vec![device];

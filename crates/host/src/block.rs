@@ -5,46 +5,46 @@ use units::{Bytes, SECTOR_BYTES};
 
 use crate::{DevNo, HostError, Root};
 
-/// What a record keeps of a block device. A field is `None` where the kernel does not say.
+/// The recorded facts of a block device. A field is `None` if the kernel does not report it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceFacts {
     pub device: DevNo,
-    /// The kernel's name for it: `sda1`, `dm-0`.
+    /// The kernel's name: `sda1`, `dm-0`.
     pub name: String,
-    /// The disk it is a partition of.
+    /// The disk of a partition.
     pub disk: Option<DevNo>,
-    /// Its driver's idea: `partition`, `dm`, `md`, `loop`, `zram` or `disk`.
+    /// Its driver: `partition`, `dm`, `md`, `loop`, `zram` or `disk`.
     pub kind: String,
     pub size: Option<Bytes>,
-    /// Maker and model, as the device reports them.
+    /// Vendor and model, as the device reports them.
     pub model: Option<String>,
-    /// The name that device mapper or md gave it.
+    /// Its name in device mapper or md.
     pub label: Option<String>,
-    /// Whether the kernel takes it for a disk that turns.
+    /// Whether the kernel treats it as a rotating disk.
     pub rotational: Option<bool>,
-    /// Whether it can only be read.
+    /// Whether it is read-only.
     pub read_only: Option<bool>,
     pub scheduler: Option<String>,
     pub nr_requests: Option<u64>,
     pub max_sectors: Option<Bytes>,
-    /// The size of request that the device asks for; nothing if it does not care.
+    /// The device's optimal request size; `None` if it reports none.
     pub optimal_io_size: Option<Bytes>,
     pub logical_block_size: Option<Bytes>,
     pub read_ahead: Option<Bytes>,
-    /// Counts disks since boot, so that a number used again is not mistaken (since Linux 5.15).
+    /// Counts disks since boot, to detect reused numbers (since Linux 5.15).
     pub diskseq: Option<u64>,
     /// The file behind a loop device.
     pub backing_file: Option<String>,
-    /// The devices right below it, as of dm and md.
+    /// The devices directly below it, for dm and md.
     pub members: Vec<DevNo>,
 }
 
-/// Gathers the facts of one device.
+/// Reads the facts of one device.
 pub fn device_facts(root: &Root, device: DevNo) -> Result<DeviceFacts, HostError> {
     let dir = block_dir(root, device)?;
     let disk = disk_of(root, device)?;
     let disk_dir = block_dir(root, disk)?;
-    // Only the disk has a queue; a partition shares it.
+    // Only the disk has a queue; its partitions share it.
     let queue = |name: &str| format!("{disk_dir}/queue/{name}");
     let flag = |path: String| root.number_if_present(path).map(|number| number != 0);
     let amount = |path: String, unit: u64| {
@@ -73,7 +73,7 @@ pub fn device_facts(root: &Root, device: DevNo) -> Result<DeviceFacts, HostError
     })
 }
 
-/// Whether the device has gone since it was resolved.
+/// Whether the device is gone since it was resolved.
 pub fn device_gone(root: &Root, device: DevNo) -> bool {
     block_dir(root, device).is_err()
 }
@@ -83,7 +83,7 @@ pub(crate) fn block_dir(root: &Root, device: DevNo) -> Result<String, HostError>
     if root.exists(&dir) { Ok(dir) } else { Err(HostError::DeviceGone { device }) }
 }
 
-/// The disk that a partition is on; of anything else, itself.
+/// The disk of a partition; any other device itself.
 pub(crate) fn disk_of(root: &Root, device: DevNo) -> Result<DevNo, HostError> {
     let dir = block_dir(root, device)?;
     if !root.exists(format!("{dir}/partition")) {
@@ -98,19 +98,19 @@ pub(crate) fn number_in(root: &Root, path: &str) -> Option<DevNo> {
     root.read(path).ok()?.parse().ok()
 }
 
-/// The kernel's name for a device, or its number where the kernel has none for it.
+/// The kernel's name for a device, or else its number.
 pub(crate) fn device_name(root: &Root, device: DevNo) -> String {
     root.link_name(format!("/sys/dev/block/{device}")).unwrap_or_else(|| device.to_string())
 }
 
-/// The devices right below a dm or md device.
+/// The devices directly below a dm or md device.
 pub(crate) fn members(root: &Root, device: DevNo) -> Vec<DevNo> {
     let dir = format!("/sys/dev/block/{device}/slaves");
     let names = root.names(&dir);
     names.iter().filter_map(|name| number_in(root, &format!("{dir}/{name}/dev"))).collect()
 }
 
-/// The undermost devices below `device`, each once; a partition leads to its disk.
+/// The lowest devices below `device`, each once; a partition leads to its disk.
 pub(crate) fn leaves(root: &Root, device: DevNo) -> Vec<DevNo> {
     let mut found = Vec::new();
     gather_leaves(root, device, 0, &mut found);
@@ -119,7 +119,7 @@ pub(crate) fn leaves(root: &Root, device: DevNo) -> Vec<DevNo> {
     found
 }
 
-/// Stacks deeper than this are not built by people; a captured tree may hold a loop of links.
+/// Deeper stacks do not occur; a captured tree may contain a loop of links.
 const DEEPEST_STACK: u32 = 16;
 
 fn gather_leaves(root: &Root, device: DevNo, depth: u32, found: &mut Vec<DevNo>) {
@@ -149,13 +149,13 @@ fn kind(root: &Root, dir: &str) -> &'static str {
 pub(crate) fn model(root: &Root, disk_dir: &str) -> Option<String> {
     let part = |name: &str| root.read(format!("{disk_dir}/device/{name}")).ok();
     let model = part("model").filter(|model| !model.is_empty())?;
-    // SCSI names ATA disks' maker "ATA", and virtio gives a number: no maker at all.
+    // SCSI reports "ATA" as the vendor of ATA disks, and virtio a number: neither is a vendor.
     let vendor = part("vendor")
         .filter(|vendor| !vendor.is_empty() && vendor != "ATA" && !vendor.starts_with("0x"));
     Some(vendor.map_or_else(|| model.clone(), |vendor| format!("{vendor} {model}")))
 }
 
-/// `mq-deadline` of `none [mq-deadline] kyber`.
+/// Returns `mq-deadline` from `none [mq-deadline] kyber`.
 pub(crate) fn active_scheduler(text: &str) -> String {
     let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     chosen.map_or_else(|| text.trim().to_owned(), |(chosen, _)| chosen.to_owned())

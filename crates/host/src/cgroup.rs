@@ -1,4 +1,4 @@
-//! Control groups: which group a process is in, and how much page cache its memory limits allow.
+//! Control groups: the group of a process, and how much page cache its memory limits allow.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -9,9 +9,9 @@ use crate::Root;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CgroupHierarchy {
-    /// That of version 2.
+    /// Version 2.
     Unified,
-    /// That of the memory controller of version 1.
+    /// The memory controller of version 1.
     MemoryV1,
 }
 
@@ -29,13 +29,13 @@ impl CgroupHierarchy {
         }
     }
 
-    /// The group of a process, as a path below the directory.
+    /// The group of a process, as a path below the hierarchy's directory.
     fn path(self, root: &Root, pid: u32) -> Option<String> {
         let text = root.read(format!("/proc/{pid}/cgroup")).ok()?;
         self.parse_group(&text).map(|path| path.trim_matches('/').to_owned())
     }
 
-    /// The path of a group in the text of `/proc/PID/cgroup`. Version 1 may mount several
+    /// Finds the path of a group in the text of `/proc/PID/cgroup`. Version 1 may mount several
     /// controllers together.
     pub fn parse_group(self, text: &str) -> Option<&str> {
         text.lines().find_map(|line| {
@@ -44,7 +44,7 @@ impl CgroupHierarchy {
         })
     }
 
-    /// Where a list of mounts (`/proc/self/mounts`) has this hierarchy.
+    /// Finds the mount point of this hierarchy in `/proc/self/mounts`.
     pub fn parse_mount(self, mounts: &str) -> Option<PathBuf> {
         mounts.lines().find_map(|line| {
             let mut fields = line.split(' ').skip(1);
@@ -57,7 +57,7 @@ impl CgroupHierarchy {
         })
     }
 
-    /// Whether these controllers, or options of a mount, are of this hierarchy.
+    /// Whether these controllers or mount options belong to this hierarchy.
     fn has_memory(self, words: &str) -> bool {
         match self {
             Self::Unified => words.is_empty(),
@@ -65,16 +65,16 @@ impl CgroupHierarchy {
         }
     }
 
-    /// The id of the group of a process: the inode of its directory.
+    /// The id of a process's group: the inode of its directory.
     pub fn group_id(self, root: &Root, pid: u32) -> Option<u64> {
         let path = root.path(format!("{}/{}", self.usual_mount(), self.path(root, pid)?));
         std::fs::metadata(path).ok().map(|dir| dir.ino())
     }
 
-    /// How much page cache the limits of a process's group, and of those above it, allow: the least
-    /// of limit minus anonymous memory. `None` if there is no limit.
+    /// The page cache that the limits of a process's group and its ancestors allow: the minimum of
+    /// limit minus anonymous memory. `None` without a limit.
     pub fn cache_limit(self, root: &Root, pid: u32) -> Option<Bytes> {
-        /// Version 1 shows a missing limit as the largest offset of a file.
+        /// Version 1 shows a missing limit as the largest file offset.
         const MIN_NO_LIMIT: u64 = 1 << 60;
         let (names, anonymous): (&[&str], _) = match self {
             Self::Unified => (&["memory.max", "memory.high"], "anon "),

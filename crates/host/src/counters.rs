@@ -1,4 +1,4 @@
-//! What the block layer has counted.
+//! Counters of the block layer.
 
 use std::iter::Sum;
 use std::ops::{Add, Sub};
@@ -11,39 +11,39 @@ use units::{Bytes, Nanos, SECTOR_BYTES};
 use crate::block::block_dir;
 use crate::{DevNo, HostError, Root};
 
-/// The counters of a block device since it came up, or the difference of two readings
-/// (Documentation/block/stat.rst). Times are counted by the kernel in milliseconds.
+/// The counters of a block device since it appeared, or the difference of two readings
+/// (Documentation/block/stat.rst). The kernel counts times in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockStat {
     pub reads: u64,
-    /// Reads that were merged into another before they were sent.
+    /// Reads that were merged into another one.
     pub read_merges: u64,
     pub read_bytes: Bytes,
-    /// The time that reads took, summed over all of them.
+    /// Total duration of the reads.
     pub read_time: Nanos,
     pub writes: u64,
-    /// Writes that were merged into another before they were sent.
+    /// Writes that were merged into another one.
     pub write_merges: u64,
     pub write_bytes: Bytes,
-    /// The time that writes took, summed over all of them.
+    /// Total duration of the writes.
     pub write_time: Nanos,
-    /// Requests under way at the (later) reading.
+    /// Requests in flight at the (later) reading.
     pub in_flight: u64,
-    /// Time in which at least one request was under way.
+    /// Time with at least one request in flight.
     pub busy: Nanos,
-    /// Requests under way, summed over time: divided by elapsed time it is the mean queue.
+    /// Requests in flight, summed over time: divided by elapsed time it is the mean queue.
     pub queue_time: Nanos,
     pub discards: u64,
     pub flushes: u64,
 }
 
 impl BlockStat {
-    /// The mean size of a read as it went to the device; nothing if there was none.
+    /// The mean size of a read request; 0 without requests.
     pub fn mean_read(&self) -> Bytes {
         Bytes::new(self.read_bytes.get().checked_div(self.reads).unwrap_or(0))
     }
 
-    /// The mean number of requests under way over `elapsed`.
+    /// The mean number of requests in flight over `elapsed`.
     pub fn mean_queue(&self, elapsed: Nanos) -> f64 {
         if elapsed == Nanos::ZERO {
             0.0
@@ -53,15 +53,14 @@ impl BlockStat {
     }
 }
 
-/// A text that is no `stat` file.
+/// A text that is not a `stat` file.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("{text:?} is no block device statistics: at least 11 numbers are due")]
+#[error("{text:?} is not block device statistics: expected at least 11 numbers")]
 pub struct ParseStatError {
     text: String,
 }
 
-/// Reads the text of `/sys/block/<name>/stat`: 11 numbers, with discards 15, with flushes 17
-/// (Linux 5.5).
+/// Parses `/sys/block/<name>/stat`: 11 numbers, with discards 15, with flushes 17 (Linux 5.5).
 impl FromStr for BlockStat {
     type Err = ParseStatError;
 
@@ -93,7 +92,7 @@ impl FromStr for BlockStat {
 }
 
 impl BlockStat {
-    /// Both readings together, field by field.
+    /// Combines two readings field by field.
     fn zip(self, other: Self, counts: fn(u64, u64) -> u64, in_flight: fn(u64, u64) -> u64) -> Self {
         let data = |a: Bytes, b: Bytes| Bytes::new(counts(a.get(), b.get()));
         let time = |a: Nanos, b: Nanos| Nanos::new(counts(a.get(), b.get()));
@@ -115,8 +114,8 @@ impl BlockStat {
     }
 }
 
-/// What was counted between two readings. A device that came anew has smaller counters than
-/// before: the difference is then nothing, never negative.
+/// The difference of two readings. A device that reappeared has smaller counters than before: the
+/// difference is then 0, never negative.
 impl Sub for BlockStat {
     type Output = Self;
 
@@ -125,7 +124,7 @@ impl Sub for BlockStat {
     }
 }
 
-/// The counters of two devices together.
+/// The sum of two devices.
 impl Add for BlockStat {
     type Output = Self;
 

@@ -1,4 +1,4 @@
-//! Numbers of devices.
+//! Device numbers.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,17 +6,17 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The number of a device, `8:0`. Major 0 is a file system without a block device.
+/// A device number, `8:0`. Major 0 is a file system without a block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct DevNo {
     pub major: u32,
-    /// The number of the disk or partition under that driver.
+    /// The disk or partition of that driver.
     pub minor: u32,
 }
 
 impl DevNo {
-    /// The number as `stat(2)` gives it.
+    /// The number from `stat(2)`.
     pub fn from_raw(dev: u64) -> Self {
         Self { major: rustix::fs::major(dev), minor: rustix::fs::minor(dev) }
     }
@@ -28,9 +28,9 @@ impl fmt::Display for DevNo {
     }
 }
 
-/// A text that is no device number.
+/// A text that is not a device number.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("{text:?} is no device number: write MAJOR:MINOR, as in 8:0")]
+#[error("{text:?} is not a device number: write MAJOR:MINOR, as in 8:0")]
 pub struct ParseDevNoError {
     text: String,
 }
@@ -40,7 +40,7 @@ impl FromStr for DevNo {
 
     fn from_str(text: &str) -> Result<Self, ParseDevNoError> {
         let number = |part: &str| -> Option<u32> {
-            // `parse` alone would take a sign.
+            // `parse` alone would accept a sign.
             part.bytes().all(|byte| byte.is_ascii_digit()).then(|| part.parse().ok())?
         };
         text.trim()

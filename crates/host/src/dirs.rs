@@ -1,10 +1,10 @@
-//! The directories that foreread keeps things in.
+//! The directories of foreread's files.
 
 use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Where foreread keeps what must outlive a boot and what need not.
+/// Where foreread keeps state that survives a boot, and state that does not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dirs {
     /// Journals and the store of runs: `/var/lib/foreread` for root.
@@ -14,20 +14,20 @@ pub struct Dirs {
 }
 
 impl Dirs {
-    /// The directories for this user: `FOREREAD_STATE_DIR` and `FOREREAD_RUNTIME_DIR` if set,
-    /// else `/var/lib/foreread` and `/run/foreread` for root, else those of XDG.
+    /// The directories of this user: `FOREREAD_STATE_DIR` and `FOREREAD_RUNTIME_DIR` if set;
+    /// otherwise `/var/lib/foreread` and `/run/foreread` for root, and XDG's for other users.
     pub fn of_user() -> Self {
         Self::choose(rustix::process::geteuid().is_root(), |name| env::var_os(name))
     }
 
-    /// Both directories under one, for tests.
+    /// Both directories below `base`, for tests.
     pub fn under(base: impl Into<PathBuf>) -> Self {
         let base = base.into();
         Self { state: base.join("state"), runtime: base.join("runtime") }
     }
 
     fn choose(root: bool, variable: impl Fn(&str) -> Option<OsString>) -> Self {
-        // XDG has relative paths ignored; and what is relative moves with the working directory.
+        // XDG says to ignore relative paths, whose meaning depends on the working directory.
         let absolute =
             |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let own = |name: &str| {
@@ -46,7 +46,7 @@ impl Dirs {
             if root {
                 return PathBuf::from("/run/foreread");
             }
-            // Without a session there is no runtime directory; /tmp would be anybody's.
+            // Without a session there is no runtime directory; /tmp is writable by all users.
             absolute("XDG_RUNTIME_DIR")
                 .map_or_else(|| state.join("run"), |dir| dir.join("foreread"))
         });

@@ -1,4 +1,4 @@
-//! What may go wrong while looking at the machine.
+//! Errors of reading the machine's state.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,43 +8,43 @@ use units::ErrorKind;
 
 use crate::DevNo;
 
-/// Why a fact about the machine could not be had. Each names the path or device and, where there
-/// is something to do, says what.
+/// Why a fact about the machine is unavailable. Each error names the path or device and, if
+/// possible, says what to do.
 #[derive(Debug, Error)]
 pub enum HostError {
-    /// The path that was asked about is not there.
+    /// The path does not exist.
     #[error("{path}: no such file, directory or device{hint}", path = path.display())]
     NotFound {
         path: PathBuf,
-        /// What may have been meant, or empty.
+        /// What was probably meant, or empty.
         hint: String,
     },
-    /// The path leads nowhere: a loop of links, a name that is too long, a file in the place of a
+    /// The path cannot be resolved: a loop of links, a name that is too long, a file instead of a
     /// directory.
     #[error("cannot resolve {path}", path = path.display())]
     Unresolvable { path: PathBuf, source: io::Error },
     /// Reading a file or looking at it did not work.
     #[error("cannot read {path}", path = path.display())]
     Read { path: PathBuf, source: io::Error },
-    /// A kernel file holds something else than it should.
+    /// A kernel file has unexpected content.
     #[error("{path}: {problem}", path = path.display())]
     Malformed { path: PathBuf, problem: String },
     /// The path is a socket, pipe or character device.
     #[error("{path} is a {what}: name a directory, file or block device", path = path.display())]
     NotStorage { path: PathBuf, what: &'static str },
-    /// A file system without a device behind it, so without read-ahead.
+    /// A file system without a device, and therefore without read-ahead.
     #[error("{path} is on {fstype}: {why}", path = path.display())]
     NoBackingDevice {
         path: PathBuf,
         fstype: String,
-        /// Why there is nothing to set, and what to name instead.
+        /// Why nothing can be set, and what to name instead.
         why: String,
     },
-    /// The device number has no block device any more.
+    /// The block device with this number no longer exists.
     #[error("block device {device} is gone")]
     DeviceGone { device: DevNo },
-    /// There is storage, but which bdi belongs to it cannot be told.
-    #[error("{path}: cannot tell which backing device info (bdi) counts: {why}",
+    /// There is storage, but its bdi cannot be determined.
+    #[error("{path}: cannot determine its backing device info (bdi): {why}",
         path = path.display())]
     NoBdi { path: PathBuf, why: String },
 }

@@ -1,20 +1,20 @@
-//! Patterns as udev, tmpfiles and shells have them: `*`, `?`, `[a-z]`, `[!0-9]`.
+//! Patterns of udev, tmpfiles and shells: `*`, `?`, `[a-z]`, `[!0-9]`.
 
-/// Whether `text` fits `pattern`. `*` matches slashes too; see [`path_matches`].
+/// Whether `text` matches `pattern`. `*` also matches slashes; see [`path_matches`].
 pub fn matches(pattern: &str, text: &str) -> bool {
     let pattern: Vec<char> = pattern.chars().collect();
     let text: Vec<char> = text.chars().collect();
     fits(&pattern, &text)
 }
 
-/// Whether a path fits a pattern of a shell, in which `*` stays within one part.
+/// Whether a path matches a shell pattern, in which `*` does not match slashes.
 pub(crate) fn path_matches(pattern: &str, path: &str) -> bool {
     let mut parts = path.split('/');
     let all = pattern.split('/').all(|part| parts.next().is_some_and(|name| matches(part, name)));
     all && parts.next().is_none()
 }
 
-/// Greedy matching with one step back to the last `*`: linear but for that.
+/// Greedy matching that backtracks only to the last `*`.
 fn fits(pattern: &[char], text: &[char]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
@@ -40,7 +40,7 @@ fn fits(pattern: &[char], text: &[char]) -> bool {
     pattern[p..].iter().all(|c| *c == '*')
 }
 
-/// How much of the pattern this character uses up: nothing for `*`, which takes any number.
+/// How much of the pattern this character consumes: 0 for `*`, which matches any number.
 fn step(pattern: &[char], c: char) -> Option<usize> {
     match pattern.first()? {
         '*' => Some(0),

@@ -1,8 +1,8 @@
-//! The read-ahead that the kernel chooses by itself, worked out anew from sysfs.
+//! The kernel's default read-ahead, computed from sysfs.
 //!
 //! Block devices (block/blk-settings.c): 128 KiB; since 5.10 at least twice `optimal_io_size`;
-//! since 6.17 a rotational device without one counts its largest request instead. Until 5.9 only
-//! md raised it, to two stripes. File systems with a bdi of their own have rules of their own
+//! since 6.17 a rotational device without one uses its largest request instead. Until 5.9 only md
+//! raised it, to two stripes. File systems with a bdi of their own have their own rules
 //! (fs/btrfs/disk-io.c, fs/nfs/super.c, fs/fuse/inode.c, fs/ceph/super.c, fs/smb/client/cifsfs.c).
 
 use serde::Serialize;
@@ -15,20 +15,20 @@ pub struct KernelDefault {
     #[serde(rename = "read_ahead_kib")]
     pub read_ahead: Kib,
     pub rule: KernelRule,
-    /// The rule with its numbers, as half a sentence.
+    /// The rule with its numbers, as a phrase.
     pub reason: String,
-    /// The files of sysfs that it was worked out from, relative to the device's directory.
+    /// The sysfs files from which it was computed, relative to the device's directory.
     pub inputs: Vec<&'static str>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KernelRule {
-    /// 128 KiB, below which no block device starts.
+    /// 128 KiB, the minimum of block devices.
     Floor,
     /// Twice `optimal_io_size`, which arrays set to a full stripe.
     OptimalIo,
-    /// Twice `max_sectors_kb`, of devices that look rotational.
+    /// Twice `max_sectors_kb`, for devices that appear rotational.
     Rotational,
     /// Two stripes of md, before Linux 5.10.
     MdStripes,
@@ -42,14 +42,14 @@ pub enum KernelRule {
     Ceph,
     /// The mount option rasize, or one or two times rsize.
     Cifs,
-    /// No read-ahead of the kernel's: the file system has its own.
+    /// No read-ahead by the kernel: the file system has its own.
     None,
 }
 
 /// `VM_READAHEAD_PAGES` of include/linux/mm.h.
 const DEFAULT_KIB: Kib = Kib::new(128);
 
-/// The kernel's choice for the layer that owns a bdi; `None` where the rule is not known.
+/// The kernel's default for the layer that owns a bdi; `None` if the rule is unknown.
 pub fn kernel_default(
     kernel: KernelRelease,
     page: PageSize,
@@ -64,9 +64,9 @@ pub fn kernel_default(
     }
 }
 
-/// Other values that a kernel may have chosen for this device: before its limits were lowered, as
-/// the value does not follow (since 6.15, where it is never lowered), or by a rule that this
-/// kernel has from a later one.
+/// Other defaults that a kernel may have chosen for this device: before its limits were lowered,
+/// because the value does not follow (since 6.15 it is never lowered), or by a later kernel's rule
+/// that was backported.
 pub fn other_defaults(kernel: KernelRelease, page: PageSize, owner: &Layer) -> Vec<KernelDefault> {
     let Some(queue) = &owner.queue else { return Vec::new() };
     let mut found = Vec::new();
@@ -77,7 +77,7 @@ pub fn other_defaults(kernel: KernelRelease, page: PageSize, owner: &Layer) -> V
         found.extend(queue.max_sectors.map(|size| {
             let why = format!(
                 "2 × max_sectors_kb ({}), the rule of Linux 6.17 for rotational devices, which \
-                 distributions bring to older kernels",
+                 distributions backport to older kernels",
                 size.to_kib_floor().get()
             );
             twice(page, size, KernelRule::Rotational, why, &["queue/max_sectors_kb"])
@@ -115,10 +115,10 @@ fn of_block_device(kernel: KernelRelease, page: PageSize, owner: &Layer) -> Kern
     if !at_least(5, 10) {
         return md_stripes(page, owner)
             .filter(|found| found.read_ahead > DEFAULT_KIB)
-            .unwrap_or_else(|| floor("128 KiB, which every block device starts with"));
+            .unwrap_or_else(|| floor("128 KiB, the initial value of block devices"));
     }
     let Some(queue) = &owner.queue else {
-        return floor("128 KiB, which every block device starts with");
+        return floor("128 KiB, the initial value of block devices");
     };
     let wish = queue.optimal_io_size.unwrap_or_default();
     if wish.get() > 0 {
@@ -148,7 +148,7 @@ fn of_block_device(kernel: KernelRelease, page: PageSize, owner: &Layer) -> Kern
         }
         return floor("128 KiB, as 2 × max_sectors_kb is less");
     }
-    floor("128 KiB, which every block device without an optimal_io_size starts with")
+    floor("128 KiB, the initial value of block devices without an optimal_io_size")
 }
 
 fn twice(
@@ -163,7 +163,7 @@ fn twice(
     KernelDefault { read_ahead, rule, reason, inputs: inputs.to_vec() }
 }
 
-/// Two stripes, as drivers/md/raid0.c, raid5.c and raid10.c had it.
+/// Two stripes, as in drivers/md/raid0.c, raid5.c and raid10.c.
 fn md_stripes(page: PageSize, owner: &Layer) -> Option<KernelDefault> {
     let LayerKind::Md { level, raid_disks, chunk, .. } = &owner.kind else { return None };
     let (disks, chunk) = ((*raid_disks)?, (*chunk)?);
@@ -201,7 +201,7 @@ fn of_file_system(
             let why = if kib.get() > 4096 {
                 format!("128 KiB for each of its {members} devices")
             } else {
-                "4 MiB, btrfs's own default, whatever its devices have".to_owned()
+                "4 MiB, the default of btrfs, independent of its devices".to_owned()
             };
             Some(rule(kib, KernelRule::Btrfs, why))
         }
@@ -231,7 +231,7 @@ fn of_file_system(
             Some(rule(kib, KernelRule::Cifs, format!("the mount option {name}={size} (bytes)")))
         }
         "lustre" | "ubifs" => {
-            let why = format!("{fstype} switches the kernel's read-ahead off");
+            let why = format!("{fstype} disables the kernel's read-ahead");
             Some(rule(Kib::new(0), KernelRule::None, why))
         }
         "virtiofs" => Some(fuse(rule)),
@@ -241,7 +241,7 @@ fn of_file_system(
 }
 
 fn fuse(rule: impl Fn(Kib, KernelRule, String) -> KernelDefault) -> KernelDefault {
-    let why = "128 KiB, the most that FUSE grants by itself";
+    let why = "128 KiB, the default limit of FUSE";
     rule(DEFAULT_KIB, KernelRule::Fuse, why.to_owned())
 }
 
@@ -252,7 +252,7 @@ pub fn is_fuse(fstype: &str) -> bool {
         || fstype.starts_with("fuseblk.")
 }
 
-/// The number that a mount option has.
+/// The number in a mount option.
 pub fn option_number(options: &str, name: &str) -> Option<u64> {
     options
         .split(',')

@@ -1,9 +1,9 @@
-//! The machine as foreread sees it, read-only: from a path to the bdi that counts, counters of
-//! block devices, memory and pressure, and the facts that a record keeps.
+//! Reads the machine's state: the bdi of a path, counters of block devices, memory and pressure,
+//! and the facts that a record keeps.
 //!
-//! Everything takes a [`Root`], so that a captured or built tree of `/sys` and `/proc` does as
-//! well as the machine itself. Statting a path for its device number is the one thing that needs
-//! the real file system; from there on ([`PathProbe`]) all is text of sysfs and procfs.
+//! Everything takes a [`Root`], so a captured or generated tree of `/sys` and `/proc` works like
+//! the machine itself. Only the device number of a path needs a system call ([`PathProbe`]); all
+//! else is text of sysfs and procfs.
 
 mod above;
 mod block;

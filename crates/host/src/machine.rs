@@ -1,4 +1,4 @@
-//! The machine's own facts.
+//! Facts about the machine.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,18 +11,18 @@ use crate::{HostError, Root, parse_meminfo};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
-    /// The kernel's release, as `uname -r` says it.
+    /// The kernel's release, as in `uname -r`.
     pub kernel: String,
-    /// The processor's architecture, as `uname -m` says it.
+    /// The processor's architecture, as in `uname -m`.
     pub architecture: String,
     /// Processors that this process may run on.
     pub cpus: u32,
     pub cpu_model: Option<String>,
     pub memory: Bytes,
-    /// Memory that could be had without swapping, when this was read.
+    /// Memory that was available without swapping when this was read.
     pub memory_available: Bytes,
     pub page_size: PageSize,
-    /// Whether it runs under a hypervisor; `None` where that cannot be told.
+    /// Whether it runs under a hypervisor; `None` if unknown.
     pub virtualised: Option<bool>,
     pub hostname: Option<String>,
     pub boot_id: Option<String>,
@@ -55,7 +55,7 @@ impl Machine {
     }
 }
 
-/// The size of a page on the machine of a tree: a captured one tells it in the maps of a process.
+/// The page size of the machine of a tree: a captured one has it in the maps of a process.
 pub fn page_size_of(root: &Root) -> PageSize {
     if root.is_system() {
         return page_size();
@@ -67,7 +67,7 @@ pub fn page_size_of(root: &Root) -> PageSize {
     kib.and_then(|kib| PageSize::new(kib.checked_mul(1024)?)).unwrap_or(PageSize::FOUR_KIB)
 }
 
-/// Processors that this process may use, or of a captured tree all it had.
+/// Processors available to this process; in a captured tree, all processors.
 fn cpus(root: &Root, cpuinfo: &str) -> u32 {
     if root.is_system()
         && let Ok(cpus) = std::thread::available_parallelism()
@@ -86,7 +86,7 @@ fn field<'a>(cpuinfo: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// On x86 the processor says whether a hypervisor is there; elsewhere the firmware may.
+/// On x86 the processor reports a hypervisor; elsewhere the firmware may.
 fn virtualised(root: &Root, cpuinfo: &str) -> Option<bool> {
     if root.exists("/sys/hypervisor/type") || root.exists("/proc/device-tree/hypervisor") {
         return Some(true);
@@ -94,7 +94,7 @@ fn virtualised(root: &Root, cpuinfo: &str) -> Option<bool> {
     field(cpuinfo, "flags").map(|flags| flags.split(' ').any(|flag| flag == "hypervisor"))
 }
 
-/// The two numbers that start a kernel's release: `6.18` of `6.18.44-generic`.
+/// The first two numbers of a kernel's release: `6.18` of `6.18.44-generic`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KernelRelease {
     pub major: u32,
@@ -120,7 +120,7 @@ impl FromStr for KernelRelease {
         number(parts.next())
             .zip(number(parts.next()))
             .map(|(major, minor)| Self { major, minor })
-            .ok_or_else(|| format!("{text:?} is no kernel release"))
+            .ok_or_else(|| format!("{text:?} is not a kernel release"))
     }
 }
 

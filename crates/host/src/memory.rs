@@ -1,4 +1,4 @@
-//! Memory: what was reclaimed, what had to be read again, and how hard it is pressed.
+//! Memory: reclaimed pages, refaults and pressure.
 
 use std::collections::BTreeMap;
 use std::ops::Sub;
@@ -9,36 +9,36 @@ use units::{Bytes, Nanos};
 
 use crate::{HostError, Root};
 
-/// The counters of `/proc/vmstat` that betray a disturbed trial; or the difference of two readings.
+/// The counters of `/proc/vmstat` that show a disturbed trial; or the difference of two readings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VmStat {
-    /// Times that somebody wrote 1 or 3 to `drop_caches`.
+    /// Number of writes of 1 or 3 to `drop_caches`.
     pub drop_pagecache: u64,
-    /// Times that somebody wrote 2 or 3 to `drop_caches`.
+    /// Number of writes of 2 or 3 to `drop_caches`.
     pub drop_slab: u64,
-    /// Pages looked at by the background reclaimer.
+    /// Pages scanned by the background reclaimer.
     pub pgscan_kswapd: u64,
-    /// Pages looked at by processes that had to reclaim for themselves.
+    /// Pages scanned by processes that had to reclaim memory themselves.
     pub pgscan_direct: u64,
     /// Pages reclaimed by the background reclaimer.
     pub pgsteal_kswapd: u64,
-    /// Pages reclaimed by processes that had to do it for themselves.
+    /// Pages reclaimed by processes themselves.
     pub pgsteal_direct: u64,
-    /// Pages of files that were evicted and soon read again.
+    /// File pages that were evicted and soon read again.
     pub workingset_refault_file: u64,
     /// Page faults that had to read.
     pub pgmajfault: u64,
-    /// Processes killed for want of memory.
+    /// Processes killed for lack of memory.
     pub oom_kill: u64,
 }
 
 impl VmStat {
-    /// Reads `/proc/vmstat`; a counter that this kernel lacks is zero.
+    /// Reads `/proc/vmstat`; a missing counter is zero.
     pub fn read(root: &Root) -> Result<Self, HostError> {
         Ok(Self::parse(&root.read("/proc/vmstat")?))
     }
 
-    /// Reads the text of `/proc/vmstat`.
+    /// Parses `/proc/vmstat`.
     pub fn parse(text: &str) -> Self {
         let mut stat = Self::default();
         for (name, count) in text.lines().filter_map(|line| line.split_once(' ')) {
@@ -88,15 +88,15 @@ impl Sub for VmStat {
 /// One line of `/proc/pressure/memory`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PressureLine {
-    /// Percent of the last ten seconds in which work was stalled.
+    /// Percentage of the last ten seconds in which work was stalled.
     pub avg10: f64,
     pub avg60: f64,
-    /// All the time stalled since boot.
+    /// Total stalled time since boot.
     pub total: Nanos,
 }
 
 impl PressureLine {
-    /// Reads `some avg10=0.00 avg60=0.00 avg300=0.00 total=0`; the total is in microseconds.
+    /// Parses `some avg10=0.00 avg60=0.00 avg300=0.00 total=0`; the total is in microseconds.
     fn parse(line: &str, kind: &str) -> Option<Self> {
         let mut words = line.split_whitespace();
         if words.next()? != kind {
@@ -121,30 +121,30 @@ fn percent(text: &str) -> Option<f64> {
     text.parse().ok().filter(|percent: &f64| percent.is_finite() && *percent >= 0.0)
 }
 
-/// Pressure on memory (PSI).
+/// Memory pressure (PSI).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pressure {
     /// At least one task was stalled.
     pub some: PressureLine,
-    /// All tasks were stalled at once.
+    /// All tasks were stalled at the same time.
     pub full: PressureLine,
 }
 
 impl Pressure {
-    /// Reads `/proc/pressure/memory`; `None` where the kernel has no PSI or has it off.
+    /// Reads `/proc/pressure/memory`; `None` if PSI is missing or disabled.
     pub fn memory(root: &Root) -> Result<Option<Self>, HostError> {
         let text = root.read_if_present("/proc/pressure/memory")?;
         Ok(text.and_then(|text| Self::parse(&text)))
     }
 
-    /// Reads the text of a pressure file; `None` if it is none.
+    /// Parses a pressure file; `None` if it is invalid.
     pub fn parse(text: &str) -> Option<Self> {
         let line = |kind: &str| text.lines().find_map(|line| PressureLine::parse(line, kind));
         Some(Self { some: line("some")?, full: line("full").unwrap_or_default() })
     }
 }
 
-/// The lines of `/proc/meminfo` that are in kB (which are KiB).
+/// The lines of `/proc/meminfo` in kB (which are KiB).
 pub fn parse_meminfo(text: &str) -> BTreeMap<String, Bytes> {
     text.lines()
         .filter_map(|line| {
@@ -155,9 +155,8 @@ pub fn parse_meminfo(text: &str) -> BTreeMap<String, Bytes> {
         .collect()
 }
 
-/// Who reclaims cache that rests although memory is plenty, if anybody does: DAMON with the action
-/// `pageout`, told to by its sysfs or by its own module. What was read may then be gone after a
-/// while, and must be read again.
+/// What reclaims idle cache although memory is free, if anything does: DAMON with the action
+/// `pageout`, enabled by its sysfs or its own module. Idle data may then have to be read again.
 pub fn idle_reclaim(root: &Root) -> Option<PathBuf> {
     const MODULE: &str = "/sys/module/damon_reclaim/parameters/enabled";
     const ADMIN: &str = "/sys/kernel/mm/damon/admin/kdamonds";

@@ -1,4 +1,4 @@
-//! The table of mounts.
+//! The mount table.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -11,15 +11,15 @@ use crate::{DevNo, HostError, Root};
 /// One line of `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountInfo {
-    /// The mount's number; `statx` gives the same for a path on it.
+    /// The mount's id; `statx` returns the same for a path on it.
     pub id: u64,
-    /// The number of the mount it is on.
+    /// The id of the parent mount.
     pub parent: u64,
-    /// The device of files on it, as `st_dev` (but btrfs has one more for each subvolume).
+    /// The device of its files, as `st_dev` (but each btrfs subvolume has another one).
     pub device: DevNo,
-    /// The directory of the file system that is mounted, other than `/` for bind mounts.
+    /// The mounted directory of the file system; not `/` for bind mounts.
     pub root: PathBuf,
-    /// The rest, that a [`crate::Storage`] keeps.
+    /// The part that a [`crate::Storage`] keeps.
     pub mount: Mount,
 }
 
@@ -28,15 +28,15 @@ pub struct Mount {
     pub point: PathBuf,
     /// The type of file system: `ext4`, `nfs4`, `fuse.sshfs`.
     pub fstype: String,
-    /// What is mounted: a device, a server's export, or any word.
+    /// What is mounted: a device, a server's export, or any text.
     pub source: String,
-    /// The options of the mount and of the file system, joined by commas.
+    /// The options of the mount and of the file system, separated by commas.
     pub options: String,
     /// Whether the mount or its file system is read-only.
     pub read_only: bool,
 }
 
-/// Reads the text of `mountinfo`; lines that cannot be understood are left out.
+/// Parses `mountinfo`; invalid lines are skipped.
 pub fn parse_mountinfo(text: &str) -> Vec<MountInfo> {
     text.lines().filter_map(parse_line).collect()
 }
@@ -45,14 +45,14 @@ pub(crate) fn mounts(root: &Root) -> Result<Vec<MountInfo>, HostError> {
     Ok(parse_mountinfo(&root.read("/proc/self/mountinfo")?))
 }
 
-/// What is mounted under a device number, for file systems without a block device.
+/// The source of the mount with this device number, for file systems without a block device.
 pub fn mount_source(root: &Root, device: DevNo) -> Option<String> {
     let mounts = mounts(root).ok()?;
     mounts.into_iter().rev().find(|info| info.device == device).map(|info| info.mount.source)
 }
 
-/// The mount that a path is on, going by names alone: the one with the longest point above it, and
-/// of several on one point the last, which hides the others.
+/// The mount of a path by names alone: the longest mount point above it; if several are mounted
+/// there, the last, which hides the others.
 pub(crate) fn mount_above<'a>(mounts: &'a [MountInfo], path: &Path) -> Option<&'a MountInfo> {
     mounts
         .iter()
@@ -61,7 +61,7 @@ pub(crate) fn mount_above<'a>(mounts: &'a [MountInfo], path: &Path) -> Option<&'
 }
 
 /// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`: any number of
-/// optional fields stand before the dash. A source may be empty, so single blanks count.
+/// optional fields before the dash. A source may be empty, so each single space separates.
 fn parse_line(line: &str) -> Option<MountInfo> {
     let (before, after) = line.split_once(" - ")?;
     let mut before = before.split(' ');
@@ -89,7 +89,7 @@ fn join_options(mount: &str, super_block: &str) -> String {
     mount.split(',').chain(new).filter(|option| !option.is_empty()).collect::<Vec<_>>().join(",")
 }
 
-/// Takes back the kernel's octal escapes: blanks, tabs, line ends, backslashes and `#` are written
+/// Decodes the kernel's octal escapes: spaces, tabs, line ends, backslashes and `#` are written
 /// `\040` and so on.
 fn unescape(field: &str) -> OsString {
     let bytes = field.as_bytes();

@@ -1,4 +1,4 @@
-//! The first look at a path, the only one that needs system calls.
+//! The system calls on a path.
 
 use std::fs;
 use std::io;
@@ -19,7 +19,7 @@ pub enum ProbeKind {
     BlockDevice(DevNo),
 }
 
-/// What system calls tell of a path; the rest is in `/proc` and `/sys`.
+/// The results of system calls on a path; the rest is in `/proc` and `/sys`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathProbe {
     /// The path, absolute and without links.
@@ -27,13 +27,13 @@ pub struct PathProbe {
     pub kind: ProbeKind,
     /// The device of its file system (`st_dev`).
     pub device: DevNo,
-    /// The number of its mount, from Linux 5.8 on.
+    /// The id of its mount, since Linux 5.8.
     pub mount_id: Option<u64>,
 }
 
 impl PathProbe {
-    /// Looks at `path`. In a captured tree, where there is nothing to stat, device nodes are known
-    /// by their names under `/dev` and files by the mount above them.
+    /// Examines `path`. In a captured tree, which cannot be queried by system calls, device nodes
+    /// are identified by their names under `/dev`, and files by the mount above them.
     pub fn of(root: &Root, path: &Path) -> Result<Self, HostError> {
         if root.is_system() { Self::of_live(root, path) } else { Self::of_captured(root, path) }
     }
@@ -80,7 +80,7 @@ fn kind(given: &Path, status: &Statx) -> Result<ProbeKind, HostError> {
     Err(HostError::NotStorage { path: given.to_owned(), what })
 }
 
-/// Turns "not found" into a hint where a device's bare name was given.
+/// Adds a hint to "not found" if the name of a device was given.
 fn explain(root: &Root, given: &Path, source: io::Error) -> HostError {
     let path = given.to_owned();
     let nowhere = [Errno::LOOP, Errno::NAMETOOLONG, Errno::NOTDIR, Errno::INVAL];
@@ -97,8 +97,8 @@ fn explain(root: &Root, given: &Path, source: io::Error) -> HostError {
     HostError::NotFound { path, hint: hint.unwrap_or_default() }
 }
 
-/// The number of the block device that a node under `/dev` stands for, also where the node itself
-/// cannot be looked at: by the name that its links lead to, or the name that dm gave it.
+/// The block device number of a node under `/dev`, even if the node itself cannot be examined: by
+/// the name that its links lead to, or its dm name.
 pub(crate) fn node_number(root: &Root, path: &Path) -> Option<DevNo> {
     if root.is_system()
         && let Ok(status) = rustix::fs::stat(path)
@@ -120,7 +120,7 @@ fn mapped_number(root: &Root, label: &str) -> Option<DevNo> {
     number_in(root, &format!("{dir}/dev"))
 }
 
-/// Follows links by their text alone, as their targets need not be in a captured tree.
+/// Follows links by their text, because their targets need not be in a captured tree.
 fn follow(root: &Root, path: &Path) -> PathBuf {
     const MOST_LINKS: usize = 8;
     let mut path = path.to_owned();

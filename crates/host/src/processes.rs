@@ -1,4 +1,4 @@
-//! Processes: what runs, and which large files are mapped.
+//! Processes, and the large files that they have mapped.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,9 +10,9 @@ use crate::{DevNo, HostError, Root};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessInfo {
     pub pid: u32,
-    /// Its name, as the kernel keeps it: fifteen bytes of it.
+    /// Its name in the kernel: at most fifteen bytes.
     pub name: String,
-    /// The file name of its program, as its first argument has it.
+    /// The file name of its program, from its first argument.
     pub program: Option<String>,
     pub arguments: Vec<String>,
 }
@@ -41,7 +41,7 @@ const MIN_MAPPING: Bytes = Bytes::from_mib(16);
 /// Further processes are not examined.
 const MAX_PROCESSES: usize = 8192;
 
-/// All processes that can be seen. Kernel threads have no arguments and are left out.
+/// All visible processes. Kernel threads have no arguments and are skipped.
 pub fn processes(root: &Root) -> Vec<ProcessInfo> {
     numbers(root).filter_map(|pid| process(root, pid)).collect()
 }
@@ -55,15 +55,15 @@ fn process(root: &Root, pid: u32) -> Option<ProcessInfo> {
     let line = root.read(format!("/proc/{pid}/cmdline")).ok().filter(|line| !line.is_empty())?;
     let mut words = line.split('\0').map(str::to_owned);
     let first = words.next()?;
-    // Programs that write their state there leave blanks: `postgres: writer`.
+    // Programs that write their state there use spaces: `postgres: writer`.
     let program = first.split([' ', ':']).next().unwrap_or("");
     let program = program.rsplit('/').next().filter(|name| !name.is_empty()).map(str::to_owned);
     let name = root.read(format!("/proc/{pid}/comm")).ok()?;
     Some(ProcessInfo { pid, name, program, arguments: words.collect() })
 }
 
-/// The large files that processes have mapped as data, and whether there were processes that may
-/// not be looked at. Programs and their libraries are code, though parts of them are not run.
+/// The large files that processes have mapped as data, and whether some processes could not be
+/// examined. Programs and libraries are skipped as code, although parts of them are not executable.
 pub fn large_mappings(root: &Root) -> (Vec<ProcessMapping>, bool) {
     let mut found = Vec::new();
     let mut hidden = false;
@@ -96,7 +96,7 @@ pub fn large_mappings(root: &Root) -> (Vec<ProcessMapping>, bool) {
     (found, hidden)
 }
 
-/// Reads the text of `/proc/PID/maps` (proc_pid_maps(5)): mappings of files alone.
+/// Parses `/proc/PID/maps` (proc_pid_maps(5)): only mappings of files.
 pub fn parse_maps(text: &str) -> Vec<MappedFile> {
     text.lines().filter_map(parse_mapping).collect()
 }
@@ -122,8 +122,8 @@ fn parse_mapping(line: &str) -> Option<MappedFile> {
     })
 }
 
-/// The packages that are installed, by name: those of dpkg, apk and pacman. RPM's are in a database
-/// that only its library reads.
+/// The names of installed packages of dpkg, apk and pacman. RPM's are in a database that only its
+/// library reads.
 pub fn installed_packages(root: &Root) -> Vec<String> {
     let mut found = Vec::new();
     if let Some(text) = root.lines_of("/var/lib/dpkg/status") {
@@ -141,7 +141,7 @@ pub fn installed_packages(root: &Root) -> Vec<String> {
     found
 }
 
-/// The packages that the text of dpkg's status calls installed.
+/// The installed packages in dpkg's status file.
 pub fn dpkg_packages(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut name = None;

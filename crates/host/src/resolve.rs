@@ -1,8 +1,8 @@
-//! From a path to the bdi that counts.
+//! From a path to its bdi.
 //!
-//! Read-ahead is taken from the bdi of the file system's super block: that of its disk for most,
-//! one of their own for btrfs, NFS and FUSE. What lies below (members of an array, the disk under
-//! a dm device, the file behind a loop device) does not count.
+//! Read-ahead comes from the bdi of the file system's super block: usually that of its disk; btrfs,
+//! NFS and FUSE have one of their own. Devices below (members of an array, the disk under a dm
+//! device, the file of a loop device) have no effect.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::mount::{MountInfo, mount_above, mounts};
 use crate::probe::node_number;
 use crate::{BdiId, DevNo, HostError, PathProbe, ProbeKind, Root, Storage, StorageKind};
 
-/// Finds the storage behind a directory, file, block device, link to one, or `MAJ:MIN`.
+/// Finds the storage of a directory, file, block device, link to one, or `MAJ:MIN`.
 pub fn resolve(root: &Root, path: &Path) -> Result<Storage, HostError> {
     match path.to_str().and_then(|text| text.parse().ok()) {
         Some(device) => resolve_number(root, device),
@@ -19,7 +19,7 @@ pub fn resolve(root: &Root, path: &Path) -> Result<Storage, HostError> {
     }
 }
 
-/// The part of [`resolve`] that reads nothing but `/proc` and `/sys` of `root`.
+/// The part of [`resolve`] that only reads `/proc` and `/sys` of `root`.
 pub fn resolve_probe(root: &Root, probe: &PathProbe) -> Result<Storage, HostError> {
     let kind = match probe.kind {
         ProbeKind::BlockDevice(device) => {
@@ -55,7 +55,7 @@ fn storage(
     Storage { path, kind, mount, bdi, devices, leaves }
 }
 
-/// `MAJ:MIN` is a block device, or the number that NFS, FUSE and btrfs give a mount.
+/// `MAJ:MIN` is a block device, or the number of an NFS, FUSE or btrfs mount.
 fn resolve_number(root: &Root, device: DevNo) -> Result<Storage, HostError> {
     let probe = if block_dir(root, device).is_ok() {
         let node = root
@@ -77,13 +77,13 @@ fn resolve_number(root: &Root, device: DevNo) -> Result<Storage, HostError> {
     resolve_probe(root, &probe)
 }
 
-/// The mount of a probed path: by its number where the kernel gave one, else by name.
+/// The mount of a path: by its id if the kernel returned one, otherwise by name.
 fn mount_of<'a>(mounts: &'a [MountInfo], probe: &PathProbe) -> Option<&'a MountInfo> {
     let by_id = probe.mount_id.and_then(|id| mounts.iter().find(|info| info.id == id));
     by_id.or_else(|| mount_above(mounts, &probe.path))
 }
 
-/// Whether files of this type of file system are in memory or made up, so that nothing is read
+/// Whether files of this file system type are in memory or generated, so that nothing is read
 /// ahead.
 pub(crate) fn without_device(fstype: &str) -> bool {
     in_memory(fstype) || made_up(fstype) || matches!(fstype, "autofs" | "zfs" | "overlay" | "aufs")
@@ -118,21 +118,22 @@ fn made_up(fstype: &str) -> bool {
     KINDS.contains(&fstype)
 }
 
-/// Refuses what has no device behind it, and says what to name instead.
+/// Refuses storage without a device, and says what to name instead.
 fn refuse_baseless(path: &Path, found: &MountInfo) -> Result<(), HostError> {
     let elsewhere = "name a directory on a disk";
     let why = match found.mount.fstype.as_str() {
         fstype if in_memory(fstype) => {
-            format!("its files are in memory, nothing is read ahead; {elsewhere}")
+            format!("its files are in memory, so there is no read-ahead; {elsewhere}")
         }
         fstype if made_up(fstype) => {
-            format!("the kernel makes its files up, nothing is read ahead; {elsewhere}")
+            format!("the kernel generates its files, so there is no read-ahead; {elsewhere}")
         }
         "autofs" => {
             "nothing is mounted there yet; look into the directory and try again".to_owned()
         }
-        "zfs" => "ZFS has a cache and a prefetch of its own, which read_ahead_kb does not touch"
-            .to_owned(),
+        "zfs" => {
+            "ZFS has its own cache and prefetch, which read_ahead_kb does not affect".to_owned()
+        }
         "overlay" | "aufs" => layers(&found.mount.options),
         _ => return Ok(()),
     };
@@ -152,8 +153,8 @@ fn layers(options: &str) -> String {
     let places =
         if places.is_empty() { String::new() } else { format!(" ({})", places.join(", ")) };
     format!(
-        "its files are on the file systems of its layers{places}; name the layer's directory \
-         from outside the container, or a volume"
+        "its files are on the file systems of its layers{places}; name the layer's directory from \
+         outside the container, or a volume"
     )
 }
 
@@ -176,7 +177,7 @@ pub(crate) fn of_file_system(
         let bdi =
             known_bdi(root, &format!("{device}-fuseblk")).ok_or_else(|| HostError::NoBdi {
                 path: path.clone(),
-                why: format!("/sys/class/bdi/{device}-fuseblk is not there"),
+                why: format!("/sys/class/bdi/{device}-fuseblk does not exist"),
             })?;
         return Ok((bdi, vec![device]));
     }
@@ -193,12 +194,12 @@ pub(crate) fn of_block_device(
         root.link_name(format!("/sys/dev/block/{disk}/bdi")).unwrap_or_else(|| disk.to_string());
     let bdi = known_bdi(root, &name).ok_or_else(|| HostError::NoBdi {
         path: path.to_owned(),
-        why: format!("/sys/class/bdi/{name} is not there"),
+        why: format!("/sys/class/bdi/{name} does not exist"),
     })?;
     Ok((bdi, vec![device]))
 }
 
-/// btrfs has a bdi of its own, and members that it alone knows.
+/// btrfs has a bdi of its own, and members that only it knows.
 fn of_btrfs(root: &Root, path: &Path, source: &str) -> Result<(BdiId, Vec<DevNo>), HostError> {
     let base = "/sys/fs/btrfs";
     let all: Vec<(String, Vec<DevNo>)> = root
@@ -213,7 +214,7 @@ fn of_btrfs(root: &Root, path: &Path, source: &str) -> Result<(BdiId, Vec<DevNo>
     let number = node_number(root, Path::new(source));
     let ours = match (number, all.as_slice()) {
         (Some(number), all) => all.iter().find(|(_, members)| members.contains(&number)),
-        // A source of a name that is not here, as in containers: then there must be no choice.
+        // An unknown source, as in containers: acceptable only if there is exactly one candidate.
         (None, [only]) => Some(only),
         (None, _) => None,
     };
@@ -225,7 +226,7 @@ fn of_btrfs(root: &Root, path: &Path, source: &str) -> Result<(BdiId, Vec<DevNo>
         Some(name) => known_bdi(root, &name),
         None => only_bdi(root, "btrfs"),
     };
-    let bdi = bdi.ok_or_else(|| no_bdi(format!("{base}/{uuid}/bdi leads nowhere")))?;
+    let bdi = bdi.ok_or_else(|| no_bdi(format!("{base}/{uuid}/bdi is a dangling link")))?;
     Ok((bdi, members.clone()))
 }
 
@@ -234,8 +235,8 @@ fn btrfs_members(root: &Root, dir: &str) -> Vec<DevNo> {
     names.iter().filter_map(|name| number_in(root, &format!("{dir}/{name}/dev"))).collect()
 }
 
-/// File systems without one block device: NFS and FUSE name their bdi after the device number,
-/// others (`cifs-1`, `ceph-2`, `9p-1`) count, and sysfs does not say which is whose.
+/// File systems without a single block device: NFS and FUSE name their bdi after the device number;
+/// others number them (`cifs-1`, `ceph-2`, `9p-1`), and sysfs does not show the assignment.
 fn of_anonymous(
     root: &Root,
     mounts: &[MountInfo],
@@ -260,7 +261,7 @@ fn of_anonymous(
     })
 }
 
-/// The block devices in a mount's source, of which bcachefs names several: `/dev/sda:/dev/sdb`.
+/// The block devices in a mount's source; bcachefs names several: `/dev/sda:/dev/sdb`.
 fn sources(root: &Root, source: &str) -> Vec<DevNo> {
     if !source.starts_with("/dev/") {
         return Vec::new();
@@ -272,7 +273,7 @@ fn known_bdi(root: &Root, name: &str) -> Option<BdiId> {
     BdiId::new(name).filter(|bdi| root.exists(bdi.dir()))
 }
 
-/// The one bdi that is called `fstype-N`.
+/// The only bdi named `fstype-N`.
 fn only_bdi(root: &Root, fstype: &str) -> Option<BdiId> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let names = root.names("/sys/class/bdi");

@@ -1,4 +1,4 @@
-//! The tree that everything is read from.
+//! The root of the file tree that is read.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -6,41 +6,41 @@ use std::path::{Path, PathBuf};
 
 use crate::HostError;
 
-/// More than anybody configures by hand.
+/// Larger than any configuration written by hand.
 const LARGEST_CONFIGURATION: u64 = 4 << 20;
 
-/// The largest file of a captured tree that is read.
+/// Maximum size of a file in a captured tree.
 const LARGEST_CAPTURED: u64 = 64 << 20;
 
-/// Where `/sys`, `/proc` and `/dev` are: the machine itself, or a captured tree.
+/// The root of `/sys`, `/proc` and `/dev`: the machine itself, or a captured tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
     prefix: PathBuf,
 }
 
 impl Root {
-    /// The machine that foreread runs on.
+    /// This machine.
     pub fn system() -> Self {
         Self { prefix: PathBuf::from("/") }
     }
 
-    /// A tree under `prefix` that holds `sys/…` and `proc/…` as a machine would.
+    /// A tree under `prefix` that contains `sys/…` and `proc/…`.
     pub fn at(prefix: impl Into<PathBuf>) -> Self {
         Self { prefix: prefix.into() }
     }
 
-    /// Whether this is the machine itself, where system calls tell more than files.
+    /// Whether this is the machine itself, where system calls give more information than files.
     pub fn is_system(&self) -> bool {
         self.prefix == Path::new("/")
     }
 
-    /// Where `path` (absolute on the machine) lies in this tree.
+    /// The location of the absolute `path` in this tree.
     pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
         let path = path.as_ref();
         self.prefix.join(path.strip_prefix("/").unwrap_or(path))
     }
 
-    /// The text of a file, white space at its ends taken off.
+    /// The text of a file, without surrounding white space.
     pub fn read(&self, path: impl AsRef<Path>) -> Result<String, HostError> {
         let path = self.path(path);
         let content = if self.is_system() { fs::read(&path) } else { captured(&path) };
@@ -59,8 +59,8 @@ impl Root {
         }
     }
 
-    /// The text of a file of somebody's configuration as it is, so that lines can be counted;
-    /// `None` where it is missing, cannot be read, or is larger than people write.
+    /// The text of a configuration file, unchanged so that lines can be counted; `None` if it is
+    /// missing, unreadable or too large.
     pub(crate) fn lines_of(&self, path: impl AsRef<Path>) -> Option<String> {
         let bytes = limited(&self.path(path), LARGEST_CONFIGURATION).ok()?;
         Some(String::from_utf8_lossy(&bytes).into_owned())
@@ -70,11 +70,11 @@ impl Root {
         let text = self.read(&path)?;
         text.parse().map_err(|_| HostError::Malformed {
             path: self.path(path),
-            problem: format!("{text:?} is no whole number"),
+            problem: format!("{text:?} is not a whole number"),
         })
     }
 
-    /// The whole number in a file, `None` where the file is missing or holds something else.
+    /// The whole number in a file; `None` if it is missing or has other content.
     pub fn number_if_present(&self, path: impl AsRef<Path>) -> Option<u64> {
         self.read(path).ok()?.parse().ok()
     }
@@ -84,13 +84,13 @@ impl Root {
         self.path(path).exists()
     }
 
-    /// The last part of what the link at `path` points to.
+    /// The last component of the target of the link at `path`.
     pub fn link_name(&self, path: impl AsRef<Path>) -> Option<String> {
         let target = fs::read_link(self.path(path)).ok()?;
         Some(target.file_name()?.to_str()?.to_owned())
     }
 
-    /// The names in a directory, sorted; none if it is not there.
+    /// The sorted names in a directory; empty if it does not exist.
     pub fn names(&self, path: impl AsRef<Path>) -> Vec<String> {
         let entries = fs::read_dir(self.path(path)).into_iter().flatten().flatten();
         let mut names: Vec<String> =
@@ -100,12 +100,12 @@ impl Root {
     }
 }
 
-/// The content of a file of a captured tree, in which anything may stand in the place of a file.
+/// The content of a file in a captured tree, which may contain anything instead of a file.
 fn captured(path: &Path) -> io::Result<Vec<u8>> {
     limited(path, LARGEST_CAPTURED)
 }
 
-/// The content of a regular file that is not larger than `limit` bytes.
+/// The content of a regular file of at most `limit` bytes.
 fn limited(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let no_file = || io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
     if !fs::metadata(path)?.is_file() {
@@ -119,7 +119,7 @@ fn limited(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether a file is missing, or is there but has nothing to give on this device.
+/// Whether a file is missing, or exists without a value on this device.
 fn is_absent(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidInput, NotADirectory, NotFound, Unsupported};
     matches!(error.kind(), NotFound | NotADirectory | Unsupported | InvalidInput)

@@ -1,4 +1,4 @@
-//! The storage behind a path.
+//! The storage of a path.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::{BlockStat, DevNo, HostError, KernelRelease, Mount, Root, block_stat}
 pub struct BdiId(String);
 
 impl BdiId {
-    /// The bdi of this name; `None` if it could not be one (a name is one part of a path).
+    /// The bdi with this name; `None` if the name is invalid (it is a single path component).
     pub fn new(name: &str) -> Option<Self> {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || b":-_.".contains(&byte);
         let sound = !name.is_empty() && name.len() <= 64 && !name.starts_with('.');
@@ -40,7 +40,7 @@ impl TryFrom<String> for BdiId {
     type Error = String;
 
     fn try_from(name: String) -> Result<Self, String> {
-        Self::new(&name).ok_or_else(|| format!("{name:?} is no name of a bdi"))
+        Self::new(&name).ok_or_else(|| format!("{name:?} is not the name of a bdi"))
     }
 }
 
@@ -59,19 +59,18 @@ pub enum StorageKind {
     BlockDevice,
 }
 
-/// Whether a file system keeps its cache in folios larger than a page, on which windows that are
-/// powers of two ramp badly (DESIGN: what the kernel really does, 7).
+/// Whether a file system caches in folios larger than a page, on which windows of a power of two
+/// ramp badly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LargeFolios {
     Yes,
     No,
-    /// It may, by how the kernel was built.
+    /// It depends on the kernel's configuration.
     Unknown,
 }
 
-/// The storage behind a path: its mount, the bdi whose read-ahead counts for it and the devices
-/// that count its I/O.
+/// The storage of a path: its mount, its bdi, and the devices that count its I/O.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Storage {
     /// The path, absolute and without links.
@@ -79,13 +78,12 @@ pub struct Storage {
     pub kind: StorageKind,
     /// The mount that the path is on; `None` for a block device.
     pub mount: Option<Mount>,
-    /// The bdi that new open files take their window from.
+    /// The bdi from which new open files get their window.
     pub bdi: BdiId,
-    /// The devices whose counters together are this storage's I/O: one, several under btrfs, none
-    /// under NFS and FUSE. A partition stands for itself, though its bdi is the disk's.
+    /// The devices that together count this storage's I/O: one, several under btrfs, none under NFS
+    /// and FUSE. A partition counts its own I/O, although its bdi is the disk's.
     pub devices: Vec<DevNo>,
-    /// The physical (or at least undermost) devices below those: the same, or the members of
-    /// members under dm and md.
+    /// The lowest devices below those: the same, or the members of members under dm and md.
     pub leaves: Vec<DevNo>,
 }
 
@@ -96,7 +94,7 @@ pub struct FilesystemSpace {
 }
 
 impl Storage {
-    /// Whether nothing can be written there: a read-only mount or file system.
+    /// Whether the mount or file system is read-only.
     pub fn read_only(&self) -> bool {
         self.mount.as_ref().is_some_and(|mount| mount.read_only)
     }
@@ -109,17 +107,17 @@ impl Storage {
         let mount = self.mount.as_ref()?;
         Some(match mount.fstype.as_str() {
             "xfs" => since(from(5, 18)),
-            // One driver for both; not for files whose data goes through its journal.
+            // One driver for both; but not with data journalling.
             "ext4" | "ext3" if mount.options.contains("data=journal") => LargeFolios::No,
             "ext4" | "ext3" => since(from(6, 16)),
-            // Behind CONFIG_BTRFS_EXPERIMENTAL at first.
+            // Initially behind CONFIG_BTRFS_EXPERIMENTAL.
             "btrfs" if from(6, 17) && !from(7, 2) => LargeFolios::Unknown,
             "btrfs" => since(from(7, 2)),
             _ => LargeFolios::Unknown,
         })
     }
 
-    /// Room on its file system, by `statvfs(3)`.
+    /// Space on its file system, by `statvfs(3)`.
     pub fn space(&self) -> Result<FilesystemSpace, HostError> {
         let room = rustix::fs::statvfs(&self.path)
             .map_err(|errno| HostError::Read { path: self.path.clone(), source: errno.into() })?;
@@ -127,7 +125,7 @@ impl Storage {
         Ok(FilesystemSpace { total: blocks(room.f_blocks), available: blocks(room.f_bavail) })
     }
 
-    /// The counters of all its devices together; `None` where there are none.
+    /// The summed counters of all its devices; `None` without devices.
     pub fn stat(&self, root: &Root) -> Result<Option<BlockStat>, HostError> {
         let stats = self.devices.iter().map(|device| block_stat(root, *device));
         let sum: BlockStat = stats.collect::<Result<Vec<_>, _>>()?.into_iter().sum();

@@ -198,7 +198,7 @@ fn memory_and_made_up_files_are_refused() {
         .mount("0:62", "/proc", "proc", "proc")
         .mount("0:63", "/tank", "zfs", "tank");
     for (path, word) in
-        [("/tmp/x", "memory"), ("/proc/1", "makes its files up"), ("/tank", "prefetch")]
+        [("/tmp/x", "memory"), ("/proc/1", "generates its files"), ("/tank", "prefetch")]
     {
         let error = refused(&tree, path);
         assert!(matches!(error, HostError::NoBackingDevice { .. }), "{error}");

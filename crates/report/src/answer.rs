@@ -1,4 +1,4 @@
-//! What an experiment found, for people and for programs.
+//! The result of an experiment, as text, Markdown and JSON.
 
 use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
 use serde_json::{Map, Value as Json, json};
@@ -10,10 +10,10 @@ use crate::number::{ABSENT, short};
 use crate::plot::plot_curve;
 use crate::terminal_text::{TermStyle, wrap};
 
-/// More curves than this are not drawn in a terminal; JSON has them all.
+/// A terminal shows at most this many curves; JSON has them all.
 const CURVES_MOST: usize = 8;
 
-/// All that an experiment found, for a terminal.
+/// The whole result for a terminal.
 pub fn answer(answer: &Findings, look: TermStyle) -> String {
     let mut text = wrap(&head(answer, clean::plain), look.width);
     for table in &answer.tables {
@@ -39,10 +39,13 @@ pub fn answer(answer: &Findings, look: TermStyle) -> String {
 
 fn head(answer: &Findings, clean: impl Fn(&str) -> String) -> String {
     let pace = if answer.dilation > 1.0 {
-        format!("; it ran {} times slower than its model, which is taken out", answer.dilation)
+        format!(
+            "; it ran {} times slower than its model, and times are corrected for that",
+            answer.dilation
+        )
     } else if answer.dilation < 1.0 {
         format!(
-            "; it ran {} times faster than its model, which is taken out",
+            "; it ran {} times faster than its model, and times are corrected for that",
             1.0 / answer.dilation
         )
     } else {
@@ -52,7 +55,7 @@ fn head(answer: &Findings, clean: impl Fn(&str) -> String) -> String {
         "{} {}, {}{}, seed {}{pace}",
         clean(&answer.question),
         clean(&answer.target),
-        // A simulated kernel has a name of its own.
+        // A simulated kernel has its own name.
         if answer.kernel.starts_with(|first: char| first.is_ascii_digit()) { "Linux " } else { "" },
         clean(&answer.kernel),
         answer.seed
@@ -99,7 +102,7 @@ fn curves(plot: &ResultPlot) -> String {
     text
 }
 
-/// The same as Markdown; what stands in plots is left to the figures.
+/// As Markdown, without plots.
 pub fn answer_markdown(answer: &Findings) -> String {
     let mut text = format!("{}\n", head(answer, clean::markdown));
     for table in &answer.tables {
@@ -121,7 +124,7 @@ pub fn answer_markdown(answer: &Findings) -> String {
     text + "\n"
 }
 
-/// The same for programs: the rows of tables as objects, by the columns' names.
+/// As JSON: the rows of tables are objects with the column names as keys.
 pub fn answer_json(answer: &Findings) -> Json {
     let row = |table: &ResultTable, row: &[ResultValue]| -> Json {
         let pairs = table.columns.iter().zip(row);

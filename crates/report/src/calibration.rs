@@ -1,4 +1,4 @@
-//! A calibration: probes by the device and by the model, and the curve measured and predicted.
+//! A calibration: the probes of the device and the model, and the measured and predicted curves.
 
 use model::calibrate::{ProbeAgreement, Purpose};
 use serde::Serialize;
@@ -8,7 +8,7 @@ use crate::clean;
 use crate::json::SCHEMA_VERSION;
 use crate::number::{ABSENT, short};
 
-/// A calibration with what was measured to check it.
+/// A calibration, with the measurements that check it.
 #[derive(Clone, Copy, Debug)]
 pub struct CalibrationReport<'a> {
     pub target: &'a str,
@@ -110,7 +110,7 @@ pub fn calibration_json<'a>(report: &CalibrationReport<'a>) -> CalibrationDocume
     }
 }
 
-/// What a probe asked, in words.
+/// Describes a probe.
 fn words(purpose: Purpose) -> String {
     match purpose {
         Purpose::Stream(0) => "stream at the start".to_owned(),
@@ -121,11 +121,11 @@ fn words(purpose: Purpose) -> String {
         Purpose::Interleaved(1) => "four streams in turn".to_owned(),
         Purpose::Interleaved(depth) => format!("four streams in turn, {depth} at a time"),
         Purpose::Near => "random reads near one place".to_owned(),
-        Purpose::Distance(distance) => format!("to and fro over {distance} ‰"),
+        Purpose::Distance(distance) => format!("back and forth over {distance} ‰"),
         Purpose::Queue(1) => "random reads everywhere".to_owned(),
         Purpose::Queue(depth) => format!("{depth} at a time"),
-        Purpose::Across(kib) => format!("across ends of {kib} KiB"),
-        Purpose::Beside(kib) => format!("beside ends of {kib} KiB"),
+        Purpose::Across(kib) => format!("across boundaries of {kib} KiB"),
+        Purpose::Beside(kib) => format!("next to boundaries of {kib} KiB"),
     }
 }
 

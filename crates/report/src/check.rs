@@ -1,4 +1,4 @@
-//! What `foreread check` says: for people, for programs, and for continuous integration (JUnit).
+//! The result of `foreread check`, as text, JSON and JUnit XML for continuous integration.
 
 use anstyle::Style;
 use doctor::check::{CheckOutcome, CheckReport, IdleRule};
@@ -23,7 +23,7 @@ pub struct CheckDocument<'a> {
     uncovered: &'a [String],
 }
 
-/// The document of a check; `root` is the tree that stands for the host, if it is not this machine.
+/// The document of a check; `root` is the captured host, if it is not this machine.
 pub fn check_json<'a>(
     policy: &'a str,
     report: &'a CheckReport,
@@ -56,21 +56,21 @@ pub fn check_text(
         of_outcome(&mut page, outcome);
     }
     for idle in &report.idle_rules {
-        let text = format!("{} (line {}) is about nothing here", idle.rule, idle.line);
+        let text = format!("{} (line {}) matches nothing here", idle.rule, idle.line);
         match &idle.violation {
             Some(violation) => page.marked(0, "✗ ", yellow(), &format!("{text}: {violation}")),
             None => page.marked(0, "– ", dim(), &text),
         }
     }
     if !report.uncovered.is_empty() {
-        let text = format!("no rule is about {}", report.uncovered.join(", "));
+        let text = format!("no rule matches {}", report.uncovered.join(", "));
         page.marked(0, "– ", dim(), &text);
     }
     page.gap();
     let checks = counted(report.checks(), "check");
     let verdict = match report.broken() {
-        0 => format!("{policy} is kept: {checks} passed"),
-        broken => format!("{policy} is broken: {broken} of {checks} failed"),
+        0 => format!("{policy} is met: {checks} passed"),
+        broken => format!("{policy} is violated: {broken} of {checks} failed"),
     };
     page.line(0, bold(), &verdict);
     page.text()
@@ -94,7 +94,7 @@ fn of_outcome(page: &mut TextPage, outcome: &CheckOutcome) {
     page.hanging(4, "from ", dim(), &outcome.origin.summary);
 }
 
-/// A check as JUnit XML, as continuous integration reads it: a test for each rule and storage.
+/// A check as JUnit XML: a test for each rule and storage.
 pub fn check_junit(policy: &str, report: &CheckReport) -> String {
     let idle: Vec<&IdleRule> =
         report.idle_rules.iter().filter(|rule| rule.violation.is_some()).collect();
@@ -111,7 +111,7 @@ pub fn check_junit(policy: &str, report: &CheckReport) -> String {
     }
     for rule in idle {
         let violation = rule.violation.as_deref().unwrap_or_default();
-        let failure = Some(("this rule is about nothing here", violation));
+        let failure = Some(("this rule matches nothing here", violation));
         xml.push_str(&test(&rule.rule, "nothing", failure));
     }
     xml.push_str("  </testsuite>\n</testsuites>\n");
@@ -131,7 +131,7 @@ fn test(rule: &str, storage: &str, failure: Option<(&str, &str)>) -> String {
     }
 }
 
-/// A text for XML. What XML cannot hold at all is shown, as on a terminal.
+/// Escapes text for XML. Characters that XML does not allow are shown as on a terminal.
 fn escape(text: &str) -> String {
     let mut escaped = String::new();
     for c in clean::plain(text).chars() {
@@ -141,7 +141,7 @@ fn escape(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&apos;"),
-            // Allowed in Rust's texts and forbidden in XML.
+            // Allowed in Rust strings, but not in XML.
             '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
             c => escaped.push(c),
         }

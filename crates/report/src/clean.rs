@@ -1,13 +1,13 @@
-//! Makes names from outside harmless.
+//! Sanitises names from outside.
 //!
-//! A file name may hold anything but `/` and NUL: escape sequences that rewrite the terminal,
-//! marks that reverse the direction of text, a `|` that adds a column, a formula that a
-//! spreadsheet runs. Here each becomes something to look at.
+//! A file name may contain any byte but `/` and NUL: escape sequences that rewrite the terminal,
+//! marks that reverse the direction of text, a `|` that adds a column, a formula that a spreadsheet
+//! runs. Here each becomes visible, harmless text.
 
 pub use units::text::plain;
 
-/// The text for Markdown, in a table's cell or outside: every character that could begin markup
-/// is escaped, so that it shows as itself.
+/// Escapes text for Markdown, inside and outside of tables: every character that could start markup
+/// shows as itself.
 pub fn markdown(text: &str) -> String {
     let mut cleaned = String::with_capacity(text.len());
     for c in plain(text).chars() {
@@ -23,12 +23,12 @@ pub fn markdown(text: &str) -> String {
             _ => cleaned.push(c),
         }
     }
-    // A bare address becomes a link on many sites; so it must not look like one.
+    // Many sites turn a bare address into a link, so it must not look like one.
     cleaned.replace("://", "&#58;//").replace("www.", "www&#46;")
 }
 
-/// The text for a field of CSV: a spreadsheet takes what begins with `=`, `+`, `-`, `@` for a
-/// formula, so such text gets an apostrophe before it, which spreadsheets hide.
+/// Escapes a field of CSV. A spreadsheet takes text that starts with `=`, `+`, `-` or `@` for a
+/// formula, so such text gets a leading apostrophe, which spreadsheets hide.
 pub fn csv(text: &str) -> String {
     let cleaned = plain(text);
     let formula = cleaned.trim_start().starts_with(['=', '+', '-', '@']);

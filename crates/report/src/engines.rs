@@ -1,4 +1,4 @@
-//! Whether our own engine and fio agree, where both ran the same jobs.
+//! Whether our own engine and fio agree, if both ran the same jobs.
 
 use serde::Serialize;
 use study::Cell;
@@ -7,21 +7,21 @@ use units::Kib;
 use crate::clean;
 use crate::run_report::RunReport;
 
-/// Engines that differ by no more than this agree.
+/// Engines agree if they differ by at most this share.
 const MAX_RELATIVE_DIFFERENCE: f64 = 0.05;
-/// The ends of the names of workloads that both ran.
+/// Suffixes of the names of workloads that both ran.
 const NATIVE: &str = ".native";
 const FIO: &str = ".fio";
 
-/// What the repeats allow to say.
+/// The conclusion that the repeats allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EngineAgreement {
     /// The whole interval of the ratio is within 5 % of 1.
     Within,
-    /// None of it is.
+    /// The whole interval is outside.
     Outside,
-    /// Some of it is: it takes more repeats to tell.
+    /// Part of the interval is: more repeats are needed.
     Undecided,
 }
 
@@ -44,7 +44,7 @@ impl EngineAgreement {
     }
 }
 
-/// What both engines got at one setting.
+/// Figures of both engines at one setting.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EnginePair {
     pub workload: String,
@@ -59,7 +59,7 @@ pub struct EnginePair {
     pub ratio_high: Option<f64>,
     /// What the ends are: `ci95`, `range` or `none`.
     pub ratio_spread: &'static str,
-    /// What the interval says; of a range, what three times its width says.
+    /// The conclusion from the interval, or for a range from three times its width.
     pub agreement: EngineAgreement,
 }
 
@@ -74,8 +74,8 @@ pub fn engine_pairs(report: &RunReport<'_>) -> Vec<EnginePair> {
         let (native_mib_s, fio_mib_s) =
             (native.throughput_mib_s.median, fio.throughput_mib_s.median);
         let ratio = fio_mib_s / native_mib_s;
-        // The engines do not share what makes repeats differ (where eight readers come to stand to
-        // one another), so each varies by itself.
+        // The engines do not share the cause of their variation (how the eight readers interleave),
+        // so each varies independently.
         let spread = fio.throughput_mib_s.over(&native.throughput_mib_s);
         let (low, high) = spread.bounds().unzip();
         let (least, most) = spread.decision_bounds();
@@ -94,7 +94,7 @@ pub fn engine_pairs(report: &RunReport<'_>) -> Vec<EnginePair> {
     cells.iter().filter_map(pair).collect()
 }
 
-/// The table and what it says; nothing where only one engine ran.
+/// The table and its conclusion; empty if only one engine ran.
 pub(crate) fn engines_text(report: &RunReport<'_>) -> String {
     let pairs = engine_pairs(report);
     let off = |pair: &EnginePair| (pair.ratio - 1.0).abs();
@@ -137,14 +137,14 @@ pub(crate) fn engines_text(report: &RunReport<'_>) -> String {
             format!("They agree within {most:.0} %: at most {percent:.1} % apart ({place}).\n")
         }
         () => format!(
-            "Medians are at most {percent:.1} % apart ({place}); whether that is within \
-             {most:.0} % takes more --repeats to tell.\n"
+            "Medians are at most {percent:.1} % apart ({place}); more --repeats are needed to \
+             decide whether that is within {most:.0} %.\n"
         ),
     });
     text
 }
 
-/// What a range in the table is, if there is one.
+/// Explains a range in the table, if there is one.
 fn spread_legend(pairs: &[EnginePair]) -> Option<&'static str> {
     let range = pairs.iter().any(|pair| pair.ratio_spread == "range");
     range.then_some("  a–b: range of fewer than five repeats, too few for an interval\n")

@@ -1,4 +1,4 @@
-//! A study of several tunables: a row for each combination, and what each tunable does.
+//! A study of several tunables: a row for each combination, and the effects of each tunable.
 
 use anstyle::Style;
 use comfy_table::{ContentArrangement, Table as Grid, presets};
@@ -21,16 +21,16 @@ use crate::table::SHADES;
 use crate::terminal_text::{TermStyle, legend, shaded, trades, wrap};
 use crate::verdict_parts::{Clean, VerdictLine, goals, to_apply, unfinished};
 
-/// What the limits of such a study are those of.
-const LIMITS_OF: &str = "Limits are those of read-ahead alone: of the tunables that were varied \
-                         beside it, all are as the target has them.";
+/// What the limits of such a study mean.
+const LIMITS_OF: &str = "Limits apply to read-ahead alone: all other varied tunables have the \
+                         target's own values.";
 
 /// Whether the study varied more than read-ahead.
 pub(crate) fn varied(report: &RunReport<'_>) -> bool {
     report.varied()
 }
 
-/// All that it shows, for a terminal.
+/// The whole study, for a terminal.
 pub(crate) fn terminal(report: &RunReport<'_>, look: TermStyle) -> String {
     let run = report.run;
     let mut text = format!(
@@ -72,7 +72,7 @@ pub(crate) fn terminal(report: &RunReport<'_>, look: TermStyle) -> String {
     text
 }
 
-/// The read-ahead of all combinations, if that was not varied.
+/// The read-ahead of all combinations, if it was not varied.
 fn at_read_ahead(report: &RunReport<'_>) -> String {
     match report.settings()[..] {
         [only] => format!(" at read-ahead {only}"),
@@ -162,17 +162,17 @@ fn figures(cell: &study::Cell) -> String {
     text
 }
 
-/// What is to be said: what to set, what each tunable does, what they do together.
+/// The sentences: what to set, what each tunable does, and what they do together.
 pub(crate) fn verdict(report: &RunReport<'_>, clean: Clean) -> Vec<VerdictLine> {
     said(report, clean, true)
 }
 
-/// The same without what each tunable does, for a page that has a table of it.
+/// The same without the effect of each tunable, for a page with a table of effects.
 pub(crate) fn headlines(report: &RunReport<'_>, clean: Clean) -> Vec<VerdictLine> {
     said(report, clean, false)
 }
 
-/// Sentences about what tunables do together above the page's table of it.
+/// Sentences about interactions above the page's table of them.
 const PAGE_INTERACTIONS: usize = 2;
 
 fn said(report: &RunReport<'_>, clean: Clean, detail: bool) -> Vec<VerdictLine> {
@@ -200,7 +200,7 @@ fn said(report: &RunReport<'_>, clean: Clean, detail: bool) -> Vec<VerdictLine> 
     lines
 }
 
-/// How to have the best combination: tunables by `apply`; what is none is set elsewhere.
+/// How to set the best combination: tunables by `apply`, other settings elsewhere.
 fn apply(report: &RunReport<'_>, best: &CellSettings, clean: Clean) -> Vec<VerdictLine> {
     let mut tunables = best.clone();
     tunables.extra.labels.clear();
@@ -214,7 +214,7 @@ fn apply(report: &RunReport<'_>, best: &CellSettings, clean: Clean) -> Vec<Verdi
         && let Target::Path(path) = &report.run.plan.target
         && let Some(path) = repro_command::quoted(&path.display().to_string())
     {
-        let text = "To have auto at work on it (as root):";
+        let text = "To run auto on it (as root):";
         lines.push(VerdictLine::Sentence(text.to_owned()));
         lines.push(VerdictLine::Command(format!("foreread auto {path}")));
     }
@@ -224,13 +224,13 @@ fn apply(report: &RunReport<'_>, best: &CellSettings, clean: Clean) -> Vec<Verdi
     if !names.is_empty() && report.run.summary.command == RunCommand::Pg {
         let names = clean(&names.join(", "));
         lines.push(VerdictLine::Sentence(format!(
-            "{names}: no tunable of the storage; it is set where the server is configured."
+            "{names}: not a tunable of the storage; set it in the server's configuration."
         )));
     }
     lines
 }
 
-/// The settings of what was varied, as `apply` takes them.
+/// The settings of the varied tunables, as arguments of `apply`.
 fn words(report: &RunReport<'_>, settings: &CellSettings) -> String {
     let windows = report.settings().len() > 1;
     let read_ahead = windows.then(|| format!("read_ahead={}K", settings.read_ahead.get()));
@@ -242,7 +242,7 @@ pub(crate) fn headline(report: &RunReport<'_>, clean: Clean) -> String {
     let goals = goals(report, clean);
     let count = report.all_settings().len();
     let Some(Combination { settings, over, ratio: much, .. }) = &report.analysis.combination else {
-        return "Too little was measured to tell what each tunable does.".to_owned();
+        return "Too little was measured to estimate the effect of each tunable.".to_owned();
     };
     let (best, base) = (clean(&words(report, settings)), clean(&words(report, over)));
     let sure =
@@ -266,17 +266,19 @@ pub(crate) fn headline(report: &RunReport<'_>, clean: Clean) -> String {
     }
 }
 
-/// What to do where the best combination may be chance.
+/// What to do if the best combination may be chance.
 fn unsure(report: &RunReport<'_>) -> Option<String> {
     let doubtful = report.analysis.recommendation.is_inconclusive();
-    // How long a test of a server takes is its own business.
+    // The length of a test of a server cannot be chosen.
     let longer =
         if report.run.summary.command == RunCommand::Pg { "" } else { "longer (--duration) " };
-    doubtful.then(|| format!("To be sure, measure more (--repeats), {longer}or at a quieter time."))
+    doubtful.then(|| {
+        format!("To decide, measure more (--repeats), {longer}or when the system is idle.")
+    })
 }
 
-/// The tunables of the first workload, which is all goals together or the only one, by how much
-/// they matter.
+/// The tunables of the first workload (all goals together, or the only one), by the size of their
+/// effect.
 fn ranking(report: &RunReport<'_>, clean: Clean) -> Option<String> {
     let effects = &report.analysis.effects;
     let first = effects.first()?;
@@ -296,7 +298,7 @@ fn ranking(report: &RunReport<'_>, clean: Clean) -> Option<String> {
     Some(format!("For {}, {strongest} matters most{then}.", clean(&first.workload)))
 }
 
-/// What a tunable does by itself.
+/// The separate effect of a tunable.
 fn alone(effect: &FactorEffect, clean: Clean) -> String {
     let level = |level: &study::LevelEffect| {
         format!("{} {}", clean(&level.level), judged(&level.ratio, level.difference))
@@ -307,7 +309,7 @@ fn alone(effect: &FactorEffect, clean: Clean) -> String {
     format!("{workload}, {}: compared with {baseline}, {levels}.", clean(&effect.tunable))
 }
 
-/// A ratio with how sure it is, and what that means where the figure alone would mislead.
+/// A ratio with its uncertainty, and its meaning if the figure alone would mislead.
 fn judged(estimate: &stats::Estimate, difference: Difference) -> String {
     let much = ratio(estimate.median).unwrap_or_default();
     let sure = certainty(estimate);
@@ -319,22 +321,18 @@ fn judged(estimate: &stats::Estimate, difference: Difference) -> String {
     format!("{much} ({sure}{word})")
 }
 
-/// What tunables do together beyond their own effects.
+/// The effects of tunables together beyond their separate effects.
 fn together(report: &RunReport<'_>, clean: Clean) -> Vec<String> {
     let found = &report.analysis.interactions;
     if found.is_empty() {
         let one = report.run.plan.design == Design::OneAtATime;
-        let text = "What tunables do together was not measured: each was varied alone (--design \
-                    full varies them together).";
+        let text = "Interactions were not measured: each tunable was varied alone (--design full \
+                    varies them together).";
         return one.then(|| text.to_owned()).into_iter().collect();
     }
     let sentences: Vec<String> = found.iter().flat_map(|one| surely(one, clean)).collect();
     if sentences.is_empty() {
-        return vec![
-            "No two tunables do measurably more or less together than their own effects \
-                     would give."
-                .to_owned(),
-        ];
+        return vec!["No two tunables have a measurable interaction.".to_owned()];
     }
     sentences
 }
@@ -351,8 +349,8 @@ fn surely(interaction: &FactorInteraction, clean: Clean) -> Vec<String> {
         let (low, high) = (short(pair.ratio.low()), short(pair.ratio.high()));
         let (low, high) = (low.unwrap_or_default(), high.unwrap_or_default());
         format!(
-            "{}: {a}={of_a} and {b}={of_b} together get {times} times what their own effects would \
-             give (95 % CI {low} to {high}).",
+            "{}: {a}={of_a} and {b}={of_b} together have {times} times the throughput that their \
+             separate effects predict (95 % CI {low} to {high}).",
             clean(&interaction.workload),
         )
     })

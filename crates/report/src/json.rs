@@ -1,5 +1,5 @@
-//! JSON: the interface for other programs. docs/json.md explains it, docs/foreread.schema.json
-//! fixes it.
+//! JSON, the interface for other programs. docs/json.md explains it, docs/foreread.schema.json
+//! specifies it.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use units::{Bytes, Kib};
 use crate::engines::{EnginePair, engine_pairs};
 use crate::run_report::RunReport;
 
-/// Goes up when a field changes its meaning or goes away; new fields do not count.
+/// Increases when a field changes its meaning or is removed; new fields do not count.
 pub const SCHEMA_VERSION: u32 = 2;
 
 #[derive(Debug, Serialize)]
@@ -20,15 +20,15 @@ struct Planned<'a> {
     name: &'a str,
     role: Role,
     streams: u32,
-    /// All its files together, as they were laid out; none for what was there already.
+    /// Total size of its files as created; absent for existing data.
     data_bytes: Option<Bytes>,
-    /// What `throughput_mib_s` of its cells holds, if it is the figure of a command instead.
+    /// The figure that `throughput_mib_s` of its cells holds, if it is a command's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     figure: Option<Figure>,
     declaration_toml: String,
 }
 
-/// What a command calls its figure.
+/// A command's own figure.
 #[derive(Debug, Serialize)]
 struct Figure {
     name: String,
@@ -39,7 +39,7 @@ struct Figure {
 #[derive(Debug, Serialize)]
 pub struct Document<'a> {
     schema_version: u32,
-    /// None for a simulation: the same command gives the same document.
+    /// Absent for a simulation, so that the same command gives the same document.
     run: Option<i64>,
     command: RunCommand,
     status: RunStatus,
@@ -74,7 +74,7 @@ pub struct Document<'a> {
     device_after: &'a Value,
 }
 
-/// The document of a run. Figures that are no finite numbers are `null` in it.
+/// The document of a run. Numbers that are not finite are `null`.
 pub fn json<'a>(report: &RunReport<'a>) -> Document<'a> {
     let (run, analysis) = (report.run, report.analysis);
     let simulated = matches!(run.plan.target, Target::Simulation(_));
@@ -118,7 +118,7 @@ pub fn json<'a>(report: &RunReport<'a>) -> Document<'a> {
     }
 }
 
-/// The data of a workload as the record has it.
+/// The recorded size of a workload's data.
 fn data_bytes(run: &Run, workload: &str) -> Option<Bytes> {
     let declared = run.workloads.iter().find(|declared| declared.name == workload)?;
     let data: Bytes = declared.data_files(Bytes::ZERO).into_iter().sum();

@@ -1,9 +1,9 @@
-//! What a study looks like: HTML, terminal table and plot, JSON, CSV, Markdown.
+//! Formats for the results of a study: HTML, terminal table and plot, JSON, CSV, Markdown.
 //!
-//! All formats show the same [`RunReport`], and none of them works anything out: figures and
-//! verdicts come from [`study::analyse`]. What was not measured is left out, never shown as a
-//! number. Names that come from outside (paths, workloads, errors) pass through [`clean`] on
-//! their way into a terminal, a spreadsheet or a web page.
+//! All formats show the same [`RunReport`] and compute nothing: figures and verdicts come from
+//! [`study::analyse`]. Values that were not measured are omitted, never shown as a number. Names
+//! from outside (paths, workloads, errors) pass through [`clean`] on their way into a terminal, a
+//! spreadsheet or a web page.
 
 mod answer;
 mod calibration;

@@ -5,7 +5,7 @@ use study::{SettingOutcome, WorkloadLimits};
 use crate::clean;
 use crate::number::{ABSENT, short, whole};
 
-/// A table for each workload, with what its limits are above it.
+/// A table for each workload, below its limits.
 pub(crate) fn limits_text(limits: &[WorkloadLimits]) -> String {
     limits.iter().map(of_workload).collect()
 }
@@ -18,7 +18,7 @@ fn share(share: Option<f64>) -> String {
     share.map_or(ABSENT.to_owned(), |share| format!("{} %", whole(share * 100.0)))
 }
 
-/// What is possible, from now to the lower bound: its name, its time, and by what.
+/// The limits from the present setting to the lower bound: name, time, and how it is reached.
 fn references(limits: &WorkloadLimits) -> Vec<(&'static str, f64, String)> {
     let mut phases: Vec<String> =
         limits.switching.iter().map(|phase| phase.read_ahead_kib.get().to_string()).collect();

@@ -10,7 +10,6 @@ use crate::unit::{unit, units};
 use crate::verdict::verdict;
 use crate::verdict_parts::VerdictLine;
 
-/// The verdict in sentences, the table below.
 pub fn markdown(report: &RunReport<'_>) -> String {
     let target = clean::markdown(&report.run.summary.target);
     if factors::varied(report) {
@@ -47,7 +46,7 @@ pub fn markdown(report: &RunReport<'_>) -> String {
     }
     let spread = spread_legend(report.analysis.cells.iter().map(|cell| &cell.throughput_mib_s));
     text.push_str(&format!(
-        "\n{}; {}×: amplification (bytes read from the device ÷ bytes asked for). Run {}, seed {}, \
+        "\n{}; {}×: amplification (bytes read from the device ÷ bytes requested). Run {}, seed {}, \
          foreread {}.\n",
         clean::markdown(&units(report.run, table.workloads.iter().map(String::as_str))),
         if spread.is_empty() { spread } else { format!("{spread}; ") },

@@ -1,16 +1,16 @@
-//! Names in tables and pages: harmless, and short enough for a table.
+//! Names in tables and pages: sanitised and shortened.
 
 use study::CellSettings;
 
 use crate::clean;
 use crate::run_report::Named;
 
-/// More letters than this and the middle of a name is left out.
+/// Longer names are shortened in the middle.
 const MAX_NAME_CHARS: usize = 120;
 /// The same for a curve or the heading of a column.
 const LONGEST_LABEL: usize = 48;
 
-/// A name from outside, harmless and of reasonable length.
+/// A name from outside, sanitised and shortened.
 pub(crate) fn brief(name: &str) -> String {
     shortened(name, MAX_NAME_CHARS)
 }
@@ -27,21 +27,20 @@ fn shortened(name: &str, longest: usize) -> String {
     format!("{start}…{end}")
 }
 
-/// A sentence in which no line ends between a number and its unit.
+/// A sentence with a no-break space between each number and its unit.
 pub(crate) fn tied(text: &str) -> String {
     [" %", " KiB", " MiB", " ms", " µs", " sectors"]
         .iter()
         .fold(text.to_owned(), |text, unit| text.replace(unit, &unit.replace(' ', "\u{a0}")))
 }
 
-/// What is set besides read-ahead; nothing for a study of read-ahead alone.
+/// The settings besides read-ahead; empty for a study of read-ahead alone.
 pub(crate) fn settings_label(settings: &CellSettings) -> String {
     let extra: Vec<String> = settings.extra.assignments().collect();
     shortened(&extra.join(" "), LONGEST_LABEL)
 }
 
-/// A name for each of several runs that tells them apart: what their targets do not have in
-/// common, or else their numbers.
+/// Distinct names for several runs: the parts in which their targets differ, or else their numbers.
 pub(crate) fn labels(runs: &[Named<'_>]) -> Vec<String> {
     let targets: Vec<Vec<&str>> = runs
         .iter()

@@ -1,15 +1,14 @@
-//! Numbers as text: never more digits than mean something, never a number that is none.
+//! Numbers as text, without meaningless digits.
 
 use std::collections::BTreeSet;
 
 use stats::{Estimate, Spread};
 use units::Kib;
 
-/// What stands where nothing was measured.
+/// Stands for a value that was not measured.
 pub(crate) const ABSENT: &str = "–";
 
-/// Three digits that mean something: `0.0123`, `1.23`, `12.3`, `123`, `12345`; `None` for what is
-/// no finite number.
+/// Three significant digits: `0.0123`, `1.23`, `12.3`, `123`, `12345`; `None` if not finite.
 pub(crate) fn short(value: f64) -> Option<String> {
     if !value.is_finite() {
         return None;
@@ -31,13 +30,14 @@ pub(crate) fn short(value: f64) -> Option<String> {
     })
 }
 
-/// Halves of an interval that differ by more than this factor are not shown as one ±, which would
-/// put one of its ends where the data exclude it, unless both are small.
+/// If the halves of an interval differ by more than this factor, it is not shown with one ±, which
+/// would place one end where the data exclude it; unless both halves are small.
 const MAX_HALVES_RATIO: f64 = 2.0;
 /// A half below this share of the value is small.
 const SMALL_HALF_SHARE: f64 = 0.05;
 
-/// Whether ± shows an interval: it is narrower than its value, and its halves are alike or small.
+/// Whether ± can show an interval: it is narrower than its value, and its halves are similar or
+/// small.
 fn is_plus_minus(median: f64, (low, high): (f64, f64)) -> bool {
     let (less, more) = (median - low, high - median);
     let (less, more) = (less.min(more), less.max(more));
@@ -45,9 +45,9 @@ fn is_plus_minus(median: f64, (low, high): (f64, f64)) -> bool {
     narrow && (more <= MAX_HALVES_RATIO * less || more <= SMALL_HALF_SHARE * median.abs())
 }
 
-/// The suffix that shows the spread of a value: `±5` for an interval, with as many decimals as
-/// the value; `5.00 to 312` for one that is wider than the value or lopsided; `110–118` for a range
-/// of a few repeats; nothing for a single measurement.
+/// The suffix that shows the spread of a value: `±5` for an interval, with as many decimals as the
+/// value; `5.00 to 312` for an interval that is wider than the value or asymmetric; `110–118` for a
+/// range of a few repeats; empty for a single measurement.
 pub(crate) fn spread_text(estimate: &Estimate) -> Option<String> {
     let (low, high) = estimate.bounds()?;
     if !estimate.is_interval() {
@@ -62,7 +62,7 @@ pub(crate) fn spread_text(estimate: &Estimate) -> Option<String> {
     Some(format!("±{half:.decimals$}"))
 }
 
-/// What `spread_text` shows in some cells: what ± is, and of how many repeats a range is.
+/// Explains what `spread_text` shows: the meaning of ±, and the number of repeats of a range.
 pub(crate) fn spread_legend<'a>(estimates: impl Iterator<Item = &'a Estimate>) -> String {
     let (mut halves, mut ends, mut repeats) = (false, false, BTreeSet::new());
     for estimate in estimates {
@@ -80,7 +80,7 @@ pub(crate) fn spread_legend<'a>(estimates: impl Iterator<Item = &'a Estimate>) -
         parts.push("±: half the 95 % confidence interval of the median".to_owned());
     }
     if ends {
-        parts.push("a to b: that interval, where it is wide or lopsided".to_owned());
+        parts.push("a to b: that interval, if it is wide or asymmetric".to_owned());
     }
     if let (Some(fewest), Some(most)) = (repeats.first(), repeats.last()) {
         let count = if fewest == most { fewest.to_string() } else { format!("{fewest} to {most}") };
@@ -89,7 +89,7 @@ pub(crate) fn spread_legend<'a>(estimates: impl Iterator<Item = &'a Estimate>) -
     parts.join("; ")
 }
 
-/// How sure a ratio is: `95 % CI +25 % to +36 %`, `range of 3 repeats: 2.20 to 2.42`,
+/// The uncertainty of a ratio: `95 % CI +25 % to +36 %`, `range of 3 repeats: 2.20 to 2.42`,
 /// `measured once`.
 pub(crate) fn certainty(ratio: &Estimate) -> String {
     match (ratio.spread(), ratio_interval(ratio)) {
@@ -101,7 +101,7 @@ pub(crate) fn certainty(ratio: &Estimate) -> String {
     }
 }
 
-/// How sure a factor is, in factors: `95 % CI 2.20 to 2.42`, `range of 3 repeats: 1.20 to 1.25`.
+/// The uncertainty of a factor: `95 % CI 2.20 to 2.42`, `range of 3 repeats: 1.20 to 1.25`.
 pub(crate) fn factor_certainty(ratio: &Estimate) -> String {
     match (ratio.spread(), plain_interval(ratio)) {
         (Spread::Interval { .. }, Some(ends)) => format!("95 % CI {ends}"),
@@ -122,7 +122,7 @@ pub(crate) fn time(micros: f64) -> Option<String> {
     short(value).map(|text| format!("{text} {unit}"))
 }
 
-/// A read-ahead setting as sysfs and as `blockdev` have it: `8192 KiB (16384 sectors)`.
+/// A read-ahead setting in the units of sysfs and `blockdev`: `8192 KiB (16384 sectors)`.
 pub(crate) fn setting(kib: Kib) -> String {
     format!("{kib} ({})", kib.to_sectors())
 }
@@ -132,7 +132,7 @@ pub(crate) fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-/// A ratio as a factor: `×2.53`, `×0.53`, `×0.092`: below 1, two digits that mean something.
+/// A ratio as a factor: `×2.53`, `×0.53`, `×0.092`; below 1 with two significant digits.
 pub(crate) fn times(ratio: f64) -> Option<String> {
     if !(0.0001..0.995).contains(&ratio) {
         return short(ratio).map(|factor| format!("×{factor}"));
@@ -142,7 +142,7 @@ pub(crate) fn times(ratio: f64) -> Option<String> {
     Some(format!("×{ratio:.decimals$}"))
 }
 
-/// A ratio as people say it: `31 % more`, `2.31 times as much`, `12 % less`, `40.0 times less`.
+/// A ratio in words: `31 % more`, `2.31 times as much`, `12 % less`, `40.0 times less`.
 pub(crate) fn ratio(ratio: f64) -> Option<String> {
     if !ratio.is_finite() {
         return None;
@@ -156,21 +156,21 @@ pub(crate) fn ratio(ratio: f64) -> Option<String> {
     })
 }
 
-/// The ends of a ratio's interval or range in the same manner: `2.20 to 2.42`, `+25 % to +36 %`.
+/// The ends of a ratio's interval or range in the same style: `2.20 to 2.42`, `+25 % to +36 %`.
 pub(crate) fn ratio_interval(estimate: &Estimate) -> Option<String> {
     let (low, high) = estimate.bounds()?;
     if estimate.median >= 1.995 {
         return plain_interval(estimate);
     }
     if estimate.median <= 0.505 && low > 0.0 {
-        // As many times less as the ratio itself is said to be.
+        // In the same direction as the ratio itself.
         return Some(format!("{} to {}", short(1.0 / high)?, short(1.0 / low)?));
     }
     let percent = |ratio: f64| format!("{:+} %", whole((ratio - 1.0) * 100.0));
     Some(format!("{} to {}", percent(low), percent(high)))
 }
 
-/// The nearest whole number; zero has no sign, which a number just below it would leave.
+/// The nearest whole number; without the sign that a number just below zero would give.
 pub(crate) fn whole(value: f64) -> f64 {
     value.round() + 0.0
 }
@@ -249,8 +249,8 @@ mod tests {
         let once = Estimate::unbounded(1.3);
         assert_eq!(
             spread_legend([many, lopsided, few, fewer, once].iter()),
-            "±: half the 95 % confidence interval of the median; a to b: that interval, where it \
-             is wide or lopsided; a–b: range of 2 to 3 repeats, too few for an interval"
+            "±: half the 95 % confidence interval of the median; a to b: that interval, if it is \
+             wide or asymmetric; a–b: range of 2 to 3 repeats, too few for an interval"
         );
         assert_eq!(spread_legend([once].iter()), "");
         assert_eq!(certainty(&many), "95 % CI +25 % to +36 %");

@@ -1,8 +1,8 @@
 //! Parquet: every trial as a row, for analysts.
 //!
-//! The usual library takes longer to compile than all of foreread; what a table of plain numbers
-//! needs of the format is little: one row group, one page for each column, no compression
-//! (github.com/apache/parquet-format: README.md, `parquet.thrift`; the metadata are Thrift's
+//! The usual library takes longer to compile than all of foreread, and a table of plain numbers
+//! needs little of the format: one row group, one page for each column, no compression
+//! (github.com/apache/parquet-format: README.md, `parquet.thrift`; the metadata use Thrift's
 //! compact protocol).
 
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ use crate::run_report::RunReport;
 
 const MAGIC: &[u8; 4] = b"PAR1";
 
-/// The values of one column. What may be missing is a number.
+/// The values of one column. Only numbers can be missing.
 enum Values {
     Whole(Vec<i64>),
     Real(Vec<Option<f64>>),
@@ -87,7 +87,8 @@ fn columns(runs: &[RunReport<'_>]) -> Vec<Column> {
 }
 
 impl Column {
-    /// The numbers of `Type` and `ConvertedType` in `parquet.thrift`, and whether values may miss.
+    /// The numbers of `Type` and `ConvertedType` in `parquet.thrift`, and whether values are
+    /// optional.
     fn kind(&self) -> (i64, Option<i64>, bool) {
         match self.values {
             Values::Whole(_) => (2, None, false),
@@ -96,7 +97,7 @@ impl Column {
         }
     }
 
-    /// The page's data: which values are there, and those in plain encoding.
+    /// The page's data: the definition levels, and the values in plain encoding.
     fn data(&self, rows: usize) -> Vec<u8> {
         match &self.values {
             Values::Whole(values) => values.iter().flat_map(|v| v.to_le_bytes()).collect(),
@@ -140,7 +141,7 @@ fn varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// A struct of Thrift's compact protocol while it is written.
+/// Writes a struct in Thrift's compact protocol.
 #[derive(Default)]
 struct Compact {
     bytes: Vec<u8>,
@@ -155,7 +156,7 @@ const TYPE_STRUCT: u8 = 12;
 
 impl Compact {
     fn field(&mut self, id: u8, kind: u8) {
-        // Ids here never lie more than fifteen apart, so the short form does.
+        // Ids differ by at most fifteen, so the short form suffices.
         self.bytes.push(((id - self.last) << 4) | kind);
         self.last = id;
     }

@@ -1,5 +1,5 @@
-//! Throughput against read-ahead, drawn in a terminal: one small plot for each workload, read-ahead
-//! on a logarithmic axis.
+//! Plots for a terminal: throughput against read-ahead on a logarithmic axis, a small plot for each
+//! workload.
 
 use textplots::{Chart, Plot, Shape};
 use units::{Bytes, Kib};
@@ -11,13 +11,13 @@ pub(crate) struct Point {
     pub value: f64,
 }
 
-/// Character cells that the canvas takes; a cell holds 2 × 4 points of Braille.
+/// The canvas in character cells; a cell holds 2 × 4 Braille points.
 const CANVAS_COLUMNS: usize = 60;
 const CANVAS_LINES: usize = 7;
 
-/// Draws the points, or nothing if there are fewer than two of them to draw a line through.
+/// Draws the points; `None` if there are fewer than two.
 pub(crate) fn plot(points: &[Point]) -> Option<String> {
-    // No read-ahead at all has no logarithm: it is drawn where half a page would be.
+    // Zero has no logarithm: it is drawn at half a page.
     let x = |setting: Kib| (setting.get().max(2) as f32).log2();
     let drawn: Vec<(f32, f32)> = points
         .iter()
@@ -36,7 +36,7 @@ pub(crate) fn plot(points: &[Point]) -> Option<String> {
     draw(&[Shape::Lines(&drawn)], &drawn, &labels)
 }
 
-/// Draws a curve over an axis that doubles in equal steps or, if not `logarithmic`, that grows.
+/// Draws a curve over an axis that is logarithmic or linear.
 pub(crate) fn plot_curve(points: &[(f64, f64)], logarithmic: bool) -> Option<String> {
     let place = |x: f64| if logarithmic { x.log2() as f32 } else { x as f32 };
     let drawable = |point: &&(f64, f64)| {
@@ -55,15 +55,15 @@ pub(crate) fn plot_curve(points: &[(f64, f64)], logarithmic: bool) -> Option<Str
     draw(&[Shape::Lines(&drawn)], &drawn, &labels)
 }
 
-/// Draws a line and points on the same logarithmic axis: what was simulated, and what
-/// was published. Pairs of setting and figure, ascending.
+/// Draws a line and points on the same logarithmic axis: simulated and published figures. Pairs of
+/// setting and figure, ascending.
 pub(crate) fn plot_beside(line: &[(f64, f64)], points: &[(f64, f64)]) -> Option<String> {
     let scaled = |pairs: &[(f64, f64)]| -> Vec<(f32, f32)> {
         let drawable = pairs.iter().filter(|pair| pair.0 > 0.0 && pair.1.is_finite());
         drawable.map(|pair| (pair.0.log2() as f32, pair.1 as f32)).collect()
     };
     let (line, points) = (scaled(line), scaled(points));
-    // A point of one dot would not be seen on a line: each is a small cross.
+    // A single dot would not be visible on a line, so each point is a small cross.
     let step = (line.last()?.0 - line.first()?.0) / (CANVAS_COLUMNS as f32 * 2.0);
     let cross = |&(x, y): &(f32, f32)| [(x - step, y), (x, y), (x + step, y)];
     let crosses: Vec<(f32, f32)> = points.iter().flat_map(cross).collect();
@@ -73,7 +73,7 @@ pub(crate) fn plot_beside(line: &[(f64, f64)], points: &[(f64, f64)]) -> Option<
     draw(&[Shape::Lines(&line), Shape::Points(&crosses)], &all, &labels)
 }
 
-/// A share of a bar, in eighths of a letter.
+/// A bar with a resolution of an eighth of a character.
 pub(crate) fn bar(share: f64, widest: usize) -> String {
     const EIGHTHS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
     let eighths = (share.clamp(0.0, 1.0) * widest as f64 * 8.0).round().max(1.0) as usize;
@@ -84,7 +84,7 @@ pub(crate) fn bar(share: f64, widest: usize) -> String {
     text
 }
 
-/// Draws a line over time, or over whatever is counted from left to right.
+/// Draws a line over time or another quantity.
 pub(crate) fn plot_over(points: &[(f64, f64)], unit: &str) -> Option<String> {
     let line: Vec<(f32, f32)> = points.iter().map(|(x, y)| (*x as f32, *y as f32)).collect();
     let (least, most) = ends(&line)?;
@@ -96,7 +96,7 @@ pub(crate) fn plot_over(points: &[(f64, f64)], unit: &str) -> Option<String> {
     draw(&[Shape::Lines(&line)], &line, &labels)
 }
 
-/// Draws points, those on the front joined by a line, on linear axes.
+/// Draws points on linear axes; those on the front are joined by a line.
 pub(crate) fn scatter(front: &[(f64, f64)], points: &[(f64, f64)]) -> Option<String> {
     let plain = |pairs: &[(f64, f64)]| -> Vec<(f32, f32)> {
         pairs.iter().map(|(x, y)| (*x as f32, *y as f32)).collect()
@@ -119,8 +119,7 @@ fn ends(points: &[(f32, f32)]) -> Option<(f32, f32)> {
     Some((least, most))
 }
 
-/// Draws shapes whose points are `all`, the first and the last of them at the edges, over named
-/// places.
+/// Draws shapes within the bounds of `all`, with labels on the horizontal axis.
 fn draw(shapes: &[Shape<'_>], all: &[(f32, f32)], labels: &[(f32, String)]) -> Option<String> {
     let (left, right) = ends(all)?;
     let top = all.iter().map(|(_, y)| *y).fold(0.0, f32::max) * 1.05;
@@ -141,7 +140,7 @@ fn draw(shapes: &[Shape<'_>], all: &[(f32, f32)], labels: &[(f32, String)]) -> O
     Some(text)
 }
 
-/// Puts the scale of the vertical axis before the lines of the canvas.
+/// Adds the scale of the vertical axis to the left of the canvas.
 fn with_scale(frame: &str, top: f64) -> String {
     let mut text = String::new();
     let lines: Vec<&str> = frame.lines().take(CANVAS_LINES).collect();
@@ -158,8 +157,8 @@ fn with_scale(frame: &str, top: f64) -> String {
     text
 }
 
-/// The horizontal axis: as many of the labels as have room, the first and the last among them.
-/// Places are between 0 and 1.
+/// The horizontal axis with as many labels as fit, always the first and the last. Positions are
+/// between 0 and 1.
 fn axis(labels: &[(f32, &str)]) -> String {
     let mut line: Vec<char> = vec![' '; 10 + CANVAS_COLUMNS + 8];
     let mut taken = 0;

@@ -1,4 +1,4 @@
-//! What `foreread presets` says.
+//! The output of `foreread presets`.
 
 use anstyle::Style;
 use doctor::host_presets::{Comparison, Contradiction, Position};
@@ -10,20 +10,20 @@ use crate::SCHEMA_VERSION;
 use crate::doctor::{TextPage, bold, dim, green, yellow};
 use crate::terminal_text::TermStyle;
 
-/// Advice, with what it comes to here.
+/// Vendors' recommendations, and what they mean on this host.
 #[derive(Clone, Copy, Debug)]
 pub struct PresetsReport<'a> {
-    /// All advice that was asked for.
+    /// The requested recommendations.
     pub asked: &'a [&'a VendorPreset],
-    /// What of all advice is about something here, and how it compares.
+    /// The recommendations that apply here, compared with the present values.
     pub here: &'a [(&'a Applies, Vec<Comparison>)],
-    /// Where advice for one storage contradicts itself.
+    /// Where recommendations for one storage contradict each other.
     pub contradictions: &'a [Contradiction],
     pub named: bool,
     pub name_of: &'a dyn NameOf,
 }
 
-/// Tells what a bdi is called.
+/// Names a bdi.
 pub trait NameOf: std::fmt::Debug {
     fn name(&self, bdi: &host::BdiId) -> String;
 }
@@ -103,7 +103,7 @@ pub fn presets_text(presets: &PresetsReport<'_>, look: TermStyle) -> String {
     let asked = |preset: &VendorPreset| presets.asked.contains(&preset);
     let here: Vec<_> = presets.here.iter().filter(|(applies, _)| asked(applies.preset)).collect();
     if !here.is_empty() {
-        page.line(0, bold(), "About what is here");
+        page.line(0, bold(), "For this host");
         for (applies, compared) in &here {
             page.gap();
             of_here(&mut page, presets, applies, compared);
@@ -125,8 +125,8 @@ pub fn presets_text(presets: &PresetsReport<'_>, look: TermStyle) -> String {
         others(&mut page, &rest, here.is_empty());
     }
     let note = format!(
-        "Collected in {COLLECTED} from what was published; none of it is applied by itself. \
-         foreread tune measures what is right for your storage."
+        "Collected in {COLLECTED} from publications; never applied automatically. foreread tune \
+         measures the best value for your storage."
     );
     page.gap();
     page.hanging(0, "", dim(), &note);
@@ -174,7 +174,12 @@ fn of_preset(page: &mut TextPage, preset: &VendorPreset) {
         page.hanging(2, "", yellow(), "outdated, superseded or never adopted");
     }
     if !preset.about_device() {
-        page.hanging(2, "", dim(), "about a buffer or unit of its own, not about read_ahead_kb");
+        page.hanging(
+            2,
+            "",
+            dim(),
+            "applies to the software's own buffer or unit, not to read_ahead_kb",
+        );
     }
     let year = preset.year.map_or_else(|| "undated".to_owned(), |year| year.to_string());
     let source = format!("{} ({}, {year})", preset.source_title, preset.source_ref);
@@ -195,7 +200,7 @@ fn contradictions(page: &mut TextPage, presets: &PresetsReport<'_>) {
     if ours.is_empty() {
         return;
     }
-    page.line(0, yellow().bold(), "Advice that contradicts itself");
+    page.line(0, yellow().bold(), "Contradictory recommendations");
     for found in ours {
         let (one, other) = (found.one.preset, found.other.preset);
         let text = format!(
@@ -211,10 +216,10 @@ fn contradictions(page: &mut TextPage, presets: &PresetsReport<'_>) {
     page.gap();
 }
 
-/// The names of what else there is.
+/// The names of the remaining software.
 fn others(page: &mut TextPage, rest: &[&&VendorPreset], nothing_here: bool) {
     if nothing_here {
-        page.line(0, Style::new(), "None of the advice is about anything that runs here.");
+        page.line(0, Style::new(), "No recommendation applies to this host.");
         page.gap();
     }
     let mut names: Vec<&str> =

@@ -1,4 +1,4 @@
-//! The command that makes a run again.
+//! The command that repeats a run.
 
 use study::{Design, Grid, Plan, Run, RunCommand, Target, default_trial};
 use units::Kib;
@@ -8,8 +8,8 @@ use crate::clean;
 
 const USUAL: [&str; 4] = ["seq-1", "seq-8", "rand-pread", "rand-mmap"];
 
-/// What to type to measure the same again, with the same seed; nothing for figures of others, and
-/// where a name has letters that no command should be copied with.
+/// The command that repeats the measurement with the same seed. `None` for imported figures, and if
+/// a name has characters that should not be copied into a shell.
 pub(crate) fn again(run: &Run) -> Option<String> {
     if run.summary.command == RunCommand::Pg {
         return of_pg(run);
@@ -55,7 +55,7 @@ pub(crate) fn again(run: &Run) -> Option<String> {
     Some(words.join(" "))
 }
 
-/// The words that the record has of a run of PostgreSQL's.
+/// The recorded arguments of a PostgreSQL run.
 fn of_pg(run: &Run) -> Option<String> {
     let words = run.machine.pointer("/postgres/again")?.as_array()?;
     let words = words.iter().map(|word| quoted(word.as_str()?));
@@ -64,7 +64,7 @@ fn of_pg(run: &Run) -> Option<String> {
     words.map(|words| words.join(" "))
 }
 
-/// What is varied, besides the full grid, which is the default.
+/// The `--vary` options, without the full grid, which is the default.
 fn varied(plan: &Plan) -> Vec<String> {
     let mut words = Vec::new();
     if let Grid::Values(values) = &plan.read_ahead {
@@ -78,13 +78,13 @@ fn varied(plan: &Plan) -> Vec<String> {
     words
 }
 
-/// The workload's name, or the file that its declaration below the command would be in.
+/// The workload's name, or the file name for the declaration shown below the command.
 fn name(workload: &Workload) -> String {
     let builtin = Workload::named(&workload.name).is_ok_and(|named| named == *workload);
     if builtin { workload.name.clone() } else { format!("./{}.toml", workload.name) }
 }
 
-/// A word as a shell takes it.
+/// A word quoted for a shell.
 pub(crate) fn quoted(word: &str) -> Option<String> {
     if clean::plain(word) != word {
         return None;

@@ -1,4 +1,4 @@
-//! Published tables next to simulated ones: text, Markdown and JSON.
+//! Published tables next to simulated ones, as text, Markdown and JSON.
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, Table as Grid, presets};
@@ -14,7 +14,7 @@ use crate::terminal_text::{TermStyle, wrap};
 #[derive(Debug, Serialize)]
 pub struct Reproductions<'a> {
     schema_version: u32,
-    /// Whether all lines of all tables hold.
+    /// Whether all agreements of all tables hold.
     holds: bool,
     tables: Vec<Entry<'a>>,
     not_simulated: &'static [reproduce::NotSimulated],
@@ -37,7 +37,7 @@ pub fn reproductions_json(tables: &[Reproduction]) -> Reproductions<'_> {
     }
 }
 
-/// A reproduction for a terminal: table, plots, parameters, what is not explained, what holds.
+/// A reproduction for a terminal: table, plots, parameters, unexplained cells, agreements.
 pub fn reproduction(table: &Reproduction, look: TermStyle) -> String {
     let mut text = head(table);
     for line in grid(table).lines() {
@@ -71,21 +71,21 @@ pub fn reproduction_markdown(table: &Reproduction) -> String {
         let word = match (line.holds, line.required) {
             (true, _) => "holds",
             (false, true) => "**does not hold**",
-            (false, false) => "over a mark of our own",
+            (false, false) => "misses a goal of our own",
         };
         text.push_str(&format!("- {word}: {}\n", bound(line)));
     }
     text
 }
 
-/// What holds of all tables together, in a line.
+/// The agreements of all tables in one line.
 pub fn reproductions_summary(tables: &[Reproduction]) -> String {
     let (required, beside): (Vec<&CheckedClaim>, Vec<&CheckedClaim>) =
         tables.iter().flat_map(|table| &table.lines).partition(|line| line.required);
     let holding = |lines: &[&CheckedClaim]| lines.iter().filter(|line| line.holds).count();
     let marks = match beside.len() {
         0 => String::new(),
-        count => format!(" and {} of {count} marks of our own", holding(&beside)),
+        count => format!(" and {} of {count} of our own goals", holding(&beside)),
     };
     let cells = |table: &Reproduction| -> Vec<f64> {
         let columns = table.columns.iter().chain(&table.beside);
@@ -120,7 +120,7 @@ fn header(table: &Reproduction) -> Vec<String> {
     header
 }
 
-/// All rows that any column has, in the order of the settings.
+/// All settings of any column, ascending.
 fn rows(table: &Reproduction) -> Vec<Vec<String>> {
     let mut settings: Vec<f64> =
         columns(table).flat_map(|column| &column.cells).map(|cell| cell.setting).collect();
@@ -233,7 +233,7 @@ fn sentences(table: &Reproduction) -> Vec<String> {
     said
 }
 
-/// Why cells are off, each reason once, with the cells that have it.
+/// The reasons for deviating cells, each once, with its cells.
 fn reasons(table: &Reproduction) -> Vec<(&'static str, Vec<String>)> {
     let mut reasons: Vec<(&'static str, Vec<String>)> = Vec::new();
     for column in columns(table) {
@@ -254,7 +254,7 @@ fn verdict(line: &CheckedClaim, look: TermStyle) -> String {
     let (word, colour) = match (line.holds, line.required) {
         (true, _) => ("holds", AnsiColor::Green),
         (false, true) => ("DOES NOT HOLD", AnsiColor::Red),
-        (false, false) => ("over a mark of our own", AnsiColor::Yellow),
+        (false, false) => ("misses a goal of our own", AnsiColor::Yellow),
     };
     if !look.colour {
         return word.to_owned();

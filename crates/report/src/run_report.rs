@@ -3,9 +3,9 @@
 use study::{Alternative, Analysis, Cell, CellSettings, Decision, PlannedWorkload, Run};
 use units::Kib;
 
-/// The mark of the present setting of the device.
+/// Marks the present setting of the device.
 pub(crate) const NOW: &str = "now";
-/// The mark of the setting to set or keep.
+/// Marks the setting to set or keep.
 pub(crate) const RECOMMENDED: &str = "recommended";
 
 #[derive(Clone, Copy, Debug)]
@@ -18,12 +18,12 @@ pub struct RunReport<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Named<'a> {
     pub report: RunReport<'a>,
-    /// Its name, if the caller has one.
+    /// Its name, if it has one.
     pub name: Option<&'a str>,
 }
 
 impl<'a> RunReport<'a> {
-    /// The settings that have a cell, ascending.
+    /// The measured settings, ascending.
     pub(crate) fn settings(&self) -> Vec<Kib> {
         let mut settings: Vec<Kib> =
             self.analysis.cells.iter().map(|cell| cell.settings.read_ahead).collect();
@@ -32,7 +32,7 @@ impl<'a> RunReport<'a> {
         settings
     }
 
-    /// All settings that have a cell, ascending.
+    /// All measured settings, ascending.
     pub(crate) fn all_settings(&self) -> Vec<CellSettings> {
         let mut settings: Vec<CellSettings> =
             self.analysis.cells.iter().map(|cell| cell.settings.clone()).collect();
@@ -41,7 +41,7 @@ impl<'a> RunReport<'a> {
         settings
     }
 
-    /// The workloads that have a cell, in the order of the plan.
+    /// The measured workloads, in the order of the plan.
     pub(crate) fn workloads(&self) -> Vec<&'a PlannedWorkload> {
         let measured =
             |name: &str| self.analysis.cells.iter().any(|cell| cell.workload.as_str() == name);
@@ -49,13 +49,12 @@ impl<'a> RunReport<'a> {
         planned.filter(|planned| measured(&planned.workload.name)).collect()
     }
 
-    /// The cell of this workload and setting.
     pub(crate) fn cell(&self, setting: Kib, workload: &str) -> Option<&'a Cell> {
         let cells = &self.analysis.cells;
         cells.iter().find(|c| c.settings.read_ahead == setting && c.workload == workload)
     }
 
-    /// The marks of these settings in a table. Where several tunables vary: the baseline and the
+    /// The marks of these settings in a table. If several tunables vary: the baseline and the
     /// recommendation.
     pub(crate) fn marks_of(&self, settings: &CellSettings) -> Vec<&'static str> {
         let Some(best) = self.analysis.combination.as_ref().filter(|_| self.varied()) else {
@@ -73,7 +72,6 @@ impl<'a> RunReport<'a> {
         !self.run.plan.factors.is_empty()
     }
 
-    /// The marks of this setting in a table.
     pub(crate) fn marks(&self, setting: Kib) -> Vec<&'static str> {
         let advice = &self.analysis.recommendation;
         let kib = |named: &Option<Alternative>| named.as_ref().map(|named| named.read_ahead_kib);

@@ -49,7 +49,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// The list for a terminal, latest first as the store gives it.
+/// The list for a terminal, latest first.
 pub fn runs_table(runs: &[RunSummary]) -> String {
     let mut grid = Grid::new();
     grid.load_style(presets::NOTHING);
@@ -96,7 +96,7 @@ pub fn runs_csv(runs: &[RunSummary], out: impl Write) -> io::Result<()> {
 
 pub fn runs_markdown(runs: &[RunSummary]) -> String {
     let mut text =
-        "| run | begun (UTC) | verb | trials | status | target |\n|---:|---|---|---:|---|---|\n"
+        "| run | started (UTC) | verb | trials | status | target |\n|---:|---|---|---:|---|---|\n"
             .to_owned();
     for run in runs {
         text.push_str(&format!(
@@ -130,8 +130,8 @@ pub(crate) fn status(status: RunStatus) -> &'static str {
     }
 }
 
-/// `2008-04-07 12:34` of a number of seconds since 1970. The calendar is Hinnant's civil-from-days
-/// (howardhinnant.github.io/date_algorithms.html), good for every date that a clock may show.
+/// `2008-04-07 12:34` from seconds since 1970, by Hinnant's civil-from-days
+/// (howardhinnant.github.io/date_algorithms.html).
 pub(crate) fn utc(unix_s: f64) -> String {
     if !unix_s.is_finite() || unix_s.abs() > 1e13 {
         return String::new();

@@ -1,4 +1,4 @@
-//! How good a figure is among others of its kind, as a shade: what a heat-map is made of.
+//! Shades of a heat map.
 
 /// The range of figures of one column.
 #[derive(Clone, Copy, Debug)]
@@ -8,7 +8,7 @@ pub(crate) struct Shades {
 }
 
 impl Shades {
-    /// The range of these, as far as they are more than nothing.
+    /// The range of the positive figures.
     pub fn of(figures: impl Iterator<Item = f64>) -> Self {
         let usable = figures.filter(|figure| *figure > 0.0 && figure.is_finite());
         let (least, most) = usable.fold((f64::INFINITY, 0.0f64), |(least, most), figure| {
@@ -17,8 +17,8 @@ impl Shades {
         Self { least, most }
     }
 
-    /// From 0, the worst, to `steps`: by ratio, because twice as much is twice as good anywhere.
-    /// All are 0 where there is next to no difference.
+    /// From 0, the worst, to `steps`: by ratio, because a doubling counts the same everywhere. All
+    /// are 0 if there is almost no difference.
     pub fn shade(self, figure: f64, steps: usize) -> usize {
         let range = (self.most / self.least).ln();
         if !range.is_finite() || range < 0.01 || figure <= 0.0 {

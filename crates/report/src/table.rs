@@ -1,5 +1,4 @@
-//! The table of a study as every format sees it: a row for each setting, a column for each
-//! workload.
+//! The table of a study for every format: a row for each setting, a column for each workload.
 
 use study::Cell;
 use units::Kib;
@@ -8,7 +7,7 @@ use crate::number::{short, spread_text};
 use crate::run_report::RunReport;
 use crate::shade::Shades;
 
-/// From the worst of a column to the best, as terminals without colours can show it.
+/// Shades from the worst to the best of a column, for terminals without colours.
 pub(crate) const SHADES: [char; 5] = [' ', '░', '▒', '▓', '█'];
 
 pub(crate) struct Table {
@@ -19,20 +18,19 @@ pub(crate) struct Table {
 
 pub(crate) struct Row {
     pub setting: Kib,
-    /// What the setting is: `now`, `full`.
+    /// The marks of the setting, such as `now`.
     pub marks: Vec<&'static str>,
-    /// One for each workload; `None` where nothing was measured.
+    /// One for each workload; `None` if not measured.
     pub figures: Vec<Option<Figures>>,
 }
 
 pub(crate) struct Figures {
-    /// MiB/s.
     pub throughput: String,
     /// Half of its interval, or its range.
     pub spread: Option<String>,
-    /// Bytes from the device ÷ bytes asked for.
+    /// Bytes from the device ÷ bytes requested.
     pub amplification: Option<String>,
-    /// How good it is among its column: an index into [`SHADES`].
+    /// How good it is within its column: an index into [`SHADES`].
     pub shade: usize,
 }
 

@@ -1,4 +1,4 @@
-//! A study for people at a terminal: the table of the classic posts, plots, and the verdict.
+//! A study for a terminal: table, plots and verdict.
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
@@ -18,7 +18,7 @@ use crate::unit::unit;
 use crate::verdict::verdict;
 use crate::verdict_parts::VerdictLine;
 
-/// The columns before the first workload's: the setting in KiB and in sectors.
+/// The columns before the first workload: the setting in KiB and in sectors.
 const SETTING_COLUMNS: usize = 2;
 /// The blanks left and right of a column.
 const CELL_PADDING: usize = 2;
@@ -30,7 +30,7 @@ pub fn terminal(report: &RunReport<'_>, look: TermStyle) -> String {
     let mut text = head(report);
     let table = Table::of(report);
     if table.rows.is_empty() {
-        text.push_str("Nothing has been measured yet.\n");
+        text.push_str("No trials yet.\n");
         return text;
     }
     for columns in chunks(&table, look.width) {
@@ -65,7 +65,7 @@ fn head(report: &RunReport<'_>) -> String {
     )
 }
 
-/// Which workloads go into one table each, so that none is wider than the terminal.
+/// The workloads of each table, so that no table is wider than the terminal.
 fn chunks(table: &Table, width: usize) -> Vec<std::ops::Range<usize>> {
     let widths: Vec<usize> = (0..table.workloads.len())
         .map(|column| {
@@ -115,8 +115,8 @@ fn marks(row: &Row) -> String {
     if row.marks.is_empty() { String::new() } else { format!("◀ {}", row.marks.join(", ")) }
 }
 
-/// Draws a line below the header and colours the marked rows. The table library would put lines
-/// everywhere or nowhere, and would count the letters of the colour.
+/// Draws a line below the header and colours the marked rows. The table library draws lines
+/// everywhere or nowhere, and would count the characters of colour codes.
 fn finished(text: &str, table: &Table, look: TermStyle) -> String {
     let widest = text.lines().map(|line| line.trim_end().chars().count()).max().unwrap_or(0);
     let mut finished = String::new();
@@ -146,7 +146,7 @@ fn style_of(marks: &[&str]) -> Style {
     }
 }
 
-/// The cells of one workload, their parts one below the other.
+/// The cells of one workload, their parts stacked.
 fn column_text(table: &Table, column: usize) -> Vec<String> {
     let figures: Vec<Option<&Figures>> =
         table.rows.iter().map(|row| row.figures[column].as_ref()).collect();
@@ -165,7 +165,7 @@ fn column_text(table: &Table, column: usize) -> Vec<String> {
     figures.into_iter().map(|figures| figures.map_or_else(|| ABSENT.to_owned(), cell)).collect()
 }
 
-/// A part of a cell, or as many blanks where there is none.
+/// A part of a cell, or an equal number of spaces.
 fn part(sign: &str, text: Option<&str>, width: usize) -> String {
     match text {
         _ if width == 0 => String::new(),

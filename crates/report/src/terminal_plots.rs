@@ -1,5 +1,5 @@
-//! The plots of a page for a terminal: every figure against read-ahead, histograms, the course of a
-//! trial, drift.
+//! The plots of a page for a terminal: every figure against read-ahead, histograms, time series,
+//! drift.
 
 use std::collections::BTreeMap;
 
@@ -15,30 +15,30 @@ use crate::terminal_text::{TermStyle, wrap};
 use crate::trial_details::{Detail, bucket_us};
 use crate::unit::{RATE, unit};
 
-/// Letters of the longest bar of a histogram.
+/// Longest bar of a histogram, in characters.
 const MAX_BAR_COLUMNS: usize = 40;
 
-/// A figure of a cell that can be drawn against read-ahead.
+/// A figure of a cell to plot against read-ahead.
 struct Metric {
     name: &'static str,
     of: fn(&Cell) -> Option<f64>,
 }
 
 const METRICS: [Metric; 5] = [
-    Metric { name: "latency of 99 of 100 reads, ms", of: |c| Some(c.latency_us?.p99 / 1e3) },
+    Metric { name: "p99 latency of reads, ms", of: |c| Some(c.latency_us?.p99 / 1e3) },
     Metric {
-        name: "latency of 99 of 100 random reads, ms",
+        name: "p99 latency of random reads, ms",
         of: |c| Some(c.random_latency_us?.p99 / 1e3),
     },
     Metric {
-        name: "bytes read from the device ÷ bytes asked for",
+        name: "bytes read from the device ÷ bytes requested",
         of: |c| Some(c.amplification?.median),
     },
     Metric { name: "requests to the device in a trial", of: |c| Some(c.device_requests?.median) },
     Metric { name: RATE, of: |c| Some(c.throughput_mib_s.median) },
 ];
 
-/// Everything that a page draws and the terminal's table does not show.
+/// Everything that a page plots and the terminal's table does not show.
 pub fn terminal_plots(exhibit: &ReportInput<'_>, look: TermStyle) -> String {
     let (mut text, width) = (String::new(), look.width);
     let report = exhibit.report();
@@ -61,7 +61,7 @@ fn curves(exhibit: &ReportInput<'_>, workload: &str, width: usize) -> String {
     let cells: Vec<&Cell> =
         exhibit.analysis.cells.iter().filter(|cell| cell.workload == workload).collect();
     let mut text = String::new();
-    // Of random reads alone both latencies are the same.
+    // If all reads are random, both latencies are the same.
     let random = cells.iter().any(|cell| cell.random_latency_us == cell.latency_us);
     for metric in METRICS.iter().skip(usize::from(random)) {
         let point = |cell: &&Cell| {
@@ -81,8 +81,8 @@ fn curves(exhibit: &ReportInput<'_>, workload: &str, width: usize) -> String {
     text
 }
 
-/// The settings whose cells are worth looking into: what the device had and what is recommended, or
-/// the ends of the grid.
+/// The settings whose details are shown: the present and the recommended one, or the ends of the
+/// grid.
 fn shown(exhibit: &ReportInput<'_>, workload: &str) -> Vec<CellSettings> {
     let ours = || exhibit.analysis.cells.iter().filter(|cell| cell.workload == workload);
     let recommended = exhibit.analysis.recommendation.value();
@@ -118,7 +118,7 @@ fn of_cell(detail: &Detail, workload: &str, settings: &CellSettings, width: usiz
         true => ("reads", &detail.stream),
         false => ("random reads", &detail.random),
     };
-    // Octaves: a terminal has no room for fourths of them.
+    // By octaves: a terminal has no space for quarters of them.
     let mut octaves: BTreeMap<i32, u64> = BTreeMap::new();
     for (bucket, count) in counts {
         *octaves.entry(bucket.div_euclid(4)).or_default() += count;
@@ -127,7 +127,7 @@ fn of_cell(detail: &Detail, workload: &str, settings: &CellSettings, width: usiz
         .iter()
         .map(|(octave, count)| (time(bucket_us(octave * 4)).unwrap_or_default(), *count))
         .collect();
-    text.push_str(&histogram(&format!("{title}: {what} that took from … on"), &rows, width));
+    text.push_str(&histogram(&format!("{title}: {what}, by latency from …"), &rows, width));
     let rows: Vec<(String, u64)> = detail
         .sizes
         .iter()
@@ -155,7 +155,7 @@ fn queue(detail: &Detail) -> (String, Vec<(f64, f64)>) {
     let seen = detail.course.iter().enumerate().take_while(|(_, slot)| slot.moments > 0.0);
     let points =
         seen.map(|(at, slot)| ((at + 1) as f64 * detail.slot_seconds, slot.queue / slot.moments));
-    ("requests under way".to_owned(), points.collect())
+    ("requests in flight".to_owned(), points.collect())
 }
 
 fn histogram(title: &str, rows: &[(String, u64)], width: usize) -> String {

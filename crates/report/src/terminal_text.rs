@@ -1,4 +1,4 @@
-//! Text that every table of a study at a terminal needs: legend, colours, trade-offs, line breaks.
+//! Text for tables of a study on a terminal: legend, colours, trade-offs, line breaks.
 
 use anstyle::{Ansi256Color, Style};
 
@@ -12,13 +12,13 @@ use crate::unit::units;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TermStyle {
-    /// Columns that a line may have.
+    /// Maximum width of a line.
     pub width: usize,
-    /// Whether the recommended rows are marked by colour as well.
+    /// Whether colour also marks the recommended rows.
     pub colour: bool,
 }
 
-/// What the numbers in a cell are.
+/// Explains the numbers in a cell.
 pub(crate) fn legend(report: &RunReport<'_>) -> String {
     let spread = spread_legend(report.analysis.cells.iter().map(|cell| &cell.throughput_mib_s));
     let spread = if spread.is_empty() { spread } else { format!("{spread}; ") };
@@ -26,12 +26,12 @@ pub(crate) fn legend(report: &RunReport<'_>) -> String {
     let names = measured.iter().map(|planned| planned.workload.name.as_str());
     let units = clean::plain(&units(report.run, names));
     format!(
-        "{units}; {spread}×: amplification (bytes read from the device ÷ bytes asked for). Shades: \
+        "{units}; {spread}×: amplification (bytes read from the device ÷ bytes requested). Shades: \
          from the worst of each column (none) to the best (█)."
     )
 }
 
-/// The line with its shades coloured; `style` is what the line has otherwise.
+/// The line with coloured shades; `style` applies to the rest.
 pub(crate) fn shaded(line: &str, style: Style) -> String {
     const GREENS: [u8; 5] = [0, 22, 28, 34, 40];
     let mut text = String::with_capacity(line.len());
@@ -47,10 +47,10 @@ pub(crate) fn shaded(line: &str, style: Style) -> String {
     text
 }
 
-/// Trade-offs that are shown without being asked for.
+/// Trade-offs that are shown by default.
 const MAX_TRADEOFFS: usize = 2;
 
-/// What one workload gains against what another loses.
+/// The gain of one workload against the loss of another.
 pub(crate) fn trades(report: &RunReport<'_>, look: TermStyle) -> String {
     let mut text = String::new();
     for trade in tradeoffs(report).iter().take(MAX_TRADEOFFS) {
@@ -70,13 +70,14 @@ pub(crate) fn trades(report: &RunReport<'_>, look: TermStyle) -> String {
         text.push_str(&format!("\n{}{drawn}", wrap(&title, look.width)));
         let names: Vec<String> =
             trade.front.iter().map(|place| name(&trade.points[*place].0)).collect();
-        let front = format!("On the line, no other is better at both: {}.", names.join(", "));
+        let front =
+            format!("On the line, no other setting is better for both: {}.", names.join(", "));
         text.push_str(&wrap(&front, look.width));
     }
     text
 }
 
-/// Breaks a sentence into lines, but not between a number and its unit.
+/// Wraps a sentence, but not between a number and its unit.
 pub(crate) fn wrap(sentence: &str, width: usize) -> String {
     let width = width.clamp(40, 100);
     let (mut text, mut column) = (String::new(), 0);

@@ -1,4 +1,4 @@
-//! What a trace is like, for programs.
+//! The summary of a trace.
 
 use serde_json::{Value as Json, json};
 use trace::{TraceSummary, TraceVerification};

@@ -1,4 +1,4 @@
-//! What one workload gains, and what becomes of another.
+//! The gain of one workload and the change of another.
 
 use std::collections::HashMap;
 
@@ -8,21 +8,21 @@ use crate::run_report::RunReport;
 
 /// Two workloads under the same settings.
 pub(crate) struct Tradeoff<'a> {
-    /// The workload that is to gain.
+    /// The workload that should gain.
     pub goal: &'a str,
     pub other: &'a str,
-    /// What both are relative to.
+    /// The baseline of both.
     pub over: CellSettings,
-    /// Throughput of each relative to that, setting by setting, ascending.
+    /// Throughput of each relative to the baseline, by ascending setting.
     pub points: Vec<(CellSettings, f64, f64)>,
-    /// Places of the points that no other beats in both.
+    /// Indices of the points on the Pareto front.
     pub front: Vec<usize>,
 }
 
-/// Fewer settings than this are no choice.
+/// Fewer settings offer no choice.
 const SETTINGS_LEAST: usize = 3;
 
-/// Every goal with every other workload; what random reads pay comes first.
+/// Every goal with every other workload, those with random reads first.
 pub(crate) fn tradeoffs<'a>(report: &RunReport<'a>) -> Vec<Tradeoff<'a>> {
     let workloads = report.workloads();
     let mut all = Vec::new();
@@ -35,7 +35,7 @@ pub(crate) fn tradeoffs<'a>(report: &RunReport<'a>) -> Vec<Tradeoff<'a>> {
             }
         }
     }
-    // What is bought with the random reads' loss is asked for more often.
+    // A cost of random reads is of more interest.
     all.sort_by_key(|(other_at, _)| std::cmp::Reverse(*other_at));
     all.into_iter().map(|(_, trade)| trade).collect()
 }

@@ -1,39 +1,39 @@
-//! What lies behind the figures of a run: counters of each trial, latencies, sizes of requests and
-//! the course of time, gathered while the records are read so that they need not all be kept.
+//! Details behind the figures of a run: counters of each trial, latencies, request sizes and time
+//! series. They are collected while the records are read, so that the records need not be kept.
 
 use std::collections::BTreeMap;
 
 use study::{CellSettings, Trial, TrialRecord, TrialStatus};
 use units::Bytes;
 
-/// Buckets of latency for each power of two.
+/// Latency buckets for each power of two.
 const LATENCY_BUCKETS: f64 = 4.0;
 
-/// Everything about a run that its cells do not hold.
+/// Everything about a run that its cells do not contain.
 #[derive(Clone, Debug, Default)]
 pub struct TrialDetails {
-    /// Raw counters of each trial that has some, by its number.
+    /// Raw counters by trial number.
     pub(crate) trials: BTreeMap<u32, Raw>,
-    /// What the trials of a cell have together.
+    /// The combined trials of a cell.
     pub(crate) cells: BTreeMap<(CellSettings, String), Detail>,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Raw {
     pub useful_mib: f64,
-    /// Data read ahead that lay ready at the end.
+    /// Read-ahead data that was unused at the end.
     pub ahead_mib: f64,
     pub device_mib: Option<f64>,
     /// Mean size of a request to the device.
     pub request_kib: Option<f64>,
-    /// Mean number of requests under way.
+    /// Mean number of requests in flight.
     pub queue: Option<f64>,
-    /// Share of the time in which the device had something to do.
+    /// Share of the time in which the device was busy.
     pub busy: Option<f64>,
     pub cpu_ms: f64,
 }
 
-/// What the trials of one cell show together.
+/// The combined trials of one cell.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Detail {
     clean: bool,
@@ -41,9 +41,9 @@ pub(crate) struct Detail {
     pub stream: BTreeMap<i32, u64>,
     /// Latencies of random requests, by bucket.
     pub random: BTreeMap<i32, u64>,
-    /// Requests to the device by powers of two of 4 KiB, where each was seen.
+    /// Device requests by powers of two from 4 KiB, if each was recorded.
     pub sizes: Vec<u64>,
-    /// The course of the trials, slot by slot.
+    /// The time series of the trials, slot by slot.
     pub course: Vec<TimeSlot>,
     /// Length of a slot in the storage's own time.
     pub slot_seconds: f64,
@@ -55,14 +55,13 @@ pub(crate) struct Detail {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Watched {
     pub name: String,
-    /// Its unit.
     pub unit: String,
     /// Seconds since the start of a trial, and values.
     points: Vec<(f64, f64)>,
 }
 
 impl Watched {
-    /// Means of equal stretches of time: seconds at their ends, and values.
+    /// Means of equal intervals: seconds at their ends, and values.
     pub fn means(&self) -> Vec<(f64, f64)> {
         const INTERVAL_COUNT: usize = 100;
         let end = self.points.iter().map(|(at, _)| *at).fold(0.0, f64::max);
@@ -71,7 +70,7 @@ impl Watched {
         }
         let mut sums = vec![(0.0, 0.0); INTERVAL_COUNT];
         for (at, value) in &self.points {
-            // What lies at the end of a stretch belongs to it, whatever the last digit says.
+            // A point at the end of an interval belongs to it despite rounding.
             let place = (at / end * INTERVAL_COUNT as f64 - 1e-9).ceil() as usize;
             let (sum, count) = &mut sums[place.clamp(1, INTERVAL_COUNT) - 1];
             *sum += value;
@@ -96,7 +95,7 @@ pub(crate) struct TimeSlot {
     pub queue: f64,
 }
 
-/// The lower end of a bucket of latency in microseconds.
+/// The lower bound of a latency bucket in microseconds.
 pub(crate) fn bucket_us(bucket: i32) -> f64 {
     (f64::from(bucket) / LATENCY_BUCKETS).exp2() / 1e3
 }
@@ -106,13 +105,13 @@ fn bucket(nanos: f64) -> i32 {
 }
 
 impl TrialDetails {
-    /// Takes in the record of one trial.
+    /// Adds the record of one trial.
     pub fn add(&mut self, trial: &Trial, record: &TrialRecord) {
         self.trials.insert(trial.order, Raw::of(record));
         let clean = trial.status == TrialStatus::Clean;
         let key = (trial.settings.clone(), trial.workload.clone());
         let detail = self.cells.entry(key).or_default();
-        // As everywhere: spoiled trials count only where there is no clean one.
+        // As everywhere, disturbed trials count only if there is no undisturbed one.
         if clean && !detail.clean {
             *detail = Detail { clean, ..Detail::default() };
         }
@@ -175,7 +174,7 @@ impl Detail {
             return;
         }
         self.slot_seconds = line.slot.as_secs_f64() / dilation;
-        // The last entry is what had been done at the end, wherever in its slot that was.
+        // The last entry is the state at the end, anywhere within its slot.
         let slots = line.useful.len().saturating_sub(1);
         self.course
             .resize(slots.max(line.device.len()).max(self.course.len()), TimeSlot::default());

@@ -1,8 +1,8 @@
-//! The unit of a workload's figures: data per time, or what a command prints.
+//! The unit of a workload's figures: data per time, or a command's own figure.
 
 use study::Run;
 
-/// The figure of every workload that is none of a command's own.
+/// The unit of all workloads without a figure of their own.
 pub(crate) const RATE: &str = "MiB/s";
 
 /// What the figures of a workload are called, with their unit: `MiB/s`, `tps`, `bandwidth (MB/s)`.
@@ -10,13 +10,13 @@ pub(crate) fn unit(run: &Run, workload: &str) -> String {
     own(run, workload).unwrap_or_else(|| RATE.to_owned())
 }
 
-/// The same where it is not data by time.
+/// The same, if it is not data per time.
 pub(crate) fn own(run: &Run, workload: &str) -> Option<String> {
     let planned = run.plan.workloads.iter().find(|one| one.workload.name == workload)?;
     planned.workload.figure().map(|figure| figure.to_string())
 }
 
-/// What the figures of these workloads are, for the legend of a table of all of them.
+/// The units of these workloads, for the legend of a table.
 pub(crate) fn units<'a>(run: &Run, workloads: impl Iterator<Item = &'a str>) -> String {
     let (mut rates, mut named) = (false, Vec::new());
     for workload in workloads {

@@ -1,4 +1,4 @@
-//! The recommendation as a person would say it. Nothing is decided here.
+//! The recommendation in sentences. Nothing is decided here.
 
 use study::{
     Alternative, Caveat, CostChange, Decision, Gain, InconclusiveReason, Recommendation, RunStatus,
@@ -12,8 +12,9 @@ use crate::number::{counted, factor_certainty, setting, short, time, times};
 use crate::run_report::RunReport;
 use crate::verdict_parts::{Clean, VerdictLine, goals, to_apply, unfinished};
 
-/// The recommendation: what to set, on which condition, what it gains and costs, how sure that is,
-/// what was not measured, how to set it. `clean` makes names harmless for where the sentences go.
+/// The recommendation: what to set and under which condition, its gain and costs with their
+/// uncertainty, what was not measured, and how to set it. `clean` sanitises names for the output
+/// format.
 pub fn verdict(report: &RunReport<'_>, clean: Clean) -> Vec<VerdictLine> {
     if factors::varied(report) {
         return factors::verdict(report, clean);
@@ -40,7 +41,7 @@ pub fn verdict(report: &RunReport<'_>, clean: Clean) -> Vec<VerdictLine> {
     lines
 }
 
-/// What to do, in the first sentence of [`verdict`].
+/// What to do: the first sentence of [`verdict`].
 pub(crate) fn headline(report: &RunReport<'_>, clean: Clean) -> String {
     if factors::varied(report) {
         return factors::headline(report, clean);
@@ -48,7 +49,7 @@ pub(crate) fn headline(report: &RunReport<'_>, clean: Clean) -> String {
     Words { report, advice: &report.analysis.recommendation, clean }.headline()
 }
 
-/// A recommendation to be put into sentences.
+/// Builds the sentences of a recommendation.
 struct Words<'a> {
     report: &'a RunReport<'a>,
     advice: &'a Recommendation,
@@ -56,7 +57,7 @@ struct Words<'a> {
 }
 
 impl Words<'_> {
-    /// What to do, on which condition, what it gains and what it costs.
+    /// What to do, under which condition, with gain and cost.
     fn headline(&self) -> String {
         let goals = goals(self.report, self.clean);
         match self.advice.decision {
@@ -128,7 +129,7 @@ impl Words<'_> {
         }
     }
 
-    /// When the setting is good, to follow its name.
+    /// The condition of the setting, to be placed after its name.
     fn condition(&self) -> String {
         let uses = self.advice.conditions.iter().map(|it| self.use_of(&it.workload));
         let uses: Vec<String> = uses.collect();
@@ -139,7 +140,7 @@ impl Words<'_> {
         }
     }
 
-    /// What a process does that is like this workload.
+    /// The behaviour of a process that resembles this workload.
     fn use_of(&self, workload: &str) -> String {
         let planned = self.report.run.plan.workloads.iter();
         let found = planned.map(|planned| &planned.workload).find(|it| it.name == workload);
@@ -150,7 +151,7 @@ impl Words<'_> {
         }
     }
 
-    /// What to do where the condition does not hold.
+    /// What to do if the condition does not hold.
     fn otherwise(&self) -> Option<String> {
         if self.advice.conditions.is_empty() {
             return None;
@@ -175,7 +176,7 @@ impl Words<'_> {
         Some(format!("Otherwise set {}: {}.", setting(other.read_ahead_kib), parts.join(", ")))
     }
 
-    /// Whether the cost of a setting that might do without the condition was not measured.
+    /// Whether a setting that might avoid the condition has an unmeasured cost.
     fn is_alternative_open(&self) -> bool {
         let open = |caveat: &Caveat| match caveat {
             Caveat::CostNotMeasured { read_ahead_kib, .. } => {
@@ -200,8 +201,8 @@ impl Words<'_> {
     fn caveats(&self) -> Vec<String> {
         let sentence = |caveat: &Caveat| match caveat {
             Caveat::EdgeOfRange { read_ahead_kib } => format!(
-                "{read_ahead_kib} is at the edge of what was tried: settings beyond it (--vary \
-                 read_ahead=…) may be better."
+                "{read_ahead_kib} is at the edge of the tried settings: settings beyond it \
+                 (--vary read_ahead=…) may be better."
             ),
             Caveat::CostNotMeasured { read_ahead_kib, workload } => format!(
                 "The effect of {read_ahead_kib} on {} was not measured: a larger --budget \
@@ -209,23 +210,23 @@ impl Words<'_> {
                 (self.clean)(workload)
             ),
             Caveat::PresentNotMeasured { read_ahead_kib } => format!(
-                "The present {read_ahead_kib} was not measured, so the gain over it is not known."
+                "The present {read_ahead_kib} was not measured, so the gain over it is unknown."
             ),
             Caveat::FilesUsedUp { read_ahead_kib, workload } => format!(
-                "{} had half of its files in the cache at the end of a trial at \
-                 {read_ahead_kib}, so it looks faster than it is: give larger files (--size).",
+                "{} had half of its files in the cache at the end of a trial at {read_ahead_kib}, \
+                 so it looks faster than it is: use larger files (--size).",
                 (self.clean)(workload)
             ),
         };
         self.advice.caveats.iter().map(sentence).collect()
     }
 
-    /// What to do where the measurements do not say.
+    /// What to do if the measurements do not decide.
     fn to_be_sure(&self) -> Option<String> {
         let advice = match self.report.run.plan.target {
             Target::Imported(_) => {
-                "Each figure stands alone. If their author says how well they repeat, import them \
-                 with --spread."
+                "The figures have no repeats. If the author states a spread, import them with \
+                 --spread."
             }
             _ => {
                 "Measure more (--repeats, --budget), longer (--duration) or when the system is \
@@ -235,7 +236,7 @@ impl Words<'_> {
         self.advice.is_inconclusive().then(|| advice.to_owned())
     }
 
-    /// A larger setting that gains more, where that is not what was recommended.
+    /// A larger setting with more gain that was not recommended.
     fn larger(&self) -> Option<String> {
         let Decision::Set(chosen) = self.advice.decision else { return None };
         let best = self.advice.best.as_ref().filter(|best| best.read_ahead_kib > chosen)?;
@@ -250,10 +251,10 @@ impl Words<'_> {
         Some(format!("The fastest setting is {}: {}.", best.read_ahead_kib, parts.join(", ")))
     }
 
-    /// Goals that would be served by another setting than the one for all.
+    /// Goals for which another setting is better.
     fn each_goal(&self) -> Vec<String> {
         let goals = &self.report.analysis.per_workload;
-        // That nothing is known of any has been said.
+        // If all goals are inconclusive, that was already stated.
         let unknown = |goal: &WorkloadVerdict| matches!(goal.decision, Decision::Inconclusive(_));
         if goals.len() < 2 || goals.iter().all(unknown) {
             return Vec::new();
@@ -273,7 +274,7 @@ impl Words<'_> {
         goals.iter().map(line).collect()
     }
 
-    /// What the recommended setting costs besides its conditions.
+    /// The costs of the recommended setting besides its conditions.
     fn cost(&self) -> Option<String> {
         let (Decision::Set(kib), Some(cost)) = (&self.advice.decision, &self.advice.cost) else {
             return None;
@@ -282,7 +283,7 @@ impl Words<'_> {
         let streams = counted(cost.streams as usize, "stream");
         let mut parts = vec![format!("up to {memory} MiB of memory for {streams}")];
         if let Some(amplification) = cost.amplification.and_then(more_than_asked) {
-            parts.push(format!("the device reads {amplification} times what is asked for"));
+            parts.push(format!("the device reads {amplification} times the requested data"));
         }
         parts.extend(cost.changes.iter().filter_map(|change| self.detail(change)));
         let weighed = match self.advice.purpose {
@@ -295,7 +296,7 @@ impl Words<'_> {
     fn detail(&self, change: &CostChange) -> Option<String> {
         let ratio = &change.throughput_ratio;
         let mut part = self.change(change)?;
-        // What chance may well have made is no cost.
+        // A change that may be chance is not a cost.
         let (low, high) = ratio.decision_bounds();
         if ratio.is_bounded() && low < 1.0 && high > 1.0 && !self.is_condition(&change.workload) {
             part.push_str(&format!(", within the noise ({})", factor_certainty(ratio)));
@@ -308,13 +309,13 @@ impl Words<'_> {
             part.push_str(&format!(" (p99 latency {before} → {after})"));
         }
         if let Some(amplification) = change.amplification.and_then(more_than_asked) {
-            part.push_str(&format!(", reading {amplification} times what it asks for"));
+            part.push_str(&format!(", reading {amplification} times the requested data"));
         }
         Some(part)
     }
 }
 
-/// A larger setting is named if it is faster than the economical one by this.
+/// A larger setting is named if it is this much faster than the economical one.
 const NAMED_FROM: f64 = 1.02;
 
 /// `a, b and c`.
@@ -338,12 +339,12 @@ fn compared_with(gain: &Gain) -> String {
     format!(" {which} {}", gain.baseline_kib)
 }
 
-/// How many times what is asked for is read, where that is worth a word.
+/// The amplification, if it is notable.
 fn more_than_asked(amplification: f64) -> Option<String> {
     short(amplification).filter(|_| amplification >= 1.05)
 }
 
-/// How a virtual disk's time went by.
+/// The dilation of a virtual disk.
 fn dilated(dilation: f64) -> Option<String> {
     let how = if dilation > 1.0 {
         format!(
@@ -358,7 +359,7 @@ fn dilated(dilation: f64) -> Option<String> {
     Some(format!("The virtual disk ran {how}; all figures are in the model's own time."))
 }
 
-/// What to type to have the recommended setting now.
+/// How to apply the recommended setting.
 fn how_to_apply(report: &RunReport<'_>) -> Vec<VerdictLine> {
     match report.analysis.recommendation.decision {
         Decision::Set(kib) => to_apply(report, &format!("read_ahead={}K", kib.get())),

@@ -1,4 +1,4 @@
-//! Pieces that the recommendations for read-ahead and for several tunables share.
+//! Parts shared by the recommendations for read-ahead and for several tunables.
 
 use study::{Role, RunStatus, Target};
 
@@ -8,25 +8,25 @@ use crate::run_report::RunReport;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VerdictLine {
     Sentence(String),
-    /// Something to type.
+    /// A shell command.
     Command(String),
 }
 
-/// How names from outside are made harmless for where the sentences go.
+/// Sanitises names for the output format.
 pub(crate) type Clean = fn(&str) -> String;
 
-/// What is to be known first of a run that is not complete.
+/// The state of a run that is not complete.
 pub(crate) fn unfinished(report: &RunReport<'_>, clean: Clean) -> String {
     let summary = &report.run.summary;
     match summary.status {
         RunStatus::Complete => String::new(),
         RunStatus::Running => "This run is still being measured; so far:".to_owned(),
         RunStatus::Interrupted => {
-            "This run was interrupted: the same command goes on with it. So far:".to_owned()
+            "This run was interrupted: the same command resumes it. So far:".to_owned()
         }
         RunStatus::Failed => match summary.error.as_deref().filter(|error| error.len() < 400) {
-            Some(error) => format!("This run ended with an error ({}); up to there:", clean(error)),
-            None => "This run ended with an error; up to there:".to_owned(),
+            Some(error) => format!("This run ended with an error ({}); until then:", clean(error)),
+            None => "This run ended with an error; until then:".to_owned(),
         },
     }
 }
@@ -42,27 +42,27 @@ pub(crate) fn goals(report: &RunReport<'_>, clean: Clean) -> String {
     }
 }
 
-/// What to type to have these settings now. A virtual disk is gone by then.
+/// How to apply these settings. A virtual disk no longer exists by then.
 pub(crate) fn to_apply(report: &RunReport<'_>, settings: &str) -> Vec<VerdictLine> {
     let Target::Path(_) = &report.run.plan.target else { return Vec::new() };
     let Some(bdi) = bdi(report) else { return Vec::new() };
-    // A level of a tunable may be any word; what could run something is not put into a command.
+    // A level may be any word; one with shell syntax is not put into a command.
     if settings.chars().any(|c| !(c.is_ascii_alphanumeric() || "=:-_., ".contains(c))) {
         return Vec::new();
     }
     vec![
         VerdictLine::Sentence(
-            "To set it now, until the next boot, for files opened from then on (as root):"
+            "To set it now, until the next boot, for files opened from now on (as root):"
                 .to_owned(),
         ),
         VerdictLine::Command(format!("foreread apply {settings} --on {bdi}")),
-        VerdictLine::Sentence("To see whether it is still so, and to undo it:".to_owned()),
+        VerdictLine::Sentence("To verify it later, and to undo it:".to_owned()),
         VerdictLine::Command("foreread verify".to_owned()),
         VerdictLine::Command(format!("foreread rollback {bdi}")),
     ]
 }
 
-/// The bdi that the record names, if it is a name that can stand in a command.
+/// The recorded bdi, if its name is safe in a command.
 fn bdi(report: &RunReport<'_>) -> Option<String> {
     let name = report.run.device_before.pointer("/storage/bdi")?.as_str()?;
     let harmless = |c: char| c.is_ascii_alphanumeric() || ":-_.".contains(c);

@@ -1,10 +1,10 @@
-//! What watching shows: devices, and the streams on them.
+//! The tables of `watch`: devices, and the streams on them.
 
 use daemon::{DeviceRates, StreamView, WatchView};
 
 use crate::clean;
 
-/// A table as text: the head, and a row of cells for each thing.
+/// A table as text: a header, and a row of cells for each item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cells {
     pub head: &'static [&'static str],
@@ -30,7 +30,7 @@ const STREAMS: &[&str] = &[
     "file",
 ];
 
-/// Devices, as iostat and gstat show them.
+/// Devices, as in iostat and gstat.
 pub fn device_cells(devices: &[DeviceRates]) -> Cells {
     let or_dash =
         |number: Option<f64>| number.map_or_else(|| "-".to_owned(), |n| format!("{n:.1}"));
@@ -50,7 +50,7 @@ pub fn device_cells(devices: &[DeviceRates]) -> Cells {
     Cells { head: DEVICES, rows: devices.iter().map(row).collect() }
 }
 
-/// Streams, those that waited longest first.
+/// Streams, the longest waiting first.
 pub fn stream_cells(streams: &[StreamView]) -> Cells {
     let row = |one: &StreamView| {
         let limit = match (one.random_advice, one.limit_kib) {
@@ -81,7 +81,7 @@ pub fn stream_cells(streams: &[StreamView]) -> Cells {
     Cells { head: STREAMS, rows: streams.iter().map(row).collect() }
 }
 
-/// The whole of it as plain text.
+/// The whole view as plain text.
 pub fn watch_text(view: &WatchView) -> String {
     let mut text = String::new();
     if !view.devices.is_empty() {
@@ -93,13 +93,13 @@ pub fn watch_text(view: &WatchView) -> String {
     } else {
         text.push_str(&table(&stream_cells(&view.streams)));
         text.push_str(
-            "\nwindow: the last one submitted, of what the open file may have (* differs from the \
-             bdi's)\nused, wasted: since it was first seen; wasted is an estimate (docs/book: \
-             Watching)\n",
+            "\nwindow: last one submitted / limit of the open file (* differs from the \
+             bdi's)\nused, wasted: since the stream was first observed; wasted is an estimate \
+             (docs/book: Watching)\n",
         );
     }
     if view.lost_events > 0 {
-        text.push_str(&format!("{} events were lost: all figures are too low\n", view.lost_events));
+        text.push_str(&format!("{} events were lost: all counts are too low\n", view.lost_events));
     }
     text
 }

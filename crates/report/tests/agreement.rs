@@ -132,7 +132,7 @@ fn what_was_not_measured_is_not_printed() {
 fn nothing_measured_yet_is_said_plainly() {
     let mut sample = sample();
     sample.analysis.cells.clear();
-    assert!(terminal(&sample.report(), LOOK).contains("Nothing has been measured yet"));
+    assert!(terminal(&sample.report(), LOOK).contains("No trials yet"));
     assert!(csv_of(&sample.report()).is_empty());
     assert!(!markdown(&sample.report()).contains("|---"));
 }

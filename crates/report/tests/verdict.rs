@@ -37,7 +37,7 @@ fn the_first_sentence_says_what_it_gains_on_which_condition_and_what_it_costs() 
             "compared with the present 128 KiB, but rand-mmap ×0.025.",
             "Otherwise keep 128 KiB (256 sectors): no measured setting gains 10 % without that",
             "up to 128 MiB of memory for 8 streams",
-            "rand-mmap ×0.025 (p99 latency 375 ms → 15.0 s), reading 2048 times what it asks for",
+            "rand-mmap ×0.025 (p99 latency 375 ms → 15.0 s), reading 2048 times the requested data",
             "2 trials were disturbed",
             "foreread apply read_ahead=8192K --on 8:16",
         ],
@@ -128,7 +128,7 @@ fn what_was_not_measured_is_named() {
     assert_says(&text, &["The effect of 8192 KiB on rand-mmap was not measured"]);
     let rising = |kib: u64| kib as f64;
     let edge = said(&self::sample().with_rates("seq-1", rising).with_rates("seq-8", rising));
-    assert_says(&edge, &["65536 KiB is at the edge of what was tried"]);
+    assert_says(&edge, &["65536 KiB is at the edge of the tried settings"]);
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn a_command_holds_no_name_that_could_run_something() {
 fn an_unfinished_run_says_so() {
     let mut sample = sample();
     sample.run.summary.status = RunStatus::Interrupted;
-    assert_says(&said(&sample), &["the same command goes on with it"]);
+    assert_says(&said(&sample), &["the same command resumes it"]);
 }
 
 #[test]

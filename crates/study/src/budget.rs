@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use crate::trial::Trial;
 
-/// Minutes beyond which a budget is taken for a slip of the hand: a week.
+/// More minutes than this are taken for a typing error: a week.
 const MAX_MINUTES: f64 = 10_080.0;
 
 /// How much time a study may spend in trials.
@@ -17,13 +17,13 @@ pub struct Budget {
     pub time: Duration,
 }
 
-/// No budget: a number of minutes above zero and up to a week is one.
+/// A budget is a number of minutes above zero and up to a week.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum BudgetError {
-    #[error("{0:?} is no number of minutes")]
+    #[error("{0:?} is not a number of minutes")]
     Number(String, #[source] ParseFloatError),
-    /// Nothing could be measured, or for ever.
-    #[error("{0} minutes: give more than 0 and at most {MAX_MINUTES}, a week")]
+    /// Zero, negative, or more than a week.
+    #[error("{0} minutes: must be more than 0 and at most {MAX_MINUTES} (a week)")]
     Range(f64),
 }
 
@@ -36,7 +36,7 @@ impl Budget {
         }
     }
 
-    /// Whether one more trial, as long as these were on average, would not fit.
+    /// Whether one more trial of average length would exceed the budget.
     pub(crate) fn is_spent(self, trials: &[Trial]) -> bool {
         would_exceed(trials, 1, self.time.as_secs_f64())
     }
@@ -45,22 +45,21 @@ impl Budget {
 impl FromStr for Budget {
     type Err = BudgetError;
 
-    /// Reads minutes, as in `4` or `0.5`.
+    /// Parses minutes, as in `4` or `0.5`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let minutes = text.trim().parse().map_err(|e| BudgetError::Number(text.to_owned(), e))?;
         Self::minutes(minutes)
     }
 }
 
-/// Whether so many trials `more`, as long as these were on average, would not fit into `seconds`;
-/// of none nothing is known.
+/// Whether `more` trials of average length would exceed `seconds`; false before the first trial.
 pub(crate) fn would_exceed(trials: &[Trial], more: usize, seconds: f64) -> bool {
     let spent = spent(trials);
     let each = spent / trials.len().max(1) as f64;
     spent > 0.0 && spent + each * more as f64 > seconds
 }
 
-/// Wall time of trials in seconds, spoiled ones included.
+/// Wall time of trials in seconds, disturbed ones included.
 pub(crate) fn spent(trials: &[Trial]) -> f64 {
     trials.iter().map(|trial| trial.figures.measured_seconds).sum()
 }

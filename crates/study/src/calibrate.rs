@@ -1,5 +1,5 @@
-//! From a target to a model of it, and back: probes, the model that agrees with them best, and how
-//! well it predicts what read-ahead does.
+//! Calibration: probes a target, finds the model that agrees best with the probes, and checks how
+//! well that model predicts the effect of read-ahead.
 
 use bench::DirectFile;
 use host::{Storage, StorageKind, device_facts};
@@ -20,12 +20,12 @@ use crate::store::Run;
 use crate::target::{Target, TargetSpec};
 use crate::trial::{TrialRequest, TrialRunner};
 
-/// Less than this holds no probe.
+/// A smaller target cannot be probed.
 const MIN_SIZE: Bytes = Bytes::from_mib(256);
-/// Seeds of which a prediction is the mean.
+/// A prediction is the mean over this many seeds.
 const SEED_COUNT: u64 = 3;
 
-/// A target as its probes found it.
+/// The result of calibrating a target.
 #[derive(Clone, Debug)]
 pub struct CalibrationResult {
     /// The model, and how well it agrees with the probes.
@@ -40,16 +40,16 @@ pub struct CurvePoint {
     pub workload: String,
     pub read_ahead_kib: Kib,
     pub measured_mib_s: f64,
-    /// What the model does in simulation.
+    /// Throughput of the model in simulation.
     pub predicted_mib_s: f64,
 }
 
-/// Probes a target and finds the model that agrees best. Of a directory, a file of `size` without
-/// a name is probed; anything else as a whole. Nothing is written but that file.
+/// Probes a target and finds the model that agrees best. In a directory, an unnamed file of `size`
+/// is probed and nothing else is written; any other target is probed as a whole.
 ///
 /// # Errors
 ///
-/// If the target cannot be read past the page cache, is too small, or is no device at all.
+/// If the target cannot be read past the page cache, is too small, or is not a device.
 pub fn calibrate(
     target: &Target,
     name: &str,
@@ -86,7 +86,7 @@ struct Subject {
 enum Means {
     /// A model, in its own time.
     Model(Box<dyn model::Device>, Bytes, Nanos),
-    /// Something real; a virtual disk goes away with it.
+    /// A real device; a virtual disk is removed with it.
     Direct(DirectFile, Box<LiveTarget>),
 }
 
@@ -105,9 +105,9 @@ impl Subject {
                 let means = Means::Model(device, capacity, Nanos::ZERO);
                 Ok(Self { host: machine.model.host().clone(), means })
             }
-            Target::Imported(title) => {
-                Err(StudyError::Plan(format!("{title} is only figures: there is nothing to probe")))
-            }
+            Target::Imported(title) => Err(StudyError::Plan(format!(
+                "{title} has only figures: there is nothing to probe"
+            ))),
             Target::Virtual(_) | Target::Path(_) => {
                 let opened =
                     LiveTarget::open_for(DiskUse::WholeDevice, target, environment, progress)?;
@@ -144,7 +144,7 @@ impl Subject {
         }
     }
 
-    /// What came of a probe, in the device's own time.
+    /// The time of a probe, in the device's own time.
     fn time(&mut self, probe: &Probe, environment: &Environment) -> Result<Timing, StudyError> {
         let dilation = self.dilation();
         match &mut self.means {
@@ -167,7 +167,7 @@ impl Subject {
     }
 }
 
-/// The limits of the block layer above storage; those of a usual device where it does not say.
+/// The block layer's limits above storage; usual values where they are not reported.
 fn host_limits(storage: &Storage, environment: &Environment) -> HostLimits {
     let mut host = HostLimits::default();
     let first = storage.devices.first();
@@ -183,11 +183,11 @@ fn host_limits(storage: &Storage, environment: &Environment) -> HostLimits {
     host
 }
 
-/// What a simulation predicts for each cell that was measured.
+/// Predicts each measured cell by simulation.
 ///
 /// # Errors
 ///
-/// If the simulation cannot be.
+/// If the simulation fails.
 pub fn predict_curve(
     spec: &TargetSpec<SimMachine>,
     run: &Run,
@@ -200,7 +200,7 @@ pub fn predict_curve(
             continue;
         };
         let mut workload = workload.clone();
-        // Of what is there already each reader has its part.
+        // Each reader gets an equal part of the existing data.
         let part = Bytes::new(capacity.get() / u64::from(workload.files()).max(1) / 4096 * 4096);
         workload.file_size = Some(workload.file_size.map_or(part, |size| size.min(part)));
         points.push(CurvePoint {

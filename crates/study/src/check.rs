@@ -1,4 +1,4 @@
-//! What can be wrong with a plan before anything is measured.
+//! Checks a plan before anything is measured.
 
 use units::Nanos;
 
@@ -7,11 +7,11 @@ use crate::plan::{Plan, Role};
 use crate::storage::SimulatedSession;
 use crate::target::Target;
 
-/// Less than this and the start of the readers is a part of the figures.
+/// In shorter trials, the start of the readers would distort the figures.
 const SHORTEST_TRIAL: Nanos = Nanos::from_millis(20);
 
 impl Plan {
-    /// Says what is wrong with it, as far as that can be told before anything is touched.
+    /// Checks what can be known without touching the target.
     ///
     /// # Errors
     ///
@@ -28,18 +28,18 @@ impl Plan {
                 (&planned.workload.outside, &self.target)
             {
                 return wrong(format!(
-                    "{name} is run by {}, which no simulation does: name a real or a virtual \
+                    "{name} is run by {}, which cannot be simulated: use a real or virtual \
                      target, or for a job file --engine native",
                     outside.program()
                 ));
             }
             if planned.workload.writes() && matches!(self.target, Target::Simulation(_)) {
-                return wrong(format!("{name} writes, which no simulation does yet"));
+                return wrong(format!("{name} writes, which cannot be simulated yet"));
             }
             if planned.workload.writes() && self.memory_limit.is_some() {
                 return wrong(format!(
-                    "{name} writes: --memory-limit is for workloads that read; what waits to be \
-                     written is limited by --vary dirty_bytes=…"
+                    "{name} writes: --memory-limit applies to reads only; limit dirty data with \
+                     --vary dirty_bytes=…"
                 ));
             }
             let block = planned.workload.block;
@@ -57,7 +57,7 @@ impl Plan {
         }
         if self.trial < SHORTEST_TRIAL {
             return wrong(format!(
-                "a trial of {} is too short: {SHORTEST_TRIAL} at least",
+                "a trial of {} is too short: must be at least {SHORTEST_TRIAL}",
                 self.trial
             ));
         }

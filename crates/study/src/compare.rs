@@ -1,8 +1,8 @@
-//! Two runs side by side: the same settings and workloads on another filesystem, controller,
-//! kernel, host, or in simulation.
+//! Compares two runs: the same settings and workloads on another filesystem, controller, kernel or
+//! host, or in simulation.
 //!
-//! Runs at different times share no blocks, so cells are compared by their own intervals, not in
-//! pairs of trials: what both runs vary by goes into the interval of the ratio.
+//! Runs at different times share no blocks, so cells are compared by their own intervals, not by
+//! pairs of trials. The interval of a ratio includes the variation of both runs.
 
 use std::collections::BTreeMap;
 
@@ -14,21 +14,21 @@ use crate::conditions::{RunDifference, conditions};
 use crate::settings::CellSettings;
 use crate::store::Run;
 
-/// Blocks from which the interval of a mean over cells is taken, rather than from its cells.
+/// With fewer blocks, the interval of a mean over cells comes from the cells' own intervals.
 const MIN_BLOCKS: usize = 3;
 
-/// How a second run compares with a first.
+/// The comparison of a second run with a first.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunComparison {
-    /// Cells that both have, settings ascending within workloads.
+    /// Cells of both runs, by workload, then by ascending settings.
     pub cells: Vec<CellPair>,
     /// The mean over all cells of each workload.
     pub per_workload: Vec<MeanRatio>,
-    /// The mean over all cells; `None` if the runs have none in common.
+    /// The mean over all cells; `None` without common cells.
     pub overall: Option<MeanRatio>,
-    /// Each workload under the setting that serves it best in each run.
+    /// Each workload under its best setting in each run.
     pub own_best: Vec<OwnBest>,
-    /// What else the runs do not have in common, the most telling first.
+    /// What else differs between the runs, the most important first.
     pub conditions: Vec<RunDifference>,
     /// Cells that only the first run has.
     pub only_first: usize,
@@ -45,9 +45,9 @@ pub struct CellPair {
     pub second_mib_s: Estimate,
     pub ratio: Estimate,
     pub difference: Difference,
-    /// Second ÷ first of the amplification, where both could be counted.
+    /// Second ÷ first of the amplification, if both were measured.
     pub amplification_ratio: Option<f64>,
-    /// Second ÷ first of the latency that 99 of 100 reads stay within.
+    /// Second ÷ first of the 99th percentile of latency.
     pub p99_ratio: Option<f64>,
 }
 
@@ -125,8 +125,8 @@ fn pair(first: &Cell, second: &Cell) -> CellPair {
 }
 
 /// The geometric mean of the cells' ratios. Its interval comes from whole blocks where both runs
-/// have some, because what disturbs one cell of a block may disturb them all; else the cells'
-/// own intervals are combined.
+/// have some, because a disturbance may affect all cells of a block; otherwise the cells' own
+/// intervals are combined.
 fn together(
     workload: Option<&str>,
     cells: &[&CellPair],
@@ -141,7 +141,7 @@ fn together(
             return None;
         }
         let ratio = Estimate::of(&b)?.over(&Estimate::of(&a)?);
-        // About the mean of the cells' own ratios, so that all tables agree on the middle.
+        // Scaled to the mean of the cells' own ratios, so that all tables show the same centre.
         let scale = centre / ratio.median;
         Some(ratio.map(|end| end * scale))
     };
@@ -153,7 +153,7 @@ fn together(
     Some(MeanRatio { workload, cells: cells.len(), ratio, difference })
 }
 
-/// The geometric mean over the cells for each block that has all of them.
+/// The geometric mean over the cells, for each block that contains all of them.
 fn block_means(run: &Run, cells: &[&CellPair]) -> Vec<f64> {
     let mut blocks: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     for cell in cells {

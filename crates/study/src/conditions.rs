@@ -1,5 +1,5 @@
-//! What else differs between two runs than what is compared: kernels, filesystems, policies,
-//! hosts, or that one of them is simulated.
+//! Differences between two runs besides what is compared: kernel, filesystem, policy, host,
+//! simulation.
 
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -8,16 +8,16 @@ use units::{Bytes, Nanos};
 use crate::store::Run;
 use crate::target::Target;
 
-/// Something that two runs do not have in common.
+/// A difference between two runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RunDifference {
     pub name: String,
-    /// What the first run has; nothing where it does not tell.
+    /// The first run's value, if recorded.
     pub first: Option<String>,
     pub second: Option<String>,
 }
 
-/// Where a description says what, the most telling first.
+/// The compared fields and their labels, the most important first.
 const COMPARED_FIELDS: &[(&str, &str, &str)] = &[
     ("policy", "device", "/simulation/policy"),
     ("model", "device", "/simulation/model"),
@@ -38,10 +38,10 @@ const COMPARED_FIELDS: &[(&str, &str, &str)] = &[
     ("mount options", "device", "/storage/mount/options"),
 ];
 
-/// Places whose numbers are bytes.
+/// Fields whose numbers are bytes.
 const IN_BYTES: [&str; 3] = ["page cache", "largest request", "memory"];
 
-/// Everything that differs and is known of at least one of the two.
+/// All differences of which at least one value is known.
 pub(crate) fn conditions(first: &Run, second: &Run) -> Vec<RunDifference> {
     let mut all = Vec::new();
     let mut note = |name: &str, first: Option<String>, second: Option<String>| {
@@ -62,7 +62,7 @@ pub(crate) fn conditions(first: &Run, second: &Run) -> Vec<RunDifference> {
         _ => serde_json::Map::new(),
     };
     let (a, b) = (tunables(first), tunables(second));
-    // Only of two that tell: one that does not has not necessarily another.
+    // Only if both runs record it: a missing value is not a different one.
     for (name, own) in a.iter().filter(|(name, _)| name.as_str() != "read_ahead_kib") {
         if let Some(other) = b.get(name) {
             note(name, value(own, false), value(other, false));

@@ -1,20 +1,20 @@
-//! What a study needs from whoever starts it.
+//! What a study needs from its caller.
 
 use bench::Cancel;
 use host::{Dirs, Root};
 use tunables::GuardCommand;
 use vdisk::ServerCommand;
 
-/// The machine, the directories and the helpers that a study works with.
+/// The machine, the directories and the helper processes of a study.
 #[derive(Clone, Debug)]
 pub struct Environment {
     /// Where state and runtime files live.
     pub dirs: Dirs,
     pub root: Root,
-    /// How the guard process is started that restores the device if this process dies.
+    /// How to start the guard process, which restores the device if this process dies.
     pub guard: GuardCommand,
-    /// How the server of a virtual disk is started.
+    /// How to start the server of a virtual disk.
     pub server: ServerCommand,
-    /// Asks the study to stop: the trial at hand is given up, what was measured stays.
+    /// Asks the study to stop: the current trial is abandoned, earlier results stay.
     pub cancel: Cancel,
 }

@@ -1,4 +1,4 @@
-//! What may go wrong with a study, its target and its record.
+//! Errors of a study, its target and its record.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use units::{Classified, ErrorKind};
 
 use crate::run_id::RunId;
 
-/// Why a study ends early. The tunables are restored by then.
+/// Why a study stopped early. The tunables are already restored.
 #[derive(Debug, Error)]
 pub enum StudyError {
     #[error(transparent)]
@@ -15,33 +15,35 @@ pub enum StudyError {
     /// The record cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The plan asks for nothing, or for what cannot be.
+    /// The plan asks for nothing, or for something impossible.
     #[error("{0}")]
     Plan(String),
     /// The storage cannot be found or used.
     #[error(transparent)]
     Host(#[from] host::HostError),
-    /// The tunable cannot be read, set or restored, or somebody else is at work on the device.
+    /// The tunable cannot be read, set or restored, or another process is using the device.
     #[error(transparent)]
     Tunable(#[from] tunables::TunableError),
-    /// Files cannot be laid out or read.
+    /// Files cannot be created or read.
     #[error(transparent)]
     Bench(#[from] bench::BenchError),
     #[error(transparent)]
     Simulation(#[from] sim::SimError),
-    /// The virtual disk cannot be made.
+    /// The virtual disk cannot be created.
     #[error(transparent)]
     VirtualDisk(#[from] vdisk::VdiskError),
-    /// A run is asked to go on that another process works on.
+    /// Another process is working on the run that is to be resumed.
     #[error(
-        "run {run} is being measured{}: wait for it, or begin another with --fresh",
+        "run {run} is being measured{}: wait for it, or start another with --fresh",
         pid.map(|pid| format!(" by process {pid}")).unwrap_or_default()
     )]
     RunBusy { run: RunId, pid: Option<u32> },
-    /// A simulation cannot show what a real kernel does.
-    #[error("{target} is simulated: this asks a real kernel; give a path, a device or virtual:…")]
+    /// A simulation cannot show the behaviour of a real kernel.
+    #[error(
+        "{target} is simulated, but this needs a real kernel: give a path, a device or virtual:…"
+    )]
     NeedsKernel { target: String },
-    /// Stopped on request before there was a run to go on with.
+    /// Stopped on request before there was a run to resume.
     #[error("interrupted before the first trial")]
     Cancelled,
 }
@@ -63,19 +65,19 @@ impl Classified for StudyError {
     }
 }
 
-/// Why a word names no target.
+/// Why a text does not name a target.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum TargetError {
-    /// No word at all.
+    /// The text is empty.
     #[error("the target is empty: give a path, a device, virtual:MODEL or sim:MODEL")]
     Empty,
-    /// The words of the simulation are wrong.
+    /// The specification of the simulation is invalid.
     #[error("{target:?} cannot be simulated: {reason}")]
     Simulation { target: String, reason: String },
-    /// The words of the virtual disk are wrong.
-    #[error("{target:?} is no virtual disk: {reason}")]
+    /// The specification of the virtual disk is invalid.
+    #[error("{target:?} is not a virtual disk: {reason}")]
     Virtual { target: String, reason: String },
-    /// Nothing is there, and it looks like another kind of target.
+    /// Nothing exists there, and it resembles another kind of target.
     #[error("there is no file, directory or device {text:?}: did you mean {meant}?")]
     Mistyped { text: String, meant: String },
 }
@@ -95,23 +97,26 @@ pub enum StoreError {
     Io { path: PathBuf, source: std::io::Error },
     /// The file is not a record.
     #[error(
-        "{path} is not a record of foreread: {what}; it is left as it is, name another file with \
+        "{path} is not a record of foreread: {what}; it was not changed, name another file with \
          --store"
     )]
     Foreign { path: PathBuf, what: String },
-    #[error("{path} was written by a later foreread (schema {found}, this one knows {known})")]
+    #[error(
+        "{path} was written by a later version of foreread (schema {found}, this version reads up \
+             to {known})"
+    )]
     TooNew { path: PathBuf, found: i64, known: i64 },
     #[error("{path} has no run {run}: `foreread runs` lists them")]
     NoRun { path: PathBuf, run: RunId },
-    /// A process is at work on the run.
-    #[error("run {run} is being measured{}: wait for it or end it",
+    /// Another process is working on the run.
+    #[error("run {run} is being measured{}: wait for it or stop it",
         pid.map(|pid| format!(" by process {pid}")).unwrap_or_default())]
     InUse {
         run: RunId,
-        /// The process, if it could be told.
+        /// The process, if known.
         pid: Option<u32>,
     },
-    /// What is in the file is not what this program wrote.
+    /// The content of the file was not written by this program.
     #[error("{path}: run {run}: {what}")]
     Corrupt { path: PathBuf, run: RunId, what: String },
 }

@@ -7,10 +7,10 @@ use units::Kib;
 use crate::error::StudyError;
 use crate::settings::{CellSettings, Labels};
 
-/// More cells than this nobody waits for.
+/// Nobody waits for more cells than this.
 const MAX_CELLS: usize = 500;
 
-/// A tunable that is varied besides read-ahead, and its levels, as they are typed.
+/// A tunable that is varied besides read-ahead, with its levels as typed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Factor {
     pub tunable: String,
@@ -32,12 +32,12 @@ impl Factor {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Design {
-    /// Each level alone, all others at the baseline: what is there before the study.
+    /// Each level alone, with all others at the baseline: the values before the study.
     #[default]
     OneAtATime,
     Full,
-    /// A fraction of all combinations, in which the levels of each pair of factors still meet:
-    /// those whose levels, counted from 0, add up to a multiple of the smallest number of levels.
+    /// A fraction of all combinations in which all pairs of levels of any two factors still occur:
+    /// those whose level indices add up to a multiple of the smallest number of levels.
     Fractional,
 }
 
@@ -48,16 +48,16 @@ impl Design {
     }
 }
 
-/// Everything that is varied, level by level, read-ahead included if it is.
+/// Everything that is varied, read-ahead included.
 #[derive(Clone, Debug)]
 pub(crate) struct FactorSpace {
-    /// For each factor its levels; in a design from a baseline that is the first.
+    /// The levels of each factor, the baseline first in designs that need one.
     pub(crate) factors: Vec<Vec<Setting>>,
 }
 
 impl FactorSpace {
-    /// The levels, those of `present` first where they are not among those asked for or the design
-    /// needs a baseline.
+    /// The levels; those of `present` come first if they were not asked for or the design needs a
+    /// baseline.
     pub(crate) fn new(
         factors: &[Factor],
         read_ahead: &[Kib],
@@ -79,7 +79,7 @@ impl FactorSpace {
             }
         }
         if all.iter().any(|levels| levels.len() < 2) {
-            let text = "a tunable has one level, so there is nothing to compare: name two or more";
+            let text = "a tunable has only one level: name two or more to compare";
             return Err(StudyError::Plan(text.to_owned()));
         }
         Ok(Self { factors: all })
@@ -131,15 +131,15 @@ impl FactorSpace {
             return Ok(());
         }
         Err(StudyError::Plan(format!(
-            "{cells} combinations are more than anybody waits for ({MAX_CELLS} at most): vary \
-             fewer levels, or use --design fractional or one-at-a-time"
+            "{cells} combinations would take too long ({MAX_CELLS} at most): vary fewer levels, \
+             or use --design fractional or one-at-a-time"
         )))
     }
 
     fn product(&self) -> Result<Vec<Vec<usize>>, StudyError> {
         let count =
             self.factors.iter().fold(1usize, |count, levels| count.saturating_mul(levels.len()));
-        // A fraction of this may be small enough.
+        // A fraction may be small enough.
         Self::refuse_many(count / 8)?;
         let mut all = vec![Vec::new()];
         for levels in &self.factors {

@@ -1,27 +1,28 @@
-//! What an experiment found, in a form that every output format can show.
+//! The result of an experiment, in a form that every output format can show.
 
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Findings {
-    /// Its name on the command line.
+    /// The experiment's name on the command line.
     pub experiment: String,
     pub question: String,
     pub target: String,
-    /// The kernel that ran it: its release, or the simulated one by its name.
+    /// The kernel: its release, or the name of the simulated one.
     pub kernel: String,
-    /// Seed of all that was random.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// How many times slower than its model a virtual disk ran; all times have it taken out.
+    /// How many times slower than its model a virtual disk ran; all times are already divided by
+    /// it.
     pub dilation: f64,
     /// Whether the figures suffice for an answer.
     pub decided: bool,
     pub verdict: Vec<String>,
     pub tables: Vec<ResultTable>,
     pub plots: Vec<ResultPlot>,
-    /// What a reader of the figures should know.
+    /// Notes for readers of the figures.
     pub notes: Vec<String>,
-    /// The run in the record that the figures come from, if they come from one.
+    /// The recorded run with the figures, if there is one.
     pub run: Option<i64>,
 }
 
@@ -45,7 +46,7 @@ impl Findings {
         }
     }
 
-    /// Names the simulated kernel, where that of this machine has no part in the figures.
+    /// Names the simulated kernel, if the kernel of this machine does not affect the figures.
     pub fn set_simulated_by(&mut self, machine: &sim::SimMachine) {
         self.kernel = format!("{} (simulated)", machine.policy);
     }
@@ -55,13 +56,13 @@ impl Findings {
 pub struct ResultTable {
     pub title: String,
     pub columns: Vec<ResultColumn>,
-    /// Its rows, a value for each column.
+    /// The rows, with one value for each column.
     pub rows: Vec<Vec<ResultValue>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResultColumn {
-    /// Its name for programs, with the unit at its end.
+    /// The machine-readable name, with the unit as suffix.
     pub key: String,
     pub title: String,
 }
@@ -76,9 +77,9 @@ impl ResultColumn {
 #[serde(untagged)]
 pub enum ResultValue {
     None,
-    /// A whole number, shown with all its digits.
+    /// A whole number, shown with all digits.
     Count(u64),
-    /// A measurement, shown with three digits that mean something.
+    /// A measurement, shown with three significant digits.
     Number(f64),
     Text(String),
 }

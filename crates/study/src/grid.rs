@@ -1,10 +1,10 @@
 //! Which values of read-ahead a study tries.
 //!
 //! On filesystems with large folios a window that is a power of two ramps badly and loses its mark
-//! when several streams share an open file; 17·2ⁿ pages do not. So the default grid has both
-//! families, from one page to 64 MiB. Zero is not in it: without read-ahead a 64 KiB read becomes
-//! sixteen I/Os, and on a machine in use everybody else suffers while it is measured. Ask for it
-//! by name: `--vary read_ahead=0,4K,…`.
+//! when several streams share an open file; 17·2ⁿ pages do not. The default grid has both families,
+//! from one page to 64 MiB. It excludes zero: without read-ahead a 64 KiB read becomes sixteen
+//! I/Os, which slows all other programs during the study. To include it, name it: `--vary
+//! read_ahead=0,4K,…`.
 
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Kib, PageSize};
@@ -16,19 +16,19 @@ pub const FULL_GRID_TOP: Bytes = Bytes::from_mib(64);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Grid {
-    /// Powers of two from a page to 64 MiB, 17·2ⁿ pages between them, and the value found.
+    /// Powers of two from a page to 64 MiB, 17·2ⁿ pages between them, and the present value.
     Full,
-    /// One value for each factor of four, and the value found: enough to see the shape.
+    /// One value for each factor of four, and the present value: enough to see the shape.
     Coarse,
-    /// The value found, and no other: read-ahead is not what is varied.
+    /// Only the present value: read-ahead is not varied.
     Found,
-    /// These, and only these.
+    /// Only these values.
     Values(Vec<Kib>),
 }
 
 impl Grid {
-    /// The values to try in ascending order, each once. `found` is what the device has now: the
-    /// grids of our own choice contain it, because a gain is a gain over something.
+    /// The values to try, ascending and distinct. `found` is the present value, which the default
+    /// grids contain because gains are relative to it.
     pub fn values(&self, page: PageSize, found: Option<Kib>) -> Vec<Kib> {
         let mut values = match self {
             Self::Full => {

@@ -1,11 +1,11 @@
-//! What a run's storage cannot exceed, where that is known.
+//! The maximum throughput of a run's storage, if known.
 
 use units::BytesPerSecond;
 
 use crate::store::Run;
 use crate::target::Target;
 
-/// The rate at which the model of a virtual disk streams at best; nothing is known of others.
+/// The highest sequential rate of a virtual disk's model; unknown for other storage.
 pub fn limit(run: &Run) -> Option<BytesPerSecond> {
     let Target::Virtual(spec) = &run.plan.target else { return None };
     Some(spec.get().ok()?.model.peak().throughput)

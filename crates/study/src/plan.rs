@@ -14,7 +14,7 @@ use crate::target::Target;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Repeats {
     pub min: u32,
-    /// At most, while the interval is not tight enough to decide anything.
+    /// The maximum, reached if the interval stays too wide to decide.
     pub max: u32,
 }
 
@@ -30,11 +30,11 @@ impl Repeats {
     }
 }
 
-/// The use that costs are weighed for.
+/// The purpose for which costs are weighed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StudyPurpose {
-    /// Not said: what random reads lose makes a condition of the recommendation.
+    /// Not stated: losses of random reads become conditions of the recommendation.
     #[default]
     Mixed,
     /// Random reads, by `pread` and of mapped files, count like streams.
@@ -50,7 +50,7 @@ impl StudyPurpose {
         *self == Self::Mixed
     }
 
-    /// What a workload is measured for where it would only show a cost.
+    /// The role of a cost workload for this purpose.
     fn role_of_cost(self, workload: &Workload) -> Role {
         let mapped = workload.access == AccessMethod::Mmap;
         match self {
@@ -72,22 +72,22 @@ impl fmt::Display for StudyPurpose {
     }
 }
 
-/// What a workload is measured for.
+/// The role of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     Goal,
-    /// Only to see what the recommendation costs it.
+    /// Measured only to show what the recommendation costs it.
     Price,
 }
 
-/// A workload and what it is measured for.
+/// A workload and its role.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlannedWorkload {
     pub workload: Workload,
     pub role: Role,
-    /// Whether its files may be smaller than it says where there is no room, as those of a job
-    /// file that was written for another machine.
+    /// Whether its files may be smaller than stated if space is short, as for a job file from
+    /// another machine.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shrinks: bool,
 }
@@ -98,13 +98,13 @@ impl PlannedWorkload {
         Self { workload, role: Role::Goal, shrinks: false }
     }
 
-    /// A workload that shows the price.
+    /// A cost workload.
     pub fn price(workload: Workload) -> Self {
         Self { workload, role: Role::Price, shrinks: false }
     }
 }
 
-/// What a study intends: [`Plan::new`] has the defaults, the fields are open to change.
+/// What a study intends. [`Plan::new`] sets the defaults.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     pub target: Target,
@@ -114,29 +114,30 @@ pub struct Plan {
     /// How the levels of several tunables are combined.
     #[serde(default, skip_serializing_if = "Design::is_default")]
     pub design: Design,
-    /// Which workloads; never none.
+    /// The workloads; never empty.
     pub workloads: Vec<PlannedWorkload>,
-    /// The use that costs are weighed for.
+    /// The purpose for which costs are weighed.
     #[serde(default, rename = "for", skip_serializing_if = "StudyPurpose::is_mixed")]
     pub purpose: StudyPurpose,
     pub repeats: Repeats,
-    /// How long a trial lasts, in the storage's own time: a virtual disk that runs ten times
-    /// slower than its model takes ten times as long on the wall.
+    /// The length of a trial in the storage's own time: with a dilation of ten, a trial takes ten
+    /// times as long in wall time.
     pub trial: Nanos,
-    /// Seed of orders, patterns and intervals; drawn and stored when `None`.
+    /// Seed of orders, patterns and intervals; if `None`, drawn and stored.
     pub seed: Option<u64>,
-    /// Drop the whole machine's caches before each trial, not only those of the files read.
+    /// Whether to drop all caches of the machine before each trial, not only those of the files
+    /// read.
     pub drop_caches: bool,
-    /// Size of each file that the workloads read; chosen for the target when `None`.
+    /// Size of each file that the workloads read; if `None`, chosen for the target.
     pub file_size: Option<Bytes>,
-    /// What the page cache of a trial may take; all that the machine has when `None`.
+    /// Page cache available to a trial; if `None`, not limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_limit: Option<Bytes>,
 }
 
-/// How long a trial of the target lasts if nobody says otherwise: 2 s of the storage's own time. Of
-/// a disk that runs much slower than its model it is what passes in 10 s on the wall, which is
-/// short only for the fastest of them, and they read as much in it.
+/// The default length of a trial: 2 s of the storage's own time. For a virtual disk with a large
+/// dilation it is at most 10 s of wall time. That is short only for the fastest models, which still
+/// read as much.
 pub fn default_trial(target: &Target) -> Nanos {
     const USUAL_TRIAL: Nanos = Nanos::from_secs(2);
     const MAX_WALL_TIME: Nanos = Nanos::from_secs(10);
@@ -149,8 +150,8 @@ pub fn default_trial(target: &Target) -> Nanos {
 }
 
 impl Plan {
-    /// The default study of a target: the full grid, 3 to 9 repeats of [`default_trial`] each, one
-    /// reader and eight readers as goals, random reads by `pread` and by `mmap` to see the price.
+    /// The default study of a target: the full grid, 3 to 9 repeats of [`default_trial`], one
+    /// reader and eight readers as goals, and random reads by `pread` and `mmap` as cost workloads.
     pub fn new(target: Target) -> Self {
         let named = |name: &str| Workload::named(name).ok();
         let goals = ["seq-1", "seq-8"].into_iter().filter_map(named).map(PlannedWorkload::goal);
@@ -171,7 +172,7 @@ impl Plan {
         }
     }
 
-    /// The same plan for a use: the cost workloads that it counts fully become goals.
+    /// The same plan for a purpose: the cost workloads that it counts fully become goals.
     pub fn for_purpose(mut self, purpose: StudyPurpose) -> Self {
         let costs = self.workloads.iter_mut().filter(|planned| planned.role == Role::Price);
         costs.for_each(|planned| planned.role = purpose.role_of_cost(&planned.workload));
@@ -179,21 +180,21 @@ impl Plan {
         self
     }
 
-    /// Streams of the goal that has the most.
+    /// The largest number of streams of any goal.
     pub fn streams(&self) -> u32 {
         let goals = self.workloads.iter().filter(|planned| planned.role == Role::Goal);
         goals.map(|goal| goal.workload.streams()).max().unwrap_or(1)
     }
 
-    /// The names of the workloads and what they are measured for.
+    /// The names and roles of the workloads.
     pub(crate) fn roles(&self) -> Vec<(String, Role)> {
         self.workloads.iter().map(|w| (w.workload.name.clone(), w.role)).collect()
     }
 }
 
 impl Plan {
-    /// How many settings the plan measures, where so many values of read-ahead are tried. The
-    /// present value may add one for each tunable.
+    /// How many settings the plan measures with `windows` values of read-ahead. The present value
+    /// may add one for each tunable.
     pub fn combinations(&self, windows: usize) -> usize {
         let read_ahead = (windows > 1).then_some(windows);
         let levels = || self.factors.iter().map(|factor| factor.levels.len()).chain(read_ahead);

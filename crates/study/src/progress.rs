@@ -1,4 +1,4 @@
-//! What a study tells while it runs.
+//! What a study reports while it runs.
 
 use std::time::Duration;
 
@@ -8,22 +8,22 @@ use crate::trial::TrialFigures;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum StudyPhase {
-    /// Looks at the target, finds the run to resume or begins a new one.
+    /// Inspects the target, and finds the run to resume or starts a new one.
     Preparing,
     CreatingDisk,
-    /// Writes the files that the workloads read.
+    /// Creates the files that the workloads read.
     LayingOut,
-    /// Reads here and there to see what the device is like.
+    /// Probes the device.
     Probing,
     Measuring,
-    /// Puts the found settings back and removes what was made.
+    /// Restores the settings and removes what was created.
     Restoring,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum ProgressEvent {
     Phase(StudyPhase),
-    /// Files are being laid out: `done` of `total` bytes.
+    /// Files are being created: `done` of `total` bytes.
     LaidOut {
         done: u64,
         /// Bytes to write.
@@ -34,7 +34,7 @@ pub enum ProgressEvent {
         done: usize,
         total: usize,
     },
-    /// An interrupted run goes on, with this many trials kept.
+    /// An interrupted run is resumed with this many trials.
     Resumed {
         run: RunId,
         trials: usize,
@@ -42,11 +42,11 @@ pub enum ProgressEvent {
     TrialStarted {
         /// Its number, from 1.
         number: usize,
-        /// How many are expected in all; the expectation changes as cells become certain.
+        /// The expected total, which changes as cells become certain.
         expected: usize,
         settings: CellSettings,
         workload: String,
-        /// Time that the rest will take, this trial included; unknown before the first one ended.
+        /// Remaining time, this trial included; unknown during the first trial.
         eta: Option<Duration>,
     },
     TrialDone {
@@ -56,18 +56,18 @@ pub enum ProgressEvent {
         workload: String,
         figures: TrialFigures,
     },
-    /// A trial was spoiled and will be repeated if its attempts are not used up.
+    /// A trial was disturbed. It is repeated unless its attempts are used up.
     TrialSpoiled {
         /// Its number, from 1.
         number: usize,
         reasons: Vec<String>,
         again: bool,
     },
-    /// Something that the user should know: a file size that had to be cut down, for one.
+    /// A note for the user, for example that a file size was reduced.
     Note(String),
 }
 
-/// Hears what a study is doing. The command line draws a bar from it.
+/// Receives the progress of a study. The command line draws a bar from it.
 pub trait Progress {
     fn step(&mut self, step: &ProgressEvent);
 }

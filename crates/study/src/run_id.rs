@@ -1,5 +1,3 @@
-//! The number of a run.
-
 use serde::{Deserialize, Serialize};
 
 /// The number of a run in its store.

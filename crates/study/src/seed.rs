@@ -1,14 +1,14 @@
-//! Seeds for runs that are given none.
+//! Seeds for runs without one.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A seed from the clock, small enough (below 2^53) for readers of JSON.
+/// A seed from the clock, below 2^53 so that every JSON parser can represent it.
 pub fn drawn_seed() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_millis() as u64)
 }
 
-/// The same for every setting of a block, so that pairs read the same places; another for each
-/// block and workload. The steps are those of SplitMix64.
+/// The seed of a trial: equal for all settings of a block, so that pairs read the same offsets;
+/// different for each block and workload. The steps are those of SplitMix64.
 pub(crate) fn trial_seed(seed: u64, block: u32, workload: usize) -> u64 {
     let mut z = seed ^ (u64::from(block) << 32) ^ workload as u64;
     z = z.wrapping_add(0x9E37_79B9_7F4A_7C15);

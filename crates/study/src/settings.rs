@@ -1,4 +1,4 @@
-//! What a trial is run under.
+//! The settings of a trial.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use tunables::TunableValues;
 use units::Kib;
 
-/// The values of the tunables that a study varies: read-ahead always, and whatever `--vary` names.
+/// The values of the varied tunables: read-ahead always, and those that `--vary` names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CellSettings {
     /// `read_ahead_kb` of the storage's bdi.
@@ -22,12 +22,12 @@ pub struct ExtraSettings {
     pub labels: Labels,
 }
 
-/// What is set that is not a tunable of the kernel, by name: a setting of the server that was
-/// measured, or whether `foreread auto` was running.
+/// Settings that are not tunables of the kernel, by name: a setting of the measured server, or
+/// whether `foreread auto` was running.
 pub type Labels = BTreeMap<String, String>;
 
 impl ExtraSettings {
-    /// All of it as `name=value`.
+    /// All settings as `name=value`.
     pub fn assignments(&self) -> impl Iterator<Item = String> {
         let labels = self.labels.iter().map(|(name, value)| format!("{name}={value}"));
         self.tunables.iter().map(ToString::to_string).chain(labels)

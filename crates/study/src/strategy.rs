@@ -1,5 +1,5 @@
-//! What to measure next, as a pure function of what was measured. So an interrupted run goes on
-//! exactly as it would have gone, from its record alone.
+//! Chooses the next measurement as a pure function of the record, so that an interrupted run
+//! continues exactly as it would have.
 
 use std::collections::HashMap;
 
@@ -7,10 +7,10 @@ use crate::plan::{Role, StudyPurpose};
 use crate::settings::CellSettings;
 use crate::trial::{Trial, TrialStatus};
 
-/// How often a spoiled trial is tried in its block before it is left at that.
+/// The number of attempts for a disturbed trial in its block.
 pub(crate) const ATTEMPTS_MAX: u32 = 3;
 
-/// One pair of settings and workload; the workload by its place in the plan.
+/// A pair of settings and workload; the workload as its index in the plan.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct CellKey {
     pub(crate) workload: usize,
@@ -24,7 +24,7 @@ pub(crate) struct Next {
     pub(crate) cell: CellKey,
 }
 
-/// What a strategy is made from.
+/// The input of a strategy.
 pub(crate) struct StrategyInput<'a> {
     pub(crate) workloads: &'a [(String, Role)],
     pub(crate) settings: &'a [CellSettings],
@@ -32,25 +32,25 @@ pub(crate) struct StrategyInput<'a> {
     pub(crate) seed: u64,
     pub(crate) purpose: StudyPurpose,
     pub(crate) streams: u32,
-    /// How long a trial is meant to take on the wall.
+    /// Expected wall time of a trial.
     pub(crate) trial_seconds: f64,
 }
 
 pub(crate) trait Strategy {
-    /// The next trial, or none when enough is known.
+    /// The next trial, or `None` when enough is known.
     fn next(&mut self, trials: &[Trial]) -> Option<Next>;
 
-    /// How many more trials it will take, as far as can be said now.
+    /// The expected number of further trials.
     fn expected(&self, trials: &[Trial]) -> usize;
 }
 
-/// What a record has for each cell, by block.
+/// The recorded trials of each cell, by block.
 pub(crate) struct TrialIndex {
     attempts: HashMap<(u32, CellKey), (u32, bool)>,
 }
 
 impl TrialIndex {
-    /// Sorts the trials by block and cell; `workloads` are the names in the order of the plan.
+    /// Indexes the trials by block and cell; `workloads` are in the order of the plan.
     pub(crate) fn of(trials: &[Trial], workloads: &[String]) -> Self {
         let mut attempts: HashMap<(u32, CellKey), (u32, bool)> = HashMap::new();
         for trial in trials {
@@ -70,8 +70,8 @@ impl TrialIndex {
         self.attempts.contains_key(&(block, cell.clone()))
     }
 
-    /// Whether the cell needs no more trials in this block: it has a clean one, or too many
-    /// spoiled ones.
+    /// Whether the cell needs no more trials in this block: it has an undisturbed one, or its
+    /// attempts are used up.
     pub(crate) fn settled(&self, block: u32, cell: &CellKey) -> bool {
         self.attempts
             .get(&(block, cell.clone()))

@@ -17,7 +17,7 @@ use crate::strategy::{Next, Strategy, StrategyInput};
 use crate::target::Target;
 use crate::trial::{Trial, TrialFigures, TrialStatus};
 
-/// Points of a curve, in KiB and MiB/s, ascending; between them it is straight over log KiB.
+/// Points of a curve in KiB and MiB/s, ascending; interpolated linearly over log KiB.
 pub(crate) type Points = Vec<(f64, f64)>;
 
 /// Throughput at a setting.
@@ -93,12 +93,12 @@ impl Shape {
 /// Storage made of a curve for each workload.
 pub(crate) struct World {
     pub(crate) curves: Vec<(String, Role, Points)>,
-    /// Standard deviation of each trial, relative.
+    /// Relative standard deviation of each trial.
     pub(crate) noise: f64,
     pub(crate) shape: Shape,
-    /// Standard deviation of what all trials of a block share, relative.
+    /// Relative standard deviation of what all trials of a block share.
     pub(crate) drift: f64,
-    /// How many of a hundred trials are spoiled.
+    /// Percentage of disturbed trials.
     pub(crate) spoiled_percent: u32,
     pub(crate) found: Option<Kib>,
     pub(crate) seed: u64,
@@ -127,7 +127,7 @@ impl World {
         values.into_iter().map(CellSettings::read_ahead).collect()
     }
 
-    /// Has a strategy made for this storage, and lets it measure.
+    /// Runs a study of this storage with a strategy.
     pub(crate) fn study(
         &self,
         grid: &Grid,
@@ -136,7 +136,7 @@ impl World {
         self.play(self.strategy(grid, make).as_mut())
     }
 
-    /// Has a strategy made for this storage.
+    /// Creates a strategy for this storage.
     pub(crate) fn strategy(
         &self,
         grid: &Grid,
@@ -178,7 +178,7 @@ impl World {
         }
     }
 
-    /// Lets a strategy measure until it has enough.
+    /// Runs trials until the strategy has enough.
     pub(crate) fn play(&self, strategy: &mut dyn Strategy) -> Vec<Trial> {
         let mut trials = Vec::new();
         while let Some(next) = strategy.next(&trials) {

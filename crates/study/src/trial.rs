@@ -8,41 +8,41 @@ use workload::Workload;
 use crate::error::StudyError;
 use crate::settings::CellSettings;
 
-/// What one trial has to run.
+/// What one trial runs.
 #[derive(Clone, Copy, Debug)]
 pub struct TrialRequest<'a> {
     pub settings: &'a CellSettings,
     pub workload: &'a Workload,
-    /// Seed of the access pattern. The same for all settings of a block, so that they are pairs.
+    /// Seed of the access pattern: equal for all settings of a block, so that they form pairs.
     pub seed: u64,
 }
 
-/// Something that can run trials: real storage, a virtual disk, in tests a formula.
+/// Runs trials: real storage, a virtual disk, or in tests a formula.
 pub trait TrialRunner {
     /// Runs one trial on a cold cache under the settings asked for.
     fn trial(&mut self, request: &TrialRequest<'_>) -> Result<TrialRecord, StudyError>;
 }
 
-/// Everything that one trial counted: what the store keeps.
+/// Everything that a trial counted, as stored.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TrialRecord {
     pub sample: Sample,
-    /// What the virtual disk counted meanwhile, where there is one.
+    /// The counters of the virtual disk, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub virtual_disk: Option<vdisk::DiskCounters>,
-    /// What spoiled the trial besides the sample's own disturbances.
+    /// Disturbances besides the sample's own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spoiled: Vec<String>,
 }
 
 impl TrialRecord {
-    /// Everything that speaks against it, in words.
+    /// All disturbances, in words.
     pub fn disturbances(&self) -> Vec<String> {
         let own = self.sample.disturbances.iter().map(ToString::to_string);
         own.chain(self.spoiled.iter().cloned()).collect()
     }
 
-    /// The figures that verdicts are made of.
+    /// The figures from which verdicts are made.
     pub fn figures(&self) -> TrialFigures {
         let sample = &self.sample;
         let quantiles = |at: &dyn Fn(f64) -> Option<Nanos>| {
@@ -50,7 +50,7 @@ impl TrialRecord {
             Some(Quantiles { p50, p99: at(0.99)?.as_micros_f64() })
         };
         TrialFigures {
-            // What a command tells by itself stands in the place of MiB/s; a note says so.
+            // For a command, its own figure takes the place of MiB/s; a note says so.
             throughput_mib_s: sample
                 .tool
                 .as_ref()
@@ -62,7 +62,7 @@ impl TrialRecord {
             device_requests: sample.device.as_ref().map(|device| device.requests),
             latency_us: quantiles(&|q| sample.latency_quantile(q)),
             random_latency_us: quantiles(&|q| sample.random_latency_quantile(q)),
-            // What was under way at the end is waited for, which can take longer than the trial.
+            // Requests in flight at the end are awaited, which can take longer than the trial.
             measured_seconds: sample.elapsed.max(sample.settled).as_secs_f64(),
             spread: None,
         }
@@ -73,20 +73,20 @@ impl TrialRecord {
 #[serde(rename_all = "snake_case")]
 pub enum TrialStatus {
     Clean,
-    /// Something disturbed it: kept in the record, and repeated.
+    /// Something disturbed it: it stays in the record and is repeated.
     Disturbed,
 }
 
-/// A trial as the record has it.
+/// A trial of the record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trial {
-    /// The randomised complete block that it belongs to, from 0.
+    /// The randomised complete block of the trial, from 0.
     pub block: u32,
-    /// Its place in the run, from 0.
+    /// Its index in the run.
     pub order: u32,
     pub settings: CellSettings,
     pub workload: String,
-    /// When it began, in seconds since 1970.
+    /// Start time, in seconds since 1970.
     pub started_unix_s: f64,
     pub status: TrialStatus,
     pub disturbances: Vec<String>,
@@ -95,8 +95,7 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// A measured trial; its place in the run is the number of those before it, set when it is
-    /// stored.
+    /// A measured trial; its index in the run is set when it is stored.
     pub fn new(
         block: u32,
         settings: CellSettings,
@@ -121,34 +120,31 @@ impl Trial {
 /// Two quantiles of latency in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Quantiles {
-    /// Half of the reads are faster.
     pub p50: f64,
-    /// 99 of 100 are.
     pub p99: f64,
 }
 
-/// The figures of one sample that verdicts are made of.
+/// The figures of one sample from which verdicts are made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrialFigures {
-    /// Useful data a second of the storage's own time.
+    /// Useful data per second of the storage's own time.
     pub throughput_mib_s: f64,
-    /// Bytes read from the device ÷ bytes asked for, where the device could be counted.
+    /// Bytes read from the device ÷ bytes requested, if the device could be counted.
     pub amplification: Option<f64>,
     pub device_requests: Option<u64>,
-    /// Bytes that were read from the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_bytes: Option<Bytes>,
-    /// Data that were evicted and had to be read again, where a control group counted that.
+    /// Data that was evicted and read again, if a control group counted it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refaulted: Option<Bytes>,
     /// Latency of all reads, if there were any.
     pub latency_us: Option<Quantiles>,
-    /// Latency of the random reads, where there were any.
+    /// Latency of the random reads, if there were any.
     pub random_latency_us: Option<Quantiles>,
-    /// How long the trial took on the wall, until nothing was under way any more.
+    /// Wall time of the trial until no request was in flight.
     pub measured_seconds: f64,
-    /// How well the throughput repeats, relative, as whoever measured it says: the half of its
-    /// interval. Our own trials are repeated instead.
+    /// The relative spread that the source of an imported figure states: half of its interval. Our
+    /// own trials are repeated instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! Runs what a strategy chooses, one trial after another, each committed before the next begins.
+//! Runs the trials that a strategy chooses. Each is committed before the next starts.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use bench::Cancel;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LoopEnd {
     Complete,
-    /// Somebody asked to stop.
+    /// Stopped on request.
     Cancelled,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct TrialLoop<'a> {
 }
 
 impl TrialLoop<'_> {
-    /// Runs trials until the strategy has enough. `done` is the record so far, and grows.
+    /// Runs trials until the strategy has enough. `done` is the record so far and grows.
     pub(crate) fn run(
         &mut self,
         strategy: &mut dyn Strategy,
@@ -53,7 +53,7 @@ impl TrialLoop<'_> {
             });
             let begun = Instant::now();
             match self.one(&next, trials, done) {
-                // A trial that was cut short measured nothing and is not in the record.
+                // An interrupted trial has no result and is not recorded.
                 Err(_) if self.cancel.is_cancelled() => return Ok(LoopEnd::Cancelled),
                 other => other?,
             }

@@ -9,7 +9,7 @@ use rustix::fs::Access;
 
 use crate::{Tunable, TunableError, TunableScope, Value};
 
-/// Reads what the tunable is now; where a stack has several files of it, of the first.
+/// Reads the present value; if a stack has several files of the tunable, from the first.
 pub fn read(
     root: &Root,
     tunable: &dyn Tunable,
@@ -33,7 +33,7 @@ pub fn read_all(
     each.collect()
 }
 
-/// The files that are there; an error if there is none.
+/// The existing files; an error if there is none.
 pub(crate) fn files(
     root: &Root,
     tunable: &dyn Tunable,
@@ -61,19 +61,19 @@ pub(crate) fn read_file(
 ) -> Result<Value, TunableError> {
     let text = match root.read(file) {
         Ok(text) => text,
-        // A device without the feature has the file and refuses to read it, as wbt_lat_usec.
+        // A device without the feature has the file, but reading it fails, as for wbt_lat_usec.
         Err(HostError::Read { source, .. }) if is_gone(&source) || is_unsupported(&source) => {
             return Err(absent(root, tunable, site, file));
         }
         Err(error) => return Err(error.into()),
     };
     tunable.decode(&text).ok_or_else(|| {
-        let problem = format!("{text:?} is no {}", tunable.name());
+        let problem = format!("{text:?} is not a valid {}", tunable.name());
         HostError::Malformed { path: root.path(file), problem }.into()
     })
 }
 
-/// Says, before anything is changed, whether it could be written.
+/// Checks that the tunable could be written, before anything is changed.
 pub fn check_writable(
     root: &Root,
     tunable: &dyn Tunable,
@@ -93,8 +93,8 @@ pub fn check_writable(
     Ok(())
 }
 
-/// Writes a value that [`Tunable::validate`] has passed, reads it back, and gives what was read.
-/// This journals nothing: it is for [`crate::BdiLease`], which does.
+/// Writes a value that [`Tunable::validate`] has accepted, and reads it back. Does not journal:
+/// that is done by [`crate::BdiLease`].
 pub(crate) fn write(
     root: &Root,
     tunable: &dyn Tunable,
@@ -104,8 +104,8 @@ pub(crate) fn write(
 ) -> Result<Value, TunableError> {
     let path = root.path(file);
     let line = tunable.encode(value)? + "\n";
-    // One call, so that it happens wholly or not at all; and nothing is created: a file that is not
-    // there is a device that has gone.
+    // One call, so that it happens entirely or not at all. Nothing is created: a missing file means
+    // that the device is gone.
     let written = OpenOptions::new()
         .write(true)
         .open(&path)
@@ -133,7 +133,7 @@ pub(crate) fn write(
     }
 }
 
-/// What the kernel would have taken, where it says so.
+/// The values that the kernel would accept, if it lists them.
 fn offered(root: &Root, tunable: &dyn Tunable, file: &Path) -> String {
     let beside = |name: &str| root.read(file.with_file_name(name)).ok();
     let words = match tunable.name() {
@@ -154,7 +154,7 @@ fn absent(root: &Root, tunable: &dyn Tunable, site: &TunableScope, file: &Path) 
     TunableError::Absent { tunable: tunable.name(), bdi: site.bdi.clone(), why }
 }
 
-/// A device that goes takes its files along, also while they are open.
+/// When a device is removed, its files fail even if they are open.
 fn is_gone(error: &io::Error) -> bool {
     let gone = [rustix::io::Errno::NODEV, rustix::io::Errno::NXIO];
     error.kind() == io::ErrorKind::NotFound
@@ -170,7 +170,7 @@ fn not_permitted(path: PathBuf, source: io::Error) -> TunableError {
         "/sys is mounted read-only, as in containers: run on the host, or give the container a \
          writable /sys"
     } else {
-        "it takes root, or the right to write this file"
+        "this needs root, or permission to write this file"
     };
     TunableError::NotPermitted { path, need, source }
 }
@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(
             member,
             "member_read_ahead cannot be set on bdi 8:0: it needs an array, volume or multipath \
-             device with members of its own"
+             device with members"
         );
         assert!(of("stripe_cache_size").ends_with("it needs an md array"), "md only");
     }
@@ -269,6 +269,6 @@ mod tests {
     fn nonsense_in_sysfs_is_said() {
         let (_dir, root) = tree("many\n");
         let error = read(&root, find("ra").expect("it"), &site()).expect_err("no number");
-        assert!(error.to_string().contains("\"many\" is no read_ahead"), "{error}");
+        assert!(error.to_string().contains("\"many\" is not a valid read_ahead"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! Settings that stay until they are rolled back: planned, applied, remembered, verified.
+//! Settings that stay until they are rolled back: plan, apply, record, verify.
 
 use std::path::{Path, PathBuf};
 
@@ -15,18 +15,18 @@ use crate::{
     memory_cost, read_all,
 };
 
-/// One write that is to be made.
+/// A planned write.
 #[derive(Clone, Debug)]
 pub struct PlannedWrite {
     pub tunable: &'static dyn Tunable,
     pub file: PathBuf,
     pub present: Value,
-    /// What is to be there.
+    /// The value to write.
     pub wanted: Value,
 }
 
 impl PlannedWrite {
-    /// Whether there is something to write.
+    /// Whether the value differs from the present one.
     pub fn changes(&self) -> bool {
         self.present != self.wanted
     }
@@ -34,17 +34,16 @@ impl PlannedWrite {
 
 #[derive(Clone, Debug)]
 pub struct ApplyPlan {
-    /// The settings, rounded as the kernel does.
+    /// The settings, rounded as by the kernel.
     pub settings: TunableValues,
     /// The writes, in the order in which they are made.
     pub writes: Vec<PlannedWrite>,
-    /// What some of the settings take in memory.
+    /// The memory that some of the settings use.
     pub costs: Vec<(Setting, MemoryCost)>,
     pub notes: Vec<String>,
 }
 
-/// Checks settings at a site: values, what is there, memory. `streams` is how many streams are
-/// likely to be read at once.
+/// Checks settings: values, files, memory. `streams` is the expected number of concurrent streams.
 pub fn plan_apply(
     root: &Root,
     site: &TunableScope,
@@ -79,7 +78,7 @@ pub fn plan_apply(
     Ok(plan)
 }
 
-/// Two ways to say one thing cannot both be said.
+/// Refuses two settings that express the same thing.
 fn refuse_rivals(settings: &TunableValues) -> Result<(), TunableError> {
     for Setting { tunable, value } in settings.iter() {
         let rival = tunable.side_effects().iter().find_map(|upset| match upset {
@@ -87,8 +86,10 @@ fn refuse_rivals(settings: &TunableValues) -> Result<(), TunableError> {
             crate::SideEffect::Recomputed(_) => None,
         });
         let problem = match rival {
-            Some(rival) => format!("{rival} says the same in another way: give one of them"),
-            None if tunable.defers_to_other(value) => "0 only says that its rival rules".to_owned(),
+            Some(rival) => format!("{rival} sets the same in another way: give only one of them"),
+            None if tunable.defers_to_other(value) => {
+                "0 only means that its rival applies".to_owned()
+            }
             None => continue,
         };
         let text = format!("{}={}", tunable.name(), tunable.show(value));
@@ -100,16 +101,16 @@ fn refuse_rivals(settings: &TunableValues) -> Result<(), TunableError> {
 #[derive(Debug)]
 pub struct AppliedPlan {
     pub journal: PathBuf,
-    /// What a dead run had left and was undone before.
+    /// Changes of dead runs that were undone first.
     pub inherited: Vec<RestoreReport>,
-    /// What could not be kept as it was.
+    /// Side effects that could not be prevented.
     pub notes: Vec<String>,
-    /// The lock of the device, still held: drop it once the open files have been seen to.
+    /// The lock of the device: drop it after the open files are handled.
     pub lock: Option<DeviceLock>,
 }
 
-/// Applies a plan: all of it, or, if something fails, nothing. Death at any moment leaves the old
-/// state (the guard sees to that) or the new one.
+/// Applies a plan entirely or not at all. If the process dies at any time, the guard leaves either
+/// the old state or the new one.
 pub fn apply(
     dirs: &Dirs,
     root: &Root,
@@ -119,7 +120,7 @@ pub fn apply(
 ) -> Result<AppliedPlan, TunableError> {
     let mut lease = BdiLease::begin_at(dirs, root, site.clone(), guard, JournalPurpose::Apply)?;
     let inherited = lease.inherited().to_vec();
-    // All locks before the first change: what is refused has changed nothing.
+    // All locks are taken before the first change, so that a refusal changes nothing.
     let reserved = plan.writes.iter().try_for_each(|write| lease.reserve(&write.file));
     let mut settings = plan.settings.iter();
     let settled = reserved
@@ -128,7 +129,7 @@ pub fn apply(
         })
         .and_then(|()| all_there(root, site, plan));
     if let Err(error) = settled {
-        // What cannot be put back stays in the journal, and its reason is the lesser one.
+        // A failure to restore stays in the journal; the first error is more important.
         let _ = lease.restore();
         return Err(error);
     }
@@ -137,7 +138,8 @@ pub fn apply(
     Ok(AppliedPlan { journal, inherited, notes, lock })
 }
 
-/// Reads everything back once all is written: a later write may have changed an earlier one.
+/// Reads everything back after the last write, because a later write may have changed an earlier
+/// value.
 fn all_there(root: &Root, site: &TunableScope, plan: &ApplyPlan) -> Result<(), TunableError> {
     for write in &plan.writes {
         let found = read_file(root, write.tunable, site, &write.file)?;
@@ -149,7 +151,7 @@ fn all_there(root: &Root, site: &TunableScope, plan: &ApplyPlan) -> Result<(), T
     Ok(())
 }
 
-/// Settings that were applied and not rolled back, as their journal has them.
+/// Applied settings from a journal.
 #[derive(Clone, Debug)]
 pub struct AppliedSettings {
     pub journal: PathBuf,
@@ -159,12 +161,12 @@ pub struct AppliedSettings {
 }
 
 impl AppliedSettings {
-    /// The name by which it is rolled back.
+    /// The name for `rollback`.
     pub fn name(&self) -> &str {
         self.journal.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default()
     }
 
-    /// What was asked for, each tunable once.
+    /// The requested settings, each tunable once.
     pub fn settings(&self) -> TunableValues {
         self.values.iter().fold(TunableValues::default(), |settings, open| {
             settings.with(Setting { tunable: open.tunable, value: open.last().clone() })
@@ -172,8 +174,8 @@ impl AppliedSettings {
     }
 }
 
-/// All that was applied and not rolled back, oldest first, and the journals that cannot be relied
-/// on: those that cannot be read, and those of an apply that died or whose end is lost.
+/// All settings that were applied and not rolled back, oldest first, and the unreliable journals:
+/// those that cannot be read, and those of an apply that died or whose end is missing.
 pub fn remembered(dirs: &Dirs) -> Result<(Vec<AppliedSettings>, Vec<JournalError>), TunableError> {
     let (mut applied, mut refused) = (Vec::new(), Vec::new());
     for path in list(dirs)? {
@@ -187,7 +189,7 @@ pub fn remembered(dirs: &Dirs) -> Result<(Vec<AppliedSettings>, Vec<JournalError
             Ok(Some(replay)) if is_cut_short(&replay) => {
                 refused.push(JournalError::Unfinished { path });
             }
-            // Of a study, or undone since the journals were listed.
+            // A journal of a study, or one that was undone since the list was made.
             Ok(_) => {}
             Err(error) => refused.push(error),
         }
@@ -195,25 +197,25 @@ pub fn remembered(dirs: &Dirs) -> Result<(Vec<AppliedSettings>, Vec<JournalError
     Ok((applied, refused))
 }
 
-/// Whether a journal has changes that were to stay, and neither its last line nor a living owner.
+/// Whether a journal of an apply has changes, but neither its last line nor a live owner.
 fn is_cut_short(replay: &Replay) -> bool {
     let dead = |header: &JournalHeader| !header.owner.is_alive().unwrap_or(true);
     let applies = |header: &&JournalHeader| header.purpose == JournalPurpose::Apply;
     !replay.open.is_empty() && replay.header.as_ref().filter(applies).is_some_and(dead)
 }
 
-/// Whether what was applied is still there.
+/// Whether an applied value is still set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DriftState {
     Holds,
     Drifted {
         present: Value,
     },
-    /// The device is not there, or another has its number.
+    /// The device does not exist, or another one has its number.
     Gone,
 }
 
-/// One value that was applied, and what is there now.
+/// An applied value and the present one.
 #[derive(Clone, Debug)]
 pub struct VerifiedValue {
     pub site: TunableScope,
@@ -224,7 +226,7 @@ pub struct VerifiedValue {
     pub journal: PathBuf,
 }
 
-/// Compares what was applied with what is there. Of several values for one file the last counts.
+/// Compares applied with present values. If several values apply to one file, the last one counts.
 pub fn verify(
     root: &Root,
     applied: &[AppliedSettings],
@@ -252,7 +254,7 @@ fn state(
     open: &OpenChange,
 ) -> Result<DriftState, TunableError> {
     let same_boot = header.owner.is_of_this_boot();
-    // Where nothing tells two disks apart the value is compared all the same: nothing is written.
+    // Values are compared even if two disks cannot be distinguished, because nothing is written.
     if header.identity.compare(root, &header.site, same_boot) == IdentityMatch::Other {
         return Ok(DriftState::Gone);
     }

@@ -1,4 +1,4 @@
-//! One foreread for each bdi.
+//! A lock for each bdi.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder};
@@ -13,27 +13,28 @@ use sys::lock::Lock;
 
 use crate::{Replay, TunableError, TunableScope};
 
-/// How long a guard may take to put things back after its owner died, before it counts as busy.
+/// How long a guard may take to restore settings after its owner died, before the bdi counts as
+/// busy.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The exclusive right over one bdi. Whatever changes a device, its open files or the disk itself
-/// takes this lock before the first change, so that no study measures a mixture.
+/// The exclusive right to change one bdi. Every change to a device, its open files or the disk
+/// itself takes this lock first, so that no study measures a mixture.
 #[derive(Debug)]
 pub struct DeviceLock {
     lock: Lock,
 }
 
 impl DeviceLock {
-    /// Takes the lock of a bdi. Waits a little where its holder is dead and only the guard has it.
+    /// Takes the lock of a bdi. Waits a little if its holder is dead and only the guard holds it.
     ///
     /// # Errors
     ///
-    /// [`TunableError::Busy`] while another foreread works on the bdi.
+    /// [`TunableError::Busy`] while another foreread process works on the bdi.
     pub fn take(dirs: &Dirs, bdi: &BdiId) -> Result<Self, TunableError> {
         let path = prepare(dirs, bdi)?;
         let own = |source| {
-            let hint = ": it takes root, or FOREREAD_RUNTIME_DIR in a place of your own";
+            let hint = ": this needs root, or FOREREAD_RUNTIME_DIR set to a directory of your own";
             TunableError::Own { path: path.clone(), hint, source }
         };
         let mut waited = Duration::ZERO;
@@ -43,7 +44,7 @@ impl DeviceLock {
                 return Ok(Self { lock });
             }
             let pid = fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok());
-            // No number: the holder is about to write it.
+            // Without a number, the holder is about to write it.
             let lives = pid.is_some_and(|pid| matches!(sys::process::start_time(pid), Ok(Some(_))));
             if lives || waited >= LOCK_TIMEOUT {
                 return Err(TunableError::Busy { bdi: bdi.clone(), pid });
@@ -53,7 +54,7 @@ impl DeviceLock {
         }
     }
 
-    /// The locked file, to hand the lock to the guard.
+    /// The locked file, to pass the lock to the guard.
     pub(crate) fn lock(&self) -> &Lock {
         &self.lock
     }
@@ -61,13 +62,13 @@ impl DeviceLock {
 
 impl Drop for DeviceLock {
     fn drop(&mut self) {
-        // If this fails, it is free when the file is closed, which is now.
+        // If this fails, closing the file releases the lock.
         let _ = self.lock.unlock();
     }
 }
 
-/// The bdi whose lock guards a file of a tunable: that of its device, which may be one below the
-/// bdi that somebody works on, or the machine's for what is of no device.
+/// The bdi whose lock protects a file of a tunable: that of the file's device, which may be below
+/// the bdi being changed, or the machine's for files without a device.
 pub(crate) fn bdi_of(root: &Root, file: &Path) -> BdiId {
     let first = |dir: &str| file.strip_prefix(dir).ok()?.iter().next()?.to_str();
     let device = || {
@@ -79,7 +80,7 @@ pub(crate) fn bdi_of(root: &Root, file: &Path) -> BdiId {
     bdi.unwrap_or_else(|| TunableScope::machine().bdi)
 }
 
-/// Takes the locks of what else a journal speaks of than the bdi that it is about.
+/// Takes the locks of other devices that a journal changes.
 pub(crate) fn take_others(
     dirs: &Dirs,
     root: &Root,
@@ -94,13 +95,13 @@ pub(crate) fn take_others(
 fn prepare(dirs: &Dirs, bdi: &BdiId) -> Result<PathBuf, TunableError> {
     let dir = dirs.runtime.join("lock");
     DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(|source| {
-        let hint = ": it takes root, or FOREREAD_RUNTIME_DIR in a place of your own";
+        let hint = ": this needs root, or FOREREAD_RUNTIME_DIR set to a directory of your own";
         TunableError::Own { path: dir.clone(), hint, source }
     })?;
     Ok(dir.join(format!("bdi-{bdi}.lock")))
 }
 
-/// Leaves this process's number for those who find the lock taken.
+/// Writes this process's number for other processes that find the lock taken.
 fn sign(lock: &Lock) -> io::Result<()> {
     let mut file = lock.file();
     file.set_len(0)?;

@@ -1,4 +1,4 @@
-//! What a setting costs in memory, told before it is spent.
+//! The memory that a setting uses, estimated before it is set.
 
 use host::{Root, page_size, parse_meminfo};
 use units::{Bytes, WINDOWS_PER_STREAM, read_ahead_memory};
@@ -6,21 +6,21 @@ use units::{Bytes, WINDOWS_PER_STREAM, read_ahead_memory};
 use crate::registry::stripe_cache_memory;
 use crate::{Setting, TunableError, TunableScope, Value};
 
-/// The share of the available memory that one setting may take.
+/// The largest share of the available memory for one setting.
 pub const LARGEST_SHARE: f64 = 0.25;
 
-/// How many streams are read at once where the user does not say; `apply --streams` overrides it.
+/// The number of concurrent streams unless `apply --streams` sets it.
 pub const DEFAULT_STREAMS: u32 = 8;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryCost {
     pub memory: Bytes,
-    /// How that comes about: `4 members × 8192 stripes × a page`.
+    /// The calculation: `4 members × 8192 stripes × a page`.
     pub explained: String,
 }
 
-/// The memory that a setting takes, where that can be told: of a stripe cache always and at once,
-/// of read-ahead when this many streams are read, of `dirty_bytes` when that much is written.
+/// The memory that a setting uses, if known: a stripe cache permanently, read-ahead with this many
+/// streams, `dirty_bytes` when that much data is dirty.
 pub fn memory_cost(
     root: &Root,
     site: &TunableScope,
@@ -32,7 +32,7 @@ pub fn memory_cost(
         "stripe_cache_size" => {
             let memory = stripe_cache_memory(root, site, value, page_size())?;
             let stripes = value.number()?;
-            let explained = format!("{stripes} stripes × members × a page, at once and for good");
+            let explained = format!("{stripes} stripes × members × a page, permanently");
             Some(MemoryCost { memory, explained })
         }
         "read_ahead" => {
@@ -42,15 +42,15 @@ pub fn memory_cost(
             Some(MemoryCost { memory, explained })
         }
         "dirty_bytes" => {
-            let explained = "while that much waits to be written".to_owned();
+            let explained = "while that much data is dirty".to_owned();
             Some(MemoryCost { memory: value.bytes()?, explained })
         }
         _ => None,
     }
 }
 
-/// Refuses what would take more than [`LARGEST_SHARE`] of the memory that is available, over what
-/// it takes now.
+/// Refuses settings that would use more than [`LARGEST_SHARE`] of the available memory in addition
+/// to their present use.
 pub fn refuse_costly(
     root: &Root,
     site: &TunableScope,

@@ -1,4 +1,4 @@
-//! What may go wrong with a tunable.
+//! Errors of tunables.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use units::{Bytes, Classified, ErrorKind, ParseUnitError};
 
 use crate::Value;
 
-/// Why a setting could not be understood, made or undone.
+/// Why a setting could not be parsed, applied or undone.
 #[derive(Debug, Error)]
 pub enum TunableError {
     #[error("there is no tunable {name:?}{hint}")]
@@ -18,20 +18,20 @@ pub enum TunableError {
         /// The nearest name, or all of them.
         hint: String,
     },
-    /// A text that is no `NAME=VALUE[,VALUE…]`.
-    #[error("{text:?} is no setting: {problem}")]
+    /// A text that is not `NAME=VALUE[,VALUE…]`.
+    #[error("{text:?} is not a setting: {problem}")]
     Syntax {
         text: String,
-        /// What is wrong, and what to write instead.
+        /// The problem, and a valid form.
         problem: String,
     },
-    /// A value that is no amount, or has no unit.
+    /// A value that is not an amount, or has no unit.
     #[error("{tunable}: {source}")]
     Amount { tunable: &'static str, source: ParseUnitError },
-    /// Less than a page, which the kernel would silently take for none at all.
+    /// Less than a page, which the kernel would silently round to zero.
     #[error(
-        "{tunable}={value} is less than a memory page ({page}), and the kernel would make it 0: \
-         use {page} or more, or 0 to turn it off"
+        "{tunable}={value} is less than a memory page ({page}), which the kernel rounds to 0: use \
+         {page} or more, or 0 to turn it off"
     )]
     BelowPage {
         tunable: &'static str,
@@ -39,14 +39,16 @@ pub enum TunableError {
         /// The size of a page here.
         page: Bytes,
     },
-    #[error("{tunable}={value} is too much: the most that foreread sets is {most}")]
+    #[error("{tunable}={value} is too large: the maximum is {most}")]
     TooLarge { tunable: &'static str, value: Bytes, most: Bytes },
-    #[error("{tunable} cannot be {value}: it is between {least} and {most}")]
+    #[error("{tunable} cannot be {value}: must be between {least} and {most}")]
     OutOfRange { tunable: &'static str, value: Value, least: Value, most: Value },
-    /// More memory than may be spent on it.
+    /// It would use too much memory.
     #[error(
-        "{tunable}={value} would take {needs} of memory, more than a quarter of the {available} \
-         that is available: choose less", needs = needs.rounded(), available = available.rounded()
+        "{tunable}={value} would use {needs} of memory, more than a quarter of the available \
+         {available}: use a smaller value",
+        needs = needs.rounded(),
+        available = available.rounded()
     )]
     Memory { tunable: &'static str, value: Value, needs: Bytes, available: Bytes },
     #[error(
@@ -54,7 +56,7 @@ pub enum TunableError {
          freebsd), not set"
     )]
     OtherSystem { tunable: &'static str, system: &'static str },
-    /// A value of another sort than the tunable takes.
+    /// A value of the wrong type for the tunable.
     #[error("{tunable} cannot be {value}")]
     WrongSort { tunable: &'static str, value: Value },
     /// This storage does not have the tunable.
@@ -62,73 +64,74 @@ pub enum TunableError {
     Absent {
         tunable: &'static str,
         bdi: BdiId,
-        /// What is missing: the file looked for, or the kind of storage that has it.
+        /// What is missing: the file, or the kind of storage.
         why: String,
     },
     /// Not allowed to write it.
-    #[error("may not write {path}: {need}", path = path.display())]
+    #[error("no permission to write {path}: {need}", path = path.display())]
     NotPermitted {
         path: PathBuf,
-        /// Which right is missing, and how to have it.
+        /// The missing permission, and how to get it.
         need: &'static str,
         source: io::Error,
     },
-    /// The kernel does not take this value here.
-    #[error("the kernel does not take {value} as {tunable} in {path}{hint}", path = path.display())]
+    /// The kernel rejects this value.
+    #[error("the kernel rejects {value} as {tunable} in {path}{hint}", path = path.display())]
     Rejected {
         tunable: &'static str,
         value: Value,
         path: PathBuf,
-        /// What it would take, where it says so.
+        /// The values that it would accept, if it lists them.
         hint: String,
     },
     #[error("cannot set {tunable} to {value} in {path}", path = path.display())]
     Write { tunable: &'static str, value: Value, path: PathBuf, source: io::Error },
-    /// The kernel took the value and has another now.
+    /// The kernel accepted the value but now has another.
     #[error("{path} was set to {wanted} but reads back as {found}", path = path.display())]
     DidNotStick { path: PathBuf, wanted: Value, found: Value },
-    /// Somebody else changed the value while foreread was at work; it is left as they have it.
+    /// Another process changed the value while foreread was running; it is not restored.
     #[error(
-        "{tunable} of bdi {bdi} was changed to {found} by somebody else (foreread had set \
-         {expected}): it is left so"
+        "{tunable} of bdi {bdi} was changed to {found} by another process (foreread had set \
+         {expected}): not restored"
     )]
     ChangedByOther {
         tunable: &'static str,
         bdi: BdiId,
-        /// What foreread had set or found at the start.
+        /// The value that foreread had set or found at the start.
         expected: Value,
         found: Value,
     },
-    /// Another foreread works on the bdi.
-    #[error("another foreread{} is at work on {}: wait for it or end it",
+    /// Another foreread process works on the bdi.
+    #[error("another foreread process{} is using {}: wait for it or stop it",
         pid.map(|pid| format!(" (process {pid})")).unwrap_or_default(), place(bdi))]
     Busy { bdi: BdiId, pid: Option<u32> },
-    /// The guard process could not be started, or has gone.
-    #[error("the guard process ({program}) {problem}; nothing is changed without it",
+    /// The guard process could not be started, or has exited.
+    #[error("the guard process ({program}) {problem}; without it, nothing is changed",
         program = program.display())]
     Guard { program: PathBuf, problem: String },
-    /// The run whose settings were to be undone still runs.
-    #[error("process {pid}, which owns {journal}, is still at work: it restores when it ends",
+    /// The run whose settings were to be undone is still running.
+    #[error("process {pid}, which owns {journal}, is still running: it restores the settings when \
+             it exits",
         journal = journal.display())]
     OwnerAlive { journal: PathBuf, pid: u32 },
-    /// Nothing tells the device of a journal from another that looks like it.
+    /// The device of a journal cannot be distinguished from another one.
     #[error(
-        "bdi {bdi}: more than one disk here may be the one that {journal} is about, as the machine \
-         was booted since and they have neither serial number nor WWN nor UUID: nothing is undone; \
-         where it belongs set {tunable} to {original} by hand, then remove the journal",
+        "bdi {bdi}: cannot identify the disk of {journal} after a reboot, because several disks \
+         have neither serial number nor WWN nor UUID: nothing was undone; set {tunable} to \
+         {original} on the right disk by hand, then remove the journal",
         journal = journal.display()
     )]
     Ambiguous { bdi: BdiId, journal: PathBuf, tunable: &'static str, original: Value },
-    /// There is nothing of this name to undo.
-    #[error("there is no journal {name:?}: what it had changed has been put back, or it never was")]
+    /// There is no such journal to undo.
+    #[error("there is no journal {name:?}: it was already undone, or never existed")]
     NoSuchJournal { name: String },
-    /// A directory or lock of foreread's own cannot be used.
+    /// A directory or lock of foreread cannot be used.
     #[error("cannot use {path}{hint}", path = path.display())]
     Own { path: PathBuf, hint: &'static str, source: io::Error },
-    /// The journal cannot be read, written or believed.
+    /// The journal cannot be read or written, or is invalid.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The machine could not be looked at.
+    /// The machine's state could not be read.
     #[error(transparent)]
     Host(#[from] HostError),
 }
@@ -160,7 +163,7 @@ impl Classified for TunableError {
     }
 }
 
-/// What a lock is of, in words.
+/// What a lock protects, in words.
 fn place(bdi: &BdiId) -> String {
     match bdi.as_str() {
         "machine" => "settings of the whole machine".to_owned(),
@@ -168,13 +171,13 @@ fn place(bdi: &BdiId) -> String {
     }
 }
 
-/// Why a journal cannot be read, written or believed.
+/// Why a journal cannot be read or written, or is invalid.
 #[derive(Debug, Error)]
 pub enum JournalError {
-    /// A line that foreread would not have written: nothing is undone by such a journal.
+    /// A line that foreread would not have written: the journal is not used for undoing.
     #[error(
-        "journal {path}, line {line}: {problem}; nothing is undone by it (remove it once the \
-         settings are as they should be)",
+        "journal {path}, line {line}: {problem}; it is not used for undoing (check the settings, \
+         then remove it)",
         path = path.display()
     )]
     Refused {
@@ -183,13 +186,14 @@ pub enum JournalError {
         line: usize,
         problem: String,
     },
-    /// The file is not one of foreread's own.
-    #[error("journal {path} {problem}; nothing is undone by it", path = path.display())]
+    /// The file was not written by foreread.
+    #[error("journal {path} {problem}; it is not used for undoing", path = path.display())]
     NotOurs { path: PathBuf, problem: &'static str },
-    /// The apply that wrote it died before it was done, or the end of the file is lost.
+    /// The apply that wrote it died before it completed, or the end of the file is missing.
     #[error(
-        "journal {path} has no end: the apply that wrote it died, or the file was cut; \
-         `foreread rollback` undoes what it says", path = path.display()
+        "journal {path} is incomplete: the apply that wrote it died, or the file was truncated; \
+         `foreread rollback` undoes the recorded changes",
+        path = path.display()
     )]
     Unfinished { path: PathBuf },
     /// The file cannot be read or written.

@@ -1,11 +1,11 @@
-//! The guard: a process beside the run that puts everything back when the run dies.
+//! The guard: a process that restores all settings if the run dies.
 //!
-//! It holds one end of a socket, as its standard input, whose other end only the run has. The end
-//! of that stream without a word before it means that the run is dead, by whatever signal. Its
-//! standard output is the lock of the bdi: such a lock belongs to the open file, so it stays taken
-//! from the death of the run until the guard too has gone, and nobody takes a value in between for
-//! the original. It lives in a session of its own and ignores what ends programs, so Ctrl-C or a
-//! service manager's SIGTERM reaches the run alone.
+//! Its standard input is one end of a socket whose other end only the run has. End of file without
+//! a message means that the run died, by whatever signal. Its standard output is the lock of the
+//! bdi: the lock belongs to the open file, so it stays held from the death of the run until the
+//! guard exits, and no process takes a changed value for the original. The guard has its own
+//! session and ignores termination signals, so Ctrl-C or a service manager's SIGTERM reaches only
+//! the run.
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, Read, Write};
@@ -21,23 +21,23 @@ use sys::lock::Lock;
 use crate::restore::put_back;
 use crate::{JournalError, Replay, RestoreReport, TunableError};
 
-/// The guard's word when it is ready, and the run's when all has been put back.
+/// The guard sends READY when it is ready, the run sends DONE when everything is restored.
 const READY_BYTE: u8 = b'r';
 const DONE_BYTE: u8 = b'd';
 
-/// A guard that says nothing for so long will not.
+/// A guard that is silent for longer will not start.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How to start the guard: the journal's path is added as the last argument.
+/// How to start the guard: the journal's path is appended as the last argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuardCommand {
-    /// The program, as a rule this very one.
+    /// The program, usually this one.
     pub program: PathBuf,
     /// Its arguments: `guard`.
     pub args: Vec<OsString>,
 }
 
-/// A guard at work, seen from the run.
+/// A running guard, as seen from the run.
 #[derive(Debug)]
 pub(crate) struct GuardProcess {
     program: PathBuf,
@@ -85,7 +85,7 @@ impl GuardProcess {
         if word == [READY_BYTE] { Ok(()) } else { Err(ErrorKind::InvalidData.into()) }
     }
 
-    /// Whether it is still there; without it nothing may be changed.
+    /// Checks that it is still running; without it, nothing may be changed.
     pub(crate) fn check(&mut self) -> Result<(), TunableError> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
@@ -98,14 +98,14 @@ impl GuardProcess {
         TunableError::Guard { program: self.program.clone(), problem }
     }
 
-    /// Tells it that all has been put back, and sees it off.
+    /// Reports that everything is restored, and waits for the guard to exit.
     pub(crate) fn dismiss(mut self) {
-        // If it has gone before, there is nobody to tell.
+        // If it has already exited, there is no process to notify.
         let _ = self.link.write_all(&[DONE_BYTE]);
         let _ = self.child.wait();
     }
 
-    /// Lets it do what the run could not, as if the run had died.
+    /// Lets the guard do what the run could not, as if the run had died.
     pub(crate) fn abandon(self) {
         let Self { mut child, link, .. } = self;
         drop(link);
@@ -113,8 +113,8 @@ impl GuardProcess {
     }
 }
 
-/// The body of `foreread guard JOURNAL`: waits until its owner is done or dead, and in the second
-/// case puts back what the journal says is still changed.
+/// The body of `foreread guard JOURNAL`: waits until its owner is done or dead. If it died,
+/// restores everything that the journal lists as changed.
 ///
 /// Writes nothing to standard output, which is the lock.
 pub fn guard_main(root: &Root, journal: &Path) -> Result<Vec<RestoreReport>, TunableError> {
@@ -122,7 +122,7 @@ pub fn guard_main(root: &Root, journal: &Path) -> Result<Vec<RestoreReport>, Tun
     sys::process::ignore_endings();
     // Fails only for the leader of a process group, as when a person starts it from a shell.
     let _ = sys::process::leave_session();
-    // Only root may; others are as likely to be ended as any process of theirs.
+    // Only root may; other users' guards are as likely to be killed as their other processes.
     let _ = sys::process::spare_from_oom();
     let _ = std::env::set_current_dir("/");
     rustix::io::write(io::stdin().as_fd(), &[READY_BYTE]).map_err(|errno| own(errno.into()))?;
@@ -130,10 +130,10 @@ pub fn guard_main(root: &Root, journal: &Path) -> Result<Vec<RestoreReport>, Tun
         return Ok(Vec::new());
     }
     match Replay::load(journal) {
-        // The run had all in place that was to stay, and died before it could say so.
+        // The run had completed an apply, and died before it could report that.
         Ok(replay) if replay.kept => Ok(Vec::new()),
         Ok(replay) => put_back(root, &replay),
-        // Removed: the run had put all back and died before it could say so.
+        // Removed: the run had restored everything and died before it could report that.
         Err(JournalError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
             Ok(Vec::new())
         }
@@ -145,7 +145,7 @@ fn owner_is_done() -> io::Result<bool> {
     let mut word = [0];
     match io::stdin().lock().read_exact(&mut word) {
         Ok(()) => Ok(word == [DONE_BYTE]),
-        // Reset is how the stream ends if the run died without having read all of it.
+        // The stream ends with a reset if the run died before it had read all data.
         Err(error)
             if matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset) =>
         {

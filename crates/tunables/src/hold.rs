@@ -1,4 +1,4 @@
-//! Holding a tunable at a value for an instant.
+//! Holds a tunable at a value for a short time.
 
 use host::{BdiId, page_size};
 
@@ -7,16 +7,16 @@ use crate::journal_entry::{JournalEntry, UndoneEntry, unix_ms};
 use crate::{BdiLease, RestoreOutcome, Tunable, TunableError, Value};
 
 impl BdiLease {
-    /// The bdi that this is the right over.
+    /// The locked bdi.
     pub fn bdi(&self) -> &BdiId {
         &self.site.bdi
     }
 
-    /// Sets a tunable, calls `act` and puts the tunable back, with nothing slow in between: the
-    /// journal is synced before, and told after.
+    /// Sets a tunable, calls `act` and restores the tunable, with nothing slow in between: the
+    /// journal is synced before and updated after.
     ///
-    /// What somebody else sets in that instant is left as he has it, and is an error. If `act`
-    /// panics, the value is put back when the lease is dropped.
+    /// A value that another process sets in the meantime is not restored, and is an error. If `act`
+    /// panics, the value is restored when the lease is dropped.
     pub fn with_value<T>(
         &mut self,
         tunable: &'static dyn Tunable,
@@ -42,8 +42,8 @@ impl BdiLease {
         result
     }
 
-    /// Puts back what this lease has set, and forgets that it did: from here on somebody else may
-    /// set it. `original` is what it was before.
+    /// Restores and forgets a value that this lease has set: from now on another process may set
+    /// it. `original` is the earlier value.
     pub fn release_value(
         &mut self,
         tunable: &'static dyn Tunable,
@@ -56,7 +56,7 @@ impl BdiLease {
         self.forget(tunable, original, &set)
     }
 
-    /// What the tunable is now, if that is what this lease last set or nobody has set anything.
+    /// The present value, if no other process has set it.
     pub(crate) fn unchanged(&self, tunable: &'static dyn Tunable) -> Result<Value, TunableError> {
         let present = self.read(tunable)?;
         self.refuse_changed(tunable, &tunable.file(&self.site), &present)?;
@@ -73,8 +73,8 @@ impl BdiLease {
         TunableError::ChangedByOther { tunable: tunable.name(), bdi, expected, found }
     }
 
-    /// Journals that a tunable which was held is back. A lease that lives for months holds
-    /// thousands of times, so where nothing else is changed its journal begins anew.
+    /// Journals that a held tunable is restored. A lease of months holds thousands of times, so its
+    /// journal is truncated when nothing else is changed.
     fn forget(
         &mut self,
         tunable: &'static dyn Tunable,

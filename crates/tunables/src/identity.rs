@@ -1,7 +1,7 @@
-//! Which device a bdi was.
+//! Identifies the device of a bdi.
 //!
-//! Numbers are used again: `7:0` is whatever was last attached to the first loop device, `0:46` any
-//! NFS mount. A value must go back to the device that it was taken from, and to no other.
+//! Numbers are reused: `7:0` is whatever was last attached to the first loop device, `0:46` any NFS
+//! mount. A value must be restored only on the device that it was read from.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use units::Bytes;
 
 use crate::TunableScope;
 
-/// What tells a device from another that later has the same number.
+/// Distinguishes a device from another that later has the same number.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Identity {
-    /// The block devices, those that are there.
+    /// The block devices that exist.
     pub devices: Vec<DeviceIdentity>,
-    /// What is mounted, for a bdi without block devices.
+    /// The mount source, for a bdi without block devices.
     pub source: Option<String>,
 }
 
@@ -31,18 +31,17 @@ pub struct DeviceIdentity {
     pub model: Option<String>,
     /// The file behind a loop device.
     pub backing_file: Option<String>,
-    /// What tells its disk from all others for good: serial number, WWN, UUID, by the names that
-    /// udev and sysfs have for them.
+    /// Permanent identifiers of its disk: serial number, WWN, UUID, by the names in udev and sysfs.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub marks: BTreeMap<String, String>,
 }
 
-/// Whether a device that is there is the one that a journal is about.
+/// Whether an existing device is the one of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdentityMatch {
     Same,
     Other,
-    /// It looks like it, and so does another device of this machine; nothing tells them apart.
+    /// It matches, and so does another device of this machine.
     Ambiguous,
 }
 
@@ -54,7 +53,7 @@ impl From<DeviceFacts> for DeviceIdentity {
 }
 
 impl Identity {
-    /// Looks at what is there now.
+    /// Reads the present identity.
     pub fn of(root: &Root, site: &TunableScope) -> Self {
         let facts = |device: &DevNo| device_facts(root, *device).ok();
         let mut numbers: Vec<&DevNo> = site.devices.iter().chain(&site.leaves).collect();
@@ -71,8 +70,8 @@ impl Identity {
         Self { devices, source: number.and_then(|number| mount_source(root, number)) }
     }
 
-    /// What is at the site now, compared with this. Over a reboot counters start anew, and numbers
-    /// may be given to other disks.
+    /// Compares this identity with the present one. After a reboot, counters restart and numbers
+    /// may belong to other disks.
     pub fn compare(&self, root: &Root, site: &TunableScope, same_boot: bool) -> IdentityMatch {
         let now = Self::of(root, site);
         if !self.is_same(&now, same_boot) {
@@ -85,7 +84,7 @@ impl Identity {
         if self.devices.iter().all(told) { IdentityMatch::Same } else { IdentityMatch::Ambiguous }
     }
 
-    /// Whether `now` may be the same thing. Over a reboot counters start anew.
+    /// Whether `now` may be the same device. After a reboot, counters restart.
     pub fn is_same(&self, now: &Self, same_boot: bool) -> bool {
         if let (Some(then), Some(now)) = (&self.source, &now.source)
             && then != now
@@ -101,8 +100,8 @@ impl Identity {
 
 impl DeviceIdentity {
     fn is_same(&self, now: &Self, same_boot: bool) -> bool {
-        // A loop device without a file is nobody's, and it would hand the value that it was left
-        // with to the next who attaches one (seen on 6.18: 64 MiB stay over detach and attach).
+        // A loop device without a file belongs to nobody, and would keep a changed value for the
+        // next file that is attached (seen on 6.18: 64 MiB survive detach and attach).
         if self.backing_file.is_some() && now.backing_file.is_none() {
             return true;
         }
@@ -115,21 +114,21 @@ impl DeviceIdentity {
         (&self.size, &self.model, &self.backing_file) == (&now.size, &now.model, &now.backing_file)
     }
 
-    /// What the surest mark that both have says.
+    /// Compares the strongest identifier that both have.
     fn has_marks_of(&self, now: &Self) -> Option<bool> {
         let both = |name: &&&str| now.marks.contains_key(**name) && self.marks.contains_key(**name);
         let name = crate::marks::MARKS.iter().find(both)?;
         Some(self.marks.get(*name) == now.marks.get(*name))
     }
 
-    /// Whether something else than looks says that they are the same.
+    /// Whether an identifier, not only the appearance, shows that they are the same.
     fn is_told_apart(&self, now: &Self, same_boot: bool) -> bool {
         (same_boot && self.diskseq.is_some() && now.diskseq.is_some())
             || self.has_marks_of(now).is_some()
             || self.backing_file.is_some()
     }
 
-    /// Whether no other device of this machine looks like it.
+    /// Whether no other device of this machine matches.
     fn is_alone(&self, root: &Root) -> bool {
         let numbers = root.names("/sys/dev/block").into_iter();
         let others = numbers.filter_map(|name| name.parse().ok()).filter(|n| *n != self.device);

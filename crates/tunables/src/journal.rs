@@ -1,10 +1,10 @@
-//! The journal: what was changed, on stable storage before it was changed.
+//! The journal: changes are recorded on stable storage before they are made.
 //!
-//! One file of JSON lines for each run under `<state>/journal`. The first line names the owner and
-//! the device; then comes a line before each change, a line for each tunable that was put back, and
-//! the file is removed when all have been. A last line without its end was never followed by a
-//! change, as each is synced first; it counts as not written. Anything else that foreread would not
-//! have written makes the whole file refused: it says where root is to write what.
+//! Each run has one file of JSON lines under `<state>/journal`. The first line names the owner and
+//! the device. A line precedes each change, and a line follows each restored tunable; when all are
+//! restored, the file is removed. An incomplete last line was never followed by a change, because
+//! each line is synced first, so it is ignored. Any other content that foreread would not have
+//! written makes the whole file invalid, because root writes values from it.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -27,16 +27,16 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Starts a journal, and has file and directory on stable storage.
+    /// Creates a journal and syncs file and directory.
     pub(crate) fn create(dirs: &Dirs, header: JournalHeader) -> Result<Self, JournalError> {
         let dir = directory(dirs);
         let fail = |doing| {
             let path = dir.clone();
             move |source| JournalError::Io { doing, path, source }
         };
-        make_directories(&dir).map_err(fail("make the directory of"))?;
+        make_directories(&dir).map_err(fail("create the directory of"))?;
         let name = format!("{}-{}-{}.jsonl", header.unix_ms, header.owner.pid, header.site.bdi);
-        let path = std::path::absolute(dir.join(name)).map_err(fail("find a place for"))?;
+        let path = std::path::absolute(dir.join(name)).map_err(fail("choose a name for"))?;
         let file =
             options().append(true).create_new(true).mode(0o600).open(&path).map_err(|source| {
                 JournalError::Io { doing: "create", path: path.clone(), source }
@@ -50,7 +50,7 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Opens a journal to go on after its last whole line.
+    /// Opens a journal to append after its last complete line.
     pub(crate) fn reopen(replay: &Replay) -> Result<Self, JournalError> {
         let path = replay.path.clone();
         let open = options().append(true).open(&path).and_then(|file| {
@@ -67,7 +67,7 @@ impl Journal {
         &self.path
     }
 
-    /// Adds a line and returns when it is on stable storage.
+    /// Appends a line and syncs.
     pub(crate) fn append(&mut self, entry: &JournalEntry) -> Result<(), JournalError> {
         let line = serde_json::to_string(entry).map_err(io::Error::from);
         line.and_then(|line| {
@@ -77,14 +77,14 @@ impl Journal {
         .map_err(|source| self.error("write", source))
     }
 
-    /// Forgets all but the first line: nothing of it is left to undo. This need not be on stable
-    /// storage, as a journal is read to the same end with and without what has been undone.
+    /// Truncates the journal to its first line: nothing is left to undo. This need not be synced,
+    /// because a journal with undone changes has the same meaning.
     pub(crate) fn begin_anew(&mut self) -> Result<(), JournalError> {
         let Some(beginning) = self.beginning else { return Ok(()) };
         self.file.set_len(beginning).map_err(|source| self.error("cut", source))
     }
 
-    /// Removes the journal: nothing of it is left to undo.
+    /// Removes the journal: nothing is left to undo.
     pub(crate) fn remove(self) -> Result<(), JournalError> {
         match fs::remove_file(&self.path) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => {
@@ -97,7 +97,7 @@ impl Journal {
         }
     }
 
-    /// Lets everybody know what the journals say now.
+    /// Updates the summary for other users.
     pub(crate) fn publish(&self) {
         if let Some(dir) = self.path.parent() {
             publish(dir);
@@ -120,7 +120,7 @@ pub(crate) fn directory(dirs: &Dirs) -> PathBuf {
     dirs.state.join("journal")
 }
 
-/// The journals that are there, oldest first.
+/// The existing journals, oldest first.
 pub(crate) fn list(dirs: &Dirs) -> Result<Vec<PathBuf>, JournalError> {
     let dir = directory(dirs);
     let entries = match fs::read_dir(&dir) {
@@ -135,7 +135,7 @@ pub(crate) fn list(dirs: &Dirs) -> Result<Vec<PathBuf>, JournalError> {
     Ok(paths)
 }
 
-/// Reads a journal; `None` if it has been removed meanwhile.
+/// Reads a journal; `None` if it was removed meanwhile.
 pub(crate) fn load(path: &Path) -> Result<Option<Replay>, JournalError> {
     match Replay::load(path) {
         Ok(replay) => Ok(Some(replay)),

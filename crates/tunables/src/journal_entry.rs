@@ -12,12 +12,12 @@ use serde::{Deserialize, Serialize};
 use crate::error::JournalError;
 use crate::{Identity, TunableScope, Value};
 
-/// The form of journal that this foreread writes; it reads [`OLDEST_VERSION`] too.
+/// The version that is written; versions from [`OLDEST_VERSION`] are read.
 pub(crate) const VERSION: u32 = 2;
-/// The oldest form that it reads: without purpose, and with read-ahead alone.
+/// The oldest version that is read: without purpose, and with read-ahead only.
 pub(crate) const OLDEST_VERSION: u32 = 1;
 
-/// More than a run of a million changes; what is larger was not written by foreread.
+/// More than a run of a million changes; a larger file was not written by foreread.
 const MAX_JOURNAL_BYTES: u64 = 512 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,10 +25,10 @@ const MAX_JOURNAL_BYTES: u64 = 512 << 20;
 pub(crate) enum JournalEntry {
     Begin(JournalHeader),
     Change(JournaledChange),
-    /// What the change of this number upset has been seen to.
+    /// The side effects of this change were handled.
     #[serde(rename = "calm")]
     Confirmed(ConfirmedEntry),
-    /// All that was to be applied is in place, and stays when the process ends.
+    /// Everything was applied and stays when the process exits.
     Kept(KeptEntry),
     Undone(UndoneEntry),
 }
@@ -47,14 +47,14 @@ pub(crate) struct KeptEntry {
     pub unix_ms: u64,
 }
 
-/// What the changes of a journal are for.
+/// The purpose of a journal's changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JournalPurpose {
-    /// To be measured, and put back when that ends.
+    /// For measuring; restored when that ends.
     #[default]
     Study,
-    /// To stay until they are rolled back.
+    /// Stay until they are rolled back.
     Apply,
 }
 
@@ -69,16 +69,16 @@ pub struct JournalHeader {
     pub identity: Identity,
     #[serde(default)]
     pub purpose: JournalPurpose,
-    /// When, in milliseconds since 1970.
+    /// Time in milliseconds since 1970.
     pub unix_ms: u64,
 }
 
-/// A process, so named that no other will ever be meant.
+/// A process, identified uniquely.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JournalOwner {
     pub pid: u32,
-    /// When it started, in clock ticks since boot.
+    /// Start time in clock ticks since boot.
     pub start_time: u64,
     pub boot_id: String,
 }
@@ -87,55 +87,55 @@ pub struct JournalOwner {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JournaledChange {
-    /// Counts the changes of this journal from 1.
+    /// Number of the change in this journal, from 1.
     pub number: u64,
     pub tunable: String,
-    /// Its file; one of those that the registry knows it may have there.
+    /// Its file, one that the registry allows for the tunable.
     pub file: PathBuf,
     pub old: Value,
     /// The value about to be written.
     pub new: Value,
-    /// Whether nobody asked for it: another change upsets the tunable.
+    /// Whether it was not requested, but may be changed as a side effect.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub held: bool,
-    /// When, in milliseconds since 1970.
+    /// Time in milliseconds since 1970.
     pub unix_ms: u64,
 }
 
-/// A tunable that was seen to.
+/// A tunable whose change was handled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UndoneEntry {
     pub tunable: String,
-    /// `None` in the first form: the only file that it has.
+    /// `None` in version 1: its only file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
     pub outcome: RestoreOutcome,
     pub unix_ms: u64,
 }
 
-/// What came of undoing a change.
+/// The result of undoing a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RestoreOutcome {
     /// The old value was written and reads back.
     Restored,
-    /// The old value was there already.
+    /// The old value was already set.
     AlreadySo,
-    /// The device is not there any more, or another has its number now.
+    /// The device no longer exists, or another has its number now.
     DeviceGone,
-    /// Somebody else had set another value: it is left alone.
+    /// Another process has set another value, which is kept.
     LeftAlone { present: Value },
 }
 
-/// Reads a journal's bytes, if it is a file that only this user can have written.
+/// Reads a journal if only this user can have written it.
 pub fn read_own(path: &Path) -> Result<Vec<u8>, JournalError> {
     let fail = |source| JournalError::Io { doing: "read", path: path.to_owned(), source };
     let refuse = |problem| JournalError::NotOurs { path: path.to_owned(), problem };
     let file = options().read(true).open(path).map_err(fail)?;
     let status = file.metadata().map_err(fail)?;
     if !status.is_file() {
-        return Err(refuse("is no regular file"));
+        return Err(refuse("is not a regular file"));
     }
     if status.uid() != rustix::process::geteuid().as_raw() {
         return Err(refuse("belongs to another user"));
@@ -146,12 +146,12 @@ pub fn read_own(path: &Path) -> Result<Vec<u8>, JournalError> {
     let mut bytes = Vec::new();
     file.take(MAX_JOURNAL_BYTES + 1).read_to_end(&mut bytes).map_err(fail)?;
     if bytes.len() as u64 > MAX_JOURNAL_BYTES {
-        return Err(refuse("is larger than any that foreread writes"));
+        return Err(refuse("is larger than any journal of foreread"));
     }
     Ok(bytes)
 }
 
-/// Options that follow no link and wait for no pipe.
+/// Options that neither follow a link nor wait for a pipe.
 pub(crate) fn options() -> OpenOptions {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let mut options = OpenOptions::new();
@@ -159,7 +159,6 @@ pub(crate) fn options() -> OpenOptions {
     options
 }
 
-/// Milliseconds since 1970, for people who read a journal.
 pub(crate) fn unix_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)

@@ -21,9 +21,9 @@ use crate::{
     TunableScope, Value,
 };
 
-/// The exclusive right over one bdi. For a study everything is put back when it ends, by
-/// [`BdiLease::restore`], by being dropped, or by its guard; what is applied stays after
-/// [`BdiLease::keep`], and until then goes the same way.
+/// The exclusive right to change one bdi. For a study, everything is restored by
+/// [`BdiLease::restore`], by dropping, or by the guard. Applied settings stay after
+/// [`BdiLease::keep`]; until then they are restored like those of a study.
 #[derive(Debug)]
 pub struct BdiLease {
     pub(crate) root: Root,
@@ -31,23 +31,24 @@ pub struct BdiLease {
     purpose: JournalPurpose,
     pub(crate) journal: Journal,
     pub(crate) changes: u64,
-    /// What this lease last set, by the tunable's name and file.
+    /// The last values that this lease has set, by the tunable's name and file.
     pub(crate) set: BTreeMap<(&'static str, PathBuf), Value>,
-    /// What the journal has an original value of.
+    /// The tunables whose original value is in the journal.
     pub(crate) known: BTreeSet<(&'static str, PathBuf)>,
     inherited: Vec<RestoreReport>,
     pub(crate) notes: Vec<String>,
-    /// `None` once it has been dismissed.
+    /// `None` after it was dismissed.
     guard: Option<GuardProcess>,
-    /// `None` once it has been released.
+    /// `None` after it was released.
     lock: Option<DeviceLock>,
     dirs: Dirs,
-    /// The locks of what else is changed: devices below the bdi, and the machine.
+    /// The locks of other changed devices: those below the bdi, and the machine.
     others: BTreeMap<BdiId, DeviceLock>,
 }
 
 impl BdiLease {
-    /// Takes the lock, undoes what dead runs left on this bdi, opens a journal, starts the guard.
+    /// Takes the lock, undoes changes of dead runs on this bdi, creates a journal, starts the
+    /// guard.
     pub fn begin(
         dirs: &Dirs,
         root: &Root,
@@ -57,7 +58,7 @@ impl BdiLease {
         Self::begin_at(dirs, root, TunableScope::of(root, storage), guard, JournalPurpose::Study)
     }
 
-    /// The same at a site that is known, for either purpose.
+    /// The same with a known scope, for either purpose.
     pub fn begin_at(
         dirs: &Dirs,
         root: &Root,
@@ -79,7 +80,7 @@ impl BdiLease {
         let guard = match GuardProcess::start(guard, journal.path(), lock.lock()) {
             Ok(guard) => Some(guard),
             Err(error) => {
-                // Nothing has been changed: the reason for stopping is the guard, not these.
+                // Nothing was changed: the error of the guard is the one to report.
                 let _ = journal.remove();
                 return Err(error);
             }
@@ -101,7 +102,7 @@ impl BdiLease {
         })
     }
 
-    /// What was left by dead runs and undone at the beginning.
+    /// Changes of dead runs that were undone at the start.
     pub fn inherited(&self) -> &[RestoreReport] {
         &self.inherited
     }
@@ -114,11 +115,11 @@ impl BdiLease {
         read(&self.root, tunable, &self.site)
     }
 
-    /// Journals, writes and reads back, in every file of the tunable that is there. Gives what
-    /// was read, rounded as [`Tunable::validate`] does. What it upsets gets its own value again.
+    /// Journals, writes and reads back every existing file of the tunable. Returns the value read,
+    /// rounded as by [`Tunable::validate`]. Side effects on other tunables are undone.
     ///
-    /// If somebody else has changed the value since this lease set it, nothing is written: he must
-    /// have had a reason, and what was measured since is of his setting.
+    /// If another process has changed the value since this lease set it, nothing is written: that
+    /// process had a reason, and later measurements are of its setting.
     pub fn set(
         &mut self,
         tunable: &'static dyn Tunable,
@@ -139,8 +140,8 @@ impl BdiLease {
         Ok(setting.value)
     }
 
-    /// Takes the lock of the device that a file is of, where that is not the bdi itself: somebody
-    /// may be measuring there.
+    /// Takes the lock of the device of a file, if that is not the bdi itself: another process may
+    /// be measuring there.
     pub(crate) fn reserve(&mut self, file: &Path) -> Result<(), TunableError> {
         let bdi = bdi_of(&self.root, file);
         if bdi != self.site.bdi && !self.others.contains_key(&bdi) {
@@ -171,7 +172,7 @@ impl BdiLease {
         value: &Value,
     ) -> Result<(), TunableError> {
         if old == value {
-            // Nothing to write. What is applied is recorded all the same, to be verified later.
+            // Nothing to write. An applied value is recorded nevertheless, to be verified later.
             if self.purpose == JournalPurpose::Apply {
                 self.journal_change(tunable, &file, old, value, false)?;
             }
@@ -185,7 +186,7 @@ impl BdiLease {
                 self.set.insert((tunable.name(), file), written);
             }
             Err(error) => {
-                // The value there now is nobody's wish, and the journal does not know it as ours.
+                // Nobody asked for the present value, and the journal does not know it as ours.
                 if matches!(error, TunableError::DidNotStick { .. }) {
                     let _ = write(&self.root, tunable, &self.site, &file, old);
                 }
@@ -223,13 +224,13 @@ impl BdiLease {
         self.guard.as_mut().map_or(Ok(()), GuardProcess::check)
     }
 
-    /// What could not be kept as it was while other things were set; each is told once.
+    /// Side effects that could not be undone, each reported once.
     pub fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
 
-    /// Lets what was set stay as it is. It can be undone by rolling back the journal, whose path
-    /// this gives. The lock is given too, for what remains to be done before others may.
+    /// Keeps the settings. They can be undone by rolling back the journal, whose path is returned.
+    /// The lock is returned too, for remaining work.
     pub fn keep(mut self) -> Result<(PathBuf, Option<DeviceLock>), TunableError> {
         let path = self.journal.path().to_owned();
         self.journal.append(&JournalEntry::Kept(KeptEntry { unix_ms: unix_ms() }))?;
@@ -240,14 +241,14 @@ impl BdiLease {
         Ok((path, self.lock.take()))
     }
 
-    /// Puts everything back and says what came of it.
+    /// Restores everything and reports the results.
     pub fn restore(mut self) -> Result<Vec<RestoreReport>, TunableError> {
         self.finish()
     }
 
     fn finish(&mut self) -> Result<Vec<RestoreReport>, TunableError> {
         let Some(guard) = self.guard.take() else { return Ok(Vec::new()) };
-        // From the journal, not from memory: what is undone is what the guard would undo.
+        // From the journal, not from memory, so that the result is that of the guard.
         let undone = Replay::load(self.journal.path())
             .map_err(TunableError::from)
             .and_then(|replay| put_back(&self.root, &replay));
@@ -262,7 +263,7 @@ impl BdiLease {
 
 impl Drop for BdiLease {
     fn drop(&mut self) {
-        // What fails here the guard has tried once more, and said so.
+        // The guard has retried and reported what fails here.
         let _ = self.finish();
     }
 }

@@ -1,9 +1,9 @@
 //! Tunables: the kernel's settings that foreread reads, checks, writes, reads back and undoes.
 //!
-//! This is the only room that writes to `/sys`. Every change is in a [`Journal`] on stable storage
-//! before it is made; a [`BdiLease`] gives one process the right to change one bdi, has a guard
-//! process at its side that puts everything back when the owner dies by any signal, and
-//! [`rollback`] puts back what even the guard could not (power loss).
+//! Only this crate writes to `/sys`. Every change is in a [`Journal`] on stable storage before it
+//! is made. A [`BdiLease`] gives one process the right to change one bdi, with a guard process that
+//! restores everything if the owner is killed. [`rollback`] restores what even the guard could not
+//! (after a power loss).
 
 mod access;
 mod apply;

@@ -1,4 +1,4 @@
-//! By what a device is known after a boot: never by the kernel's name, which may be another's then.
+//! Identifiers that survive a boot, unlike the kernel's device names.
 
 use std::ffi::OsString;
 use std::fs;
@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use host::{DevNo, Root};
 
-/// A name of the device at this path that means the same device at every boot: `/dev/sdb` may be
-/// another disk then. The path itself, if it is no kernel name or has no other.
+/// A name for the device at this path that is the same at every boot: `/dev/sdb` may be another
+/// disk then. Returns the path itself if it is not a kernel name or has no such name.
 pub fn lasting_name(root: &Root, path: &Path) -> PathBuf {
     if path.parent() != Some(Path::new("/dev")) {
         return path.to_owned();
@@ -19,7 +19,7 @@ pub fn lasting_name(root: &Root, path: &Path) -> PathBuf {
         fs::canonicalize(root.path(folder.join(name))).is_ok_and(|meant| meant == device)
     };
     let names = entries.flatten().map(|entry| entry.file_name()).filter(same);
-    // World wide names and UUIDs before what is made of model and serial number.
+    // World wide names and UUIDs before names that are made from model and serial number.
     let rank = |name: &OsString| {
         let name = name.to_string_lossy();
         let sure = ["wwn-", "nvme-eui.", "nvme-uuid.", "md-uuid-", "dm-uuid-"];
@@ -29,25 +29,25 @@ pub fn lasting_name(root: &Root, path: &Path) -> PathBuf {
     best.map_or_else(|| path.to_owned(), |name| folder.join(name))
 }
 
-/// A condition of a udev rule that one device alone meets.
+/// A condition of a udev rule that matches exactly one device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceMatch {
     /// `ENV{ID_SERIAL}=="…"`.
     pub condition: String,
-    /// The identity itself, for file names and people.
+    /// The identity itself, for file names and messages.
     pub value: String,
 }
 
-/// Properties of udev's database, the surest first. Array and mapper names come first because
+/// Properties in udev's database, the strongest first. Array and mapper names come first because
 /// their serial would be a member's.
 const PROPERTIES: &[&str] =
     &["DM_UUID", "MD_UUID", "ID_WWN_WITH_EXTENSION", "ID_WWN", "ID_SERIAL", "ID_FS_UUID"];
 
-/// Attributes of sysfs, for machines and containers without udev's database.
+/// Attributes in sysfs, for machines and containers without udev's database.
 const ATTRIBUTES: &[&str] =
     &["dm/uuid", "md/uuid", "wwid", "device/wwid", "serial", "device/serial"];
 
-/// All of them, the surest first.
+/// All of them, the strongest first.
 pub(crate) const MARKS: &[&str] = &[
     "DM_UUID",
     "MD_UUID",
@@ -63,7 +63,7 @@ pub(crate) const MARKS: &[&str] = &[
     "ID_FS_UUID",
 ];
 
-/// How a whole device can be told from all others; `None` if it has nothing of its own.
+/// The condition that matches only this device; `None` if it has no identifier of its own.
 pub fn matched(root: &Root, device: DevNo) -> Option<DeviceMatch> {
     let (name, value) = lasting_marks(root, device).into_iter().next()?;
     let property = PROPERTIES.contains(&name);
@@ -71,8 +71,8 @@ pub fn matched(root: &Root, device: DevNo) -> Option<DeviceMatch> {
     Some(DeviceMatch { condition: format!("{key}{{{name}}}==\"{value}\""), value })
 }
 
-/// All that tells a whole device from others for good, the surest first: what of udev's database or
-/// sysfs says so, and what it says.
+/// All permanent identifiers of a whole device, the strongest first: the name of the property or
+/// attribute, and its value.
 pub(crate) fn lasting_marks(root: &Root, device: DevNo) -> Vec<(&'static str, String)> {
     let database = root.read(format!("/run/udev/data/b{device}")).unwrap_or_default();
     let property = |name: &&'static str| {
@@ -92,12 +92,12 @@ pub(crate) fn lasting_marks(root: &Root, device: DevNo) -> Vec<(&'static str, St
     properties.chain(ATTRIBUTES.iter().filter_map(attribute)).collect()
 }
 
-/// Whether a device can be known after a boot, so that a rule of udev can be about it alone.
+/// Whether a device can be identified after a boot, so that a udev rule can match it alone.
 pub fn is_known_after_boot(root: &Root, device: DevNo) -> bool {
     matched(root, device).is_some()
 }
 
-/// Nothing that means something to udev's patterns, or that ends the string.
+/// Whether a value has no character that is special in udev's patterns or ends the string.
 fn is_plain(value: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_.:+=/ ".contains(c);
     (4..=128).contains(&value.len()) && value.chars().all(fits)

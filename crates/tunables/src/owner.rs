@@ -1,4 +1,4 @@
-//! Who owns a journal, and whether he lives.
+//! The owner of a journal, and whether it is alive.
 
 use host::Root;
 
@@ -12,12 +12,12 @@ impl JournalOwner {
         Ok(Self { pid, start_time, boot_id: boot_id() })
     }
 
-    /// Whether it still runs. Processes are this machine's, whatever tree is looked at.
+    /// Whether it is running. Always checked on this machine, even with another root.
     pub(crate) fn is_alive(&self) -> Result<bool, TunableError> {
         Ok(self.is_of_this_boot() && start_time(self.pid)? == Some(self.start_time))
     }
 
-    /// Whether it ran since the machine was started.
+    /// Whether it was started since the last boot.
     pub(crate) fn is_of_this_boot(&self) -> bool {
         boot_id() == self.boot_id
     }
@@ -31,7 +31,7 @@ fn start_time(pid: u32) -> Result<Option<u64>, TunableError> {
     })
 }
 
-/// A word that changes with each boot.
+/// The kernel's boot id.
 fn boot_id() -> String {
     Root::system().read("/proc/sys/kernel/random/boot_id").unwrap_or_default()
 }

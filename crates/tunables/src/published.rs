@@ -1,9 +1,8 @@
-//! What is set, for everybody to read.
+//! A summary of the settings that all users may read.
 //!
-//! Journals are for their owner's eyes alone, as whoever can write one could have root write
-//! values. So that ordinary users can tell where a value came from, a summary of all open journals
-//! stands beside them, written anew whenever one of them changes in what it says of the machine.
-//! It serves no other purpose: nothing is ever undone by it.
+//! Only their owner may read journals and write them, because root writes values from them. A
+//! summary of all open journals lets other users find the origin of a value. It is rewritten
+//! whenever a journal changes, and is never used for undoing.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read};
@@ -20,7 +19,7 @@ use crate::journal_entry::JournalOwner;
 use crate::{JournalPurpose, Replay, Value};
 
 const VERSION: u32 = 1;
-/// More than a thousand settings; what is larger was not written by foreread.
+/// More than a thousand settings; a larger file was not written by foreread.
 const MAX_SUMMARY_BYTES: u64 = 1 << 20;
 
 /// The summary of all open journals.
@@ -31,16 +30,16 @@ struct Summary {
     journals: Vec<PublishedJournal>,
 }
 
-/// What everybody may know of a journal.
+/// The public part of a journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedJournal {
-    /// The journal, which its owner alone may read.
+    /// The journal, which only its owner may read.
     pub journal: PathBuf,
     pub bdi: BdiId,
     pub purpose: JournalPurpose,
     owner: JournalOwner,
-    /// What was set; nothing of a study, whose values change all the time.
+    /// The settings; empty for a study, whose values change constantly.
     pub settings: Vec<PublishedSetting>,
 }
 
@@ -50,12 +49,12 @@ pub struct PublishedSetting {
     pub tunable: String,
     pub file: PathBuf,
     pub original: Value,
-    /// The value that it was given.
+    /// The value that was set.
     pub value: Value,
 }
 
 impl PublishedJournal {
-    /// The process that is measuring there now, if one is.
+    /// The process that is measuring there, if one is.
     pub fn measured_by(&self) -> Option<u32> {
         let lives = self.purpose == JournalPurpose::Study && self.owner.is_alive().unwrap_or(false);
         lives.then_some(self.owner.pid)
@@ -86,7 +85,8 @@ fn file(state: &Path) -> PathBuf {
     state.join("settings.json")
 }
 
-/// Makes the directory of journals: for their owner alone, in one that others may pass through.
+/// Creates the directory of journals, readable by its owner only, in a directory that others may
+/// enter.
 pub(crate) fn make_directories(journals: &Path) -> io::Result<()> {
     if let Some(state) = journals.parent() {
         DirBuilder::new().recursive(true).mode(0o755).create(state)?;
@@ -94,15 +94,15 @@ pub(crate) fn make_directories(journals: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(journals)
 }
 
-/// Writes the summary of the journals in a directory beside it. That this fails is no reason to
-/// stop what it tells of: then others know less.
+/// Writes the summary of the journals in the directory above them. A failure does not stop the
+/// operation: other users only see less.
 pub(crate) fn publish(journals: &Path) {
     let Some(state) = journals.parent() else { return };
     let _ = try_publish(journals, state);
 }
 
 fn try_publish(journals: &Path, state: &Path) -> io::Result<()> {
-    // Two that write at once must not leave the older view.
+    // If two processes publish at once, the newer view must win.
     let _turn = Lock::take(&state.join("settings.lock"))?;
     let mut paths: Vec<PathBuf> = fs::read_dir(journals)?
         .flatten()
@@ -120,12 +120,12 @@ fn try_publish(journals: &Path, state: &Path) -> io::Result<()> {
         };
     }
     let text = serde_json::to_vec_pretty(&summary)?;
-    // All users may read it, whatever the umask; it is written anew after a power loss.
+    // All users may read it, whatever the umask; it is rewritten after a power loss.
     replace(&path, &text, FileMode::Exact(0o644), Durability::UntilReboot)
 }
 
-/// Reads the summary in a state directory; nothing, where there is none that can be believed: only
-/// root's or one's own.
+/// Reads the summary in a state directory. It must belong to root or to this user; otherwise it is
+/// ignored.
 pub fn published(state: &Path) -> Vec<PublishedJournal> {
     read(&file(state)).unwrap_or_default()
 }

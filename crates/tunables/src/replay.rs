@@ -1,4 +1,4 @@
-//! Reading a journal: what of it is still to be undone.
+//! Reads a journal and determines what is still to be undone.
 
 use std::path::{Path, PathBuf};
 
@@ -6,35 +6,35 @@ use crate::journal_entry::{JournalEntry, OLDEST_VERSION, UndoneEntry, VERSION, r
 use crate::registry::{admits, find_exactly};
 use crate::{JournalError, JournalHeader, JournaledChange, Tunable, Value};
 
-/// A journal as read, every line of it believed.
+/// A journal as read and checked.
 #[derive(Clone, Debug)]
 pub struct Replay {
     pub(crate) path: PathBuf,
-    /// The bytes of its whole lines.
+    /// The length of its complete lines.
     pub(crate) sound_bytes: u64,
-    /// The first line; `None` where not even that was finished, so that nothing was changed.
+    /// The first line; `None` if even that is incomplete, so that nothing was changed.
     pub header: Option<JournalHeader>,
-    /// What was changed and not put back yet.
+    /// Changes that are not restored yet.
     pub open: Vec<OpenChange>,
-    /// Whether its owner was done with it and meant it to stay.
+    /// Whether its owner completed an apply.
     pub kept: bool,
-    /// The tunable whose change came last, if nobody has seen yet to what it upset.
+    /// The tunable of the last change, if its side effects are not handled yet.
     pub(crate) upsetting: Option<&'static dyn Tunable>,
     changes: u64,
 }
 
-/// A tunable that is still changed, or may be.
+/// A tunable that is or may be changed.
 #[derive(Clone, Debug)]
 pub struct OpenChange {
     pub tunable: &'static dyn Tunable,
     pub file: PathBuf,
-    /// Whether it was asked for, and not only kept as it was while others were changed.
+    /// Whether it was requested, not only preserved during other changes.
     pub asked: bool,
     /// Its value before the first change.
     pub original: Value,
-    /// What the last change wrote or was about to write, and before that what it found there if
-    /// that was of the run too: it may have been cut short. A value from earlier in the run is
-    /// not there by the run's doing any more.
+    /// The value that the last change wrote or was about to write; and the value that the change
+    /// found, if that was ours too, because the write may not have happened. Earlier values of the
+    /// run can no longer be present because of the run.
     pub ours: Vec<Value>,
 }
 
@@ -44,10 +44,10 @@ impl Replay {
         Self::parse(path, &read_own(path)?)
     }
 
-    /// Checks the bytes of the journal at `path`.
+    /// Checks the content of the journal at `path`.
     pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self, JournalError> {
         if !may_begin(bytes) {
-            let problem = "it does not begin as a journal does".to_owned();
+            let problem = "it does not start like a journal".to_owned();
             return Err(JournalError::Refused { path: path.to_owned(), line: 1, problem });
         }
         let sound = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
@@ -92,7 +92,7 @@ impl Replay {
     }
 
     fn change(&mut self, change: JournaledChange) -> Result<(), String> {
-        let header = self.header.as_ref().ok_or("a change before the beginning")?;
+        let header = self.header.as_ref().ok_or("a change before the header")?;
         if change.number != self.changes + 1 {
             return Err(format!("change {} follows change {}", change.number, self.changes));
         }
@@ -112,7 +112,7 @@ impl Replay {
         let known = |open: &&mut OpenChange| open.is(tunable.name(), &change.file);
         match self.open.iter_mut().find(known) {
             Some(open) => {
-                // What somebody else had set is not ours because it was found.
+                // A value of another process is not ours because it was found.
                 open.ours.retain(|value| *value == change.old);
                 open.ours.push(change.new);
                 open.asked |= !change.held;
@@ -138,7 +138,7 @@ impl Replay {
 
     fn keep(&mut self) -> Result<(), String> {
         if self.header.is_none() || self.kept {
-            return Err("kept before the beginning, or twice".to_owned());
+            return Err("kept before the header, or twice".to_owned());
         }
         self.kept = true;
         Ok(())
@@ -156,8 +156,8 @@ impl Replay {
     }
 }
 
-/// Whether these bytes begin as a journal does, or were torn before that could be told: a power
-/// cut leaves the beginning of the first line, zeros, or both.
+/// Whether these bytes are the start of a journal, possibly torn: a power loss leaves the start of
+/// the first line, zeros, or both.
 fn may_begin(bytes: &[u8]) -> bool {
     const OPENING: &[u8] = br#"{"begin":"#;
     let zeros = bytes.iter().rev().take_while(|byte| **byte == 0).count();
@@ -171,7 +171,7 @@ impl OpenChange {
         self.tunable.name() == tunable && self.file == file
     }
 
-    /// What was last written, or was about to be.
+    /// The value last written or about to be written.
     pub fn last(&self) -> &Value {
         self.ours.last().unwrap_or(&self.original)
     }

@@ -1,4 +1,4 @@
-//! Putting values back, as owner, guard and rollback all do it.
+//! Restores values, for the owner, the guard and rollback.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,13 +12,12 @@ use crate::{IdentityMatch, Journal, JournalHeader, Replay, TunableError, Value};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoreReport {
-    /// The journal that it was in.
     pub journal: PathBuf,
     pub bdi: BdiId,
     pub tunable: &'static str,
     pub file: PathBuf,
     pub original: Value,
-    /// What came of it, or in a preview would come.
+    /// The result, or in a preview the expected result.
     pub outcome: RestoreOutcome,
 }
 
@@ -40,27 +39,28 @@ impl RestoreReport {
     }
 }
 
-/// One line for people: `read_ahead of bdi 8:0 is 128 KiB again`.
+/// One line for people: `read_ahead of bdi 8:0 restored to 128 KiB`.
 impl fmt::Display for RestoreReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { bdi, tunable, original, .. } = self;
         match &self.outcome {
-            RestoreOutcome::Restored => write!(f, "{tunable} of bdi {bdi} is {original} again"),
+            RestoreOutcome::Restored => write!(f, "{tunable} of bdi {bdi} restored to {original}"),
             RestoreOutcome::AlreadySo => write!(f, "{tunable} of bdi {bdi} was {original} already"),
             RestoreOutcome::DeviceGone => {
-                write!(f, "{tunable}: the device of bdi {bdi} is gone, nothing to put back")
+                write!(f, "{tunable}: the device of bdi {bdi} is gone, nothing to restore")
             }
             RestoreOutcome::LeftAlone { present } => write!(
                 f,
-                "{tunable} of bdi {bdi} is left at {present}, which somebody else has set (it was \
+                "{tunable} of bdi {bdi} stays at {present}, which another process has set (it was \
                  {original} before foreread)"
             ),
         }
     }
 }
 
-/// Undoes all that a journal has open and removes it. What cannot be undone stays open, the rest is
-/// undone all the same, and the first reason is given. The caller holds the lock of the bdi.
+/// Undoes all open changes of a journal and removes it. A change that cannot be undone stays open,
+/// the others are undone nevertheless, and the first error is returned. The caller holds the lock
+/// of the bdi.
 pub(crate) fn put_back(root: &Root, replay: &Replay) -> Result<Vec<RestoreReport>, TunableError> {
     let Some(header) = &replay.header else {
         return Ok(Vec::new());
@@ -68,7 +68,8 @@ pub(crate) fn put_back(root: &Root, replay: &Replay) -> Result<Vec<RestoreReport
     let mut journal = Journal::reopen(replay)?;
     let mut undone = Vec::new();
     let mut first_error = None;
-    // Judged before anything is written: what one write upsets is not somebody else's doing.
+    // Judged before anything is written, so that a side effect of our own writes is not taken for a
+    // change by another process.
     let judged: Vec<_> = in_order(&replay.open)
         .into_iter()
         .map(|open| (open, judge(root, replay, header, open)))
@@ -85,7 +86,7 @@ pub(crate) fn put_back(root: &Root, replay: &Replay) -> Result<Vec<RestoreReport
             Ok(RestoreReport::new(replay, header, open, outcome))
         });
         match settled {
-            // What was only kept as it was is no news as long as it is.
+            // A preserved value that is unchanged is not reported.
             Ok(one) if !open.asked && one.outcome == RestoreOutcome::AlreadySo => {}
             Ok(one) => undone.push(one),
             Err(error) => first_error = first_error.or(Some(error)),
@@ -100,7 +101,7 @@ pub(crate) fn put_back(root: &Root, replay: &Replay) -> Result<Vec<RestoreReport
     }
 }
 
-/// What [`put_back`] would do, without doing it.
+/// What [`put_back`] would do.
 pub(crate) fn preview(root: &Root, replay: &Replay) -> Result<Vec<RestoreReport>, TunableError> {
     let Some(header) = &replay.header else { return Ok(Vec::new()) };
     let mut undone = Vec::new();
@@ -113,15 +114,14 @@ pub(crate) fn preview(root: &Root, replay: &Replay) -> Result<Vec<RestoreReport>
     Ok(undone)
 }
 
-/// Last changed, first undone; but what others overwrite comes after them.
+/// In reverse order of the changes; tunables that others overwrite come last.
 fn in_order(open: &[OpenChange]) -> Vec<&OpenChange> {
     let mut order: Vec<&OpenChange> = open.iter().rev().collect();
     order.sort_by_key(|open| open.tunable.write_rank());
     order
 }
 
-/// Makes the value what it should be by the judgement, also where putting back another has just
-/// upset it.
+/// Restores a value as judged, also if restoring another tunable has just changed it.
 fn put_back_one(
     root: &Root,
     header: &JournalHeader,
@@ -133,7 +133,7 @@ fn put_back_one(
         RestoreOutcome::LeftAlone { present } => present,
         RestoreOutcome::Restored | RestoreOutcome::AlreadySo => &open.original,
     };
-    // It rules nothing, and comes by itself when its rival is put back.
+    // It has no effect, and reappears when its rival is restored.
     if open.tunable.defers_to_other(wanted) {
         return Ok(outcome);
     }
@@ -153,7 +153,7 @@ fn put_back_one(
     }
 }
 
-/// What should come of undoing a change, as things are.
+/// The expected result of undoing a change.
 fn judge(
     root: &Root,
     replay: &Replay,
@@ -182,7 +182,8 @@ fn judge(
             original: open.original.clone(),
         });
     }
-    // Death between a change and the mending of what it upset: the value is the kernel's.
+    // The process died between a change and the handling of its side effects: the value is the
+    // kernel's.
     let upset = replay.upsetting.is_some_and(|tunable| {
         tunable.side_effects().iter().any(|upset| upset.name() == open.tunable.name())
     });

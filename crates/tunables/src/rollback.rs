@@ -1,4 +1,4 @@
-//! Undoing what dead runs left: those whose guard died with them, or with the power.
+//! Undoes changes of dead runs whose guard died with them, or after a power loss.
 
 use std::path::{Path, PathBuf};
 
@@ -11,32 +11,32 @@ use crate::{DeviceLock, Replay, RestoreReport, TunableError};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RollbackSelection {
-    /// Those that runs left which died; not what was applied to stay.
+    /// Changes of dead runs, but not applied settings.
     Left,
-    /// All that are open: what was applied too.
+    /// All open changes, including applied settings.
     All,
     Bdi(BdiId),
-    /// The one of this file name, with or without its ending.
+    /// The journal with this file name, with or without extension.
     Journal(String),
 }
 
-/// A run that is still at work, and puts back itself what it changes.
+/// A running process that restores its changes itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LivingRun {
     pub journal: PathBuf,
-    /// The bdi that it works on.
+    /// The bdi that it uses.
     pub bdi: BdiId,
     pub pid: u32,
 }
 
 #[derive(Debug, Default)]
 pub struct RollbackReport {
-    /// Each tunable that was looked after.
+    /// All examined tunables.
     pub undone: Vec<RestoreReport>,
     pub journals: Vec<PathBuf>,
-    /// Runs that were left to themselves, where none of them was asked for by name.
+    /// Running processes that were skipped, unless one was named.
     pub living: Vec<LivingRun>,
-    /// Why a journal could not be undone; the others were.
+    /// Why some journals could not be undone; the others were.
     pub refused: Vec<TunableError>,
 }
 
@@ -52,8 +52,8 @@ impl RollbackReport {
     }
 }
 
-/// Puts back what runs that are dead have left changed, the latest run first. May be called again
-/// at any time: what was put back is in no journal any more.
+/// Restores the changes of dead runs, the latest run first. May be called again at any time:
+/// restored changes are in no journal.
 pub fn rollback(
     dirs: &Dirs,
     root: &Root,
@@ -62,7 +62,7 @@ pub fn rollback(
     for_each(dirs, which, |replay| roll_back_one(dirs, root, replay))
 }
 
-/// What [`rollback`] would do now, without doing it: the outcomes are those that would come.
+/// What [`rollback`] would do now, with the expected results.
 pub fn rollback_preview(
     dirs: &Dirs,
     root: &Root,
@@ -105,8 +105,8 @@ fn for_each(
     Ok(result)
 }
 
-/// Undoes what dead runs left on one bdi, whose lock the caller holds: nobody may take their values
-/// for the original ones. A journal that cannot be believed forbids to go on, as it may be of this
+/// Undoes changes of dead runs on one bdi, so that their values are not taken for the original
+/// ones. The caller holds its lock. An invalid journal is an error, because it may concern this
 /// bdi.
 pub(crate) fn inherit(
     dirs: &Dirs,
@@ -119,7 +119,7 @@ pub(crate) fn inherit(
         let left = |replay: &Replay| !replay.kept && is_at(replay, &which);
         if let Some(replay) = load(path)?.filter(left) {
             let _others = take_others(dirs, root, &replay)?;
-            // Its owner may live, but holds no lease: that would hold the lock.
+            // Its owner may be running, but has no lease, which would hold the lock.
             undone.extend(put_back(root, &replay)?);
         }
     }
@@ -132,12 +132,12 @@ fn roll_back_one(
     replay: &Replay,
 ) -> Result<Vec<RestoreReport>, TunableError> {
     let Some(header) = &replay.header else {
-        // Its first line is not finished: a run that is just beginning, or one that died there.
+        // Its first line is incomplete: a run that is just starting, or one that died there.
         return Ok(Vec::new());
     };
     let _lock = DeviceLock::take(dirs, &header.site.bdi)?;
     let _others = take_others(dirs, root, replay)?;
-    // The guard had the lock until now, and may have done the work.
+    // The guard had the lock until now, and may have restored everything.
     match load(&replay.path) {
         Ok(Some(replay)) => put_back(root, &replay),
         Ok(None) => Ok(Vec::new()),
@@ -145,10 +145,10 @@ fn roll_back_one(
     }
 }
 
-/// The run that a journal is of, if that is still at work.
+/// The process of a journal, if it is still running.
 fn living(replay: &Replay) -> Result<Option<LivingRun>, TunableError> {
     match &replay.header {
-        // What was applied to stay has no owner any more, be he alive or not.
+        // Applied settings have no owner any more, running or not.
         Some(header) if !replay.kept && header.owner.is_alive()? => Ok(Some(LivingRun {
             journal: replay.path.clone(),
             bdi: header.site.bdi.clone(),

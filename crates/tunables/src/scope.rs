@@ -1,28 +1,28 @@
-//! Where tunables are set.
+//! The devices whose tunables are set.
 
 use std::collections::BTreeSet;
 
 use host::{BdiId, DevNo, Root, Storage, device_facts};
 use serde::{Deserialize, Serialize};
 
-/// Where a tunable is set: all that a [`crate::Tunable`] may use to find its files, and what a
-/// journal keeps of a [`Storage`].
+/// The scope of a tunable: what a [`crate::Tunable`] needs to find its files, and what a journal
+/// keeps of a [`Storage`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TunableScope {
     pub bdi: BdiId,
     /// The block devices, as in [`Storage::devices`].
     pub devices: Vec<DevNo>,
-    /// The undermost of those below, as in [`Storage::leaves`].
+    /// The lowest devices, as in [`Storage::leaves`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leaves: Vec<DevNo>,
-    /// All devices of the stack from the top down, each once; those between top and bottom are
-    /// known only if the machine was looked at ([`TunableScope::of`]).
+    /// All devices of the stack from the top down, each once; those in the middle are known only if
+    /// the machine was examined ([`TunableScope::of`]).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<DevNo>,
 }
 
-/// Stacks deeper than this are not built by people; a captured tree may hold a loop of links.
+/// Deeper stacks do not occur; a captured tree may contain a loop of links.
 const DEEPEST_STACK: usize = 16;
 
 impl TunableScope {
@@ -53,13 +53,13 @@ impl TunableScope {
         site
     }
 
-    /// A place for settings of the whole machine alone.
+    /// The scope of settings of the whole machine.
     pub fn machine() -> Self {
         Self::bare("machine")
     }
 
     fn bare(bdi: &str) -> Self {
-        // Both names given here are names of bdis.
+        // Both names given here are valid.
         let bdi = BdiId::new(bdi).expect("letters, digits and colons");
         Self { bdi, devices: Vec::new(), leaves: Vec::new(), layers: Vec::new() }
     }
@@ -74,7 +74,7 @@ impl TunableScope {
         self.bdi.as_str().parse().ok()
     }
 
-    /// The undermost devices: those that were found, or else the one that the bdi is named after.
+    /// The lowest devices: those that were found, or else the one that the bdi is named after.
     pub(crate) fn undermost(&self) -> Vec<DevNo> {
         if self.leaves.is_empty() {
             self.disk_of_bdi().into_iter().collect()
@@ -83,7 +83,7 @@ impl TunableScope {
         }
     }
 
-    /// Every device of the stack that is known.
+    /// All known devices of the stack.
     pub(crate) fn all_layers(&self) -> Vec<DevNo> {
         let mut all = self.layers.clone();
         for device in self.disk_of_bdi().into_iter().chain(self.leaves.iter().copied()) {

@@ -1,4 +1,4 @@
-//! Settings: tunables with a value each.
+//! Settings: tunables with values.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use units::Bytes;
 use crate::registry::{REGISTRY, find_key};
 use crate::{Tunable, TunableError, Value, find};
 
-/// A tunable's value: `read_ahead=128K`.
+/// A tunable and its value: `read_ahead=128K`.
 #[derive(Clone, Debug)]
 pub struct Setting {
     pub tunable: &'static dyn Tunable,
@@ -70,7 +70,7 @@ impl fmt::Display for Setting {
     }
 }
 
-/// The name and the rest of `NAME=VALUE`.
+/// Splits `NAME=VALUE`.
 pub(crate) fn split(text: &str) -> Result<(&str, &str), TunableError> {
     text.split_once('=').ok_or_else(|| TunableError::Syntax {
         text: text.to_owned(),
@@ -78,8 +78,8 @@ pub(crate) fn split(text: &str) -> Result<(&str, &str), TunableError> {
     })
 }
 
-/// Settings of different tunables, in the order in which they are written; prints as
-/// `read_ahead=128K`, and is `{"read_ahead_kib": 128}` in JSON.
+/// Settings of different tunables, in the order of writing; prints as `read_ahead=128K`, and is
+/// `{"read_ahead_kib": 128}` in JSON.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TunableValues(Vec<Setting>);
 
@@ -88,7 +88,7 @@ impl TunableValues {
         Self::default().with(Setting { tunable: REGISTRY[READ_AHEAD], value: window.into() })
     }
 
-    /// Sets one more tunable, or another value for one that is there.
+    /// Adds or replaces a setting.
     #[must_use]
     pub fn with(mut self, setting: Setting) -> Self {
         self.0.retain(|known| known.tunable.name() != setting.tunable.name());
@@ -97,17 +97,15 @@ impl TunableValues {
         self
     }
 
-    /// The value set for a tunable, if any.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.iter().find(|setting| setting.tunable.name() == name).map(|setting| &setting.value)
     }
 
-    /// The window set for read-ahead, if any.
     pub fn window(&self) -> Option<Bytes> {
         self.get(REGISTRY[READ_AHEAD].name())?.bytes()
     }
 
-    /// Each setting, in the order in which they are written.
+    /// The settings in the order of writing.
     pub fn iter(&self) -> impl Iterator<Item = &Setting> {
         self.0.iter()
     }
@@ -117,10 +115,10 @@ impl TunableValues {
     }
 }
 
-/// The place of `read_ahead` in the registry; a test holds it there.
+/// The index of `read_ahead` in the registry; verified by a test.
 const READ_AHEAD: usize = 0;
 
-/// Settings with a blank between; `unchanged` for none.
+/// Settings separated by spaces; `unchanged` for none.
 impl fmt::Display for TunableValues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
@@ -157,7 +155,7 @@ impl<'de> Deserialize<'de> for TunableValues {
         let map = BTreeMap::<String, serde_json::Value>::deserialize(deserializer)?;
         map.iter().try_fold(Self::default(), |settings, (key, json)| {
             let tunable = find_key(key)
-                .ok_or_else(|| D::Error::custom(format!("there is no setting {key:?}")))?;
+                .ok_or_else(|| D::Error::custom(format!("unknown setting {key:?}")))?;
             let value = tunable.read_json(json).map_err(D::Error::custom)?;
             Ok(settings.with(Setting { tunable, value }))
         })

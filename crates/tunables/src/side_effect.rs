@@ -1,4 +1,4 @@
-//! What a change side_effects: kept as it was, and known to the journal before.
+//! Side effects of a change: journalled before, undone after.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use crate::access::{read_file, write};
 use crate::journal_entry::{ConfirmedEntry, JournalEntry};
 use crate::{BdiLease, SideEffect, Tunable, TunableError, Value, find};
 
-/// The value that says that a rival rules.
+/// The value which means that a rival applies.
 fn void_of(value: &Value) -> Value {
     match value {
         Value::Bytes(_) => Value::Bytes(units::Bytes::ZERO),
@@ -14,7 +14,7 @@ fn void_of(value: &Value) -> Value {
     }
 }
 
-/// A tunable whose value is to survive the change of another.
+/// A tunable whose value is preserved during the change of another.
 #[derive(Debug)]
 pub(crate) struct PreservedValue {
     tunable: &'static dyn Tunable,
@@ -23,7 +23,7 @@ pub(crate) struct PreservedValue {
 }
 
 impl BdiLease {
-    /// Writes down what the change of `tunable` may upset, before it is made.
+    /// Journals the tunables that the change of `tunable` may affect, before it is made.
     pub(crate) fn journal_side_effects(
         &mut self,
         tunable: &'static dyn Tunable,
@@ -32,7 +32,7 @@ impl BdiLease {
         for upset in tunable.side_effects() {
             let other = find(upset.name())?;
             for file in other.files(&self.root, &self.site) {
-                // A device without the feature has nothing to lose.
+                // A device without the feature has nothing to preserve.
                 let Ok(value) = read_file(&self.root, other, &self.site, &file) else { continue };
                 if matches!(upset, SideEffect::Cleared(_)) {
                     let void = void_of(&value);
@@ -49,7 +49,7 @@ impl BdiLease {
         Ok(held)
     }
 
-    /// Gives what was upset its own value again.
+    /// Restores the affected tunables.
     pub(crate) fn restore_side_effects(
         &mut self,
         tunable: &'static dyn Tunable,
@@ -62,11 +62,11 @@ impl BdiLease {
             }
             self.journal_change(other, &file, &found, &value, true)?;
             if let Err(error) = write(&self.root, other, &self.site, &file, &value) {
-                // A scheduler may not take as many requests as the one before: then its own count
-                // is right, and the old one comes back with the old scheduler.
+                // A scheduler may accept fewer requests than the previous one. Then its own count
+                // is right, and the old count is restored together with the old scheduler.
                 self.journal_change(other, &file, &found, &found, true)?;
                 self.notes.push(format!(
-                    "{} changed {} from {value} to {found}, and it cannot be changed back: {error}",
+                    "{} changed {} from {value} to {found}, which cannot be restored: {error}",
                     tunable.name(),
                     other.name()
                 ));

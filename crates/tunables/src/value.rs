@@ -1,4 +1,4 @@
-//! What a tunable can be set to.
+//! Values of tunables.
 
 use std::fmt;
 
@@ -10,17 +10,16 @@ use units::{Bytes, Nanos};
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Value {
-    /// An amount of data, or of data a second where the tunable is a rate.
+    /// An amount of data, or a data rate per second.
     Bytes(Bytes),
-    /// A count, a share in percent, or a switch (0 and 1).
+    /// A count, a percentage, or a switch (0 and 1).
     Number(i64),
     Time(Nanos),
-    /// A word, or a list of words with single blanks between them.
+    /// A word, or a list of words separated by single spaces.
     Word(String),
 }
 
 impl Value {
-    /// The amount of data, if it is one.
     pub fn bytes(&self) -> Option<Bytes> {
         match self {
             Self::Bytes(bytes) => Some(*bytes),
@@ -28,7 +27,6 @@ impl Value {
         }
     }
 
-    /// The count, if it is one.
     pub fn number(&self) -> Option<i64> {
         match self {
             Self::Number(number) => Some(*number),
@@ -43,7 +41,7 @@ impl From<Bytes> for Value {
     }
 }
 
-/// Shows an amount with its unit: `128 KiB`.
+/// An amount is shown with its unit: `128 KiB`.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! What a sweep varies.
+//! The variation of a sweep.
 
 use std::str::FromStr;
 
@@ -11,12 +11,12 @@ use crate::{Tunable, TunableError, Value, find};
 #[derive(Clone, Debug)]
 pub struct Vary {
     pub tunable: &'static dyn Tunable,
-    /// The values, in the order given, each once.
+    /// The distinct values in the order given.
     pub values: Vec<Value>,
 }
 
 impl Vary {
-    /// Checks all the values, and rounds them as the kernel would; gives what is to be said.
+    /// Checks all values, and rounds them as the kernel does; returns notes.
     pub fn validate(&mut self, page: PageSize) -> Result<Vec<String>, TunableError> {
         let mut notes = Vec::new();
         for value in &mut self.values {
@@ -48,7 +48,7 @@ impl FromStr for Vary {
     }
 }
 
-/// Takes out what is there for the second time.
+/// Removes duplicates.
 fn keep_first(values: &mut Vec<Value>) {
     let mut kept = Vec::with_capacity(values.len());
     for value in values.drain(..) {

@@ -112,7 +112,7 @@ fn a_journal_that_cannot_be_relied_on_is_named() {
     let other_boot = sound.replace(&boot_id(), "another");
     let cut = &other_boot[..other_boot.len() - 20];
     let said = refused(cut.as_bytes());
-    assert!(said.len() == 1 && said[0].contains("has no end"), "{said:?}");
+    assert!(said.len() == 1 && said[0].contains("is incomplete"), "{said:?}");
 }
 
 fn boot_id() -> String {
@@ -300,7 +300,7 @@ fn disks_that_nothing_tells_apart_are_refused_aloud() {
     let all = rollback(&stage.dirs(), &stage.root(), &RollbackSelection::All).expect("looked at");
     assert!(matches!(all.refused.as_slice(), [TunableError::Ambiguous { .. }]), "{all:?}");
     let said = all.refused[0].to_string();
-    assert!(said.contains("set read_ahead to 128 KiB by hand"), "{said}");
+    assert!(said.contains("set read_ahead to 128 KiB on the right disk"), "{said}");
     assert_eq!(stage.value(), kib(1024), "nothing is written");
     assert_eq!(stage.journals().len(), 1, "and nothing forgotten");
     // Where the value of before is there, no disk needs to be told from another.

@@ -43,7 +43,7 @@ fn what_was_set_is_put_back_and_the_journal_goes() {
     assert_eq!(stage.journals(), [lease.journal()]);
     let undone = lease.restore().expect("put back");
     assert_eq!(outcomes(&undone), [RestoreOutcome::Restored]);
-    assert_eq!(undone[0].to_string(), "read_ahead of bdi 8:0 is 128 KiB again");
+    assert_eq!(undone[0].to_string(), "read_ahead of bdi 8:0 restored to 128 KiB");
     assert_eq!(stage.value(), kib(128));
     assert!(stage.journals().is_empty());
 }
@@ -362,7 +362,7 @@ fn a_journal_of_others_is_not_believed() {
     refused("cannot read journal");
     fs::remove_file(&journal).expect("the link gone");
     fs::create_dir(&journal).expect("a directory");
-    refused("is no regular file");
+    refused("is not a regular file");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A file or block device that belongs to somebody else, for reading only.
+//! An existing file or block device, which is only read.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
@@ -11,7 +11,7 @@ use workload::Workload;
 use super::DataFile;
 use crate::BenchError;
 
-/// Parts begin at multiples of this: pages of every size can be mapped there, and no block of an
+/// Parts start at multiples of this, so that pages of every size can be mapped and no block of an
 /// array is shared by two readers.
 const PART_ALIGNMENT: u64 = 1 << 20;
 
@@ -24,7 +24,7 @@ pub(crate) struct Existing {
 
 impl Existing {
     pub(crate) fn open(path: &Path) -> Result<Self, BenchError> {
-        // Looked at before it is opened: opening a pipe would wait for its other end.
+        // Checked before it is opened: opening a pipe would block.
         let metadata = std::fs::metadata(path).map_err(BenchError::io("look at", path))?;
         let device = metadata.file_type().is_block_device();
         if !device && !metadata.is_file() {
@@ -52,7 +52,7 @@ impl Existing {
         self.dense
     }
 
-    /// One part for each of these sizes, one after another, as a trace has them.
+    /// One part for each of these sizes, one after another, for traces.
     pub(crate) fn parts_of_sizes(&self, sizes: &[Bytes]) -> Result<Vec<DataFile>, BenchError> {
         let mut start = Bytes::ZERO;
         let mut parts = Vec::with_capacity(sizes.len());
@@ -67,16 +67,15 @@ impl Existing {
         Ok(parts)
     }
 
-    /// As many parts as the workload has files, of the size that it asks for or as large as
-    /// possible.
+    /// One part for each file of the workload, of the requested size or as large as possible.
     pub(crate) fn parts(&self, workload: &Workload) -> Result<Vec<DataFile>, BenchError> {
         let parts = u64::from(workload.files());
         let share = self.size.get() / parts;
-        // A file that is too small for aligned parts still gives each reader whole pages.
+        // Even in a file that is too small for aligned parts, each reader gets whole pages.
         let page = sys::page_size().bytes().get();
         let alignment = if share >= PART_ALIGNMENT { PART_ALIGNMENT } else { page };
         let whole = share - share % alignment;
-        // One part alone may have the unaligned end, too.
+        // A single part may include the unaligned end.
         let longest = if parts == 1 { share } else { whole };
         let length = workload.file_size.map_or(longest, |size| size.get().min(longest));
         if length < workload.block.get() {

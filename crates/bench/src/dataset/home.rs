@@ -1,4 +1,4 @@
-//! The directory of our own inside somebody else's.
+//! Our own directory inside the target directory.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -14,10 +14,10 @@ use super::manifest::{MANIFEST, Manifest, is_our_name};
 use super::tool_directory;
 use crate::error::{BenchError, write_error};
 
-/// Its name: hidden, and one for each directory, so that nothing is ever left twice.
+/// Its name: hidden, and fixed for each directory, so that nothing is left behind twice.
 const NAME: &str = ".foreread-data";
 
-/// Our directory, locked against other processes as long as this lives.
+/// Our directory, locked against other processes as long as this exists.
 #[derive(Debug)]
 pub(crate) struct Home {
     path: PathBuf,
@@ -25,7 +25,7 @@ pub(crate) struct Home {
 }
 
 impl Home {
-    /// Finds our directory in `dir` if it is there, and takes it.
+    /// Finds and locks our directory in `dir`, if it exists.
     pub(crate) fn find(dir: &Path) -> Result<Option<Self>, BenchError> {
         let path = dir.join(NAME);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -33,11 +33,11 @@ impl Home {
             Ok(handle) => handle,
             Err(Errno::NOENT) => return Ok(None),
             Err(Errno::NOTDIR | Errno::LOOP) => {
-                return Err(foreign(&path, "it is no directory".to_owned()));
+                return Err(foreign(&path, "it is not a directory".to_owned()));
             }
             Err(errno) => return Err(BenchError::io("open", &path)(errno.into())),
         };
-        // A file system without locks (some network ones) answers otherwise: go on without.
+        // A file system without locks (some network ones) returns another error: continue without.
         if flock(&handle, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
             return Err(BenchError::Busy { path });
         }
@@ -46,17 +46,17 @@ impl Home {
         Ok(Some(home))
     }
 
-    /// Finds our directory in `dir` or makes it.
+    /// Finds our directory in `dir` or creates it.
     pub(crate) fn find_or_make(dir: &Path) -> Result<Self, BenchError> {
         if let Some(home) = Self::find(dir)? {
             return Ok(home);
         }
         let path = dir.join(NAME);
         DirBuilder::new().mode(0o700).create(&path).map_err(|error| write_error(dir, error))?;
-        // From here on it can be told to be ours, whatever happens.
+        // From now on the directory is recognised as ours, whatever happens.
         let marked = Manifest::default().write(&path);
         if let Err(problem) = marked {
-            // Nothing is in it yet, so that at most an empty directory would stay.
+            // It is still empty, so at most an empty directory would remain.
             let _ = fs::remove_file(path.join(super::manifest::MANIFEST_NEW));
             let _ = fs::remove_dir(&path);
             return Err(match problem {
@@ -86,17 +86,18 @@ impl Home {
         entries.map(name).collect()
     }
 
-    /// A directory with our manifest, or an empty one (left by a crash right after it was made).
+    /// Accepts a directory with our manifest, or an empty one (left by a crash right after it was
+    /// created).
     fn check_ownership(&self) -> Result<(), BenchError> {
         let names = self.names()?;
         let unmarked = !names.iter().any(|name| name == MANIFEST);
         match names.iter().find(|name| unmarked && !is_our_name(name)) {
-            Some(name) => Err(foreign(&self.path, format!("{name} is in it"))),
+            Some(name) => Err(foreign(&self.path, format!("it contains {name}"))),
             None => Ok(()),
         }
     }
 
-    /// Deletes the data files that `keep` does not want.
+    /// Deletes the data files that `keep` rejects.
     pub(crate) fn remove_files(&self, keep: &dyn Fn(&str) -> bool) -> Result<(), BenchError> {
         for name in self.names()? {
             if is_our_name(&name) && name.ends_with(".data") && !keep(&name) {
@@ -107,14 +108,14 @@ impl Home {
         Ok(())
     }
 
-    /// Deletes the files and the directory. The manifest goes last of the files, so that what is
-    /// left by an interruption can still be told to be ours.
+    /// Deletes the files and the directory. The manifest is the last file, so that the directory is
+    /// still recognised as ours after an interruption.
     pub(crate) fn remove(self) -> Result<(), BenchError> {
         self.remove_files(&|_| false)?;
         tool_directory::remove(&self.path.join(tool_directory::NAME))?;
         let mut rest = self.names()?;
         if let Some(name) = rest.iter().find(|name| !is_our_name(name)) {
-            return Err(foreign(&self.path, format!("{name} is in it")));
+            return Err(foreign(&self.path, format!("it contains {name}")));
         }
         rest.sort_by_key(|name| name == MANIFEST);
         for name in rest {
@@ -124,7 +125,7 @@ impl Home {
         fs::remove_dir(&self.path).map_err(BenchError::io("delete", &self.path))
     }
 
-    /// Makes sure that all names in the directory are on the disk.
+    /// Makes all names in the directory durable.
     pub(crate) fn sync(&self) -> Result<(), BenchError> {
         let sync = || File::open(&self.path)?.sync_all();
         sync().map_err(BenchError::io("sync", &self.path))
@@ -132,12 +133,12 @@ impl Home {
 
     pub(crate) fn room(&self) -> Result<Bytes, BenchError> {
         let room = rustix::fs::fstatvfs(self.handle())
-            .map_err(|errno| BenchError::io("look for room in", &self.path)(errno.into()))?;
+            .map_err(|errno| BenchError::io("read the free space of", &self.path)(errno.into()))?;
         Ok(free(&room))
     }
 }
 
-/// What this user may still fill in a directory.
+/// How much this user can still write in a directory.
 pub(crate) fn room_in(dir: &Path) -> io::Result<Bytes> {
     Ok(free(&rustix::fs::statvfs(dir)?))
 }

@@ -1,4 +1,4 @@
-//! Writing the files.
+//! Creates the files.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -17,16 +17,16 @@ use super::{LayOutOptions, LayOutProgress};
 use crate::error::{BenchError, write_error};
 
 const WRITE_BYTES: u64 = 1 << 20;
-/// The pieces of interleaved files. Writers that append at the same time get extents of about
-/// this size from file systems that allocate when they write back.
+/// The pieces of interleaved files: file systems that allocate at write-back give extents of about
+/// this size to concurrent writers.
 const INTERLEAVE_BYTES: u64 = 4 << 20;
-/// How much is written before it is synced and evicted, so that progress is honest and memory
+/// How much is written before it is synced and evicted, so that progress is accurate and memory
 /// stays free.
 const SYNC_INTERVAL_BYTES: u64 = 64 << 20;
-/// What a file system needs besides the data: extents, a journal, its reserve.
+/// What a file system needs in addition to the data: extents, a journal, its reserve.
 const FILESYSTEM_OVERHEAD: Bytes = Bytes::from_mib(16);
 
-/// Makes sure that these sets of files are in our directory inside `dir`.
+/// Makes sure that these sets of files exist in our directory inside `dir`.
 pub(crate) fn lay_out(
     dir: &Path,
     sets: &[FileSet],
@@ -56,14 +56,14 @@ pub(crate) fn lay_out(
     }
 }
 
-/// The room that sets of files take, with what the file system adds.
+/// The space that sets of files need, with the overhead of the file system.
 fn need(sets: &[FileSet]) -> Bytes {
     let total: Bytes = sets.iter().map(FileSet::size).sum();
     total + Bytes::new(total.get() / 100) + FILESYSTEM_OVERHEAD
 }
 
-/// Tells a lack of room from other problems: somebody else was faster, the file system needs more
-/// than the data, there is a quota, or no inode is left.
+/// Distinguishes lack of space from other errors: another process has used the space, the overhead
+/// is larger than expected, there is a quota, or no inode is free.
 fn no_space(dir: &Path, needed: Bytes, problem: BenchError) -> BenchError {
     use io::ErrorKind::{QuotaExceeded, StorageFull};
     match problem {
@@ -75,7 +75,7 @@ fn no_space(dir: &Path, needed: Bytes, problem: BenchError) -> BenchError {
     }
 }
 
-/// Whether all files of a set are there in their full size, without holes.
+/// Whether all files of a set exist in full size, without holes.
 fn is_intact(home: &Home, set: &FileSet) -> bool {
     let size = set.file_size.get();
     (0..set.count).all(|index| {
@@ -85,14 +85,14 @@ fn is_intact(home: &Home, set: &FileSet) -> bool {
     })
 }
 
-/// Takes back what was written of sets that did not become complete.
+/// Removes the files of incomplete sets.
 fn give_back(home: Home, manifest: &Manifest) {
     let removed = match manifest.sets.as_slice() {
         [] => home.remove(),
         sets => home.remove_files(&|name| is_file_of(sets, name)),
     };
     if let Err(problem) = removed {
-        tracing::warn!(%problem, "files of an unfinished lay-out are left");
+        tracing::warn!(%problem, "could not remove incomplete files");
     }
 }
 
@@ -108,7 +108,7 @@ fn fill(
     options: &LayOutOptions,
     progress: &mut dyn FnMut(LayOutProgress),
 ) -> Result<(), BenchError> {
-    // First what nobody wants any more, so that its room counts.
+    // Unused files are deleted first, so that their space is available.
     manifest.write(home.path())?;
     home.remove_files(&|name| is_file_of(&manifest.sets, name))?;
     let total: Bytes = missing.iter().map(FileSet::size).sum();
@@ -134,7 +134,7 @@ struct Writer<'a> {
     total: Bytes,
 }
 
-/// A file under way, with the generator of its content.
+/// A file being written, with the generator of its content.
 struct Target {
     file: File,
     content: Pcg64Mcg,
@@ -147,7 +147,7 @@ impl Writer<'_> {
         let create = |index| self.create(home, set, index);
         let mut targets: Vec<Target> = (0..set.count).map(create).collect::<Result<_, _>>()?;
         let reserved = self.reserve(&targets, set).map_err(|error| write_error(self.dir, error))?;
-        // Where room cannot be reserved beforehand, the order of synced writes decides.
+        // If space cannot be reserved, the order of synced writes determines the layout.
         let piece =
             if set.interleaved && !reserved { INTERLEAVE_BYTES } else { set.file_size.get() };
         let written = self.write_pieces(&mut targets, set.file_size.get(), piece);
@@ -171,8 +171,8 @@ impl Writer<'_> {
         Ok(Target { file, content, at: 0, unsynced: 0 })
     }
 
-    /// Has room set aside in the order in which files shall lie on the disk; says whether the file
-    /// system can do that.
+    /// Reserves space in the order in which files should lie on the disk; returns whether the file
+    /// system supports that.
     fn reserve(&self, targets: &[Target], set: &FileSet) -> io::Result<bool> {
         let size = set.file_size.get();
         let piece = if set.interleaved { INTERLEAVE_BYTES } else { size };
@@ -193,7 +193,7 @@ impl Writer<'_> {
         Ok(true)
     }
 
-    /// Fills all targets, a piece of each in turn.
+    /// Fills all targets, one piece of each in turn.
     fn write_pieces(&mut self, targets: &mut [Target], size: u64, piece: u64) -> io::Result<()> {
         let mut buffer = vec![0; WRITE_BYTES as usize];
         for round in 0..size.div_ceil(piece) {
@@ -230,7 +230,7 @@ impl Target {
         if self.unsynced >= SYNC_INTERVAL_BYTES { self.settle() } else { Ok(()) }
     }
 
-    /// Has everything on the disk and nothing in the cache.
+    /// Syncs everything and evicts it from the cache.
     fn settle(&mut self) -> io::Result<()> {
         if self.unsynced > 0 {
             self.file.sync_all()?;

@@ -1,4 +1,4 @@
-//! Which files there are, as a small file beside them says.
+//! The manifest: a small file that lists the existing files.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,13 +10,13 @@ use workload::{Layout, Workload};
 
 use crate::BenchError;
 
-/// The manifest's name; that it is there proves that the directory is ours.
+/// The manifest's name; its presence proves that the directory is ours.
 pub(crate) const MANIFEST: &str = "foreread.json";
-/// The name under which it is written, to be renamed when it is safe on the disk.
+/// The name under which it is written, before it is renamed.
 pub(crate) const MANIFEST_NEW: &str = "foreread.json.new";
 const VERSION: u32 = 1;
 
-/// Files of one size that were laid out together.
+/// Files of one size that were created together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileSet {
     pub(crate) interleaved: bool,
@@ -25,7 +25,7 @@ pub(crate) struct FileSet {
 }
 
 impl FileSet {
-    /// What one workload needs: a set for each size of its files.
+    /// The sets that one workload needs: one for each file size.
     pub(crate) fn all_of(workload: &Workload, file_size: Bytes) -> Vec<Self> {
         let mut counts: BTreeMap<Bytes, u32> = BTreeMap::new();
         for size in workload.data_files(file_size) {
@@ -55,7 +55,7 @@ impl FileSet {
     }
 }
 
-/// Whether a file of this name may have been made by us.
+/// Whether we may have created a file with this name.
 pub(crate) fn is_our_name(name: &str) -> bool {
     let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let data = name.strip_suffix(".data").is_some_and(|stem| {
@@ -66,7 +66,7 @@ pub(crate) fn is_our_name(name: &str) -> bool {
     data || name == MANIFEST || name == MANIFEST_NEW
 }
 
-/// The fewest sets that serve all these workloads.
+/// The smallest number of sets that serve all these workloads.
 pub(crate) fn sets_for(workloads: &[Workload], file_size: Bytes) -> Vec<FileSet> {
     let mut sets: Vec<FileSet> = Vec::new();
     let all = workloads.iter().flat_map(|workload| FileSet::all_of(workload, file_size));
@@ -79,7 +79,7 @@ pub(crate) fn sets_for(workloads: &[Workload], file_size: Bytes) -> Vec<FileSet>
     sets
 }
 
-/// The sets that are complete and safe on the disk.
+/// The sets that are complete and durable.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     version: u32,
@@ -87,7 +87,7 @@ pub(crate) struct Manifest {
 }
 
 impl Manifest {
-    /// Reads what is in `dir`; one that cannot be understood says nothing about any file.
+    /// Reads the manifest of `dir`; an invalid one counts as empty.
     pub(crate) fn read(dir: &Path) -> Self {
         let text = std::fs::read(dir.join(MANIFEST)).unwrap_or_default();
         serde_json::from_slice(&text)
@@ -96,7 +96,7 @@ impl Manifest {
             .unwrap_or_default()
     }
 
-    /// Puts it in the place of the one before, so that a crash leaves one or the other.
+    /// Replaces the manifest atomically.
     pub(crate) fn write(&mut self, dir: &Path) -> Result<(), BenchError> {
         self.version = VERSION;
         let path = dir.join(MANIFEST);

@@ -1,4 +1,4 @@
-//! What is read: files of foreread's own, or something that is there already.
+//! The data that is read: files of foreread's own, or existing data.
 
 mod existing;
 pub(crate) mod home;
@@ -20,17 +20,17 @@ pub(crate) use tool_directory::ToolDirectory;
 
 #[derive(Clone, Debug)]
 pub struct LayOutOptions {
-    /// The size of the files of workloads that do not say it themselves.
+    /// The file size of workloads that do not state one.
     pub file_size: Bytes,
     pub seed: u64,
-    /// Stops the work early; what was written then is removed again.
+    /// Stops the work early; files written so far are removed.
     pub cancel: Cancel,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LayOutProgress {
     pub written: Bytes,
-    /// To be written in all; nothing if files of an earlier run fit.
+    /// Total size to write; 0 if existing files fit.
     pub total: Bytes,
 }
 
@@ -43,7 +43,7 @@ enum Kind {
     Existing(Existing),
 }
 
-/// A part of a file or device that a workload takes for one file.
+/// A part of a file or device that a workload uses as one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DataFile {
     pub(crate) path: PathBuf,
@@ -52,14 +52,13 @@ pub(crate) struct DataFile {
 }
 
 impl Dataset {
-    /// How much room the files for these workloads take.
+    /// The space that the files for these workloads need.
     pub fn room_needed(workloads: &[Workload], file_size: Bytes) -> Bytes {
         manifest::sets_for(workloads, file_size).iter().map(FileSet::size).sum()
     }
 
-    /// Makes the files that these workloads need, in a directory of their own inside `dir`. The
-    /// content is incompressible. Files of an earlier run are used if they fit; those that do not
-    /// are removed.
+    /// Creates the files that these workloads need, in our own directory inside `dir`. Their
+    /// content is incompressible. Matching files of an earlier run are used; others are removed.
     pub fn lay_out(
         dir: &Path,
         workloads: &[Workload],
@@ -82,12 +81,12 @@ impl Dataset {
         Ok(Self(Kind::Own { home, sets, file_size: options.file_size }))
     }
 
-    /// An existing file or block device. It is only ever read, and each reader gets its own part.
+    /// An existing file or block device. It is only read, and each reader gets its own part.
     pub fn existing(path: &Path) -> Result<Self, BenchError> {
         Existing::open(path).map(|existing| Self(Kind::Existing(existing)))
     }
 
-    /// The directory of the files that were made; `None` if nothing was.
+    /// The directory of the created files; `None` if there are none.
     pub fn directory(&self) -> Option<&Path> {
         match &self.0 {
             Kind::Own { home, .. } => Some(home.path()),
@@ -95,7 +94,7 @@ impl Dataset {
         }
     }
 
-    /// The size of a workload's files; what is there already says nothing of new ones.
+    /// The size of a workload's new files; for existing data the size is irrelevant.
     pub(crate) fn size_of(&self, workload: &Workload) -> Bytes {
         match &self.0 {
             Kind::Own { file_size, .. } => workload.file_size.unwrap_or(*file_size),
@@ -103,7 +102,7 @@ impl Dataset {
         }
     }
 
-    /// How much data a workload has to read in all its files.
+    /// The total amount of data of a workload's files.
     pub fn data_of(&self, workload: &Workload) -> Bytes {
         match &self.0 {
             Kind::Own { file_size, .. } => workload.data_files(*file_size).into_iter().sum(),
@@ -111,7 +110,7 @@ impl Dataset {
         }
     }
 
-    /// Deletes the files that were made; what was there before is left alone.
+    /// Deletes the created files; existing data is not touched.
     pub fn remove(self) -> Result<(), BenchError> {
         match self.0 {
             Kind::Own { home, .. } => home.remove(),
@@ -119,19 +118,19 @@ impl Dataset {
         }
     }
 
-    /// Whether files that an earlier run left, and that none uses now, are in `dir`.
+    /// Whether `dir` contains unused files of an earlier run.
     pub fn is_in(dir: &Path) -> bool {
         matches!(Home::find(dir), Ok(Some(_)))
     }
 
-    /// Deletes files that an earlier run left in `dir`; says whether there were any.
+    /// Deletes files of an earlier run in `dir`; returns whether there were any.
     pub fn remove_from(dir: &Path) -> Result<bool, BenchError> {
         let Some(home) = Home::find(dir)? else { return Ok(false) };
         home.remove()?;
         Ok(true)
     }
 
-    /// What each file of the workload is, in the order of [`Workload::file_of`].
+    /// The data files of the workload, in the order of [`Workload::file_of`].
     pub(crate) fn files(&self, workload: &Workload) -> Result<Vec<DataFile>, BenchError> {
         match &self.0 {
             Kind::Own { home, sets, file_size } => {
@@ -148,7 +147,7 @@ impl Dataset {
         }
     }
 
-    /// All of what is there already, as one part; nothing of files of our own.
+    /// All existing data as one part; empty for created files.
     pub(crate) fn whole(&self) -> Result<Vec<DataFile>, BenchError> {
         match &self.0 {
             Kind::Own { .. } => Ok(Vec::new()),
@@ -156,8 +155,8 @@ impl Dataset {
         }
     }
 
-    /// Whether all data really lie on the device, so that reading them cold must cause I/O:
-    /// false for an existing file with holes or compression.
+    /// Whether all data is on the device, so that reading it cold causes I/O: false for an existing
+    /// file with holes or compression.
     pub(crate) fn is_dense(&self) -> bool {
         match &self.0 {
             Kind::Own { .. } => true,
@@ -165,8 +164,8 @@ impl Dataset {
         }
     }
 
-    /// How much of the data may be in the cache at a cold start: nothing of our own files, but
-    /// others may hold on to pages of what belongs to them.
+    /// How much data may be in the cache at a cold start: none of our own files, but other
+    /// processes may keep pages of theirs.
     pub(crate) fn tolerated_resident(&self, data: Bytes) -> Bytes {
         match &self.0 {
             Kind::Own { .. } => Bytes::ZERO,
@@ -175,7 +174,7 @@ impl Dataset {
     }
 }
 
-/// The data files of a workload in its order: the first of each size, the second, and so on.
+/// The data files of a workload in its order: the first of each size, then the second, and so on.
 fn own_files(
     home: &Path,
     sets: &[FileSet],

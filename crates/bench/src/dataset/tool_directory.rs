@@ -1,4 +1,4 @@
-//! A directory inside our own where a program of other people may write what it likes.
+//! A directory inside our own for files of an external program.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{BenchError, write_error};
 
-/// Its name inside our directory, by which a later run knows it to be ours.
+/// Its fixed name, by which a later run recognises it.
 pub(crate) const NAME: &str = "tool.dir";
 
-/// A fresh directory, which goes with all that is in it.
+/// A new directory, which is removed with its content.
 #[derive(Debug)]
 pub(crate) struct ToolDirectory {
     path: PathBuf,
 }
 
 impl ToolDirectory {
-    /// Makes it inside `home`; what one of a dead run has left goes first.
+    /// Creates it inside `home`, after removing that of a dead run.
     pub(crate) fn make(home: &Path) -> Result<Self, BenchError> {
         let path = home.join(NAME);
         remove(&path)?;
@@ -28,7 +28,7 @@ impl ToolDirectory {
         &self.path
     }
 
-    /// Removes it, and says if that does not work.
+    /// Removes it and reports a failure.
     pub(crate) fn remove(self) -> Result<(), BenchError> {
         remove(&self.path)
     }
@@ -36,12 +36,12 @@ impl ToolDirectory {
 
 impl Drop for ToolDirectory {
     fn drop(&mut self) {
-        // Whoever wants to know calls `remove`.
+        // A failure is reported by `remove` only.
         let _ = remove(&self.path);
     }
 }
 
-/// Removes the directory and what is in it, if it is there. Links in it are not followed.
+/// Removes the directory with its content, if it exists. Links are not followed.
 pub(crate) fn remove(path: &Path) -> Result<(), BenchError> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),

@@ -19,7 +19,6 @@ pub(super) struct Sizes {
     pub(super) files: u32,
 }
 
-/// bonnie++, if it is here.
 pub(super) fn find() -> Result<FoundTool, BenchError> {
     BONNIE.find()
 }
@@ -32,7 +31,7 @@ pub(super) fn trial(
 ) -> Result<Sample, BenchError> {
     let found = find()?;
     let Some(home) = outing.dataset.directory() else {
-        return Err(problem("bonnie++", "writes files, so the target has to be a directory"));
+        return Err(problem("bonnie++", "writes files, so the target must be a directory"));
     };
     let own = crate::dataset::ToolDirectory::make(home)?;
     let cold = outing.cold(&[])?;
@@ -52,7 +51,7 @@ pub(super) fn trial(
     let garbage = |error: ResultError| problem("bonnie++", error.to_string());
     let form = parse::form("bonnie++").map(|form| form.read(&text));
     let run = form.transpose().map_err(garbage)?.and_then(|mut runs| runs.pop());
-    let run = run.ok_or_else(|| problem("bonnie++", "has printed no result"))?;
+    let run = run.ok_or_else(|| problem("bonnie++", "printed no result"))?;
     let mut sample = outcome.sample;
     let mut tool = ToolReport {
         program: "bonnie++".to_owned(),
@@ -72,7 +71,7 @@ pub(super) fn trial(
         let why = "its block input was too fast to measure: use a larger --size";
         return Err(problem("bonnie++", why));
     };
-    // A second's worth of data: it does not say how long its parts took.
+    // One second of data, because it does not print the duration of its phases.
     let useful = Bytes::new((rate * 1_048_576.0) as u64);
     sample.readers = vec![as_reader(useful, Nanos::from_secs(1))];
     sample.settled = sample.settled.max(sample.elapsed);
@@ -94,7 +93,7 @@ fn arguments(sizes: &Sizes, outing: &Outing<'_>) -> Result<Vec<String>, BenchErr
         Some(chunk) => format!("{mib}M:{}k", (chunk.get() >> 10).max(1)),
         None => format!("{mib}M"),
     };
-    // It refuses a size below twice the memory unless it is told another memory.
+    // It refuses a size below twice the memory, unless the memory is stated.
     let ram = (mib / 2).min(memory.get() >> 20).to_string();
     let words = ["-s", &size, "-n", &sizes.files.to_string(), "-r", &ram, "-q", "-m", "foreread"];
     let mut words: Vec<String> = words.into_iter().map(str::to_owned).collect();

@@ -1,5 +1,5 @@
-//! A control group for one program, where one can be had: it counts the I/O of processes that
-//! nobody waits for, and kills those that have left their process group.
+//! A control group for one program, if available: it counts the I/O of processes that were not
+//! waited for, and kills those that have left their process group.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -11,15 +11,15 @@ use units::Bytes;
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// A control group of version 2 that goes when this does.
+/// A control group of version 2 that is removed when dropped.
 #[derive(Debug)]
 pub(crate) struct ControlGroup {
     path: PathBuf,
 }
 
 impl ControlGroup {
-    /// Makes a group below the root of the hierarchy, or below the one that limits the memory of a
-    /// trial; nothing where that cannot be.
+    /// Creates a group below the root of the hierarchy, or below the group that limits the memory
+    /// of a trial; `None` if that is impossible.
     pub(crate) fn make() -> Option<Self> {
         let root =
             CgroupHierarchy::Unified.parse_mount(&fs::read_to_string("/proc/self/mounts").ok()?)?;
@@ -34,22 +34,21 @@ impl ControlGroup {
         Some(Self { path })
     }
 
-    /// Moves a process in; its children begin there.
+    /// Moves a process in; its children start there.
     pub(crate) fn take_in(&self, pid: u32) {
         if let Err(error) = fs::write(self.path.join("cgroup.procs"), pid.to_string()) {
             tracing::debug!(%error, "a program runs without a control group");
         }
     }
 
-    /// What all of it has read and written, on all devices; nothing where the io controller is not
-    /// enabled for it.
+    /// Data read and written by the group, over all devices; `None` if the io controller is not
+    /// enabled.
     pub(crate) fn read_and_written(&self) -> Option<(Bytes, Bytes)> {
         parse_stat(&fs::read_to_string(self.path.join("io.stat")).ok()?)
     }
 
-    /// Kills all that is in it.
     pub(crate) fn kill(&self) {
-        // Kernels before 5.14 have no such file, and none is to be made.
+        // Kernels before 5.14 lack this file, and none should be created.
         if let Ok(mut file) = File::options().write(true).open(self.path.join("cgroup.kill")) {
             let _ = file.write_all(b"1");
         }
@@ -59,7 +58,7 @@ impl ControlGroup {
 impl Drop for ControlGroup {
     fn drop(&mut self) {
         self.kill();
-        // The dead need a moment to leave.
+        // Killed processes take a moment to leave.
         for _ in 0..100 {
             match fs::remove_dir(&self.path) {
                 Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy => {
@@ -71,15 +70,15 @@ impl Drop for ControlGroup {
     }
 }
 
-/// The group of this process, if that is one that limits memory: what is below it is limited, too.
+/// The group of this process, if it limits memory, so that groups below it are limited, too.
 fn limited(root: &Path, own: &str) -> Option<PathBuf> {
     let path = CgroupHierarchy::Unified.parse_group(own)?.trim_start_matches('/');
     let name = Path::new(path).file_name()?.to_str()?;
     name.starts_with(crate::memory::NAME).then(|| root.join(path))
 }
 
-/// `MAJ:MIN rbytes=… wbytes=… …`, a line for each device. A device is counted at each level of a
-/// stack, so the most that one has is taken.
+/// `MAJ:MIN rbytes=… wbytes=… …`, a line for each device. I/O is counted at each level of a stack,
+/// so the largest count is used.
 fn parse_stat(text: &str) -> Option<(Bytes, Bytes)> {
     let field = |line: &str, key: &str| -> Option<u64> {
         line.split_ascii_whitespace().find_map(|field| field.strip_prefix(key))?.parse().ok()

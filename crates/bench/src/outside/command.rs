@@ -1,4 +1,4 @@
-//! Any command: prepared, cold, timed, counted.
+//! Any command, prepared, with a cold cache, timed and counted.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,7 +12,7 @@ use super::{Outing, as_reader, eviction, metric, problem};
 use crate::dataset::DataFile;
 use crate::{BenchError, Sample, ToolReport};
 
-/// Every program that starts reads up to this much: libraries, locales.
+/// Every program reads up to this much at its start: libraries, locales.
 const MIN_USEFUL_READ: Bytes = Bytes::from_kib(64);
 
 pub(super) fn trial(
@@ -43,8 +43,8 @@ pub(super) fn trial(
     let metric = metric::read(figure, &outcome.ended.stdout)?;
     let asked = outcome.ended.account.map_or(Bytes::ZERO, |account| account.asked);
     if asked < MIN_USEFUL_READ && metric.is_none() {
-        let why = "has read next to nothing by read(2), so there is no throughput to be told: \
-                   name a figure that it prints (--metric)";
+        let why = "read almost nothing by read(2), so it has no throughput: name a figure that it \
+                   prints (--metric)";
         return Err(problem("the command", why));
     }
     sample.readers = vec![as_reader(asked, outcome.ended.elapsed)];
@@ -63,7 +63,7 @@ fn shell(script: &str, target: &Path) -> Command {
     command
 }
 
-/// What a command on this target may read.
+/// The data that a command may read on this target.
 fn data(outing: &Outing<'_>) -> Result<Vec<DataFile>, BenchError> {
     let path = &outing.storage.path;
     if outing.storage.kind == StorageKind::Directory {

@@ -1,4 +1,4 @@
-//! The files below a directory, so that a command finds none of them in the cache.
+//! Lists the files below a directory, so that they can be evicted before a command.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use units::Bytes;
 use crate::BenchError;
 use crate::dataset::DataFile;
 
-/// More files than this are not looked for: evicting them would take longer than most trials.
+/// Maximum number of files: evicting more would take longer than most trials.
 const FILES_MAX: usize = 100_000;
 
-/// All files below `top` on its own file system, each whole; `top` itself if it is none.
+/// All files below `top` on its own file system; `top` itself if it is a file.
 pub(super) fn files_below(top: &Path) -> Result<Vec<DataFile>, BenchError> {
     let look = BenchError::io("look at", top);
     let metadata = std::fs::metadata(top).map_err(look)?;
@@ -21,7 +21,7 @@ pub(super) fn files_below(top: &Path) -> Result<Vec<DataFile>, BenchError> {
     }
     let mut open: Vec<PathBuf> = vec![top.to_owned()];
     while let Some(dir) = open.pop() {
-        // What came or went meanwhile, and what we may not see, is left out.
+        // Files that appear, vanish or are inaccessible are skipped.
         for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
             let path = entry.path();
             let Ok(about) = std::fs::symlink_metadata(&path) else { continue };

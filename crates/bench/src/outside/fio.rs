@@ -1,4 +1,4 @@
-//! fio: our files under its jobs, its JSON in our sample.
+//! Runs fio with our files and converts its JSON output into a sample.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -16,12 +16,12 @@ use crate::{BenchError, ReaderSample, Sample, ToolReport, cold};
 
 const FIO: ExternalTool =
     ExternalTool { program: "fio", package: "fio", version_option: "--version" };
-/// Since this version latencies are in nanoseconds and `json+` has all of them.
+/// Since this version, latencies are in nanoseconds and `json+` contains all of them.
 const MIN_VERSION: (u32, u32) = (3, 0);
-/// What fio may take in addition to its jobs: to start, to exit, to write its report.
+/// Time limit for fio in addition to its jobs: to start, to exit, to write its report.
 const OVERHEAD_TIME: Nanos = Nanos::from_secs(30);
 
-/// fio, if it is here and new enough.
+/// fio, if it is installed and new enough.
 pub(super) fn find() -> Result<FoundTool, BenchError> {
     let found = FIO.find()?;
     if numbers(&found.version).is_none_or(|version| version < MIN_VERSION) {
@@ -31,7 +31,7 @@ pub(super) fn find() -> Result<FoundTool, BenchError> {
     Ok(found)
 }
 
-/// The group of jobs, which was checked when the workload was made.
+/// The group of jobs, which was checked when the workload was created.
 fn group_of(outside: &Outside) -> Result<FioGroup, BenchError> {
     match outside.group() {
         Some(group) => Ok(group?),
@@ -44,7 +44,7 @@ pub(super) fn trial(outing: &Outing<'_>, outside: &Outside) -> Result<Sample, Be
     let group = group_of(outside)?;
     let files = outing.dataset.files(outing.workload)?;
     if group.writes() && outing.dataset.directory().is_none() {
-        let why = "these jobs write, and what is there already is only ever read: give a directory";
+        let why = "these jobs write, but existing data is only read: use a directory";
         return Err(problem("fio", why));
     }
     let jobs = jobs_on(&group, &files, outing)?;
@@ -71,8 +71,8 @@ pub(super) fn trial(outing: &Outing<'_>, outside: &Outside) -> Result<Sample, Be
     sample.ahead = ahead(&group, &files, &sample)?;
     sample.settled = outcome.busy.max(sample.elapsed);
     if group.is_streams() && sample.exhausted {
-        // All that was there has been read: what counts is how long that took, as with our own
-        // engine. The rates of those who were done sooner had no place beside the last.
+        // All data was read, so the total time counts, as with our own engine. The rates of jobs
+        // that finished earlier would not add up.
         let longest = sample.elapsed;
         sample.readers.iter_mut().for_each(|reader| reader.elapsed = longest);
     }
@@ -91,7 +91,7 @@ fn jobs_on(
 ) -> Result<String, BenchError> {
     let not_text = |file: &DataFile| {
         let path = file.path.display();
-        problem("fio", format!("{path} is no name that a job file can have"))
+        problem("fio", format!("{path} cannot be written as a file name in a job file"))
     };
     let stands = files
         .iter()
@@ -107,8 +107,8 @@ fn jobs_on(
     Ok(group.for_fio(&stands, &conditions)?)
 }
 
-/// What has been read ahead of streams, as of our own engine's: where each job reads a file of its
-/// own in order, whatever is in the cache beyond the place that it has reached.
+/// Data read ahead of streams, as for our own engine: if each job reads its own file in order, all
+/// cached data after its position.
 fn ahead(group: &FioGroup, files: &[DataFile], sample: &Sample) -> Result<Bytes, BenchError> {
     if !group.is_streams() || sample.readers.len() != files.len() {
         return Ok(Bytes::ZERO);
@@ -122,7 +122,7 @@ fn ahead(group: &FioGroup, files: &[DataFile], sample: &Sample) -> Result<Bytes,
     files.iter().zip(&sample.readers).map(beyond).sum()
 }
 
-/// fio's report, as much of it as is wanted.
+/// The needed parts of fio's report.
 #[derive(Debug, Deserialize)]
 struct Report {
     jobs: Vec<JobReport>,
@@ -145,7 +145,6 @@ struct JobReport {
 struct Direction {
     #[serde(default)]
     io_bytes: u64,
-    /// In milliseconds.
     #[serde(default)]
     runtime: u64,
     #[serde(default)]
@@ -156,7 +155,7 @@ struct Direction {
 
 #[derive(Debug, Default, Deserialize)]
 struct Latency {
-    /// How often which latency occurred, in nanoseconds.
+    /// Number of occurrences by latency in nanoseconds.
     #[serde(default)]
     bins: BTreeMap<String, u64>,
 }
@@ -168,13 +167,13 @@ impl Report {
         let start = text.find("\n{").map_or(0, |at| at + 1);
         let start = if text.starts_with('{') { 0 } else { start };
         let garbage = |error: serde_json::Error| {
-            problem("fio", format!("its report is not the JSON that it should be: {error}"))
+            problem("fio", format!("its report is not valid JSON: {error}"))
         };
-        // What follows the report is none of it.
+        // Text after the report is ignored.
         let mut reports = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Self>();
         match reports.next() {
             Some(report) => report.map_err(garbage),
-            None => Err(problem("fio", "has printed no report")),
+            None => Err(problem("fio", "printed no report")),
         }
     }
 
@@ -209,7 +208,7 @@ impl Report {
         }
         sample.elapsed = Nanos::from_millis(longest);
         match sample.useful().is_zero() {
-            true => Err(problem("fio", "has read nothing")),
+            true => Err(problem("fio", "read nothing")),
             false => Ok(()),
         }
     }

@@ -1,4 +1,4 @@
-//! The figure of a command: a number in what it prints.
+//! Extracts the figure of a command from its output.
 
 use regex_lite::Regex;
 use serde_json::Value as Json;
@@ -6,7 +6,7 @@ use workload::Metric;
 
 use crate::BenchError;
 
-/// Whether a metric can be looked for at all.
+/// Checks that a metric is well-formed.
 pub(super) fn check(metric: &Metric) -> Result<(), BenchError> {
     match metric {
         Metric::Wall => Ok(()),
@@ -28,7 +28,7 @@ fn compiled(pattern: &str) -> Result<Regex, BenchError> {
     if regex.captures_len() < 2 { Err(bad(pattern, wanted)) } else { Ok(regex) }
 }
 
-/// The number in this output; nothing for the wall clock.
+/// The number in this output; `None` for the wall clock.
 pub(super) fn read(metric: &Metric, output: &[u8]) -> Result<Option<f64>, BenchError> {
     let text = String::from_utf8_lossy(output);
     let problem = |why: String| super::problem("the command", why);
@@ -41,7 +41,7 @@ pub(super) fn read(metric: &Metric, output: &[u8]) -> Result<Option<f64>, BenchE
                 .and_then(|groups| Some(groups.get(1)?.as_str().to_owned()));
             let found = found
                 .ok_or_else(|| problem(format!("printed nothing that matches {pattern:?}")))?;
-            number(&found).ok_or_else(|| problem(format!("{found:?} is no number")))?
+            number(&found).ok_or_else(|| problem(format!("{found:?} is not a number")))?
         }
         Metric::Json(path) => {
             let start = text.find(['{', '[']).unwrap_or(0);
@@ -57,7 +57,7 @@ pub(super) fn read(metric: &Metric, output: &[u8]) -> Result<Option<f64>, BenchE
             });
             let value = value.ok_or_else(|| problem(format!("its JSON has no {path}")))?;
             let found = value.as_f64().or_else(|| number(value.as_str()?));
-            found.ok_or_else(|| problem(format!("{path} is no number in its JSON")))?
+            found.ok_or_else(|| problem(format!("{path} is not a number in its JSON")))?
         }
     };
     match number.is_finite() && number >= 0.0 {
@@ -66,7 +66,7 @@ pub(super) fn read(metric: &Metric, output: &[u8]) -> Result<Option<f64>, BenchE
     }
 }
 
-/// A number as people write it: with commas between thousands.
+/// Parses a number that may have commas between thousands.
 fn number(text: &str) -> Option<f64> {
     text.trim().replace(',', "").parse().ok()
 }
@@ -94,7 +94,7 @@ mod tests {
     fn what_is_not_there_is_told() {
         let regex = Metric::Regex("tps = (.*)".to_owned());
         assert!(told(&regex, "nothing").contains("nothing that matches"));
-        assert!(told(&regex, "tps = fast").contains("\"fast\" is no number"));
+        assert!(told(&regex, "tps = fast").contains("\"fast\" is not a number"));
         assert!(told(&regex, "tps = -1").contains("0 or more"));
         assert!(told(&regex, "tps = nan").contains("0 or more"));
         let json = Metric::Json("a.b".to_owned());

@@ -1,6 +1,5 @@
-//! A program that is none of ours, under watch: in a process group (and, where that can be had, a
-//! control group) of its own, for a limited time, with limited output. When it is over, nothing of
-//! it is left.
+//! Runs an external program in a process group (and, if available, a control group) of its own,
+//! with limits on time and output. Nothing of it remains afterwards.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};
@@ -20,14 +19,14 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(30);
 /// More output than this is not a report.
 const MAX_OUTPUT_BYTES: usize = 64 << 20;
 
-/// What the kernel accounts to a process and the children that it has waited for.
+/// The kernel's accounting of a process and the children that it has waited for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProcessUsage {
-    /// Data got by `read(2)` and its like, from wherever.
+    /// Data received by `read(2)` and similar calls, from anywhere.
     pub(crate) asked: Bytes,
     /// Data that devices read for it.
     pub(crate) read: Bytes,
-    /// Data that it had written to devices.
+    /// Data that it wrote to devices.
     pub(crate) written: Bytes,
     pub(crate) cpu: CpuTime,
 }
@@ -37,21 +36,21 @@ pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: Vec<u8>,
-    /// Wall time from its start to its end.
+    /// Wall time from start to exit.
     pub(crate) elapsed: Nanos,
-    /// Nothing where the kernel does not account.
+    /// `None` without accounting by the kernel.
     pub(crate) account: Option<ProcessUsage>,
 }
 
 pub(crate) struct Terms<'a> {
     pub(crate) program: &'a str,
-    /// How long it may take on the wall.
+    /// Limit on wall time.
     pub(crate) limit: Nanos,
     pub(crate) cancel: &'a Cancel,
     pub(crate) input: Option<&'a str>,
 }
 
-/// Runs a program to its end; `look` is called every few milliseconds meanwhile.
+/// Runs a program to its end; `look` is called every few milliseconds.
 pub(crate) fn run(
     mut command: Command,
     terms: &Terms<'_>,
@@ -72,7 +71,7 @@ pub(crate) fn run(
     watch(&child, terms, start, look)?;
     let elapsed = realtime::now().saturating_sub(start);
     let account = account_of(child.id()).map(|account| widened(account, group.as_ref()));
-    // Whatever the program has left behind goes now, and so its pipes are closed.
+    // Remaining processes of the group are killed, which closes its pipes.
     child.kill_group();
     if let Some(group) = &group {
         group.kill();
@@ -85,11 +84,11 @@ pub(crate) fn run(
         Some(CapturedOutput { stdout, stderr }) => {
             Ok(Ended { status, stdout, stderr, elapsed, account })
         }
-        None => Err(tool("has left a process behind that holds on to its output".to_owned())),
+        None => Err(tool("left a process behind that keeps its output open".to_owned())),
     }
 }
 
-/// Waits until a program has exited, without taking its status, so that its account can be read.
+/// Waits until a program has exited, without reaping it, so that its accounting can be read.
 fn watch(
     child: &ChildProcess,
     terms: &Terms<'_>,
@@ -104,7 +103,7 @@ fn watch(
         }
         if realtime::now().saturating_sub(start) >= terms.limit {
             let limit = terms.limit;
-            return Err(tool(format!("has not ended after {limit}, and was killed")));
+            return Err(tool(format!("did not exit within {limit} and was killed")));
         }
         if child.exceeds_output() {
             let most = Bytes::new(MAX_OUTPUT_BYTES as u64);
@@ -115,7 +114,7 @@ fn watch(
     Ok(())
 }
 
-/// With what processes did that nobody waited for, where the control group counts.
+/// Adds I/O of processes that were not waited for, if the control group counts it.
 fn widened(account: ProcessUsage, group: Option<&ControlGroup>) -> ProcessUsage {
     match group.and_then(ControlGroup::read_and_written) {
         Some((read, written)) => ProcessUsage {
@@ -127,8 +126,8 @@ fn widened(account: ProcessUsage, group: Option<&ControlGroup>) -> ProcessUsage 
     }
 }
 
-/// The account of a process that has ended and was not waited for yet: it holds that of the
-/// children that it has waited for itself (`wait_task_zombie` in kernel/exit.c).
+/// The accounting of a process that has exited and was not reaped yet. It includes the children
+/// that it has waited for (`wait_task_zombie` in kernel/exit.c).
 fn account_of(pid: u32) -> Option<ProcessUsage> {
     let io = std::fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
     let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
@@ -143,7 +142,7 @@ fn parse_account(io: &str, stat: &str) -> Option<ProcessUsage> {
     let (_, rest) = stat.rsplit_once(')')?;
     let fields: Vec<u64> =
         rest.split_ascii_whitespace().skip(1).map(|field| field.parse().unwrap_or(0)).collect();
-    // utime, stime, cutime, cstime: fields 14 to 17, in ticks of which each second has 100.
+    // utime, stime, cutime, cstime: fields 14 to 17, in ticks of 10 ms.
     let ticks = |own: usize| {
         let sum = fields.get(own).copied()? + fields.get(own + 2).copied()?;
         Some(Nanos::from_millis(sum.saturating_mul(10)))
@@ -156,7 +155,7 @@ fn parse_account(io: &str, stat: &str) -> Option<ProcessUsage> {
     })
 }
 
-/// Why a program that has ended did not do its work; nothing if it did.
+/// Why a program failed; `None` if it succeeded.
 pub(crate) fn failure(ended: &Ended) -> Option<String> {
     if ended.status.success() {
         return None;
@@ -174,7 +173,7 @@ pub(crate) fn failure(ended: &Ended) -> Option<String> {
     })
 }
 
-/// The last line that speaks of an error: after it some programs still tell how far they came.
+/// The last line that contains an error: after it, some programs still print their progress.
 fn complaint(text: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(text);
     let complains = |line: &&str| {
@@ -184,7 +183,7 @@ fn complaint(text: &[u8]) -> Option<String> {
     last_line(text.lines().rfind(complains)?.as_bytes())
 }
 
-/// The last line that is not empty, as much of it as a message has room for.
+/// The last line that is not empty, shortened for a message.
 pub(crate) fn last_line(text: &[u8]) -> Option<String> {
     const MAX_MESSAGE_CHARS: usize = 200;
     let text = String::from_utf8_lossy(text);
@@ -222,7 +221,7 @@ mod tests {
     fn what_hangs_is_killed_with_all_its_children() {
         let limit = Nanos::from_millis(300);
         let problem = shell("sleep 1000 & sleep 1000; true", limit).unwrap_err().to_string();
-        assert!(problem.contains("has not ended after 300 ms"), "{problem}");
+        assert!(problem.contains("did not exit within 300 ms"), "{problem}");
     }
 
     #[test]

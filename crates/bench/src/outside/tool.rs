@@ -1,4 +1,4 @@
-//! Finding programs of other people and asking for their versions.
+//! Finds external programs and their versions.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use units::Nanos;
 use super::process::{self, Terms};
 use crate::{BenchError, Cancel};
 
-/// A program of other people, and where it comes from.
+/// An external program, and the package that contains it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ExternalTool {
     pub(crate) program: &'static str,
@@ -24,11 +24,11 @@ pub(crate) struct FoundTool {
     pub(crate) version: String,
 }
 
-/// What has been found already: a version does not change during a study.
+/// The programs found so far: a version does not change during a study.
 static FOUND: Mutex<Option<HashMap<&'static str, FoundTool>>> = Mutex::new(None);
 
 impl ExternalTool {
-    /// Where it is and which version it has.
+    /// Its path and version.
     pub(crate) fn find(&self) -> Result<FoundTool, BenchError> {
         let mut known = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.get_or_insert_default();
@@ -53,12 +53,12 @@ impl ExternalTool {
         let said = said.map(|said| said.trim_start_matches("Version:").trim().to_owned());
         said.ok_or_else(|| BenchError::Tool {
             program: self.program.to_owned(),
-            problem: "does not say which version it is".to_owned(),
+            problem: "does not print its version".to_owned(),
         })
     }
 }
 
-/// The first number in a version, as (3, 33) of `fio-3.33`.
+/// The first number in a version: (3, 33) for `fio-3.33`.
 pub(crate) fn numbers(version: &str) -> Option<(u32, u32)> {
     let start = version.find(|c: char| c.is_ascii_digit())?;
     let mut parts = version[start..].split(|c: char| !c.is_ascii_digit());

@@ -1,10 +1,10 @@
-//! bonnie++: its text of 1.9x and 2.x, and its CSV (forms 1.96 to 1.98).
+//! bonnie++: text of 1.9x and 2.x, and CSV (formats 1.96 to 1.98).
 
 use super::report::{FigureValue, ParsedReport, ResultError, ToolFigure, Unit, some};
 
 const TOOL: &str = "bonnie++";
 
-/// The columns of the text, in its order, each followed by its share of processor time.
+/// The columns of the text, each followed by its share of processor time.
 const TEXT: [&str; 6] =
     ["char_output", "block_output", "rewrite", "char_input", "block_input", "random_seeks"];
 /// The operations on files in the second table.
@@ -25,14 +25,14 @@ pub(crate) fn read(text: &str) -> Result<Vec<ParsedReport>, ResultError> {
     let mut reports: Vec<ParsedReport> = Vec::new();
     let mut version = None;
     let mut columns = false;
-    // Latencies of which table follow.
+    // The table to which the next latencies belong.
     let mut latencies: &[&str] = &[];
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.trim();
         let words: Vec<&str> = line.split_whitespace().collect();
         if is_csv(line) {
             let report = csv(line, number)?;
-            // Behind its text it prints the same run once more.
+            // After its text it prints the same run again.
             match reports.last_mut().filter(|last| is_same(last, &report)) {
                 Some(last) => *last = report,
                 None => reports.push(report),
@@ -41,7 +41,7 @@ pub(crate) fn read(text: &str) -> Result<Vec<ParsedReport>, ResultError> {
             version = version_in(&words);
             (columns, latencies) = (false, &[]);
         } else if line.contains("Sequential Create") {
-            // A table of its own, which belongs to the run before it.
+            // A separate table that belongs to the run before it.
             columns = false;
             latencies = if reports.is_empty() { &[] } else { &FILES };
         } else if line.contains("%CP") {
@@ -69,7 +69,7 @@ fn version_in(words: &[&str]) -> Option<String> {
     words.get(at + 1).map(|version| (*version).to_owned())
 }
 
-/// Whether two reports tell of the same run: 2.x rounds in its text.
+/// Whether two reports describe the same run: 2.x rounds in its text.
 fn is_same(text: &ParsedReport, csv: &ParsedReport) -> bool {
     let alike = |name: &str| {
         let (a, b) = (text.figure(name), csv.figure(name));
@@ -81,7 +81,7 @@ fn is_same(text: &ParsedReport, csv: &ParsedReport) -> bool {
     TEXT.iter().all(|name| alike(name))
 }
 
-/// `host 8G 806 99 72148 8 …`: the name may have blanks, and the numbers stand at the end.
+/// `host 8G 806 99 72148 8 …`: the name may contain spaces, and the numbers are at the end.
 fn row(words: &[&str], version: Option<String>, line: usize) -> Result<ParsedReport, ResultError> {
     let cells = &words[words.len() - 12..];
     let name = &words[..words.len() - 12];
@@ -111,8 +111,8 @@ fn add_latencies(report: &mut ParsedReport, names: &[&str], words: &[&str]) {
     }
 }
 
-/// A number of its table: `+++++`, nothing, or digits; 2.x appends `k`, `m` or `g` to rates in
-/// KiB/s that are long (`72.2m` is 72.2 MiB/s), and has K of bytes where it has none.
+/// A cell of its table: `+++++`, empty, or digits; 2.x appends `k`, `m` or `g` to long rates in
+/// KiB/s (`72.2m` is 72.2 MiB/s), and uses K of bytes if there is no suffix.
 fn cell(text: &str, unit: Unit, line: usize) -> Result<FigureValue, ResultError> {
     let factors = [('k', 1.0), ('m', 1024.0), ('g', 1_048_576.0)];
     let factor = factors.iter().find(|(letter, _)| text.ends_with(*letter));
@@ -138,7 +138,8 @@ fn plain(text: &str, line: usize) -> Result<FigureValue, ResultError> {
     match text.parse::<f64>() {
         Ok(number) if number.is_finite() && number >= 0.0 => Ok(FigureValue::Number(number)),
         _ => {
-            let problem = format!("{:?} is no number", text.chars().take(40).collect::<String>());
+            let problem =
+                format!("{:?} is not a number", text.chars().take(40).collect::<String>());
             Err(ResultError::Line { tool: TOOL, line, problem })
         }
     }
@@ -159,8 +160,8 @@ fn latency(text: &str) -> FigureValue {
     }
 }
 
-/// A line of CSV: form, version, name, concurrency, seed, size, chunk, in 1.98 seeks and processes
-/// that seek, and then the columns of the text, those of files, and all latencies.
+/// A line of CSV: format, version, name, concurrency, seed, size, chunk; in 1.98 also seeks and
+/// seek processes; then the columns of the text, those of files, and all latencies.
 fn csv(line: &str, number: usize) -> Result<ParsedReport, ResultError> {
     let fields: Vec<&str> = line.split(',').map(str::trim).collect();
     let first = if fields.first() == Some(&"1.98") { 9 } else { 7 };
@@ -178,7 +179,7 @@ fn csv(line: &str, number: usize) -> Result<ParsedReport, ResultError> {
             plain(field(at + 1), number)?,
         ));
     }
-    // Five fields say how many files there were and of which sizes.
+    // Five fields describe the number and sizes of the files.
     let files = first + 12 + 5;
     for (index, name) in FILES.iter().enumerate() {
         let at = files + 2 * index;

@@ -30,7 +30,7 @@ pub(crate) fn read(text: &str) -> Result<Vec<ParsedReport>, ResultError> {
     some(TOOL, jobs.collect())
 }
 
-/// Reads or writes of a job, if it made any.
+/// Reads or writes of a job, if any.
 fn direction(job: &Json, way: &str) -> Vec<ToolFigure> {
     let Some(part) = job.get(way) else { return Vec::new() };
     let number = |path: &[&str]| {
@@ -39,7 +39,7 @@ fn direction(job: &Json, way: &str) -> Vec<ToolFigure> {
     if number(&["io_bytes"]).is_none_or(|bytes| bytes <= 0.0) {
         return Vec::new();
     }
-    // Of old versions `bw` is in KiB/s; since 3.0 `bw_bytes` is beside it.
+    // In old versions `bw` is in KiB/s; since 3.0 there is also `bw_bytes`.
     let rate = number(&["bw_bytes"]).map(|bytes| bytes / 1_048_576.0);
     let rate = rate.or_else(|| number(&["bw"]).map(|kib| kib / 1024.0));
     let mut figures = Vec::new();

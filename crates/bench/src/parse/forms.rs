@@ -1,9 +1,9 @@
-//! The forms of reports that can be read.
+//! The supported report formats.
 
 use super::report::{ParsedReport, ResultError};
 use super::{bonnie, elbencho, fio, ioping, iozone, sysbench};
 
-/// A tool's report, in one of the forms that it has.
+/// The reports of a program, in any of its formats.
 pub struct Form {
     pub name: &'static str,
     pub about: &'static str,
@@ -18,7 +18,7 @@ impl std::fmt::Debug for Form {
 }
 
 impl Form {
-    /// All reports in a text, in their order.
+    /// All reports in a text, in order.
     pub fn read(&self, text: &str) -> Result<Vec<ParsedReport>, ResultError> {
         (self.read)(text)
     }

@@ -23,8 +23,8 @@ pub(crate) fn read(text: &str) -> Result<Vec<ParsedReport>, ResultError> {
     some(TOOL, reports)
 }
 
-/// Eight numbers and more: requests, their time in ns, requests a second, bytes a second, and
-/// least, mean, most and deviation of their time in ns.
+/// Eight or more numbers: requests, their time in ns, requests per second, bytes per second, and
+/// minimum, mean, maximum and deviation of their time in ns.
 fn batch(line: &str) -> Option<Vec<ToolFigure>> {
     let words: Vec<&str> = line.split_whitespace().collect();
     if !(8..=16).contains(&words.len()) {
@@ -35,7 +35,7 @@ fn batch(line: &str) -> Option<Vec<ToolFigure>> {
         .map(|word| word.parse::<u64>().ok().map(|number| number as f64))
         .collect::<Option<_>>()?;
     let micros = |name: &str, at: usize| ToolFigure::number(name, Unit::Micros, numbers[at] / 1e3);
-    // What is no line of ioping's has numbers that do not go together.
+    // Other lines have inconsistent numbers.
     let (least, mean, most) = (numbers[4], numbers[5], numbers[6]);
     if !(least <= mean && mean <= most) || numbers[0] < 1.0 {
         return None;

@@ -1,10 +1,10 @@
-//! iozone: the table that it prints, and the Excel report that `-R` puts behind it.
+//! iozone: the printed table, and the Excel report that `-R` adds.
 
 use super::report::{FigureValue, ParsedReport, ResultError, ToolFigure, Unit, parsed, some};
 
 const TOOL: &str = "iozone";
 
-/// The columns behind size and record length, in the order in which all versions print them.
+/// The columns after size and record length, in the order that all versions print.
 const COLUMNS: [&str; 13] = [
     "write",
     "rewrite",
@@ -21,7 +21,7 @@ const COLUMNS: [&str; 13] = [
     "freread",
 ];
 
-/// Headings of the Excel report and which column each is.
+/// Headings of the Excel report and their columns.
 const EXCEL: [(&str, usize); 13] = [
     ("writer report", 0),
     ("re-writer report", 1),
@@ -52,7 +52,7 @@ fn excel(line: &str) -> Option<usize> {
     EXCEL.iter().find(|(name, _)| *name == title).map(|(_, column)| *column)
 }
 
-/// A row of either form, as it is gathered.
+/// A row of either format.
 #[derive(Clone, Debug)]
 struct Row {
     size: u64,
@@ -105,12 +105,12 @@ fn quoted(word: &str) -> Option<u64> {
     word.trim_matches('"').parse().ok()
 }
 
-/// Which columns a table has. Where only some tests ran, the heading has only their names, in two
-/// lines; what cannot be told by name is told by its place.
+/// The columns of a table. If only some tests ran, the heading has only their names, in two lines;
+/// ambiguous names are resolved by position.
 fn columns_of(heading: &str, above: &str) -> Vec<usize> {
     let words: Vec<&str> = heading.split_whitespace().skip(2).collect();
     let above: Vec<&str> = above.split_whitespace().collect();
-    // `random random bkwd record stride` stands above `read write read rewrite read`.
+    // `random random bkwd record stride` is above `read write read rewrite read`.
     let mut upper = above.iter();
     let mut seen: Vec<usize> = Vec::new();
     for word in &words {

@@ -1,10 +1,9 @@
-//! What other people's benchmarks print, read into figures with units: bonnie++, iozone, ioping,
+//! Parsers for the output of benchmarks, giving figures with units: bonnie++, iozone, ioping,
 //! sysbench fileio, elbencho and fio.
 //!
-//! [`detect`] says which of them a text comes from, [`Form::read`] reads it. Text that was pasted
-//! into a page may have anything around it. A figure keeps the unit that its tool gives it, and
-//! what a tool could not measure is no number: `+++++` of bonnie++ is
-//! [`FigureValue::TooFast`], never zero.
+//! [`detect`] identifies the program, [`Form::read`] parses the text, which may be surrounded by
+//! other text. A figure keeps its program's unit. A figure that the program could not measure is
+//! not a number: `+++++` of bonnie++ is [`FigureValue::TooFast`], never zero.
 
 mod bonnie;
 mod elbencho;

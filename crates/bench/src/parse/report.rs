@@ -11,7 +11,7 @@ pub enum Unit {
     /// Units of 1024² bytes a second.
     MibPerSecond,
     PerSecond,
-    /// A share of processor time, in percent.
+    /// Processor time in percent.
     CpuPercent,
     Micros,
     Seconds,
@@ -19,7 +19,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// The end that names of figures with this unit have.
+    /// The suffix of names of figures with this unit.
     pub fn suffix(self) -> &'static str {
         match self {
             Self::KibPerSecond => "kib_s",
@@ -35,19 +35,18 @@ impl Unit {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FigureValue {
-    /// A number, never below zero and never infinite.
+    /// A finite number of 0 or more.
     Number(f64),
-    /// It was over before it could be measured.
+    /// The operation was too fast to measure.
     TooFast,
-    /// Nothing: it was not tried.
+    /// Not measured.
     Absent,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolFigure {
-    /// What was measured, in the tool's words with underscores.
+    /// The program's name for it, with underscores.
     pub name: String,
-    /// In which unit.
     pub unit: Unit,
     pub value: FigureValue,
 }
@@ -61,12 +60,12 @@ impl ToolFigure {
         Self::new(name, unit, number(value))
     }
 
-    /// The name with its unit at the end, as fields of JSON have it.
+    /// The name with its unit, as in JSON.
     pub fn key(&self) -> String {
         format!("{}_{}", self.name, self.unit.suffix())
     }
 
-    /// The number, if it is one.
+    /// The number, if there is one.
     pub fn as_number(&self) -> Option<f64> {
         match self.value {
             FigureValue::Number(number) => Some(number),
@@ -92,7 +91,7 @@ impl ToolFigure {
     }
 }
 
-/// A number that can be a figure.
+/// Accepts a number that can be a figure.
 pub(crate) fn number(number: f64) -> FigureValue {
     if number.is_finite() && number >= 0.0 {
         FigureValue::Number(number)
@@ -101,17 +100,17 @@ pub(crate) fn number(number: f64) -> FigureValue {
     }
 }
 
-/// A number as text, or nothing.
+/// Parses a number.
 pub(crate) fn parsed(text: &str) -> FigureValue {
     text.trim().parse().map_or(FigureValue::Absent, number)
 }
 
-/// One run of a tool, or one row of its table.
+/// One run of a program, or one row of its table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ParsedReport {
     pub tool: &'static str,
     pub version: Option<String>,
-    /// What it calls itself: the host, the operation, the size of file and record.
+    /// Its label: host, operation, size of file and record.
     pub label: String,
     pub figures: Vec<ToolFigure>,
 }
@@ -122,7 +121,7 @@ impl ParsedReport {
         self.figures.iter().find(|figure| figure.name == name)
     }
 
-    /// All of it as JSON.
+    /// As JSON.
     pub fn json(&self) -> Json {
         let figures: Map<String, Json> =
             self.figures.iter().map(|figure| (figure.key(), figure.json())).collect();
@@ -143,19 +142,19 @@ impl Serialize for ParsedReport {
 
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ResultError {
-    /// Nothing that looks like a report of this tool.
-    #[error("there is no result of {tool} in it")]
+    /// The text contains no report of this program.
+    #[error("no result of {tool} found")]
     Nothing { tool: &'static str },
-    /// A line of a report that is not as the tool writes it.
-    #[error("line {line} is not as {tool} writes it: {problem}")]
+    /// A line that the program would not have written.
+    #[error("line {line} does not have the format of {tool}: {problem}")]
     Line {
         tool: &'static str,
         /// The line, from 1.
         line: usize,
         problem: String,
     },
-    /// Not the form that it should be.
-    #[error("this is no report of {tool}: {problem}")]
+    /// The text does not have the expected format.
+    #[error("this is not a report of {tool}: {problem}")]
     Syntax { tool: &'static str, problem: String },
 }
 

@@ -142,7 +142,7 @@ fn what_is_no_report_is_refused() {
     assert!(form("bonnie++").is_some() && form("bonnie").is_none());
     let broken = seed("bonnie.csv").replace("72233", "fast");
     let told = detect(&broken).unwrap().read(&broken).unwrap_err().to_string();
-    assert_eq!(told, "line 1 is not as bonnie++ writes it: \"fast\" is no number");
+    assert_eq!(told, "line 1 does not have the format of bonnie++: \"fast\" is not a number");
 }
 
 #[test]

@@ -22,9 +22,7 @@ pub(super) fn explain(
         (None, Some(name)) => {
             Some(format!("did you mean {name:?}? Write required = false if it is for other hosts"))
         }
-        (None, None) if !checked => {
-            Some("no rule of this policy is about anything here".to_owned())
-        }
+        (None, None) if !checked => Some("no rule of this policy matches anything here".to_owned()),
         (None, None) => None,
     };
     IdleRule {

@@ -1,4 +1,4 @@
-//! What verbs that put one question have in common: they run until interrupted, and print an
+//! Shared by verbs that answer one question: they run until done or interrupted, and print the
 //! answer.
 
 use anyhow::Context as _;
@@ -29,16 +29,16 @@ pub struct AnswerFormat {
     pub file: ResultFile,
 }
 
-/// Puts the question and prints the answer.
+/// Runs an experiment and prints the answer.
 pub fn ask<E: Into<anyhow::Error>>(
     context: &Context,
     format: &AnswerFormat,
     simulated: bool,
     question: impl FnOnce(&Environment, &mut Shown) -> Result<Findings, E>,
 ) -> anyhow::Result<Exit> {
-    let signals = Signals::listen_on_terminal().context("listening to signals")?;
+    let signals = Signals::listen_on_terminal().context("cannot listen for signals")?;
     if simulated {
-        signals.end_computing().context("listening to signals")?;
+        signals.end_computing().context("cannot listen for signals")?;
     }
     let environment = environment(context, &signals)?;
     let lines = format.json_lines.then(|| Lines::new(signals.flag()));
@@ -49,7 +49,7 @@ pub fn ask<E: Into<anyhow::Error>>(
         return Err(failure);
     }
     let answer = match (answer, signals.which()) {
-        // Whatever an interrupted question complains of, it is the signal that ended it.
+        // After a signal, errors are a consequence of the signal, which is reported instead.
         (Err(_), Some(signal)) => return Ok(Exit::Signal(signal)),
         (answer, _) => answer.map_err(Into::into)?,
     };

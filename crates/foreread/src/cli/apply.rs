@@ -44,7 +44,7 @@ pub struct ApplyArgs {
     json: bool,
 }
 
-/// Which settings, and where.
+/// The settings to apply, and their target.
 #[derive(Debug, Args)]
 pub struct SettingArgs {
     /// What to set: read_ahead=1M, scheduler=none, vm.dirty_ratio=10…
@@ -71,7 +71,7 @@ pub struct SettingArgs {
     pub streams: u32,
 }
 
-/// Settings, and the place that they are for.
+/// Settings and their target.
 pub struct ChosenSettings {
     pub settings: TunableValues,
     pub storage: Option<Storage>,
@@ -79,7 +79,7 @@ pub struct ChosenSettings {
 }
 
 impl SettingArgs {
-    /// What was asked for, understood.
+    /// Resolves the arguments.
     pub fn choose(&self, context: &Context) -> anyhow::Result<ChosenSettings> {
         let (settings, target) = match &self.from {
             Some(run) => self.recommended(run, context)?,
@@ -90,15 +90,15 @@ impl SettingArgs {
             None => settings,
         };
         if settings.is_empty() {
-            let usage = "no setting: give NAME=VALUE, as in read_ahead=1M, --from RUN or \
-                         --preset NAME";
+            let usage = "no setting: give NAME=VALUE, as in read_ahead=1M, --from RUN or --preset \
+                         NAME";
             return Err(Usage(usage.to_owned()).into());
         }
         let local = settings.iter().find(|setting| !setting.tunable.is_of_machine());
         let storage = match (self.on.clone().or(target), local) {
             (Some(path), _) => Some(resolve(&context.root, &path)?),
             (None, Some(setting)) => {
-                let usage = format!("where? {setting} needs --on TARGET");
+                let usage = format!("{setting} needs a target: --on TARGET");
                 return Err(Usage(usage).into());
             }
             (None, None) => None,
@@ -122,7 +122,7 @@ impl SettingArgs {
             study::Target::Path(path) => Some(path.clone()),
             _ if self.on.is_some() => None,
             other => {
-                let usage = format!("run {id} was about {other}: say with --on where to apply it");
+                let usage = format!("run {id} measured {other}: name the target with --on");
                 return Err(Usage(usage).into());
             }
         };
@@ -130,7 +130,7 @@ impl SettingArgs {
     }
 }
 
-/// What a run says should be set: its recommendation, or what it says to keep.
+/// The settings that a run recommends to set or keep.
 fn recommended(run: &study::Run, unconditional: bool) -> anyhow::Result<TunableValues> {
     let advice = study::analyse(run).recommendation;
     let window = |kib: units::Kib| TunableValues::read_ahead(kib.to_bytes());
@@ -155,7 +155,7 @@ fn recommended(run: &study::Run, unconditional: bool) -> anyhow::Result<TunableV
     Err(Usage(usage).into())
 }
 
-/// Adds what a vendor advises, and says who does.
+/// Adds a vendor's recommendation and prints its source.
 fn with_preset(
     settings: TunableValues,
     words: &str,
@@ -296,9 +296,9 @@ fn write_json(write: &tunables::PlannedWrite) -> serde_json::Value {
     })
 }
 
-/// How to start the guard: this very program.
+/// How to start the guard: with this program.
 pub fn guard() -> anyhow::Result<GuardCommand> {
-    let program = std::env::current_exe().context("finding this program's own file")?;
+    let program = std::env::current_exe().context("cannot find this program's own file")?;
     Ok(GuardCommand { program, args: vec!["guard".into()] })
 }
 

@@ -23,15 +23,15 @@ use crate::signals::Signals;
 const AFTER_HELP: &str = "\
 Examples:
   foreread calibrate /dev/sdb -o sdb.toml            probe a disk (reads only), write its model
-  foreread calibrate /srv/data -o data.toml          the same through a file without a name there
-  foreread calibrate virtual:hdd-2008 -o found.toml  see what the probes find of a known disk
+  foreread calibrate /srv/data -o data.toml          the same with an unnamed file in the directory
+  foreread calibrate virtual:hdd-2008 -o found.toml  test the probes on a known disk
   foreread sweep sim:sdb.toml --vary policy=linux-6.18,zfs
   foreread tune virtual:sdb.toml,fs=xfs
 
 The probes are random reads near one place, at fixed distances and everywhere, several at a time,
 streams at start, middle and end, and reads across the ends of possible chunks, all past the page
-cache. What the model predicts of the read-ahead curve is then held against measured points, and the
-error printed; that part is a sweep, is recorded like one, and puts the setting back.";
+cache. The model's prediction of the read-ahead curve is then compared with measured points, and the
+error is printed. This part is recorded as a sweep and restores the setting.";
 
 /// Windows at which the prediction is checked.
 const POINTS_KIB: [u64; 5] = [32, 128, 512, 2048, 8192];
@@ -75,9 +75,9 @@ impl CalibrateArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let target = Target::parse(&self.target)?;
         let (name, destination) = self.check()?;
-        let signals = Signals::listen_on_terminal().context("listening to signals")?;
+        let signals = Signals::listen_on_terminal().context("cannot listen for signals")?;
         if target.is_simulated() {
-            signals.end_computing().context("listening to signals")?;
+            signals.end_computing().context("cannot listen for signals")?;
         }
         let environment = environment(context, &signals)?;
         let mut shown = Shown::new(context.global.quiet);
@@ -102,20 +102,22 @@ impl CalibrateArgs {
         Ok(Exit::Fine)
     }
 
-    /// What can be wrong before anything is measured; gives the model's name and place.
+    /// Checks the options before anything is measured; returns the model's name and directory.
     fn check(&self) -> anyhow::Result<(String, Destination)> {
         let path = self.output.display();
         let wrong = |why: &str| Err(Usage(format!("--output {path}: {why}")).into());
         let name = match self.output.file_name().and_then(|name| name.to_str()) {
             Some(name) if name.ends_with(".toml") && name.len() > 5 => &name[..name.len() - 5],
-            _ => return wrong("a model's file ends in .toml"),
+            _ => return wrong("the name of a model file must end in .toml"),
         };
         if self.output.to_string_lossy().contains([',', '=']) {
             return wrong("with a comma or an equals sign in it, sim: could not load it");
         }
         let destination = Destination::check("--output", &self.output, self.force)?;
         if self.size < Bytes::from_mib(256) || self.size > Bytes::from_gib(1024) {
-            return Err(Usage(format!("--size {}: 256 MiB to 1 TiB", self.size)).into());
+            return Err(
+                Usage(format!("--size {}: must be between 256 MiB and 1 TiB", self.size)).into()
+            );
         }
         Ok((name.to_owned(), destination))
     }
@@ -128,7 +130,7 @@ impl CalibrateArgs {
         environment: &Environment,
         shown: &mut Shown,
     ) -> anyhow::Result<(CalibrationResult, Vec<CurvePoint>, Option<i64>)> {
-        // Before it is probed for minutes.
+        // Before the device is probed for minutes.
         self.plan(target, self.size).check()?;
         let found = study::calibrate(target, name, self.size, self.seed, environment, shown)?;
         destination.write(found.calibration.spec.to_toml().as_bytes())?;
@@ -139,7 +141,9 @@ impl CalibrateArgs {
         let mut plan = self.plan(target, found.calibration.spec.capacity());
         let mut outcome = study::sweep(&plan, None, true, &mut store, environment, shown);
         if let Err(StudyError::Tunable(TunableError::NotPermitted { .. })) = outcome {
-            context.note("note: read-ahead may not be set, so one point of the curve is checked");
+            context.note(
+                "note: no permission to set read-ahead, so only its present value is checked",
+            );
             plan.read_ahead = Grid::Found;
             outcome = study::sweep(&plan, None, true, &mut store, environment, shown);
         }
@@ -150,7 +154,7 @@ impl CalibrateArgs {
         Ok((found, curve, Some(outcome.run.0)))
     }
 
-    /// The sweep that the prediction is held against.
+    /// The sweep with which the prediction is compared.
     fn plan(&self, target: &Target, capacity: Bytes) -> Plan {
         let mut plan = Plan::new(target.clone());
         plan.workloads.truncate(2);
@@ -159,17 +163,17 @@ impl CalibrateArgs {
         plan.seed = Some(self.seed);
         plan.trial = self.duration.unwrap_or(plan.trial);
         if matches!(target, Target::Path(path) if path.is_dir()) {
-            // Eight files and one fit into what was probed.
+            // Eight files and one more fit into the probed size.
             let mib = Bytes::from_mib(1).get();
             plan.file_size = Some(Bytes::new(capacity.get() / 16 / mib * mib));
         }
         plan
     }
 
-    /// What follows `sim:` to simulate the model, with the target's file system.
+    /// The text after `sim:` that simulates the model with the target's file system.
     fn spec(&self, target: &Target) -> String {
         let path = self.output.display();
-        // Without a slash a name could be taken for a preset's.
+        // Without a slash, a name could be taken for a preset.
         let path = if self.output.is_absolute() { path.to_string() } else { format!("./{path}") };
         let layout = match target {
             Target::Virtual(spec) => spec.value_of("fs"),

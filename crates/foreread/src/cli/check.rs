@@ -47,12 +47,12 @@ impl CheckArgs {
         let named = self.policy.as_deref().filter(|_| !self.emit_policy);
         let policy = named.map(read).transpose()?;
         if policy.is_none() && !self.emit_policy {
-            let usage = "say what to check: --policy FILE; --emit-policy writes one";
+            let usage = "name the policy: --policy FILE; --emit-policy writes one";
             return Err(Usage(usage.to_owned()).into());
         }
         let host = self.tree.host(context)?;
         let examination = examine(&host, &[], Windows::not_asked())?;
-        let snapshot = examination.snapshots.first().context("nothing was looked at")?;
+        let snapshot = examination.snapshots.first().context("no storage was examined")?;
         let Some((name, policy)) = policy else {
             output::print_document(&emit(snapshot, &examination.diagnoses))?;
             return Ok(Exit::Fine);
@@ -74,7 +74,7 @@ impl CheckArgs {
     }
 }
 
-/// Reads a policy; what is wrong with it is an error of the command line.
+/// Reads a policy; an error in it is a usage error.
 fn read(path: &Path) -> anyhow::Result<(String, CompliancePolicy)> {
     let name = path.display().to_string();
     let text = sys::input::read_text(path, InputKind::POLICY)?;

@@ -1,4 +1,4 @@
-//! `--workload dd:…`: streaming reads as dd makes them, at the beginning, middle and end.
+//! `--workload dd:…`: streaming reads as dd makes them, at the start, middle and end.
 
 use units::Bytes;
 use workload::{Pattern, Workload, Zone};
@@ -26,19 +26,19 @@ pub fn workloads(words: &str) -> anyhow::Result<Vec<Workload>> {
             Some(("bs" | "ibs", text)) => block = size(text)?,
             Some(("at", text)) => {
                 let zone = Zone::ALL.into_iter().find(|zone| zone.name() == text);
-                let wrong = || Usage(format!("dd:{word}: there are beginning, middle and end"));
+                let wrong = || Usage(format!("dd:{word}: must be beginning, middle or end"));
                 zones = vec![zone.ok_or_else(wrong)?];
             }
-            // Nothing is written, so how does not matter.
+            // Nothing is written, so write options have no effect.
             Some(("obs" | "of", _)) => {}
             Some(("if", _)) => {
-                let usage = format!("dd:{word}: the target says what is read");
+                let usage = format!("dd:{word}: the input file is the target of the study");
                 return Err(Usage(usage).into());
             }
             _ => {
                 let usage = format!(
-                    "dd:{word}: there are bs=SIZE (or ibs=) and at=beginning, middle or end; \
-                     how long is said by --duration"
+                    "dd:{word}: supported are bs=SIZE (or ibs=) and at=beginning, middle or end; \
+                     --duration sets the length"
                 );
                 return Err(Usage(usage).into());
             }
@@ -57,10 +57,10 @@ fn workloads_of(block: Bytes, zones: &[Zone]) -> anyhow::Result<Vec<Workload>> {
     Ok(workloads)
 }
 
-/// A size as dd reads it: `c` 1, `w` 2, `b` 512, `k` and `K` 1024, `kB` 1000, `M` 1024², `MB`
+/// Parses a size as dd does: `c` 1, `w` 2, `b` 512, `k` and `K` 1024, `kB` 1000, `M` 1024², `MB`
 /// 1000², and so on; `x` multiplies.
 fn size(text: &str) -> anyhow::Result<Bytes> {
-    let wrong = || Usage(format!("dd:bs={text}: must be a size as dd takes it, as in 64k or 24M"));
+    let wrong = || Usage(format!("dd:bs={text}: must be a size in dd's syntax, as in 64k or 24M"));
     let mut product = 1u64;
     for part in text.split('x') {
         let length = part.bytes().take_while(u8::is_ascii_digit).count();

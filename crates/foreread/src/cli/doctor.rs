@@ -45,7 +45,7 @@ pub struct DoctorArgs {
     file: ResultFile,
 }
 
-/// Where the machine is read from.
+/// The host to examine.
 #[derive(Clone, Debug, Args)]
 pub struct Tree {
     /// Examine the host captured in this directory (a tree with its sys, proc and etc) instead of
@@ -55,9 +55,9 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// The host that is meant: this machine, or the one in a directory, whose own journals count.
+    /// This machine, or the host captured in a directory, with that host's journals.
     pub fn host(&self, context: &Context) -> anyhow::Result<Host> {
-        // An empty variable is one that is not set.
+        // An empty variable counts as unset.
         let given = self.root.as_ref().filter(|root| !root.is_empty()).map(Path::new);
         let Some(given) = given else { return Ok(Host::machine(context)) };
         let name = given.display();
@@ -70,12 +70,13 @@ impl Tree {
         let root = Root::at(&tree);
         let (name, mounts) = (clean::plain(&name.to_string()), "/proc/self/mountinfo");
         if root.read(mounts).is_err() {
-            let usage = format!("--root: {name} is no tree of a host: cannot read {name}{mounts}");
+            let usage =
+                format!("--root: {name} is not a captured host: cannot read {name}{mounts}");
             return Err(Usage(usage).into());
         }
         if !root.exists("/sys/class/bdi") {
             let usage = format!(
-                "--root: {name} is no tree of a host: it has no sys/class/bdi; `foreread doctor \
+                "--root: {name} is not a captured host: it has no sys/class/bdi; `foreread doctor \
                  --help` lists what a tree needs"
             );
             return Err(Usage(usage).into());
@@ -86,13 +87,13 @@ impl Tree {
     }
 }
 
-/// The host that is looked at.
+/// The host that is examined.
 pub struct Host {
-    /// Where it is read from.
+    /// Its file tree.
     pub root: Root,
-    /// Where its foreread keeps journals.
+    /// Where foreread keeps journals on it.
     pub dirs: Dirs,
-    /// The directory, if it is not this machine.
+    /// The captured directory, if it is not this machine.
     pub tree: Option<String>,
 }
 
@@ -102,17 +103,16 @@ impl Host {
     }
 }
 
-/// All that was looked at.
+/// The result of an examination.
 pub struct Examination {
     /// One snapshot for all storage, or one for each path.
     pub snapshots: Vec<HostSnapshot>,
-    /// What came of it.
     pub diagnoses: Vec<Diagnosis>,
-    /// What could not be seen.
+    /// What could not be examined.
     pub missing: Vec<Missing>,
 }
 
-/// Looks at the storage that the paths are on, or at all.
+/// Examines the storage of the paths, or all storage.
 pub fn examine(host: &Host, paths: &[PathBuf], windows: Windows) -> anyhow::Result<Examination> {
     let mut examination =
         Examination { snapshots: Vec::new(), diagnoses: Vec::new(), missing: Vec::new() };

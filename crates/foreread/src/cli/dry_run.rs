@@ -1,4 +1,4 @@
-//! What a study would do, without doing it.
+//! `--dry-run` of a study.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,16 +13,16 @@ use crate::exit::{Exit, Usage};
 use crate::output;
 
 pub enum StudyExtent {
-    /// Through the whole grid, but repeated only as far as this time lets it.
+    /// The whole grid; repeats only within this time.
     Grid(Option<Duration>),
-    /// As far as this time lets it.
+    /// Only within this time.
     Budget(Duration),
 }
 
 /// Wall time of a trial in addition to its own: evicting, waiting for I/O in flight, recording.
 const BESIDE_TRIAL: Duration = Duration::from_millis(500);
 
-/// Prints the plan, the exact writes and their undo, and an estimate of the time.
+/// Prints the plan, the exact writes with their undo, and an estimate of the time.
 pub fn dry_run(plan: &Plan, extent: StudyExtent, context: &Context) -> anyhow::Result<Exit> {
     let forecast = Forecast::of(plan, &context.dirs, &context.root)?;
     let mut text = format!("Target: {}\n", report::clean::plain(&plan.target.to_string()));
@@ -49,7 +49,7 @@ pub fn dry_run(plan: &Plan, extent: StudyExtent, context: &Context) -> anyhow::R
         }
         Target::Imported(title) => {
             let title = report::clean::plain(title);
-            return Err(Usage(format!("{title} was measured elsewhere")).into());
+            return Err(Usage(format!("{title} is imported: it cannot be measured again")).into());
         }
     };
     text.push_str(&measurements(plan, found));
@@ -59,7 +59,7 @@ pub fn dry_run(plan: &Plan, extent: StudyExtent, context: &Context) -> anyhow::R
     Ok(Exit::Fine)
 }
 
-/// What would happen on real storage, and what its read-ahead is now.
+/// The changes on real storage, and its present read-ahead.
 fn on_path(
     path: &Path,
     plan: &Plan,
@@ -70,7 +70,9 @@ fn on_path(
     let mut text = format!("Backing device: bdi {}\n", storage.bdi);
     if let Some(disk) = &forecast.known_disk {
         let disk = report::clean::plain(disk);
-        text.push_str(&format!("It is the virtual disk {disk}: its dilation is taken out\n"));
+        text.push_str(&format!(
+            "It is the virtual disk {disk}: times are divided by its dilation\n"
+        ));
     }
     let site = TunableScope::from(&storage);
     let mut found = None;
@@ -83,18 +85,18 @@ fn on_path(
             let written = tunable.encode(&value.to_bytes().into())?;
             text.push_str(&format!("  echo {written} > {}\n", file.display()));
         }
-        text.push_str("Undo, when it ends, however it ends:\n");
+        text.push_str("Undo, when it ends for any reason:\n");
         let undo = tunable.encode(&present)?;
         text.push_str(&format!("  echo {undo} > {}\n", file.display()));
         if let Err(error) = tunables::check_writable(&context.root, *tunable, &site) {
-            text.push_str(&format!("That cannot be done now: {error}\n"));
+            text.push_str(&format!("Not possible now: {error}\n"));
         }
     }
     text.push_str(&others(plan, &tunables::TunableScope::of(&context.root, &storage), context)?);
     Ok((text, found))
 }
 
-/// The writes of the other tunables that are varied.
+/// The writes of the other varied tunables.
 fn others(plan: &Plan, site: &TunableScope, context: &Context) -> anyhow::Result<String> {
     let mut text = String::new();
     for factor in &plan.factors {
@@ -111,7 +113,7 @@ fn others(plan: &Plan, site: &TunableScope, context: &Context) -> anyhow::Result
             ));
         }
         if let Err(error) = tunables::check_writable(&context.root, tunable, site) {
-            text.push_str(&format!("That cannot be done now: {error}\n"));
+            text.push_str(&format!("Not possible now: {error}\n"));
         }
     }
     Ok(text)
@@ -119,7 +121,7 @@ fn others(plan: &Plan, site: &TunableScope, context: &Context) -> anyhow::Result
 
 fn on_virtual_disk(config: &vdisk::DiskConfig) -> String {
     let mut text = format!(
-        "A virtual disk is made and removed: {}, {} with {}\n",
+        "A virtual disk is created and removed: {}, {} with {}\n",
         report::clean::plain(&config.to_string()),
         config.size,
         config.filesystem
@@ -128,7 +130,7 @@ fn on_virtual_disk(config: &vdisk::DiskConfig) -> String {
         "Changes: only the read-ahead of that disk, which is gone at the end; nothing to undo\n",
     );
     if let Err(lack) = vdisk::availability(config.filesystem) {
-        text.push_str(&format!("That cannot be done here: {lack}\n"));
+        text.push_str(&format!("Not possible here: {lack}\n"));
     }
     text
 }
@@ -162,26 +164,26 @@ fn repeats(plan: &Plan) -> (usize, usize) {
     (plan.repeats.min as usize, plan.repeats.max.max(plan.repeats.min) as usize)
 }
 
-/// The files of each workload, and what is written in all.
+/// The files of each workload, and the total that is written.
 fn files(forecast: &Forecast, plan: &Plan) -> String {
     let mut text = String::from("Workloads and their files:\n");
     let widest = forecast.workloads.iter().map(|workload| workload.name.len()).max().unwrap_or(0);
     for (planned, workload) in plan.workloads.iter().zip(&forecast.workloads) {
         let role = if planned.role == Role::Price { "; only its cost is shown" } else { "" };
         let files = match (forecast.laid_out, Forecast::files_of(workload)) {
-            (None, _) => "reads what is there".to_owned(),
-            (_, (0, ..)) => "no files are laid out for it".to_owned(),
+            (None, _) => "reads existing data".to_owned(),
+            (_, (0, ..)) => "no files are created for it".to_owned(),
             (_, (1, _, total)) => format!("1 file of {}", amount(total)),
             (_, (count, largest, total)) if largest * count as u64 == total => {
-                format!("{count} files of {}, {} in all", amount(largest), amount(total))
+                format!("{count} files of {}, {} in total", amount(largest), amount(total))
             }
-            (_, (count, _, total)) => format!("{count} files, {} in all", amount(total)),
+            (_, (count, _, total)) => format!("{count} files, {} in total", amount(total)),
         };
         text.push_str(&format!("  {:widest$}  {files}{role}\n", workload.name));
     }
     text.push_str(&match (forecast.laid_out, forecast.simulated_trial) {
         (_, Some(_)) => "Written: nothing; the files are simulated as well\n".to_owned(),
-        (None, _) => "Written: nothing; what is there is only read\n".to_owned(),
+        (None, _) => "Written: nothing; existing data is only read\n".to_owned(),
         (Some(total), _) => format!(
             "Written: {} in a directory of its own on the target, removed at the end; workloads \
              share files of the same size\n",
@@ -191,7 +193,7 @@ fn files(forecast: &Forecast, plan: &Plan) -> String {
     text
 }
 
-/// An amount of data in the largest unit of which it is at least ten.
+/// A size in the largest unit in which it is at least ten.
 fn amount(bytes: Bytes) -> String {
     let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     let bytes = bytes.get();
@@ -212,10 +214,10 @@ fn time(plan: &Plan, found: Option<Kib>, forecast: &Forecast, extent: &StudyExte
     match extent {
         StudyExtent::Grid(limit) => {
             let cells = combinations(plan, found) * plan.workloads.len();
-            // A budget of a simulation is counted in the time that it simulates.
+            // The budget of a simulation counts simulated time.
             let counted = if simulated.is_some() { trial } else { each };
             let limit = limit.map_or(f64::INFINITY, |limit| limit.as_secs_f64() / counted);
-            // Each cell is measured once whatever that takes.
+            // Each cell is measured once in any case.
             let within = |repeats: usize| ((cells * repeats) as f64).min(limit.max(cells as f64));
             let (low, high) = repeats(plan);
             format!("Time: {}{besides}\n", span(within(low) * each, within(high) * each))
@@ -234,12 +236,12 @@ fn time(plan: &Plan, found: Option<Kib>, forecast: &Forecast, extent: &StudyExte
     }
 }
 
-/// What takes time besides trials, and why trials take longer than they say.
+/// What takes time besides trials, and why trials take longer than stated.
 fn besides(plan: &Plan, forecast: &Forecast) -> String {
     let replays = plan.workloads.iter().any(|planned| planned.workload.replay.is_some());
     let dilation = dilation_words(forecast.dilation);
     match (forecast.simulated_trial, forecast.laid_out) {
-        (Some(_), _) if replays => " and what simulating the traces takes".to_owned(),
+        (Some(_), _) if replays => " and the time to simulate the traces".to_owned(),
         (Some(_), _) => String::new(),
         (None, Some(total)) if !total.is_zero() => {
             format!(", and the time to write {}{dilation}", amount(total))
@@ -248,7 +250,7 @@ fn besides(plan: &Plan, forecast: &Forecast) -> String {
     }
 }
 
-/// From so many seconds to so many, as far as an estimate goes.
+/// A range of times, rounded as an estimate.
 fn span(low: f64, high: f64) -> String {
     if high < 1.0 {
         return "less than a second".to_owned();
@@ -264,7 +266,7 @@ fn span(low: f64, high: f64) -> String {
     format!("{} to {}", counts[0], counted(counts[1], name))
 }
 
-/// A time as far as an estimate goes.
+/// A time, rounded as an estimate.
 fn about(seconds: f64) -> String {
     let (unit, name) = unit_of(seconds);
     counted((seconds / unit).round().max(1.0), name)
@@ -274,7 +276,7 @@ fn counted(count: f64, name: &str) -> String {
     if count == 1.0 { format!("1 {name}") } else { format!("{count} {name}s") }
 }
 
-/// The unit in which a time is shown, in seconds, and its name.
+/// The unit for a time: its seconds and its name.
 fn unit_of(seconds: f64) -> (f64, &'static str) {
     match seconds {
         ..120.0 => (1.0, "second"),

@@ -20,12 +20,12 @@ Examples:
   foreread experiment blocks /dev/sdb
   foreread experiment postgres /srv/data
   foreread experiment zones /dev/sdb
-  foreread experiment zones sim:hdd-2008       in simulation, which needs no rights
+  foreread experiment zones sim:hdd-2008       in simulation, without privileges
   foreread experiment mixed /srv/data --read-ahead 128K,1M,8M
   foreread experiment memory /srv/data --memory 64M --streams 4,16,64
   foreread experiment readers sim:raid10-2008,cache=8G
 
-Each prints figures, a plot and an answer in words; --json prints the same for programs. The exit
+Each prints figures, a plot and an answer in words, or the same as JSON with --json. The exit
 code is 5 if the figures do not suffice for an answer.";
 
 /// Answer one question about storage or kernel by measuring it
@@ -143,7 +143,7 @@ struct Zones {
     format: AnswerFormat,
 }
 
-/// Options of questions that a sweep answers.
+/// Options of experiments that run a sweep.
 #[derive(Debug, Args)]
 struct SweepOptions {
     /// A directory, a file, a block device, virtual:MODEL[,key=value…] or sim:MODEL[,key=value…]

@@ -44,7 +44,7 @@ impl ExportArgs {
             if !exported.logs.is_empty() {
                 let usage = format!(
                     "fio has no pattern {:?}: its requests are written to logs next to the job \
-                     file, so name that with -o FILE",
+                     file, which needs -o FILE",
                     workload.pattern.name()
                 );
                 return Err(Usage(usage).into());

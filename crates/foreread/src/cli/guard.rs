@@ -1,4 +1,5 @@
-//! `foreread guard`, which foreread starts itself: the process that restores when a study dies.
+//! `foreread guard`: the process that restores settings when a study is killed. foreread starts it
+//! itself.
 
 use std::path::PathBuf;
 

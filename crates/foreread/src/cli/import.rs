@@ -94,13 +94,13 @@ impl ImportArgs {
     fn spread(&self) -> anyhow::Result<Option<f64>> {
         match self.spread {
             Some(percent) if !(percent > 0.0 && percent < 100.0) => {
-                Err(Usage(format!("--spread {percent}: between 0 and 100 percent")).into())
+                Err(Usage(format!("--spread {percent}: must be between 0 and 100 percent")).into())
             }
             percent => Ok(percent.map(|percent| percent / 100.0)),
         }
     }
 
-    /// The reports in all files, if they are of benchmarks.
+    /// The benchmark reports in all files; `None` if they contain tables.
     fn reports(&self) -> anyhow::Result<Option<Vec<ParsedReport>>> {
         let mut all = Vec::new();
         let mut tables = false;
@@ -118,7 +118,7 @@ impl ImportArgs {
         match (all.is_empty(), tables) {
             (true, _) if !self.read_ahead.is_empty() || self.json => {
                 let known: Vec<&str> = bench::parse::FORMS.iter().map(|form| form.name).collect();
-                let usage = format!("no report of {} is in it", known.join(", "));
+                let usage = format!("no report of {} found", known.join(", "));
                 Err(Usage(usage).into())
             }
             (true, _) => Ok(None),
@@ -130,7 +130,7 @@ impl ImportArgs {
         }
     }
 
-    /// The reports as a table, each at its setting.
+    /// The reports as a table, each with its setting.
     fn table_of(&self, reports: Vec<ParsedReport>) -> anyhow::Result<Tables> {
         if self.read_ahead.len() != reports.len() {
             let (given, there) = (self.read_ahead.len(), reports.len());
@@ -149,7 +149,7 @@ impl ImportArgs {
         Ok(Tables { tables: vec![(tool.to_owned(), table)], skipped: Vec::new() })
     }
 
-    /// The tables that were asked for.
+    /// The requested tables.
     fn tables(&self) -> anyhow::Result<Tables> {
         let [file] = self.file.as_slice() else {
             return Err(Usage("tables are imported one file at a time".to_owned()).into());
@@ -162,7 +162,7 @@ impl ImportArgs {
         }
         let known: Vec<String> = tables.tables.iter().map(|(name, _)| name.clone()).collect();
         if let Some(missing) = self.table.iter().find(|name| !known.contains(name)) {
-            let usage = format!("{missing:?} is no table of the file: {}", known.join(", "));
+            let usage = format!("the file has no table {missing:?}: {}", known.join(", "));
             return Err(Usage(usage).into());
         }
         tables.tables.retain(|(name, _)| self.table.contains(name));
@@ -171,7 +171,7 @@ impl ImportArgs {
     }
 }
 
-/// Prints what reports say.
+/// Prints the figures of reports.
 fn show(reports: &[ParsedReport], json: bool, context: &Context) -> anyhow::Result<Exit> {
     if json {
         output::print_json(&serde_json::json!({
@@ -200,12 +200,12 @@ fn show(reports: &[ParsedReport], json: bool, context: &Context) -> anyhow::Resu
     Ok(Exit::Fine)
 }
 
-/// The size that counts as the present one, where the table has it.
+/// The setting that counts as the present one, if the table contains it.
 fn present(table: &ImportTable, found: Option<Kib>) -> Option<Kib> {
     found.filter(|found| table.rows.contains(found))
 }
 
-/// The name that the title of what was in this file begins with.
+/// The title prefix for the content of this file.
 fn stem(file: &Path) -> Cow<'_, str> {
     match input::is_stdin(file) {
         true => "standard input".into(),

@@ -1,4 +1,4 @@
-//! From the words of the command line to what is to be done, and to where its results go.
+//! Parses the command line, and determines where results go.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -49,7 +49,7 @@ pub struct ResultFile {
     pub force: bool,
 }
 
-/// A command line that was understood.
+/// A parsed command line.
 pub struct Invocation {
     cli: Cli,
     results: Option<(PathBuf, bool)>,
@@ -63,8 +63,8 @@ pub fn command() -> Command {
     take_negative_numbers(command.help_template(template))
 }
 
-/// Options take `-1` for a value, so that it is refused with their own reason and not as an unknown
-/// option.
+/// Lets options accept `-1` as a value, so that it is refused with the option's own message and not
+/// as an unknown option.
 fn take_negative_numbers(command: Command) -> Command {
     let command =
         command.mut_args(|arg| match arg.get_action().takes_values() && !arg.is_positional() {
@@ -74,7 +74,7 @@ fn take_negative_numbers(command: Command) -> Command {
     command.mut_subcommands(take_negative_numbers)
 }
 
-/// The command with the verbs that words name, as far as they name any: `foreread runs show`.
+/// The command with the verbs that the words name: `foreread runs show`.
 pub fn verb_of(words: &[OsString]) -> String {
     let top = command();
     let (mut verb, mut path) = (&top, vec!["foreread"]);
@@ -87,7 +87,7 @@ pub fn verb_of(words: &[OsString]) -> String {
     path.join(" ")
 }
 
-/// Colour and characters as far as the words tell before they are understood.
+/// Sets colour and character set from the words before they are parsed.
 pub fn set_up_early(words: &[OsString]) {
     let mut words = words.iter().skip(1).map(|word| word.to_string_lossy());
     let (mut when, mut ascii) = (ColorWhen::Auto, false);
@@ -109,7 +109,7 @@ pub fn set_up_early(words: &[OsString]) {
 }
 
 impl Invocation {
-    /// Reads the words, and the configuration below them.
+    /// Parses the words, with the configuration as defaults.
     pub fn read(words: Vec<OsString>) -> anyhow::Result<Self> {
         let first = command().try_get_matches_from(&words);
         let asks = |error: &clap::Error| {
@@ -126,12 +126,12 @@ impl Invocation {
         Ok(Self { cli, results: result_file(&matches), configuration })
     }
 
-    /// Whether nothing but results and errors is to be said.
+    /// Whether to print only results and errors.
     pub fn is_quiet(&self) -> bool {
         self.cli.global.quiet
     }
 
-    /// Does what the verb says.
+    /// Runs the verb.
     pub fn run(self) -> anyhow::Result<Exit> {
         let quiet = self.is_quiet();
         let check = |(path, force): (PathBuf, bool)| Destination::check("--output", &path, force);
@@ -155,7 +155,7 @@ impl Invocation {
     }
 }
 
-/// The words again, with what configuration files say as defaults.
+/// Parses the words again, with the values of configuration files as defaults.
 fn configured(
     words: &[OsString],
     first: Result<ArgMatches, clap::Error>,
@@ -179,7 +179,7 @@ fn configured(
     Ok((values.apply(command()).try_get_matches_from(words)?, files))
 }
 
-/// The file that the verb's results go to, and whether it may be overwritten.
+/// The file for the verb's results, and whether it may be overwritten.
 fn result_file(matches: &ArgMatches) -> Option<(PathBuf, bool)> {
     let mut verb = matches;
     while let Some((_, below)) = verb.subcommand() {

@@ -1,7 +1,7 @@
-//! Keys of the terminal, for a screen that must end when its terminal goes.
+//! Reads keys for a screen that must end when its terminal hangs up.
 //!
-//! crossterm 0.29 reads them too, but once the terminal has hung up its loop never ends: it takes
-//! the end of the input and EIO for "nothing yet", and spins.
+//! crossterm 0.29 reads keys too, but its loop never ends after a hang-up: it treats end of input
+//! and EIO as "nothing yet" and spins.
 
 use std::fs::File;
 use std::io::{self, IsTerminal};
@@ -11,10 +11,9 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, read};
 
-/// How long the rest of a key's bytes may take; a lone escape is a key of its own.
+/// How long the remaining bytes of a key may take; a lone escape is a key of its own.
 const KEY_REST_TIMEOUT: Duration = Duration::from_millis(25);
 
-/// A key that a screen knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
     End,
@@ -27,19 +26,19 @@ pub enum Key {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyInput {
-    /// These keys, or none in time.
+    /// These keys, or none before the timeout.
     Keys(Vec<Key>),
     Gone,
 }
 
 #[derive(Debug)]
 pub struct Keys {
-    /// `None` where there is none: then nothing ever comes.
+    /// `None` without a terminal: no key ever comes.
     terminal: Option<OwnedFd>,
 }
 
 impl Keys {
-    /// Those of standard input, or of the controlling terminal if that is something else.
+    /// Opens standard input, or the controlling terminal if standard input is something else.
     pub fn open() -> Self {
         let stdin = io::stdin();
         let terminal = if stdin.is_terminal() {
@@ -60,7 +59,7 @@ impl Keys {
         loop {
             match more(terminal, time, &mut bytes) {
                 Some(0) => return KeyInput::Keys(keys(&bytes)),
-                // It may be the beginning of a key.
+                // The bytes may be incomplete.
                 Some(_) if ends_within_a_key(&bytes) => time = KEY_REST_TIMEOUT,
                 Some(_) => return KeyInput::Keys(keys(&bytes)),
                 None => return KeyInput::Gone,
@@ -69,7 +68,7 @@ impl Keys {
     }
 }
 
-/// Reads what comes in time, and says how many bytes that is; `None` if nothing will ever come.
+/// Reads what arrives in time and returns the number of bytes; `None` at the end of input.
 fn more(terminal: &OwnedFd, time: Duration, bytes: &mut Vec<u8>) -> Option<usize> {
     let time = Timespec::try_from(time).unwrap_or_default();
     let mut wanted = [PollFd::new(terminal, PollFlags::IN)];
@@ -96,13 +95,13 @@ fn more(terminal: &OwnedFd, time: Duration, bytes: &mut Vec<u8>) -> Option<usize
 
 const ESCAPE_BYTE: u8 = 0x1b;
 
-/// Whether the last escape has no end yet.
+/// Whether the last escape sequence is incomplete.
 fn ends_within_a_key(bytes: &[u8]) -> bool {
     let last = bytes.iter().rposition(|byte| *byte == ESCAPE_BYTE);
     last.is_some_and(|at| sequence(&bytes[at + 1..]).is_none())
 }
 
-/// The keys that these bytes stand for (console_codes(4), and xterm's control sequences).
+/// Decodes keys (console_codes(4), and xterm's control sequences).
 fn keys(bytes: &[u8]) -> Vec<Key> {
     let mut keys = Vec::new();
     let mut rest = bytes;
@@ -125,8 +124,7 @@ fn keys(bytes: &[u8]) -> Vec<Key> {
     keys
 }
 
-/// What follows an escape: the key, if it is one that is known, and how many bytes it takes; `None`
-/// where it has no end.
+/// The key of an escape sequence, if known, and its length in bytes; `None` if incomplete.
 fn sequence(after: &[u8]) -> Option<(Option<Key>, usize)> {
     let (kind, rest) = after.split_first()?;
     if !matches!(kind, b'[' | b'O') {

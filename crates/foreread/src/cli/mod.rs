@@ -67,14 +67,14 @@ Examples:
   foreread doctor                              the present read-ahead, and where it comes from
   foreread tune /srv/data                      the best read-ahead for this directory
   foreread tune virtual:raid10-2008,fs=xfs     the same on a virtual disk array (needs root)
-  foreread tune sim:raid10-2008,cache=8G       the same in simulation (needs no rights)
+  foreread tune sim:raid10-2008,cache=8G       the same in simulation (without privileges)
   foreread sweep /dev/sdb --vary read_ahead=128K,1M,8M --workload seq-8
   foreread runs                                the runs recorded so far
 
 Sizes need a unit: 128K, 1M or 256s (512-byte sectors). A study restores all settings when it ends,
 even if it is killed; after a power loss, run `foreread rollback`.
 
-Exit codes: 0 fine, 1 failed, 2 usage, 3 a setting differs from what it should be, 4 refused for
+Exit codes: 0 fine, 1 failed, 2 usage, 3 a setting has drifted or a rule is violated, 4 refused for
 safety, 5 inconclusive, 6 not permitted or not supported here, 130 SIGINT, 143 SIGTERM.";
 
 /// Explain, measure, set and adapt the read-ahead of Linux storage.
@@ -156,7 +156,7 @@ enum Verb {
     Guard(guard::GuardArgs),
 }
 
-/// What a verb has to work with.
+/// What every verb receives.
 pub struct Context {
     pub global: Global,
     pub dirs: Dirs,
@@ -171,7 +171,7 @@ impl Context {
         self.global.store.clone().unwrap_or_else(|| self.dirs.state.join("runs.sqlite"))
     }
 
-    /// Says something that is no result, unless it is to be quiet.
+    /// Prints a note, unless `--quiet`.
     pub fn note(&self, text: &str) {
         if !self.global.quiet {
             crate::output::note(text);
@@ -180,7 +180,7 @@ impl Context {
 }
 
 impl Cli {
-    /// Does what the verb says.
+    /// Runs the verb.
     pub fn run(self, configuration: Vec<Consulted>) -> anyhow::Result<Exit> {
         start_log(self.global.verbose);
         declare_tunables()?;
@@ -223,7 +223,7 @@ impl Cli {
     }
 }
 
-/// Takes in the tunables that the user declares in TOML: in the file that FOREREAD_TUNABLES names,
+/// Registers the tunables that the user declares in TOML: in the file that FOREREAD_TUNABLES names,
 /// or else in /etc/foreread/tunables.toml.
 fn declare_tunables() -> anyhow::Result<()> {
     use anyhow::Context as _;
@@ -242,7 +242,7 @@ fn declare_tunables() -> anyhow::Result<()> {
     }
 }
 
-/// The log goes to stderr: what `-v` asks for, or what `FOREREAD_LOG` says room by room, as in
+/// Sends the log to stderr, filtered by `-v` or, for single crates, by `FOREREAD_LOG`, as in
 /// `FOREREAD_LOG=foreread_vdisk=debug,info`.
 fn start_log(verbose: u8) {
     let level = match verbose {
@@ -261,11 +261,11 @@ fn start_log(verbose: u8) {
         .with_ansi(
             anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never,
         );
-    // A second subscriber in one process could only come from a test: the first one stays.
+    // Only a test starts a second subscriber in one process: the first one stays.
     let _ = tracing_subscriber::registry().with(filter).with(lines).try_init();
 }
 
-/// A format for programs or for pasting, instead of the terminal's.
+/// An output format instead of the terminal's.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Format {
     /// Print JSON (docs/json.md explains the fields)

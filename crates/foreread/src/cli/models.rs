@@ -113,7 +113,8 @@ fn show(words: &str, json: bool) -> anyhow::Result<()> {
             "description_toml": spec.to_toml(),
         }));
     }
-    // A preset's own file has the sources in its comments; with keys changed only the spec is true.
+    // A preset's file has the sources in its comments; with changed keys, only the specification is
+    // correct.
     let preset = presets().iter().find(|preset| preset.name == words);
     let toml = preset.map_or_else(|| spec.to_toml(), |preset| preset.toml.to_owned());
     let described = spec.describe();

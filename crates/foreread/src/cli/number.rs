@@ -1,14 +1,14 @@
-//! Whole numbers of the command line, refused in words that say what would do.
+//! Parsers of whole numbers, with messages that state the valid range.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 pub fn whole<T: FromStr>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|_| "give a whole number of 0 or more".to_owned())
+    text.parse().map_err(|_| "must be a whole number of 0 or more".to_owned())
 }
 
-/// Reads a whole number of this range.
+/// Parses a whole number of this range.
 pub fn within<T>(
     allowed: RangeInclusive<T>,
 ) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync
@@ -18,7 +18,7 @@ where
     move |text| {
         let number = text.parse().ok().filter(|number| allowed.contains(number));
         number.ok_or_else(|| {
-            format!("give a whole number from {} to {}", allowed.start(), allowed.end())
+            format!("must be a whole number from {} to {}", allowed.start(), allowed.end())
         })
     }
 }
@@ -36,7 +36,7 @@ mod tests {
     fn what_is_no_number_is_told_what_would_do() {
         assert_eq!(whole::<u64>("7"), Ok(7));
         for text in ["", "x", "-1", "1.5", "1e3", "99999999999999999999"] {
-            assert_eq!(whole::<u64>(text), Err("give a whole number of 0 or more".to_owned()));
+            assert_eq!(whole::<u64>(text), Err("must be a whole number of 0 or more".to_owned()));
             assert_eq!(repeats(text), Err("give a whole number from 1 to 1000".to_owned()));
         }
         assert_eq!((repeats("1"), repeats("1000")), (Ok(1), Ok(1000)));

@@ -1,5 +1,5 @@
-//! Files that are open already and have the window of before: reported, refreshed if asked, and
-//! given back what they had when the apply is undone.
+//! Open files with an old window: `apply` reports them and can refresh them; undoing the apply
+//! restores their windows.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +15,7 @@ use units::Bytes;
 
 use super::Context;
 
-/// Whether open files are refreshed, and whose.
+/// Whether to refresh open files, and which.
 #[derive(Debug, Args)]
 pub struct OpenFilesOptions {
     /// Also give the new window to files that are already open. This discards the advice
@@ -30,30 +30,29 @@ pub struct OpenFilesOptions {
     pub except: Vec<AccessRule>,
 }
 
-/// One open file, and what came of it, or would come.
+/// An open file, and what happened or would happen to it.
 struct One {
     file: OpenFile,
     fate: Fate,
 }
 
 enum Fate {
-    /// It was only looked at.
+    /// It was only examined.
     Keeps,
-    /// It would be given this window.
+    /// It would get this window.
     Would(Bytes),
     Got(ActionOutcome),
 }
 
-/// The open files of a bdi that had another window than files opened now get, or would have.
+/// The open files of a bdi whose window differs from that of newly opened files.
 pub struct Refreshed {
     files: Vec<One>,
-    /// How many more there are that a preview leaves out, as the rules exclude them.
+    /// How many a preview omits because the rules exclude them.
     excluded: usize,
 }
 
 impl OpenFilesOptions {
-    /// Those that would keep another window than `wanted`, or, where they are to be refreshed, that
-    /// would be given it.
+    /// The files that would keep another window than `wanted` or, with a refresh, would get it.
     pub fn preview(
         &self,
         site: &TunableScope,
@@ -63,7 +62,7 @@ impl OpenFilesOptions {
         match self.try_preview(site, wanted) {
             Ok(refreshed) => Some(refreshed),
             Err(error) => {
-                context.note(&format!("files that are open already cannot be listed: {error}"));
+                context.note(&format!("already open files cannot be listed: {error}"));
                 None
             }
         }
@@ -87,8 +86,8 @@ impl OpenFilesOptions {
         Ok(refreshed)
     }
 
-    /// Refreshes those that may be, if that was asked for, and remembers them with `journal`, so
-    /// that undoing that undoes this too. That open files cannot be seen is said.
+    /// Refreshes the permitted files, if requested, and records them with `journal`, so that
+    /// undoing the journal undoes this too. If open files cannot be listed, prints a note.
     pub fn refresh(
         &self,
         site: &TunableScope,
@@ -99,8 +98,7 @@ impl OpenFilesOptions {
             Ok(refreshed) => Some(refreshed),
             Err(error) => {
                 context.note(&format!(
-                    "files that are open already keep the window they have; which those are \
-                     cannot be told: {error:#}"
+                    "already open files keep their window and cannot be listed: {error:#}"
                 ));
                 None
             }
@@ -126,7 +124,7 @@ impl OpenFilesOptions {
         let permitted = found.iter().filter(|file| actuator.permits(file).is_ok()).cloned();
         let (limits, permitted) = (self.limits(), permitted.collect());
         let mut record = RefreshedFiles::new(&name, site, window, &limits, permitted);
-        // Before the first is touched: what is killed in between can be undone.
+        // Recorded before the first change, so that it can be undone after a crash.
         record.store(&context.dirs)?;
         for file in found {
             let outcome = actuator.refresh(&file)?;
@@ -159,14 +157,13 @@ impl Refreshed {
             0 => "no file is open with another window".to_owned(),
             _ if would => format!("{done} of {all} open files with another window would get it"),
             _ if self.files.iter().all(|one| matches!(one.fate, Fate::Keeps)) => format!(
-                "{all} open files keep another window: --open-files refreshes them, or their \
-                 programs do when they open them anew"
+                "{all} open files keep another window until they are reopened: --open-files \
+                 refreshes them"
             ),
-            _ => format!("{done} of {all} open files with another window have the new one now"),
+            _ => format!("{done} of {all} open files with another window now have the new one"),
         }
     }
 
-    /// A line for each, by process.
     pub fn text(&self) -> String {
         let line = |One { file, fate }: &One| {
             let what = match fate {
@@ -179,7 +176,7 @@ impl Refreshed {
         counted(self.files.iter().map(line))
     }
 
-    /// The same for programs.
+    /// The JSON form.
     pub fn json(&self) -> serde_json::Value {
         self.files.iter().map(One::json).collect()
     }
@@ -201,7 +198,7 @@ impl One {
     }
 }
 
-/// What a rollback did to the open files of one device, or would do.
+/// What a rollback did or would do to the open files of one device.
 pub fn reverted_text(files: &[Reverted]) -> String {
     let line = |Reverted { file, original, outcome }: &Reverted| match outcome {
         None => format!("# open in {}: window {} → {original}", holder(file), file.window),
@@ -210,7 +207,7 @@ pub fn reverted_text(files: &[Reverted]) -> String {
     counted(files.iter().map(line))
 }
 
-/// The same for programs.
+/// The JSON form.
 pub fn reverted_json(Reverted { file, original, outcome }: &Reverted) -> serde_json::Value {
     let mut json = file_json(file);
     json["original_kib"] = original.to_kib_floor().get().into();
@@ -235,7 +232,7 @@ fn holder(file: &OpenFile) -> String {
     })
 }
 
-/// The lines, each once, with how often it came.
+/// The distinct lines with their counts.
 fn counted(lines: impl Iterator<Item = String>) -> String {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for line in lines {

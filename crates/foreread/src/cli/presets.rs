@@ -43,7 +43,7 @@ impl PresetsArgs {
             context.note(&format!("note: the host in {tree}, not this machine"));
         }
         let examination = examine(&host, &[], Windows::not_asked())?;
-        let snapshot = examination.snapshots.first().context("nothing was looked at")?;
+        let snapshot = examination.snapshots.first().context("no storage was examined")?;
         let here: Vec<_> = host_presets::running(snapshot)
             .iter()
             .map(|applies| (applies, host_presets::compare(snapshot, applies)))
@@ -70,7 +70,8 @@ fn named(word: &str) -> anyhow::Result<Vec<&'static presets::VendorPreset>> {
     let found = presets::named(word);
     if found.is_empty() {
         let names: Vec<&str> = presets::groups().iter().map(|group| group.name.as_str()).collect();
-        let problem = format!("there is no advice for {word:?}; there is for {}", names.join(", "));
+        let problem =
+            format!("no recommendations for {word:?}; there are some for {}", names.join(", "));
         return Err(Usage(problem).into());
     }
     Ok(found)

@@ -36,19 +36,19 @@ pub struct ReportArgs {
     limits: bool,
 }
 
-/// What the copy of a record from standard input is called.
+/// The name of the copy of a record from standard input.
 const SPOOLED: &str = "record-from-standard-input.sqlite";
 
-/// Copies the record on standard input to a directory that is removed when it is read.
+/// Copies a record from standard input to a temporary directory.
 fn spool() -> anyhow::Result<tempfile::TempDir> {
     let content = input::read(Path::new("-"), InputKind::RECORD)?;
-    let dir = tempfile::tempdir().context("cannot make a temporary directory")?;
+    let dir = tempfile::tempdir().context("cannot create a temporary directory")?;
     let path = dir.path().join(SPOOLED);
     std::fs::write(&path, content).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(dir)
 }
 
-/// A run with what a page needs of it.
+/// A run with what a page needs.
 pub struct Opened {
     pub run: Run,
     pub analysis: Analysis,
@@ -57,7 +57,7 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// Reads a run and works out what it shows.
+    /// Reads and analyses a run.
     pub fn read(word: &str, context: &Context) -> anyhow::Result<Self> {
         let (word, name) = match word.split_once('=') {
             Some((word, name)) => (word, Some(name.to_owned())),
@@ -68,11 +68,11 @@ impl Opened {
             None if word == "-" => (PathBuf::from(word), "last"),
             None => (context.store_path(), word),
         };
-        // A database is read here and there, which a pipe does not allow.
+        // SQLite needs to seek, which a pipe does not allow.
         let spooled = input::is_stdin(&path).then(spool).transpose()?;
         let path = spooled.as_ref().map_or(path, |dir| dir.path().join(SPOOLED));
         let Some(store) = Store::open_existing(&path)? else {
-            let usage = format!("there is no run yet: {} does not exist", path.display());
+            let usage = format!("no runs recorded: {} does not exist", path.display());
             return Err(Usage(usage).into());
         };
         let mut trial_details = TrialDetails::default();
@@ -83,12 +83,11 @@ impl Opened {
         Ok(Self { run, analysis, trial_details, name })
     }
 
-    /// Reads several.
     pub fn all(words: &[String], context: &Context) -> anyhow::Result<Vec<Self>> {
         words.iter().map(|word| Self::read(word, context)).collect()
     }
 
-    /// As a page takes it.
+    /// In the form for a page.
     pub fn exhibit(&self) -> ReportInput<'_> {
         let (run, analysis) = (&self.run, &self.analysis);
         ReportInput {
@@ -99,7 +98,7 @@ impl Opened {
         }
     }
 
-    /// As a comparison takes it.
+    /// In the form for a comparison.
     pub fn named(&self) -> Named<'_> {
         let report = RunReport { run: &self.run, analysis: &self.analysis };
         Named { report, name: self.name.as_deref() }
@@ -118,7 +117,7 @@ fn print_parquet(opened: &[Opened]) -> anyhow::Result<()> {
     output::with_stdout(|out| report::write_parquet(&report, out))
 }
 
-/// Works out what is possible, where that can be done.
+/// Computes the limits of simulated runs.
 fn add_limits(opened: &mut [Opened], context: &Context) -> anyhow::Result<()> {
     let simulated = |one: &&mut Opened| matches!(one.run.plan.target, Target::Simulation(_));
     let mut any = false;

@@ -9,13 +9,12 @@ use crate::output;
 
 const AFTER_HELP: &str = "\
 Examples:
-  foreread reproduce                    what there is
+  foreread reproduce                    list the tables
   foreread reproduce xfs-2008           the array of 2008: published, simulated, error
   foreread reproduce all --json         everything, for programs
 
-Each table names the numbers that were fitted so that it agrees, and marks what the model does not
-explain with *. The exit code is 1 if a line that should hold does not; marks of our own beside
-them are shown and do not count.";
+Each table names the fitted parameters, and marks with * what the model does not explain. The exit
+code is 1 if a required agreement fails; additional comparisons are shown, but do not count.";
 
 /// Compare published read-ahead tables with simulated ones
 #[derive(Debug, Args)]

@@ -1,4 +1,4 @@
-//! Undoing what `apply --open-files` did to files that were open.
+//! Restores the windows of files that `apply --open-files` changed.
 
 use actuate::{ActionOutcome, ActuateFailure, Actuator, RefreshedFiles, Reverted};
 use anyhow::{Context as _, anyhow};
@@ -6,8 +6,8 @@ use tunables::{BdiLease, JournalPurpose, RollbackSelection};
 
 use super::Context;
 
-/// The records that go with these journals. Those that cannot be read are errors, unless what was
-/// applied stays anyhow.
+/// The records of these journals. A record that cannot be read is an error, unless the applied
+/// settings stay.
 pub fn records(
     context: &Context,
     which: &RollbackSelection,
@@ -32,8 +32,7 @@ pub fn records(
     records
 }
 
-/// Gives the open files of a record back what they had, or says what would be done if what is
-/// `planned` had been.
+/// Restores the open files of a record, or reports what would be done after the `planned` steps.
 pub fn revert(
     context: &Context,
     record: RefreshedFiles,
@@ -52,7 +51,7 @@ pub fn revert(
     }
     let keep = || {
         format!(
-            "open files of bdi {} keep the window of {} that apply gave them",
+            "open files of bdi {} keep the window of {} that apply set",
             record.site.bdi, record.window
         )
     };
@@ -72,7 +71,7 @@ pub fn revert(
     Ok(reverted)
 }
 
-/// Keeps of the record what could not be reached, and says so.
+/// Keeps the files that could not be reached in the record, and reports them.
 fn remember_the_rest(
     context: &Context,
     mut record: RefreshedFiles,
@@ -87,7 +86,7 @@ fn remember_the_rest(
     record.store(&context.dirs)?;
     if !left.is_empty() {
         context.note(&format!(
-            "{} open files keep another window than they had: `foreread rollback {}` tries again",
+            "{} open files could not be restored: `foreread rollback {}` tries again",
             left.len(),
             record.journal
         ));

@@ -36,7 +36,7 @@ pub struct RollbackArgs {
     json: bool,
 }
 
-/// What a rollback did, or would do.
+/// The result of a rollback or of its dry run.
 #[derive(Default)]
 struct Done {
     settings: tunables::RollbackReport,
@@ -44,7 +44,7 @@ struct Done {
     data: Vec<String>,
     servers: Vec<String>,
     files: Vec<String>,
-    /// What could not be done; all else is done, and reported, all the same.
+    /// Failures; everything else is done and reported nevertheless.
     errors: Vec<anyhow::Error>,
 }
 
@@ -85,7 +85,7 @@ impl RollbackArgs {
         Ok(exit)
     }
 
-    /// Does it, or with -n finds out what would be done.
+    /// Rolls back, or with -n determines what would be done.
     fn roll_back(&self, context: &Context, which: &RollbackSelection) -> anyhow::Result<Done> {
         let mut done = Done::default();
         let errors = &mut done.errors;
@@ -122,7 +122,7 @@ impl RollbackArgs {
     }
 }
 
-/// Leaves of what is planned for one open file, step by step, the last step.
+/// Keeps only the last planned step of each open file.
 fn merge(planned: &mut Vec<Reverted>) {
     let all = std::mem::take(planned);
     for (at, one) in all.iter().enumerate() {
@@ -132,7 +132,7 @@ fn merge(planned: &mut Vec<Reverted>) {
     }
 }
 
-/// What there is, or nothing and one error more.
+/// The result, or the default with the error recorded.
 fn unless_failed<T: Default>(result: anyhow::Result<T>, errors: &mut Vec<anyhow::Error>) -> T {
     result.unwrap_or_else(|error| {
         errors.push(error);
@@ -170,7 +170,7 @@ impl Done {
     }
 }
 
-/// Removes the files that dead runs laid out in directories. Those of runs that live are locked.
+/// Removes the files that dead runs created in directories. Those of live runs are locked.
 fn left_data(
     context: &Context,
     dry_run: bool,
@@ -195,7 +195,7 @@ fn left_data(
         }
         match bench::Dataset::remove_from(&path) {
             Ok(true) => removed.push(shown),
-            // A run lives there and uses them.
+            // A live run uses them.
             Ok(false) | Err(bench::BenchError::Busy { .. }) => {}
             Err(error) => errors.push(error.into()),
         }
@@ -203,13 +203,13 @@ fn left_data(
     Ok(removed)
 }
 
-/// Removes the files of PostgreSQL servers that dead runs made.
+/// Removes the files of PostgreSQL servers that dead runs created.
 fn left_servers(dry_run: bool, errors: &mut Vec<anyhow::Error>) -> Vec<String> {
     let mut removed = Vec::new();
     for left in ::pg::remove_left(dry_run) {
         match left {
             Ok(path) => removed.push(report::clean::plain(&path.display().to_string())),
-            // A run lives there and uses them.
+            // A live run uses them.
             Err(::pg::PgError::Busy { .. }) => {}
             Err(error) => errors.push(error.into()),
         }
@@ -244,7 +244,7 @@ fn undone_json(undone: &RestoreReport) -> serde_json::Value {
     })
 }
 
-/// The exit of two errors: a failure outranks a refusal, otherwise the first one counts.
+/// The exit code of two errors: a failure outranks a refusal, otherwise the first one counts.
 fn graver(first: Exit, second: Exit) -> Exit {
     match (first, second) {
         (_, Exit::Failed) | (Exit::Fine, _) => second,
@@ -261,7 +261,7 @@ fn which(word: &str, context: &Context) -> anyhow::Result<RollbackSelection> {
     if word == "last" || word.parse::<i64>().is_ok() {
         return of_run(word, context);
     }
-    // The name of a journal ends in that of its bdi, and so has a colon, too.
+    // The name of a journal ends with its bdi, and therefore contains a colon, too.
     let known = |bdi: &BdiId| context.root.exists(bdi.dir()) || word.parse::<DevNo>().is_ok();
     match BdiId::new(word).filter(known) {
         Some(bdi) => Ok(RollbackSelection::Bdi(bdi)),
@@ -269,26 +269,26 @@ fn which(word: &str, context: &Context) -> anyhow::Result<RollbackSelection> {
     }
 }
 
-/// The device that a run was about.
+/// The device of a run.
 fn of_run(word: &str, context: &Context) -> anyhow::Result<RollbackSelection> {
     let record = super::runs::load(word, context)?;
     let run = record.summary.id;
     let bdi = record.device_before.pointer("/storage/bdi").and_then(|bdi| bdi.as_str());
     let bdi = bdi.and_then(BdiId::new);
-    let simulated = || Usage(format!("run {run} was about no device: it changed nothing"));
+    let simulated = || Usage(format!("run {run} changed no device"));
     Ok(RollbackSelection::Bdi(bdi.ok_or_else(simulated)?))
 }
 
-/// What was done.
+/// Describes what was done.
 fn did(undone: &RestoreReport) -> String {
     let RestoreReport { bdi, tunable, original, .. } = undone;
     match &undone.outcome {
-        RestoreOutcome::Restored => format!("{bdi}: {tunable} is {original} again"),
+        RestoreOutcome::Restored => format!("{bdi}: {tunable} restored to {original}"),
         outcome => untouched(undone, outcome),
     }
 }
 
-/// What would be written.
+/// Describes what would be written.
 fn would(undone: &RestoreReport) -> anyhow::Result<String> {
     match &undone.outcome {
         RestoreOutcome::Restored => {

@@ -16,7 +16,7 @@ use super::auto::{Control, OutputError};
 use crate::exit::{Exit, NotStarted, Usage};
 use crate::signals::Signals;
 
-/// How often to decide where only what readers wait for can be seen.
+/// Interval between decisions if only waits can be observed.
 const UNPRIVILEGED_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Run a command with adaptive read-ahead
@@ -71,7 +71,7 @@ impl RunArgs {
     }
 }
 
-/// Whether the kernel may be observed. Other reasons against it are errors later.
+/// Whether the kernel may be observed. Other obstacles are reported later.
 fn may_observe() -> bool {
     let refused = |error| matches!(error, observe::ObserveError::NotPermitted { .. });
     !observe::Census::begin().is_err_and(refused)
@@ -98,7 +98,7 @@ fn run(
     let stop = || error.borrow().is_some();
     let result = daemon.run_command(&context.root, &mut child, interval, signal, stop);
     let ended = daemon.end();
-    // Also if control has failed, the command runs to its end.
+    // The command runs to its end even if control fails.
     let status = child.wait().with_context(|| format!("waiting for {program:?}"))?;
     result?;
     error.take().map_or(Ok(()), Err)?;
@@ -106,7 +106,7 @@ fn run(
     Ok(Exit::of_command(status))
 }
 
-/// The signal that has come, for the command.
+/// A pending signal, to be passed on to the command.
 fn signal_to_pass_on(signals: &Signals) -> Option<Signal> {
     signals.cancelled().then(|| match signals.which() {
         Some(1) => Signal::HUP,

@@ -60,7 +60,7 @@ impl RunsArgs {
         match (self.action.unwrap_or(Action::List(self.list)), store) {
             (Action::List(list), store) => list.print(store.as_ref(), context)?,
             (_, None) => {
-                let usage = format!("there is no run yet: {} does not exist", path.display());
+                let usage = format!("no runs recorded: {} does not exist", path.display());
                 return Err(Usage(usage).into());
             }
             (Action::Show { run, plots, format }, Some(store)) => {
@@ -87,7 +87,7 @@ impl RunsArgs {
     }
 }
 
-/// The run that a word names, with all its trials.
+/// Loads the run that a word names, with all its trials.
 pub fn load(word: &str, context: &Context) -> anyhow::Result<Run> {
     let path = context.store_path();
     let Some(store) = Store::open_existing(&path)? else {
@@ -103,10 +103,11 @@ pub fn number(word: &str, store: &Store) -> anyhow::Result<RunId> {
     if word == "last" {
         let runs = store.runs()?;
         let last = runs.first().map(|run| run.id);
-        return last.ok_or_else(|| Usage("there is no run yet".to_owned()).into());
+        return last.ok_or_else(|| Usage("no runs recorded".to_owned()).into());
     }
     let number = word.parse();
-    let number = number.map_err(|_| Usage(format!("{word:?} is no run: give a number or last")))?;
+    let number =
+        number.map_err(|_| Usage(format!("{word:?} is not a run: give a number or last")))?;
     Ok(RunId(number))
 }
 
@@ -116,7 +117,7 @@ fn delete(
     dry_run: bool,
     context: &Context,
 ) -> anyhow::Result<()> {
-    // All or none: a mistyped number among them must not leave half of the job done.
+    // All or none, so that a mistyped number does not leave the job half done.
     let mut wanted = Vec::new();
     for word in words {
         let run = number(word, &store)?;
@@ -144,7 +145,7 @@ impl List {
         } else if self.format.markdown {
             output::print_document(&report::runs_markdown(&runs))
         } else if runs.is_empty() {
-            context.note("no runs yet: foreread tune TARGET makes the first one");
+            context.note("no runs recorded: foreread tune TARGET records one");
             Ok(())
         } else {
             output::print(&report::runs_table(&runs))

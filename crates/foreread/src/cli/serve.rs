@@ -27,7 +27,7 @@ pub struct ServeArgs {
 
 impl ServeArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let signals = Signals::listen().context("listening to signals")?;
+        let signals = Signals::listen().context("cannot listen for signals")?;
         let address = SocketAddr::new(self.listen, self.port);
         let server = Server::bind(address, &context.store_path())?;
         if !self.listen.is_loopback() {

@@ -12,7 +12,7 @@ use crate::output;
 const AFTER_HELP: &str = "\
 Examples:
   foreread sim policies                        the read-ahead algorithms, with their parameters
-  foreread sim keys                            what may follow sim:MODEL
+  foreread sim keys                            the keys that may follow sim:MODEL
   foreread sim golden decisions.json           does linux-6.18 decide as the kernel did?
 
 The simulation itself is a target: foreread sweep sim:raid10-2008,cache=8G";
@@ -36,7 +36,6 @@ enum What {
     Keys,
 }
 
-/// The recording.
 #[derive(Debug, Args)]
 pub struct Golden {
     /// Recording in JSON, in the schema of the recordings in the project's tests; `-` is standard
@@ -84,7 +83,7 @@ impl Golden {
     }
 }
 
-/// What is wrong with a recording, with the place where there is one.
+/// An error in a recording, with its position if known.
 fn explain(name: &str, error: &golden::GoldenError) -> String {
     match error {
         golden::GoldenError::Schema(place) => format!("{name}: {error}: {place}"),

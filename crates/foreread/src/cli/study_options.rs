@@ -1,4 +1,4 @@
-//! What `sweep` and `tune` have in common: options, and the way from them to a study.
+//! Options of `sweep` and `tune`, and the study that they define.
 
 use std::path::Path;
 
@@ -89,7 +89,7 @@ pub struct StudyOptions {
     pub design: Design,
 }
 
-/// A use of storage, as the command line names it.
+/// A purpose, as the command line names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Use {
     Mixed,
@@ -111,11 +111,11 @@ impl From<Use> for StudyPurpose {
 
 type StudyResult = Result<StudyOutcome, StudyError>;
 
-/// What `sweep` and `tune` do with a plan.
+/// Runs the plan, as `sweep` or `tune`.
 pub type Conduct<'a> = dyn FnOnce(&Plan, &mut Store, &Environment, &mut Shown) -> StudyResult + 'a;
 
 impl StudyOptions {
-    /// The plan that the options ask for.
+    /// The plan of these options.
     pub fn plan(&self, context: &Context) -> anyhow::Result<Plan> {
         let target = Target::parse(&self.target)?;
         let mut plan = Plan::new(target);
@@ -139,14 +139,14 @@ impl StudyOptions {
         }
         let own = chosen.runtime.filter(|_| self.duration.is_none());
         if let Some(runtime) = own {
-            context.note(&format!("trials last {runtime}, as the job file says: --duration"));
+            context.note(&format!("trials last {runtime}, as set by the job file: --duration"));
         }
         plan.trial = self.duration.or(own).unwrap_or(plan.trial);
         plan.seed = self.seed;
         plan.drop_caches = self.drop_caches;
         plan.file_size = self.size;
         plan.memory_limit = self.memory_limit;
-        // Before there is a record of what cannot be.
+        // Before anything is recorded.
         plan.check()?;
         Ok(plan)
     }
@@ -156,7 +156,7 @@ impl StudyOptions {
         WorkloadContext { context, options: &self.outside, simulated, size: self.size }
     }
 
-    /// Read-ahead by its grid, every other tunable as a factor.
+    /// Read-ahead varies by its grid, every other tunable as a factor.
     fn add_variation(&self, plan: &mut Plan, context: &Context) -> anyhow::Result<()> {
         let mut read_ahead = false;
         for vary in &self.vary {
@@ -195,12 +195,12 @@ impl StudyOptions {
         Ok(values)
     }
 
-    /// Runs the study and prints what it found.
+    /// Runs the study and prints the result.
     pub fn conduct(&self, context: &Context, conduct: Box<Conduct<'_>>) -> anyhow::Result<Exit> {
         let plan = self.plan(context)?;
-        let signals = Signals::listen_on_terminal().context("listening to signals")?;
+        let signals = Signals::listen_on_terminal().context("cannot listen for signals")?;
         if plan.target.is_simulated() {
-            signals.end_computing().context("listening to signals")?;
+            signals.end_computing().context("cannot listen for signals")?;
         }
         let environment = environment(context, &signals)?;
         let mut store = Store::open(&context.store_path())?;
@@ -212,7 +212,7 @@ impl StudyOptions {
             return Err(failure);
         }
         let outcome = match (outcome, signals.which()) {
-            // Whatever a cancelled study complains of, it is the signal that ended it.
+            // After a signal, errors are a consequence of the signal, which is reported instead.
             (Err(_), Some(signal)) if signals.cancelled() => return Ok(Exit::Signal(signal)),
             (outcome, _) => outcome?,
         };
@@ -245,8 +245,7 @@ impl StudyOptions {
     }
 }
 
-/// How long a replay may last by default: in simulation to its end, elsewhere as long
-/// as people wait.
+/// The default length of a replay: in simulation to its end, elsewhere limited.
 fn replay_time(target: &Target, usual: Nanos) -> Nanos {
     const MAX_SIMULATED_TIME: Nanos = Nanos::from_secs(7 * 24 * 3600);
     const MAX_REPLAY_TIME: Nanos = Nanos::from_secs(30);
@@ -257,8 +256,8 @@ fn replay_time(target: &Target, usual: Nanos) -> Nanos {
     }
 }
 
-/// Whether a trace is replayed in simulation: then one trial says all, and what each setting costs
-/// in requests, waiting and waste is what is asked for.
+/// Whether a trace is replayed in simulation. One trial then suffices, and the cost of each setting
+/// in requests, waiting and waste is of interest.
 fn replays_in_simulation(plan: &Plan) -> bool {
     let replays = plan.workloads.iter().any(|planned| planned.workload.replay.is_some());
     replays && matches!(plan.target, Target::Simulation(_))
@@ -268,7 +267,7 @@ fn recorded(run: RunId, store: &Path) -> String {
     format!("run {run} is recorded in {}: foreread runs show {run}", store.display())
 }
 
-/// Prints a run in the format asked for.
+/// Prints a run in the chosen format.
 pub fn print(report: &RunReport<'_>, format: &Format) -> anyhow::Result<()> {
     if format.json {
         output::print_json(&report::json(report))
@@ -283,7 +282,7 @@ pub fn print(report: &RunReport<'_>, format: &Format) -> anyhow::Result<()> {
 
 /// What a study needs from this process.
 pub fn environment(context: &Context, signals: &Signals) -> anyhow::Result<Environment> {
-    let program = std::env::current_exe().context("finding this program's own file")?;
+    let program = std::env::current_exe().context("cannot find this program's own file")?;
     Ok(Environment {
         dirs: context.dirs.clone(),
         root: context.root.clone(),

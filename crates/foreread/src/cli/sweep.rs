@@ -17,8 +17,8 @@ Examples:
   foreread sweep -n /srv/data                  print what would be done
 
 The trials run in random order, in blocks that hold each cell once, and each on a cold cache, which
-is checked. The table shows the median with half its 95 % confidence interval, or with the range of
-fewer than five repeats. An interrupted sweep goes on when the same command is given again.";
+is verified. The table shows the median with half its 95 % confidence interval, or with the range if
+there are fewer than five repeats. The same command resumes an interrupted sweep.";
 
 /// Measure a grid of read-ahead settings under each workload
 #[derive(Debug, Args)]

@@ -12,7 +12,7 @@ const AFTER_HELP: &str = "\
 Examples:
   foreread tune /srv/data
   foreread tune /var/lib/postgresql --workload seq-8,mixed,rand-pread --budget 20
-  foreread tune virtual:raid10-2008,fs=xfs     no such array is needed
+  foreread tune virtual:raid10-2008,fs=xfs     on a virtual disk array
   foreread tune /srv/video --purpose streaming    random reads do not matter there
   foreread tune -n /srv/data                   print what would be done
 

@@ -46,7 +46,7 @@ enum Action {
         /// Name of the disk; default: the model's name with a number
         #[arg(long)]
         name: Option<String>,
-        /// Change nothing; print what would be made
+        /// Change nothing; print what would be created
         #[arg(short = 'n', long)]
         dry_run: bool,
         /// Print JSON
@@ -128,13 +128,13 @@ fn create(
     if dry_run {
         let (size, filesystem) = (config.size, config.filesystem);
         output::print(&format!(
-            "would make a virtual disk of {size} with {filesystem}: {}\nundo: foreread vdisk \
+            "would create a virtual disk of {size} with {filesystem}: {}\nundo: foreread vdisk \
              remove NAME\n",
             plain(&config.to_string())
         ))?;
         return Ok(Exit::Fine);
     }
-    let program = std::env::current_exe().context("finding this program's own file")?;
+    let program = std::env::current_exe().context("cannot find this program's own file")?;
     let server = ServerCommand { program, args: vec!["vdisk".into(), "serve".into()] };
     let disk = VirtualDisk::create(&context.dirs, config, &server, Lifetime::Kept)?;
     if json {
@@ -170,7 +170,7 @@ fn list(context: &Context, json: bool) -> anyhow::Result<Exit> {
             "virtual_disks": disks,
         }))?;
     } else if disks.is_empty() {
-        context.note("no virtual disks: foreread vdisk create MODEL makes one");
+        context.note("no virtual disks: foreread vdisk create MODEL creates one");
     } else {
         let mut text = format!("{:<20} {:<10} {:<12} {}\n", "NAME", "STATE", "DEVICE", "MOUNTED");
         for disk in &disks {
@@ -199,9 +199,9 @@ fn state(state: DiskState) -> &'static str {
     }
 }
 
-/// Shows a disk each second until a signal comes or the disk goes.
+/// Shows a disk each second until a signal arrives or the disk is removed.
 fn watch(context: &Context, name: &str, json: bool) -> anyhow::Result<Exit> {
-    let signals = Signals::listen_on_terminal().context("listening to signals")?;
+    let signals = Signals::listen_on_terminal().context("cannot listen for signals")?;
     let mut before: Option<DiskCounters> = None;
     loop {
         let listing = vdisk::show(&context.dirs, name)?;
@@ -226,7 +226,7 @@ fn watch(context: &Context, name: &str, json: bool) -> anyhow::Result<Exit> {
     }
 }
 
-/// What happened between two looks, or since the start at the first.
+/// The counts since the previous output, or since the start at the first.
 fn second(now: Option<&DiskCounters>, before: Option<&DiskCounters>) -> String {
     let Some(now) = now else { return "no counters".to_owned() };
     let none = DiskCounters::default();
@@ -243,7 +243,7 @@ fn second(now: Option<&DiskCounters>, before: Option<&DiskCounters>) -> String {
     )
 }
 
-/// All about one disk.
+/// The description of one disk.
 fn page(listing: &DiskListing) -> String {
     let mut lines = vec![
         ("name".to_owned(), plain(&listing.name)),
@@ -300,11 +300,11 @@ fn remove(context: &Context, names: Vec<String>, all: bool, dry_run: bool) -> an
     first_error.map_or(Ok(Exit::Fine), Err)
 }
 
-/// Removes a disk, unless another foreread works on it or on what rests on it.
+/// Removes a disk, unless another foreread process uses it or a device on top of it.
 fn remove_one(context: &Context, name: &str, dry_run: bool) -> anyhow::Result<()> {
     let listing = vdisk::show(&context.dirs, name)?;
     let _locks = match locks(context, &listing) {
-        // A disk without a server is taken from under those who wait for it.
+        // A disk whose server has died is removed even if others wait for it.
         Err(TunableError::Busy { .. }) if vdisk::is_dead(&context.dirs, name)? => Vec::new(),
         locks => locks?,
     };
@@ -316,7 +316,7 @@ fn remove_one(context: &Context, name: &str, dry_run: bool) -> anyhow::Result<()
     Ok(())
 }
 
-/// The locks of the device and of all that rests on it.
+/// The locks of the device and of all devices on top of it.
 fn locks(context: &Context, listing: &DiskListing) -> Result<Vec<DeviceLock>, TunableError> {
     let device = listing.record.as_ref().map(|record| record.device.as_path());
     let storage = device.and_then(|device| resolve(&context.root, device).ok());

@@ -1,4 +1,4 @@
-//! The verbs of `foreread --help` under headings, which clap does not do.
+//! Lists the verbs of `foreread --help` under headings, which clap does not support.
 
 use std::fmt::Write as _;
 

@@ -38,7 +38,7 @@ pub struct VerifyArgs {
     json: bool,
 }
 
-/// What a probe read showed.
+/// The result of a probe read.
 struct Probed {
     path: PathBuf,
     wanted: Bytes,
@@ -132,7 +132,7 @@ impl Probed {
     }
 }
 
-/// Reads, and compares with what was applied there, or else with what is set.
+/// Reads from the target and compares with what was applied there, or else with what is set.
 fn probed(
     context: &Context,
     storage: &Storage,
@@ -197,7 +197,7 @@ fn line(one: &VerifiedValue) -> String {
             format!("DRIFT: {name} is {present}, and {wanted} was applied ({bdi}, {place})")
         }
         DriftState::Gone => {
-            format!("gone: {name} was set to {wanted} ({bdi}), whose device is gone")
+            format!("gone: {name} was set to {wanted} ({bdi}), but the device no longer exists")
         }
     }
 }

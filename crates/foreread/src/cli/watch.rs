@@ -61,7 +61,7 @@ pub struct WatchArgs {
     replay: Option<PathBuf>,
 }
 
-/// The shortest and the longest interval that makes sense.
+/// The shortest and the longest interval.
 const INTERVALS: (Nanos, Nanos) = (Nanos::from_millis(100), Nanos::from_secs(3600));
 
 impl WatchArgs {
@@ -85,7 +85,6 @@ impl WatchArgs {
         Ok(ended(&signals))
     }
 
-    /// The file of --record.
     fn recording(&self) -> anyhow::Result<Option<Box<dyn Write>>> {
         let Some(path) = &self.record else { return Ok(None) };
         let destination = Destination::check("--record", path, self.force)?;
@@ -95,8 +94,8 @@ impl WatchArgs {
         Ok(Some(destination.create()?))
     }
 
-    /// How many times it is shown; for ever if nothing is said. Numbers come before options, which
-    /// a configuration file may have set.
+    /// The number of reports; without one, reports continue until a signal. The positional numbers
+    /// take precedence over options, which a configuration file may have set.
     fn count(&self, words: &Words) -> Option<u64> {
         words.count.or(self.once.then_some(1))
     }
@@ -114,13 +113,13 @@ impl WatchArgs {
                 _ => String::new(),
             };
             let problem =
-                format!("--interval {interval}: from {least} to {most} makes sense{process}");
+                format!("--interval {interval}: must be between {least} and {most}{process}");
             return Err(Usage(problem).into());
         }
         Ok(Duration::from_nanos(interval.get()))
     }
 
-    /// A count is for logs and scripts: then each view is printed as plain text.
+    /// A count is for logs and scripts: each view is printed as plain text.
     fn display<'a>(
         &'a self,
         scope: &'a Scope,
@@ -132,8 +131,8 @@ impl WatchArgs {
         Ok(Display { options: self, scope, signals, screen, note: None })
     }
 
-    /// Shows a recording: its last view with `--once`, else all, at the pace at which they were
-    /// recorded if they are shown on the screen.
+    /// Shows a recording: its last view with `--once`, otherwise all views; on the screen at the
+    /// recorded pace.
     fn show_again(&self, scope: &Scope, path: &Path, count: Option<u64>) -> anyhow::Result<Exit> {
         let file = input::open(path, InputKind::RECORDING)?;
         let signals = Signals::listen_on_terminal().context("cannot listen for signals")?;
@@ -146,7 +145,7 @@ impl WatchArgs {
             ReplayEnd::Complete => Ok(Exit::Fine),
             ReplayEnd::Stopped => Ok(ended(&signals)),
             ReplayEnd::NoInterval => {
-                Err(Usage(format!("{} holds no whole interval", path.display())).into())
+                Err(Usage(format!("{} contains no complete interval", path.display())).into())
             }
         }
     }
@@ -158,7 +157,7 @@ struct Display<'a> {
     scope: &'a Scope,
     signals: &'a Signals,
     screen: Option<Screen>,
-    /// What the screen shows below the view.
+    /// A note below the view on the screen.
     note: Option<String>,
 }
 
@@ -193,7 +192,7 @@ impl WatchDisplay for Display<'_> {
     }
 }
 
-/// Being told to end is how watching ends; that nobody can look any more is not.
+/// A requested end is success; an observation that fails is not.
 fn ended(signals: &Signals) -> Exit {
     match signals.which().filter(|_| signals.hung_up()) {
         Some(signal) => Exit::Signal(signal),
@@ -201,11 +200,11 @@ fn ended(signals: &Signals) -> Exit {
     }
 }
 
-/// What it means that a record cannot be read.
+/// Explains why a recording cannot be read.
 fn broken(path: &Path, error: io::Error) -> anyhow::Error {
     match error.kind() {
         io::ErrorKind::FileTooLarge => InputError::too_large(path, InputKind::RECORDING).into(),
-        _ => anyhow::Error::new(error).context(format!("{} is no recording", path.display())),
+        _ => anyhow::Error::new(error).context(format!("{} is not a recording", path.display())),
     }
 }
 
@@ -224,7 +223,7 @@ impl<'a> Document<'a> {
 }
 
 pub fn begin(context: &Context) -> anyhow::Result<LiveSource> {
-    // A directory of our own, on a disk if one can be had.
+    // Our own directory, preferably on a disk.
     let own = &context.dirs.state;
     let dir = if std::fs::create_dir_all(own).is_ok() { own.clone() } else { "/var/tmp".into() };
     let source = LiveSource::begin(&context.root, &dir)?;
@@ -232,7 +231,7 @@ pub fn begin(context: &Context) -> anyhow::Result<LiveSource> {
         context.note(&format!("note: {note}"));
     }
     if !source.sees_readers() {
-        context.note("note: only the devices are shown, by their counters");
+        context.note("note: only device counters are shown");
     }
     Ok(source)
 }

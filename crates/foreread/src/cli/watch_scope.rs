@@ -1,4 +1,4 @@
-//! What of all that is seen is shown.
+//! Which of the observed streams and devices are shown.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -26,14 +26,14 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// The part that a word of the command line names.
+    /// Parses the target of the command line.
     pub fn of(root: &Root, target: Option<&str>) -> anyhow::Result<Self> {
         let Some(target) = target else { return Ok(Self::All) };
         if let Some(path) = target.strip_prefix("cgroup:") {
             return cgroups(root, path).map(Self::Cgroups);
         }
         if let Some(pid) = target.strip_prefix("pid:") {
-            let wrong = || Usage(format!("pid:{pid}: give the number of a process"));
+            let wrong = || Usage(format!("pid:{pid}: must be the number of a process"));
             let pid: u32 = pid.parse().map_err(|_| wrong())?;
             return match root.exists(format!("/proc/{pid}")) {
                 true => Ok(Self::Process(pid)),
@@ -82,7 +82,7 @@ impl Scope {
     }
 }
 
-/// Whether a device that is listed is the disk of a partition.
+/// Whether a listed device is the disk of a partition.
 fn is_disk_of(listed: &daemon::DeviceRates, partition: DevNo) -> bool {
     Path::new(&format!("/sys/dev/block/{partition}/partition")).exists()
         && Path::new(&format!("/sys/block/{}", listed.name)).exists()
@@ -95,7 +95,7 @@ fn cgroups(root: &Root, path: &str) -> anyhow::Result<BTreeSet<u64>> {
     if !path.starts_with('/') || path.split('/').any(|part| part == "..") {
         return Err(Usage(format!("write cgroup:/PATH, not cgroup:{path}")).into());
     }
-    // On hybrid hosts the unified hierarchy is one further down.
+    // On hybrid hosts, the unified hierarchy is mounted one level below.
     let base = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"]
         .into_iter()
         .find(|base| root.exists(format!("{base}/cgroup.procs")))

@@ -18,14 +18,14 @@ use crate::output;
 use crate::stdout_error;
 
 pub struct Screen {
-    /// `None` once it has been given back.
+    /// `None` after it was restored.
     terminal: Option<Terminal<CrosstermBackend<Stdout>>>,
     keys: Keys,
     top: usize,
 }
 
 impl Screen {
-    /// Takes the terminal over; it is given back when this is dropped, and by a panic.
+    /// Takes over the terminal, which is restored when this is dropped or a panic occurs.
     pub fn open() -> anyhow::Result<Self> {
         let terminal = ratatui::try_init().context("cannot use the terminal")?;
         Ok(Self { terminal: Some(terminal), keys: Keys::open(), top: 0 })
@@ -39,7 +39,7 @@ impl Screen {
         drawn.map_err(stdout_error::lost).context("cannot draw on the terminal")
     }
 
-    /// Waits for keys; true if one of them ends the program.
+    /// Waits for keys; true if one of them quits.
     pub fn asks_to_end(&mut self, wait: Duration) -> anyhow::Result<bool> {
         let KeyInput::Keys(keys) = self.keys.wait(wait) else {
             return Err(stdout_error::TerminalGone.into());
@@ -60,8 +60,8 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // Where the terminal has gone, standard error has too, and ratatui panics when it cannot
-        // complain there: not `restore`, and no drop of a terminal whose cursor cannot be shown.
+        // If the terminal has hung up, stderr has too, and ratatui panics when it cannot write its
+        // error there. So neither call `restore` nor drop a terminal whose cursor cannot be shown.
         let _ = ratatui::try_restore();
         if let Some(mut terminal) = self.terminal.take()
             && terminal.show_cursor().is_err()
@@ -83,7 +83,7 @@ fn draw(frame: &mut Frame<'_>, view: &WatchView, note: Option<&str>, top: usize)
     .split(frame.area());
     let lost = match view.lost_events {
         0 => String::new(),
-        lost => format!(", {lost} events lost: figures are too low"),
+        lost => format!(", {lost} events lost: counts are too low"),
     };
     let title =
         format!("foreread watch: {} streams, {:.1} s{lost}", view.streams.len(), view.interval_s);
@@ -94,13 +94,13 @@ fn draw(frame: &mut Frame<'_>, view: &WatchView, note: Option<&str>, top: usize)
     frame.render_widget(table(&devices, 0), parts[1]);
     frame.render_widget(table(&shown(stream_cells(&view.streams)), top), parts[2]);
     let foot = note.map_or_else(
-        || "q ends, arrows scroll; * differs from the bdi's window".to_owned(),
+        || "q quits, arrows scroll; * differs from the bdi's window".to_owned(),
         |note| output::shown(&clean::plain(note)).into_owned(),
     );
     frame.render_widget(Line::from(foot), parts[3]);
 }
 
-/// The cells in the characters that can be shown.
+/// The cells in displayable characters.
 fn shown(cells: Cells) -> Cells {
     let text = |text: String| output::shown(&text).into_owned();
     let rows = cells.rows.into_iter().map(|row| row.into_iter().map(text).collect());

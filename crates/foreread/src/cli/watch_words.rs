@@ -1,4 +1,4 @@
-//! The words of `foreread watch`: `[TARGET] [INTERVAL [COUNT]]`, as iostat and vmstat take them.
+//! The arguments of `foreread watch`: `[TARGET] [INTERVAL [COUNT]]`, as in iostat and vmstat.
 
 use std::path::Path;
 
@@ -8,16 +8,14 @@ use crate::exit::Usage;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Words {
-    /// What to watch.
     pub target: Option<String>,
-    /// How often to show it.
     pub interval: Option<Nanos>,
     pub count: Option<u64>,
 }
 
 impl Words {
-    /// Tells the words apart by their shape: a plain number is a number of seconds first and a
-    /// count then; `500ms` is an interval, too, unless a file has that name.
+    /// Classifies the words by their shape: a plain number is first the seconds of an interval,
+    /// then a count; `500ms` is also an interval, unless a file has this name.
     pub fn read(words: &[String]) -> Result<Self, Usage> {
         let mut read = Self::default();
         for word in words {
@@ -34,7 +32,9 @@ impl Words {
                 let wrong = || Usage(format!("count {word}: give a whole number of 1 or more"));
                 read.count = Some(count.ok_or_else(wrong)?);
             } else {
-                return Err(Usage(format!("{word}: an interval and a count are enough")));
+                return Err(Usage(format!(
+                    "{word}: unexpected argument after the interval and the count"
+                )));
             }
         }
         Ok(read)

@@ -1,4 +1,4 @@
-//! What `--workload` takes: names of the suite, files, and programs of other people.
+//! The values of `--workload`: names of the suite, files, and external programs.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use workload::{Metric, Outside, Pattern, Workload, WorkloadError};
 use super::{Context, dd};
 use crate::exit::Usage;
 
-/// Who runs the jobs of a job file.
+/// The engine that runs a job file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Engine {
     /// Run it with fio
@@ -26,7 +26,7 @@ pub enum Engine {
     Both,
 }
 
-/// Options of workloads that programs of other people run.
+/// Options of workloads that external programs run.
 #[derive(Clone, Debug, Default, Args)]
 pub struct WorkloadOptions {
     /// Engine that runs job files of fio (--workload fio:FILE); simulations always use foreread's
@@ -46,7 +46,7 @@ pub struct WorkloadOptions {
     pub timeout: Option<TimeLimit>,
 }
 
-/// A time on the wall.
+/// A limit on wall time.
 #[derive(Clone, Copy, Debug)]
 pub struct TimeLimit(Nanos);
 
@@ -67,7 +67,7 @@ impl std::str::FromStr for TimeLimit {
     }
 }
 
-/// Workloads with what else their words say.
+/// Workloads, with the other settings in their arguments.
 #[derive(Debug, Default)]
 pub struct ChosenWorkloads {
     pub workloads: Vec<PlannedWorkload>,
@@ -75,17 +75,18 @@ pub struct ChosenWorkloads {
     pub runtime: Option<Nanos>,
 }
 
-/// What a choice is made with.
+/// The context of a choice.
 pub struct WorkloadContext<'a> {
     pub context: &'a Context,
     pub options: &'a WorkloadOptions,
-    /// Whether nothing but our own engine will do.
+    /// Whether only our own engine is possible.
     pub simulated: bool,
-    /// The size of files, where it is given.
+    /// The size of files, if given.
     pub size: Option<Bytes>,
 }
 
-/// Read-ahead serves streams: random reads named with them only show its cost.
+/// Chooses workloads and their roles. Read-ahead serves streams, so random reads named together
+/// with streams only show a cost.
 pub fn planned(words: &[String], choice: &WorkloadContext<'_>) -> anyhow::Result<ChosenWorkloads> {
     let mut chosen = ChosenWorkloads::default();
     let mut all: Vec<(Workload, bool)> = Vec::new();
@@ -121,8 +122,8 @@ pub fn planned(words: &[String], choice: &WorkloadContext<'_>) -> anyhow::Result
     Ok(chosen)
 }
 
-/// The words of one argument: at commas, but a command has commas of its own, and so have the
-/// options of a trace (`pace=recorded`) and of dd.
+/// Splits an argument at commas, except those within a command, the options of a trace
+/// (`pace=recorded`) and those of dd.
 fn split(argument: &str) -> Vec<String> {
     let mut joined: Vec<String> = Vec::new();
     let mut rest = argument;
@@ -179,7 +180,7 @@ impl WorkloadContext<'_> {
         }
     }
 
-    /// Options of programs that none of the workloads runs are a mistake.
+    /// Options for external programs that no workload runs are usage errors.
     fn check_used(&self, all: &[(Workload, bool)]) -> anyhow::Result<()> {
         let options = self.options;
         let runs = |program: &str| {
@@ -196,7 +197,7 @@ impl WorkloadContext<'_> {
             ),
         ];
         if let Some((_, option, needed)) = unused.into_iter().find(|(unused, ..)| *unused) {
-            let usage = format!("{option} is about --workload {needed}, and there is none");
+            let usage = format!("{option} needs --workload {needed}");
             return Err(Usage(usage).into());
         }
         Ok(())
@@ -204,7 +205,7 @@ impl WorkloadContext<'_> {
 
     fn of_fio(&self, path: &str) -> anyhow::Result<Words> {
         if path.is_empty() {
-            return Err(Usage("fio: names no job file: write fio:FILE".to_owned()).into());
+            return Err(Usage("fio: needs a job file: write fio:FILE".to_owned()).into());
         }
         let file = job_file(path)?;
         for note in file.notes() {
@@ -212,7 +213,7 @@ impl WorkloadContext<'_> {
         }
         let engine = match (self.simulated, self.options.engine) {
             (true, Some(Engine::Fio | Engine::Both)) => {
-                let why = "a simulation has no fio: --engine native";
+                let why = "a simulation cannot run fio: use --engine native";
                 return Err(Usage(why.to_owned()).into());
             }
             (true, _) => Engine::Native,
@@ -263,7 +264,7 @@ impl WorkloadContext<'_> {
                     files = count.parse().map_err(|_| wrong())?;
                 }
                 _ => {
-                    let usage = format!("bonnie++:{word}: there are chunk=SIZE and files=N");
+                    let usage = format!("bonnie++:{word}: supported are chunk=SIZE and files=N");
                     return Err(Usage(usage).into());
                 }
             }
@@ -278,7 +279,7 @@ impl WorkloadContext<'_> {
     }
 }
 
-/// Reads a job file with what it includes.
+/// Reads a job file and the files that it includes.
 pub fn job_file(path: &str) -> anyhow::Result<JobFile> {
     let text = input::read(Path::new(path), InputKind::JOB_FILE)?;
     let text = String::from_utf8_lossy(&text);
@@ -289,8 +290,8 @@ pub fn job_file(path: &str) -> anyhow::Result<JobFile> {
     parsed.map_err(|problem| Usage(format!("{shown}: {problem}")).into())
 }
 
-/// A file that a job file includes. As fio has it, its name counts from the current directory, and
-/// if nothing is there, from the directory of the file that includes it.
+/// Finds an included file as fio does: relative to the current directory, otherwise to the
+/// directory of the including file.
 fn included(name: &str, from: &str) -> Result<Included, String> {
     let here = Path::new(name);
     let beside = Path::new(from).parent().map(|dir| dir.join(name));
@@ -303,7 +304,7 @@ fn included(name: &str, from: &str) -> Result<Included, String> {
     Ok(Included { file: path.to_string_lossy().into_owned(), text })
 }
 
-/// The workloads that a group of jobs is for this engine.
+/// The workloads of a group of jobs for this engine.
 fn of_group(group: &FioGroup, name: &str, engine: Engine) -> anyhow::Result<Vec<Workload>> {
     let native = |name: String| {
         group.native(&name).map_err(|problem| anyhow::Error::from(Usage(problem.to_string())))
@@ -316,7 +317,7 @@ fn of_group(group: &FioGroup, name: &str, engine: Engine) -> anyhow::Result<Vec<
     })
 }
 
-/// A name for a group: that of the file, and where there are several that of its job as well.
+/// A name for a group: that of the file and, if there are several groups, that of its job.
 fn name_of(path: &str, group: &FioGroup, only: bool) -> String {
     let stem = Path::new(path).file_stem().unwrap_or_default().to_string_lossy();
     let stem = if path == "-" { "stdin".into() } else { stem };
@@ -326,7 +327,7 @@ fn name_of(path: &str, group: &FioGroup, only: bool) -> String {
     }
 }
 
-/// As much of a text as a name may have.
+/// The text, limited to characters that are allowed in names.
 fn plain(text: &str) -> String {
     let letter = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
     let name: String = text.chars().map(letter).take(50).collect();
@@ -338,7 +339,7 @@ fn named(kind: &str, first: &str) -> String {
     format!("{kind}-{}", plain(&program))
 }
 
-/// The workload of this name, or declared in this file.
+/// The workload with this name, or declared in this file.
 pub fn workload(word: &str) -> anyhow::Result<Workload> {
     if let Some(words) = word.strip_prefix("trace:") {
         return Ok(trace::workload(words)?);
@@ -346,7 +347,7 @@ pub fn workload(word: &str) -> anyhow::Result<Workload> {
     let file = word == "-" || word.contains('/') || word.ends_with(".toml");
     if !file {
         if word.ends_with(".fio") {
-            return Err(Usage(format!("a job file of fio is named fio:{word}")).into());
+            return Err(Usage(format!("write fio:{word} for a job file of fio")).into());
         }
         let unknown = |error: WorkloadError| match meant_by(word) {
             Some(meant) => {
@@ -362,8 +363,8 @@ pub fn workload(word: &str) -> anyhow::Result<Workload> {
     with_trace(declared).with_context(within)
 }
 
-/// What was meant by a word that is no name of the suite: the name of a file without the kind
-/// before it, or another kind or option that is misspelt.
+/// What was probably meant by an unknown workload: a file name without its kind, or a misspelt kind
+/// or option.
 fn meant_by(word: &str) -> Option<String> {
     if Path::new(word).is_file() {
         return Some(format!("trace:{word}, or fio:{word} for a job file of fio"));
@@ -377,7 +378,7 @@ fn meant_by(word: &str) -> Option<String> {
     }
 }
 
-/// A declaration names a trace by its file; here it is read.
+/// Reads the trace that a declaration names by its file.
 fn with_trace(mut workload: Workload) -> anyhow::Result<Workload> {
     let Some(replay) = &workload.replay else { return Ok(workload) };
     let pace = if replay.pace == ReplayPace::Recorded { ",pace=recorded" } else { "" };
@@ -387,7 +388,7 @@ fn with_trace(mut workload: Workload) -> anyhow::Result<Workload> {
     if workload.replay.as_ref().is_some_and(|replay| replay.is_loaded()) {
         return Ok(workload);
     }
-    // Another digest, or none: the trace is taken as it is now.
+    // The digest differs or is missing: the trace is used as it is now.
     Ok(Workload { name: workload.name, ..loaded })
 }
 

@@ -48,7 +48,7 @@ struct List {
     file: ResultFile,
 }
 
-/// One workload in the list.
+/// One line of the list.
 #[derive(Serialize)]
 struct Line<'a> {
     name: &'a str,
@@ -81,7 +81,7 @@ fn access(workload: &Workload) -> &'static str {
     }
 }
 
-/// The standard suite, then those that write.
+/// The standard suite, then the workloads that write.
 fn all() -> Vec<Workload> {
     Workload::suite().into_iter().chain(Workload::writing()).collect()
 }

@@ -230,7 +230,7 @@ fn host_rollback_leaves_a_study_on_another_disk_to_itself() {
     let json = document(&stage.run(&["rollback", "--json"]));
     assert_eq!(json["still_running"][0]["pid"], sweep.id(), "{json}");
     let bdi = stage.knob.parent().unwrap().file_name().unwrap().to_str().unwrap();
-    refused(&stage.run(&["rollback", bdi]), 4, "still at work");
+    refused(&stage.run(&["rollback", bdi]), 4, "still running");
     assert_ne!(stage.value(), stage.original, "{set} or the other one is still set");
     signal(&sweep, "-INT");
     sweep.wait_with_output().unwrap();
@@ -268,7 +268,7 @@ fn host_what_is_wrong_elsewhere_does_not_keep_settings_from_being_undone() {
     fs::write(state.join("persisted/x.json"), "garbage").unwrap();
     let output = stage.run(&["rollback", "all"]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).contains("again"), "what was undone is reported: {output:?}");
+    assert!(text(&output.stdout).contains("restored"), "what was undone is reported: {output:?}");
     let errors = text(&output.stderr).lines().filter(|line| line.starts_with("error:")).count();
     assert_eq!(errors, 3, "{}", text(&output.stderr));
     stage.assert_as_before();

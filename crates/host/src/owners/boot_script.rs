@@ -1,4 +1,4 @@
-//! rc.local and what cron runs at boot.
+//! rc.local, and jobs that cron runs at boot.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use super::shell::{FoundWrite, scan};
 use super::{Certainty, OwnerKind};
 use crate::Root;
 
-/// Reads what they set of files with this name.
+/// Reads what they write to files with this name.
 pub(super) fn read(root: &Root, sought: &str) -> Vec<FoundWrite> {
     let mut found = Vec::new();
     for file in ["/etc/rc.local", "/etc/rc.d/rc.local", "/etc/init.d/boot.local"] {
@@ -30,13 +30,13 @@ pub(super) fn read(root: &Root, sought: &str) -> Vec<FoundWrite> {
     found
 }
 
-/// An rc.local that may not be run is not run.
+/// An rc.local without execute permission does not run.
 fn executable(root: &Root, file: &str) -> bool {
     use std::os::unix::fs::PermissionsExt;
     root.path(file).metadata().is_ok_and(|status| status.permissions().mode() & 0o111 != 0)
 }
 
-/// A table of cron with the times and users taken off, line for line.
+/// A cron table without its times and users, line by line.
 pub fn boot_jobs(text: &str) -> String {
     let job = |line: &str| {
         let mut words = line.split_whitespace();

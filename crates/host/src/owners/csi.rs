@@ -1,12 +1,12 @@
-//! Volumes that a Kubernetes storage driver mounted. Some drivers set read-ahead from an option
-//! of the StorageClass, which is not on this machine; so all that can be said is who it may be.
+//! Volumes that a Kubernetes storage driver mounted. Some drivers set read-ahead from an option of
+//! the StorageClass, which is not on this machine, so only the possible owner is known.
 
 use std::path::PathBuf;
 
 use super::{Certainty, Claim, FileLocation, OwnerKind, Target, Wanted};
 use crate::Root;
 
-/// Drivers that can set read-ahead, and by which option.
+/// Drivers that can set read-ahead, and the option.
 pub const DRIVERS: &[(&str, &str)] = &[
     ("pd.csi.storage.gke.io", "the mount option read_ahead_kb of its StorageClass"),
     ("gcsfuse.csi.storage.gke.io", "the mount option read_ahead_kb or gcsfuse itself"),
@@ -18,10 +18,10 @@ pub const DRIVERS: &[(&str, &str)] = &[
     ("efs.csi.aws.com", "efs-utils, which gives its mounts 15 × rsize"),
 ];
 
-/// The volumes that kubelet has mounted, by their mount points.
+/// The volumes that kubelet has mounted, by mount point.
 #[derive(Debug, Default)]
 pub struct Volumes {
-    /// Whether kubelet's directory is there at all.
+    /// Whether kubelet's directory exists.
     present: bool,
     root: Option<Root>,
 }
@@ -59,7 +59,7 @@ impl Volumes {
     }
 }
 
-/// The `driverName` of a vol_data.json, which is one flat object.
+/// The `driverName` in a vol_data.json, which is one flat object.
 pub fn driver_name(json: &str) -> Option<String> {
     let rest = json.split_once("\"driverName\"")?.1.trim_start().strip_prefix(':')?;
     let rest = rest.trim_start().strip_prefix('"')?;

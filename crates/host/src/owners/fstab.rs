@@ -17,13 +17,13 @@ pub struct FstabEntry {
     pub line: usize,
 }
 
-/// Options that set read-ahead, with the bytes that one of them stands for.
+/// Options that set read-ahead, with their unit in bytes.
 const OPTIONS: &[(&str, u64)] = &[
     // CephFS and CIFS, in bytes.
     ("rasize", 1),
-    // libfuse, in bytes: the most that the server will take.
+    // libfuse, in bytes: the server's limit.
     ("max_readahead", 1),
-    // Mount helpers of clouds, in KiB.
+    // Mount helpers of cloud providers, in KiB.
     ("read_ahead_kb", 1024),
     ("x-foreread.read_ahead_kb", 1024),
 ];
@@ -33,7 +33,7 @@ pub(super) fn read(root: &Root) -> Vec<FstabEntry> {
     root.lines_of("/etc/fstab").map(|text| parse(&text)).unwrap_or_default()
 }
 
-/// Reads the text of fstab; lines that cannot be understood are left out.
+/// Parses fstab; invalid lines are skipped.
 pub fn parse(text: &str) -> Vec<FstabEntry> {
     let entry = |(index, line): (usize, &str)| {
         let mut fields = line.split_whitespace();
@@ -49,7 +49,7 @@ pub fn parse(text: &str) -> Vec<FstabEntry> {
     text.lines().enumerate().filter_map(entry).collect()
 }
 
-/// Blanks in names are written `\040`.
+/// Spaces in names are written `\040`.
 fn unescape(field: &str) -> String {
     field.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\")
 }

@@ -1,6 +1,6 @@
-//! Read-ahead in LVM's metadata, as the text copies in `/etc/lvm/backup` have it. `lvchange -r N`
-//! puts `read_ahead = N` (sectors) there, `-r none` puts -1, and without it LVM gives a volume the
-//! largest of what the kernel chose, its physical volumes have and two of its stripes need.
+//! Read-ahead in LVM's metadata, from the text copies in `/etc/lvm/backup`. `lvchange -r N` sets
+//! `read_ahead = N` (sectors), `-r none` sets -1. Otherwise LVM uses the largest of the kernel's
+//! default, the value of its physical volumes, and two stripes.
 
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,7 @@ pub struct LogicalVolume {
 }
 
 impl Metadata {
-    /// Reads the copies, which root alone may.
+    /// Reads the copies, which needs root.
     pub(super) fn read(root: &Root) -> Result<Self, (PathBuf, String)> {
         let mut metadata = Self::default();
         let folder = root.path(FOLDER);
@@ -41,7 +41,7 @@ impl Metadata {
         }
         for group in root.names(FOLDER) {
             let file = Path::new(FOLDER).join(&group);
-            // Opening a pipe would wait for a writer.
+            // Opening a pipe would block.
             let path = root.path(&file);
             match path
                 .metadata()
@@ -83,7 +83,7 @@ impl Metadata {
         })
     }
 
-    /// Whether the volume's read-ahead is automatic; `None` if its group is not known.
+    /// Whether the volume's read-ahead is automatic; `None` if its group is unknown.
     pub(super) fn is_auto(&self, target: &Target) -> Option<bool> {
         let (group, _) = lvm_names(&target.dm.as_ref()?.0)?;
         let known = self.groups.contains(&group);
@@ -91,15 +91,15 @@ impl Metadata {
     }
 }
 
-/// Group and name of the logical volume that a device is.
+/// Group and name of a device's logical volume.
 pub fn volume_of(root: &Root, device: crate::DevNo) -> Option<(String, String)> {
     let of_dm = |name| root.read(format!("/sys/dev/block/{device}/dm/{name}")).ok();
     of_dm("uuid").filter(|uuid| uuid.starts_with("LVM-"))?;
     lvm_names(&of_dm("name")?)
 }
 
-/// What a group's metadata say of a volume's read-ahead, in sectors; `None` where it is automatic,
-/// or where they cannot be read.
+/// A volume's read-ahead in its group's metadata, in sectors; `None` if it is automatic or cannot
+/// be read.
 pub fn read_ahead_sectors(root: &Root, group: &str, name: &str) -> Option<i64> {
     let file = Path::new(FOLDER).join(group);
     let text = root.lines_of(&file)?;
@@ -107,8 +107,8 @@ pub fn read_ahead_sectors(root: &Root, group: &str, name: &str) -> Option<i64> {
     volumes.iter().find(|volume| volume.name == name).map(|volume| volume.read_ahead_sectors)
 }
 
-/// Volumes with a read-ahead of their own in the text of a group's metadata, whose form is
-/// `name { key = value … name { … } }`.
+/// Volumes with their own read-ahead in the text of a group's metadata, whose syntax is `name { key
+/// = value … name { … } }`.
 pub fn parse(file: &Path, group: &str, text: &str) -> Vec<LogicalVolume> {
     let mut found = Vec::new();
     let mut sections: Vec<String> = Vec::new();

@@ -1,9 +1,9 @@
-//! Who sets read-ahead, and other tunables, on this machine: udev rules, TuneD, LVM, nfs.conf,
-//! fstab, systemd units, tmpfiles, boot scripts. Each has a file here that reads its files and says
-//! what it asks for a given device; whether it got its way, the caller compares.
+//! Owners of read-ahead and other tunables on this machine: udev rules, TuneD, LVM, nfs.conf,
+//! fstab, systemd units, tmpfiles, boot scripts. Each has a file here that reads its configuration
+//! and returns its claims for a device; the caller compares them with the present value.
 //!
-//! A claim is what a file asks for. It is `Perhaps` where that depends on what cannot be looked up
-//! (the result of a program, a variable of a shell, a profile whose daemon does not run).
+//! A claim is the value that a file requests. It is `Perhaps` if it depends on something unknown
+//! (the result of a program, a shell variable, a profile whose daemon is not running).
 
 pub mod boot_script;
 pub mod csi;
@@ -32,26 +32,26 @@ use places::READ_AHEAD;
 
 use crate::{BdiId, Layer, LayerKind, Root, Subject};
 
-/// A kind of owner, in the order in which they act: a later one overwrites an earlier one.
+/// A kind of owner, in the order in which they act: later ones overwrite earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OwnerKind {
-    /// LVM's metadata, applied when the volume comes up.
+    /// LVM's metadata, applied when the volume is activated.
     Lvm,
     Udev,
-    /// nfs.conf through nfsrahead, which a udev rule calls.
+    /// nfs.conf, read by nfsrahead, which a udev rule calls.
     NfsConf,
-    /// An option in fstab or of the mount.
+    /// A mount option, in fstab or of the mount.
     MountOption,
-    /// A Kubernetes storage driver that mounted it.
+    /// The Kubernetes storage driver that mounted it.
     Csi,
     SysfsConf,
     Tmpfiles,
     /// A systemd unit.
     Systemd,
-    /// rc.local or a job that cron runs at boot.
+    /// rc.local, or a job that cron runs at boot.
     BootScript,
-    /// TuneD, which starts late and acts again when devices come.
+    /// TuneD, which starts late and acts again when devices appear.
     Tuned,
 }
 
@@ -71,7 +71,7 @@ impl OwnerKind {
         }
     }
 
-    /// The word for it in policies and JSON.
+    /// Its name in policies and JSON.
     pub fn word(self) -> &'static str {
         match self {
             Self::Lvm => "lvm",
@@ -92,17 +92,17 @@ impl OwnerKind {
 #[serde(rename_all = "kebab-case")]
 pub enum Wanted {
     Exactly(Kib),
-    /// This or more: what is larger stays.
+    /// A lower limit: larger values are kept.
     AtLeast(Kib),
-    /// This or less: what is smaller stays.
+    /// An upper limit: smaller values are kept.
     AtMost(Kib),
     Times(u32),
-    /// Something that the file does not tell.
+    /// The file does not contain it.
     Unknown,
 }
 
 impl Wanted {
-    /// The read-ahead that `blockdev` and LVM call so many sectors.
+    /// This number of sectors, as for `blockdev` and LVM.
     pub fn sectors(count: u64) -> Self {
         match count.checked_mul(512) {
             Some(_) => Self::Exactly(Sectors::new(count).to_bytes().to_kib_floor()),
@@ -124,8 +124,8 @@ impl fmt::Display for Wanted {
             Self::Exactly(kib) => kib.to_string(),
             Self::AtLeast(kib) => format!("at least {kib}"),
             Self::AtMost(kib) => format!("at most {kib}"),
-            Self::Times(factor) => format!("{factor} times what it was"),
-            Self::Unknown => "a value that its file does not tell".to_owned(),
+            Self::Times(factor) => format!("{factor} times the previous value"),
+            Self::Unknown => "a value that is not in the file".to_owned(),
         };
         f.pad(&text)
     }
@@ -134,7 +134,7 @@ impl fmt::Display for Wanted {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct FileLocation {
     pub file: PathBuf,
-    /// The line, from 1; 0 for the file as a whole.
+    /// The line, from 1; 0 for the whole file.
     pub line: usize,
 }
 
@@ -153,11 +153,11 @@ impl fmt::Display for FileLocation {
     }
 }
 
-/// Whether a claim is about the device in question.
+/// Whether a claim applies to the device in question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Certainty {
-    /// It may be: something that decides it cannot be looked up.
+    /// It may: part of the condition is unknown.
     Perhaps,
     Sure,
 }
@@ -167,38 +167,38 @@ pub struct Claim {
     pub owner: OwnerKind,
     pub wanted: Wanted,
     pub place: FileLocation,
-    /// The line, and the comment right above it, as people read units there.
+    /// The line, and the comment right above it, where people write units.
     pub text: String,
     pub comment: Option<String>,
-    /// Whether it is about this device, and in force.
+    /// Whether it applies to this device and is active.
     pub certainty: Certainty,
     pub by_foreread: bool,
 }
 
 impl Claim {
-    /// Whether this is what nfsrahead does unless nfs.conf says otherwise: the udev rule of
-    /// nfs-utils, which asks for nothing of its own.
+    /// Whether this is the default of nfsrahead without nfs.conf: the udev rule of nfs-utils, which
+    /// requests nothing of its own.
     pub fn is_nfsrahead_default(&self) -> bool {
         self.owner == OwnerKind::NfsConf && !self.place.file.starts_with("/etc")
     }
 }
 
-/// What claims are asked about: a bdi, by all the names that owners know it by.
+/// The subject of claims: a bdi with all names by which owners know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     pub bdi: BdiId,
-    /// The kernel's name of the block device: `sda`, `dm-0`.
+    /// The kernel's name for the block device: `sda`, `dm-0`.
     pub name: Option<String>,
     /// The device mapper's name and uuid.
     pub dm: Option<(String, String)>,
     /// The type of file system that owns the bdi.
     pub fstype: Option<String>,
-    /// Where that, or what is on the device, is mounted.
+    /// Where it, or a file system on it, is mounted.
     pub points: Vec<PathBuf>,
 }
 
 impl Target {
-    /// The layer that owns a bdi, with the mounts of what stands on it.
+    /// The layer that owns a bdi, with the mounts above it.
     pub fn of(subject: &Subject, owner: &Layer) -> Option<Self> {
         let bdi = owner.bdi.clone()?;
         let own = bdi == subject.bdi;
@@ -218,7 +218,7 @@ impl Target {
     }
 }
 
-/// Everything that sets read-ahead, read once.
+/// All owners of read-ahead, read once.
 #[derive(Debug, Default)]
 pub struct Owners {
     udev: udev::UdevRules,
@@ -228,7 +228,7 @@ pub struct Owners {
     fstab: Vec<fstab::FstabEntry>,
     writes: Vec<shell::FoundWrite>,
     csi: csi::Volumes,
-    /// Files that could not be read, and why: what root would add.
+    /// Files that could not be read, with the reason.
     pub unreadable: Vec<(PathBuf, String)>,
 }
 
@@ -252,7 +252,7 @@ impl Owners {
         owners
     }
 
-    /// What all of them ask for a target, in the order in which they act.
+    /// All claims on a target, in the order in which the owners act.
     pub fn claims(&self, root: &Root, target: &Target) -> Vec<Claim> {
         let sought = udev::Sought::read_ahead();
         let mut claims = self.udev.claims(root, target, &sought, &self.nfs_conf);
@@ -267,7 +267,7 @@ impl Owners {
         claims
     }
 
-    /// What LVM's metadata say of a volume's read-ahead; `None` if they cannot be read.
+    /// Whether LVM's metadata leave a volume's read-ahead automatic; `None` if they cannot be read.
     pub fn lvm_is_auto(&self, target: &Target) -> Option<bool> {
         self.lvm.is_auto(target)
     }
@@ -277,7 +277,7 @@ impl Owners {
     }
 }
 
-/// Every command and line of a file that writes files of this name when the machine comes up.
+/// All commands and lines that write files with this name at boot.
 fn writes(root: &Root, sought: &str) -> Vec<shell::FoundWrite> {
     let mut writes = sysfs_conf::read(root, sought);
     writes.extend(tmpfiles::read(root, sought));
@@ -286,7 +286,7 @@ fn writes(root: &Root, sought: &str) -> Vec<shell::FoundWrite> {
     writes
 }
 
-/// Whether foreread wrote a file: it says so in its name or its first lines.
+/// Whether foreread wrote a file, by its name or first lines.
 pub(crate) fn is_foreread(file: &Path, text: &str) -> bool {
     let named = file.file_name().is_some_and(|name| name.to_string_lossy().contains("foreread"));
     named || text.lines().take(5).any(|line| line.contains("managed by foreread"))

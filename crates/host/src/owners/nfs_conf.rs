@@ -1,4 +1,4 @@
-//! `[nfsrahead]` of nfs.conf(5): read-ahead of NFS mounts in KiB, which nfs-utils' udev rule sets.
+//! `[nfsrahead]` in nfs.conf(5): read-ahead of NFS mounts in KiB, set by nfs-utils' udev rule.
 
 use std::path::{Path, PathBuf};
 
@@ -33,7 +33,7 @@ impl NfsConf {
         conf
     }
 
-    /// Adds what the text of a file says; a later file overwrites an earlier one.
+    /// Adds the settings of a file; later files overwrite earlier ones.
     pub fn add(&mut self, file: &Path, text: &str) {
         let mut section = String::new();
         for (index, line) in text.lines().enumerate() {
@@ -51,7 +51,7 @@ impl NfsConf {
         }
     }
 
-    /// What it says for mounts of this type, and where.
+    /// The setting for mounts of this type, and its location.
     pub fn of(&self, fstype: &str) -> Option<(Kib, &FileLocation)> {
         let last = |key: &str| self.lines.iter().rev().find(|line| line.key == key);
         let line = last(fstype).or_else(|| last("default"))?;

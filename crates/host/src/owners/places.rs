@@ -1,5 +1,5 @@
-//! Folders of configuration, in which a file of an earlier folder hides its namesakes in later
-//! ones, as udev, tmpfiles and sysctl have them.
+//! Configuration directories in which a file hides files of the same name in later directories, as
+//! for udev, tmpfiles and sysctl.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use crate::Root;
 
-/// The files with this ending in these folders, by name; the first folder wins. A link to
-/// `/dev/null` hides a file for good.
+/// The files with this extension in these directories, by name; the first directory wins. A link to
+/// `/dev/null` masks a file.
 pub(super) fn drop_ins(root: &Root, folders: &[&str], ending: &str) -> Vec<PathBuf> {
     let mut chosen: BTreeMap<String, PathBuf> = BTreeMap::new();
     for folder in folders {
@@ -24,26 +24,25 @@ pub(super) fn drop_ins(root: &Root, folders: &[&str], ending: &str) -> Vec<PathB
     chosen.into_values().filter(|path| !masked(path)).collect()
 }
 
-/// The name of the file that read-ahead is in.
+/// The name of the read-ahead file.
 pub(super) const READ_AHEAD: &str = "read_ahead_kb";
 
-/// Whether a text may have to do with read-ahead at all: most files of these folders do not, and
-/// need not be parsed.
+/// Whether a text may concern read-ahead: most files do not, and need not be parsed.
 pub(super) fn concerns_read_ahead(text: &str) -> bool {
     ["read_ahead", "setra", "readahead", "nfsrahead"].iter().any(|word| text.contains(word))
 }
 
-/// The same of any file of the kernel, by its name.
+/// The same for any kernel file, by its name.
 pub(super) fn concerns(text: &str, file: &str) -> bool {
     if file == READ_AHEAD { concerns_read_ahead(text) } else { text.contains(file) }
 }
 
-/// The text of a file, if it may have to do with files of the kernel with this name.
+/// The text of a file, if it may concern kernel files with this name.
 pub(super) fn text_about(root: &Root, file: &Path, sought: &str) -> Option<String> {
     root.lines_of(file).filter(|text| concerns(text, sought))
 }
 
-/// The comment right above a line (`lines[at]`), or at its end: people write units there.
+/// The comment right above a line (`lines[at]`) or at its end, where people write units.
 pub(super) fn comment_above(lines: &[&str], at: usize) -> Option<String> {
     let above = lines[..at]
         .iter()

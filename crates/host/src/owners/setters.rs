@@ -1,7 +1,7 @@
-//! Who else sets a file of the kernel: the owners of tunables that are not read-ahead.
+//! Owners of tunables other than read-ahead.
 //!
-//! The same files are read as for read-ahead, with another name in mind. What is asked here is only
-//! whether somebody sets the file, not what came of it.
+//! The same files are read as for read-ahead, but for another name. Only whether a file is set is
+//! determined, not the resulting value.
 
 use std::path::{Path, PathBuf};
 
@@ -10,19 +10,19 @@ use super::udev::{Sought, UdevRules};
 use super::{Certainty, FileLocation, Target, nfs_conf, sysctl, tuned, writes};
 use crate::{BdiId, Root, glob};
 
-/// One who sets a file of the kernel.
+/// An owner that sets a kernel file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setter {
-    /// What kind of owner, in words: `udev rule`.
+    /// The kind of owner, in words: `udev rule`.
     pub owner: &'static str,
     pub place: FileLocation,
     pub text: String,
-    /// Whether it is about this file, and in force.
+    /// Whether it applies to this file and is active.
     pub certainty: Certainty,
     pub by_foreread: bool,
 }
 
-/// Everybody who sets `file`, which is below `/sys/dev/block/MAJ:MIN/`, `/sys` or `/proc/sys`.
+/// All owners that set `file`, which is below `/sys/dev/block/MAJ:MIN/`, `/sys` or `/proc/sys`.
 pub fn setters(root: &Root, file: &Path) -> Vec<Setter> {
     let Some(subject) = Subject::of(root, file) else { return Vec::new() };
     let mut all = subject.of_rules(root);
@@ -33,7 +33,7 @@ pub fn setters(root: &Root, file: &Path) -> Vec<Setter> {
     all
 }
 
-/// The file, by all that owners call it.
+/// The file, with all names that owners use for it.
 struct Subject {
     sought: Sought,
     target: Target,
@@ -103,8 +103,8 @@ impl Subject {
         writes(root, &self.sought.file).into_iter().filter_map(setter).collect()
     }
 
-    /// TuneD's plug-ins that set files: of sysfs and sysctl by name, the scheduler of disks, and
-    /// since 2.24 what of `vm` has names of its own.
+    /// TuneD's plug-ins that set files: sysfs and sysctl files by name, the scheduler of disks, and
+    /// since 2.24 some `vm` settings under their own names.
     fn of_tuned(&self, root: &Root) -> Vec<Setter> {
         let about = |setting: &tuned::TunedSetting| match setting.plugin.as_str() {
             "sysfs" => self.sought.paths.iter().any(|path| glob::path_matches(&setting.key, path)),
@@ -139,7 +139,7 @@ impl Subject {
         lines.map(setter).collect()
     }
 
-    /// `SYSFS name=/dev/md/x sync_speed_max=100000` of mdadm.conf(5), written when mdadm assembles
+    /// `SYSFS name=/dev/md/x sync_speed_max=100000` in mdadm.conf(5), written when mdadm assembles
     /// the array.
     fn of_mdadm(&self, root: &Root) -> Vec<Setter> {
         if !self.sought.of_device.iter().any(|name| name.starts_with("md/")) {
@@ -167,7 +167,7 @@ impl Subject {
         all
     }
 
-    /// What the array is called in mdadm.conf: its kernel name, its own name, its UUID.
+    /// The array's names in mdadm.conf: its kernel name, its own name, its UUID.
     fn array_names(&self, root: &Root) -> Vec<String> {
         let data = root.lines_of(format!("/run/udev/data/b{}", self.target.bdi));
         let property = |name: &str| {
@@ -177,15 +177,15 @@ impl Subject {
         };
         let mut names: Vec<String> = self.target.name.iter().cloned().collect();
         names.extend(property("MD_DEVNAME"));
-        // With the name of the machine that made it before a colon.
+        // With the name of the creating host before a colon.
         names.extend(property("MD_NAME").map(|name| name.rsplit(':').next().unwrap_or("").into()));
         names.extend(property("MD_UUID"));
         names
     }
 }
 
-/// Whether a line of mdadm.conf sets this file, and of the array with one of these names; without
-/// a name it is about all arrays.
+/// Whether a line of mdadm.conf sets this file for an array with one of these names; a line without
+/// a name applies to all arrays.
 fn of_sysfs_line(line: &str, file: &str, names: &[String]) -> Option<Certainty> {
     let mut words = line.split_whitespace();
     words.next().filter(|word| word.eq_ignore_ascii_case("SYSFS"))?;
@@ -197,11 +197,11 @@ fn of_sysfs_line(line: &str, file: &str, names: &[String]) -> Option<Certainty> 
     if names.iter().any(|name| name == value || name == last) {
         return Some(Certainty::Sure);
     }
-    // An array's names can only be told where udev's database is there.
+    // The array's own names are known only if udev's database exists.
     (names.len() < 2).then_some(Certainty::Perhaps)
 }
 
-/// Where the file really is, below `/sys/devices`.
+/// The real path of the file, below `/sys/devices`.
 fn real_path(root: &Root, file: &Path) -> Option<String> {
     let real = std::fs::canonicalize(root.path(file)).ok()?;
     let top = std::fs::canonicalize(root.path("/")).ok()?;

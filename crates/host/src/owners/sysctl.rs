@@ -1,5 +1,5 @@
 //! sysctl.conf(5) and sysctl.d(5). Linux has no sysctl for read-ahead, FreeBSD has
-//! (`vfs.read_max`); what else is set here stands beside read-ahead (`vm.dirty_bytes`).
+//! (`vfs.read_max`); related settings are reported, too (`vm.dirty_bytes`).
 
 use std::path::{Path, PathBuf};
 
@@ -17,8 +17,7 @@ pub struct SysctlLine {
     pub place: FileLocation,
 }
 
-/// Reads all files, in the order in which they are applied: a later line overwrites an earlier
-/// one.
+/// Reads all files in the order in which they are applied: later lines overwrite earlier ones.
 pub fn read(root: &Root) -> Vec<SysctlLine> {
     let mut files = drop_ins(root, FOLDERS, ".conf");
     files.push(PathBuf::from("/etc/sysctl.conf"));
@@ -26,7 +25,7 @@ pub fn read(root: &Root) -> Vec<SysctlLine> {
     texts.flat_map(|(file, text)| parse(file, &text)).collect()
 }
 
-/// Reads the text of one; lines that cannot be understood are left out.
+/// Parses one file; invalid lines are skipped.
 pub fn parse(file: &Path, text: &str) -> Vec<SysctlLine> {
     let line = |(index, line): (usize, &str)| {
         let line = line.trim();
@@ -34,7 +33,7 @@ pub fn parse(file: &Path, text: &str) -> Vec<SysctlLine> {
             return None;
         }
         let (name, value) = line.split_once('=')?;
-        // A dash before the name means that it may fail; slashes do for dots.
+        // A dash before the name allows a failure; slashes may replace dots.
         let name = name.trim().trim_start_matches('-').trim();
         let sound = !name.is_empty() && !name.contains(char::is_whitespace);
         sound.then(|| SysctlLine {

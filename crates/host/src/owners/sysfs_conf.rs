@@ -9,7 +9,7 @@ use super::shell::{FoundWrite, Goal, Write};
 use super::{Certainty, FileLocation, OwnerKind, Wanted, is_foreread};
 use crate::Root;
 
-/// Reads what `/etc/sysfs.conf` and `/etc/sysfs.d` set of files with this name.
+/// Reads what `/etc/sysfs.conf` and `/etc/sysfs.d` write to files with this name.
 pub(super) fn read(root: &Root, sought: &str) -> Vec<FoundWrite> {
     let mut files = vec![PathBuf::from("/etc/sysfs.conf")];
     files.extend(drop_ins(root, &["/etc/sysfs.d"], ".conf"));
@@ -24,7 +24,7 @@ pub fn parse(file: &Path, text: &str, sought: &str) -> Vec<FoundWrite> {
         let line = line.split('#').next().unwrap_or("").trim();
         let (attribute, value) = line.split_once('=')?;
         let attribute = attribute.trim();
-        // `mode …` and `owner …` set rights, not values.
+        // `mode …` and `owner …` set permissions, not values.
         if attribute.contains(char::is_whitespace) || !attribute.ends_with(sought) {
             return None;
         }

@@ -1,5 +1,4 @@
-//! systemd units that set read-ahead or another file of the kernel, in their own lines or in a
-//! script that they run.
+//! systemd units that set read-ahead or another kernel file, directly or in a script that they run.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +11,7 @@ const FOLDERS: &[&str] =
     &["/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system"];
 const VENDOR: &str = "/usr/lib/systemd/system";
 
-/// Reads the units of the administrator with the scripts that they run, and those of packages.
+/// Reads the administrator's units with their scripts, and those of packages.
 pub(super) fn read(root: &Root, sought: &str) -> Vec<FoundWrite> {
     let mut found = Vec::new();
     let own = drop_ins(root, FOLDERS, ".service");
@@ -20,7 +19,7 @@ pub(super) fn read(root: &Root, sought: &str) -> Vec<FoundWrite> {
     for (file, is_own) in own.iter().map(|f| (f, true)).chain(vendor.iter().map(|f| (f, false))) {
         let Some(text) = root.lines_of(file) else { continue };
         let concerned = concerns(&text, sought);
-        // Scripts of packages are many and none of them set read-ahead; those of people do.
+        // Packages have many scripts, none of which sets read-ahead; administrators' scripts do.
         let scripts = if is_own { scripts(&text) } else { Vec::new() };
         if !concerned && scripts.is_empty() {
             continue;
@@ -36,7 +35,7 @@ pub(super) fn read(root: &Root, sought: &str) -> Vec<FoundWrite> {
     found
 }
 
-/// A unit that some target wants is started at boot; any other may be by hand, or by a timer.
+/// A unit that a target wants is started at boot; others may be started by hand or a timer.
 fn enabled(root: &Root, file: &Path) -> Certainty {
     let Some(name) = file.file_name().and_then(|name| name.to_str()) else {
         return Certainty::Perhaps;
@@ -70,7 +69,7 @@ pub fn parse(file: &Path, text: &str, certainty: Certainty, sought: &str) -> Vec
     found
 }
 
-/// The command lines of a unit; one may go on over several lines.
+/// The command lines of a unit, which may span several lines.
 fn executed(lines: &[&str]) -> Vec<(usize, String)> {
     let mut found: Vec<(usize, String)> = Vec::new();
     let mut goes_on = false;
@@ -95,7 +94,7 @@ fn executed(lines: &[&str]) -> Vec<(usize, String)> {
     found
 }
 
-/// The programs with a path that a unit runs and that may be scripts of the administrator.
+/// The programs of a unit that have a path and may be the administrator's scripts.
 fn scripts(text: &str) -> Vec<PathBuf> {
     let lines: Vec<&str> = text.lines().collect();
     let commands = executed(&lines).into_iter();

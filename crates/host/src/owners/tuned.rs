@@ -1,4 +1,4 @@
-//! TuneD: the active profile, with the profiles that it includes.
+//! TuneD: the active profile and the profiles that it includes.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use super::{Certainty, Claim, FileLocation, OwnerKind, Target, Wanted, is_forere
 use crate::Root;
 use crate::glob;
 
-/// Where profiles are: the administrator's come first.
+/// Directories of profiles: the administrator's come first.
 const FOLDERS: &[&str] =
     &["/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr/lib/tuned"];
 
@@ -20,7 +20,7 @@ const MAX_INCLUDE_DEPTH: usize = 8;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Active {
     pub profile: String,
-    /// Whether the daemon runs, so that it is in force.
+    /// Whether the daemon is running, so that the profile is active.
     pub running: bool,
     pub sections: Vec<TunedSection>,
 }
@@ -28,20 +28,20 @@ pub struct Active {
 /// A section of a profile that sets read-ahead.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TunedSection {
-    /// Its name; a later profile's section of the same name overwrites its options.
+    /// Its name; a section with the same name in a later profile overwrites its options.
     pub name: String,
     pub read_ahead: Option<(Wanted, FileLocation, String, Option<String>)>,
-    /// Its devices, as patterns; `!` before one leaves it out.
+    /// Patterns of its devices; `!` before one excludes it.
     pub devices: Vec<String>,
-    /// A regular expression about what udev knows of its devices.
+    /// A regular expression on udev properties of its devices.
     pub by_property: Option<String>,
-    /// Files of sysfs that it sets.
+    /// The sysfs files that it sets.
     pub files: Vec<(String, Wanted, FileLocation)>,
     pub by_foreread: bool,
 }
 
 impl Active {
-    /// Reads what is active; `None` if TuneD is not here or has no profile.
+    /// Reads the active profile; `None` without TuneD or profile.
     pub(super) fn read(root: &Root) -> Option<Self> {
         let Chosen { profile, running, texts } = chosen(root)?;
         let mut sections = BTreeMap::new();
@@ -89,7 +89,7 @@ impl Active {
 
 impl TunedSection {
     /// TuneD takes disks that are not removable and have no parent or one on SCSI, virtio, Xen or
-    /// NVMe (plugin_disk.py); of those, what `devices` says.
+    /// NVMe (plugin_disk.py), restricted by `devices`.
     fn covers(&self, root: &Root, target: &Target) -> Option<Certainty> {
         let name = target.name.as_deref()?;
         let removable = root.number_if_present(format!("/sys/class/block/{name}/removable"));
@@ -109,8 +109,8 @@ impl TunedSection {
     }
 }
 
-/// Whether udev knows of a device what a pattern asks for. Understood is `^NAME=value$`, which
-/// foreread writes; any other may match.
+/// Whether a device may have the property in a pattern. Only `^NAME=value$` is understood, which
+/// foreread writes; any other pattern may match.
 fn has_property(root: &Root, name: &str, pattern: &str) -> Option<Certainty> {
     let line = pattern.strip_prefix('^').and_then(|rest| rest.strip_suffix('$'));
     let Some(line) = line.and_then(plain) else { return Some(Certainty::Perhaps) };
@@ -122,7 +122,7 @@ fn has_property(root: &Root, name: &str, pattern: &str) -> Option<Certainty> {
     has.then_some(Certainty::Sure)
 }
 
-/// The one text that a pattern matches, if it has no choice.
+/// The only text that a pattern matches, if there is exactly one.
 fn plain(pattern: &str) -> Option<String> {
     let mut text = String::new();
     let mut letters = pattern.chars();
@@ -138,9 +138,9 @@ fn plain(pattern: &str) -> Option<String> {
     Some(text)
 }
 
-/// The texts of a profile and of those that it includes, which come before it.
+/// The texts of a profile and of those that it includes, included ones first.
 fn add_profile(root: &Root, name: &str, texts: &mut Vec<(PathBuf, String)>, depth: usize) {
-    // A name is one part of a path.
+    // A name is a single path component.
     if depth > MAX_INCLUDE_DEPTH || name.contains('/') || name.starts_with('.') {
         return;
     }
@@ -157,9 +157,9 @@ fn add_profile(root: &Root, name: &str, texts: &mut Vec<(PathBuf, String)>, dept
 
 struct Chosen {
     profile: String,
-    /// Whether the daemon runs, so that it is in force.
+    /// Whether the daemon is running.
     running: bool,
-    /// The files, those that are included before those that include them.
+    /// The files, included ones first.
     texts: Vec<(PathBuf, String)>,
 }
 
@@ -180,20 +180,20 @@ fn chosen(root: &Root) -> Option<Chosen> {
     Some(Chosen { profile, running, texts })
 }
 
-/// An option of the profile in force.
+/// An option of the active profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TunedSetting {
-    /// The plug-in that it is for: `disk`, `sysctl`, `sysfs`, `vm`.
+    /// The plug-in: `disk`, `sysctl`, `sysfs`, `vm`.
     pub plugin: String,
     pub key: String,
     pub value: String,
     pub place: FileLocation,
-    /// Whether TuneD runs, so that it is in force.
+    /// Whether TuneD is running.
     pub running: bool,
     pub by_foreread: bool,
 }
 
-/// Every option of the profile that is chosen, with those that it includes before its own.
+/// All options of the selected profile, those of included profiles first.
 pub(super) fn settings(root: &Root) -> Vec<TunedSetting> {
     let Some(Chosen { running, texts, .. }) = chosen(root) else { return Vec::new() };
     let of = |(file, text): &(PathBuf, String)| {
@@ -264,7 +264,7 @@ pub fn includes(text: &str) -> Vec<String> {
     Vec::new()
 }
 
-/// Reads the sections of a profile that set read-ahead.
+/// Parses the sections of a profile that set read-ahead.
 pub fn parse(file: &std::path::Path, text: &str) -> Vec<TunedSection> {
     let by_foreread = is_foreread(file, text);
     let lines: Vec<&str> = text.lines().collect();
@@ -314,7 +314,7 @@ pub fn parse(file: &std::path::Path, text: &str) -> Vec<TunedSection> {
     found.into_iter().filter(concerns).map(|(section, _)| section).collect()
 }
 
-/// `4096`, `>4096` (only if that is more), `<128`, `8192 s` (sectors).
+/// `4096`, `>4096` (only if larger), `<128` (only if smaller), `8192 s` (sectors).
 fn amount(value: &str) -> Wanted {
     let value = value.trim();
     let number = value.trim_start_matches(['>', '<']).trim();

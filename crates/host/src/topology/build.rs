@@ -23,7 +23,7 @@ impl Builder<'_> {
         self.root.number_if_present(bdi.dir().join("read_ahead_kb")).map(Kib::new)
     }
 
-    /// The layer of a block device and all below it.
+    /// The layer of a block device and all layers below it.
     pub fn device(&self, device: DevNo, depth: u32) -> Layer {
         let name = device_name(self.root, device);
         let Ok(dir) = block_dir(self.root, device) else {
@@ -77,10 +77,10 @@ impl Builder<'_> {
         BdiId::new(&name).filter(|bdi| self.root.exists(bdi.dir()))
     }
 
-    /// The file system that a loop device's file is on. Its own stack is told where it is looked
-    /// at itself, unless the loop device is all that leads there; so one layer is enough here.
+    /// The file system with a loop device's file. Its own stack is shown separately unless only the
+    /// loop device uses it, so one layer suffices here.
     fn file_system_of(&self, file: &Path, depth: u32) -> Vec<Layer> {
-        // The kernel adds this to the name of a file that was removed.
+        // The kernel appends this to the name of a removed file.
         let text = file.to_string_lossy();
         let path = text.strip_suffix(" (deleted)").map_or(file, Path::new);
         let Some(found) = mount_above(self.mounts, path) else { return Vec::new() };
@@ -91,7 +91,7 @@ impl Builder<'_> {
         vec![layer]
     }
 
-    /// A file system's own layer, with nothing below it.
+    /// A file system's own layer, without the layers below.
     pub fn file_system(&self, info: &MountInfo, points: Vec<std::path::PathBuf>) -> Layer {
         let mount = &info.mount;
         Layer {

@@ -1,4 +1,4 @@
-//! What kind of block device a directory of sysfs is.
+//! The kind of a block device in sysfs.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use super::LayerKind;
 use crate::Root;
 use crate::block::model;
 
-/// The kind of the device in `dir`, which the kernel calls `name`.
+/// The kind of the device in `dir`, with the kernel's name `name`.
 pub(super) fn kind(root: &Root, dir: &str, name: &str) -> LayerKind {
     let text = |file: &str| root.read(format!("{dir}/{file}")).ok().filter(|text| !text.is_empty());
     if name.starts_with("loop") {
@@ -37,7 +37,7 @@ pub(super) fn kind(root: &Root, dir: &str, name: &str) -> LayerKind {
     LayerKind::Disk { transport: transport(name), model: model(root, dir) }
 }
 
-/// Who made a device mapper device, by the prefix of the uuid that each gives its own.
+/// The creator of a device mapper device, by the prefix of its uuid.
 fn dm_target(uuid: &str) -> &'static str {
     let prefix = uuid.split('-').next().unwrap_or("");
     match prefix {

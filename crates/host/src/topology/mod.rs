@@ -1,6 +1,6 @@
-//! What a file system stands on, as a tree: file system, partition, device mapper, md, loop device
-//! and its file, the members of btrfs, down to the disk. Only one layer of it has the read-ahead
-//! that counts; the others have values too, and people often set those.
+//! The stack below a file system, as a tree: file system, partition, device mapper, md, loop device
+//! and its file, the members of btrfs, down to the disk. Only one layer has the effective
+//! read-ahead; the others have values too, which people often set.
 
 mod build;
 mod device;
@@ -17,18 +17,18 @@ use crate::{BdiId, DevNo};
 pub use queue::QueueLimits;
 pub use survey::{Subject, Survey};
 
-/// One layer of a stack and all below it.
+/// One layer of a stack, with all layers below it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Layer {
     pub kind: LayerKind,
-    /// The kernel's name of a device (`sda1`), the source of a file system.
+    /// The kernel's name of a device (`sda1`), or the source of a file system.
     pub name: String,
-    /// Its number: of a block device its own, of a file system what its files have.
+    /// The number of a block device, or that of a file system's files.
     pub device: Option<DevNo>,
-    /// Its own bdi; a partition has none, nor a file system that uses its device's.
+    /// Its own bdi; `None` for a partition, or a file system that uses its device's.
     pub bdi: Option<BdiId>,
     pub read_ahead: Option<Kib>,
-    /// Its queue and what stands beside read-ahead there, of whole block devices.
+    /// Its queue and related settings, for whole block devices.
     pub queue: Option<QueueLimits>,
     pub size: Option<Bytes>,
     pub below: Vec<Layer>,
@@ -46,36 +46,34 @@ pub enum LayerKind {
         options: String,
     },
     Partition,
-    /// A disk: nothing is known to be below it.
+    /// A disk: the lowest layer.
     Disk {
-        /// How it is attached: `scsi`, `nvme`, `virtio`, `mmc`, `nbd`, `rbd` or `other`.
+        /// Its attachment: `scsi`, `nvme`, `virtio`, `mmc`, `nbd`, `rbd` or `other`.
         transport: &'static str,
         model: Option<String>,
     },
     Dm {
-        /// What made it: `lvm`, `crypt`, `multipath`, `partition`, `other`.
+        /// Its creator: `lvm`, `crypt`, `multipath`, `partition`, `other`.
         target: &'static str,
-        /// The name that it was given.
         label: Option<String>,
         uuid: Option<String>,
     },
     Md {
-        /// `raid5` and so on.
         level: String,
-        /// Devices that the array has when it is complete.
+        /// Number of devices of the complete array.
         raid_disks: Option<u64>,
         #[serde(rename = "chunk_bytes")]
         chunk: Option<Bytes>,
         degraded: bool,
     },
     Loop {
-        /// The file behind it; `None` if it is vacant.
+        /// The file behind it; `None` if it is empty.
         file: Option<PathBuf>,
     },
     Zram,
     /// A cache in front of a slower disk.
     Bcache,
-    /// Something that should be here and cannot be seen.
+    /// A layer that should exist but is not visible.
     Missing,
 }
 
@@ -92,7 +90,6 @@ impl Layer {
         self.walk().into_iter().find(|layer| layer.bdi.as_ref() == Some(bdi))
     }
 
-    /// The type of file system, if it is one.
     pub fn fstype(&self) -> Option<&str> {
         match &self.kind {
             LayerKind::Filesystem { fstype, .. } => Some(fstype),
@@ -100,7 +97,7 @@ impl Layer {
         }
     }
 
-    /// Whether a loop device has no file, or another device nothing in it.
+    /// Whether a loop device has no file, or another device has no medium.
     pub fn vacant(&self) -> bool {
         match &self.kind {
             LayerKind::Loop { file } => file.is_none(),

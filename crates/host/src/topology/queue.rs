@@ -1,4 +1,5 @@
-//! The queue of a block device: what its read-ahead is made from, and its neighbours.
+//! The queue of a block device: the settings from which its read-ahead is computed, and related
+//! ones.
 
 use serde::Serialize;
 use units::Bytes;
@@ -6,26 +7,26 @@ use units::Bytes;
 use crate::Root;
 use crate::block::active_scheduler;
 
-/// Settings of a block device's queue. `None` is what this kernel or device does not have.
+/// Settings of a block device's queue. `None` if this kernel or device does not have it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct QueueLimits {
-    /// The size of request that the device asks for; zero if it does not care.
+    /// The device's optimal request size; zero if it has none.
     pub optimal_io_size: Option<Bytes>,
     pub max_sectors: Option<Bytes>,
     pub max_hw_sectors: Option<Bytes>,
-    /// Whether the kernel takes it for a disk that turns.
+    /// Whether the kernel treats it as a rotating disk.
     pub rotational: Option<bool>,
     pub logical_block_size: Option<Bytes>,
     pub scheduler: Option<String>,
     pub nr_requests: Option<u64>,
-    /// Requests that a SCSI device is given at once.
+    /// Maximum number of commands in flight on a SCSI device.
     pub queue_depth: Option<u64>,
-    /// Stripes that md keeps in memory, of RAID 4, 5 and 6.
+    /// Stripes that md keeps in memory, for RAID 4, 5 and 6.
     pub stripe_cache_size: Option<u64>,
 }
 
 impl QueueLimits {
-    /// Reads the queue of the whole device whose directory is `dir`.
+    /// Reads the queue of the whole device in `dir`.
     pub(crate) fn read(root: &Root, dir: &str) -> Self {
         let number = |name: &str| root.number_if_present(format!("{dir}/{name}"));
         let amount = |name: &str, unit: u64| {

@@ -1,4 +1,4 @@
-//! A comparison for programs and for pasting.
+//! A comparison as JSON, CSV and Markdown.
 
 use std::io::{self, Write};
 
@@ -12,7 +12,7 @@ use crate::json::SCHEMA_VERSION;
 use crate::names::settings_label;
 use crate::number::{ABSENT, ends_text, short, spread_text};
 
-/// The document of `compare --json`; docs/compare.schema.json fixes it.
+/// The document of `compare --json`, specified by docs/compare.schema.json.
 #[derive(Debug, Serialize)]
 pub struct ComparedDocument<'a> {
     schema_version: u32,
@@ -149,7 +149,7 @@ pub fn compare_markdown(pairings: &[Pairing<'_>]) -> String {
     text
 }
 
-/// Read-ahead in KiB, and what else is set.
+/// Read-ahead in KiB, and the other settings.
 fn markdown_settings(settings: &study::CellSettings) -> String {
     let others = clean::markdown(&settings_label(settings));
     format!("{} {others}", settings.read_ahead.get()).trim_end().to_owned()

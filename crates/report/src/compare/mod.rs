@@ -1,5 +1,4 @@
-//! Two or more runs side by side, in every format but HTML. The first run is what the others are
-//! compared with.
+//! Compares runs with the first run, in every format but HTML.
 
 mod formats;
 mod sentences;
@@ -25,7 +24,7 @@ pub struct Pairing<'a> {
 }
 
 impl<'a> Pairing<'a> {
-    /// What the figures of all workloads are.
+    /// The unit of the figures of all workloads.
     pub(crate) fn units(&self) -> String {
         let mut names: Vec<&str> =
             self.comparison.cells.iter().map(|cell| cell.workload.as_str()).collect();
@@ -34,7 +33,7 @@ impl<'a> Pairing<'a> {
         units(self.first.run, names.into_iter())
     }
 
-    /// What the figures of one workload are.
+    /// The unit of the figures of one workload.
     pub(crate) fn unit(&self, workload: &str) -> String {
         unit(self.first.run, workload)
     }
@@ -54,7 +53,7 @@ impl<'a> Pairing<'a> {
     }
 }
 
-/// A difference as a table has it.
+/// A difference as tables show it.
 pub(crate) fn word(difference: Difference) -> &'static str {
     match difference {
         Difference::Faster => "better",

@@ -1,4 +1,4 @@
-//! A comparison as a person would say it.
+//! A comparison in sentences.
 
 use stats::Estimate;
 use study::{Difference, MeanRatio, OwnBest, RunDifference};
@@ -7,17 +7,16 @@ use super::Pairing;
 use crate::number::{certainty, counted, ratio, setting};
 use crate::verdict::headline;
 
-/// The verdict over all, for each workload, under each one's own best setting, what each run
-/// recommends, and what could not be compared. `clean` makes names harmless for where the sentences
-/// go.
+/// The verdict over all cells, for each workload, and under each run's own best setting; what each
+/// run recommends; and what could not be compared. `clean` sanitises names for the output format.
 pub(crate) fn sentences(pairing: &Pairing<'_>, clean: fn(&str) -> String) -> Vec<String> {
     let comparison = &pairing.comparison;
     let [first, second] = pairing.names.each_ref().map(|name| clean(name));
     let mut said = Vec::new();
     match &comparison.overall {
         None => said.push(format!(
-            "{second} and {first} have no setting and workload in common, so nothing can be \
-             compared cell by cell."
+            "{second} and {first} have no setting and workload in common, so no cells can be \
+             compared."
         )),
         Some(overall) => said.push(over_all(overall, &first, &second)),
     }
@@ -49,10 +48,10 @@ pub(crate) fn sentences(pairing: &Pairing<'_>, clean: fn(&str) -> String) -> Vec
     said
 }
 
-/// Differences named in a sentence; the page has a table of all.
+/// Differences named in a sentence; the page has a table of all of them.
 const DIFFERENCES_MAX: usize = 6;
 
-/// What else differs, so that no difference is attributed to a single cause.
+/// Lists the other differences, so that no effect is attributed to a single cause.
 fn differences(
     conditions: &[RunDifference],
     first: &str,
@@ -93,14 +92,14 @@ fn over_all(overall: &MeanRatio, first: &str, second: &str) -> String {
             format!("No measurable difference between {second} and {first} {cells}{sure}.")
         }
         Difference::Inconclusive => format!(
-            "Inconclusive: {second} gets {much} than {first} {cells}{sure}, which is not sure \
-             enough to call one of them faster.",
+            "Inconclusive: {second} gets {much} than {first} {cells}{sure}, which is too \
+             uncertain to call one of them faster.",
         )
         .replace("times as much than", "times as much as"),
     }
 }
 
-/// The result of one comparison, to follow a name.
+/// The result of one comparison, to be placed after a name.
 fn result(difference: Difference, estimate: &Estimate) -> String {
     let much = ratio(estimate.median).unwrap_or_default();
     let sure = sure(estimate);

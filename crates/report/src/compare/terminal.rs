@@ -1,4 +1,4 @@
-//! A comparison at a terminal.
+//! A comparison for a terminal.
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
@@ -10,9 +10,9 @@ use crate::names::settings_label;
 use crate::number::{ABSENT, ends_text, short, spread_text};
 use crate::terminal_text::{TermStyle, wrap};
 
-/// Columns of a bar, half of them for each side of 1.
+/// Width of a bar; half of it for each side of 1.
 const BAR_COLUMNS: usize = 16;
-/// The ratio at which a bar ends.
+/// The ratio that fills half a bar.
 const BAR_RATIO: f64 = 4.0;
 
 /// All pairings: a table of cells for each workload, then the verdict.
@@ -100,7 +100,7 @@ fn style(difference: Difference) -> Style {
     }
 }
 
-/// A ratio as a bar to the right of 1 or to the left of it, on a logarithmic axis.
+/// A ratio as a bar to the right or left of 1, on a logarithmic axis.
 fn bar(ratio: f64) -> String {
     let half = BAR_COLUMNS / 2;
     if !ratio.is_finite() || ratio <= 0.0 {

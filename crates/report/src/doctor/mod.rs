@@ -1,5 +1,4 @@
-//! What `foreread doctor` says: each storage with its value and where that came from, then what to
-//! do about it.
+//! The output of `foreread doctor`: each storage with its value and origin, then the plan.
 
 mod json;
 mod names;
@@ -19,15 +18,15 @@ pub use names::short as storage_name;
 
 #[derive(Clone, Copy, Debug)]
 pub struct DoctorReport<'a> {
-    /// All bdis that were looked at.
+    /// All bdis that were examined.
     pub diagnoses: &'a [Diagnosis],
-    /// What to do, one plan for each device.
+    /// One plan for each device.
     pub plan: &'a [DevicePlan],
-    /// What could not be looked at.
+    /// What could not be examined.
     pub missing: &'a [Missing],
-    /// The tree that was looked at in place of this machine.
+    /// The captured tree, if it is not this machine.
     pub tree: Option<&'a str>,
-    /// The kernel's release, as it calls itself.
+    /// The kernel's release.
     pub kernel: &'a str,
     /// Whether to show trees, neighbours and evidence.
     pub detail: bool,
@@ -49,7 +48,7 @@ pub(crate) fn green() -> Style {
     Style::new().fg_color(Some(AnsiColor::Green.into()))
 }
 
-/// All of it, for a terminal.
+/// The whole output, for a terminal.
 pub fn doctor(doctor: &DoctorReport<'_>, look: TermStyle) -> String {
     let mut page = TextPage::new(look);
     of_tree(&mut page, doctor.tree);
@@ -70,19 +69,19 @@ pub fn doctor(doctor: &DoctorReport<'_>, look: TermStyle) -> String {
     page.text()
 }
 
-/// Says that what follows is not about this machine.
+/// Notes that the output describes another machine.
 pub(crate) fn of_tree(page: &mut TextPage, tree: Option<&str>) {
     let Some(tree) = tree else { return };
     let text = format!(
-        "The host in {tree}, not this machine: run the commands below on that host. Open files and \
-         what only a running kernel tells are not known."
+        "The host in {tree}, not this machine: run the commands below on that host. Open files \
+         and other state of a running kernel are unknown."
     );
     page.hanging(0, "", bold(), &text);
     page.gap();
 }
 
-/// What needs no block of its own: members, which show in the trees of what is built on them, and
-/// vacant devices.
+/// Whether a storage needs no block of its own: members, which appear in the trees of the devices
+/// built on them, and empty devices.
 fn aside(diagnosis: &Diagnosis) -> bool {
     let subject = &diagnosis.subject;
     subject.member || subject.vacant()
@@ -113,7 +112,7 @@ fn storage(page: &mut TextPage, doctor: &DoctorReport<'_>, diagnosis: &Diagnosis
     page.gap();
 }
 
-/// Where it came from, and how sure that is unless it is.
+/// The origin of a value, and how certain it is if it is not certain.
 fn from(diagnosis: &Diagnosis) -> String {
     let origin = &diagnosis.origin;
     match origin.confidence {
@@ -144,7 +143,7 @@ fn severity_style(found: &Finding) -> Style {
     }
 }
 
-/// Members and vacant devices, one line for each value they have.
+/// Members and empty devices, one line for each value.
 fn in_passing(page: &mut TextPage, diagnoses: &[Diagnosis]) {
     let lines = names::in_passing(diagnoses.iter().filter(|diagnosis| aside(diagnosis)));
     if lines.is_empty() {
@@ -157,7 +156,7 @@ fn in_passing(page: &mut TextPage, diagnoses: &[Diagnosis]) {
     page.gap();
 }
 
-/// Why each finding matters, once for all that it is about.
+/// Why each finding matters, once for all storage with the finding.
 fn explained(page: &mut TextPage, diagnoses: &[&Diagnosis], detail: bool) {
     let mut seen: Vec<(&'static str, Severity)> = Vec::new();
     for found in diagnoses.iter().flat_map(|diagnosis| &diagnosis.findings) {
@@ -181,7 +180,7 @@ fn explained(page: &mut TextPage, diagnoses: &[&Diagnosis], detail: bool) {
     page.gap();
 }
 
-/// Storages of one finding that get evidence of their own; the rest are like them.
+/// Storage of one finding that is listed with its evidence; the rest is similar.
 const MOST_SHOWN: usize = 3;
 
 fn one_finding(page: &mut TextPage, about: &[(&Diagnosis, &Finding)], detail: bool) {
@@ -201,7 +200,7 @@ fn one_finding(page: &mut TextPage, about: &[(&Diagnosis, &Finding)], detail: bo
     }
 }
 
-/// Half a sentence as a whole one.
+/// Turns a phrase into a sentence.
 fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();

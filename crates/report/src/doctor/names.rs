@@ -1,4 +1,4 @@
-//! What things are called.
+//! Names of storage, devices and layers.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub(crate) fn subject(subject: &Subject) -> String {
     format!("{}{more} · {on}", short(subject))
 }
 
-/// The same in a word: the first mount point, or the device.
+/// A short name: the first mount point, or the device.
 pub fn short(subject: &Subject) -> String {
     let point = subject.filesystems().find_map(|layer| match &layer.kind {
         LayerKind::Filesystem { points, .. } => points.first(),
@@ -49,7 +49,7 @@ fn source(layer: &Layer) -> String {
     }
 }
 
-/// A device with the name that people gave it.
+/// A device with its user-defined name.
 fn device(layer: &Layer) -> String {
     match &layer.kind {
         LayerKind::Dm { label: Some(label), .. } => format!("{label} ({})", layer.name),
@@ -57,7 +57,7 @@ fn device(layer: &Layer) -> String {
     }
 }
 
-/// What a layer is, in a few words.
+/// A short description of a layer.
 pub(super) fn kind(layer: &Layer) -> String {
     match &layer.kind {
         LayerKind::Filesystem { fstype, .. } => fstype.clone(),
@@ -98,8 +98,8 @@ pub(super) fn layer(layer: &Layer) -> String {
     }
 }
 
-/// The devices below, in one line, where there is more than the one in the heading: from the top
-/// down, those side by side with commas. The file system under a loop device's file is its own.
+/// The devices below in one line, if there are more than the one in the heading: from the top down,
+/// siblings separated by commas. The file system below a loop device's file has its own line.
 pub(super) fn stack_line(subject: &Subject) -> Option<String> {
     const MAX_NAMES_PER_LEVEL: usize = 6;
     let stack = subject.stacks.first()?;
@@ -159,7 +159,7 @@ pub(super) fn open(diagnosis: &Diagnosis) -> Option<String> {
     let all = if open.files == 1 { "1 file".to_owned() } else { format!("{} files", open.files) };
     Some(match open.outdated.len() {
         0 => format!("{all} for reading, all with this window"),
-        other => format!("{all} for reading, {other} with another window"),
+        other => format!("{all} for reading, {other} of them with another window"),
     })
 }
 
@@ -170,7 +170,7 @@ pub(super) fn evidence(evidence: &Evidence) -> String {
     }
 }
 
-/// Names in one line, of many the first.
+/// A list of names in one line, shortened if it is long.
 fn few(names: &[String]) -> String {
     const MAX_LISTED_NAMES: usize = 4;
     match names.len() {
@@ -183,20 +183,20 @@ fn few(names: &[String]) -> String {
     }
 }
 
-/// Storages that need no block of their own, those of one kind, value and origin in one line.
+/// Storage that needs no block of its own: storage of the same kind, value and origin in one line.
 pub(super) fn in_passing<'a>(diagnoses: impl Iterator<Item = &'a Diagnosis>) -> Vec<String> {
     let mut groups: BTreeMap<(String, Kib, String), Vec<String>> = BTreeMap::new();
     for diagnosis in diagnoses {
         let subject = &diagnosis.subject;
         let what = match subject.stacks.first().filter(|_| subject.vacant()) {
             Some(layer) => kind(layer),
-            None => "part of what is above".to_owned(),
+            None => "part of the storage above".to_owned(),
         };
         let key = (what, subject.read_ahead, diagnosis.origin.summary.clone());
         groups.entry(key).or_default().push(short(subject));
     }
     let line = |((what, value, from), names): ((String, Kib, String), Vec<String>)| {
-        // The value stands in front of it already.
+        // The value is already printed before it.
         let from = from.replacen(&format!("{value}, "), "its default, ", 1);
         format!("{} ({what}): {value}, from {from}", few(&names))
     };

@@ -1,4 +1,4 @@
-//! Lines of a terminal: cleaned, wrapped, indented, coloured if it takes colour.
+//! Lines for a terminal: sanitised, wrapped, indented and, if supported, coloured.
 
 use std::fmt::Write;
 
@@ -7,13 +7,13 @@ use anstyle::Style;
 use crate::clean;
 use crate::terminal_text::TermStyle;
 
-/// A text under construction. Everything that comes in is cleaned.
+/// A text under construction. All input is sanitised.
 pub(crate) struct TextPage {
     text: String,
     look: TermStyle,
 }
 
-/// The column at which values stand, where there is room.
+/// The column of values, if there is space.
 const VALUE_COLUMN: usize = 46;
 
 impl TextPage {
@@ -21,7 +21,7 @@ impl TextPage {
         Self { text: String::new(), look }
     }
 
-    /// What was written, without blank lines at its end.
+    /// The text, without blank lines at its end.
     pub fn text(mut self) -> String {
         let end = self.text.trim_end().len();
         self.text.truncate(end);
@@ -43,21 +43,21 @@ impl TextPage {
         }
     }
 
-    /// One blank line, but never two.
+    /// Adds one blank line, but never two.
     pub fn gap(&mut self) {
         if !self.text.is_empty() && !self.text.ends_with("\n\n") {
             self.text.push('\n');
         }
     }
 
-    /// A line that is not broken.
+    /// A line that is not wrapped.
     pub fn line(&mut self, indent: usize, style: Style, text: &str) {
         self.text.push_str(&" ".repeat(indent));
         self.put(style, &clean::plain(text));
         self.text.push('\n');
     }
 
-    /// A line of a tree, whose drawing is ours and whose name is not.
+    /// A line of a tree: the drawing is ours, the name is from outside.
     pub fn branch(&mut self, drawing: &str, name: &str, value: &str, counts: bool) {
         let name = clean::plain(name);
         self.text.push_str("  ");
@@ -89,7 +89,7 @@ impl TextPage {
         self.text.push('\n');
     }
 
-    /// A word, and behind it a text that is broken below itself.
+    /// A word followed by a wrapped, indented text.
     pub fn hanging(&mut self, indent: usize, word: &str, style: Style, text: &str) {
         self.broken(indent, word, style, Style::new(), text);
     }
@@ -99,7 +99,7 @@ impl TextPage {
         self.broken(indent, word, style, style, text);
     }
 
-    /// Something to type, on lines of its own so that it can be copied; never broken.
+    /// A command on lines of its own, so that it can be copied; never wrapped.
     pub fn command(&mut self, command: &str) {
         self.line(4, super::green(), command);
     }
@@ -121,7 +121,7 @@ impl TextPage {
     }
 }
 
-/// Breaks a text at blanks, but not between a number and its unit.
+/// Wraps a text at spaces, but not between a number and its unit.
 fn lines(text: &str, room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut words = text.split(' ').peekable();

@@ -1,4 +1,4 @@
-//! The plan: for each device one value, and numbered steps.
+//! The plan: one value for each device, with numbered steps.
 
 use anstyle::Style;
 use doctor::plan::DevicePlan;
@@ -6,7 +6,6 @@ use doctor::plan::DevicePlan;
 use super::page::TextPage;
 use super::{bold, dim, green, sentence, yellow};
 
-/// Shows what to do, or that there is nothing to do.
 pub(super) fn show(page: &mut TextPage, plans: &[DevicePlan], nothing_shown: bool) {
     if nothing_shown && plans.is_empty() {
         return;

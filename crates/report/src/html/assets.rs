@@ -1,10 +1,10 @@
-//! The page's own style and script, and the policy that lets nothing else in.
+//! The page's style and script, and a content security policy that allows nothing else.
 
 use sha2::{Digest, Sha256};
 
 pub(super) const STYLE: &str = include_str!("assets/style.css");
 
-/// The parts of the script, in the order in which they stand.
+/// The parts of the script, in order.
 const PARTS: [&str; 6] = [
     include_str!("assets/start.js"),
     include_str!("assets/chart.js"),
@@ -14,18 +14,18 @@ const PARTS: [&str; 6] = [
     include_str!("assets/end.js"),
 ];
 
-/// The script: its names are its own.
+/// The script, in a scope of its own.
 pub(super) fn script() -> String {
     format!("(() => {{\n\"use strict\";\n{}}})();\n", PARTS.concat())
 }
 
-/// What a browser may load and run: this style, this script, and nothing from anywhere else; a page
-/// that is served may ask its own server how far a run is.
+/// The content security policy: only this style and this script; a served page may also ask its own
+/// server for progress.
 pub(super) fn policy(script: &str, served: bool) -> String {
     let asks = if served { "; connect-src 'self'" } else { "" };
     format!(
-        "default-src 'none'; style-src '{}'; script-src '{}'; base-uri 'none'; \
-         form-action 'none'{asks}",
+        "default-src 'none'; style-src '{}'; script-src '{}'; base-uri 'none'; form-action \
+         'none'{asks}",
         hash(STYLE),
         hash(script)
     )
@@ -35,7 +35,7 @@ fn hash(text: &str) -> String {
     format!("sha256-{}", base64(&Sha256::digest(text.as_bytes())))
 }
 
-/// Base 64 of RFC 4648, which has no letter that markup would mind.
+/// Base 64 of RFC 4648, whose characters need no escaping in markup.
 fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();

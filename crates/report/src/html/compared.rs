@@ -1,4 +1,4 @@
-//! Several runs on one page: one picture of all, and each compared with the first.
+//! Several runs on one page: one chart of all, and each compared with the first.
 
 use maud::{Markup, html};
 use study::{Difference, VerdictKind};
@@ -25,13 +25,13 @@ pub(super) fn sections(exhibits: &[ReportInput<'_>], names: &[String]) -> Markup
             }
         }
         section id="together" aria-labelledby="together-title" {
-            h2 id="together-title" { "All in one picture" }
+            h2 id="together-title" { "All runs in one chart" }
             p class="soft" {
                 "Rings mark where returns diminish: a small one the smallest setting with 80 % of \
                  the gain, a large one the smallest that is not measurably below the best; a \
                  square is the knee, where the curve bends. Whiskers are 95 % confidence \
-                 intervals, or ranges of fewer than five repeats; ticks on the axis are what \
-                 vendors advise."
+                 intervals, or ranges of fewer than five repeats; ticks on the axis are vendors' \
+                 recommendations."
             }
             div data-draw="curves" data-run="all" {
                 noscript { p class="soft" { "Charts need JavaScript." } }
@@ -45,7 +45,7 @@ pub(super) fn sections(exhibits: &[ReportInput<'_>], names: &[String]) -> Markup
     }
 }
 
-/// With two runs the verdict itself is the headline, and not said again below.
+/// With two runs, the verdict is the headline and not repeated below.
 fn skipped(pairings: &[Pairing<'_>]) -> usize {
     usize::from(pairings.len() == 1)
 }
@@ -109,7 +109,7 @@ fn bend(exhibit: &ReportInput<'_>, name: &str, alone: &study::WorkloadVerdict) -
     }
 }
 
-/// What else differs between the two.
+/// Other differences between the two runs.
 fn conditions(pairing: &Pairing<'_>, index: usize) -> Markup {
     let heading = format!("conditions-title-{index}");
     let [first, second] = &pairing.names;

@@ -1,5 +1,5 @@
-//! What the page's script draws from: one JSON document inside the page. Its figures are those of
-//! the analysis, in full; its names have been made harmless.
+//! The data for the page's script: one JSON document in the page. Figures are those of the
+//! analysis, in full; names are sanitised.
 
 use serde::Serialize;
 use serde::ser::SerializeSeq;
@@ -25,7 +25,7 @@ impl PageData {
     }
 }
 
-/// A run as the script sees it. Settings and workloads go by their places in the lists.
+/// A run for the script. Settings and workloads are indices into the lists.
 #[derive(Debug, Serialize)]
 pub(crate) struct RunData {
     run: i64,
@@ -47,7 +47,7 @@ pub(crate) struct RunData {
 struct SettingData {
     kib: u64,
     label: String,
-    /// What else is set, if the study varies more than read-ahead.
+    /// The other settings, if the study varies more than read-ahead.
     labels: String,
 }
 
@@ -93,7 +93,7 @@ struct Bend {
     knee_kib: Option<u64>,
 }
 
-/// The trials in columns, which takes half the room of rows.
+/// The trials by column, which takes half the space of rows.
 #[derive(Debug, Default, Serialize)]
 struct TrialsData {
     order: Vec<u32>,
@@ -115,12 +115,12 @@ struct TrialsData {
     queue: Vec<Option<Rounded>>,
     busy: Vec<Option<Rounded>>,
     cpu_ms: Vec<Option<Rounded>>,
-    /// Throughput relative to the median of its cell: what drifts is seen in it.
+    /// Throughput relative to the median of its cell, which shows drift.
     relative: Vec<Option<Rounded>>,
     why: Vec<Option<String>>,
 }
 
-/// Six digits are enough for a raw number that is only looked at.
+/// A raw number for display: six digits suffice.
 #[derive(Debug, Clone, Copy)]
 struct Rounded(f64);
 
@@ -147,10 +147,10 @@ impl Serialize for Rounded {
 struct DetailData {
     s: usize,
     w: usize,
-    /// Lower ends of buckets and counts, of streams and of random reads.
+    /// Lower bounds of buckets with counts, for streams and for random reads.
     stream_us: Pairs,
     random_us: Pairs,
-    /// Reads by powers of two from 4 KiB up.
+    /// Reads by powers of two from 4 KiB.
     sizes: Vec<u64>,
     slot_seconds: Rounded,
     mib_s: Vec<Rounded>,
@@ -161,7 +161,7 @@ struct DetailData {
     series: Vec<SeriesData>,
 }
 
-/// What else was watched over time.
+/// Other quantities over time.
 #[derive(Debug, Serialize)]
 struct SeriesData {
     name: String,
@@ -274,7 +274,7 @@ fn cells(
     exhibit.analysis.cells.iter().filter_map(cell).collect()
 }
 
-/// The median over the trials of their mean sizes of a request.
+/// The median over the trials of their mean request size.
 fn request_kib(
     exhibit: &ReportInput<'_>,
     trial_details: &crate::TrialDetails,
@@ -402,8 +402,8 @@ fn details(
     cells.filter_map(detail).collect()
 }
 
-/// The document as text that can stand inside a script element: nothing in it ends the element or
-/// begins another, and no line ends where JavaScript thinks one does.
+/// The document as text for a script element: it cannot end the element or start another, and
+/// contains no JavaScript line terminator.
 pub(crate) fn text(data: &impl Serialize) -> String {
     let json = serde_json::to_string(data).unwrap_or_else(|_| "{}".to_owned());
     let mut text = String::with_capacity(json.len() + json.len() / 64);

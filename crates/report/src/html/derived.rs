@@ -1,4 +1,4 @@
-//! What the charts need beyond cells and trials: trade-offs, drift, predicted curves, limits.
+//! Data for charts beyond cells and trials: trade-offs, drift, predicted curves, limits.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,18 @@ use study::{CellSettings, TrialStatus};
 use super::ReportInput;
 use crate::names::brief;
 
-/// The place of a workload by its name.
+/// The index of a workload by its name.
 pub(super) type IndexOf<'a> = dyn Fn(&str) -> Option<usize> + 'a;
 
-/// One workload's gain against what becomes of another. Settings and workloads go by their places.
+/// The gain of one workload against the change of another. Settings and workloads are indices.
 #[derive(Debug, Serialize)]
 pub(super) struct TradeoffData {
     goal: usize,
     other: usize,
-    /// What both are relative to.
+    /// The baseline of both.
     over: usize,
     points: Vec<TradePoint>,
-    /// Places of the points that no other beats in both.
+    /// Indices of the points on the Pareto front.
     front: Vec<usize>,
 }
 
@@ -52,14 +52,14 @@ pub(super) fn tradeoffs(
     all.into_iter().filter_map(with_places).collect()
 }
 
-/// The middle of a block of trials.
+/// The median of a block of trials.
 #[derive(Debug, Serialize)]
 pub(super) struct BlockMiddle {
     at_s: f64,
     relative: f64,
 }
 
-/// The median of each block's clean trials, relative to their cells.
+/// The median of each block's undisturbed trials, relative to their cells.
 pub(super) fn drift(exhibit: &ReportInput<'_>) -> Vec<BlockMiddle> {
     let begun = exhibit.run.summary.created_unix_s;
     let medians: BTreeMap<(CellSettings, &str), f64> = exhibit
@@ -86,7 +86,7 @@ pub(super) fn drift(exhibit: &ReportInput<'_>) -> Vec<BlockMiddle> {
         .collect()
 }
 
-/// A fitted curve: setting, throughput, and where it lies in 95 of 100 cases.
+/// A fitted curve: setting, throughput, and its 95 % interval.
 #[derive(Debug, Serialize)]
 pub(super) struct PredictedCurve {
     w: usize,
@@ -96,7 +96,7 @@ pub(super) struct PredictedCurve {
 /// The fitted curves of all goals.
 pub(super) fn predicted(exhibit: &ReportInput<'_>, index_of: &IndexOf<'_>) -> Vec<PredictedCurve> {
     if exhibit.report().varied() {
-        // The model knows of read-ahead alone.
+        // The model covers read-ahead only.
         return Vec::new();
     }
     let goals = exhibit.report().workloads();
@@ -114,7 +114,7 @@ pub(super) fn predicted(exhibit: &ReportInput<'_>, index_of: &IndexOf<'_>) -> Ve
         .collect()
 }
 
-/// What cannot be exceeded, by one workload or by any.
+/// A limit of one workload or of all.
 #[derive(Debug, Serialize)]
 pub(super) struct LimitLine {
     w: Option<usize>,
@@ -122,7 +122,7 @@ pub(super) struct LimitLine {
     label: &'static str,
 }
 
-/// The limit of a virtual disk's model, which is known, and what was worked out of a simulation.
+/// The known limit of a virtual disk's model, and the computed limits of a simulation.
 pub(super) fn limits(exhibit: &ReportInput<'_>, index_of: &IndexOf<'_>) -> Vec<LimitLine> {
     let model = study::limit(exhibit.run).map(|limit| limit.as_mib());
     let model = model.map(|y| LimitLine { w: None, y, label: "the model streams no faster" });
@@ -141,7 +141,7 @@ pub(super) fn limits(exhibit: &ReportInput<'_>, index_of: &IndexOf<'_>) -> Vec<L
     model.into_iter().chain(worked_out).filter(sensible).collect()
 }
 
-/// What a vendor advises, drawn with the curves.
+/// A vendor's recommendation, drawn with the curves.
 #[derive(Debug, Serialize)]
 pub(super) struct Advised {
     name: String,
@@ -149,14 +149,14 @@ pub(super) struct Advised {
     high_kib: u64,
 }
 
-/// Vendors' advice on `read_ahead_kb`, as far as it is a number and not withdrawn.
+/// Vendors' recommendations for `read_ahead_kb` that are numbers and not withdrawn.
 pub(super) fn advised() -> Vec<Advised> {
     let presets = doctor::presets::all().iter();
     let current = presets.filter(|preset| preset.about_device() && !preset.outdated());
     current
         .filter_map(|preset| {
             let (low, high) = preset.advice.range()?;
-            // Of "at least" and "at most" only the end that is given.
+            // For "at least" and "at most", only the stated end.
             let (low, high) = (low.get(), high.get());
             let (low, high) = match (low, high) {
                 (low, high) if high > 1 << 40 => (low, low),

@@ -1,5 +1,5 @@
-//! How much each thing matters: workloads where only read-ahead was varied, tunables where several
-//! were, and what two tunables do together.
+//! Sizes of effects: of workloads if only read-ahead was varied, of tunables if several were, and
+//! interactions of two tunables.
 
 use maud::{Markup, html};
 use study::{Difference, FactorEffect, FactorInteraction};
@@ -11,7 +11,7 @@ use crate::names::brief;
 use crate::number::{ABSENT, certainty, ratio, short};
 
 const MAX_BAR_WIDTH_PX: f64 = 260.0;
-/// Interactions shown, the strongest of each workload first.
+/// Number of interactions shown, the strongest of each workload first.
 const INTERACTIONS_MAX: usize = 24;
 
 pub(super) fn effects(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
@@ -22,7 +22,7 @@ pub(super) fn effects(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
     }
 }
 
-/// A bar that is as long as a ratio is far from 1, on a logarithmic scale.
+/// A bar whose length is the distance of a ratio from 1, on a logarithmic scale.
 fn bar(ratio: f64, widest: f64) -> Markup {
     let share = if widest > 1.0 { (ratio.ln() / widest.ln()).clamp(0.0, 1.0) } else { 0.0 };
     let width = format!("{:.0}", (MAX_BAR_WIDTH_PX * share).max(1.0));
@@ -96,17 +96,17 @@ fn judged(estimate: &stats::Estimate, difference: Difference) -> Markup {
     }
 }
 
-/// The section of what tunables do together.
+/// The section on interactions.
 pub(super) fn interactions(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
     let heading = place.id("interactions-title");
     let found = &exhibit.analysis.interactions;
     html! {
         @if !found.is_empty() {
             section id=(place.id("interactions")) aria-labelledby=(heading) {
-                h2 id=(heading) { "What they do together" }
+                h2 id=(heading) { "Interactions" }
                 p class="soft" {
-                    "Throughput of two levels together, relative to what the own effect of each \
-                     would give: one level says nothing about the other where this is 1."
+                    "Throughput of two levels together, relative to the product of their separate \
+                     effects. There is no interaction where this is 1."
                 }
                 div class="scroll" tabindex="0" role="region" aria-label="Interactions" {
                     table {
@@ -115,7 +115,7 @@ pub(super) fn interactions(exhibit: &ReportInput<'_>, place: &RunSection) -> Mar
                             th scope="col" class="word" { "tunables" }
                             th scope="col" { "furthest" }
                             th scope="col" class="word" { "" span class="hidden-text" { "bar" } }
-                            th scope="col" class="word" { "relative to what each alone gives" }
+                            th scope="col" class="word" { "relative to the separate effects" }
                         } }
                         tbody { (rows(found)) }
                     }
@@ -146,7 +146,7 @@ fn rows(found: &[FactorInteraction]) -> Markup {
     }
 }
 
-/// The reach of each workload's curve, widest first.
+/// The range of each workload's curve, widest first.
 fn reaches(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
     let heading = place.id("effects-title");
     let mut reaches: Vec<(String, f64, String)> = exhibit
@@ -187,7 +187,7 @@ fn reaches(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
     }
 }
 
-/// Best against worst of one workload, if there are two settings of it.
+/// Best against worst setting of one workload, if it has two.
 fn reach(exhibit: &ReportInput<'_>, workload: &str) -> Option<(String, f64, String)> {
     let cells = exhibit.analysis.cells.iter().filter(|cell| cell.workload == workload);
     let mut medians: Vec<(f64, units::Kib)> = cells

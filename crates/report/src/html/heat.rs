@@ -1,5 +1,5 @@
-//! The table of the classic posts, coloured: a row for each combination of settings, a column for
-//! each tunable and each workload.
+//! The table of settings, coloured: a row for each combination of settings, a column for each
+//! tunable and each workload.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -13,7 +13,7 @@ use crate::names::brief;
 use crate::number::{ABSENT, short, spread_legend, spread_text};
 use crate::shade::Shades;
 
-/// Shades of goodness, without the first, which is none.
+/// Number of shades besides none.
 const SHADE_COUNT: usize = 9;
 
 pub(super) fn table(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
@@ -34,14 +34,13 @@ pub(super) fn table(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
         section id=(place.id("heat")) aria-labelledby=(place.id("heat-title")) {
             h2 id=(place.id("heat-title")) { "Every setting, every workload" }
             p class="soft" {
-                "The stronger the colour the better, in each column for itself. Click a heading \
-                 to sort."
+                "Stronger colours are better, within each column. Click a heading to sort."
             }
             div class="scroll" tabindex="0" role="region" aria-label="Settings and workloads" {
                 table class="sortable" {
                     caption {
                         (crate::unit::units(report.run, names)) "; " (spread) "×: amplification, \
-                         bytes read from the device ÷ bytes asked for."
+                         bytes read from the device ÷ bytes requested."
                     }
                     (heads(&tunables, &columns))
                     tbody {
@@ -90,7 +89,7 @@ struct Tunable<'a> {
     levels: Vec<String>,
 }
 
-/// All that is set in addition to read-ahead.
+/// All settings in addition to read-ahead.
 fn tunables(settings: &[CellSettings]) -> Vec<Tunable<'_>> {
     let all = || settings.iter().flat_map(|settings| settings.extra.tunables.iter());
     let names: BTreeSet<&'static str> = all().map(|setting| setting.tunable.name()).collect();
@@ -107,7 +106,7 @@ fn tunables(settings: &[CellSettings]) -> Vec<Tunable<'_>> {
     }
     let of_label = labels.into_iter().map(|(name, levels)| {
         let mut levels: Vec<String> = levels.into_iter().cloned().collect();
-        // Numbers by what they are worth.
+        // Numbers are sorted by value.
         levels.sort_by_key(|level| level.parse::<i64>().ok());
         Tunable { name, levels }
     });
@@ -129,7 +128,7 @@ impl Tunable<'_> {
     }
 }
 
-/// A workload's cells, with how good each is.
+/// A workload's cells, each with its shade.
 struct Column<'a> {
     workload: &'a str,
     cells: HashMap<&'a CellSettings, &'a Cell>,

@@ -1,4 +1,4 @@
-//! The list of runs, as the delivery into what is served.
+//! The list of runs that the server shows.
 
 use maud::{Markup, html};
 use study::RunSummary;
@@ -10,7 +10,7 @@ use crate::runs::{command, status, utc};
 /// A page with a link to each run.
 pub fn index_html(runs: &[RunSummary]) -> String {
     let delivery = Delivery { served: true, live: None };
-    document("What has been measured", &[], &list(runs), "{\"runs\":[]}", &delivery)
+    document("Recorded runs", &[], &list(runs), "{\"runs\":[]}", &delivery)
 }
 
 fn list(runs: &[RunSummary]) -> Markup {
@@ -18,7 +18,7 @@ fn list(runs: &[RunSummary]) -> Markup {
         section aria-labelledby="runs-title" {
             h2 id="runs-title" { "Runs, latest first" }
             @if runs.is_empty() {
-                p { "Nothing has been measured yet: foreread tune TARGET makes the first run." }
+                p { "No runs recorded: foreread tune TARGET records one." }
             } @else {
                 div class="scroll" tabindex="0" role="region" aria-label="Runs" {
                     table {

@@ -1,8 +1,8 @@
-//! A study as one HTML file: can be opened from disk or mailed, and needs no network.
+//! A study as one HTML file, which can be opened from disk or mailed and needs no network.
 //!
-//! What is to be read (sentences, tables, provenance) is HTML and needs no script. Charts are drawn
-//! by the page's own script from the data inside the page ([`data`]), which come from the same
-//! analysis as every other format.
+//! Text, tables and provenance are HTML and need no script. Charts are drawn by the page's own
+//! script from data in the page ([`data`]), which comes from the same analysis as every other
+//! format.
 
 mod assets;
 mod compared;
@@ -21,14 +21,14 @@ use study::{Analysis, Run};
 use crate::run_report::{Named, RunReport};
 use crate::trial_details::TrialDetails;
 
-/// A run with all that a page can show of it.
+/// A run, with everything that a page can show of it.
 #[derive(Clone, Copy, Debug)]
 pub struct ReportInput<'a> {
     pub run: &'a Run,
     pub analysis: &'a Analysis,
-    /// What lies behind it, if there is more than figures.
+    /// The details of its trials, if there are any.
     pub trial_details: Option<&'a TrialDetails>,
-    /// Its name among several runs, if the caller has one.
+    /// Its name among several runs, if it has one.
     pub name: Option<&'a str>,
 }
 

@@ -1,4 +1,4 @@
-//! The page as a whole.
+//! The whole page.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -10,23 +10,22 @@ use crate::names::brief;
 use crate::names::labels;
 use crate::run_report::Named;
 
-/// One run as a page, or several side by side; the first is what the others are compared
-/// with.
+/// One run as a page, or several runs compared with the first.
 pub fn html(exhibits: &[ReportInput<'_>]) -> String {
     whole(exhibits, &Delivery { served: false, live: None })
 }
 
-/// The same for a browser that asks a server for it. `live` is where a page of a run that is being
-/// measured asks how far it is.
+/// The same for a browser that requests it from a server. A page of a run that is being measured
+/// polls `live` for progress.
 pub fn served_html(exhibits: &[ReportInput<'_>], live: Option<&str>) -> String {
     whole(exhibits, &Delivery { served: true, live })
 }
 
-/// How a page gets to its reader.
+/// How a page is delivered.
 pub(super) struct Delivery<'a> {
-    /// From a server, not from disk.
+    /// By a server, not as a file.
     pub served: bool,
-    /// Where it asks how far its run is.
+    /// The address to poll for progress.
     pub live: Option<&'a str>,
 }
 
@@ -135,8 +134,8 @@ pub(super) fn document(
                 main id="content" tabindex="-1" { (body) }
                 footer {
                     p {
-                        "Made by foreread " (env!("CARGO_PKG_VERSION")) ". This file is complete \
-                         in itself: it loads nothing and sends nothing."
+                        "Made by foreread " (env!("CARGO_PKG_VERSION")) ". This file is \
+                         self-contained: it loads nothing and sends nothing."
                     }
                     div id="said" class="hidden-text" role="status" aria-live="polite" {}
                 }

@@ -25,7 +25,7 @@ pub(super) fn section(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
                 dt { "foreread" } dd { (clean::plain(&run.summary.version)) }
             }
             @if let Some(command) = again(run) {
-                p { "To measure the same again:" }
+                p { "To repeat the measurement:" }
                 div class="command" {
                     pre { code { (command) } }
                     button type="button" data-copy="yes"
@@ -39,7 +39,7 @@ pub(super) fn section(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
                 summary { "The machine" }
                 (facts(&run.machine))
             }
-            // What a server does is declared nowhere.
+            // The work of a server has no declaration.
             @if run.summary.command != RunCommand::Pg {
                 details {
                     summary { "The workloads" }
@@ -53,7 +53,7 @@ pub(super) fn section(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
     }
 }
 
-/// Text of several lines, each harmless.
+/// Text of several lines, sanitised.
 fn lines(text: &str) -> String {
     text.lines().map(clean::plain).collect::<Vec<_>>().join("\n")
 }
@@ -66,39 +66,38 @@ fn in_words(exhibit: &ReportInput<'_>) -> Markup {
     match &plan.target {
         Target::Imported(_) => html! {
             p {
-                "These figures are not foreread's: they were measured by others, published as a \
-                 table and imported. How cold the cache was, how often each cell was repeated and \
-                 in which order is known only as far as their authors say so. Intervals are what \
-                 they state, if they do."
+                "These figures were not measured by foreread: they were published as a table and \
+                 imported. The state of the cache, the number of repeats and their order are \
+                 known only if the authors state them. Intervals are those that the authors state."
             }
         },
         Target::Simulation(_) => html! {
             p {
                 "Everything was simulated: readers, page cache, read-ahead algorithm, block layer \
                  and device, from a seed, " (plan.repeats.min) " to " (plan.repeats.max)
-                " times for each cell. A trial lasts " (plan.trial) " of simulated time and begins \
-                 with an empty cache. Intervals show what chance in the model makes of it, not how \
-                 far the model is from any real machine."
+                " times for each cell. A trial lasts " (plan.trial) " of simulated time and \
+                 starts with an empty cache. Intervals show the random variation in the model, \
+                 not its difference from a real machine."
             }
         },
         Target::Path(_) | Target::Virtual(_) => measured(plan),
     }
 }
 
-/// PostgreSQL's own work.
+/// The description of a PostgreSQL run.
 fn of_server(run: &Run) -> Markup {
-    // Of a server of ours the record has the words that make it again.
+    // For a server that foreread created, the record has the arguments that create it again.
     let own = run.machine.pointer("/postgres/again").is_some();
     html! {
         p {
             @if own {
-                "A PostgreSQL server was made for this on the storage, its table loaded. Before \
-                 each test the server was stopped, its files were evicted from the page cache, \
-                 that was checked, and the server was started under the settings of the moment. \
-                 Priming is over when nearly all of table and index is in the page cache. "
+                "A PostgreSQL server was created on the storage and its table loaded. Before each \
+                 test the server was stopped, its files were evicted from the page cache, that was \
+                 verified, and the server was started with the settings of the test. Priming is \
+                 complete when nearly all of the table and the index are in the page cache. "
             } @else {
-                "A table of a server that was there already was read, by sessions that cannot \
-                 write. Its caches were as they were found: what was in them needed no disk. "
+                "A table of an existing server was read in read-only sessions. Its caches were \
+                 not emptied: cached data needed no disk. "
             }
             "Every test ran under every setting in each of " (run.plan.repeats.min)
             @if run.plan.repeats.min == 1 { " round" } @else { " rounds" }
@@ -114,14 +113,15 @@ fn measured(plan: &Plan) -> Markup {
     html! {
         p {
             "Each setting was measured with each workload several times ("
-            (plan.repeats.min) " to " (plan.repeats.max) " repeats), in blocks of random order, so \
-             that slow changes of the machine touch all settings alike. A trial lasts "
-            (plan.trial) " of the storage's own time. Before each, the files were evicted from the \
-             page cache and that was checked; after it, the bytes that the device had read were \
-             compared with what was asked for. Trials that something disturbed were repeated. \
-             Where the kernel may be looked into, the windows of one trial of each cell were seen. \
-             Figures are medians; intervals hold the true median in 95 of 100 cases \
-             (interpolated order statistics)."
+            (plan.repeats.min) " to " (plan.repeats.max) " repeats), in blocks of random order, \
+                                so that slow changes of the machine affect all settings alike. A \
+                                trial lasts "
+            (plan.trial) " of the storage's own time. Before each trial, the files were evicted \
+                          from the page cache, which was verified; after it, the bytes read from \
+                          the device were compared with the bytes requested. Disturbed trials were \
+                          repeated. If the kernel permits it, the windows of one trial of each \
+                          cell were recorded. Figures are medians; intervals hold the true median \
+                          in 95 of 100 cases (interpolated order statistics)."
         }
     }
 }
@@ -132,7 +132,7 @@ struct Row {
     after: String,
 }
 
-/// All values of the device's description, before and after, changed ones marked.
+/// All values of the device's description before and after; changed ones are marked.
 fn tunables(before: &Value, after: &Value) -> Markup {
     let (mut left, mut right) = (Vec::new(), Vec::new());
     flatten("", before, &mut left);
@@ -183,7 +183,7 @@ fn facts(value: &Value) -> Markup {
     }
 }
 
-/// The leaves of a document with the way to each.
+/// The leaves of a document with their paths.
 fn flatten(path: &str, value: &Value, rows: &mut Vec<(String, String)>) {
     let below = |name: &str| {
         if path.is_empty() { brief(name) } else { format!("{path}.{}", brief(name)) }

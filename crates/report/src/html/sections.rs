@@ -10,13 +10,13 @@ pub(super) struct RunSection {
 }
 
 impl RunSection {
-    /// The name of an element, which no other has.
+    /// A unique element name.
     pub fn id(&self, name: &str) -> String {
         format!("{name}-{}", self.index)
     }
 }
 
-/// Where a chart goes, and what stands there without a script.
+/// The placeholder of a chart, and its text without a script.
 fn chart(place: &RunSection, draws: &str) -> Markup {
     html! {
         div data-draw=(draws) data-run=(place.index) {
@@ -25,7 +25,7 @@ fn chart(place: &RunSection, draws: &str) -> Markup {
     }
 }
 
-/// Whether there is more than one size of read-ahead to draw a curve over.
+/// Whether there are several read-ahead values to draw a curve.
 pub(super) fn has_curves(exhibit: &ReportInput<'_>) -> bool {
     !crate::factors::varied(&exhibit.report()) || exhibit.report().settings().len() > 1
 }
@@ -40,32 +40,32 @@ pub(super) fn curves(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
 fn curves_section(place: &RunSection) -> Markup {
     html! {
         section id=(place.id("curves")) aria-labelledby=(place.id("curves-title")) {
-            h2 id=(place.id("curves-title")) { "What read-ahead does" }
+            h2 id=(place.id("curves-title")) { "The effect of read-ahead" }
             p class="soft" {
                 "Bands are 95 % confidence intervals, or ranges of fewer than five repeats. A \
                  large ring: the smallest setting not measurably below the best; a small ring: \
                  the smallest with 80 % of the gain; a square: the knee, where the curve bends. \
-                 Point or use the arrow keys to read values, drag or press + to zoom. Ticks on \
-                 the axis are what vendors advise."
+                 Point or use the arrow keys to read values, drag or press + to zoom. Ticks on the \
+                 axis are vendors' recommendations."
             }
             (chart(place, "curves"))
         }
     }
 }
 
-/// One workload's gain against another's loss.
+/// The gain of one workload against the loss of another.
 pub(super) fn tradeoff(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
     let report = exhibit.report();
     html! {
         @if report.workloads().len() > 1 && report.all_settings().len() > 2 {
-            (section(place, "tradeoff", "What one gains, another pays", "Each point is a setting. \
-                Up and to the right is better; what is on the front can only be improved for one \
-                by a loss for the other."))
+            (section(place, "tradeoff", "Trade-offs", "Each point is a setting. Up and to the \
+                             right is better; on the line, one workload can gain only if the \
+                             other loses."))
         }
     }
 }
 
-/// Latencies, sizes of requests, the course of time, drift.
+/// Latencies, request sizes, time series, drift.
 pub(super) fn details(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
     let cells = exhibit.trial_details.map(|trial_details| &trial_details.cells);
     let any = |has: &dyn Fn(&crate::trial_details::Detail) -> bool| {
@@ -73,21 +73,21 @@ pub(super) fn details(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
     };
     html! {
         @if any(&|d| !d.stream.is_empty() || !d.random.is_empty()) {
-            (section(place, "latencies", "How long reads take", "Of random reads where a workload \
-                has some, else of all. Those of the marked settings are shown first."))
+            (section(place, "latencies", "Latency of reads", "For random reads if a workload has \
+                             some, otherwise for all reads. Marked settings are shown first."))
         }
         @if any(&|d| d.sizes.iter().any(|count| *count > 0)) {
-            (section(place, "sizes", "How large the requests to the device were", "Every request \
-                that the virtual or simulated disk got."))
+            (section(place, "sizes", "Sizes of device requests", "All requests to the virtual or \
+                             simulated disk."))
         }
         @if any(&|d| d.course.len() > 1 || !d.series.is_empty()) {
-            (section(place, "timelines", "The course of a trial", "The mean over the repeats, \
-                moment by moment."))
+            (section(place, "timelines", "A trial over time", "The mean over the repeats at each \
+                             time."))
         }
         @if exhibit.run.trials.len() > 2 {
-            (section(place, "drift", "Did the machine drift?", "Trials ran in random order within \
-                blocks. If the machine had become faster or slower meanwhile, the medians of the \
-                blocks would not stay at one."))
+            (section(place, "drift", "Drift of the machine", "Trials ran in random order within \
+                blocks. If the machine became faster or slower, the medians of the blocks would \
+                deviate from one."))
         }
     }
 }
@@ -106,8 +106,8 @@ fn section(place: &RunSection, draws: &str, title: &str, about: &str) -> Markup 
 pub(super) fn trials(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
     html! {
         @if !exhibit.run.trials.is_empty() {
-            (section(place, "trials", "Every trial", "Raw counters as they were recorded. \
-                Disturbed trials are kept and were repeated."))
+            (section(place, "trials", "Every trial", "Raw counters as recorded. Disturbed trials \
+                             are kept and were repeated."))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The verdict: what a person would say, the numbers behind it, what it costs, what to type.
+//! The verdict: recommendation, figures, costs, commands.
 
 use maud::{Markup, html};
 use study::{Gain, RunStatus};
@@ -30,7 +30,7 @@ pub(super) fn verdict(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
                     h2 class="headline" id=(place.id("headline")) { (tied(text)) }
                 }
                 _ => h2 class="headline" id=(place.id("headline")) {
-                    "Nothing has been measured yet."
+                    "No trials yet."
                 }
             }
             (cards(exhibit))
@@ -73,7 +73,7 @@ struct Card {
     below: String,
 }
 
-/// The figures that the verdict rests on.
+/// The figures behind the verdict.
 fn cards(exhibit: &ReportInput<'_>) -> Markup {
     let advice = &exhibit.analysis.recommendation;
     let mut cards = Vec::new();
@@ -126,7 +126,7 @@ fn cards(exhibit: &ReportInput<'_>) -> Markup {
     }
 }
 
-/// A gain as a figure and how sure it is.
+/// A gain as a figure with its uncertainty.
 fn gain(gain: &Gain) -> Option<(String, String)> {
     let figure = times(gain.ratio.median)?;
     Some((figure, format!("over {}; {}", gain.baseline_kib, factor_certainty(&gain.ratio))))

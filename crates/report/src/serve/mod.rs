@@ -1,8 +1,8 @@
-//! The reports of a record over a local port, live while a study runs.
+//! Serves the reports of a record over a local port, updated while a study runs.
 //!
 //! The server is read-only: it answers GET and HEAD, opens the record for reading, and has no
-//! state. A request has to name the server's address or a loopback name in its Host header, so that
-//! a page from elsewhere cannot read it through a browser (DNS rebinding).
+//! state. A request must name the server's address or a loopback name in its Host header, so that a
+//! page from elsewhere cannot read it through a browser (DNS rebinding).
 
 mod pages;
 mod request;
@@ -21,11 +21,11 @@ pub use pages::RunPages;
 use request::{HttpRequest, RequestError};
 use response::Response;
 
-/// Time within which a client has to send its whole request.
+/// Time limit for a client to send its request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time within which a client has to take the whole response: a page of a long run has megabytes.
+/// Time limit for a client to receive the response: a page of a long run has megabytes.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
-/// Clients that are served at the same time; others get status 503.
+/// Maximum number of concurrent clients; others get status 503.
 const MAX_CLIENTS: usize = 16;
 /// How often the server checks whether it should stop.
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -44,7 +44,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens at an address; port 0 takes a free one.
+    /// Listens at an address; port 0 selects a free port.
     pub fn bind(address: SocketAddr, store: &Path) -> Result<Self, ServeError> {
         let failed = |source| ServeError::Listen { address, source };
         let listener = TcpListener::bind(address).map_err(failed)?;
@@ -58,7 +58,7 @@ impl Server {
         self.pages.address
     }
 
-    /// Answers until `stop` is set.
+    /// Serves until `stop` is set.
     pub fn run(&self, stop: &AtomicBool) {
         let clients = Arc::new(AtomicUsize::new(0));
         while !stop.load(Ordering::Relaxed) {
@@ -80,12 +80,12 @@ impl Server {
             let _slot = slot;
             let _ = serve_client(stream, &pages);
         };
-        // Without a thread the client finds the connection closed.
+        // If no thread can be started, the connection is closed.
         let _ = std::thread::Builder::new().name("client".to_owned()).spawn(answer);
     }
 }
 
-/// Counts a client as gone when dropped.
+/// Decrements the number of clients when dropped.
 struct ClientSlot(Arc<AtomicUsize>);
 
 impl Drop for ClientSlot {
@@ -131,15 +131,15 @@ fn respond(stream: &TcpStream, response: &Response, head: bool) -> io::Result<()
     client.flush()
 }
 
-/// A connection on which all reads and writes together have one deadline. A timeout for each call
-/// would let a client that sends a byte now and then keep its place for ever.
+/// A connection with one deadline for all reads and writes. With a timeout for each call, a client
+/// that sends a byte occasionally would keep its slot forever.
 struct Timed<'a> {
     stream: &'a TcpStream,
     deadline: Instant,
 }
 
 impl Timed<'_> {
-    /// Time left; an error once there is none.
+    /// Remaining time; an error once it has passed.
     fn remaining(&self) -> io::Result<Option<Duration>> {
         match self.deadline.checked_duration_since(Instant::now()) {
             Some(left) if !left.is_zero() => Ok(Some(left)),

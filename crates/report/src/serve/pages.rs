@@ -14,7 +14,7 @@ const HTML: &str = "text/html";
 const JSON: &str = "application/json";
 const CSV: &str = "text/csv";
 
-/// A record and where it is shown.
+/// A record and the address where it is served.
 #[derive(Debug)]
 pub struct RunPages {
     pub store: PathBuf,
@@ -36,7 +36,6 @@ impl From<StoreError> for Missing {
 }
 
 impl RunPages {
-    /// The answer to a request.
     pub(crate) fn answer(&self, request: &HttpRequest) -> Response {
         if !request.readable {
             return Response::plain(405, "read-only: use GET or HEAD");
@@ -53,8 +52,8 @@ impl RunPages {
         }
     }
 
-    /// Whether a client means this server: a page from elsewhere that was given our address under
-    /// another name does not (DNS rebinding).
+    /// Whether the request names this server. A page from elsewhere that uses another name for our
+    /// address does not (DNS rebinding).
     fn is_named(&self, host: Option<&str>) -> bool {
         let Some(host) = host else { return false };
         let name = match host.rsplit_once(':') {
@@ -96,7 +95,7 @@ impl RunPages {
         Ok((run, analysis, trial_details))
     }
 
-    /// A run as page, JSON or CSV, by the end of its name.
+    /// A run as page, JSON or CSV, by the suffix of its name.
     fn run(&self, word: &str) -> Result<Response, Missing> {
         let (number, kind) = word.split_once('.').unwrap_or((word, "html"));
         let (run, analysis, trial_details) = self.load(number)?;
@@ -119,7 +118,7 @@ impl RunPages {
             }
             "csv" => {
                 let mut text = Vec::new();
-                // Memory takes all that is written.
+                // Writing to memory cannot fail.
                 let _ = crate::write_csv(&report, &mut text);
                 Ok(Response::new(CSV, text))
             }
@@ -127,7 +126,7 @@ impl RunPages {
         }
     }
 
-    /// How far a run is: what a live page asks for again and again.
+    /// The progress of a run, which a live page polls.
     fn state(&self, word: &str) -> Result<Response, Missing> {
         let store = self.open()?.ok_or(Missing::Page)?;
         let id = named(word, &store)?;

@@ -1,31 +1,31 @@
 //! Requests of clients.
 
-/// No client of a report sends longer requests.
+/// Longer requests are rejected.
 const MAX_REQUEST_BYTES: usize = 8192;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestError {
-    /// No end of the headers within the limit.
+    /// The headers do not end within the limit.
     TooLong,
     /// Not HTTP.
     Malformed,
 }
 
-/// A request, as far as it matters here.
+/// The parts of a request that matter here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HttpRequest {
     /// Whether the method is GET or HEAD.
     pub readable: bool,
     /// Whether only the headers are wanted.
     pub head: bool,
-    /// The path without what follows a question mark.
+    /// The path without the query.
     pub path: String,
-    /// The name under which the client knows this server.
+    /// The name by which the client addresses this server.
     pub host: Option<String>,
 }
 
 impl HttpRequest {
-    /// Reads a request; `None` if it is not complete yet.
+    /// Parses a request; `None` if it is incomplete.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Option<Self>, RequestError> {
         let mut headers = [httparse::EMPTY_HEADER; 64];
         let mut parsed = httparse::Request::new(&mut headers);

@@ -1,5 +1,3 @@
-//! What a client gets.
-
 #[derive(Clone, Debug)]
 pub(crate) struct Response {
     pub status: u16,

@@ -1,4 +1,4 @@
-//! All that an analysis says of a run.
+//! The result of analysing a run.
 
 use serde::Serialize;
 use units::Kib;
@@ -9,43 +9,43 @@ use crate::storage::WorkloadLimits;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Analysis {
-    /// One for each pair of settings and workload that was measured, settings ascending within
-    /// workloads in the order of the plan.
+    /// One entry for each measured pair of settings and workload, in the order of the plan's
+    /// workloads, then by ascending settings.
     pub cells: Vec<Cell>,
-    /// How far the settings are from what is possible; none unless it was worked out (of simulated
+    /// How far the settings are from what is possible. Empty unless computed (for simulated
     /// targets, by [`crate::limits`]).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<WorkloadLimits>,
     pub recommendation: Recommendation,
-    /// What each goal would have by itself; empty where several tunables were varied.
+    /// The verdict for each goal alone; empty if several tunables were varied.
     pub per_workload: Vec<WorkloadVerdict>,
-    /// What each tunable does, where several were varied: for all goals together or the only one,
-    /// then for each other workload; within that the strongest first.
+    /// The effect of each tunable if several were varied: first for the only goal or all goals
+    /// together, then for each other workload; the strongest effect first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<FactorEffect>,
-    /// What two tunables do together beyond their own effects, where their levels were measured
-    /// together; in the same order of workloads, the strongest first.
+    /// The joint effect of two tunables beyond their separate effects, for levels that were
+    /// measured together; ordered like `effects`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub interactions: Vec<FactorInteraction>,
     /// The best combination of several tunables, where those were varied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub combination: Option<Combination>,
-    /// Wall-clock time spent inside trials, spoiled ones included.
+    /// Wall-clock time spent in trials, disturbed ones included.
     pub measured_seconds: f64,
     /// How many times slower than its model a virtual disk ran; 1 for real storage. Figures are
     /// already in the model's time.
     pub dilation: f64,
-    /// What a reader of the figures should know: spoiled trials, unmeasured prices.
+    /// Notes for readers of the figures: disturbed trials, costs that were not measured.
     pub notes: Vec<String>,
 }
 
-/// What one goal would have by itself.
+/// The verdict for one goal alone.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WorkloadVerdict {
     pub workload: String,
     #[serde(rename = "verdict")]
     pub kind: VerdictKind,
-    /// What to do for this goal alone, whatever it costs.
+    /// The decision for this goal if costs are ignored.
     #[serde(flatten)]
     pub decision: Decision,
     pub gain: Option<Gain>,
@@ -55,8 +55,7 @@ pub struct WorkloadVerdict {
     pub economical_kib: Option<Kib>,
     /// The smallest setting that is not measurably below the best.
     pub best_kib: Option<Kib>,
-    /// Where the curve bends from rising to flat, as geometry has it: Kneedle over log₂ of the
-    /// setting.
+    /// Where the curve bends from rising to flat: Kneedle over log₂ of the setting.
     pub knee_kib: Option<Kib>,
     pub best_gain: Option<Gain>,
 }

@@ -13,7 +13,7 @@ use crate::settings::CellSettings;
 use crate::store::Run;
 use crate::trial::{Quantiles, Trial, TrialStatus};
 
-/// A workload whose device bytes are this share of its files has used them up.
+/// A workload has used up its files when its device bytes reach this share of their size.
 const USED_UP_SHARE: f64 = 0.5;
 
 pub(super) fn cells(run: &Run) -> Vec<Cell> {
@@ -53,7 +53,7 @@ fn cell(run: &Run, workload: &str, settings: &CellSettings) -> Option<Cell> {
     })
 }
 
-/// The median with the range or interval of the repeats; of an imported figure, with the spread
+/// The median with the range or interval of the repeats; for an imported figure, with the spread
 /// that its source states.
 fn throughput(trials: &[&Trial]) -> Option<Estimate> {
     let values: Vec<f64> = trials.iter().map(|trial| trial.figures.throughput_mib_s).collect();
@@ -69,14 +69,14 @@ fn count(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
-/// The medians of each trial's quantiles, where every trial has some.
+/// The medians of each trial's quantiles, if every trial has quantiles.
 fn quantiles(trials: &[&Trial], of: impl Fn(&Trial) -> Option<Quantiles>) -> Option<Quantiles> {
     let each: Vec<Quantiles> = trials.iter().map(|trial| of(trial)).collect::<Option<_>>()?;
     let middle = |of: fn(&Quantiles) -> f64| median(&each.iter().map(of).collect::<Vec<_>>());
     Some(Quantiles { p50: middle(|q| q.p50)?, p99: middle(|q| q.p99)? })
 }
 
-/// What has to be said about trials that were spoiled.
+/// Notes on disturbed trials.
 pub(super) fn notes(cells: &[Cell]) -> Vec<String> {
     let spoiled: u32 = cells.iter().map(|cell| cell.disturbed).sum();
     let all = |cell: &&Cell| cell.disturbed > 0 && cell.repeats == cell.disturbed;
@@ -88,7 +88,9 @@ pub(super) fn notes(cells: &[Cell]) -> Vec<String> {
     let mut notes = Vec::new();
     if spoiled > 0 {
         let trials = if spoiled == 1 { "trial was" } else { "trials were" };
-        notes.push(format!("{spoiled} {trials} disturbed, kept in the record and repeated"));
+        notes.push(format!(
+            "{spoiled} {trials} disturbed; they stay in the record and were repeated"
+        ));
     }
     if !doubtful.is_empty() {
         notes.push(format!("no undisturbed trial: {}", doubtful.join(", ")));
@@ -96,8 +98,7 @@ pub(super) fn notes(cells: &[Cell]) -> Vec<String> {
     notes
 }
 
-/// Whether random reads that read this much from the device have used up their files: from then on
-/// they find what they want in the cache.
+/// Whether random reads have read so much from the device that most further reads are cache hits.
 fn has_used_up(workload: &Workload, device_bytes: Option<Bytes>) -> bool {
     let data: Bytes = workload.data_files(Bytes::ZERO).into_iter().sum();
     let read = device_bytes.map_or(0.0, |bytes| bytes.get() as f64);

@@ -1,4 +1,4 @@
-//! A run's recommendation with what it costs.
+//! The recommendation of a run, with its costs.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::plan::{PlannedWorkload, Role};
 use crate::settings::CellSettings;
 use crate::store::{Run, RunCommand};
 
-/// What the measurements of a run say about read-ahead.
+/// The recommendation for read-ahead that follows from a run.
 pub(super) fn recommendation(run: &Run, cells: &[Cell]) -> Recommendation {
     let purpose = run.plan.purpose;
     let found = run.found.map(CellSettings::read_ahead);
@@ -68,7 +68,7 @@ impl Account<'_> {
         }
     }
 
-    /// Every cost workload that was measured under this setting and under the base.
+    /// All cost workloads that were measured under this setting and under the base.
     fn changes(&self, point: &SettingPoint, ladder: &Ladder<'_>) -> Vec<CostChange> {
         let (to, from) = (&point.settings, &ladder.base.settings);
         self.evidence.costs.iter().filter_map(|curve| self.change(curve, to, from)).collect()
@@ -157,7 +157,8 @@ impl Account<'_> {
         caveats
     }
 
-    /// A smaller setting that gains enough and may meet no condition, where none is known to.
+    /// A smaller setting with enough gain and without a known condition, for a recommendation whose
+    /// conditions were not measured.
     fn unpriced_alternative(&self, point: &SettingPoint, ladder: &Ladder<'_>) -> Option<Caveat> {
         let conditional = !self.conditions(point, ladder).is_empty();
         if !conditional || self.evidence.without_conditions(ladder).is_some() {
@@ -195,9 +196,9 @@ pub(super) fn gain(curve: &Curve, point: &SettingPoint, ladder: &Ladder<'_>) -> 
     }
 }
 
-/// What was not measured is said, not guessed.
+/// Notes on costs that were not measured.
 pub(super) fn notes(run: &Run, cells: &[Cell]) -> Vec<String> {
-    // Whoever asks for what a server gets has no use for workloads of ours.
+    // With results of a server, our own workloads do not matter.
     if run.summary.command == RunCommand::Pg {
         return Vec::new();
     }
@@ -208,25 +209,25 @@ pub(super) fn notes(run: &Run, cells: &[Cell]) -> Vec<String> {
     let mut notes = Vec::new();
     if !random {
         notes.push(format!(
-            "random reads were not measured, so what these settings cost them is not known \
+            "random reads were not measured, so the effect of these settings on them is unknown \
              (workloads {})",
             missing.join(", ")
         ));
     } else if missing == ["rand-mmap"] {
         notes.push(
             "random reads of mapped files were not measured (workload rand-mmap): large windows \
-             cost those most"
+             slow them most"
                 .to_owned(),
         );
     }
     if run.plan.workloads.iter().all(|p| p.role == Role::Goal) && run.plan.workloads.len() == 1 {
-        notes.push("one workload alone was measured: others may need another setting".to_owned());
+        notes.push("only one workload was measured: others may need another setting".to_owned());
     }
     notes.extend(used_up(cells));
     notes
 }
 
-/// Cells whose random reads had used up their files.
+/// Names the cells whose random reads used up their files.
 fn used_up(cells: &[Cell]) -> Option<String> {
     let named = |cell: &Cell| format!("{} at {}", cell.workload, cell.settings.read_ahead);
     let all: BTreeSet<String> = cells.iter().filter(|c| c.used_up > 0).map(named).collect();
@@ -238,7 +239,6 @@ fn used_up(cells: &[Cell]) -> Option<String> {
     ))
 }
 
-/// The read-ahead that a choice of settings is about.
 pub(super) fn kib(point: &SettingPoint) -> Kib {
     point.settings.read_ahead
 }

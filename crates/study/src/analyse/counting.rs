@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::settings::CellSettings;
 use crate::trial::{Trial, TrialStatus};
 
-/// The trials of a cell that count: the clean ones, or all if none is clean.
+/// The trials of a cell that count: the undisturbed ones, or all if every trial was disturbed.
 pub(super) fn counting<'a>(
     trials: impl Iterator<Item = &'a Trial> + Clone,
     workload: &str,

@@ -1,4 +1,4 @@
-//! Throughput against setting, with what is needed to compare two points of it.
+//! Throughput against setting, and the comparison of two points.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,35 +9,37 @@ use super::types::Difference;
 use crate::settings::CellSettings;
 use crate::trial::{Trial, TrialStatus};
 
-/// A ratio within this of 1 makes no practical difference, however well it is known.
+/// Ratios this close to 1 make no practical difference, even if they are known precisely.
 pub(crate) const EQUIVALENCE_MARGIN: f64 = 0.01;
-/// A setting counts as good as the best only if its median is within this of the best's: so that
-/// a wide interval is no licence to recommend something worse.
+/// A setting counts as good as the best only if its median is within this share of the best median.
+/// Otherwise a wide interval would allow a clearly worse setting to be recommended.
 const AS_GOOD_MARGIN: f64 = 0.02;
-/// A range has to stay this far from 1 to decide, even when it is widened.
+/// A range decides only if it stays this far from 1 even after it is widened.
 const RANGE_MARGIN: f64 = 0.02;
-/// An interval within this of 1 is tight enough to say that there is no difference.
+/// An interval within this distance of 1 is tight enough to conclude that there is no difference.
 const NO_DIFFERENCE_MARGIN: f64 = 0.05;
-/// The same where all settings are compared with the best of them, which chance has favoured.
+/// The same margin if all settings are compared with the best of them, which was favoured by
+/// chance.
 const NO_DIFFERENCE_MARGIN_OF_ALL: f64 = 0.10;
-/// Settings are said to differ if chance would do as much in fewer than this share of cases.
+/// Settings are said to differ if chance alone would produce the result in fewer than this share of
+/// cases.
 const MAX_P_VALUE: f64 = 0.002;
-/// Two of many equal settings are hardly ever this many standard errors apart.
+/// Among many equal settings, two are hardly ever this many standard errors apart.
 const FAR_STANDARD_ERRORS: f64 = 6.0;
-/// Degrees of freedom without which the noise is not known.
+/// With fewer degrees of freedom, the noise is not known.
 const MIN_DEGREES_OF_FREEDOM: f64 = 4.0;
-/// Repeats without which a setting is no candidate, and shared blocks without which a correlation
-/// is not known.
+/// A setting with fewer repeats is not a candidate; with fewer shared blocks, a correlation is not
+/// known.
 const MIN_PAIRS: usize = 3;
 
-/// One setting's place on a curve.
+/// One setting of a curve.
 #[derive(Clone, Debug)]
 pub(crate) struct SettingPoint {
     pub(crate) settings: CellSettings,
     /// Throughput, or the score over all goals, by block.
     pub(crate) values: BTreeMap<u32, f64>,
     pub(crate) median: f64,
-    /// Whether its values are of undisturbed trials.
+    /// Whether its values are from undisturbed trials.
     pub(crate) clean: bool,
 }
 
@@ -46,7 +48,7 @@ pub(crate) struct Curve {
     pub(crate) name: String,
     pub(crate) points: Vec<SettingPoint>,
     seed: u64,
-    /// How well single values repeat, as whoever measured them says.
+    /// The relative spread of single values, as stated by their source.
     spread: Option<f64>,
 }
 
@@ -84,14 +86,14 @@ impl Curve {
         self.points.iter().find(|point| point.settings == *settings)
     }
 
-    /// The highest median among the settings measured often enough to be believed.
+    /// The point with the highest median among those with enough repeats.
     pub(crate) fn best(&self) -> Option<&SettingPoint> {
         self.confirmed()
             .max_by(|a, b| a.median.total_cmp(&b.median).then(b.settings.cmp(&a.settings)))
     }
 
-    /// The settings with repeats, or all if none has: what was tried once to see where to look
-    /// is no candidate.
+    /// The settings with repeats, or all if none has: a setting that was tried once, to find where
+    /// to look, is not a candidate.
     pub(crate) fn confirmed(&self) -> impl Iterator<Item = &SettingPoint> {
         let most = self.points.iter().map(|point| point.values.len()).max().unwrap_or(0);
         self.points.iter().filter(move |point| point.values.len() >= most.min(MIN_PAIRS))
@@ -124,7 +126,7 @@ impl Curve {
         }
     }
 
-    /// What is known of one point by itself.
+    /// The estimate of one point alone.
     pub(crate) fn alone(&self, point: &SettingPoint) -> Option<Estimate> {
         let values: Vec<f64> = point.values.values().copied().collect();
         match self.spread {
@@ -135,26 +137,27 @@ impl Curve {
         }
     }
 
-    /// Whether a point is as good as the best, for all that can be measured.
+    /// Whether a point cannot be distinguished from the best.
     pub(crate) fn as_good(&self, point: &SettingPoint, best: &SettingPoint) -> bool {
         let ratio = self.ratio(point, best);
         ratio.decision_bounds().1 >= 1.0 - EQUIVALENCE_MARGIN
             && point.median >= best.median * (1.0 - AS_GOOD_MARGIN)
     }
 
-    /// Whether settings differ at all: one has its whole interval below the best, and this is not
-    /// the luck of one among many. It is not if chance would hardly spread the blocks so far, or
-    /// if the distance is beyond what the noise of all cells could make of any two.
+    /// Whether settings differ at all. They do if one setting's whole interval is below the best,
+    /// and chance does not explain it: neither by the spread of the blocks, nor by the noise of all
+    /// cells.
     pub(crate) fn difference(&self) -> Difference {
         let Some(best) = self.best() else { return Difference::Inconclusive };
         let bounds: Vec<(f64, f64)> =
             self.points.iter().map(|point| self.ratio(point, best).decision_bounds()).collect();
         let below = bounds.iter().any(|(_, high)| *high < 1.0 - EQUIVALENCE_MARGIN);
-        // What was measured once has no interval, but the noise of the others tells its worth.
+        // A setting that was measured once has no interval of its own; the noise of the other cells
+        // gives it one.
         let noise = self.noise();
         let far = self.points.iter().any(|point| noise.is_far(point, best));
         let rare = || groups_differ(&self.blocks(), self.seed).is_none_or(|p| p <= MAX_P_VALUE);
-        // Whoever told how well values repeat has taken chance into account.
+        // A stated spread already includes chance.
         if far || (below && (self.spread.is_some() || rare())) {
             Difference::Faster
         } else if bounds.iter().all(|(low, _)| *low >= 1.0 - NO_DIFFERENCE_MARGIN_OF_ALL) {
@@ -164,7 +167,7 @@ impl Curve {
         }
     }
 
-    /// How much the repeats of a cell vary, over all cells.
+    /// How much repeats of a cell vary, over all cells.
     pub(crate) fn noise(&self) -> Noise {
         let mut noise = Noise::default();
         for point in &self.points {
@@ -176,7 +179,7 @@ impl Curve {
         noise
     }
 
-    /// The logarithms of all values by block, labelled with the place of their setting.
+    /// The logarithms of all values by block, labelled with the index of their setting.
     fn blocks(&self) -> Vec<Vec<Labelled>> {
         let mut blocks: BTreeMap<u32, Vec<Labelled>> = BTreeMap::new();
         for (place, point) in self.points.iter().enumerate() {
@@ -188,7 +191,7 @@ impl Curve {
     }
 }
 
-/// Variation of repeats, relative: a sum of squares and its degrees of freedom.
+/// Relative variation of repeats: a sum of squares and its degrees of freedom.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Noise {
     pub(crate) squares: f64,
@@ -196,7 +199,7 @@ pub(crate) struct Noise {
 }
 
 impl Noise {
-    /// Whether two points are further apart than any two of many equal ones would be.
+    /// Whether two points are further apart than chance would place any two of many equal ones.
     fn is_far(&self, a: &SettingPoint, b: &SettingPoint) -> bool {
         if self.freedom < MIN_DEGREES_OF_FREEDOM {
             return false;
@@ -207,13 +210,13 @@ impl Noise {
     }
 }
 
-/// The logarithm; of a throughput of nothing, the least there is.
+/// The logarithm; for a throughput of zero, that of the smallest positive number.
 fn ln(value: f64) -> f64 {
     value.max(f64::MIN_POSITIVE).ln()
 }
 
-/// The curve over all goals: the geometric mean of each goal's throughput relative to its own
-/// best, by block, so that twice as fast counts the same wherever it happens.
+/// The curve over all goals: by block, the geometric mean of each goal's throughput relative to its
+/// own best, so that a doubling counts the same for every goal.
 pub(crate) fn overall(goals: &[Curve], seed: u64) -> Curve {
     let bests: Vec<f64> = goals.iter().filter_map(Curve::best).map(|best| best.median).collect();
     let first = goals.first().map_or(&[][..], |goal| goal.points.as_slice());
@@ -237,19 +240,19 @@ pub(crate) fn overall(goals: &[Curve], seed: u64) -> Curve {
     Curve { spread, ..Curve::new("all goals", values, seed) }
 }
 
-/// How well the trials of a workload repeat, if that is said of all of them.
+/// The stated spread of a workload's trials, if all of them have one.
 fn spread_of(trials: &[Trial], workload: &str) -> Option<f64> {
     let ours = trials.iter().filter(|trial| trial.workload == workload);
     ours.map(|trial| trial.figures.spread).reduce(|a, b| Some(a?.max(b?))).flatten()
 }
 
-/// A number of which somebody says how well it repeats.
+/// An estimate from a number and its stated spread.
 pub(super) fn estimate_from_spread(value: f64, spread: f64) -> Estimate {
     Estimate::interval(value, value / (1.0 + spread), value * (1.0 + spread))
 }
 
-/// A ratio in a word. An interval decides by its ends; a range decides by [wider
-/// ones](Estimate::decision_bounds), and only by a clear margin.
+/// Classifies a ratio. An interval decides by its ends; a range by [wider
+/// bounds](Estimate::decision_bounds), and only by a clear margin.
 pub(crate) fn in_a_word(ratio: &Estimate) -> Difference {
     let (low, high) = ratio.decision_bounds();
     let margin = if ratio.is_interval() { EQUIVALENCE_MARGIN } else { RANGE_MARGIN };
@@ -264,17 +267,17 @@ pub(crate) fn in_a_word(ratio: &Estimate) -> Difference {
     }
 }
 
-/// The ratio of two numbers that vary on their own.
+/// The ratio of two numbers that vary independently.
 pub(crate) fn quotient(above: &Estimate, below: &Estimate) -> Estimate {
     above.over(below)
 }
 
-/// Whether the blocks that two points share say more about their ratio than all blocks together.
+/// Whether the blocks that two points share give a better estimate of their ratio than all blocks.
 ///
-/// They do if there are no others. Otherwise the variances of the two estimates are compared, on a
-/// log scale: that of the mean difference within shared blocks, and that of the difference of the
+/// They do if there are no other blocks. Otherwise the variances of both estimates are compared on
+/// a log scale: that of the mean difference within shared blocks, and that of the difference of the
 /// means over all blocks. The variance of each point comes from all its blocks, so that a few
-/// shared blocks that agree by chance do not decide; the correlation comes from the shared ones.
+/// shared blocks that agree by chance do not decide. The correlation comes from the shared blocks.
 fn pairs_say_more(
     above: &SettingPoint,
     below: &SettingPoint,

@@ -1,4 +1,4 @@
-//! What each of several tunables does.
+//! The effects of several tunables.
 
 use std::collections::BTreeSet;
 
@@ -35,7 +35,7 @@ pub(super) fn effects(run: &Run, goals: &[Curve]) -> (Vec<FactorEffect>, Vec<Fac
     (alone, together)
 }
 
-/// A level of something that was varied.
+/// A level of a varied tunable or label.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Level {
     Tunable(Setting),
@@ -58,7 +58,7 @@ impl Level {
     }
 }
 
-/// Everything that settings set, read-ahead included.
+/// All values that the settings set, read-ahead included.
 fn levels_of(settings: &CellSettings) -> Vec<Level> {
     let label = |(name, value): (&String, &String)| Level::Label {
         name: name.clone(),
@@ -68,12 +68,12 @@ fn levels_of(settings: &CellSettings) -> Vec<Level> {
     settings.tunables().iter().cloned().map(Level::Tunable).chain(labels).collect()
 }
 
-/// The name of what has these levels.
+/// The name of the tunable with these levels.
 fn name(levels: &[Level]) -> &str {
     levels.first().map_or(crate::settings::READ_AHEAD, Level::name)
 }
 
-/// What the device had, as far as the record tells.
+/// The values of the device before the study, as far as they are recorded.
 fn present(run: &Run) -> Vec<Level> {
     let tunables = run.device_before.get("tunables").cloned().unwrap_or_default();
     let all: tunables::TunableValues = serde_json::from_value(tunables).unwrap_or_default();
@@ -82,8 +82,9 @@ fn present(run: &Run) -> Vec<Level> {
     all.cloned().map(Level::Tunable).collect()
 }
 
-/// The levels that were measured, the baseline's first: the level that most trials had, which in a
-/// design from a baseline is that, else what the device had, else the first of the plan.
+/// The measured levels, the baseline first. The baseline is the level of most trials (in a design
+/// from a baseline, the baseline itself), otherwise the device's own value, otherwise the first
+/// level of the plan.
 fn factors(run: &Run) -> Vec<Vec<Level>> {
     let cells: BTreeSet<CellSettings> =
         run.trials.iter().map(|trial| trial.settings.clone()).collect();
@@ -113,14 +114,15 @@ fn factors(run: &Run) -> Vec<Vec<Level>> {
     names.iter().filter_map(of_name).collect()
 }
 
-/// The place of each level among those of its factor.
+/// The index of each level within its factor.
 fn places(factors: &[Vec<Level>], settings: &CellSettings) -> Option<Vec<usize>> {
     let all = levels_of(settings);
     let place = |levels: &Vec<Level>| levels.iter().position(|level| all.contains(level));
     factors.iter().map(place).collect()
 }
 
-/// The combination with the highest median over all goals, against that of all baselines.
+/// The combination with the highest median over all goals, compared with the combination of all
+/// baselines.
 pub(super) fn combination(run: &Run, goals: &[Curve]) -> Option<Combination> {
     if run.plan.factors.is_empty() {
         return None;
@@ -137,7 +139,7 @@ pub(super) fn combination(run: &Run, goals: &[Curve]) -> Option<Combination> {
     Some(Combination { settings, over, difference: in_a_word(&ratio), ratio })
 }
 
-/// The logarithms of all values, with the places of their levels.
+/// The logarithms of all values, with the indices of their levels.
 fn observations(curve: &Curve, factors: &[Vec<Level>]) -> Vec<Observation> {
     let mut observations = Vec::new();
     for point in &curve.points {
@@ -155,7 +157,7 @@ fn counts(factors: &[Vec<Level>]) -> Vec<usize> {
     factors.iter().map(Vec::len).collect()
 }
 
-/// What each tunable does by itself, the strongest first.
+/// The separate effect of each tunable, the strongest first.
 fn own(curve: &Curve, factors: &[Vec<Level>], observations: &[Observation]) -> Vec<FactorEffect> {
     let Some(estimates) = main_effects(observations, &counts(factors)) else { return Vec::new() };
     let mut effects: Vec<FactorEffect> =
@@ -164,7 +166,7 @@ fn own(curve: &Curve, factors: &[Vec<Level>], observations: &[Observation]) -> V
     effects
 }
 
-/// What each two tunables do together, the strongest first.
+/// The joint effect of each pair of tunables, the strongest first.
 fn joint(
     curve: &Curve,
     factors: &[Vec<Level>],
@@ -208,7 +210,7 @@ fn effect(curve: &Curve, levels: &[Level], estimates: &[Estimate]) -> FactorEffe
     }
 }
 
-/// What the best combination of several tunables says.
+/// The recommendation that follows from the best combination of several tunables.
 pub(super) fn recommendation(run: &Run, best: Option<&Combination>) -> Recommendation {
     let purpose = run.plan.purpose;
     let Some(best) = best else {

@@ -1,4 +1,4 @@
-//! What each goal would have by itself, and the shape of its curve.
+//! The verdict for each goal alone, and the shape of its curve.
 
 use stats::{deepest_dip, knee};
 use units::Kib;
@@ -10,12 +10,12 @@ use super::recommendation::TrialEvidence;
 use super::types::{Difference, VerdictKind};
 use crate::settings::CellSettings;
 
-/// A dip in a curve worth mentioning.
+/// A dip in a curve that is worth a note.
 const MIN_DIP_SHARE: f64 = 0.10;
-/// What the authors of Kneedle recommend.
+/// The value that the authors of Kneedle recommend.
 const KNEEDLE_SENSITIVITY: f64 = 1.0;
 
-/// What a goal would have by itself: as the recommendation, but whatever it costs.
+/// The verdict for one goal alone; costs are ignored.
 pub(super) fn verdict(curve: &Curve, found: Option<Kib>, streams: u32) -> Option<WorkloadVerdict> {
     let evidence = TrialEvidence::of_goal(curve, found.map(CellSettings::read_ahead));
     let choice = evidence.decide(streams);
@@ -43,7 +43,7 @@ pub(super) fn verdict(curve: &Curve, found: Option<Kib>, streams: u32) -> Option
 
 /// Where a curve bends from rising to flat.
 fn bend(curve: &Curve) -> Option<Kib> {
-    // No read-ahead at all has no logarithm: it is a page less than a page.
+    // Zero has no logarithm, so no read-ahead is placed one page below one page.
     let octave = |point: &SettingPoint| (point.settings.read_ahead.get().max(2) as f64).log2();
     let octaves: Vec<f64> = curve.points.iter().map(octave).collect();
     let medians: Vec<f64> = curve.points.iter().map(|point| point.median).collect();
@@ -51,12 +51,12 @@ fn bend(curve: &Curve) -> Option<Kib> {
     Some(curve.points.get(at)?.settings.read_ahead)
 }
 
-/// What has to be said about the shape of the curves.
+/// Notes on the shape of the curves.
 pub(super) fn notes(goals: &[Curve]) -> Vec<String> {
     goals.iter().filter_map(dip).collect()
 }
 
-/// More is not always better: arrays have settings that are worse than smaller and larger ones.
+/// Finds a setting that is worse than a smaller and a larger one, as arrays have.
 fn dip(curve: &Curve) -> Option<String> {
     let medians: Vec<f64> = curve.points.iter().map(|point| point.median).collect();
     let dip = deepest_dip(&medians, MIN_DIP_SHARE)?;

@@ -1,20 +1,20 @@
-//! The three settings of a curve that a recommendation is made of.
+//! The three settings of a curve from which a recommendation is made.
 
 use super::curve::{Curve, SettingPoint};
 use crate::settings::CellSettings;
 
-/// The share of the possible gain that the economical setting has at least.
+/// The minimum share of the possible gain that the economical setting has.
 pub(crate) const ECONOMICAL_SHARE: f64 = 0.80;
-/// Medians within this of one another are taken for the same, so that the noise of a trial does not
+/// Medians within this share of each other count as equal, so that the noise of one trial does not
 /// choose between neighbours.
 pub(crate) const SAME_MEDIAN_MARGIN: f64 = 0.02;
 
-/// What the device has, the smallest setting with most of the possible gain, and the best.
+/// The present setting, the economical setting and the best setting.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ladder<'a> {
-    /// What gains are relative to: the setting that the device has, or the lowest one measured.
+    /// The baseline of gains: the device's present setting, or the smallest measured one.
     pub(crate) base: &'a SettingPoint,
-    /// Whether the base is what the device has.
+    /// Whether the base is the device's present setting.
     pub(crate) base_is_found: bool,
     /// The smallest setting with [`ECONOMICAL_SHARE`] of the possible gain over the base.
     pub(crate) economical: &'a SettingPoint,
@@ -25,12 +25,12 @@ pub(crate) struct Ladder<'a> {
 }
 
 impl<'a> Ladder<'a> {
-    /// The ladder of the settings that were repeated often enough to be believed.
+    /// The ladder of the settings with enough repeats.
     pub(crate) fn of(curve: &'a Curve, found: Option<&CellSettings>) -> Option<Self> {
         Self::among(curve, found, &curve.confirmed().collect::<Vec<_>>())
     }
 
-    /// The same of all settings, those measured once included: what is worth repeating.
+    /// The ladder of all settings, including those measured once: shows which are worth repeating.
     pub(crate) fn hoped_for(curve: &'a Curve, found: Option<&CellSettings>) -> Option<Self> {
         Self::among(curve, found, &curve.points.iter().collect::<Vec<_>>())
     }
@@ -50,13 +50,13 @@ impl<'a> Ladder<'a> {
         let enough = enough(base.median, top.median);
         let mut ascending = candidates.iter().copied();
         let economical = ascending.find(|point| point.median >= enough).unwrap_or(best);
-        // More than the best needs is not economical.
+        // The economical setting is never larger than the best.
         let economical = if economical.settings > best.settings { best } else { economical };
         Some(Self { base, base_is_found: present.is_some(), economical, best, top })
     }
 }
 
-/// What a setting has to reach to be economical, if the base and the best reach this.
+/// The throughput that an economical setting needs, given those of the base and the best.
 pub(crate) fn enough(base: f64, best: f64) -> f64 {
     (base + ECONOMICAL_SHARE * (best - base)) * (1.0 - SAME_MEDIAN_MARGIN)
 }

@@ -1,4 +1,4 @@
-//! From trials to verdicts. Nothing here is stored: better analysis improves old runs.
+//! From trials to verdicts. Nothing here is stored, so better analysis also improves old runs.
 
 mod analysis;
 mod cells;
@@ -33,7 +33,7 @@ use workload::{Metric, Outside};
 use crate::plan::Role;
 use crate::store::Run;
 
-/// Whose figures are not what the column says.
+/// Notes on workloads whose figures are not plain throughput.
 fn figures_of_commands(run: &Run) -> impl Iterator<Item = String> {
     run.plan.workloads.iter().filter_map(|planned| {
         let Some(Outside::Command { metric, .. }) = &planned.workload.outside else { return None };
@@ -41,19 +41,20 @@ fn figures_of_commands(run: &Run) -> impl Iterator<Item = String> {
         let figure = metric.figure().map(|figure| figure.to_string()).unwrap_or_default();
         match metric {
             Metric::Wall => Some(format!(
-                "{name}: MiB/s are what the command's processes got by read(2), by its time"
+                "{name}: MiB/s are the data that the command's processes read by read(2), divided \
+                 by its run time"
             )),
             Metric::Regex(pattern) => Some(format!(
-                "{name}: {figure}, as the command prints it ({pattern}); more counts as better"
+                "{name}: {figure}, as the command prints it ({pattern}); higher is better"
             )),
             Metric::Json(path) => Some(format!(
-                "{name}: {path} of the JSON that the command prints; more counts as better"
+                "{name}: {path} in the JSON that the command prints; higher is better"
             )),
         }
     })
 }
 
-/// Works out what a run shows.
+/// Analyses a run.
 pub fn analyse(run: &Run) -> Analysis {
     let roles = run.plan.roles();
     let cells = cells::cells(run);
@@ -75,7 +76,7 @@ pub fn analyse(run: &Run) -> Analysis {
         notes.extend(goal::notes(&goals));
     }
     notes.extend(costs::notes(run, &cells));
-    // Rates that somebody else has published in another unit.
+    // Rates that were published in another unit.
     notes.extend(run.machine.get("unit_note").and_then(|note| note.as_str()).map(str::to_owned));
     notes.extend(figures_of_commands(run));
     Analysis {

@@ -143,7 +143,7 @@ fn what_was_not_measured_is_said_and_not_invented() {
     assert!(analysis.recommendation.cost.unwrap().changes.is_empty());
     let all = analysis.notes.join("\n");
     assert!(all.contains("random reads were not measured"), "{all}");
-    assert!(all.contains("one workload alone"), "{all}");
+    assert!(all.contains("only one workload"), "{all}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What an analysis says. Names and units of the fields are those of the JSON.
+//! The parts of an analysis. The names and units of the fields are those of the JSON.
 
 use serde::Serialize;
 use stats::Estimate;
@@ -12,37 +12,37 @@ use crate::trial::Quantiles;
 pub struct Cell {
     pub settings: CellSettings,
     pub workload: String,
-    /// Trials that the figures are made of.
+    /// Trials behind the figures.
     pub repeats: u32,
-    /// Trials that were spoiled; they count only if there is no clean one.
+    /// Disturbed trials; they count only if there is no undisturbed one.
     pub disturbed: u32,
-    /// Trials at whose end random reads had half of their files in the cache.
+    /// Trials whose random reads had half of their files in the cache at the end.
     pub used_up: u32,
     pub throughput_mib_s: Estimate,
-    /// Bytes from the device ÷ bytes asked for.
+    /// Bytes from the device ÷ bytes requested.
     pub amplification: Option<Estimate>,
-    /// Requests to the device in a trial.
+    /// Device requests in a trial.
     pub device_requests: Option<Estimate>,
     /// Latency of reads: medians over trials of each trial's quantiles.
     pub latency_us: Option<Quantiles>,
-    /// Latency of the random reads, where there were any.
+    /// Latency of the random reads, if there were any.
     pub random_latency_us: Option<Quantiles>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Difference {
-    /// The whole interval is above, by more than would matter.
+    /// The whole interval is above 1 by a margin that matters.
     Faster,
-    /// The whole interval is below, by more than would matter.
+    /// The whole interval is below 1 by a margin that matters.
     Slower,
-    /// The interval is tight and holds nothing that would matter.
+    /// The interval is tight and contains nothing that matters.
     NoMeasurableDifference,
-    /// The interval is too wide to say.
+    /// The interval is too wide to decide.
     Inconclusive,
 }
 
-/// What the measurements of one goal allow to say.
+/// The conclusion for one goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VerdictKind {
@@ -50,17 +50,17 @@ pub enum VerdictKind {
     #[serde(rename = "faster")]
     Better,
     NoMeasurableDifference,
-    /// The intervals are too wide to say either.
+    /// The intervals are too wide to decide.
     Inconclusive,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Gain {
-    /// The setting it is a gain over.
+    /// The setting that the gain is relative to.
     pub baseline_kib: Kib,
-    /// Whether that is what the device had; otherwise it is the lowest one measured.
+    /// Whether that is the device's present setting; otherwise it is the smallest one measured.
     pub baseline_is_current: bool,
-    /// Throughput relative to that setting's: 1.25 is a quarter more.
+    /// Throughput relative to that setting: 1.25 is a quarter more.
     pub ratio: Estimate,
     pub difference: Difference,
 }
@@ -72,13 +72,13 @@ pub struct LatencyChange {
     pub after_us: Quantiles,
 }
 
-/// What varying one tunable does to the throughput of a workload.
+/// The effect of one tunable on the throughput of a workload.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FactorEffect {
     /// Name of the workload, or `all goals`.
     pub workload: String,
     pub tunable: String,
-    /// The level that the others are compared with: what was there before, where that is known.
+    /// The level that the others are compared with: the present one, if it is known.
     pub baseline: String,
     /// The best level over the worst, as a ratio of throughputs.
     pub strength: f64,
@@ -89,33 +89,33 @@ pub struct FactorEffect {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LevelEffect {
     pub level: String,
-    /// Throughput relative to the baseline's.
+    /// Throughput relative to the baseline.
     pub ratio: Estimate,
     pub difference: Difference,
 }
 
-/// The settings of several tunables that serve the goals best.
+/// The combination of tunables that serves the goals best.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Combination {
     pub settings: CellSettings,
-    /// What they are compared with: every tunable at the level that the others are compared with.
+    /// The combination of all baselines, with which it is compared.
     pub over: CellSettings,
-    /// Throughput, over all goals, relative to that.
+    /// Throughput over all goals relative to that combination.
     pub ratio: Estimate,
     pub difference: Difference,
 }
 
-/// What two tunables do together to the throughput of a workload.
+/// The joint effect of two tunables on the throughput of a workload.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FactorInteraction {
     /// Name of the workload, or `all goals`.
     pub workload: String,
     pub tunables: [String; 2],
-    /// The level of each that the others are compared with.
+    /// The baseline level of each.
     pub baselines: [String; 2],
-    /// The ratio that is furthest from 1, upward or downward, as a number above 1.
+    /// The ratio that is furthest from 1 in either direction, as a number above 1.
     pub strength: f64,
-    /// Every pair of other levels that was measured.
+    /// All measured pairs of other levels.
     pub pairs: Vec<LevelPair>,
 }
 
@@ -123,7 +123,7 @@ pub struct FactorInteraction {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LevelPair {
     pub levels: [String; 2],
-    /// Throughput relative to what each level's own effect would give together.
+    /// Throughput relative to the product of the separate effects.
     pub ratio: Estimate,
     pub difference: Difference,
 }

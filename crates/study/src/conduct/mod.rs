@@ -1,5 +1,5 @@
-//! One study from its first look at the target to its last word in the record: the same for
-//! `sweep` and `tune`, which differ in their strategy alone.
+//! Runs one study from the first look at the target to the last record. `sweep` and `tune` differ
+//! only in their strategy.
 
 #[cfg(test)]
 mod tests;
@@ -21,12 +21,13 @@ use crate::trial_loop::{LoopEnd, TrialLoop};
 #[derive(Clone, Debug)]
 pub struct StudyOutcome {
     pub run: RunId,
-    /// Whether all was measured; if not, it was cancelled and the same command goes on with it.
+    /// Whether everything was measured; otherwise it was cancelled, and the same command resumes
+    /// it.
     pub complete: bool,
     pub analysis: Analysis,
 }
 
-/// A study about to be conducted.
+/// A study that is ready to run.
 pub(crate) struct Study<'a> {
     pub(crate) command: RunCommand,
     pub(crate) plan: &'a Plan,
@@ -34,7 +35,7 @@ pub(crate) struct Study<'a> {
     pub(crate) cancel: &'a bench::Cancel,
 }
 
-/// A run to write trials into.
+/// An open run to add trials to.
 struct Open {
     run: RunId,
     seed: u64,
@@ -43,7 +44,7 @@ struct Open {
 }
 
 impl Study<'_> {
-    /// Conducts the study; whatever happens, the target is closed.
+    /// Runs the study. The target is closed in any case.
     pub(crate) fn conduct(
         &self,
         store: &mut Store,
@@ -65,18 +66,18 @@ impl Study<'_> {
         progress.step(&ProgressEvent::Phase(StudyPhase::Restoring));
         let closed = site.close(progress);
         if let (Err(_), Err(second)) = (&measured, &closed) {
-            progress.step(&ProgressEvent::Note(format!("and when putting things back: {second}")));
+            progress.step(&ProgressEvent::Note(format!("and while restoring settings: {second}")));
         }
         let ended = measured.and_then(|drive| closed.map(|after| (drive, after)));
         self.end(store, run.map(|open| open.run), ended, progress)
     }
 
-    /// An error that comes of stopping is none of the storage's.
+    /// Turns an error caused by cancellation into [`StudyError::Cancelled`].
     fn unless_cancelled(&self, error: StudyError) -> StudyError {
         if self.cancel.is_cancelled() { StudyError::Cancelled } else { error }
     }
 
-    /// The run to go on with, claimed.
+    /// The run to resume, claimed.
     fn prior(&self, store: &Store) -> Result<Option<(Run, RunClaim)>, StudyError> {
         if self.fresh {
             return Ok(None);
@@ -88,7 +89,7 @@ impl Study<'_> {
         }
     }
 
-    /// The record names traces, the plan has them.
+    /// Adds the plan's traces to the run, whose record only names them.
     fn with_traces(&self, mut run: Run) -> Run {
         for workload in &mut run.workloads {
             self.plan.workloads.iter().for_each(|planned| workload.adopt_trace(&planned.workload));
@@ -96,7 +97,7 @@ impl Study<'_> {
         run
     }
 
-    /// Goes on with the prior run if it was on the same storage, or begins another.
+    /// Resumes the prior run if it was on the same storage, otherwise starts another.
     fn open_run(
         &self,
         store: &mut Store,
@@ -112,8 +113,8 @@ impl Study<'_> {
                 return Ok(Open { run: id, seed: run.seed, trials: run.trials, _claim: claim });
             }
             progress.step(&ProgressEvent::Note(format!(
-                "run {id} was interrupted, but the storage or the machine is not what it was: \
-                 a new run begins"
+                "run {id} was interrupted, but the storage or the machine has changed since: \
+                 starting a new run"
             )));
         }
         let seed = self.plan.seed.unwrap_or_else(|| (unix_seconds() * 1e3) as u64);
@@ -170,7 +171,10 @@ impl Study<'_> {
             return Ok(facts.grid.iter().copied().map(CellSettings::read_ahead).collect());
         }
         let found = facts.found.ok_or_else(|| {
-            StudyError::Plan("tunables are varied on real storage and virtual disks".to_owned())
+            StudyError::Plan(
+                "this target has no tunables: vary them on real storage or virtual disks"
+                    .to_owned(),
+            )
         })?;
         let baseline = tunables::TunableValues::read_ahead(found.to_bytes())
             .iter()
@@ -180,7 +184,7 @@ impl Study<'_> {
         field.cells(*design, found)
     }
 
-    /// Writes down how it ended and works out what it shows.
+    /// Records how the study ended and analyses it.
     fn end(
         &self,
         store: &mut Store,
@@ -189,7 +193,7 @@ impl Study<'_> {
         progress: &mut dyn Progress,
     ) -> Result<StudyOutcome, StudyError> {
         let Some(run) = run else {
-            // Without a run nothing was measured: the error says why.
+            // Without a run there are no measurements: the error gives the reason.
             return Err(ended.err().unwrap_or(StudyError::Cancelled));
         };
         match ended {
@@ -202,9 +206,9 @@ impl Study<'_> {
             Err(error) => {
                 let text = error.to_string();
                 let null = serde_json::Value::Null;
-                // What ended the study is what is to be known; a full disk may well be both.
+                // The first error is the one to report; a full disk may cause both.
                 if let Err(second) = store.finish(run, RunStatus::Failed, Some(&text), &null) {
-                    let second = format!("and when writing down how run {run} ended: {second}");
+                    let second = format!("and while recording the end of run {run}: {second}");
                     progress.step(&ProgressEvent::Note(second));
                 }
                 Err(error)

@@ -1,5 +1,5 @@
-//! Tables as CSV: the first line names the columns, one of them read-ahead with its unit; a column
-//! `filesystem` (or `label`) makes a table of each of its values.
+//! Tables as CSV: the first line names the columns, one of which is read-ahead with its unit. A
+//! column `filesystem` (or `label`) splits the file into one table for each of its values.
 
 use std::collections::BTreeMap;
 
@@ -35,8 +35,8 @@ pub(super) fn tables(
         .find_map(|(at, heading)| Some((at, setting_unit(heading)?)))
         .ok_or_else(|| ImportError::Column {
             column: headings.join(", "),
-            problem: "none of the columns is read-ahead with its unit: name one \
-                      readahead_sectors or read_ahead_kib"
+            problem: "none of the columns is read-ahead with its unit: name one readahead_sectors \
+                      or read_ahead_kib"
                 .to_owned(),
         })?;
     let label = headings.iter().position(|h| LABELS.contains(&h.to_ascii_lowercase().as_str()));

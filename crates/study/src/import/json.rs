@@ -78,7 +78,7 @@ impl Entry {
         let named = |heading: &String| {
             heading.starts_with("rate_") || RateUnit::of_heading(heading).0.is_some()
         };
-        // Where no heading says that it is of a rate, all are, as in CSV.
+        // If no heading is marked as a rate, all columns are rates, as in CSV.
         let all = !self.columns.iter().skip(1).any(named);
         let rate = |heading: &String| all || named(heading);
         let said = unit.or_else(|| self.unit_in_words()).unwrap_or_default();
@@ -100,7 +100,7 @@ impl Entry {
         Ok(ImportTable { title, rows, columns, spread, published, about })
     }
 
-    /// What unit the table says that its rates are in.
+    /// The unit of the rates that the table states.
     fn unit_in_words(&self) -> Option<RateUnit> {
         let text = |value: Option<&Json>| value.and_then(Json::as_str).map(str::to_owned);
         let printed = text(self.about.get("units").and_then(|units| units.get("rate")));
@@ -108,7 +108,7 @@ impl Entry {
         RateUnit::in_words(printed.as_deref(), warning.as_deref())
     }
 
-    /// What the author says of repeats, as in `about +-2 %`.
+    /// The spread that the author states, as in `about +-2 %`.
     fn spread(&self) -> Option<f64> {
         let said = self.about.get("conditions")?.get("repeatability")?.as_str()?;
         let (_, after) = said.split_once("+-").or_else(|| said.split_once('±'))?;

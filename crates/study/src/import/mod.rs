@@ -1,10 +1,9 @@
-//! Figures that somebody else has measured, as runs of the record.
+//! Imports published figures as runs of the record.
 //!
-//! A table has a row for each setting of read-ahead and a column for each workload, as the classic
-//! posts have them. Each becomes a run with one trial for each of its cells, so that everything
-//! that shows or compares runs works for it. What its author did not measure stays empty, and
-//! what he did not say (repeats, conditions) is not made up: such figures have an interval only if
-//! the author told how well they repeat.
+//! A table has a row for each setting of read-ahead and a column for each workload. Each column
+//! becomes a run with one trial for each cell, so that everything that shows or compares runs also
+//! works for it. Values that the author did not measure or state (repeats, conditions) stay empty.
+//! Such figures have an interval only if the author states a spread.
 
 mod csv;
 mod json;
@@ -33,32 +32,32 @@ pub use unit::RateUnit;
 /// Why a file cannot be imported.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ImportError {
-    /// Neither JSON nor CSV.
+    /// The file is neither JSON nor CSV.
     #[error("this is neither CSV nor JSON of published tables: {0}")]
     Format(String),
-    /// A column whose unit nobody can know.
+    /// A column with an unknown unit.
     #[error("column {column:?}: {problem}")]
     Column { column: String, problem: String },
-    /// A cell that is no number.
-    #[error("row {row}, column {column:?}: {text:?} is no number of 0 or more")]
+    /// A cell that is not a number.
+    #[error("row {row}, column {column:?}: {text:?} is not a number of 0 or more")]
     Cell {
         /// The row, from 1, without the heading.
         row: usize,
         column: String,
         text: String,
     },
-    /// A setting that no device has.
-    #[error("row {row}, column {column:?}: {text} is no read-ahead: from 0 to 1 TiB")]
+    /// A setting that no device can have.
+    #[error("row {row}, column {column:?}: {text} is not a read-ahead value: must be 0 to 1 TiB")]
     Setting {
         /// The row, from 1, without the heading.
         row: usize,
         column: String,
         text: String,
     },
-    /// A unit that is none.
-    #[error("{0:?} is no unit of throughput: MiB/s, MB/s, KiB/s or kB/s")]
+    /// An unknown unit.
+    #[error("{0:?} is not a unit of throughput: use MiB/s, MB/s, KiB/s or kB/s")]
     Unit(String),
-    #[error("there is no figure in it")]
+    #[error("no figures found")]
     Empty,
 }
 
@@ -68,41 +67,41 @@ impl units::Classified for ImportError {
     }
 }
 
-/// A column of a table: what one workload got.
+/// A column of a table: the throughput of one workload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableColumn {
     pub workload: String,
-    /// How many readers it had, as far as its heading says.
+    /// The number of readers in its heading.
     pub readers: u32,
-    /// MiB/s for each row; `None` where nothing was measured.
+    /// MiB/s for each row; `None` for an empty cell.
     pub mib_s: Vec<Option<f64>>,
 }
 
 /// A table of throughputs against read-ahead.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportTable {
-    /// What was measured, in its author's words.
+    /// The title that the author gave.
     pub title: String,
     pub rows: Vec<Kib>,
     pub columns: Vec<TableColumn>,
-    /// How well figures repeat, relative, if the author says it: 0.02 for ±2 %.
+    /// The relative spread that the author states: 0.02 for ±2 %.
     pub spread: Option<f64>,
-    /// The unit in which the rates were published; [`TableColumn::mib_s`] is converted already.
+    /// The unit of the published rates; [`TableColumn::mib_s`] is already converted.
     pub published: RateUnit,
-    /// What else is known: conditions, source, warnings about units.
+    /// Conditions, source and warnings about units, as far as known.
     pub about: Json,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tables {
-    /// Each with the name it has in the file, if it has one.
+    /// The tables with their names in the file.
     pub tables: Vec<(String, ImportTable)>,
-    /// What was left out, and why.
+    /// What was skipped, and why.
     pub skipped: Vec<String>,
 }
 
-/// Reads a file of tables: JSON as foreread publishes them, or CSV. `name` is the title of a table
-/// that has none of its own, `unit` what rates are in whose heading does not tell.
+/// Parses a file of tables: JSON as foreread publishes them, or CSV. `name` is the title of tables
+/// without one, `unit` the unit of rates whose heading has none.
 pub fn tables(text: &str, name: &str, unit: Option<RateUnit>) -> Result<Tables, ImportError> {
     let found = match text.trim_start().starts_with(['{', '[']) {
         true => json::tables(text, unit)?,
@@ -114,7 +113,7 @@ pub fn tables(text: &str, name: &str, unit: Option<RateUnit>) -> Result<Tables, 
     Ok(found)
 }
 
-/// How many KiB one of a column of read-ahead is, by its heading.
+/// The unit of a read-ahead column, in KiB, from its heading.
 fn setting_unit(heading: &str) -> Option<f64> {
     let heading = heading.trim().to_ascii_lowercase().replace(['-', ' ', '(', ')'], "_");
     let about_read_ahead =
@@ -125,21 +124,21 @@ fn setting_unit(heading: &str) -> Option<f64> {
     let units =
         [("sectors", 0.5), ("kib", 1.0), ("kb", 1.0), ("mib", 1024.0), ("bytes", 1.0 / 1024.0)];
     let unit = units.iter().find(|(unit, _)| heading.trim_end_matches('_').ends_with(unit));
-    // blockdev counts in sectors, whatever the disk does.
+    // blockdev counts in 512-byte sectors on every disk.
     unit.map(|(_, kib)| *kib).or_else(|| (heading == "setra").then_some(0.5))
 }
 
-/// The largest read-ahead that a table may have, in KiB: 1 TiB. A larger one is a mistyped figure.
+/// The largest read-ahead that a table may have, in KiB: 1 TiB. A larger figure is a typing error.
 const LARGEST_SETTING_KIB: f64 = (1u64 << 30) as f64;
 
-/// A setting of a table, if it can be one.
+/// Parses a setting of a table.
 fn setting(size: f64, unit_kib: f64) -> Option<Kib> {
     let kib = (size * unit_kib).round();
     (0.0..=LARGEST_SETTING_KIB).contains(&kib).then(|| Kib::new(kib as u64))
 }
 
-/// The workload of a heading: readers of streams by our own name for them, so that they can be
-/// compared; another name as it is, without what a name may not have.
+/// The workload of a heading. Sequential readers get the name of our own workload, so that they can
+/// be compared; any other name is kept, without characters that names may not have.
 fn column_of(heading: &str) -> (String, u32) {
     let plain = heading.trim().trim_start_matches("rate_").to_ascii_lowercase();
     let number: String = plain.chars().take_while(char::is_ascii_digit).collect();
@@ -172,7 +171,7 @@ impl TableColumn {
 }
 
 impl ImportTable {
-    /// What the run intended, as far as a table tells.
+    /// A plan that describes the table.
     fn plan(&self, grid: &[Kib]) -> Plan {
         let mut plan = Plan::new(Target::Imported(self.title.clone()));
         plan.workloads = self.columns.iter().map(TableColumn::planned).collect();
@@ -187,7 +186,7 @@ impl ImportTable {
         self.rows.iter().copied().collect::<BTreeSet<Kib>>().into_iter().collect()
     }
 
-    /// One trial for each figure; a setting that has several rows has several blocks.
+    /// One trial for each figure; each repeated row of a setting is another block.
     fn trials(&self) -> Vec<Trial> {
         let mut trials: Vec<Trial> = Vec::new();
         for column in &self.columns {
@@ -220,8 +219,7 @@ impl ImportTable {
     }
 }
 
-/// Puts a table into the record as a run. `found` is the read-ahead that counts as the present
-/// one, if any is to.
+/// Stores a table as a run. `found` is the read-ahead that counts as the present one, if any.
 pub fn import(
     store: &mut Store,
     table: &ImportTable,

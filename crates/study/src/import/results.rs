@@ -1,5 +1,5 @@
-//! Reports of other people's benchmarks as tables: a row for each report, a column for each of its
-//! throughputs. All other figures stay beside them.
+//! Benchmark reports of other programs as tables: a row for each report, a column for each of its
+//! throughputs. The table's description keeps all other figures.
 
 use bench::parse::{ParsedReport, ResultError};
 use serde_json::{Value as Json, json};
@@ -7,12 +7,12 @@ use units::Kib;
 
 use super::{ImportError, ImportTable, RateUnit, TableColumn};
 
-/// What a text of some tool's holds; nothing if it is none of a tool that is known.
+/// Parses the output of a known program; `None` if it is none.
 pub fn reports(text: &str) -> Option<Result<Vec<ParsedReport>, ResultError>> {
     bench::parse::detect(text).map(|form| form.read(text))
 }
 
-/// The table of reports, each measured at the setting beside it.
+/// The table of reports, each with the setting it was measured at.
 pub fn table_of(reports: &[(Kib, ParsedReport)], title: &str) -> Result<ImportTable, ImportError> {
     let mut names: Vec<&str> = Vec::new();
     for figure in reports.iter().flat_map(|(_, report)| &report.figures) {
@@ -25,7 +25,7 @@ pub fn table_of(reports: &[(Kib, ParsedReport)], title: &str) -> Result<ImportTa
     }
     let column = |name: &&str| {
         let rate = |report: &ParsedReport| {
-            // A name may be that of a rate and of its share of processor time.
+            // A rate and its share of processor time may have the same name.
             report.figures.iter().filter(|figure| figure.name == **name).find_map(|f| f.mib_s())
         };
         let values = reports.iter().map(|(_, report)| rate(report));

@@ -1,5 +1,5 @@
-//! Units of published rates. A megabyte is what its author took it for: figures are converted to
-//! MiB/s so that all runs compare, and the run says what was published.
+//! Units of published rates. Figures are converted to MiB/s so that all runs can be compared; the
+//! run keeps the published unit.
 
 use std::fmt;
 use std::str::FromStr;
@@ -37,12 +37,11 @@ impl RateUnit {
         }
     }
 
-    /// How many MiB/s one of it is.
     pub fn mib_s(self) -> f64 {
         self.bytes() / Self::MibS.bytes()
     }
 
-    /// The unit that ends a heading, in parentheses or not, and the heading without it:
+    /// The unit at the end of a heading, in parentheses or not, and the heading without it:
     /// `seq-8_mb_s`, `seq-8 (MB/s)`, `seq-8 [MiB/sec]`.
     pub(super) fn of_heading(heading: &str) -> (Option<Self>, &str) {
         const BETWEEN: [char; 6] = ['_', ' ', '\t', ',', '(', '['];
@@ -60,8 +59,8 @@ impl RateUnit {
         (None, heading)
     }
 
-    /// The unit that the collector of published tables says, in words: what the author printed, or
-    /// what a warning about it says that it is.
+    /// The unit that the collector of published tables states in words: as the author printed it,
+    /// or as corrected by a warning.
     pub(super) fn in_words(printed: Option<&str>, warning: Option<&str>) -> Option<Self> {
         let decimal = |text: &str| text.contains("1e6 B/s") || text.contains("MB/s");
         if warning.is_some_and(decimal) || printed.is_some_and(decimal) {
@@ -70,7 +69,7 @@ impl RateUnit {
         printed.filter(|text| text.contains("KiB/s")).map(|_| Self::KibS)
     }
 
-    /// What to tell whoever knows the published figures; nothing where they stay as they are.
+    /// A note for readers who know the published figures; `None` if they are unchanged.
     pub(super) fn note(self, example: f64) -> Option<String> {
         let bytes = self.bytes();
         (self != Self::MibS && example > 0.0).then(|| {

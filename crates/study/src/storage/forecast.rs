@@ -1,4 +1,4 @@
-//! What a study of a target would lay out and how long it would take, before anything is done.
+//! Predicts what a study of a target would write and how long it would take.
 
 use std::time::Duration;
 
@@ -15,24 +15,23 @@ use crate::error::StudyError;
 use crate::plan::Plan;
 use crate::target::{Target, TargetSpec};
 
-/// What a study would do to its target.
+/// The forecast for a study.
 #[derive(Clone, Debug)]
 pub struct Forecast {
     /// The workloads, each with the size of its files.
     pub workloads: Vec<Workload>,
-    /// What would be written, in all files together; `None` where what is there is read.
+    /// Bytes to write, over all files; `None` if existing data is read.
     pub laid_out: Option<Bytes>,
     /// How many times slower than its model the storage runs; 1 for real storage.
     pub dilation: f64,
-    /// The name of the virtual disk that the storage is, if another process made one.
+    /// The name of the virtual disk, if another process created it.
     pub known_disk: Option<String>,
-    /// How long a simulated trial computes, as far as that can be known beforehand; `None` where
-    /// nothing is simulated.
+    /// The predicted computing time of a simulated trial; `None` without simulation.
     pub simulated_trial: Option<Duration>,
 }
 
 impl Forecast {
-    /// What a study by this plan would do. Of a simulation, parts of some trials are simulated.
+    /// The forecast for a plan. For a simulation, parts of some trials are simulated.
     ///
     /// # Errors
     ///
@@ -43,7 +42,7 @@ impl Forecast {
             Target::Virtual(spec) => Self::of_virtual(plan, spec.get()?, root),
             Target::Path(path) => Self::of_storage(plan, &resolve(root, path)?, dirs, root),
             Target::Imported(title) => Err(StudyError::Plan(format!(
-                "{title} is only figures: there is nothing to measure"
+                "{title} has only figures: there is nothing to measure"
             ))),
         }
     }
@@ -52,7 +51,7 @@ impl Forecast {
         let mut site = SimulatedSession::open(plan, spec, None)?;
         let simulated_trial = Some(site.processor_time_of_a_trial()?);
         let workloads = site.facts.workloads;
-        // The files of a simulation take no room anywhere.
+        // The files of a simulation take no space.
         let laid_out = Some(Bytes::ZERO);
         Ok(Self { workloads, laid_out, dilation: 1.0, known_disk: None, simulated_trial })
     }
@@ -85,7 +84,7 @@ impl Forecast {
         })
     }
 
-    /// Under the real kernel; only a virtual disk has a peak that is known.
+    /// The forecast under the real kernel; the peak is known only for a virtual disk.
     fn live(
         plan: &Plan,
         space: Option<Bytes>,
@@ -99,7 +98,7 @@ impl Forecast {
         Ok(Self { workloads, laid_out, dilation: 1.0, known_disk: None, simulated_trial: None })
     }
 
-    /// How many files a workload reads, the largest of them, and all together.
+    /// The number of files that a workload reads, the size of the largest, and the total.
     pub fn files_of(workload: &Workload) -> (usize, Bytes, Bytes) {
         let sizes = workload.data_files(Bytes::ZERO);
         let largest = sizes.iter().copied().max().unwrap_or_default();

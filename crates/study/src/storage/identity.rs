@@ -1,5 +1,4 @@
-//! What makes a target the same as that of an interrupted run: trials of different storage are
-//! never mixed.
+//! The identity of a target: an interrupted run is resumed only on the same storage.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +20,7 @@ pub(super) fn identity(
     }
 }
 
-/// The devices themselves, not just their numbers: those are used again.
+/// The devices themselves, not only their numbers, which are reused.
 fn devices(root: &Root, storage: &Storage) -> Vec<DeviceIdentity> {
     let numbers: BTreeSet<_> = storage.devices.iter().chain(&storage.leaves).collect();
     let facts = numbers.into_iter().filter_map(|number| device_facts(root, *number).ok());
@@ -39,7 +38,8 @@ fn of_path(storage: &Storage, devices: &[DeviceIdentity], machine: &Machine) -> 
     })
 }
 
-/// The whole model: the words may name a file, and presets may change with the version.
+/// The whole model, because a specification may name a file and presets may change with the
+/// version.
 fn of_virtual_disk(record: &vdisk::DiskRecord, machine: &Machine) -> Json {
     json!({
         "virtual": record.words, "model": record.model, "filesystem": record.filesystem,

@@ -1,9 +1,9 @@
 //! How far the settings of a simulated study are from what is possible.
 //!
-//! Trials end after some time, so two settings do different amounts of work. Limits need the same
-//! work: what the best constant setting gets done in a trial (of a replay, all of it). That is done
-//! again under every setting to its end, by a reader-ahead that knows the future, and by the best
-//! change of settings from phase to phase.
+//! Trials end after a fixed time, so two settings do different amounts of work. Limits need equal
+//! work: the work that the best constant setting completes in a trial (for a replay, all of it).
+//! That work is then completed under every setting, by a reader-ahead that knows the future, and by
+//! the best sequence of settings from phase to phase.
 
 use serde::Serialize;
 use sim::oracle::{OracleWork, best_switching, clairvoyant, headroom_captured, lower_bound};
@@ -18,34 +18,34 @@ use crate::plan::Plan;
 use crate::seed::trial_seed;
 use crate::target::Target;
 
-/// Phases between which a switching tuner may change its mind.
+/// Phases between which a switching tuner may change the setting.
 const PHASE_COUNT: usize = 8;
-/// Settings between which it chooses: the best constant ones, and what the device has.
+/// Settings that it may choose from: the best constant ones and the present one.
 const MAX_CHOICES: usize = 8;
-/// What a change takes: a write to the bdi, `pidfd_getfd`, `posix_fadvise` and back.
+/// The cost of a change: a write to the bdi, `pidfd_getfd`, `posix_fadvise` and back.
 const CHANGE_TIME: Nanos = Nanos::from_micros(50);
-/// Files whose own best setting is looked for.
+/// The best setting of a single file is sought for at most this many files.
 const MAX_FILES: usize = 8;
-/// Clairvoyance keeps every page reference in memory.
+/// The clairvoyant keeps every page reference in memory.
 const REFERENCES_MAX: u64 = 1 << 23;
 
-/// What a setting takes for the work.
+/// The time that the work takes under a setting.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SettingOutcome {
     pub read_ahead_kib: Kib,
     pub seconds: f64,
-    /// How long all readers together waited for the device.
+    /// Total time that all readers waited for the device.
     pub stall_seconds: f64,
     /// Requests to the device.
     pub device_requests: u64,
     /// Data read from the device.
     pub device_mib: f64,
     pub wasted_mib: f64,
-    /// The share of what the best switching would gain over the present setting.
+    /// The share of the best switching's gain over the present setting.
     pub headroom_captured: Option<f64>,
-    /// The share of what clairvoyance would gain over it.
+    /// The share of the clairvoyant's gain over the present setting.
     pub headroom_captured_clairvoyant: Option<f64>,
-    /// How many times longer than the lower bound it takes.
+    /// Elapsed time ÷ lower bound.
     pub times_bound: Option<f64>,
 }
 
@@ -60,20 +60,21 @@ pub struct WorkloadLimits {
     pub workload: String,
     pub requests: u64,
     pub useful_mib: f64,
-    /// The setting that the others are measured against: what the device has.
+    /// The baseline: the device's present setting.
     pub default_kib: Kib,
     pub default_seconds: f64,
-    /// No schedule takes less: fewest possible fetches at the device's best, or the processor.
+    /// The lower bound of any schedule: the fewest possible fetches at the device's best rate, or
+    /// the processor time.
     pub bound_seconds: f64,
-    /// A reader-ahead that knows the future, on the same device; none where the work is too much
-    /// to be kept in memory.
+    /// The time of a reader-ahead that knows the future, on the same device; `None` if the work is
+    /// too large to keep in memory.
     pub clairvoyant_seconds: Option<f64>,
     pub static_kib: Kib,
     pub static_seconds: f64,
-    /// The best constant setting of each file, if that is better than one for all.
+    /// The best constant setting of each file, if that is better than one for all files.
     pub per_file_kib: Vec<Kib>,
     pub per_file_seconds: f64,
-    /// The best setting of each phase, if a change takes 50 µs.
+    /// The best setting of each phase, if a change costs 50 µs.
     pub switching: Vec<LimitPhase>,
     pub switching_seconds: f64,
     pub settings: Vec<SettingOutcome>,
@@ -84,14 +85,14 @@ pub struct WorkloadLimits {
 ///
 /// # Errors
 ///
-/// If the target is not simulated, or the simulation cannot be.
+/// If the target is not simulated, or the simulation fails.
 pub fn limits(
     plan: &Plan,
     workloads: &[Workload],
     seed: u64,
 ) -> Result<Vec<WorkloadLimits>, StudyError> {
     let Target::Simulation(spec) = &plan.target else {
-        let why = "limits can be worked out of simulated targets only: sim:MODEL".to_owned();
+        let why = "limits can be computed only for simulated targets: sim:MODEL".to_owned();
         return Err(StudyError::Plan(why));
     };
     let mut known = workloads.to_vec();
@@ -107,7 +108,7 @@ pub fn limits(
     known.iter().enumerate().map(of).collect()
 }
 
-/// One workload's work, to be done again and again.
+/// The work of one workload, to be repeated.
 struct Bench<'a> {
     workload: &'a Workload,
     machine: SimMachine,
@@ -127,7 +128,7 @@ impl<'a> Bench<'a> {
         let settings = settings(&machine, &site.facts.grid);
         let scenario =
             || Scenario::of_workload(workload, site.files(workload), seed).map_err(SimError::from);
-        // The work is what the best setting gets done.
+        // The work is what the best setting completes.
         let mut most: Option<SimOutcome> = None;
         for setting in &settings {
             let machine = SimMachine { read_ahead: *setting, ..machine.clone() };
@@ -149,7 +150,7 @@ impl<'a> Bench<'a> {
         Ok(Self { workload, machine, shown: site.facts.grid.clone(), settings, work })
     }
 
-    /// Does the part of the work that `keep` says, in these phases of each reader.
+    /// Does the part of the work that `keep` selects, in these phases of each reader.
     fn part(
         &self,
         machine: &SimMachine,
@@ -227,7 +228,7 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// What knowing the future is worth; nothing said where that is too much to be known.
+    /// The time with knowledge of the future; `None` if the work is too large for it.
     fn foreseen(&self) -> Result<Option<Nanos>, StudyError> {
         let pages = |step: &ReadStep| step.length.get() / 4096 + 1;
         let references: u64 = self.work.readers.iter().flatten().map(pages).sum();
@@ -237,8 +238,8 @@ impl<'a> Bench<'a> {
         Ok(Some(clairvoyant(&self.machine, &self.work)?.time))
     }
 
-    /// The best setting of each file for itself, tried all together: what files do to each other is
-    /// not in what is best for each, so it may be worse than one setting for all.
+    /// The best setting of each file alone, tried for all files together. Files affect each other,
+    /// so the result may be worse than one setting for all.
     fn per_file(&self, constant: Kib, time: Nanos) -> Result<(Vec<Kib>, Nanos), StudyError> {
         let files = self.work.files.len();
         if files < 2 {
@@ -268,9 +269,9 @@ impl<'a> Bench<'a> {
         if together < time { Ok((own, together)) } else { Ok((vec![constant; files], time)) }
     }
 
-    /// The best setting of each phase. Each phase is done by itself from a cold cache, under every
-    /// choice; since that costs the constant settings a cold start for each phase as well, only the
-    /// ratio of the best switching to the best constant setting is taken from it.
+    /// The best setting of each phase. Each phase is simulated alone, from a cold cache, under
+    /// every choice. The constant settings pay for these cold starts too, so only the ratio of the
+    /// best switching to the best constant setting is used.
     fn switching(
         &self,
         choices: &[Kib],
@@ -297,7 +298,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// What an outcome is measured against.
+/// The baselines of an outcome.
 struct Yardsticks {
     default: Nanos,
     bound: Nanos,
@@ -329,7 +330,7 @@ fn rate(outcome: &SimOutcome) -> f64 {
     outcome.useful().get() as f64 / outcome.elapsed.as_secs_f64().max(1e-9)
 }
 
-/// What is shown, what the device has, and both families of windows, as far as they can be.
+/// The settings shown, the present one, and both families of windows, as far as they are possible.
 fn settings(machine: &SimMachine, shown: &[Kib]) -> Vec<Kib> {
     let mut settings = Grid::Full.values(PageSize::FOUR_KIB, Some(machine.read_ahead));
     settings.retain(|setting| {

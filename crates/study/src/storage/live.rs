@@ -1,4 +1,4 @@
-//! Storage under the real kernel, opened: the one way in for studies, experiments and calibration.
+//! Opens storage under the real kernel, for studies, experiments and calibration.
 
 use host::{Storage, device_facts, resolve};
 use serde_json::{Value as Json, json};
@@ -11,13 +11,13 @@ use crate::error::StudyError;
 use crate::progress::{Progress, ProgressEvent, StudyPhase};
 use crate::target::Target;
 
-/// What a virtual disk is made for; other storage is opened the same way for all of these.
+/// The purpose of a virtual disk; other storage is opened the same way for all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DiskUse {
     Files,
     /// The block device, unless the target names a filesystem.
     Device,
-    /// The block device in the size of its model, unless the target names a size.
+    /// The block device in the size of its model, unless the target states a size.
     WholeDevice,
 }
 
@@ -26,7 +26,7 @@ pub(crate) enum DiskUse {
 #[derive(Debug)]
 pub struct LiveTarget {
     lease: Option<BdiLease>,
-    /// The virtual disk below the storage, made for this or by another process.
+    /// The virtual disk below the storage, created for this target or by another process.
     pub disk: Option<VirtualDisk>,
     pub storage: Storage,
     /// How many times slower than its model it runs; 1 for real storage.
@@ -35,11 +35,11 @@ pub struct LiveTarget {
 }
 
 impl LiveTarget {
-    /// Opens the target; a virtual disk is made, with a filesystem.
+    /// Opens the target; a virtual disk is created with a filesystem.
     ///
     /// # Errors
     ///
-    /// If there is no such storage, the disk cannot be made, or the target is not storage.
+    /// If there is no such storage, the disk cannot be created, or the target is not storage.
     pub fn open(
         target: &Target,
         environment: &Environment,
@@ -49,7 +49,8 @@ impl LiveTarget {
         Self::open_for(DiskUse::Files, target, environment, progress)
     }
 
-    /// Opens the target; a virtual disk is made without a filesystem unless the target names one.
+    /// Opens the target; a virtual disk is created without a filesystem unless the target names
+    /// one.
     ///
     /// # Errors
     ///
@@ -84,7 +85,7 @@ impl LiveTarget {
                     DiskUse::Files | DiskUse::Device => {}
                     DiskUse::WholeDevice => {
                         config.filesystem = Filesystem::Raw;
-                        // Only the part that is written takes memory.
+                        // Only the written part takes memory.
                         if spec.value_of("size").is_none() {
                             let whole = config.model.capacity().get();
                             config.size = Bytes::new(whole - whole % 4096);
@@ -111,11 +112,11 @@ impl LiveTarget {
         Some(spec.peak().throughput)
     }
 
-    /// Takes the lock of the bdi and starts the guard.
+    /// Locks the bdi and starts the guard.
     ///
     /// # Errors
     ///
-    /// If another process has the lock, or the journal cannot be written.
+    /// If another process holds the lock, or the journal cannot be written.
     pub(crate) fn begin(&self) -> Result<BdiLease, StudyError> {
         let Environment { dirs, root, guard, .. } = &self.environment;
         Ok(BdiLease::begin(dirs, root, &self.storage, guard)?)
@@ -125,7 +126,7 @@ impl LiveTarget {
     ///
     /// # Errors
     ///
-    /// If the value cannot be set, or another process has the lock of the bdi.
+    /// If the value cannot be set, or another process holds the lock of the bdi.
     pub fn set(&mut self, tunable: &'static dyn Tunable, value: &Value) -> Result<(), StudyError> {
         if self.lease.is_none() {
             self.lease = Some(self.begin()?);
@@ -157,8 +158,8 @@ impl LiveTarget {
         Ok(value.bytes().map(Bytes::to_kib_floor).unwrap_or_default())
     }
 
-    /// Serves a virtual disk at once, or at the pace of its model. One that another process made
-    /// keeps its pace: others may be measuring on it.
+    /// Sets whether a virtual disk keeps the pace of its model or serves at once. The pace of a
+    /// disk that another process created is not changed: others may be measuring on it.
     ///
     /// # Errors
     ///
@@ -168,12 +169,12 @@ impl LiveTarget {
         Ok(ours.map_or(Ok(()), |disk| disk.set_timing(on))?)
     }
 
-    /// The storage and its tunables as they are now, in the form in which a record has them.
+    /// Describes the storage and its tunables in the form of the record.
     pub fn describe(&self) -> Json {
         describe(&self.environment, &self.storage, self.disk.as_ref())
     }
 
-    /// Restores the settings and removes a disk of our own.
+    /// Restores the settings and removes the virtual disk if this created it.
     ///
     /// # Errors
     ///
@@ -187,12 +188,12 @@ impl LiveTarget {
     }
 }
 
-/// The storage and its tunables as they are now, in the form in which a record has them.
+/// Describes the storage and its tunables in the form of the record.
 pub fn describe(environment: &Environment, storage: &Storage, disk: Option<&VirtualDisk>) -> Json {
     let root = &environment.root;
     let devices: Vec<_> =
         storage.leaves.iter().filter_map(|device| device_facts(root, *device).ok()).collect();
-    // All that are there: what a study does not vary is a part of its conditions.
+    // All tunables: those that a study does not vary are part of its conditions.
     let site = tunables::TunableScope::of(root, storage);
     let present = |tunable: &&dyn Tunable| {
         let value = tunables::read(root, *tunable, &site).ok()?;

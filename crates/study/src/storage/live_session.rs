@@ -37,8 +37,8 @@ pub(crate) fn opener<'a>(plan: &'a Plan, environment: &'a Environment) -> Box<Op
     })
 }
 
-/// Storage under the real kernel. Fields are dropped from the top: the settings are put back
-/// before the disk that they are settings of is removed.
+/// Storage under the real kernel. Fields are dropped in order: settings are restored before the
+/// disk is removed.
 struct LiveSession {
     facts: TargetFacts,
     lease: BdiLease,
@@ -46,11 +46,11 @@ struct LiveSession {
     own_files: bool,
     target: LiveTarget,
     read_ahead: &'static dyn Tunable,
-    /// What the tunables had that are varied besides read-ahead.
+    /// The present values of the tunables that are varied besides read-ahead.
     baseline: tunables::TunableValues,
     plan: Plan,
     environment: Environment,
-    /// Workloads of other people's programs that have run well at least once.
+    /// Workloads of external programs that have succeeded at least once.
     proven: HashSet<String>,
     looked: WindowProbe,
 }
@@ -65,7 +65,7 @@ impl LiveSession {
         let root = &environment.root;
         let machine = Machine::read(root)?;
         let read_ahead = tunables::find("read_ahead")?;
-        // Before anything is made: a value that cannot be set is an error of the command line.
+        // Checked before anything is created: a value that cannot be set is a usage error.
         checked(read_ahead, &plan.read_ahead.values(machine.page_size, None), &machine, progress)?;
         programs(plan, progress)?;
         plan.memory_limit.map_or(Ok(()), bench::check_memory_limit)?;
@@ -80,8 +80,8 @@ impl LiveSession {
             progress.step(&ProgressEvent::Note(format!("left by a run that died: {undone}")));
         }
         let found = Some(target.read_ahead()?);
-        // Whoever may not set it should hear so now, not when the files are laid out; but to
-        // measure at the present setting nothing needs to be set.
+        // A missing permission is reported now, before files are created. Measuring the present
+        // setting needs no permission.
         let wanted = plan.read_ahead.values(machine.page_size, found);
         if wanted.iter().any(|kib| Some(*kib) != found) {
             let site = tunables::TunableScope::of(root, storage);
@@ -125,7 +125,7 @@ impl LiveSession {
     }
 }
 
-/// What is there already is only ever read.
+/// Existing data is never written.
 fn only_in_directories(plan: &Plan, storage: &Storage) -> Result<(), StudyError> {
     let mut workloads = plan.workloads.iter().map(|planned| &planned.workload);
     match workloads.find(|workload| workload.writes()) {
@@ -137,7 +137,7 @@ fn only_in_directories(plan: &Plan, storage: &Storage) -> Result<(), StudyError>
     }
 }
 
-/// Finds the programs of other people that the plan needs, and says which versions they are.
+/// Finds the external programs that the plan needs, and reports their versions.
 fn programs(plan: &Plan, progress: &mut dyn Progress) -> Result<(), StudyError> {
     let mut told = Vec::new();
     for outside in plan.workloads.iter().filter_map(|planned| planned.workload.outside.as_ref()) {
@@ -151,8 +151,8 @@ fn programs(plan: &Plan, progress: &mut dyn Progress) -> Result<(), StudyError> 
     Ok(())
 }
 
-/// Sets every level of every tunable that is varied once, so that whatever cannot be is known
-/// before files are laid out; and gives what was there.
+/// Sets every level of each varied tunable once, so that impossible values are reported before
+/// files are created. Returns the previous values.
 fn try_factors(
     plan: &Plan,
     lease: &mut BdiLease,
@@ -167,10 +167,13 @@ fn try_factors(
             lease.set(tunable, &level.value)?;
         }
         if tunable.validate(&value, host::page_size()).is_err() {
-            // It stands for "another one counts", as the 0 of dirty_bytes, and cannot be set: the
-            // end of the study brings it back, and levels are compared with the first of them.
+            // Such a value means "another tunable applies", as the 0 of dirty_bytes, and cannot be
+            // set. The end of the study restores it; levels are compared with the first of them.
             let (name, value) = (tunable.name(), tunable.show(&value));
-            let text = format!("{name} was {value}, which is no level: the first one named counts");
+            let text = format!(
+                "{name} is {value}, which cannot be set: levels are compared with the first one \
+                                named"
+            );
             progress.step(&ProgressEvent::Note(text));
             continue;
         }
@@ -183,7 +186,7 @@ fn try_factors(
     Ok(baseline)
 }
 
-/// The values as the kernel will have them, or why one cannot be.
+/// The values as the kernel rounds them, or why one is impossible.
 fn checked(
     tunable: &dyn Tunable,
     values: &[Kib],
@@ -238,7 +241,7 @@ fn lay_out(
     Ok(dataset)
 }
 
-/// What bounds files under the real kernel; only of a virtual disk the peak is known.
+/// The limits on file sizes under the real kernel. The peak is known only for a virtual disk.
 pub(super) fn live_room(
     plan: &Plan,
     space: Option<Bytes>,
@@ -246,14 +249,14 @@ pub(super) fn live_room(
     memory: Bytes,
     window: Kib,
 ) -> Room {
-    // What is written to a virtual disk is kept in memory, and so is the cache of it.
+    // The data of a virtual disk is kept in memory, and so is its page cache.
     let memory = peak.map(|_| Bytes::new(memory.get() / 3));
     let space = space.map(|available| Bytes::new(available.get() / 2));
     let most = [space, memory].into_iter().flatten().min();
     Room { most, peak, trial: plan.trial, window: window.to_bytes(), unwritten: false }
 }
 
-/// What is to be said of a virtual disk that another process made.
+/// The note for a virtual disk that another process created.
 fn known_disk(disk: &VirtualDisk) -> String {
     let (name, dilation) = (disk.name(), disk.dilation());
     format!(
@@ -265,7 +268,7 @@ fn known_disk(disk: &VirtualDisk) -> String {
 impl TrialRunner for LiveSession {
     fn trial(&mut self, request: &TrialRequest<'_>) -> Result<TrialRecord, StudyError> {
         let CellSettings { read_ahead, extra } = request.settings;
-        // Read-ahead last: the others may upset it.
+        // Read-ahead last, because the other tunables may change it.
         for setting in extra.tunables.iter() {
             self.lease.set(setting.tunable, &setting.value)?;
         }
@@ -295,8 +298,8 @@ impl TrialRunner for LiveSession {
 }
 
 impl LiveSession {
-    /// One trial. A program that has run well before and fails now spoils its trial; one that never
-    /// did will not do it the next time either.
+    /// Runs one trial. A failure disturbs the trial if the program succeeded before; otherwise the
+    /// study fails, because the program would fail again.
     fn sample(
         &mut self,
         request: &TrialRequest<'_>,
@@ -321,7 +324,7 @@ impl LiveSession {
     }
 }
 
-/// Why the virtual disk's lateness spoils a trial, if it does.
+/// The reason if the virtual disk was too late in this trial.
 fn late(counters: &DiskCounters) -> Option<String> {
     let Lateness { p50, p99, .. } = counters.lateness;
     counters.is_spoiled().then(|| {
@@ -332,7 +335,7 @@ fn late(counters: &DiskCounters) -> Option<String> {
     })
 }
 
-/// Whether the user should hear what came of putting a value back: not if it went as it should.
+/// Whether a restored value should be reported: only if something unexpected happened.
 fn is_news(undone: &RestoreReport) -> bool {
     !matches!(undone.outcome, UndoOutcome::Restored | UndoOutcome::AlreadySo)
 }
@@ -353,7 +356,7 @@ impl TargetSession for LiveSession {
             progress.step(&ProgressEvent::Note(undone.to_string()));
         }
         let after = site.target.describe();
-        // An open file of our own would keep the disk's filesystem busy.
+        // One of our open files would keep the disk's filesystem busy.
         let removed = if site.own_files { site.dataset.remove() } else { Ok(()) };
         let disk = site.target.disk.map_or(Ok(()), VirtualDisk::release);
         restored?;

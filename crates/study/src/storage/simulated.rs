@@ -1,4 +1,4 @@
-//! A target that is simulated whole: device, page cache, read-ahead and readers.
+//! A target that is simulated entirely: device, page cache, read-ahead and readers.
 
 use std::time::Duration;
 
@@ -26,10 +26,10 @@ use crate::trial::{TrialRecord, TrialRequest, TrialRunner};
 pub(crate) struct SimulatedSession {
     pub(super) facts: TargetFacts,
     pub(super) machine: SimMachine,
-    /// What the tunables have that the plan varies.
+    /// The present values of the tunables that the plan varies.
     baseline: TunableValues,
     plan: Plan,
-    /// Where the files of each workload begin.
+    /// The start of each workload's files on the device.
     places: Vec<(String, Bytes)>,
 }
 
@@ -46,7 +46,7 @@ impl SimulatedSession {
         let grid = plan.read_ahead.values(PageSize::FOUR_KIB, found);
         let window = grid.last().copied().unwrap_or_default();
         for window in [window, machine.read_ahead] {
-            // Before anything is measured: a window that the cache cannot hold is a mistake.
+            // Checked before anything is measured: a window larger than the cache is a usage error.
             SimMachine { read_ahead: window, ..machine.clone() }
                 .validate()
                 .map_err(|error| roomier(error, plan))?;
@@ -80,9 +80,9 @@ impl SimulatedSession {
         Ok(Self { facts, machine, baseline, plan: plan.clone(), places })
     }
 
-    /// How long a trial takes on an idle processor: two parts of trials under a small, a middle and
-    /// a large window are simulated and extrapolated, since each trial takes time of its own to
-    /// begin. A replay goes to its end however long that takes, so it counts as nothing.
+    /// The time that a trial computes on an idle processor. Two parts of trials under a small, a
+    /// middle and a large window are simulated and extrapolated, because each trial has a fixed
+    /// cost. A replay runs to its end, so it counts as zero.
     pub(super) fn processor_time_of_a_trial(&mut self) -> Result<Duration, StudyError> {
         const PARTS: [Nanos; 2] = [Nanos::from_millis(50), Nanos::from_millis(200)];
         let whole = self.plan.trial;
@@ -119,13 +119,12 @@ impl SimulatedSession {
     }
 }
 
-/// What this thread has computed so far.
 fn processor_time() -> Nanos {
     let used = sys::thread_usage::thread_cpu().unwrap_or_default();
     used.user + used.system
 }
 
-/// What a simulation has of the tunables that it knows, besides read-ahead.
+/// The values of the simulation's tunables, besides read-ahead.
 fn present(machine: &SimMachine) -> Result<TunableValues, StudyError> {
     let host = machine.model.host();
     let values = [
@@ -141,7 +140,7 @@ fn present(machine: &SimMachine) -> Result<TunableValues, StudyError> {
     Ok(all)
 }
 
-/// What a simulation has of the tunables that the plan varies; each of their levels is tried.
+/// The present values of the tunables that the plan varies; each of their levels is tried.
 fn baseline(plan: &Plan, machine: &SimMachine) -> Result<TunableValues, StudyError> {
     let present = present(machine)?;
     let mut all = TunableValues::default();
@@ -159,10 +158,10 @@ fn baseline(plan: &Plan, machine: &SimMachine) -> Result<TunableValues, StudyErr
 
 fn not_simulated(name: &str) -> StudyError {
     let known = "read_ahead, policy, scheduler, nr_requests and max_sectors";
-    StudyError::Plan(format!("a simulation has no {name}: it has {known}"))
+    StudyError::Plan(format!("a simulation has no tunable {name}: it has {known}"))
 }
 
-/// Gives a simulated machine another setting.
+/// Applies a setting to a simulated machine.
 fn set(machine: &mut SimMachine, setting: &Setting) -> Result<(), StudyError> {
     let text = setting.tunable.show(&setting.value);
     let key = match setting.tunable.name() {
@@ -180,7 +179,7 @@ fn set(machine: &mut SimMachine, setting: &Setting) -> Result<(), StudyError> {
     Ok(())
 }
 
-/// The whole model: presets may change with the version.
+/// The whole model, because presets may change with the version.
 fn identity(words: &str, machine: &SimMachine) -> Json {
     json!({
         "simulation": words, "model": machine.model.to_toml(),
@@ -206,7 +205,7 @@ fn describe(machine: &SimMachine, read_ahead: Option<Kib>) -> Result<Json, Study
     }))
 }
 
-/// What to do about a page cache that is too small for a window, in the words of the command line.
+/// Explains what to do if the page cache is too small for a window, with command-line options.
 fn roomier(error: SimError, plan: &Plan) -> StudyError {
     let SimError::CacheTooSmall { cache, what, needed } = error else { return error.into() };
     let option = if plan.memory_limit.is_some() { "--memory-limit " } else { "cache=" };
@@ -217,8 +216,8 @@ fn roomier(error: SimError, plan: &Plan) -> StudyError {
     ))
 }
 
-/// The files of the workloads lie one after another, as they were laid out: where each begins, and
-/// where the last ends.
+/// The files of the workloads lie one after another, in the order of creation: where each starts,
+/// and where the last ends.
 fn places(machine: &SimMachine, workloads: &[Workload]) -> (Vec<(String, Bytes)>, Bytes) {
     let mut at = machine.files_at;
     let place = |workload: &Workload| {
@@ -269,12 +268,12 @@ impl TargetSession for SimulatedSession {
     }
 }
 
-/// How far a trial goes: of a replay, to its end, since processes come and go.
+/// The length of a trial; a replay runs to its end, because its processes start and exit.
 pub(super) fn limits(plan: &Plan, workload: &Workload) -> Limits {
     Limits { time: plan.trial, ends_with_first: workload.replay.is_none() }
 }
 
-/// The device's side of the course, as on real storage: sums since the start.
+/// The device's part of the time series, as on real storage: sums since the start.
 fn timeline(course: &SimTimeline, settled: Nanos) -> Timeline {
     let (mut at, mut queue_time) = (Nanos::ZERO, Nanos::ZERO);
     let (mut requests, mut bytes) = (0, Bytes::ZERO);
@@ -290,7 +289,7 @@ fn timeline(course: &SimTimeline, settled: Nanos) -> Timeline {
     Timeline { slot: course.slot, device: device.collect(), ..Timeline::default() }
 }
 
-/// The windows that the policy had read, their mean in each slot.
+/// The mean window in each slot.
 fn windows(course: &SimTimeline) -> Vec<Series> {
     let mut series = Series::level("window read ahead", "KiB");
     let mut at = Nanos::ZERO;
@@ -304,7 +303,7 @@ fn windows(course: &SimTimeline) -> Vec<Series> {
     if series.values.is_empty() { Vec::new() } else { vec![series] }
 }
 
-/// What a trial on real storage would have measured.
+/// The sample that a trial on real storage would give.
 fn sample(workload: &Workload, seed: u64, outcome: SimOutcome) -> Sample {
     let in_order = workload.pattern == Pattern::Sequential && workload.sharing == Sharing::OwnFile;
     let ahead = if in_order { outcome.ahead.iter().copied().sum() } else { Bytes::ZERO };
@@ -313,7 +312,7 @@ fn sample(workload: &Workload, seed: u64, outcome: SimOutcome) -> Sample {
     let readers = outcome.readers.iter().map(|reader| ReaderSample {
         requests: reader.requests,
         useful: reader.useful,
-        // A process that came and went counts with the time of the whole, as on real storage.
+        // A process that exits early counts with the total time, as on real storage.
         elapsed: if replay { outcome.elapsed } else { reader.elapsed },
     });
     Sample {

@@ -1,13 +1,13 @@
-//! How large the files are that workloads read.
+//! The size of the files that workloads read.
 //!
-//! A trial ends when a reader has used up its data, so the files should hold what the fastest
-//! setting reads in a trial; and several windows of the largest setting, or the last window is
-//! most of what is measured. Against that stand the time to write them, the room on the disk and,
-//! for a virtual disk, whose content is in memory, the memory.
+//! A trial ends when a reader has read all its data. So the files should hold what the fastest
+//! setting reads in a trial, and several windows of the largest setting: otherwise the last window
+//! would dominate the result. The limits are the time to write the files, the space on the disk
+//! and, for a virtual disk with its content in memory, the memory.
 //!
-//! Random reads of a mapped file bring a whole window into the cache each, so a few hundred of them
-//! may cache the file: from then on they are hits, and the cost of a large window looks like a
-//! gain. [`bounded`] ends such a trial before that, whatever the size of the file.
+//! Each random read of a mapped file brings a whole window into the cache, so a few hundred may
+//! cache the file. Further reads are then hits, and the cost of a large window looks like a gain.
+//! [`bounded`] ends such a trial earlier, whatever the size of the file.
 
 use std::borrow::Cow;
 
@@ -16,31 +16,31 @@ use workload::{AccessMethod, Pattern, Workload};
 
 use crate::plan::Plan;
 
-/// All files of a workload together, where nothing is known of the storage's speed.
+/// Total size of a workload's files if the speed of the storage is unknown.
 const DEFAULT_TOTAL_SIZE: Bytes = Bytes::from_gib(2);
-/// All files of a workload together, at most: writing them should not take longer than measuring.
+/// Maximum total size of a workload's files: writing them should not take longer than measuring.
 const MAX_TOTAL_SIZE: Bytes = Bytes::from_gib(4);
-/// The smallest file: less is gone before the window has grown.
+/// The smallest file: less is read before the window has grown.
 const MIN_FILE_SIZE: Bytes = Bytes::from_mib(16);
 /// Files hold this many of the largest windows.
 const MIN_WINDOWS_PER_FILE: u64 = 4;
-/// The same of files that are read at random, where nothing is written to lay them out.
+/// The same for files that are read at random, if they need not be written.
 const RANDOM_WINDOWS_PER_FILE: u64 = 32;
-/// Random reads bring at most one part in so many of their file into the cache: on average half of
-/// that is cached when one is made, so hits distort the throughput by one in sixteen at most.
+/// Random reads bring at most one part in this many of their file into the cache. On average half
+/// of that is cached when a read occurs, so hits distort the throughput by at most one sixteenth.
 const MAX_CACHED_PART: u64 = 8;
-/// Each reader makes this many random reads at least, or there is nothing to measure.
+/// Each reader makes at least this many random reads.
 const MIN_REQUESTS: u64 = 2;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
-    /// The most that all files together may take; none for what is there already.
+    /// Maximum total size of all files; `None` for existing data.
     pub(super) most: Option<Bytes>,
-    /// The fastest that the storage can be, where a model says so.
+    /// The highest rate of the storage, if a model states it.
     pub(super) peak: Option<BytesPerSecond>,
     pub(super) trial: Nanos,
     pub(super) window: Bytes,
-    /// Whether nothing is written to lay them out, as in a simulation.
+    /// Whether the files need not be written, as in a simulation.
     pub(super) unwritten: bool,
 }
 
@@ -65,8 +65,8 @@ pub(super) fn with_file_sizes(plan: &Plan, room: &Room) -> Vec<Workload> {
     sized.collect()
 }
 
-/// The largest files of a workload that says itself how large they are: as it says where there is
-/// room on real storage, but what is written to a virtual disk is kept in memory.
+/// The largest size for a workload that states its own: as stated if real storage has the space,
+/// but limited by memory on a virtual disk.
 fn most_of(workload: &Workload, workloads: u64, room: &Room) -> Bytes {
     match (room.peak, room.most) {
         (None, Some(most)) => {
@@ -77,14 +77,14 @@ fn most_of(workload: &Workload, workloads: u64, room: &Room) -> Bytes {
     }
 }
 
-/// What is to be said of files that are smaller than their workloads say.
+/// Notes on files that are smaller than stated.
 pub(super) fn shrunk(plan: &Plan, sized: &[Workload]) -> Vec<String> {
     let told = plan.workloads.iter().zip(sized).filter(|(planned, _)| planned.shrinks);
     let told = told.filter_map(|(planned, sized)| {
         let largest = |workload: &Workload| {
             workload.data_files(Bytes::ZERO.max(workload.block)).into_iter().max()
         };
-        // Without a bound the files are as large as they are said to be.
+        // Without a limit, the files have their stated size.
         let free = Workload { file_size: None, ..planned.workload.clone() };
         let said = match planned.workload.outside {
             Some(_) => largest(&Workload { file_size: Some(Bytes::new(u64::MAX)), ..free })?,
@@ -94,8 +94,8 @@ pub(super) fn shrunk(plan: &Plan, sized: &[Workload]) -> Vec<String> {
         let name = &sized.name;
         (said > now && said.get() < u64::MAX).then(|| {
             format!(
-                "{name}: its files are {now} here, not {said}: --size has them as large as there \
-                 is room for"
+                "{name}: its files are {now} here instead of {said}: --size sets a size up to the \
+                 free space"
             )
         })
     });
@@ -104,7 +104,7 @@ pub(super) fn shrunk(plan: &Plan, sized: &[Workload]) -> Vec<String> {
 
 fn size(workload: &Workload, workloads: u64, room: &Room) -> Bytes {
     let files = u64::from(workload.files()).max(1);
-    // A quarter more than the peak would read: no setting is faster, and zones are not either.
+    // A quarter more than the peak would read: no setting or zone is faster.
     let wanted = match room.peak {
         Some(peak) => Bytes::new((peak.get() * room.trial.as_secs_f64() * 1.25) as u64),
         None => DEFAULT_TOTAL_SIZE,
@@ -112,7 +112,7 @@ fn size(workload: &Workload, workloads: u64, room: &Room) -> Bytes {
     let share = Bytes::new(room.most.unwrap_or(MAX_TOTAL_SIZE).get() / workloads.max(1));
     let windows = room.window * files;
     let total = if room.unwritten && workload.pattern == Pattern::Uniform {
-        // [`bounded`] sees to it that they are not used up, however fast the storage is.
+        // [`bounded`] prevents that they are used up, however fast the storage is.
         windows * RANDOM_WINDOWS_PER_FILE
     } else {
         wanted.max(windows * MIN_WINDOWS_PER_FILE).min(MAX_TOTAL_SIZE)
@@ -122,8 +122,8 @@ fn size(workload: &Workload, workloads: u64, room: &Room) -> Bytes {
     Bytes::new(total.get() / files / mib * mib).max(MIN_FILE_SIZE).max(workload.block)
 }
 
-/// The workload with as many random reads as cannot cache its data, `data` in all its files, under
-/// this window; unless it says itself how many it makes.
+/// The workload, limited to as many random reads as do not cache its `data` under this window,
+/// unless it states its own number.
 pub(super) fn bounded(workload: &Workload, window: Bytes, data: Bytes) -> Cow<'_, Workload> {
     if workload.pattern != Pattern::Uniform || workload.requests.is_some() {
         return Cow::Borrowed(workload);

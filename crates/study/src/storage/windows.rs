@@ -1,8 +1,8 @@
-//! The windows that the kernel reads ahead during a trial, and how large the requests are that it
-//! makes of them, seen by BPF where that is permitted.
+//! The read-ahead windows of a trial and the sizes of the resulting requests, observed by BPF where
+//! that is permitted.
 //!
-//! Two probes, which run once for each window and request and not for each read; and of each cell
-//! one trial alone is looked at, so that what it costs cannot make a verdict.
+//! Two probes run once for each window and request, not for each read. Only one trial of each cell
+//! is observed, so that the overhead cannot affect a verdict.
 
 use std::collections::HashSet;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -19,22 +19,22 @@ use crate::trial::TrialRequest;
 
 /// How often the kernel's ring is emptied: it holds some forty thousand windows.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
-/// Stretches of a trial that have a mean each.
+/// Number of intervals in a trial for which the mean window is recorded.
 const MEANS_PER_TRIAL: u64 = 50;
 
-/// Which cells have been looked at, and whether the kernel lets itself be looked into.
+/// Which cells were observed, and whether the kernel permits observation.
 #[derive(Debug, Default)]
 pub(super) struct WindowProbe {
     cells: HashSet<(CellSettings, String)>,
-    /// Read once: it takes a while.
+    /// Read only once because it is slow.
     types: Option<KernelTypes>,
     refused: bool,
 }
 
 impl WindowProbe {
-    /// Begins to look if this is the first trial of its cell.
+    /// Starts observing if this is the first trial of its cell.
     pub(super) fn at(&mut self, request: &TrialRequest<'_>) -> Option<WindowRecorder> {
-        // Programs of others are other processes.
+        // External programs run in other processes.
         if self.refused || request.workload.outside.is_some() {
             return None;
         }
@@ -47,7 +47,7 @@ impl WindowProbe {
         onlooker
     }
 
-    /// `None` where the kernel may not be looked into.
+    /// `None` if the kernel does not permit observation.
     fn begin(&mut self) -> Option<WindowRecorder> {
         if self.types.is_none() {
             self.types = Some(KernelTypes::read().ok()?);
@@ -56,7 +56,7 @@ impl WindowProbe {
     }
 }
 
-/// Somebody who notes each window of this process.
+/// Records each window of this process.
 pub(super) struct WindowRecorder {
     stop: Sender<()>,
     looking: JoinHandle<(Vec<(Nanos, Bytes)>, Probes)>,
@@ -86,10 +86,10 @@ impl WindowRecorder {
         Self { stop, looking }
     }
 
-    /// Adds to the sample, of a trial on this storage, what was seen.
+    /// Adds what was observed to the sample of a trial on this storage.
     pub(super) fn end(self, storage: &Storage, sample: &mut Sample) {
         drop(self.stop);
-        // It does not panic; if it did, nothing was seen.
+        // The thread does not panic; if it did, there would be no data.
         let Ok((windows, probes)) = self.looking.join() else { return };
         sample.series.extend(series(&windows, sample.elapsed));
         let sizes = [&storage.devices, &storage.leaves].map(|on| probes.request_sizes(on));
@@ -97,10 +97,11 @@ impl WindowRecorder {
     }
 }
 
-/// The mean window in each stretch of a trial that took so long, the first at its start; `None` if
-/// there was none.
+/// The mean window in each interval of a trial of this length, the first at its start; `None`
+/// without windows.
 fn series(windows: &[(Nanos, Bytes)], elapsed: Nanos) -> Option<Series> {
-    // The first reader's first read is within microseconds of the start, and asks for the first.
+    // The first reader's first read occurs within microseconds of the start and requests the first
+    // window.
     let begun = windows.first()?.0;
     let stretch = (elapsed.get() / MEANS_PER_TRIAL).max(1);
     let mut series = Series::level("window read ahead", "KiB");

@@ -1,8 +1,7 @@
-//! Who is at work on a run.
+//! Claims of runs.
 //!
-//! A run's process holds a lock on a small file beside the record, which the kernel lets go of
-//! whatever the process dies of; so a run that says it is running, and whose lock can be had, was
-//! killed.
+//! The process of a run locks a small file next to the record. The kernel releases the lock
+//! whenever the process dies, so a run that is marked as running but not locked was killed.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{Read, Write};
@@ -13,21 +12,21 @@ use std::time::Duration;
 use crate::error::StoreError;
 use crate::run_id::RunId;
 
-/// How often, and after which pauses, a lock is tried that somebody has.
+/// How often a held lock is retried, and the pauses between.
 const MAX_ATTEMPTS: u32 = 5;
 const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The right to add trials to a run, for as long as it is kept.
+/// The exclusive right to add trials to a run, until dropped.
 #[derive(Debug)]
 pub(crate) struct RunClaim {
     path: PathBuf,
     _file: File,
 }
 
-/// What came of claiming a run.
+/// The result of claiming a run.
 pub(crate) enum ClaimOutcome {
     Acquired(RunClaim),
-    /// It is this process's, if that could be read.
+    /// Another process has it; this one, if its number could be read.
     Busy(Option<u32>),
 }
 
@@ -42,14 +41,15 @@ impl RunClaim {
         loop {
             let mut file = options.open(&path).map_err(io)?;
             match file.try_lock() {
-                // What was locked may have been removed meanwhile, and another be in its place.
+                // The locked file may have been removed and replaced meanwhile.
                 Ok(()) if !is_at(&file, &path) => continue,
                 Ok(()) => {
                     file.set_len(0).map_err(io)?;
                     write!(file, "{}", std::process::id()).map_err(io)?;
                     return Ok(ClaimOutcome::Acquired(Self { path, _file: file }));
                 }
-                // Who only looks whether the run is taken has it for an instant, too.
+                // A process that only checks whether the run is claimed holds the lock for an
+                // instant, too.
                 Err(TryLockError::WouldBlock) if attempts < MAX_ATTEMPTS => {
                     attempts += 1;
                     std::thread::sleep(RETRY_INTERVAL);
@@ -64,14 +64,14 @@ impl RunClaim {
         }
     }
 
-    /// Whether a process is at work on the run. A file that a killed process left goes.
+    /// Whether a process is working on the run. Removes the file of a killed process.
     pub(crate) fn is_taken(store: &Path, run: RunId) -> bool {
         let path = lock_file(store, run);
         let Ok(file) = File::open(&path) else { return false };
         match file.try_lock() {
             Ok(()) => {
                 if is_at(&file, &path) {
-                    // Where nothing may be written it stays, and does no harm.
+                    // If the directory is read-only, the file stays and does no harm.
                     let _ = fs::remove_file(&path);
                 }
                 false
@@ -81,7 +81,7 @@ impl RunClaim {
     }
 }
 
-/// Whether the file that is open is the one of this name.
+/// Whether this open file is the one with this name.
 fn is_at(file: &File, path: &Path) -> bool {
     let number = |status: fs::Metadata| (status.dev(), status.ino());
     let (open, named) = (file.metadata().map(number), fs::metadata(path).map(number));
@@ -90,7 +90,7 @@ fn is_at(file: &File, path: &Path) -> bool {
 
 impl Drop for RunClaim {
     fn drop(&mut self) {
-        // Closing the file lets go of the lock; one that cannot be removed does no harm.
+        // Closing the file releases the lock; a file that cannot be removed does no harm.
         let _ = fs::remove_file(&self.path);
     }
 }

@@ -30,7 +30,7 @@ pub enum RunCommand {
     Sweep,
     Tune,
     Pg,
-    /// Nothing: its figures were measured by somebody else.
+    /// Not measured by foreread.
     Import,
 }
 
@@ -39,7 +39,7 @@ pub enum RunCommand {
 pub enum RunStatus {
     /// Being measured, or killed while it was.
     Running,
-    /// Stopped on request; the same command goes on with it.
+    /// Stopped on request; the same command resumes it.
     Interrupted,
     Complete,
     Failed,
@@ -49,16 +49,16 @@ pub enum RunStatus {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunSummary {
     pub id: RunId,
-    /// When it began, in seconds since 1970.
+    /// Start time, in seconds since 1970.
     pub created_unix_s: f64,
     pub command: RunCommand,
-    /// What was measured, as the command line had it.
+    /// The target, as on the command line.
     pub target: String,
-    /// How far it is; a run whose process died shows as interrupted.
+    /// Its state; a run whose process died shows as interrupted.
     pub status: RunStatus,
     pub error: Option<String>,
     pub trials: u32,
-    /// Version of foreread that began it.
+    /// The version of foreread that started it.
     pub version: String,
 }
 
@@ -68,26 +68,26 @@ pub struct Run {
     pub summary: RunSummary,
     pub plan: Plan,
     pub seed: u64,
-    /// The settings that were to be tried, ascending.
+    /// The settings to be tried, ascending.
     pub grid: Vec<Kib>,
     pub found: Option<Kib>,
-    /// The plan's workloads, with the sizes of the files that were laid out for them.
+    /// The plan's workloads, with the sizes of the created files.
     pub workloads: Vec<Workload>,
-    /// How many times slower than its model the virtual disk ran; 1 for real storage.
+    /// How many times slower than its model a virtual disk ran; 1 for real storage.
     pub dilation: f64,
-    /// What makes the target the same as another run's.
+    /// Identifies the target.
     pub identity: serde_json::Value,
     /// The machine, as it described itself.
     pub machine: serde_json::Value,
-    /// The storage and all its tunables before.
+    /// The storage and all its tunables before the run.
     pub device_before: serde_json::Value,
-    /// The same after; null if the run died.
+    /// The same after the run; null if the run died.
     pub device_after: serde_json::Value,
-    /// Every trial in the order in which they ran.
+    /// All trials in the order in which they ran.
     pub trials: Vec<Trial>,
 }
 
-/// What is known of a run when its first trial is about to begin.
+/// What is known about a run before its first trial.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewRun<'a> {
     pub(crate) command: RunCommand,
@@ -104,7 +104,11 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the record in this file, making it and its directory where there is none.
+    /// Opens the record in this file; creates it and its directory if missing.
+    ///
+    /// # Errors
+    ///
+    /// If the file is not a record, is from a later version, or cannot be opened.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         owner::refuse_foreign(path)?;
         if let Some(dir) = path.parent() {
@@ -117,7 +121,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens a record that is there, to look at it: also where nothing may be written.
+    /// Opens an existing record for viewing, even if nothing can be written.
     pub fn open_existing(path: &Path) -> Result<Option<Self>, StoreError> {
         if !owner::is_there(path)? {
             return Ok(None);
@@ -133,7 +137,7 @@ impl Store {
         Ok(Some(Self { path: path.to_owned(), connection }))
     }
 
-    /// Opens a record that is there for reading only: nothing is made or brought up to date.
+    /// Opens an existing record for reading only: nothing is created or migrated.
     pub fn open_read_only(path: &Path) -> Result<Option<Self>, StoreError> {
         if !owner::is_there(path)? {
             return Ok(None);
@@ -148,13 +152,14 @@ impl Store {
 
     fn prepare(&mut self) -> Result<(), StoreError> {
         let connection = &self.connection;
-        // Another foreread may be writing a trial at this moment.
+        // Another foreread process may be writing a trial.
         connection.busy_timeout(Duration::from_secs(10)).map_err(sqlite(&self.path))?;
         for (name, value) in [("journal_mode", "WAL"), ("synchronous", "FULL")] {
             connection.pragma_update(None, name, value).map_err(sqlite(&self.path))?;
         }
         schema::migrate(&mut self.connection, &self.path)?;
-        // Last: a step may make a table anew, and what refers to it must outlive that.
+        // Last, because a migration may recreate a table, and rows that refer to it must survive
+        // that.
         self.connection.pragma_update(None, "foreign_keys", true).map_err(sqlite(&self.path))
     }
 
@@ -172,8 +177,8 @@ impl Store {
         self.load_with(run, |_, _| {})
     }
 
-    /// One run with all its trials; `look` sees the full record of each as it is read, with its
-    /// histograms and counters. Imported trials have none.
+    /// Loads a run with all its trials. `look` receives the full record of each trial, with its
+    /// histograms and counters; imported trials have none.
     pub fn load_with(
         &self,
         run: RunId,
@@ -182,7 +187,7 @@ impl Store {
         rows::load(&self.connection, &self.path, run, &mut look)
     }
 
-    /// Deletes a run with all its trials, unless a process is at work on it.
+    /// Deletes a run with all its trials, unless a process is working on it.
     pub fn delete(&mut self, run: RunId) -> Result<(), StoreError> {
         let _claim = match RunClaim::take(&self.path, run)? {
             ClaimOutcome::Acquired(claim) => claim,
@@ -195,14 +200,14 @@ impl Store {
         }
     }
 
-    /// The run of the same command and plan to go on with: the latest, unless it is complete.
+    /// The run of the same command and plan to resume: the latest, unless it is complete.
     pub(crate) fn resumable(
         &self,
         command: RunCommand,
         plan: &Plan,
     ) -> Result<Option<RunId>, StoreError> {
-        let sql = "SELECT id, status FROM run WHERE command = ?1 AND plan = ?2 \
-                   ORDER BY id DESC LIMIT 1";
+        let sql = "SELECT id, status FROM run WHERE command = ?1 AND plan = ?2 ORDER BY id DESC \
+                   LIMIT 1";
         let found = self.connection.query_row(
             sql,
             params![rows::word(&command), rows::json(plan)],
@@ -215,13 +220,13 @@ impl Store {
         }
     }
 
-    /// Writes down a run that begins.
+    /// Records the start of a run.
     pub(crate) fn begin(&mut self, new: &NewRun<'_>) -> Result<RunId, StoreError> {
         rows::insert_run(&self.connection, new).map_err(sqlite(&self.path))?;
         Ok(RunId(self.connection.last_insert_rowid()))
     }
 
-    /// Writes down a run that was measured elsewhere, all of it or nothing.
+    /// Stores a run that was measured elsewhere, entirely or not at all.
     pub(crate) fn import(
         &mut self,
         plan: &Plan,
@@ -252,14 +257,14 @@ impl Store {
         Ok(run)
     }
 
-    /// Writes down that a run goes on.
+    /// Records that a run is resumed.
     pub(crate) fn resume(&mut self, run: RunId) -> Result<(), StoreError> {
         let sql = "UPDATE run SET status = 'running', error = NULL WHERE id = ?1";
         self.connection.execute(sql, params![run.0]).map_err(sqlite(&self.path))?;
         Ok(())
     }
 
-    /// Writes down a trial; it is on stable storage when this returns.
+    /// Stores a trial; it is on stable storage when this returns.
     pub(crate) fn add_trial(
         &mut self,
         run: RunId,
@@ -269,7 +274,7 @@ impl Store {
         rows::insert_trial(&self.connection, run, trial, record).map_err(sqlite(&self.path))
     }
 
-    /// Writes down how a run ended.
+    /// Records how a run ended.
     pub(crate) fn finish(
         &mut self,
         run: RunId,

@@ -1,8 +1,8 @@
-//! Whose file it is: nothing is written to a database of another program.
+//! Checks that a database is foreread's, so that those of other programs are never written.
 //!
-//! SQLite keeps a number for this in the header of a file, `application_id`. Records from before
-//! foreread set it have 0 there and are known by their tables. All of this is found out by reading
-//! alone, before the file is opened to write: even the journal mode is kept in the file.
+//! SQLite keeps the number of the application in the file header, `application_id`. Records of
+//! early versions have 0 there and are recognised by their tables. This check only reads, before
+//! the file is opened for writing, because even the journal mode is stored in the file.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -19,19 +19,19 @@ use crate::error::StoreError;
 /// "fore" in ASCII.
 pub(super) const APPLICATION_ID: i32 = 0x666f_7265;
 
-/// How a file of SQLite begins (<https://www.sqlite.org/fileformat.html>).
+/// The first bytes of an SQLite file (<https://www.sqlite.org/fileformat.html>).
 const MAGIC: &[u8] = b"SQLite format 3\0";
-/// Where the application's number is in the header, big-endian.
+/// Offset of the application's number in the header, big-endian.
 const ID_OFFSET_BYTES: usize = 68;
 const HEADER_BYTES: u64 = 100;
 
-/// Whether there is a file; that its name leads nowhere is an error.
+/// Whether the file exists. A dangling symbolic link is an error.
 pub(super) fn is_there(path: &Path) -> Result<bool, StoreError> {
     path.try_exists().map_err(|source| StoreError::Io { path: path.to_owned(), source })
 }
 
-/// Refuses a file that is not a record of foreread's. One that is not there, is empty, or is a
-/// database with nothing in it, may become one.
+/// Refuses a file that is not a record of foreread. A missing or empty file, or an empty database,
+/// may become one.
 pub(super) fn refuse_foreign(path: &Path) -> Result<(), StoreError> {
     let io = |source| StoreError::Io { path: path.to_owned(), source };
     let foreign =
@@ -39,7 +39,7 @@ pub(super) fn refuse_foreign(path: &Path) -> Result<(), StoreError> {
     match fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(io(error)),
-        // Opening a pipe would wait for its other end.
+        // Opening a pipe would block.
         Ok(status) if !status.is_file() => return foreign("it is not a regular file"),
         Ok(_) => {}
     }
@@ -52,7 +52,7 @@ pub(super) fn refuse_foreign(path: &Path) -> Result<(), StoreError> {
     let id = header.get(ID_OFFSET_BYTES..ID_OFFSET_BYTES + 4).and_then(|id| id.try_into().ok());
     match id.map(i32::from_be_bytes).filter(|_| header.starts_with(MAGIC)) {
         None => foreign("it is not an SQLite file"),
-        // Not in the header yet: it may be in the log beside it.
+        // Not in the header yet: it may be in the write-ahead log.
         Some(0) => refuse_foreign_tables(path),
         Some(APPLICATION_ID) => Ok(()),
         Some(_) => foreign("it is the database of another program"),
@@ -68,11 +68,11 @@ fn refuse_foreign_tables(path: &Path) -> Result<(), StoreError> {
     check(&connection, path)
 }
 
-/// The file as a URI (<https://www.sqlite.org/uri.html>). Without a log beside it nobody writes to
-/// it just now, and reading it as one that never changes leaves no log there.
+/// The file as a URI (<https://www.sqlite.org/uri.html>). Without a write-ahead log, nobody is
+/// writing to it, and opening it as immutable creates no log.
 fn address(path: &Path) -> OsString {
     let mut address = b"file:".to_vec();
-    // Two slashes at the beginning would make a host of what follows.
+    // Two leading slashes would make the next component a host name.
     let plain: PathBuf = path.components().collect();
     for byte in plain.as_os_str().as_bytes() {
         match byte {
@@ -88,7 +88,7 @@ fn address(path: &Path) -> OsString {
     OsString::from_vec(address)
 }
 
-/// The same of a database that is open.
+/// The same check for an open database.
 pub(super) fn check(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     let number = |sql: &str| -> Result<i64, StoreError> {
         connection.query_row(sql, [], |row| row.get(0)).map_err(sqlite(path))
@@ -99,7 +99,7 @@ pub(super) fn check(connection: &Connection, path: &Path) -> Result<(), StoreErr
     }
     let objects = number("SELECT count(*) FROM sqlite_schema")?;
     let blank = objects == 0 && number("PRAGMA user_version")? == 0;
-    // Those that every schema of a record has had.
+    // The columns that every schema of a record has had.
     let ours = number(
         "SELECT (SELECT count(*) FROM pragma_table_info('run') WHERE name IN ('plan', 'seed', \
          'grid_kib', 'found_kib', 'device_before')) + (SELECT count(*) FROM \

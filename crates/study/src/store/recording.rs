@@ -1,5 +1,5 @@
-//! Runs whose trials something else conducts than a study: they land in the record one by one all
-//! the same, and show as running until they are ended.
+//! Runs whose trials are not run by a study: they are recorded one by one, too, and show as running
+//! until they end.
 
 use units::Kib;
 
@@ -10,23 +10,23 @@ use crate::run_id::RunId;
 use crate::session::TargetFacts;
 use crate::trial::{Trial, TrialRecord};
 
-/// What is known of such a run before its first trial.
+/// What is known about such a run before its first trial.
 #[derive(Clone, Debug)]
 pub struct RunHeader<'a> {
     pub command: RunCommand,
     pub plan: &'a Plan,
     pub seed: u64,
-    /// The sizes of read-ahead that are tried, ascending.
+    /// The read-ahead values that are tried, ascending.
     pub grid: Vec<Kib>,
     pub found: Option<Kib>,
     /// How many times slower than its model the storage runs; 1 for real storage.
     pub dilation: f64,
-    /// The machine, and what else should be known of it.
+    /// The machine and other conditions.
     pub machine: serde_json::Value,
     pub device: serde_json::Value,
 }
 
-/// A run in the record that trials are added to. One that is dropped shows as interrupted.
+/// A run of the record to which trials are added. If dropped, it shows as interrupted.
 #[derive(Debug)]
 pub struct RunRecording<'a> {
     store: &'a mut Store,
@@ -36,7 +36,7 @@ pub struct RunRecording<'a> {
 }
 
 impl Store {
-    /// Writes down a run that begins.
+    /// Records the start of a run.
     pub fn record(&mut self, beginning: &RunHeader<'_>) -> Result<RunRecording<'_>, StoreError> {
         let RunHeader { command, plan, seed, dilation, .. } = *beginning;
         let facts = TargetFacts {
@@ -63,7 +63,7 @@ impl RunRecording<'_> {
         self.run
     }
 
-    /// Adds a trial, whose place in the run this says; it is on stable storage when this returns.
+    /// Adds a trial; it is on stable storage when this returns.
     pub fn add(&mut self, trial: &Trial, record: &TrialRecord) -> Result<(), StoreError> {
         let trial = Trial { order: self.trials, ..trial.clone() };
         self.store.add_trial(self.run, &trial, record)?;
@@ -71,13 +71,14 @@ impl RunRecording<'_> {
         Ok(())
     }
 
-    /// Ends it: all was measured, or this went wrong; `after` is the storage as it is then.
+    /// Ends the run: complete, or failed with this error. `after` is the final state of the
+    /// storage.
     pub fn end(self, error: Option<&str>, after: &serde_json::Value) -> Result<(), StoreError> {
         let status = if error.is_none() { RunStatus::Complete } else { RunStatus::Failed };
         self.store.finish(self.run, status, error, after)
     }
 
-    /// Ends it because whoever asked for it wants no more.
+    /// Ends the run on request.
     pub fn interrupt(self) -> Result<(), StoreError> {
         let after = serde_json::Value::Null;
         self.store.finish(self.run, RunStatus::Interrupted, None, &after)

@@ -1,4 +1,4 @@
-//! Between rows and types.
+//! Converts between rows and types.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -18,17 +18,17 @@ use crate::trial::{Trial, TrialFigures, TrialRecord};
 pub(super) const SUMMARY: &str = "SELECT run.id, created_unix_s, command, target, status, error, \
      (SELECT count(*) FROM trial WHERE trial.run = run.id), version FROM run";
 
-/// A value as JSON text. All values here are our own plain types, which cannot fail.
+/// A value as JSON text. All values here are plain types of our own, which cannot fail.
 pub(super) fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// The word of an enum without fields: its JSON text without the quotes.
+/// The name of an enum variant without fields: its JSON text without the quotes.
 pub(super) fn word(value: &impl Serialize) -> String {
     json(value).trim_matches('"').to_owned()
 }
 
-/// What is wrong with which run.
+/// Builds errors that name the run.
 struct RowErrors<'a> {
     path: &'a Path,
     run: RunId,
@@ -45,7 +45,7 @@ impl RowErrors<'_> {
     }
 }
 
-/// What `read` makes of each row of a query.
+/// Applies `read` to each row of a query.
 pub(super) fn each<T>(
     connection: &Connection,
     path: &Path,
@@ -86,7 +86,7 @@ pub(super) fn summary(row: &Row<'_>, path: &Path) -> Result<RunSummary, StoreErr
     })
 }
 
-/// What looks at each trial's full record as it is read; imported ones have none.
+/// Receives each trial's full record as it is read; imported trials have none.
 pub(super) type RecordVisitor<'a> = dyn FnMut(&Trial, &TrialRecord) + 'a;
 
 pub(super) fn load(
@@ -134,14 +134,14 @@ pub(super) fn load(
     })
 }
 
-/// What the record of a trial may be.
+/// The record of a trial, measured or imported.
 enum Stored {
     Measured(Box<TrialRecord>),
     Imported(TrialFigures),
 }
 
 impl Stored {
-    /// Told apart by how the text begins, so that an error is told by whatever it should have been.
+    /// Chosen by the start of the text, so that an error refers to the intended kind.
     fn read(text: &str, doubt: &RowErrors<'_>) -> Result<Self, StoreError> {
         #[derive(Deserialize)]
         struct Import {
@@ -189,8 +189,8 @@ fn trials(
 
 pub(super) fn insert_run(connection: &Connection, new: &NewRun<'_>) -> rusqlite::Result<usize> {
     let sql = "INSERT INTO run (created_unix_s, command, target, plan, seed, grid_kib, found_kib, \
-               workloads, identity, dilation, version, machine, device_before, status) \
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, 'running')";
+               workloads, identity, dilation, version, machine, device_before, status) VALUES (?1, \
+               ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, 'running')";
     let facts = new.facts;
     connection.execute(
         sql,
@@ -212,7 +212,7 @@ pub(super) fn insert_run(connection: &Connection, new: &NewRun<'_>) -> rusqlite:
     )
 }
 
-/// Writes down a trial that was measured elsewhere: its figures are all there is.
+/// Stores a trial that was measured elsewhere: only its figures are known.
 pub(super) fn insert_import(
     connection: &Connection,
     run: RunId,

@@ -1,7 +1,7 @@
-//! The tables, and how older ones become them.
+//! The tables and their migrations.
 //!
-//! Each entry of [`MIGRATIONS`] takes the file from the schema of its index to the next one;
-//! `user_version` says where it is. Entries that were released are never edited: add one.
+//! Each entry of [`MIGRATIONS`] migrates the schema of its index to the next one; `user_version`
+//! holds the version. Released entries are never edited: add one.
 
 use std::path::Path;
 
@@ -82,12 +82,12 @@ const MIGRATIONS: &[&str] = &[
 ",
 ];
 
-/// Brings the file to the latest schema; all of it or nothing.
+/// Migrates the file to the latest schema, entirely or not at all.
 pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
     migrate_by(MIGRATIONS, connection, path)
 }
 
-/// Says whether the file is another program's or too new, without changing it.
+/// Refuses a file of another program or of a later version, without changing it.
 pub(super) fn check(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     owner::check(connection, path)?;
     version(MIGRATIONS, connection, path).map(|_| ())
@@ -106,13 +106,13 @@ fn migrate_by(steps: &[&str], connection: &mut Connection, path: &Path) -> Resul
     if version(steps, connection, path)? == steps.len() && is_marked(connection, path)? {
         return Ok(());
     }
-    // A table that is made anew is dropped, and must not take what refers to it along.
+    // A recreated table is dropped first, which must not delete the rows that refer to it.
     connection.pragma_update(None, "foreign_keys", false).map_err(sqlite(path))?;
-    // Immediate: of two that open a new file at once, the second waits and finds it done.
+    // Immediate: if two processes open a new file at once, the second waits and finds it done.
     let transaction = connection
         .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
         .map_err(sqlite(path))?;
-    // Another program may have been quicker.
+    // Another program may have been faster.
     owner::check(&transaction, path)?;
     for step in &steps[version(steps, &transaction, path)?..] {
         transaction.execute_batch(step).map_err(sqlite(path))?;
@@ -122,13 +122,13 @@ fn migrate_by(steps: &[&str], connection: &mut Connection, path: &Path) -> Resul
     transaction.commit().map_err(sqlite(path))
 }
 
-/// Whether the file says that it is foreread's.
+/// Whether the file is marked as foreread's.
 fn is_marked(connection: &Connection, path: &Path) -> Result<bool, StoreError> {
     let id = connection.pragma_query_value(None, "application_id", |row| row.get::<_, i64>(0));
     Ok(id.map_err(sqlite(path))? == i64::from(APPLICATION_ID))
 }
 
-/// Makes a record of an earlier schema.
+/// Creates a record of an earlier schema.
 #[cfg(test)]
 pub(super) fn migrate_to(age: usize, connection: &mut Connection) -> Result<(), StoreError> {
     migrate_by(&MIGRATIONS[..age], connection, Path::new("test.sqlite"))
@@ -141,8 +141,8 @@ mod tests {
     const PATH: &str = "test.sqlite";
 
     fn tables(connection: &Connection) -> i64 {
-        let sql = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN \
-                   ('run', 'trial')";
+        let sql = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('run', \
+                   'trial')";
         connection.query_row(sql, [], |row| row.get(0)).unwrap()
     }
 

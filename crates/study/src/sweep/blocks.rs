@@ -1,10 +1,10 @@
-//! Randomised complete blocks: each block runs every cell that is still open once, in an order of
-//! its own. Whatever drifts (temperature, fragmentation, a neighbour's load) so hits all cells of
-//! a block alike, and their ratios are paired by block.
+//! Randomised complete blocks. Each block runs every open cell once, in a random order. A drift
+//! (temperature, fragmentation, load of a neighbour) then affects all cells of a block alike, and
+//! their ratios are paired by block.
 //!
-//! After the least repeats of every cell, the cells that a recommendation may name or compare go on
-//! together, to five repeats at least, which is what an interval takes, and further if the noise
-//! asks for it. All of them share all blocks.
+//! After the minimum number of repeats, the cells that a recommendation may name or compare
+//! continue together: to at least five repeats, which an interval needs, and further if the noise
+//! requires it. All of them share all blocks.
 
 use std::collections::BTreeSet;
 
@@ -21,11 +21,11 @@ use crate::settings::CellSettings;
 use crate::strategy::{CellKey, Next, Strategy, StrategyInput, TrialIndex};
 use crate::trial::Trial;
 
-/// A goal's cell is certain enough when its interval is no wider than this to either side.
+/// A goal's cell is certain enough if its interval is no wider than this to either side.
 const GOAL_HALF_WIDTH: f64 = 0.03;
-/// A price only has to be known roughly.
+/// Costs need less precision.
 const COST_HALF_WIDTH: f64 = 0.10;
-/// A setting below this share of the best gets the least repeats only.
+/// A setting below this share of the best gets only the minimum number of repeats.
 const CLEARLY_WORSE_RATIO: f64 = 0.90;
 
 /// The strategy of `sweep`.
@@ -35,7 +35,7 @@ pub(crate) struct BlockStrategy {
     settings: Vec<CellSettings>,
     found: Option<CellSettings>,
     repeats: Repeats,
-    /// When to end if the repeats are not in yet; the first block is measured whole.
+    /// The time limit for repeats; the first block is always completed.
     budget: Option<Budget>,
     seed: u64,
     block: u32,
@@ -53,7 +53,7 @@ impl BlockStrategy {
         blocks
     }
 
-    /// The same, but ended when the budget is spent.
+    /// The same strategy with a budget.
     pub(crate) fn within(self, budget: Option<Budget>) -> Self {
         Self { budget, ..self }
     }
@@ -88,11 +88,11 @@ impl BlockStrategy {
         wanted.into_iter().filter(|(_, repeats)| *repeats > block).map(|(cell, _)| cell).collect()
     }
 
-    /// How often each cell is to be measured that deserves more than the least repeats.
+    /// The number of repeats for each cell that needs more than the minimum.
     ///
-    /// This is decided once, by the blocks that hold every cell, and by the noise of all cells of a
-    /// workload together. Stopping as soon as a cell's own interval is tight would favour the cells
-    /// whose repeats agree by chance, and their intervals would hold the truth too seldom.
+    /// It is decided once, from the blocks that hold every cell and from the noise of all cells of
+    /// a workload together. To stop each cell as soon as its own interval is tight would favour
+    /// cells whose repeats agree by chance, and their intervals would be too narrow.
     fn wanted(&self, trials: &[Trial]) -> Vec<(CellKey, u32)> {
         let first: Vec<Trial> =
             trials.iter().filter(|trial| trial.block < self.repeats.min).cloned().collect();
@@ -120,7 +120,7 @@ impl BlockStrategy {
         wanted
     }
 
-    /// The fewest repeats, from those of an interval on, whose interval is expected to be tight.
+    /// The smallest number of repeats with an interval that is expected to be tight.
     fn repeats_for(&self, deviation: f64, tight: f64) -> u32 {
         let half = |repeats: &u32| {
             student_975(*repeats as usize - 1) * deviation / f64::from(*repeats).sqrt()
@@ -133,9 +133,9 @@ impl BlockStrategy {
 /// The settings that a recommendation will name or compare.
 #[derive(Default)]
 struct Interest {
-    /// What may be recommended, what it is compared with, and their neighbours on the grid.
+    /// The settings that may be recommended, their baseline, and their neighbours on the grid.
     named: BTreeSet<CellSettings>,
-    /// These, and all that are not clearly worse than the best.
+    /// The same, and all that are not clearly worse than the best.
     compared: BTreeSet<CellSettings>,
 }
 
@@ -160,7 +160,7 @@ impl Interest {
                 .extend(grid[place.saturating_sub(1)..(place + 2).min(grid.len())].iter().cloned());
         }
         self.named.insert(floor.settings.clone());
-        // Two medians of this many values are hardly ever further apart by chance.
+        // Two medians of this many values hardly ever differ more by chance.
         let chance = |point: &SettingPoint| {
             let counts = point.values.len().min(best.values.len()).max(1);
             (2.0 * deviation(curve) * (2.0 / counts as f64).sqrt()).exp()
@@ -172,7 +172,7 @@ impl Interest {
     }
 }
 
-/// The standard deviation of a trial, relative, over all cells of a curve.
+/// The relative standard deviation of a trial, over all cells of a curve.
 fn deviation(curve: &Curve) -> f64 {
     let noise = curve.noise();
     if noise.freedom > 0.0 { (noise.squares / noise.freedom).sqrt() } else { 0.0 }

@@ -16,9 +16,9 @@ use crate::strategy::{Strategy, StrategyInput};
 
 pub(crate) use blocks::BlockStrategy;
 
-/// Measures every cell of the plan, going on with an interrupted run of the same plan unless
-/// `fresh`. Within a budget each cell is measured once whatever it takes, and repeated as long as
-/// there is time. The device has its own settings again when this returns, whatever it returns.
+/// Measures every cell of the plan. Resumes an interrupted run of the same plan unless `fresh`.
+/// With a budget, each cell is measured once in any case and repeated while time remains. The
+/// device's settings are restored when this returns, even with an error.
 pub fn sweep(
     plan: &Plan,
     budget: Option<Budget>,

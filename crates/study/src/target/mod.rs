@@ -1,4 +1,4 @@
-//! What is studied, as the command line names it.
+//! The target of a study, as the command line names it.
 
 mod spec;
 
@@ -15,17 +15,17 @@ pub use spec::{FromSpec, TargetSpec};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
-    /// Real storage: a directory or mount point (files are laid out in it), a file or a block
+    /// Real storage: a directory or mount point (in which files are created), a file or a block
     /// device (read only).
     Path(PathBuf),
     Virtual(TargetSpec<vdisk::DiskConfig>),
     Simulation(TargetSpec<sim::SimMachine>),
-    /// Figures that were measured elsewhere, by their title.
+    /// Imported figures, by their title.
     Imported(String),
 }
 
 impl Target {
-    /// Whether it is only computed: then there is nothing to put back.
+    /// Whether the target is only computed, so that nothing needs to be restored.
     pub fn is_simulated(&self) -> bool {
         matches!(self, Self::Simulation(_))
     }
@@ -47,20 +47,20 @@ impl Target {
             });
         }
         if text.parse::<host::DevNo>().is_ok() {
-            // The number of a device, which is no path at all.
+            // The number of a device, not a path.
             return Ok(Self::Path(PathBuf::from(text)));
         }
         if let Some(meant) = meant_by(text) {
             return Err(TargetError::Mistyped { text: text.to_owned(), meant });
         }
-        // Absolute, because a run goes on with the same command in another directory only if that
-        // means the same place.
+        // Absolute, because the same command in another directory resumes a run only if the path is
+        // the same.
         Ok(Self::Path(absolute(text).unwrap_or_else(|_| PathBuf::from(text))))
     }
 }
 
-/// What a word was meant for that is the path of nothing but looks like the other targets:
-/// `simm:nvme`, `virtual`, `nvme`.
+/// The target that was probably meant by a path that does not exist but resembles another kind of
+/// target: `simm:nvme`, `virtual`, `nvme`.
 fn meant_by(text: &str) -> Option<String> {
     let first = text.split([':', ',']).next().unwrap_or_default();
     if first.contains('/') || Path::new(text).symlink_metadata().is_ok() {
@@ -71,7 +71,7 @@ fn meant_by(text: &str) -> Option<String> {
         Some((kind, words)) => {
             units::text::nearest(kind, kinds).map(|kind| format!("{kind}:{words}"))
         }
-        // By itself another word that looks like it is rather the name of a device: sdm.
+        // Any other single word that resembles them is more likely a device name: sdm.
         None => kinds.into_iter().find(|kind| *kind == text).map(|kind| format!("{kind}:MODEL")),
     };
     if meant.is_some() {

@@ -1,4 +1,4 @@
-//! What follows `sim:` and `virtual:`, parsed once.
+//! The text after `sim:` and `virtual:`, parsed once.
 
 use std::sync::OnceLock;
 
@@ -9,7 +9,7 @@ use units::text::NamedSettings;
 
 use crate::error::StudyError;
 
-/// Something that `MODEL[,key=value…]` describes.
+/// A type that `MODEL[,key=value…]` describes.
 pub trait FromSpec: Sized {
     /// Parses the text; MODEL is a preset or the path of a TOML file.
     ///
@@ -32,8 +32,8 @@ impl FromSpec for vdisk::DiskConfig {
     }
 }
 
-/// `MODEL[,key=value…]` with what it describes. The text of a stored run is parsed only when it is
-/// needed: its model file may be gone, and the run can be shown all the same.
+/// `MODEL[,key=value…]` with the parsed value. The text of a stored run is parsed on demand: its
+/// model file may be gone, and the run can still be shown.
 #[derive(Clone, Debug)]
 pub struct TargetSpec<T> {
     text: String,
@@ -52,7 +52,7 @@ impl<T: FromSpec> TargetSpec<T> {
         Ok(spec)
     }
 
-    /// What the text describes.
+    /// The parsed value.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Chooses its own next measurements.
+//! A study that chooses its own next measurements.
 
 mod model;
 mod predict;
@@ -19,8 +19,8 @@ use crate::strategy::{Strategy, StrategyInput};
 pub use predict::{PredictedPoint, predict};
 pub(crate) use tuner::Tuner;
 
-/// Finds the plan's recommendation with as few trials as it can; the plan's grid is the range of
-/// what may be tried. Otherwise like [`crate::sweep`].
+/// Finds the plan's recommendation with as few trials as possible. The plan's grid is the range of
+/// allowed settings. Otherwise like [`crate::sweep`].
 pub fn tune(
     plan: &Plan,
     budget: Budget,

@@ -1,19 +1,19 @@
-//! What is known of a goal's curve between the settings that were measured.
+//! A model of a goal's curve between the measured settings.
 //!
-//! The first guess is latency and bandwidth: B · w / (w + w₀), fitted robustly to what was seen.
-//! Arrays do not keep to it (one reader of the 2008 array peaks at 512 KiB, loses half by 2 MiB and
-//! comes back), so a Gaussian process over log₂ w describes what is left: it follows a dip where
-//! one was measured and says how little is known where nothing was. Windows of 17·2ⁿ pages can
-//! differ from their neighbours of 2ⁿ pages, so the two families share one smooth part and have
-//! another each.
+//! The first guess is latency and bandwidth: B · w / (w + w₀), fitted robustly to the measurements.
+//! Arrays deviate from it (one reader of the 2008 array peaks at 512 KiB, loses half by 2 MiB and
+//! recovers), so a Gaussian process over log₂ w describes the residuals: it follows a dip where one
+//! was measured and gives the uncertainty elsewhere. Windows of 17·2ⁿ pages can differ from
+//! neighbouring windows of 2ⁿ pages, so the two families share one smooth part and each has another
+//! of its own.
 
 use stats::{GaussianProcess, Posterior, Saturation, matern52};
 
 use crate::settings::CellSettings;
 
-/// Octaves over which a deviation from the first guess extends.
+/// Octaves over which a residual extends.
 const LENGTH_OCTAVES: f64 = 2.0;
-/// Standard deviation of the deviation that both families share, in ln.
+/// Standard deviation, in ln, of the residuals that both families share.
 const SHARED_DEVIATION: f64 = 0.25;
 const FAMILY_DEVIATION: f64 = 0.04;
 
@@ -26,7 +26,7 @@ struct GridPoint {
 
 impl GridPoint {
     fn of(settings: &CellSettings) -> Self {
-        // Zero has no logarithm; it is a page less than a page.
+        // Zero has no logarithm; it is placed one page below one page.
         let kib = settings.read_ahead.get().max(2);
         Self { octave: (kib as f64).log2(), power_of_two: kib.is_power_of_two() }
     }
@@ -42,7 +42,7 @@ impl GridPoint {
     }
 }
 
-/// What is known of a curve.
+/// A fitted curve.
 pub(super) struct Model {
     first_guess: Option<Saturation>,
     level: f64,
@@ -50,8 +50,8 @@ pub(super) struct Model {
 }
 
 impl Model {
-    /// Learns from throughputs; `noise` is the relative standard deviation of a single one, and
-    /// each entry has the mean of its logarithms and how many there were.
+    /// Fits the model to throughputs. `noise` is the relative standard deviation of a single trial;
+    /// each entry has the mean of the logarithms and their number.
     pub(super) fn learn(seen: &[(CellSettings, f64, usize)], noise: f64) -> Option<Self> {
         let sizes: Vec<f64> =
             seen.iter().map(|(settings, _, _)| settings.read_ahead.get().max(2) as f64).collect();

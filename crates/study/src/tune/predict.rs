@@ -1,4 +1,4 @@
-//! The curve that the model of `tune` draws through what a run measured, sweeps included.
+//! The curve that the model of `tune` predicts from the measurements of a run, sweeps included.
 
 use serde::Serialize;
 use stats::Estimate;
@@ -11,23 +11,22 @@ use crate::store::Run;
 
 /// Points of the curve for each power of two.
 const PER_OCTAVE: f64 = 4.0;
-/// Relative noise where repeats do not tell.
+/// Relative noise if repeats do not show it.
 const USUAL_NOISE: f64 = 0.02;
-/// Fewer settings than this are no curve.
+/// Fewer settings do not make a curve.
 const MIN_SETTINGS: usize = 4;
 /// Standard deviations in half of a 95 % interval.
 const INTERVAL_SIGMAS: f64 = 1.96;
 
-/// What the model expects at a setting.
+/// The prediction at a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PredictedPoint {
     pub read_ahead_kib: Kib,
-    /// The throughput, and where it lies in 95 of 100 cases if the model is right.
+    /// The predicted throughput with its 95 % interval.
     pub throughput_mib_s: Estimate,
 }
 
-/// What is to be expected of a workload between and at the settings that were measured; nothing
-/// where there are too few of them.
+/// Predicts a workload at and between the measured settings; empty if there are too few of them.
 pub fn predict(run: &Run, workload: &str) -> Vec<PredictedPoint> {
     let curve = Curve::of(&run.trials, workload, run.seed);
     let noise = curve.noise();

@@ -26,21 +26,21 @@ use crate::strategy::{CellKey, Next, Strategy, StrategyInput, TrialIndex};
 use crate::trial::Trial;
 
 const COARSE_SETTINGS: usize = 7;
-/// Single probes after it, at most.
+/// Maximum number of single probes after the coarse block.
 const MAX_PROBES: usize = 3;
-/// Settings that are tried besides those, at most, to answer questions.
+/// Maximum number of further settings that are tried to answer questions.
 const MAX_SEARCHES: usize = 7;
-/// Blocks without which no study should end, and more than any asks for.
+/// Limits the number of blocks; no study should need more.
 const MAX_BLOCKS: u32 = 64;
 /// A setting is worth a probe if it may be better than the best by this much (in ln).
 const MIN_PROBE_GAIN_LN: f64 = 0.01;
-/// Where the noise is not known yet, each trial is taken to vary by this much, as if that had been
-/// seen [`NOISE_WEIGHT`] times.
+/// Until the noise is known, trials are assumed to vary by this much, as if that had been measured
+/// [`NOISE_WEIGHT`] times.
 const NOISE_GUESS: f64 = 0.01;
 const NOISE_WEIGHT: f64 = 3.0;
-/// The share of the budget that may be gone when the last new setting is tried.
+/// No new setting is tried after this share of the budget.
 const SEARCH_BUDGET_SHARE: f64 = 0.5;
-/// How many trials of each workload a study usually takes, to tell how long it will be.
+/// Usual number of trials per workload, to estimate the duration.
 const USUAL_TRIALS: usize = 20;
 
 #[derive(Debug)]
@@ -58,7 +58,7 @@ pub(crate) struct Tuner {
 }
 
 impl Tuner {
-    /// May spend this many seconds in trials.
+    /// A strategy that may spend this many seconds in trials.
     pub(crate) fn new(field: &StrategyInput<'_>, repeats: Repeats, budget_seconds: f64) -> Self {
         let settings = field.settings.to_vec();
         let found = field.found.clone().filter(|found| settings.contains(found));
@@ -79,12 +79,12 @@ impl Tuner {
         tuner
     }
 
-    /// Both ends, the setting found, and others spread evenly between them, as many as the budget
-    /// can hold.
+    /// Both ends, the present setting, and others spread evenly between them, as many as the budget
+    /// allows.
     fn coarse(&self, trial_seconds: f64) -> Vec<CellSettings> {
         let found = usize::from(self.found.is_some());
         let each = trial_seconds * self.goals().count() as f64;
-        // Nothing can be said without the ends. The cast saturates.
+        // Both ends are needed in any case. The cast saturates.
         let count = ((self.budget_seconds / each) as usize).clamp(2 + found, COARSE_SETTINGS);
         let last = self.settings.len().saturating_sub(1);
         if last < count {
@@ -123,7 +123,7 @@ impl Tuner {
         self.workloads.iter().filter(|(_, r)| *r == Role::Goal).map(|(name, _)| name.as_str())
     }
 
-    /// The cells of the next block, chosen by all blocks before it; none when enough is known.
+    /// The cells of the next block, chosen from all blocks before it; `None` when enough is known.
     fn plan(&self, trials: &[Trial], block: u32) -> Vec<CellKey> {
         let earlier: Vec<Trial> = trials.iter().filter(|t| t.block < block).cloned().collect();
         let share = spent(&earlier) / self.budget_seconds;
@@ -151,7 +151,7 @@ impl Tuner {
         }
     }
 
-    /// What the recommendation would rest on that is not certain yet.
+    /// The most important open question of the recommendation.
     fn question(&self, trials: &[Trial], effort: MeasurementScope) -> Option<OpenQuestion> {
         let (workloads, grid) = (&self.workloads, &self.settings);
         let (seed, purpose) = (self.seed, self.purpose);
@@ -160,17 +160,17 @@ impl Tuner {
         evidence.question(self.streams, self.repeats, effort)
     }
 
-    /// Whether the budget would not hold another trial like those so far beside those that are
-    /// owed.
+    /// Whether the budget is too small for another trial of average length in addition to those
+    /// that must be run.
     fn is_spent(&self, trials: &[Trial], owed: usize) -> bool {
         would_exceed(trials, 1 + owed, self.budget_seconds)
     }
 
-    /// How many more trials like those so far the budget holds.
+    /// How many more trials of average length the budget allows.
     fn affordable(&self, trials: &[Trial]) -> usize {
         let spent = spent(trials);
         let each = spent / trials.len() as f64;
-        // Before the first trial nothing is known; the cast saturates.
+        // The average is unknown before the first trial; the cast saturates.
         if each > 0.0 {
             ((self.budget_seconds - spent) / each).max(1.0) as usize
         } else {
@@ -178,22 +178,22 @@ impl Tuner {
         }
     }
 
-    /// What there must be however small the budget: one trial of each cell of the coarse block,
-    /// which is the order as long as the block is the first.
+    /// Trials that must be run however small the budget is: one of each cell of the coarse block,
+    /// whose order applies during the first block.
     fn owed(&self, progressed: &TrialIndex) -> Vec<CellKey> {
         let coarse = self.order.iter().filter(|_| self.block == 0);
         coarse.filter(|cell| !progressed.tried(0, cell)).cloned().collect()
     }
 
-    /// How many times settings may be measured for the goals: half of the least that the grid would
-    /// take, though what is compared on a small grid takes an interval, too.
+    /// How many measurements of settings for the goals are allowed: half of the minimum for the
+    /// whole grid. On a small grid, at least as many as an interval of the compared settings needs.
     fn allowance(&self) -> usize {
         let half = self.settings.len() * self.repeats.min as usize / 2;
         half.max(COARSE_SETTINGS + stats::INTERVAL_FROM * self.settings.len().min(4))
     }
 
-    /// Times that a setting was measured for the goals; attempts that were spoiled are none, or
-    /// storage that is disturbed would use up what it may before anything is known.
+    /// Measurements of settings for the goals. Disturbed attempts do not count, otherwise they
+    /// would use up the allowance before anything is known.
     fn used(&self, trials: &[Trial]) -> usize {
         let Some(goal) = self.goals().next() else { return 0 };
         let ours = trials.iter().filter(|trial| trial.workload == goal);
@@ -206,7 +206,7 @@ impl Tuner {
         ours.map(|trial| trial.settings.clone()).collect::<BTreeSet<_>>().len()
     }
 
-    /// The setting that may well be better than all that were measured, by the model of the curve.
+    /// The setting that may be better than all measured ones, according to the model.
     fn probe(&self, trials: &[Trial]) -> Option<CellSettings> {
         let expected = self.expected_scores(trials)?;
         let best = expected.iter().map(|(_, p)| p.mean).max_by(f64::total_cmp)?;
@@ -219,7 +219,7 @@ impl Tuner {
             .map(|(settings, _)| settings.clone())
     }
 
-    /// The expected logarithm of the score over all goals of each setting of the grid.
+    /// The expected logarithm of the score over all goals, for each setting of the grid.
     fn expected_scores(&self, trials: &[Trial]) -> Option<Vec<(CellSettings, Posterior)>> {
         let curves: Vec<Curve> =
             self.goals().map(|goal| Curve::of(trials, goal, self.seed)).collect();
@@ -248,7 +248,7 @@ impl Tuner {
     }
 }
 
-/// How much trials of the same cell vary, relative, over all cells.
+/// The relative variation of trials of the same cell, over all cells.
 fn noise(curves: &[Curve]) -> f64 {
     let mut squares = NOISE_GUESS * NOISE_GUESS * NOISE_WEIGHT;
     let mut freedom = NOISE_WEIGHT;
@@ -260,7 +260,7 @@ fn noise(curves: &[Curve]) -> f64 {
 }
 
 trait Hope {
-    /// As good as it may well be.
+    /// An optimistic estimate.
     fn hope(&self) -> f64;
 }
 

@@ -1,4 +1,4 @@
-//! The same files in the words of other systems that bring files to machines.
+//! The same files in the formats of configuration management.
 
 use super::Draft;
 use crate::{TunableError, TunableValues};
@@ -16,8 +16,8 @@ pub fn ansible(drafts: &[Draft]) -> String {
         }
         text.push_str(&format!(
             "- name: \"foreread: {path}\"\n  ansible.builtin.copy:\n    dest: {path}\n    owner: \
-             root\n    group: root\n    mode: \"0644\"\n    content: |\n{body}  \
-             notify: \"foreread: reload\"\n",
+             root\n    group: root\n    mode: \"0644\"\n    content: |\n{body}  notify: \
+             \"foreread: reload\"\n",
             path = draft.path.display(),
             body = indented(&draft.text(), 6)
         ));
@@ -45,8 +45,8 @@ pub fn cloud_init(drafts: &[Draft]) -> String {
         ));
     }
     text.push_str(
-        "runcmd:\n  - udevadm control --reload\n  - udevadm trigger --subsystem-match=block\n  \
-         - sysctl --system\n",
+        "runcmd:\n  - udevadm control --reload\n  - udevadm trigger --subsystem-match=block\n  - \
+         sysctl --system\n",
     );
     for unit in drafts.iter().filter_map(unit) {
         text.push_str(&format!("  - systemctl enable --now {unit}\n"));
@@ -57,7 +57,7 @@ pub fn cloud_init(drafts: &[Draft]) -> String {
     text
 }
 
-/// Kubernetes: what storage drivers take, and a DaemonSet for the rest.
+/// Kubernetes: mount options for storage drivers, and a DaemonSet for the rest.
 pub fn kubernetes(settings: &TunableValues) -> Result<String, TunableError> {
     let mut text = String::from("# managed by foreread\n");
     if let Some(window) = settings.window() {
@@ -76,8 +76,8 @@ pub fn kubernetes(settings: &TunableValues) -> Result<String, TunableError> {
          apps/v1\nkind: DaemonSet\nmetadata:\n  name: foreread-apply\nspec:\n  selector:\n    \
          matchLabels: {{ app: foreread-apply }}\n  template:\n    metadata:\n      labels: {{ app: \
          foreread-apply }}\n    spec:\n      hostPID: true\n      containers:\n        - name: \
-         foreread\n          image: foreread\n          securityContext: {{ privileged: true \
-         }}\n          command: [\"sh\", \"-c\", \"foreread apply {} --on /data && exec sleep \
+         foreread\n          image: foreread\n          securityContext: {{ privileged: true }}\n  \
+                 command: [\"sh\", \"-c\", \"foreread apply {} --on /data && exec sleep \
          infinity\"]\n          volumeMounts: [{{ name: data, mountPath: /data }}]\n      volumes: \
          [{{ name: data, hostPath: {{ path: /var/lib/kubelet }} }}]\n",
         words.join(" ")
@@ -91,7 +91,7 @@ pub fn freebsd(settings: &TunableValues) -> Result<String, TunableError> {
     for setting in settings.iter() {
         let Some(name) = setting.tunable.sysctl().filter(|_| setting.tunable.other_os().is_some())
         else {
-            let problem = "that is no sysctl of FreeBSD".to_owned();
+            let problem = "not a sysctl of FreeBSD".to_owned();
             return Err(TunableError::Syntax { text: setting.to_string(), problem });
         };
         let default = setting.tunable.default_words().unwrap_or("unknown");
@@ -101,7 +101,7 @@ pub fn freebsd(settings: &TunableValues) -> Result<String, TunableError> {
     Ok(text)
 }
 
-/// The name of a unit of systemd, which is to be started at boot.
+/// The systemd unit of a draft, if it has one.
 fn unit(draft: &Draft) -> Option<&str> {
     draft.path.file_name()?.to_str().filter(|name| name.ends_with(".service"))
 }

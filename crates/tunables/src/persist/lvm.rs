@@ -1,7 +1,7 @@
-//! Read-ahead in the metadata of a logical volume, which LVM applies whenever it brings it up.
+//! Read-ahead in the metadata of a logical volume, which LVM applies on activation.
 //!
-//! There is no file to write: `lvchange` does it, at once and for good. What it says now is read
-//! from the copies of the metadata in `/etc/lvm/backup`.
+//! There is no file to write: `lvchange` sets it, immediately and permanently. The present metadata
+//! are read from their copies in `/etc/lvm/backup`.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -14,19 +14,19 @@ use units::Bytes;
 use super::PersistError;
 use crate::TunableScope;
 
-/// A logical volume, and the read-ahead that its metadata are to have.
+/// A logical volume, and the read-ahead in its metadata.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LvmVolume {
     group: String,
     name: String,
-    /// In sectors, as LVM has it; `None` is automatic, -1 none.
+    /// In sectors, as in LVM; `None` is automatic, -1 none.
     sectors: Option<i64>,
     before: Option<i64>,
 }
 
 impl LvmVolume {
-    /// The volume that owns a bdi; `None` if that is none.
+    /// The volume of a bdi; `None` if it is not a volume.
     pub(super) fn of(root: &Root, site: &TunableScope, window: Bytes) -> Option<Self> {
         let device: DevNo = site.bdi.as_str().parse().ok()?;
         let (group, name) = volume_of(root, device)?;
@@ -41,7 +41,7 @@ impl LvmVolume {
         Some(Self { group, name, sectors, before })
     }
 
-    /// What it is called in records.
+    /// Its name in records.
     pub(super) fn path(&self) -> PathBuf {
         PathBuf::from(format!("/dev/{}/{}", self.group, self.name))
     }
@@ -50,7 +50,7 @@ impl LvmVolume {
         self.change(self.sectors)
     }
 
-    /// The command that puts back what was there before.
+    /// The command that restores the previous value.
     fn undo(&self) -> Vec<String> {
         self.change(self.before)
     }
@@ -65,24 +65,24 @@ impl LvmVolume {
         ["lvchange", "-q", "--readahead", &value, &volume].map(str::to_owned).to_vec()
     }
 
-    /// Whether the metadata say what they were made to say.
+    /// Whether the metadata have the persisted value.
     pub(super) fn stands(&self, root: &Root) -> bool {
         read_ahead_sectors(root, &self.group, &self.name) == self.sectors
     }
 
-    /// An earlier record knows better what was there before foreread.
+    /// Takes the original value from an earlier record.
     pub(super) fn keep_before(&mut self, earlier: Option<&Self>) {
         if let Some(earlier) = earlier {
             self.before = earlier.before;
         }
     }
 
-    /// Has LVM take it.
+    /// Runs lvchange to set it.
     pub(super) fn install(&self, root: &Root) -> Result<(), PersistError> {
         run(root, &self.command())
     }
 
-    /// Has LVM take back what was there before.
+    /// Runs lvchange to restore the previous value.
     pub(super) fn remove(&self, root: &Root) -> Result<(), PersistError> {
         run(root, &self.undo())
     }

@@ -1,9 +1,8 @@
-//! Settings that outlive a boot: files of udev, sysctl.d, nfs.conf, TuneD and systemd.
+//! Settings that survive a boot: files of udev, sysctl.d, nfs.conf, TuneD and systemd.
 //!
-//! Each file says that foreread manages it and carries a checksum of itself, so that an edit by
-//! somebody else is noticed; and a record in the state directory says what it is for. A setting
-//! has one owner: where another file of the machine sets it already, nothing is written unless
-//! that was asked for.
+//! Each file states that foreread manages it and has a checksum, so that edits are noticed. A
+//! record in the state directory describes it. A setting has one owner: if another file of the
+//! machine already sets it, nothing is written unless forced.
 
 mod emit;
 mod lvm;
@@ -38,9 +37,9 @@ pub enum PersistBackend {
     Sysctl,
     /// `[nfsrahead]` in a file of `/etc/nfs.conf.d`.
     NfsConf,
-    /// A child of TuneD's profile in force.
+    /// A child of TuneD's active profile.
     Tuned,
-    /// A unit of systemd, for what udev cannot do.
+    /// A systemd unit, for what udev cannot do.
     Systemd,
     /// The metadata of a logical volume.
     Lvm,
@@ -59,46 +58,52 @@ impl fmt::Display for PersistBackend {
     }
 }
 
-/// Why a setting cannot be made to last, or a file not be removed.
+/// Why a setting cannot be persisted, or a file not removed.
 #[derive(Debug, Error)]
 pub enum PersistError {
     /// Another file of the machine sets it.
     #[error(
-        "{setting} has an owner already: {owner} at {place}; change it there, or use --force-owner \
-         to have two, of which the later wins"
+        "{setting} already has an owner: {owner} at {place}; change it there, or use \
+         --force-owner to add a second owner (the later one wins)"
     )]
     Owned { setting: String, owner: String, place: String },
-    /// A file of ours was changed by somebody else.
+    /// One of our files was changed by another program or user.
     #[error(
-        "{path} was edited by somebody else since foreread wrote it: it is left alone; move it \
-         away, and call again", path = path.display()
+        "{path} was edited since foreread wrote it, so it is not changed: move it away and \
+         retry",
+        path = path.display()
     )]
     Edited { path: PathBuf },
-    /// A file that is not ours stands in the place of ours.
-    #[error("{path} is there and not of foreread: it is left alone", path = path.display())]
-    Foreign { path: PathBuf },
-    /// The device has nothing that it could be known by after a boot.
+    /// A foreign file has the name of ours.
     #[error(
-        "device {device} has no serial number, WWN or UUID to know it by after a boot: put a file \
-         system on it, or use --with systemd with a mount point"
+        "{path} exists and was not written by foreread, so it is not changed",
+        path = path.display()
+    )]
+    Foreign { path: PathBuf },
+    /// The device cannot be identified after a boot.
+    #[error(
+        "device {device} has no serial number, WWN or UUID that identifies it after a boot: put a \
+         file system on it, or use --with systemd with a mount point"
     )]
     NoIdentity { device: String },
     /// This owner cannot hold this setting.
     #[error("{backend} cannot set {setting}: choose another owner with --with")]
     Unfit { setting: String, backend: PersistBackend },
-    /// TuneD has no profile in force.
-    #[error("TuneD has no profile in force here (/etc/tuned/active_profile): use another owner")]
+    /// TuneD has no active profile.
+    #[error("TuneD has no active profile (/etc/tuned/active_profile): use another owner")]
     NoTuned,
-    /// A program that had to do it could not.
+    /// A required program failed.
     #[error("`{command}` failed: {problem}")]
     Program { command: String, problem: String },
     #[error("{tunable} is a tunable of {system}: --emit freebsd prints the lines for it")]
     OtherSystem { tunable: &'static str, system: &'static str },
     /// A file could not be read or written.
-    #[error("cannot {doing} {path}", path = path.display())]
+    #[error("cannot {doing} {path}", path = path.display()
+    )]
     Io { doing: &'static str, path: PathBuf, source: io::Error },
-    /// A record is not one that foreread writes.
-    #[error("{path} is no record of foreread: {problem}", path = path.display())]
+    /// A record that foreread did not write.
+    #[error("{path} is not a record of foreread: {problem}", path = path.display()
+    )]
     Record { path: PathBuf, problem: String },
     #[error(transparent)]
     Tunable(#[from] TunableError),
@@ -119,15 +124,15 @@ impl Classified for PersistError {
     }
 }
 
-/// A file that is to be written.
+/// A file to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
     pub backend: PersistBackend,
     pub path: PathBuf,
-    /// The settings that are in it.
+    /// Its settings.
     pub settings: TunableValues,
     lines: Vec<String>,
-    /// In the place of a file.
+    /// Instead of a file.
     volume: Option<lvm::LvmVolume>,
 }
 
@@ -136,12 +141,12 @@ impl Draft {
         Self { backend, path, settings: TunableValues::default(), lines: Vec::new(), volume: None }
     }
 
-    /// The command that does it, where it is not a file.
+    /// The command that persists it, if it is not a file.
     pub fn command(&self) -> Option<Vec<String>> {
         self.volume.as_ref().map(lvm::LvmVolume::command)
     }
 
-    /// Adds lines, but no head of a section a second time.
+    /// Adds lines, without repeating a section header.
     fn add(&mut self, setting: &Setting, lines: &[String]) {
         for line in lines {
             if !self.lines.contains(line) {
@@ -151,7 +156,7 @@ impl Draft {
         self.settings = std::mem::take(&mut self.settings).with(setting.clone());
     }
 
-    /// The whole text: what it is, its checksum, the lines; or the command that does it.
+    /// The whole text: header, checksum and lines; or the command.
     pub fn text(&self) -> String {
         if let Some(command) = self.command() {
             return command.join(" ") + "\n";

@@ -1,8 +1,8 @@
-//! Whether anything on this host reads what is persisted.
+//! Whether a program on this host reads the persisted files.
 //!
-//! A rule of udev does nothing where there is no udev, and a unit nothing where systemd is not the
-//! first process, as in most containers. The files are written all the same if that is asked for
-//! (an image may be built here for another place), but the user is told.
+//! A udev rule has no effect without udev, and a unit none if systemd is not the init process, as
+//! in most containers. The files are written on request nevertheless (they may be for an image),
+//! but the user is warned.
 
 use host::Root;
 
@@ -18,7 +18,7 @@ const UDEV: &[&str] = &[
 ];
 const SYSTEMD: &[&str] = &["/usr/lib/systemd/systemd", "/lib/systemd/systemd"];
 const SYSTEMD_SYSCTL: &[&str] = &["/usr/lib/systemd/systemd-sysctl", "/lib/systemd/systemd-sysctl"];
-/// What reads `/etc/sysctl.d` at boot under OpenRC and System V's init.
+/// Scripts that read `/etc/sysctl.d` at boot under OpenRC and System V init.
 const SYSCTL_SCRIPTS: &[&str] =
     &["/etc/init.d/procps", "/etc/init.d/procps.sh", "/etc/init.d/sysctl", "/etc/init.d/sysctl.sh"];
 const NFSRAHEAD: &[&str] = &[
@@ -31,8 +31,7 @@ const NFSRAHEAD: &[&str] = &[
 const TUNED: &[&str] = &["/usr/sbin/tuned", "/usr/bin/tuned", "/sbin/tuned"];
 const LVCHANGE: &[&str] = &["/usr/sbin/lvchange", "/sbin/lvchange", "/usr/bin/lvchange"];
 
-/// Why what is persisted with this owner does not take effect on this host; `None` if it does from
-/// the next boot on.
+/// Why a file of this owner has no effect on this host; `None` if it has from the next boot.
 pub fn obstacle(root: &Root, backend: PersistBackend) -> Option<&'static str> {
     let any = |paths: &[&str]| paths.iter().any(|path| root.exists(path));
     let runs_systemd = root.exists("/run/systemd/system");

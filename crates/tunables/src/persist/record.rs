@@ -1,4 +1,4 @@
-//! Writing the files, remembering them, finding out whether they are as they were, removing them.
+//! Writes, records, checks and removes the files.
 
 use std::fs;
 use std::io;
@@ -15,7 +15,7 @@ use crate::TunableValues;
 use crate::journal_entry::unix_ms;
 use crate::marks::slug;
 
-/// A file that foreread wrote, as its record has it.
+/// The record of a file that foreread wrote.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Persisted {
@@ -23,13 +23,13 @@ pub struct Persisted {
     pub path: PathBuf,
     pub backend: PersistBackend,
     pub settings: TunableValues,
-    /// What it is about, as it was named.
+    /// Its target, as named by the user.
     pub target: Option<PathBuf>,
     /// The checksum of the whole file.
     pub sha256: String,
-    /// When it was written, in milliseconds since 1970.
+    /// Time of writing in milliseconds since 1970.
     pub unix_ms: u64,
-    /// The logical volume whose metadata have it, in the place of a file.
+    /// The logical volume whose metadata hold the setting, instead of a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volume: Option<LvmVolume>,
 }
@@ -41,11 +41,11 @@ pub enum PersistedState {
     Gone,
 }
 
-/// A file that was looked after.
+/// A removed file.
 #[derive(Clone, Debug)]
 pub struct Removed {
     pub record: Persisted,
-    /// How it was found; an edited one is left.
+    /// Its state before removal; an edited file is not removed.
     pub state: PersistedState,
 }
 
@@ -81,7 +81,7 @@ pub fn persisted(dirs: &Dirs) -> Result<Vec<(PathBuf, Persisted)>, PersistError>
         })?;
         let volume = record.volume.as_ref();
         if volume.map_or(!is_ours(&record.path), |volume| volume.path() != record.path) {
-            let problem = format!("{} is no file of foreread's", record.path.display());
+            let problem = format!("{} is not a file of foreread", record.path.display());
             return Err(PersistError::Record { path, problem });
         }
         all.push((path, record));
@@ -90,7 +90,7 @@ pub fn persisted(dirs: &Dirs) -> Result<Vec<(PathBuf, Persisted)>, PersistError>
     Ok(all)
 }
 
-/// Only files that foreread names so are ever removed, whatever a record says.
+/// Only files with foreread's own names are removed, whatever a record contains.
 fn is_ours(path: &Path) -> bool {
     const FOLDERS: &[&str] = &[
         "/etc/udev/rules.d",
@@ -104,7 +104,7 @@ fn is_ours(path: &Path) -> bool {
     folder && named
 }
 
-/// How the file of a record is now.
+/// The present state of a record's file.
 pub fn persisted_state(root: &Root, record: &Persisted) -> PersistedState {
     if let Some(volume) = &record.volume {
         return if volume.stands(root) { PersistedState::Intact } else { PersistedState::Edited };
@@ -116,7 +116,7 @@ pub fn persisted_state(root: &Root, record: &Persisted) -> PersistedState {
     }
 }
 
-/// Writes a file and its record. What stands there must be ours, and as we wrote it.
+/// Writes a file and its record. An existing file must be ours and unchanged.
 pub fn install(
     dirs: &Dirs,
     root: &Root,
@@ -126,7 +126,7 @@ pub fn install(
     let path = root.path(&draft.path);
     let known = persisted(dirs)?.into_iter().find(|(_, record)| record.path == draft.path);
     match &known {
-        // Whatever LVM's metadata say, what they said before foreread came is what goes back.
+        // LVM's metadata may have any value; the one from before foreread is restored later.
         _ if draft.volume.is_some() => {}
         Some((_, record)) if persisted_state(root, record) == PersistedState::Edited => {
             return Err(PersistError::Edited { path });
@@ -148,7 +148,7 @@ pub fn install(
     if let Some(volume) = &mut record.volume {
         volume.keep_before(known.as_ref().and_then(|(_, record)| record.volume.as_ref()));
     }
-    // The record first: a file without one could not be taken back.
+    // The record first: a file without one could not be removed.
     let dir = directory(dirs);
     fs::create_dir_all(&dir).map_err(fail("make", &dir))?;
     let name = format!("{}.json", slug(&draft.path.to_string_lossy()));
@@ -160,7 +160,7 @@ pub fn install(
     }
     write_whole(&path, &text, 0o644)?;
     if let Some(link) = wanted_by(&record.path) {
-        // As `systemctl enable` does, which may not be there when an image is built.
+        // As `systemctl enable` does, which may be missing when an image is built.
         let link = root.path(link);
         fs::create_dir_all(link.parent().unwrap_or(Path::new("/"))).map_err(fail("make", &link))?;
         let _ = fs::remove_file(&link);
@@ -169,14 +169,14 @@ pub fn install(
     Ok(record)
 }
 
-/// The link that has systemd start a unit of ours at boot.
+/// The link by which systemd starts one of our units at boot.
 fn wanted_by(path: &Path) -> Option<PathBuf> {
     let unit = path.extension().is_some_and(|ending| ending == "service");
     let name = path.file_name().filter(|_| unit)?;
     Some(Path::new("/etc/systemd/system/multi-user.target.wants").join(name))
 }
 
-/// Writes a file so that all of it or nothing is on stable storage, and makes its directory.
+/// Writes a file atomically and durably, and creates its directory.
 fn write_whole(path: &Path, text: &str, mode: u32) -> Result<(), PersistError> {
     let dir = path.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(dir).map_err(fail("make", dir))?;
@@ -184,7 +184,7 @@ fn write_whole(path: &Path, text: &str, mode: u32) -> Result<(), PersistError> {
         .map_err(fail("write", path))
 }
 
-/// Takes a file back, unless somebody has edited it.
+/// Removes a file, unless it was edited.
 pub fn remove(
     root: &Root,
     record_path: &Path,

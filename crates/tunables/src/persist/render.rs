@@ -1,4 +1,4 @@
-//! The texts that owners of settings read.
+//! The content of the files.
 
 use std::path::PathBuf;
 
@@ -9,13 +9,13 @@ use super::{Draft, PersistBackend, PersistError, tuned};
 use crate::marks::{matched, slug};
 use crate::{Setting, TunableScope, TunableValues};
 
-/// `dev.raid` is there only once md is loaded, mostly after sysctl.d was read: seen on Debian 12,
-/// where speed_limit_max was 200000 again. The way out is the one of sysctl.d(5).
+/// `dev.raid` exists only once md is loaded, mostly after sysctl.d was read: seen on Debian 12,
+/// where speed_limit_max was 200000 again. The workaround is that of sysctl.d(5).
 const RAID_RULE: &str = "ACTION==\"add\", SUBSYSTEM==\"module\", KERNEL==\"md_mod\", \
                          RUN+=\"/lib/systemd/systemd-sysctl --prefix=/dev/raid\"";
 const RAID_RULES: &str = "/etc/udev/rules.d/99-foreread-dev-raid.rules";
 
-/// The files that make settings last: one for each owner that is needed.
+/// The files that persist settings: one for each owner that is needed.
 pub fn drafts(
     root: &Root,
     storage: Option<&Storage>,
@@ -64,7 +64,7 @@ pub fn drafts(
     Ok(drafts)
 }
 
-/// What LVM is to be told.
+/// The LVM metadata to set.
 fn of_volume(root: &Root, site: &TunableScope, setting: &Setting) -> Result<Draft, PersistError> {
     let window = setting.value.bytes().filter(|_| setting.tunable.name() == "read_ahead");
     let volume = window.and_then(|window| LvmVolume::of(root, site, window)).ok_or_else(|| {
@@ -76,7 +76,7 @@ fn of_volume(root: &Root, site: &TunableScope, setting: &Setting) -> Result<Draf
     Ok(draft)
 }
 
-/// The unit that compares everything with what was persisted, once the machine is up.
+/// The unit that verifies all persisted settings after a boot.
 pub fn boot_check(program: &str) -> Draft {
     let mut draft =
         Draft::new(PersistBackend::Systemd, "/etc/systemd/system/foreread-verify.service".into());
@@ -113,7 +113,7 @@ fn unit(
     Ok(draft)
 }
 
-/// Who is to own a setting.
+/// The owner of a setting.
 fn backend(
     root: &Root,
     storage: Option<&Storage>,
@@ -161,7 +161,7 @@ fn backend(
     }
 }
 
-/// The lines of one setting, file by file.
+/// The lines of one setting, by file.
 fn draft(
     root: &Root,
     site: &TunableScope,
@@ -192,12 +192,12 @@ fn draft(
     }
 }
 
-/// A path that needs no escape in a unit.
+/// A path that needs no escaping in a unit.
 fn is_quotable(path: &str) -> bool {
     path.chars().all(|c| c.is_ascii_alphanumeric() || "/-_.+:@ ".contains(c))
 }
 
-/// One line for each device that has a file of the tunable. udev writes them in their order.
+/// One line for each device with a file of the tunable. udev writes them in this order.
 fn udev(
     root: &Root,
     site: &TunableScope,

@@ -1,8 +1,8 @@
-//! A child of TuneD's profile in force, which keeps everything else as that has it.
+//! A child of TuneD's active profile, which leaves everything else unchanged.
 //!
-//! Disks are chosen by what udev knows of them, never by their kernel name. Of several sections for
-//! disks the one of lowest `priority` number takes a device first, and no other has it then; so
-//! that of the parent must come behind.
+//! Disks are selected by udev properties, never by kernel name. If several sections match a disk,
+//! only the one with the lowest `priority` number applies, so the parent's section must have a
+//! higher number.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use crate::{Setting, TunableScope, TunableValues};
 
 const OURS: &str = "foreread";
 
-/// The profile in force, or if that is ours already, the one that it includes.
+/// The active profile, or the one that it includes if the active one is ours.
 pub fn parent(root: &Root) -> Option<String> {
     let active = root.read("/etc/tuned/active_profile").ok()?;
     let other = active.split_whitespace().find(|word| *word != OURS).map(str::to_owned);
@@ -34,7 +34,7 @@ pub(super) fn profile(
     settings: TunableValues,
 ) -> Result<Draft, PersistError> {
     let parent = parent(root).ok_or(PersistError::NoTuned)?;
-    // A head with the options below it, in the order in which they came.
+    // Sections with their options, in order.
     let mut sections: Vec<(String, Vec<String>)> = Vec::new();
     let mut add = |head: String, option: String| match sections
         .iter_mut()
@@ -75,7 +75,7 @@ fn unfit(setting: &Setting) -> PersistError {
     PersistError::Unfit { setting: setting.to_string(), backend: PersistBackend::Tuned }
 }
 
-/// The whole device of a file of sysfs.
+/// The whole device of a sysfs file.
 fn device_of(file: &std::path::Path) -> Option<DevNo> {
     let text = file.to_str()?;
     let rest = ["/sys/dev/block/", "/sys/class/bdi/"].iter().find_map(|dir| text.strip_prefix(dir));
@@ -83,9 +83,9 @@ fn device_of(file: &std::path::Path) -> Option<DevNo> {
     (device.major != 0).then_some(device)
 }
 
-/// The head of the section for one disk.
+/// The section header for one disk.
 fn head(root: &Root, device: DevNo) -> Result<String, PersistError> {
-    // TuneD sees the properties of udev, not all that sysfs has.
+    // TuneD sees only udev's properties, not all of sysfs.
     let mark = lasting_marks(root, device).into_iter().find(|(name, _)| !name.contains('/'));
     let mark = mark.filter(|(name, _)| name.chars().all(|c| c.is_ascii_uppercase() || c == '_'));
     let none = || PersistError::NoIdentity { device: device.to_string() };

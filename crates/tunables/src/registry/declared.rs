@@ -24,7 +24,7 @@ use super::form::{FormedValue, ValueForm};
 use super::interned::InternedTunables;
 use crate::{Tunable, TunableError, TunableScope, ValidatedValue, Value};
 
-/// What their names begin with in records.
+/// Prefix of their names in records.
 const PREFIX: &str = "sysfs:";
 
 #[derive(Debug, Deserialize)]
@@ -64,12 +64,12 @@ impl Unit {
     }
 }
 
-/// A declared tunable; its values are the words of its file.
+/// A declared tunable; its values are words.
 #[derive(Debug)]
 struct Declared {
     /// `sysfs:/sys/…`.
     name: &'static str,
-    /// What the user calls it; the name where it comes from a journal.
+    /// The user's name for it; the file name if it comes from a journal.
     word: &'static str,
     summary: &'static str,
     pattern: &'static str,
@@ -83,7 +83,7 @@ struct Declared {
 static BY_WORD: InternedTunables = InternedTunables::new();
 static BY_FILE: InternedTunables = InternedTunables::new();
 
-/// Takes in a file of declarations, from now on for the whole process.
+/// Registers a file of declarations for the rest of the process. Returns their number.
 pub fn declare(toml: &str) -> Result<usize, TunableError> {
     let wrong = |name: &str, problem: String| TunableError::Syntax {
         text: format!("declaration {name}"),
@@ -97,21 +97,24 @@ pub fn declare(toml: &str) -> Result<usize, TunableError> {
             && word.len() <= 64
             && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
         if !named {
-            let problem = "names are of small letters, digits and _".to_owned();
+            let problem = "names consist of lower-case letters, digits and _".to_owned();
             return Err(wrong(&word, problem));
         }
         if super::find_fixed(&word).is_some() {
-            return Err(wrong(&word, "foreread has a tunable of this name already".to_owned()));
+            return Err(wrong(&word, "foreread already has a tunable with this name".to_owned()));
         }
         if !is_sound(&declaration.file) {
             let problem = format!(
-                "{:?} is no file below /sys, with {{device}}, {{bdi}} or {{md}} for what differs",
+                "{:?} is not a file below /sys; placeholders are {{device}}, {{bdi}} and {{md}}",
                 declaration.file
             );
             return Err(wrong(&word, problem));
         }
         if declaration.order.is_some_and(|order| order >= 200) {
-            return Err(wrong(&word, "order is below 200: read-ahead comes last".to_owned()));
+            return Err(wrong(
+                &word,
+                "order must be below 200: read-ahead is written last".to_owned(),
+            ));
         }
         let made = BY_WORD.get(&word, |word| leak(word, &declaration));
         made.ok_or_else(|| wrong("file", "too many declarations".to_owned()))?;
@@ -136,12 +139,12 @@ fn leak(word: &'static str, declaration: &Declaration) -> &'static dyn Tunable {
     }))
 }
 
-/// What a user declared under this word.
+/// The tunable that a user declared under this name.
 pub(super) fn find(word: &str) -> Option<&'static dyn Tunable> {
     BY_WORD.known(word)
 }
 
-/// What a journal or record names by its file.
+/// The tunable that a journal or record names by its file.
 pub(super) fn find_by_file(name: &str) -> Option<&'static dyn Tunable> {
     let pattern = name.strip_prefix(PREFIX).filter(|pattern| is_sound(pattern))?;
     let declaration = Declaration {
@@ -156,7 +159,7 @@ pub(super) fn find_by_file(name: &str) -> Option<&'static dyn Tunable> {
     BY_FILE.get(name, |name| leak(name, &declaration))
 }
 
-/// Below `/sys`, without a way out of it, and with nothing but our own marks in braces.
+/// Whether a pattern is below `/sys`, cannot escape from it, and has only our own placeholders.
 fn is_sound(pattern: &str) -> bool {
     let plain = pattern.replace("{device}", "d").replace("{bdi}", "b").replace("{md}", "m");
     let fits = |c: char| c.is_ascii_alphanumeric() || "/-_.:,+@".contains(c);
@@ -241,7 +244,7 @@ impl Tunable for Declared {
         let checked = self.formed().validate(value, page)?;
         let Value::Word(word) = &checked.value else { return Ok(checked) };
         if !self.choices.is_empty() && !self.choices.contains(word) {
-            let problem = format!("choose one of {}", self.choices.join(", "));
+            let problem = format!("must be one of {}", self.choices.join(", "));
             return Err(TunableError::Syntax { text: format!("{}={word}", self.word), problem });
         }
         if self.least.is_some() || self.most.is_some() {
@@ -275,7 +278,7 @@ impl Tunable for Declared {
 
     fn decode(&self, text: &str) -> Option<Value> {
         let line = text.lines().next()?;
-        // A file that lists choices has the one in force in brackets.
+        // A file that lists choices has the current one in brackets.
         if line.contains('[') {
             return FormedValue { tunable: self.name, form: ValueForm::Choice }.decode(text);
         }

@@ -1,46 +1,46 @@
-//! What may stand in a tunable's file: how it is typed, checked, shown and written.
+//! The content of a tunable's file: how values are typed, checked, shown and written.
 
 use units::{Bytes, Nanos, PageSize};
 
 use crate::{TunableError, ValidatedValue, Value};
 
-/// The form of a tunable's values.
+/// The type of a tunable's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ValueForm {
-    /// A count, share or switch without a unit, between these two.
+    /// A count, share or switch without a unit, within these bounds.
     Count { least: i64, most: i64 },
-    /// An amount of data that the kernel counts in this many bytes.
+    /// An amount of data, in units of this many bytes in the kernel.
     Amount { unit: u64, least: Bytes, most: Bytes },
-    /// An amount of data a second that the kernel counts in KiB.
+    /// A data rate, in KiB per second in the kernel.
     Rate,
-    /// The same for one array; `system` is that it follows the rate of the machine.
+    /// The same for one array; `system` means that it follows the machine's rate.
     ArrayRate,
-    /// A span of time that the kernel counts in this many nanoseconds.
+    /// A time, in units of this many nanoseconds in the kernel.
     Span { unit: u64 },
-    /// One of the words that the file itself lists, the one in force in brackets.
+    /// One of the words that the file itself lists, with the current one in brackets.
     Choice,
-    /// Whatever the kernel takes, as it prints it.
+    /// Any text that the kernel accepts.
     Text,
 }
 
-/// What an array without a rate of its own has, as md(4) has it.
+/// The value of an array without a rate of its own, as in md(4).
 const OF_SYSTEM: &str = "system";
 
 /// More than any storage transfers in a second.
 const MAX_RATE: Bytes = Bytes::from_gib(1024);
 const MAX_SPAN: Nanos = Nanos::from_secs(86_400);
-/// Longer texts are no setting of anything.
+/// Longer texts are not values.
 const MAX_TEXT_BYTES: usize = 256;
 
-/// A form and the name that errors give it.
+/// A form and its name for errors.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FormedValue {
     pub(super) tunable: &'static str,
     pub(super) form: ValueForm,
 }
 
-/// What a [`Tunable`](crate::Tunable) that is `formed()` does with its values, but for reading what
-/// people type: its names are its own.
+/// Implements the value methods of a [`Tunable`](crate::Tunable) by its `formed()`, except for
+/// parsing user input, which depends on its names.
 macro_rules! values_of_form {
     () => {
         fn show(&self, value: &Value) -> String {
@@ -71,7 +71,7 @@ macro_rules! values_of_form {
 pub(super) use values_of_form;
 
 impl FormedValue {
-    /// Reads what a user typed under `name`.
+    /// Parses user input for the tunable `name`.
     pub(super) fn parse(self, name: &str, text: &str) -> Result<Value, TunableError> {
         let text = text.trim();
         match self.form {
@@ -89,7 +89,7 @@ impl FormedValue {
         }
     }
 
-    /// `max_sectors_kb=512` has its unit, in front.
+    /// The name `max_sectors_kb` implies a unit: `max_sectors_kb=512`.
     fn amount(self, name: &str, text: &str, unit: u64) -> Result<Value, TunableError> {
         let bare = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let told = ["_kb", "_kib", "_kbytes", "_kib_s"].iter().any(|end| name.ends_with(end));
@@ -119,7 +119,7 @@ impl FormedValue {
         Ok(Value::Time(nanos))
     }
 
-    /// One line of printable characters; commas stand for the blanks of a list.
+    /// One line of printable characters; commas stand for the spaces of a list.
     fn word(self, text: &str) -> Result<String, TunableError> {
         let choice = self.form == ValueForm::Choice;
         let spaced = if choice { text.to_owned() } else { text.replace(',', " ") };
@@ -143,7 +143,7 @@ impl FormedValue {
         TunableError::WrongSort { tunable: self.tunable, value: value.clone() }
     }
 
-    /// Shows a value as [`FormedValue::parse`] reads it.
+    /// Formats a value so that [`FormedValue::parse`] can read it.
     pub(super) fn show(self, value: &Value) -> String {
         match value {
             Value::Bytes(bytes) => show_bytes(*bytes),
@@ -169,7 +169,7 @@ impl FormedValue {
         }
     }
 
-    /// Reads what [`FormedValue::to_json`] gave.
+    /// Parses the result of [`FormedValue::to_json`].
     pub(super) fn read_json(self, json: &serde_json::Value) -> Result<Value, TunableError> {
         let scaled = |unit: u64| json.as_u64().and_then(|count| count.checked_mul(unit));
         let value = match self.form {
@@ -187,7 +187,7 @@ impl FormedValue {
         value.ok_or_else(|| self.syntax(&json.to_string(), "a value of its kind"))
     }
 
-    /// Checks a value, and rounds it as the kernel would.
+    /// Checks a value, and rounds it as the kernel does.
     pub(super) fn validate(
         self,
         value: &Value,
@@ -209,7 +209,7 @@ impl FormedValue {
                 value.clone()
             }
             (ValueForm::Amount { unit, least, most }, Value::Bytes(bytes)) => {
-                // What is at least a page is counted in pages of this machine.
+                // A minimum of one page is in pages of this machine.
                 let least = if least == PageSize::FOUR_KIB.bytes() { page.bytes() } else { least };
                 if !(least..=most).contains(bytes) {
                     return Err(range(least.into(), most.into()));
@@ -257,8 +257,8 @@ impl FormedValue {
         text.ok_or_else(|| self.wrong(value))
     }
 
-    /// Reads the file's text. An array that follows the machine's rate says `1000 (system)`;
-    /// written back, 1000 would be a rate of its own (`1000 (local)`).
+    /// Parses the file's text. An array that follows the machine's rate shows `1000 (system)`;
+    /// writing 1000 would set a rate of its own (`1000 (local)`).
     pub(super) fn decode(self, text: &str) -> Option<Value> {
         let line = text.lines().next()?.trim();
         let first = line.split_whitespace().next();
@@ -295,7 +295,7 @@ fn rounded(tunable: &str, bytes: Bytes, unit: u64, notes: &mut Vec<String>) -> B
     whole
 }
 
-/// `128K`, in the largest unit that divides it.
+/// `128K`: in the largest unit that divides it.
 pub(super) fn show_bytes(bytes: Bytes) -> String {
     match bytes.get() {
         0 => "0".to_owned(),

@@ -1,8 +1,8 @@
-//! What FreeBSD has instead of `read_ahead_kb`, with units and defaults.
+//! FreeBSD's tunables for read-ahead, with units and defaults.
 //!
 //! Sources: `sys/kern/vfs_cluster.c` (`read_max`, in blocks of the filesystem), `vfs_bio.c`
 //! (`hirunningspace`, `lorunningspace`, in bytes), OpenZFS `dmu_zfetch.c` (`vfs.zfs.prefetch.*`).
-//! They are checked and emitted anywhere, and read and written on FreeBSD alone.
+//! They can be checked and emitted anywhere, but read and written only on FreeBSD.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ pub(super) struct FreeBsdTunable {
     json_key: &'static str,
     summary: &'static str,
     form: ValueForm,
-    /// The value that the system comes with, in words: some are worked out from memory.
+    /// The system's default in words: some depend on memory.
     default: &'static str,
 }
 
@@ -41,63 +41,63 @@ pub(super) static ALL: &[FreeBsdTunable] = &[
     FreeBsdTunable {
         name: "vfs.read_min",
         json_key: "vfs.read_min",
-        summary: "blocks of the filesystem that a read from the device has at least",
+        summary: "minimum number of filesystem blocks in a read from the device",
         form: blocks(1 << 20),
         default: "1",
     },
     FreeBsdTunable {
         name: "vfs.hirunningspace",
         json_key: "vfs.hirunningspace_bytes",
-        summary: "writes under way above which writers wait; it does not limit reads",
+        summary: "writes in flight above which writers wait; does not limit reads",
         form: bytes(Bytes::from_gib(1)),
         default: "a 64th of the buffers, 1M to 16M",
     },
     FreeBsdTunable {
         name: "vfs.lorunningspace",
         json_key: "vfs.lorunningspace_bytes",
-        summary: "writes under way below which they go on",
+        summary: "writes in flight below which writers continue",
         form: bytes(Bytes::from_gib(1)),
         default: "two thirds of vfs.hirunningspace",
     },
     FreeBsdTunable {
         name: "vfs.zfs.prefetch.disable",
         json_key: "vfs.zfs.prefetch.disable",
-        summary: "whether ZFS reads nothing ahead (1)",
+        summary: "disables ZFS prefetch (1)",
         form: ValueForm::Count { least: 0, most: 1 },
         default: "0",
     },
     FreeBsdTunable {
         name: "vfs.zfs.prefetch.min_distance",
         json_key: "vfs.zfs.prefetch.min_distance_bytes",
-        summary: "what ZFS reads ahead of a stream before it waits for lateness to grow further",
+        summary: "initial prefetch distance of a ZFS stream, which grows if prefetches are late",
         form: bytes(Bytes::from_gib(4)),
         default: "4M",
     },
     FreeBsdTunable {
         name: "vfs.zfs.prefetch.max_distance",
         json_key: "vfs.zfs.prefetch.max_distance_bytes",
-        summary: "what ZFS reads ahead of a stream at most",
+        summary: "maximum prefetch distance of a ZFS stream",
         form: bytes(Bytes::from_gib(4)),
         default: "64M",
     },
     FreeBsdTunable {
         name: "vfs.zfs.prefetch.max_idistance",
         json_key: "vfs.zfs.prefetch.max_idistance_bytes",
-        summary: "how far ahead ZFS fetches indirect blocks",
+        summary: "distance at which ZFS prefetches indirect blocks",
         form: bytes(Bytes::from_gib(4)),
         default: "128M",
     },
     FreeBsdTunable {
         name: "vfs.zfs.prefetch.max_streams",
         json_key: "vfs.zfs.prefetch.max_streams",
-        summary: "streams of one file that ZFS tells apart",
+        summary: "number of streams that ZFS tracks in one file",
         form: ValueForm::Count { least: 1, most: 4_096 },
         default: "8",
     },
     FreeBsdTunable {
         name: "vfs.zfs.vdev.read_gap_limit",
         json_key: "vfs.zfs.vdev.read_gap_limit_bytes",
-        summary: "gaps between reads that ZFS reads too, to make one request of two",
+        summary: "gaps that ZFS reads to merge two requests",
         form: bytes(Bytes::from_mib(16)),
         default: "32K",
     },

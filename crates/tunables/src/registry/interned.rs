@@ -1,13 +1,13 @@
-//! Tunables that are made when they are first named, and then are there for good: like those of
-//! the tables they are compared, ordered and kept by reference.
+//! Tunables that are created when first named and live as long as the process: like those of the
+//! tables, they are compared, ordered and kept by reference.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use crate::Tunable;
 
-/// No command line or journal names more; what is beyond is refused, so that nothing can fill
-/// the memory by naming things.
+/// No command line or journal names more; further ones are refused, so that names cannot fill the
+/// memory.
 const MAX_INTERNED: usize = 4096;
 
 pub(super) struct InternedTunables(Mutex<BTreeMap<&'static str, &'static dyn Tunable>>);
@@ -17,7 +17,7 @@ impl InternedTunables {
         Self(Mutex::new(BTreeMap::new()))
     }
 
-    /// The tunable of this name, made by `make` if it is new.
+    /// The tunable with this name, created by `make` if it is new.
     pub(super) fn get(
         &self,
         name: &str,
@@ -36,7 +36,7 @@ impl InternedTunables {
         Some(tunable)
     }
 
-    /// The tunable of this name, if it was made.
+    /// The tunable with this name, if it was created.
     pub(super) fn known(&self, name: &str) -> Option<&'static dyn Tunable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied()
     }

@@ -1,6 +1,5 @@
-//! Tunables that are one small file of sysfs or procfs each, and differ only in where it is and
-//! what may stand in it: the tables of them are in [`super::queue`], [`super::md`] and
-//! [`super::vm`].
+//! Tunables that are one small file of sysfs or procfs each, and differ only in its path and
+//! values. Their tables are in [`super::queue`], [`super::md`] and [`super::vm`].
 
 use std::path::PathBuf;
 
@@ -10,16 +9,16 @@ use units::PageSize;
 use super::form::{FormedValue, ValueForm, values_of_form};
 use crate::{SideEffect, Tunable, TunableError, TunableScope, ValidatedValue, Value};
 
-/// Which files, relative to what.
+/// The files, and what their paths are relative to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileScope {
-    /// `queue/…` of each undermost device: those that have requests and a scheduler of their own.
+    /// `queue/…` of each lowest device: these have requests and a scheduler of their own.
     Queue(&'static str),
-    /// `device/…` of each undermost device: what its driver offers.
+    /// `device/…` of each lowest device: the driver's attributes.
     Driver(&'static str),
     /// `md/…` of each array in the stack.
     Array(&'static str),
-    /// `read_ahead_kb` of the bdis below the one that counts.
+    /// `read_ahead_kb` of the bdis below the effective one.
     MemberBdi,
     /// One file for the whole machine.
     Machine(&'static str),
@@ -36,12 +35,12 @@ pub(super) struct KernelFile {
     pub(super) place: FileScope,
     pub(super) form: ValueForm,
     pub(super) side_effects: &'static [SideEffect],
-    /// A value that only says that another tunable rules, and cannot be written.
+    /// A value that only means that another tunable applies, and cannot be written.
     pub(super) inert: Option<i64>,
 }
 
 impl KernelFile {
-    /// What most of them have.
+    /// The values that most of them share.
     pub(super) const PLAIN: Self = Self {
         name: "",
         aliases: &[],
@@ -109,10 +108,8 @@ impl Tunable for KernelFile {
     fn needs(&self) -> Option<&'static str> {
         match self.place {
             FileScope::Array(_) => Some("an md array"),
-            FileScope::MemberBdi => {
-                Some("an array, volume or multipath device with members of its own")
-            }
-            FileScope::Queue(_) | FileScope::Driver(_) => Some("a disk that has it"),
+            FileScope::MemberBdi => Some("an array, volume or multipath device with members"),
+            FileScope::Queue(_) | FileScope::Driver(_) => Some("a disk with this attribute"),
             FileScope::Machine(_) => None,
         }
     }

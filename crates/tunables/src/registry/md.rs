@@ -11,7 +11,7 @@ pub(super) static STRIPE_CACHE: KernelFile = KernelFile {
     name: "stripe_cache_size",
     aliases: &["stripe_cache"],
     json_key: "stripe_cache_size",
-    summary: "stripes that RAID 4, 5 and 6 keep in memory: a page for each member each",
+    summary: "stripes that RAID 4, 5 and 6 keep in memory, with a page for each member",
     order: 60,
     place: FileScope::Array("stripe_cache_size"),
     form: ValueForm::Count { least: 17, most: 32_768 },
@@ -21,7 +21,7 @@ pub(super) static STRIPE_CACHE: KernelFile = KernelFile {
 pub(super) static GROUP_THREADS: KernelFile = KernelFile {
     name: "group_thread_cnt",
     json_key: "group_thread_cnt",
-    summary: "threads of RAID 4, 5 and 6 for each group of processors; 0 is one for the array",
+    summary: "threads of RAID 4, 5 and 6 for each group of processors; 0 means one for the array",
     order: 61,
     place: FileScope::Array("group_thread_cnt"),
     form: ValueForm::Count { least: 0, most: 8_192 },
@@ -31,8 +31,8 @@ pub(super) static GROUP_THREADS: KernelFile = KernelFile {
 pub(super) static PREREAD_BYPASS: KernelFile = KernelFile {
     name: "preread_bypass_threshold",
     json_key: "preread_bypass_threshold",
-    summary: "how often a stripe that must be read first lets full stripes pass; at most the size \
-              of the stripe cache",
+    summary: "how many full stripes may overtake a stripe that must be read first; at most the \
+              size of the stripe cache",
     order: 62,
     place: FileScope::Array("preread_bypass_threshold"),
     form: ValueForm::Count { least: 0, most: 32_768 },
@@ -42,7 +42,7 @@ pub(super) static PREREAD_BYPASS: KernelFile = KernelFile {
 pub(super) static SYNC_SPEED_MIN: KernelFile = KernelFile {
     name: "sync_speed_min",
     json_key: "sync_speed_min_kib_s",
-    summary: "the rate at which an array is rebuilt or checked even when others need it",
+    summary: "the minimum rate of a rebuild or check while the array is in use",
     order: 63,
     place: FileScope::Array("sync_speed_min"),
     form: ValueForm::ArrayRate,
@@ -52,7 +52,7 @@ pub(super) static SYNC_SPEED_MIN: KernelFile = KernelFile {
 pub(super) static SYNC_SPEED_MAX: KernelFile = KernelFile {
     name: "sync_speed_max",
     json_key: "sync_speed_max_kib_s",
-    summary: "the rate at which an array is rebuilt or checked at most",
+    summary: "the maximum rate of a rebuild or check",
     order: 64,
     place: FileScope::Array("sync_speed_max"),
     form: ValueForm::ArrayRate,
@@ -63,7 +63,7 @@ pub(super) static SPEED_LIMIT_MIN: KernelFile = KernelFile {
     name: "speed_limit_min",
     aliases: &["dev.raid.speed_limit_min"],
     json_key: "speed_limit_min_kib_s",
-    summary: "sync_speed_min of all arrays that have none of their own",
+    summary: "sync_speed_min of all arrays without one of their own",
     order: 65,
     place: FileScope::Machine("/proc/sys/dev/raid/speed_limit_min"),
     form: ValueForm::Rate,
@@ -74,15 +74,15 @@ pub(super) static SPEED_LIMIT_MAX: KernelFile = KernelFile {
     name: "speed_limit_max",
     aliases: &["dev.raid.speed_limit_max"],
     json_key: "speed_limit_max_kib_s",
-    summary: "sync_speed_max of all arrays that have none of their own",
+    summary: "sync_speed_max of all arrays without one of their own",
     order: 66,
     place: FileScope::Machine("/proc/sys/dev/raid/speed_limit_max"),
     form: ValueForm::Rate,
     ..KernelFile::PLAIN
 };
 
-/// The memory that a stripe cache of this size takes, by md(4): page × members × entries, over all
-/// arrays of the site.
+/// The memory of a stripe cache of this size, by md(4): page × members × entries, over all arrays
+/// of the stack.
 pub(crate) fn stripe_cache_memory(
     root: &Root,
     site: &TunableScope,

@@ -1,4 +1,4 @@
-//! The registry: one file or table row and one line for each tunable.
+//! The registry: one file or table row, and one line, for each tunable.
 
 mod declared;
 mod form;
@@ -23,8 +23,8 @@ pub(crate) use md::stripe_cache_memory;
 
 use crate::{TunableError, TunableScope, Value};
 
-/// Every tunable with a table of its own. Read-ahead comes first because it is what foreread is
-/// for; the order of writing is [`Tunable::write_rank`].
+/// Every tunable with a table of its own. Read-ahead comes first because it is the main one; the
+/// order of writing is [`Tunable::write_rank`].
 pub static REGISTRY: &[&dyn Tunable] = &[
     &read_ahead::ReadAhead,
     &queue::SCHEDULER,
@@ -51,18 +51,18 @@ pub static REGISTRY: &[&dyn Tunable] = &[
     &vm::DIRTY_WRITEBACK,
 ];
 
-/// Those of FreeBSD, which are checked and emitted here and set there.
+/// The tunables of FreeBSD, which can be checked and emitted here.
 pub fn freebsd() -> impl Iterator<Item = &'static dyn Tunable> {
     freebsd::ALL.iter().map(|entry| -> &'static dyn Tunable { entry })
 }
 
-/// What writing one tunable does to another.
+/// The effect of writing one tunable on another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SideEffect {
-    /// The kernel may give it another value: it is written again, so that it keeps its own.
+    /// The kernel may change its value: the old value is written again.
     Recomputed(&'static str),
-    /// The kernel makes it void, and it must stay so: the two are ways to say one thing. It comes
-    /// back when the first is undone.
+    /// The kernel clears it, and it must stay so: the two set the same in different ways. It is
+    /// restored when the first is undone.
     Cleared(&'static str),
 }
 
@@ -74,17 +74,17 @@ impl SideEffect {
     }
 }
 
-/// A value that may be set, and what is to be said about it.
+/// A valid value with notes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValidatedValue {
-    /// The value as the kernel will have it.
+    /// The value as the kernel rounds it.
     pub value: Value,
-    /// What the user should know: rounding, or an effect that surprises.
+    /// Notes for the user: rounding, or a surprising effect.
     pub notes: Vec<String>,
 }
 
-/// A setting of the kernel. It knows its names, its unit, its file and what may be put there;
-/// reading, writing and undoing are the same for all ([`crate::read`], [`crate::BdiLease`]).
+/// A setting of the kernel. It knows its names, unit, file and values; reading, writing and undoing
+/// are the same for all ([`crate::read`], [`crate::BdiLease`]).
 pub trait Tunable: Sync {
     /// Its name on the command line: `read_ahead`.
     fn name(&self) -> &'static str;
@@ -97,35 +97,35 @@ pub trait Tunable: Sync {
     /// One line for help and docs.
     fn summary(&self) -> &'static str;
 
-    /// When it is written among several: later ones are overwritten by earlier ones, as the kernel
-    /// recomputes read-ahead when `max_sectors_kb` is written.
+    /// The order among several writes: later writes overwrite side effects of earlier ones, as the
+    /// kernel recomputes read-ahead when `max_sectors_kb` is written.
     fn write_rank(&self) -> u8;
 
-    /// Reads a value as typed by a user under the name `name`, which is its name or an alias.
+    /// Parses user input under the name `name`, which is its name or an alias.
     fn parse(&self, name: &str, text: &str) -> Result<Value, TunableError>;
 
-    /// Shows a value so that [`Tunable::parse`] would read it: `128K`.
+    /// Formats a value so that [`Tunable::parse`] can read it: `128K`.
     fn show(&self, value: &Value) -> String;
 
-    /// The value as a number or word of JSON, in the unit of [`Tunable::json_key`].
+    /// The value as a JSON number or string, in the unit of [`Tunable::json_key`].
     fn to_json(&self, value: &Value) -> serde_json::Value;
 
-    /// Reads what [`Tunable::to_json`] gave.
+    /// Parses the result of [`Tunable::to_json`].
     fn read_json(&self, json: &serde_json::Value) -> Result<Value, TunableError>;
 
-    /// Checks a value, and rounds it as the kernel would.
+    /// Checks a value, and rounds it as the kernel does.
     fn validate(&self, value: &Value, page: PageSize) -> Result<ValidatedValue, TunableError>;
 
-    /// The files of `/sys` or `/proc` that may hold it: one, or one for each device of a stack
-    /// (those that have none are not there). None for tunables of another system.
+    /// The possible files in `/sys` or `/proc`: one, or one for each device of a stack (not all
+    /// need exist). Empty for tunables of another system.
     fn candidates(&self, site: &TunableScope) -> Vec<PathBuf>;
 
-    /// Whether it is of the whole machine, whatever the target.
+    /// Whether it belongs to the whole machine, whatever the target.
     fn is_of_machine(&self) -> bool {
         false
     }
 
-    /// The kind of storage that has it, where not every storage does.
+    /// The kind of storage that has it, if not all have it.
     fn needs(&self) -> Option<&'static str> {
         None
     }
@@ -134,7 +134,7 @@ pub trait Tunable: Sync {
         &[]
     }
 
-    /// Whether the value only says that another tunable rules, so that it is never written.
+    /// Whether the value only means that another tunable applies, so that it is never written.
     fn defers_to_other(&self, _value: &Value) -> bool {
         false
     }
@@ -144,27 +144,27 @@ pub trait Tunable: Sync {
         self.aliases().iter().copied().find(|alias| alias.contains('.'))
     }
 
-    /// The system that has it, if that is not Linux.
+    /// Its operating system, if that is not Linux.
     fn other_os(&self) -> Option<&'static str> {
         None
     }
 
-    /// The value that its system comes with, in words, where that is known.
+    /// The system's default in words, if known.
     fn default_words(&self) -> Option<&'static str> {
         None
     }
 
-    /// The first of its files that may be there.
+    /// The first of its possible files.
     fn first_file(&self, site: &TunableScope) -> Option<PathBuf> {
         self.candidates(site).into_iter().next()
     }
 
-    /// The first of its files, for errors and for tunables that have just one.
+    /// The first of its files, for errors and for tunables with exactly one.
     fn file(&self, site: &TunableScope) -> PathBuf {
         self.first_file(site).unwrap_or_else(|| PathBuf::from(self.name()))
     }
 
-    /// Its files that are there: all of one value as a rule, and each with its own to go back to.
+    /// Its existing files: usually with the same value, but each is restored to its own.
     fn files(&self, root: &Root, site: &TunableScope) -> Vec<PathBuf> {
         let mut files = self.candidates(site);
         files.retain(|file| root.exists(file));
@@ -174,7 +174,7 @@ pub trait Tunable: Sync {
     /// The text to write to the file.
     fn encode(&self, value: &Value) -> Result<String, TunableError>;
 
-    /// Reads the first line of the file's text; `None` if it is none of this tunable's values.
+    /// Parses the first line of the file; `None` if it is not a value of this tunable.
     fn decode(&self, text: &str) -> Option<Value>;
 }
 
@@ -184,8 +184,8 @@ impl fmt::Debug for dyn Tunable {
     }
 }
 
-/// The tunable of this name, JSON key or alias; any sysctl by its own name, and whatever file was
-/// declared ([`declare`]).
+/// The tunable with this name, JSON key or alias; also any sysctl by its own name, and declared
+/// files ([`declare`]).
 pub fn find(name: &str) -> Result<&'static dyn Tunable, TunableError> {
     let name = name.trim();
     let wanted = name.to_ascii_lowercase().replace('-', "_");
@@ -202,7 +202,7 @@ fn find_fixed(wanted: &str) -> Option<&'static dyn Tunable> {
     REGISTRY.iter().find(|tunable| names(**tunable).any(|known| known == wanted)).copied()
 }
 
-/// The tunable that a journal or JSON names: by its one name, exactly.
+/// The tunable that a journal or JSON names, by its exact name.
 pub(crate) fn find_exactly(name: &str) -> Option<&'static dyn Tunable> {
     let fixed = REGISTRY.iter().find(|tunable| tunable.name() == name).copied();
     let made = || {
@@ -214,13 +214,12 @@ pub(crate) fn find_exactly(name: &str) -> Option<&'static dyn Tunable> {
     fixed.or_else(made)
 }
 
-/// The tunable of a JSON key.
 pub(crate) fn find_key(key: &str) -> Option<&'static dyn Tunable> {
     let fixed = REGISTRY.iter().find(|tunable| tunable.json_key() == key).copied();
     fixed.or_else(|| freebsd::find(key)).or_else(|| find_exactly(key))
 }
 
-/// Whether `file` is one that the tunable may have at the site.
+/// Whether `file` may be a file of the tunable in this scope.
 pub(crate) fn admits(tunable: &dyn Tunable, site: &TunableScope, file: &Path) -> bool {
     tunable.candidates(site).iter().any(|candidate| candidate == file)
 }
@@ -229,14 +228,14 @@ fn names(tunable: &'static dyn Tunable) -> impl Iterator<Item = &'static str> {
     [tunable.name(), tunable.json_key()].into_iter().chain(tunable.aliases().iter().copied())
 }
 
-/// Suggests the nearest name if one is near, or lists all.
+/// Suggests the most similar name, or lists all.
 fn hint(wanted: &str) -> String {
     let known = REGISTRY.iter().copied().chain(freebsd()).flat_map(names);
     match units::text::nearest(wanted, known) {
         Some(name) => format!(": did you mean {name}?"),
         None => {
             let all: Vec<&str> = REGISTRY.iter().map(|tunable| tunable.name()).collect();
-            format!("; there are: {}, and any sysctl by its name (vm.swappiness)", all.join(", "))
+            format!("; known are {}, and any sysctl by its name (vm.swappiness)", all.join(", "))
         }
     }
 }
@@ -271,7 +270,7 @@ mod tests {
             r#"there is no tunable "read_ahed": did you mean read_ahead?"#
         );
         assert!(text("stripe_cach_size").contains("did you mean stripe_cache_size?"));
-        assert!(text("bogomips").contains("there are: read_ahead, scheduler, "));
+        assert!(text("bogomips").contains("known are read_ahead, scheduler, "));
     }
 
     #[test]

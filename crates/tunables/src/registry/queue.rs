@@ -1,7 +1,7 @@
 //! The request queue and the driver of each device (kernel: `block/blk-sysfs.c`).
 //!
-//! The order is that of what upsets what: a scheduler brings its own `nr_requests`, and since
-//! Linux 6.17 `max_sectors_kb` and `rotational` make the kernel work out read-ahead anew.
+//! In the order of their side effects: a scheduler has its own `nr_requests`, and since Linux 6.17
+//! `max_sectors_kb` and `rotational` make the kernel recompute read-ahead.
 
 use units::Bytes;
 
@@ -20,7 +20,7 @@ pub(super) static SCHEDULER: KernelFile = KernelFile {
     name: "scheduler",
     aliases: &["elevator", "iosched", "io_scheduler"],
     json_key: "scheduler",
-    summary: "the order in which a queue hands requests to its device",
+    summary: "the scheduler, which orders the requests of a device",
     order: 10,
     place: FileScope::Queue("scheduler"),
     form: ValueForm::Choice,
@@ -31,7 +31,7 @@ pub(super) static SCHEDULER: KernelFile = KernelFile {
 pub(super) static NR_REQUESTS: KernelFile = KernelFile {
     name: "nr_requests",
     json_key: "nr_requests",
-    summary: "requests that a queue holds",
+    summary: "maximum number of requests in a queue",
     order: 20,
     place: FileScope::Queue("nr_requests"),
     form: ValueForm::Count { least: 1, most: 1 << 20 },
@@ -42,7 +42,7 @@ pub(super) static QUEUE_DEPTH: KernelFile = KernelFile {
     name: "queue_depth",
     aliases: &["ncq", "ncq_depth"],
     json_key: "queue_depth",
-    summary: "commands that a SCSI or ATA device has at once; 1 turns NCQ off",
+    summary: "maximum number of commands in flight on a SCSI or ATA device; 1 disables NCQ",
     order: 15,
     place: FileScope::Driver("queue_depth"),
     form: ValueForm::Count { least: 1, most: 65_536 },
@@ -53,7 +53,7 @@ pub(super) static MAX_SECTORS: KernelFile = KernelFile {
     name: "max_sectors",
     aliases: &["max_sectors_kb"],
     json_key: "max_sectors_kib",
-    summary: "the largest request that a device gets; its change may raise read-ahead",
+    summary: "the largest request to a device; a change may raise read-ahead",
     order: 30,
     place: FileScope::Queue("max_sectors_kb"),
     form: ValueForm::Amount { unit: 1024, least: Bytes::from_kib(4), most: Bytes::from_gib(2) },
@@ -64,8 +64,7 @@ pub(super) static MAX_SECTORS: KernelFile = KernelFile {
 pub(super) static ROTATIONAL: KernelFile = KernelFile {
     name: "rotational",
     json_key: "rotational",
-    summary: "whether the kernel takes a device for a disk that turns; its change may raise \
-              read-ahead",
+    summary: "whether the kernel treats a device as a rotating disk; a change may raise read-ahead",
     order: 40,
     place: FileScope::Queue("rotational"),
     form: switch(1),
@@ -76,7 +75,8 @@ pub(super) static ROTATIONAL: KernelFile = KernelFile {
 pub(super) static RQ_AFFINITY: KernelFile = KernelFile {
     name: "rq_affinity",
     json_key: "rq_affinity",
-    summary: "which processor completes a request: any (0), one near (1) or the one that asked (2)",
+    summary: "which processor completes a request: any (0), one nearby (1) or the submitting one \
+              (2)",
     order: 50,
     place: FileScope::Queue("rq_affinity"),
     form: switch(2),
@@ -97,7 +97,7 @@ pub(super) static WBT_LAT: KernelFile = KernelFile {
     name: "wbt_lat",
     aliases: &["wbt_lat_usec"],
     json_key: "wbt_lat_us",
-    summary: "the latency of reads for whose sake writing back is held up; 0 never holds it up",
+    summary: "target latency of reads, for which write-back is throttled; 0 disables throttling",
     order: 52,
     place: FileScope::Queue("wbt_lat_usec"),
     form: ValueForm::Span { unit: 1_000 },
@@ -108,8 +108,8 @@ pub(super) static MEMBER_READ_AHEAD: KernelFile = KernelFile {
     name: "member_read_ahead",
     aliases: &["member_read_ahead_kb"],
     json_key: "member_read_ahead_kib",
-    summary: "read-ahead of the devices below md, dm or btrfs, which counts only for those who \
-              read them directly",
+    summary: "read-ahead of the devices below md, dm or btrfs, used only when they are read \
+              directly",
     order: 190,
     place: FileScope::MemberBdi,
     form: ValueForm::Amount { unit: 1024, least: Bytes::ZERO, most: Bytes::from_gib(1) },

@@ -1,7 +1,7 @@
-//! `read_ahead`: the window that an open file gets when it is opened.
+//! `read_ahead`: the window that a file gets when it is opened.
 //!
-//! The kernel keeps it in pages (`ra_pages` of the bdi, `mm/backing-dev.c`), so sysfs floors what
-//! is written to whole pages: 6 gives 4, and 3 gives none at all.
+//! The kernel keeps it in pages (`ra_pages` of the bdi, `mm/backing-dev.c`), so sysfs rounds
+//! written values down to whole pages: 6 gives 4, and 3 gives 0.
 
 use std::path::PathBuf;
 
@@ -37,7 +37,7 @@ impl Tunable for ReadAhead {
     }
 
     fn summary(&self) -> &'static str {
-        "the most that the kernel reads ahead of a stream, for files opened from now on"
+        "maximum amount that the kernel reads ahead, for files opened from now on"
     }
 
     fn write_rank(&self) -> u8 {
@@ -48,7 +48,7 @@ impl Tunable for ReadAhead {
     fn parse(&self, name: &str, text: &str) -> Result<Value, TunableError> {
         let text = text.trim();
         let name = name.trim().to_ascii_lowercase();
-        // `read_ahead_kb=128` has its unit, in front.
+        // The name `read_ahead_kb` implies a unit: `read_ahead_kb=128`.
         let bare = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let text = if bare && (name.ends_with("_kb") || name.ends_with("_kib")) {
             format!("{text}K")
@@ -72,7 +72,7 @@ impl Tunable for ReadAhead {
         let bytes = json.as_u64().and_then(|kib| kib.checked_mul(1024)).map(Bytes::new);
         bytes.map(Value::from).ok_or_else(|| TunableError::Syntax {
             text: json.to_string(),
-            problem: format!("{} is a whole number of KiB", self.json_key()),
+            problem: format!("{} must be a whole number of KiB", self.json_key()),
         })
     }
 
@@ -82,7 +82,7 @@ impl Tunable for ReadAhead {
             return Err(TunableError::TooLarge { tunable: NAME, value: bytes, most: MAX_WINDOW });
         }
         if bytes.is_zero() {
-            let note = "read_ahead=0 does not only stop reading ahead: every read then goes to the \
+            let note = "read_ahead=0 not only disables read-ahead: every read then goes to the \
                         device page by page";
             return Ok(ValidatedValue { value: value.clone(), notes: vec![note.to_owned()] });
         }

@@ -1,4 +1,4 @@
-//! What only a simulation can change: the read-ahead algorithm itself.
+//! Tunables that only a simulation has: the read-ahead algorithm.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ pub(super) fn find(name: &str) -> Option<&'static dyn Tunable> {
 }
 
 impl PolicyTunable {
-    /// A name with parameters; the simulation knows which there are.
+    /// A name with parameters, which the simulation checks.
     const fn formed(&self) -> FormedValue {
         FormedValue { tunable: NAME, form: ValueForm::Text }
     }

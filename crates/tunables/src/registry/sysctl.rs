@@ -1,7 +1,7 @@
-//! Any sysctl of Linux by its name: `vm.swappiness`, `sysctl.net.core.rmem_max`.
+//! Any Linux sysctl by its name: `vm.swappiness`, `sysctl.net.core.rmem_max`.
 //!
-//! The kernel gives no unit and no range, so there is none here: what it takes is right, and what
-//! it makes of it is read back. Those with a table of their own (`vm.dirty_bytes`) are found first.
+//! The kernel documents no unit or range, so there is none here: accepted values are valid, and are
+//! read back. Those with a table of their own (`vm.dirty_bytes`) are found first.
 
 use std::path::PathBuf;
 
@@ -11,10 +11,10 @@ use super::form::{FormedValue, ValueForm, values_of_form};
 use super::interned::InternedTunables;
 use crate::{Tunable, TunableError, TunableScope, ValidatedValue, Value};
 
-/// What all of them begin with in records.
+/// Their prefix in records.
 const PREFIX: &str = "sysctl.";
 
-/// A sysctl, made when it is first named.
+/// A sysctl, created when it is first named.
 #[derive(Debug)]
 pub(super) struct Sysctl {
     /// `sysctl.vm.swappiness`.
@@ -26,8 +26,8 @@ pub(super) struct Sysctl {
 
 static KNOWN: InternedTunables = InternedTunables::new();
 
-/// The sysctl of this name, with or without the prefix; `None` if it could not be one. A part of
-/// a name may hold a dot when it is written with slashes, as of `net/ipv4/conf/eth0.1/arp_filter`.
+/// The sysctl with this name, with or without the prefix; `None` if it could not be one. With
+/// slashes, a part of a name may contain a dot, as in `net/ipv4/conf/eth0.1/arp_filter`.
 pub(super) fn find(name: &str) -> Option<&'static dyn Tunable> {
     let bare = name.strip_prefix(PREFIX).unwrap_or(name);
     let parts: Vec<&str> = bare.split(if bare.contains('/') { '/' } else { '.' }).collect();
@@ -66,7 +66,7 @@ impl Tunable for Sysctl {
     }
 
     fn summary(&self) -> &'static str {
-        "a sysctl of the kernel, in the unit that the kernel gives it"
+        "a sysctl of the kernel, in the kernel's own unit"
     }
 
     fn write_rank(&self) -> u8 {

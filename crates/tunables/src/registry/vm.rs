@@ -1,7 +1,7 @@
 //! The page cache of the whole machine (kernel: `Documentation/admin-guide/sysctl/vm.rst`).
 //!
-//! `dirty_bytes` and `dirty_ratio` are two ways to say one thing: writing one makes the other 0,
-//! and 0 cannot be written to the first. The same with the two of `dirty_background`.
+//! `dirty_bytes` and `dirty_ratio` set the same in different ways: writing one makes the other 0,
+//! and 0 cannot be written to the first. The same applies to the two of `dirty_background`.
 
 use units::Bytes;
 
@@ -18,7 +18,7 @@ pub(super) static DIRTY_BYTES: KernelFile = KernelFile {
     name: "dirty_bytes",
     aliases: &["vm.dirty_bytes"],
     json_key: "dirty_bytes",
-    summary: "how much may wait to be written back before writers must do it themselves",
+    summary: "amount of dirty data above which writers write it back themselves",
     order: 80,
     place: FileScope::Machine("/proc/sys/vm/dirty_bytes"),
     form: BYTES,
@@ -42,7 +42,7 @@ pub(super) static DIRTY_BACKGROUND_BYTES: KernelFile = KernelFile {
     name: "dirty_background_bytes",
     aliases: &["vm.dirty_background_bytes"],
     json_key: "dirty_background_bytes",
-    summary: "how much may wait to be written back before the kernel begins with it",
+    summary: "amount of dirty data above which the kernel starts to write it back",
     order: 82,
     place: FileScope::Machine("/proc/sys/vm/dirty_background_bytes"),
     form: BYTES,
@@ -66,7 +66,7 @@ pub(super) static DIRTY_EXPIRE: KernelFile = KernelFile {
     name: "dirty_expire",
     aliases: &["dirty_expire_centisecs", "vm.dirty_expire_centisecs"],
     json_key: "dirty_expire_centisecs",
-    summary: "how old what waits to be written back may become",
+    summary: "age above which dirty data is written back",
     order: 84,
     place: FileScope::Machine("/proc/sys/vm/dirty_expire_centisecs"),
     form: CENTISECONDS,
@@ -77,7 +77,7 @@ pub(super) static DIRTY_WRITEBACK: KernelFile = KernelFile {
     name: "dirty_writeback",
     aliases: &["dirty_writeback_centisecs", "vm.dirty_writeback_centisecs"],
     json_key: "dirty_writeback_centisecs",
-    summary: "how often the kernel looks for what is to be written back; 0 never",
+    summary: "interval at which the kernel looks for dirty data; 0 disables it",
     order: 85,
     place: FileScope::Machine("/proc/sys/vm/dirty_writeback_centisecs"),
     form: CENTISECONDS,

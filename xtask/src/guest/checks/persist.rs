@@ -122,7 +122,7 @@ pub fn taken_back(stage: &mut Stage) -> Result<()> {
     let verified = machine.attempt("foreread verify --no-probe")?;
     ensure!(verified.code == 3 && verified.stdout.contains("was edited"), "{verified:?}");
     let left = machine.attempt("foreread rollback all")?;
-    ensure!(left.code == 4 && left.stderr.contains("edited by somebody else"), "{left:?}");
+    ensure!(left.code == 4 && left.stderr.contains("edited since foreread wrote it"), "{left:?}");
     machine.sh(&format!("sed -i '$d' {rule}"))?;
     machine.sh("foreread rollback all")?;
     let left = machine.sh("grep -rl foreread /etc/udev /etc/sysctl.d /etc/systemd/system || :")?;

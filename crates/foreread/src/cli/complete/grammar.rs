@@ -1,5 +1,5 @@
-//! `foreread complete --grammar`: all verbs and options as JSON, for tests and for generators of
-//! documentation. It comes from the definitions that the command line itself is read by.
+//! `foreread complete --grammar`: all verbs and options as JSON, for tests and documentation
+//! generators, from the definitions of the command line itself.
 
 use clap::{Arg, ArgAction, Command};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ fn verb(command: &Command, context: &Context) -> Value {
     let of_all = |arg: &&Arg| arg.get_id() == "help" || arg.get_id() == "version";
     let arguments =
         command.get_arguments().filter(|arg| !of_all(arg)).map(|arg| argument(arg, context));
-    // `help` lists all verbs once more.
+    // `help` would list all verbs again.
     let below = command.get_subcommands().filter(|verb| verb.get_name() != "help");
     json!({
         "name": command.get_name(),

@@ -1,4 +1,4 @@
-//! What the words of an option or a place are, and which there are.
+//! The possible values of options and arguments.
 
 use clap::Arg;
 use doctor::presets;
@@ -24,7 +24,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What this option or place takes.
+    /// What this option or argument takes.
     pub fn of(arg: &Arg) -> Self {
         let possible = arg.get_possible_values();
         if !possible.is_empty() {
@@ -72,7 +72,7 @@ impl Kind {
         }
     }
 
-    /// What begins with `word` or may go on from it.
+    /// The candidates that start with `word`.
     pub fn offer(&self, word: &str, context: &Context) -> Offer {
         let (candidates, files) = match self {
             Self::Fixed(words) => (after_comma(word, words.clone()), false),
@@ -93,7 +93,7 @@ impl Kind {
     }
 }
 
-/// Puts what is typed before the last comma before each candidate.
+/// Prefixes each candidate with the text before the last comma.
 fn after_comma(word: &str, candidates: Vec<CompletionCandidate>) -> Vec<CompletionCandidate> {
     let Some((before, _)) = word.rsplit_once(',') else { return candidates };
     let put = |one: CompletionCandidate| {
@@ -124,7 +124,7 @@ fn targets(word: &str) -> Vec<CompletionCandidate> {
     ]
 }
 
-/// A model, or a key behind one.
+/// A model, or a key after it.
 fn model(word: &str, simulated: bool) -> Vec<CompletionCandidate> {
     let Some((before, key)) = word.rsplit_once(',') else {
         let presets = model::presets().iter();
@@ -168,7 +168,7 @@ fn workloads(word: &str) -> Vec<CompletionCandidate> {
     all.extend([
         CompletionCandidate::new("trace:", "replay a trace"),
         CompletionCandidate::new("fio:", "a job file of fio"),
-        CompletionCandidate::new("dd", "streaming reads at the beginning, middle and end"),
+        CompletionCandidate::new("dd", "streaming reads at the start, middle and end"),
         CompletionCandidate::new("bonnie++", "bonnie++"),
         CompletionCandidate::new("cmd:", "any command"),
     ]);
@@ -196,7 +196,7 @@ fn groups() -> Vec<CompletionCandidate> {
         .collect()
 }
 
-/// The runs of the record; none where it cannot be read.
+/// The runs of the record; empty if it cannot be read.
 fn runs(context: &Context) -> Vec<CompletionCandidate> {
     let store = Store::open_existing(&context.store_path()).ok().flatten();
     let runs = store.and_then(|store| store.runs().ok()).unwrap_or_default();

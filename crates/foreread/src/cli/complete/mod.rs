@@ -1,5 +1,5 @@
-//! `foreread complete`: what may stand where the cursor is. The scripts of `foreread completions`
-//! ask it, so that they know models, workloads and runs as well as options, and never grow old.
+//! `foreread complete`: candidates at the cursor. The scripts of `foreread completions` call it, so
+//! that they always know the current models, workloads and runs besides the options.
 
 mod grammar;
 mod kinds;
@@ -12,19 +12,19 @@ use super::invocation::command;
 use crate::exit::Exit;
 use crate::output;
 
-/// Print what may stand in the cursor of the last of these words, a candidate and what it is in
-/// each line; `:files` where a path may stand there, too
+/// Print the candidates for the last of these words, one per line with a description; `:files` if a
+/// path is possible, too
 #[derive(Debug, Args)]
 pub struct CompleteArgs {
     /// Print all verbs and options as JSON instead
     #[arg(long, conflicts_with = "words")]
     grammar: bool,
-    /// The words behind `foreread`, the last one as far as it is typed
+    /// The words after `foreread`, the last one possibly incomplete
     #[arg(last = true)]
     words: Vec<String>,
 }
 
-/// A word that may stand there, and what it is.
+/// A candidate and its description.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompletionCandidate {
     pub word: String,
@@ -37,11 +37,11 @@ impl CompletionCandidate {
     }
 }
 
-/// What a cursor may take.
+/// The candidates at the cursor.
 #[derive(Debug, Default)]
 pub struct Offer {
     pub candidates: Vec<CompletionCandidate>,
-    /// Whether a path may stand there.
+    /// Whether a path is possible.
     pub files: bool,
 }
 
@@ -71,13 +71,13 @@ impl CompleteArgs {
     }
 }
 
-/// The verb that words lead to, and what of it the next word is.
+/// The verb that the words select, and the kind of the next word.
 struct Cursor<'a> {
     verb: &'a Command,
-    /// An option that waits for its value.
+    /// An option that still needs its value.
     option: Option<&'a Arg>,
     positional: usize,
-    /// Behind `--`.
+    /// After `--`.
     passed_on: bool,
 }
 
@@ -146,7 +146,7 @@ fn offer(top: &Command, before: &[String], word: &str, context: &Context) -> Off
     offer
 }
 
-/// The positional word that stands there; the last one may be repeated.
+/// The argument at this position; the last one may be repeated.
 fn positional<'a>(cursor: &Cursor<'a>) -> Option<&'a Arg> {
     let mut all: Vec<&Arg> =
         cursor.verb.get_positionals().filter(|arg| !arg.is_last_set()).collect();

@@ -35,7 +35,7 @@ impl CompletionsArgs {
         };
         match own {
             Some(script) => output::print_document(script)?,
-            // Those of other shells know verbs and options.
+            // Scripts of other shells know only verbs and options.
             None => {
                 let mut script = Vec::new();
                 clap_complete::generate(self.shell, &mut command(), "foreread", &mut script);

@@ -1,7 +1,7 @@
-//! Configuration files: the options that a user, or a whole host, would otherwise type each time.
+//! Configuration files: options for a user or a whole host.
 //!
-//! Their values become the defaults of the options, so that the command line and the environment
-//! come first without any rule of our own. docs/book/configuration.md explains them to users.
+//! Their values become the defaults of the options, so the command line and the environment take
+//! precedence without a rule here. docs/book/configuration.md explains them to users.
 
 mod read;
 mod values;
@@ -17,7 +17,7 @@ use sys::input::{self, InputError, InputKind};
 pub use self::values::Values;
 use crate::exit::Usage;
 
-/// The file of the whole host.
+/// The file for the whole host.
 const SYSTEM: &str = "/etc/foreread.toml";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -25,16 +25,16 @@ const SYSTEM: &str = "/etc/foreread.toml";
 pub enum Whose {
     System,
     User,
-    /// By `--config` or `FOREREAD_CONFIG`: then no other is read.
+    /// From `--config` or `FOREREAD_CONFIG`: no other file is read.
     Named,
 }
 
-/// A configuration file that was looked for.
+/// A possible configuration file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Consulted {
     pub path: PathBuf,
     pub whose: Whose,
-    /// Whether it is there and was read.
+    /// Whether it exists and was read.
     pub read: bool,
     pub problem: Option<String>,
 }
@@ -45,7 +45,7 @@ impl Consulted {
     }
 }
 
-/// The files to look for, the more important one last.
+/// The files to read, later ones taking precedence.
 pub fn files(words: &[OsString], variable: impl Fn(&str) -> Option<OsString>) -> Vec<Consulted> {
     let named = named(words).or_else(|| variable("FOREREAD_CONFIG"));
     match named {
@@ -60,7 +60,7 @@ pub fn files(words: &[OsString], variable: impl Fn(&str) -> Option<OsString>) ->
     [Consulted::of(SYSTEM.into(), Whose::System)].into_iter().chain(user).collect()
 }
 
-/// The file that `--config` names, before the command line is understood.
+/// The file named by `--config`, before the command line is parsed.
 fn named(words: &[OsString]) -> Option<OsString> {
     let mut words = words.iter().skip(1).take_while(|word| *word != "--");
     let mut found = None;
@@ -75,12 +75,12 @@ fn named(words: &[OsString]) -> Option<OsString> {
     found
 }
 
-/// Reads the files; what they say of options of `command` is what is returned.
+/// Reads the files and returns their values for the options of `command`.
 ///
 /// # Errors
 ///
-/// A file that was named and is not there, one that cannot be read, a key that is no option, and a
-/// value that the option does not take.
+/// If a named file does not exist, a file cannot be read, a key is not an option, or the option
+/// does not accept the value.
 pub fn read(command: &Command, files: &mut [Consulted]) -> anyhow::Result<Values> {
     let mut values = Values::default();
     for file in files {
@@ -97,8 +97,8 @@ pub fn read(command: &Command, files: &mut [Consulted]) -> anyhow::Result<Values
 
 fn read_one(command: &Command, file: &mut Consulted, values: &mut Values) -> Result<(), String> {
     let name = report::clean::plain(&file.path.display().to_string());
-    // A default file that this user may not read belongs to another user: HOME is often root's
-    // although the process runs as an ordinary user.
+    // A default file that this user may not read belongs to another user: HOME is often that of
+    // root although the process runs as an ordinary user.
     let absent = |error: &InputError| {
         let passed_over = [ErrorKind::NotFound, ErrorKind::PermissionDenied];
         let missing = error.io().is_some_and(|error| passed_over.contains(&error.kind()));
@@ -112,7 +112,7 @@ fn read_one(command: &Command, file: &mut Consulted, values: &mut Values) -> Res
     read::into(command, &text, values).map_err(|(line, why)| format!("{name}:{line}: {why}"))
 }
 
-/// Verbs that a person does not type: no file of a person's may stop them.
+/// Verbs that people do not type are not affected by a configuration file.
 pub fn applies_to(matches: &ArgMatches) -> bool {
     !matches!(
         (

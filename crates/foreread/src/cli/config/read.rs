@@ -1,4 +1,4 @@
-//! A configuration file held against the options that there are.
+//! Checks a configuration file against the existing options.
 
 use clap::{Arg, ArgAction, Command};
 use toml::Spanned;
@@ -6,10 +6,10 @@ use toml::de::{DeTable, DeValue};
 
 use super::Values;
 
-/// A line, and what is wrong there.
+/// A line number and the problem there.
 type Problem = (usize, String);
 
-/// Options that make no sense in a file.
+/// Options that are not allowed in a file.
 const NOT_HERE: [&str; 3] = ["config", "help", "version"];
 
 pub fn into(command: &Command, text: &str, values: &mut Values) -> Result<(), Problem> {
@@ -56,14 +56,14 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// What is said of a key that is no option.
+    /// The message for a key that is not an option.
     fn no_option(&self, command: &Command, path: &[String], name: &str) -> String {
         let place = match path {
             [] => "foreread".to_owned(),
             path => format!("foreread {}", path.join(" ")),
         };
         if NOT_HERE.contains(&name) {
-            return format!("{name} belongs on the command line, not into a configuration");
+            return format!("{name} is allowed only on the command line");
         }
         let known: Vec<&str> =
             options(command).filter_map(Arg::get_long).filter(|n| !NOT_HERE.contains(n)).collect();
@@ -74,12 +74,14 @@ impl Reader<'_> {
         let verbs: Vec<String> = verbs.map(|verb| format!("[{}]", verb.get_name())).collect();
         if !verbs.is_empty() && path.is_empty() {
             return format!(
-                "{name:?} is no option of every verb: write it in {}",
+                "{name:?} is not an option of every verb: write it in {}",
                 verbs.join(", ")
             );
         }
         match option(self.top, name) {
-            Some(_) => format!("{name:?} is an option of every verb: write it above all tables"),
+            Some(_) => {
+                format!("{name:?} is an option of every verb: write it before the first table")
+            }
             None => format!("{place} has no option {name:?}: there are {}", known.join(", ")),
         }
     }
@@ -105,7 +107,7 @@ fn no_verb(command: &Command, path: &[String], name: &str) -> String {
     }
 }
 
-/// The options that belong to this verb itself. Those of every verb belong to the top.
+/// The options of this verb alone; those of every verb belong to the top level.
 fn options(command: &Command) -> impl Iterator<Item = &Arg> {
     let own = move |arg: &&Arg| !arg.is_global_set() || command.get_name() == "foreread";
     command.get_arguments().filter(|arg| !arg.is_positional()).filter(own)
@@ -118,22 +120,22 @@ fn option<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
     })
 }
 
-/// The words that an option would have on the command line, checked as they would be there.
+/// The equivalent words of the command line, checked like those.
 fn taken(arg: &Arg, name: &str, value: &DeValue<'_>) -> Result<Vec<String>, String> {
     match arg.get_action() {
         ArgAction::SetTrue | ArgAction::SetFalse => match value {
             DeValue::Boolean(on) => Ok(vec![on.to_string()]),
-            _ => Err(format!("{name} is true or false")),
+            _ => Err(format!("{name} must be true or false")),
         },
         ArgAction::Count => match word(value) {
             Some(count) if count.parse::<u8>().is_ok() => Ok(vec![count]),
-            _ => Err(format!("{name} is a number: how often the option is given")),
+            _ => Err(format!("{name} must be a number: how often the option is given")),
         },
         action => {
             let many = matches!(action, ArgAction::Append);
             let wrong = || match many {
-                true => format!("{name} takes a text, a number or a list of them"),
-                false => format!("{name} takes a text or a number"),
+                true => format!("{name} must be a text, a number or a list of them"),
+                false => format!("{name} must be a text or a number"),
             };
             let words: Option<Vec<String>> = match value {
                 DeValue::Array(all) if many => {
@@ -160,7 +162,7 @@ fn word(value: &DeValue<'_>) -> Option<String> {
     }
 }
 
-/// Whether the option takes this word, by its own reader.
+/// Checks the word with the option's own parser.
 fn check(arg: &Arg, name: &str, word: &str) -> Result<(), String> {
     let mut alone = Arg::new("value").long("value").num_args(1).allow_hyphen_values(true);
     alone = alone.value_parser(arg.get_value_parser().clone()).action(ArgAction::Append);
@@ -175,7 +177,7 @@ fn check(arg: &Arg, name: &str, word: &str) -> Result<(), String> {
     let possible: Vec<String> =
         arg.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
     let why = why.unwrap_or_else(|| match possible.as_slice() {
-        [] => "the option does not take that".to_owned(),
+        [] => "invalid value".to_owned(),
         some => format!("give one of {}", some.join(", ")),
     });
     Err(format!("{name} = {word:?}: {why}"))

@@ -1,29 +1,28 @@
-//! What configuration files say, as defaults of options.
+//! Values of configuration files, as defaults of options.
 
 use std::collections::BTreeMap;
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 
-/// Words of options by verb and option; those of a later file replace those of an earlier one.
+/// Words by verb and option; those of a later file replace those of an earlier one.
 #[derive(Clone, Debug, Default)]
 pub struct Values(BTreeMap<Vec<String>, BTreeMap<String, Vec<String>>>);
 
 impl Values {
-    /// Takes the words of one option.
     pub fn set(&mut self, verb: &[String], option: &str, words: Vec<String>) {
         self.0.entry(verb.to_vec()).or_default().insert(option.to_owned(), words);
     }
 
-    /// Leaves out an option of every verb, as something of more weight has said it.
+    /// Removes an option of every verb, because the environment sets it.
     pub fn forget(&mut self, option: &str) {
         if let Some(top) = self.0.get_mut([].as_slice()) {
             top.remove(option);
         }
     }
 
-    /// Leaves out what does not go together with what the command line says: `--csv` there goes
-    /// before `json = true` here.
+    /// Removes values that conflict with the command line: `--csv` there replaces `json = true`
+    /// here.
     pub fn yield_to(&mut self, command: &Command, matches: &ArgMatches) {
         let (mut command, mut matches, mut path) = (command, matches, Vec::new());
         loop {
@@ -58,7 +57,7 @@ fn defaults(command: Command, verb: &[String], options: &BTreeMap<String, Vec<St
     }
 }
 
-/// Whether the command line has an option that excludes this one.
+/// Whether the command line has an option that conflicts with this one.
 fn is_displaced(command: &Command, matches: &ArgMatches, option: &str) -> bool {
     let Some(arg) = command.get_arguments().find(|arg| arg.get_id() == option) else {
         return false;

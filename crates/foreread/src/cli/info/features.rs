@@ -1,4 +1,4 @@
-//! What of foreread works on this machine, for this user, and what does not, with the reason.
+//! Which features work on this machine for this user, with the reason for those that do not.
 
 use std::fs::File;
 use std::io;
@@ -14,14 +14,14 @@ use vdisk::Filesystem;
 
 use super::super::Context;
 
-/// Something that foreread does where it can.
+/// A feature that depends on the machine.
 #[derive(Debug, Serialize)]
 pub struct Feature {
     pub name: &'static str,
     #[serde(skip)]
     pub title: &'static str,
     pub works: bool,
-    /// Why not, or what is to be known where it works.
+    /// Why it does not work, or a note if it does.
     pub reason: Option<String>,
 }
 
@@ -31,7 +31,7 @@ impl Feature {
     }
 }
 
-/// Versions of control groups that are mounted.
+/// The mounted versions of control groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cgroups {
@@ -69,11 +69,11 @@ impl Cgroups {
 #[derive(Debug, Serialize)]
 pub struct Rights {
     root: bool,
-    /// Those of its capabilities that matter to foreread.
+    /// The capabilities of this process that matter to foreread.
     capabilities: Vec<&'static str>,
 }
 
-/// Capabilities that something of foreread needs, by their number (linux/capability.h).
+/// Capabilities that foreread uses, by their number (linux/capability.h).
 const CAPABILITIES: [(u32, &str); 7] = [
     (1, "cap_dac_override"),
     (2, "cap_dac_read_search"),
@@ -105,18 +105,18 @@ impl Rights {
     }
 }
 
-/// Tries everything that can be tried without changing anything.
+/// Tests each feature without changing anything.
 pub fn look(context: &Context) -> (Vec<Signal>, Vec<Feature>) {
     let root = &context.root;
     let (signals, watching) = watching(context);
     let lack = |result: Result<(), String>| result.err();
     let features = vec![
-        Feature::of("open_files", "see every open file with its window", {
+        Feature::of("open_files", "list all open files with their windows", {
             observe::Census::begin().err().map(|error| error.to_string())
         }),
         watching,
         Feature::of("set_read_ahead", "set read-ahead", lack(settable(root))),
-        Feature::of("cachestat", "prove a cold cache by cachestat(2)", lack(cachestat())),
+        Feature::of("cachestat", "verify a cold cache by cachestat(2)", lack(cachestat())),
         Feature::of("fuse", "FUSE", lack(openable("/dev/fuse"))),
         Feature::of("loop", "loop devices", lack(openable("/dev/loop-control"))),
         Feature::of("virtual_disks", "virtual disks (virtual:MODEL)", {
@@ -130,7 +130,7 @@ pub fn look(context: &Context) -> (Vec<Signal>, Vec<Feature>) {
     (signals, features)
 }
 
-/// The probes of read-ahead, tried on a file as `watch` does before it believes them.
+/// Tests the probes of read-ahead on a file, as `watch` does before it uses them.
 fn watching(context: &Context) -> (Vec<Signal>, Feature) {
     let own = &context.dirs.state;
     let dir = if own.is_dir() { own.clone() } else { "/var/tmp".into() };
@@ -151,7 +151,7 @@ fn watching(context: &Context) -> (Vec<Signal>, Feature) {
 fn settable(root: &Root) -> Result<(), String> {
     let names = root.names("/sys/class/bdi");
     let Some(first) = names.first() else {
-        return Err("no backing device is in /sys/class/bdi".to_owned());
+        return Err("/sys/class/bdi contains no backing device".to_owned());
     };
     let path = root.path(format!("/sys/class/bdi/{first}/read_ahead_kb"));
     rustix::fs::access(&path, Access::WRITE_OK)
@@ -163,9 +163,9 @@ fn cachestat() -> Result<(), String> {
     match sys::cachestat::cachestat(own.as_fd(), Bytes::ZERO, Bytes::from_kib(4)) {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::Unsupported => {
-            Err("this kernel is older than 6.5; mincore(2) serves instead".to_owned())
+            Err("this kernel is older than 6.5; mincore(2) is used instead".to_owned())
         }
-        Err(error) => Err(format!("{error}; mincore(2) serves instead")),
+        Err(error) => Err(format!("{error}; mincore(2) is used instead")),
     }
 }
 

@@ -37,12 +37,12 @@ pub struct InfoArgs {
 struct Kernel {
     release: String,
     page_bytes: u64,
-    /// Whether it describes its types, without which no probe fits it.
+    /// Whether it has BTF type information, which probes need.
     btf: bool,
     cgroups: Cgroups,
 }
 
-/// Where foreread keeps things.
+/// The directories that foreread uses.
 #[derive(Debug, Serialize)]
 struct Directories {
     state: PathBuf,
@@ -50,7 +50,7 @@ struct Directories {
     store: PathBuf,
 }
 
-/// The document.
+/// The JSON document.
 #[derive(Debug, Serialize)]
 struct Document {
     schema_version: u32,
@@ -58,7 +58,7 @@ struct Document {
     build: Build,
     kernel: Kernel,
     rights: Rights,
-    /// Empty where the kernel may not be looked into: `features` says why.
+    /// Empty if the kernel may not be observed: `features` says why.
     signals: Vec<Signal>,
     features: Vec<Feature>,
     tools: Vec<Tool>,
@@ -151,13 +151,13 @@ impl Document {
         }
         text.push_str("\nWhat does not work here:\n");
         for feature in lacking {
-            let why = feature.reason.as_deref().unwrap_or("no reason is known");
+            let why = feature.reason.as_deref().unwrap_or("reason unknown");
             let _ = writeln!(text, "  {}: {}", feature.title, plain(why));
         }
     }
 
     fn add_tools(&self, text: &mut String) {
-        text.push_str("\nPrograms of others:\n");
+        text.push_str("\nExternal programs:\n");
         for tool in &self.tools {
             let place = match &tool.path {
                 Some(path) => plain(&path.display().to_string()),

@@ -1,4 +1,4 @@
-//! Programs of other people that foreread can use.
+//! External programs that foreread can use.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use sys::program::find_also_in;
 pub struct Tool {
     pub name: &'static str,
     pub used_for: &'static str,
-    /// Where it is; `None` if it is not installed.
+    /// Its path; `None` if it is not installed.
     pub path: Option<PathBuf>,
 }
 
@@ -30,7 +30,6 @@ const TOOLS: [(&str, &str); 14] = [
     ("tuned-adm", "persist by TuneD"),
 ];
 
-/// All of them, with where they are.
 pub fn all() -> Vec<Tool> {
     // Debian has one directory for each version of a server.
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();

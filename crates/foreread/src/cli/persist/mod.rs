@@ -63,7 +63,6 @@ pub struct PersistArgs {
     file: ResultFile,
 }
 
-/// An owner on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Owner {
     Udev,
@@ -88,7 +87,7 @@ impl From<Owner> for PersistBackend {
     }
 }
 
-/// What other systems bring files with.
+/// Formats for other systems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Emit {
     /// The files themselves
@@ -111,7 +110,7 @@ impl PersistArgs {
             Some(Emit::Kubernetes) => return printed(&kubernetes(&checked)?),
             _ => {}
         }
-        let program = std::env::current_exe().context("finding this program's own file")?;
+        let program = std::env::current_exe().context("cannot find this program's own file")?;
         let program = program.to_string_lossy();
         let with = self.with.map(PersistBackend::from);
         let storage = chosen.storage.as_ref();
@@ -180,7 +179,7 @@ impl PersistArgs {
     }
 }
 
-/// What earlier calls put in the same files stays there, unless it is set anew.
+/// Earlier settings in the same files stay, unless they are set again.
 fn with_earlier(
     known: &[(PathBuf, Persisted)],
     files: &[Draft],
@@ -207,7 +206,7 @@ fn checked(settings: &TunableValues) -> anyhow::Result<TunableValues> {
     Ok(checked)
 }
 
-/// Says which files take no effect on this host, and why.
+/// Prints which files have no effect on this host, and why.
 fn tell_of_obstacles(context: &Context, files: &[Draft], dry: bool) {
     let word = if dry { "would take" } else { "takes" };
     for draft in files {
@@ -217,7 +216,8 @@ fn tell_of_obstacles(context: &Context, files: &[Draft], dry: bool) {
     }
 }
 
-/// Tells those who read the files, where they are there; it holds after a boot in any case.
+/// Reloads the programs that read the files, if they exist; the files take effect at the next boot
+/// in any case.
 fn reload(context: &Context, files: &[Draft]) {
     let read = |backend| obstacle(&context.root, backend).is_none();
     let of = |backend| files.iter().any(|draft| draft.backend == backend) && read(backend);
@@ -238,8 +238,7 @@ fn reload(context: &Context, files: &[Draft]) {
         }
     }
     if of(PersistBackend::Tuned) && !tuned_adm("foreread") {
-        context
-            .note("TuneD does not run here: `tuned-adm profile foreread` has it take the profile");
+        context.note("TuneD is not running: `tuned-adm profile foreread` activates the profile");
     }
     if files.iter().any(|draft| read(draft.backend)) {
         context
@@ -247,27 +246,27 @@ fn reload(context: &Context, files: &[Draft]) {
     }
 }
 
-/// Whether an owner sets the device now, and not only from the next boot on: lvchange does, and
-/// TuneD when it takes a profile.
+/// Whether an owner also sets the device immediately: lvchange does, and TuneD when it activates a
+/// profile.
 fn sets_at_once(backend: PersistBackend) -> bool {
     matches!(backend, PersistBackend::Lvm | PersistBackend::Tuned)
 }
 
-/// The lock of the device that taking the record back sets at once; `None` if it sets none.
+/// The lock of the device that undoing the record sets immediately, if any.
 fn lock_of(context: &Context, record: &Persisted) -> Option<Result<DeviceLock, TunableError>> {
     let target = record.target.as_ref().filter(|_| sets_at_once(record.backend))?;
     let storage = resolve(&context.root, target).ok()?;
     Some(DeviceLock::take(&context.dirs, &storage.bdi))
 }
 
-/// Has TuneD take a profile.
+/// Activates a TuneD profile.
 fn tuned_adm(profile: &str) -> bool {
     let mut command = std::process::Command::new("tuned-adm");
     command.args(["profile", profile]).stdin(std::process::Stdio::null());
     command.output().is_ok_and(|output| output.status.success())
 }
 
-/// Takes back all files, the latest first.
+/// Removes all files, the latest first.
 pub fn roll_back(
     context: &Context,
     dry_run: bool,
@@ -287,11 +286,12 @@ pub fn roll_back(
         match remove(&context.root, &path, &record, dry_run) {
             Ok(_) => {
                 removed.push(record.path.display().to_string());
-                // Without its file the profile is nothing: TuneD goes back to the one before.
+                // A profile without its file is ineffective: TuneD returns to the previous one.
                 if let Some(parent) = parent.filter(|_| !dry_run)
                     && !tuned_adm(&parent)
                 {
-                    context.note(&format!("TuneD does not run here: it had {parent} before"));
+                    context
+                        .note(&format!("TuneD is not running: its previous profile is {parent}"));
                 }
             }
             Err(error) => errors.push(error.into()),

@@ -1,4 +1,4 @@
-//! Refuses settings that another file or program already sets, and names it.
+//! Refuses settings that another file or program already sets, and names that owner.
 
 use host::owners::{Certainty, Claim, OwnerKind, Owners, Target, setters};
 use host::{Root, Storage, Survey};
@@ -9,7 +9,7 @@ use crate::cli::Context;
 use crate::cli::apply::ChosenSettings;
 use crate::exit::Usage;
 
-/// A setting has one owner: another one on this machine is reported.
+/// Reports another owner on this machine.
 pub fn refuse_owned(
     context: &Context,
     chosen: &ChosenSettings,
@@ -34,11 +34,11 @@ pub fn refuse_owned(
     refuse_own(context, chosen, files)?;
     let window = chosen.settings.iter().find(|setting| setting.tunable.name() == "read_ahead");
     let (Some(setting), Some(storage)) = (window, &chosen.storage) else { return Ok(()) };
-    // A value in LVM metadata is replaced by a new one.
+    // A new value replaces the one in LVM metadata.
     let by_lvm = files.iter().any(|draft| draft.backend == PersistBackend::Lvm);
     let ours = |claim: &Claim| match claim.owner {
         OwnerKind::Lvm => by_lvm,
-        // nfs.conf is to change it.
+        // nfs.conf itself is to be changed.
         _ => claim.is_nfsrahead_default(),
     };
     match claimed(root, storage, ours)? {
@@ -52,7 +52,7 @@ fn owned(setting: &Setting, owner: &str, place: &str) -> anyhow::Error {
     PersistError::Owned { setting, owner, place }.into()
 }
 
-/// TuneD has one profile in force, so there is one file for it, and it is about one target.
+/// TuneD has one active profile, so there is one file for it, for one target.
 pub fn refuse_other_profile(
     context: &Context,
     chosen: &ChosenSettings,
@@ -66,14 +66,14 @@ pub fn refuse_other_profile(
     });
     match other {
         Some((_, Persisted { path, .. })) => {
-            let problem = "TuneD's child profile is about another target already";
+            let problem = "TuneD's child profile already belongs to another target";
             Err(Usage(format!("{problem}: {}", path.display())).into())
         }
         None => Ok(()),
     }
 }
 
-/// foreread is no second owner either: not by another of its files for the same place.
+/// Refuses a second file of foreread's own for the same tunable.
 fn refuse_own(context: &Context, chosen: &ChosenSettings, files: &[Draft]) -> anyhow::Result<()> {
     let target = chosen.storage.as_ref().map(|storage| &storage.path);
     for (_, record) in persisted(&context.dirs)? {
@@ -92,7 +92,7 @@ fn refuse_own(context: &Context, chosen: &ChosenSettings, files: &[Draft]) -> an
     Ok(())
 }
 
-/// What another owner surely asks for.
+/// The values that another owner certainly sets.
 fn claimed(
     root: &Root,
     storage: &Storage,

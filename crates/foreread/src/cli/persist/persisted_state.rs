@@ -1,4 +1,4 @@
-//! Whether what was persisted still holds: the file, and the values that it asks for.
+//! Checks what was persisted: the files, and the values that they set.
 
 use std::path::{Path, PathBuf};
 
@@ -9,16 +9,15 @@ use tunables::persist::{Persisted, PersistedState, persisted, persisted_state};
 
 use crate::cli::Context;
 
-/// A setting that was persisted, compared with what is there.
+/// A persisted setting compared with its present state.
 pub struct PersistedCheck {
     record: Persisted,
     state: PersistedState,
-    /// What is there in place of what was persisted.
+    /// Differences from what was persisted.
     drift: Vec<String>,
 }
 
 impl PersistedCheck {
-    /// Whether it is as it should be.
     pub fn is_good(&self) -> bool {
         self.state == PersistedState::Intact && self.drift.is_empty()
     }
@@ -55,7 +54,7 @@ impl PersistedCheck {
     }
 }
 
-/// Compares what was persisted with what is there.
+/// Checks what was persisted.
 pub fn verify(context: &Context, storage: Option<&Storage>) -> anyhow::Result<Vec<PersistedCheck>> {
     let mut checks = Vec::new();
     for (_, record) in persisted(&context.dirs)? {

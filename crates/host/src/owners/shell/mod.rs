@@ -1,6 +1,6 @@
-//! Commands of a shell that set read-ahead or another file of the kernel: `blockdev --setra`, `echo
-//! N > …/read_ahead_kb`, `lvchange --readahead`, `sysctl -w`. Not a shell: what it cannot follow it
-//! leaves out, or marks as doubtful.
+//! Shell commands that set read-ahead or another kernel file: `blockdev --setra`, `echo N >
+//! …/read_ahead_kb`, `lvchange --readahead`, `sysctl -w`. This is not a complete shell: what it
+//! cannot follow is omitted or marked as uncertain.
 
 mod split;
 
@@ -18,19 +18,19 @@ use split::split;
 pub struct Write {
     pub goal: Goal,
     pub wanted: Wanted,
-    /// The same as it is written there, if that can be told.
+    /// The value as written there, if known.
     pub word: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Goal {
-    /// The file of sysfs with this name or pattern.
+    /// The sysfs file with this name or pattern.
     File(String),
     /// The device with this name or pattern.
     Device(String),
 }
 
-/// A command with the file that has it.
+/// A command, with the file that contains it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundWrite {
     pub owner: OwnerKind,
@@ -38,13 +38,13 @@ pub struct FoundWrite {
     pub text: String,
     pub comment: Option<String>,
     pub write: Write,
-    /// Doubtful where it is not known whether the file is run at all.
+    /// Uncertain if the file may not be run at all.
     pub certainty: Certainty,
     pub by_foreread: bool,
 }
 
 impl FoundWrite {
-    /// The claim on a target, if it is about it.
+    /// The claim on a target, if it applies.
     pub fn claim(&self, target: &Target) -> Option<Claim> {
         let certainty = self.write.goal.covers(target)?.min(self.certainty);
         Some(Claim {
@@ -60,7 +60,7 @@ impl FoundWrite {
 }
 
 impl Goal {
-    /// Whether it is the target; `None` if it is not.
+    /// Whether it may apply to the target; `None` if not.
     pub fn covers(&self, target: &Target) -> Option<Certainty> {
         match self {
             Self::File(pattern) => covers_file(pattern, target),
@@ -84,7 +84,7 @@ fn covers_file(pattern: &str, target: &Target) -> Option<Certainty> {
     if files.iter().any(|file| glob::path_matches(pattern, file)) {
         return Some(Certainty::Sure);
     }
-    // A variable that could be anything, in a path that is about read-ahead.
+    // A variable with an unknown value, in a path that concerns read-ahead.
     let open = pattern.contains('$') && pattern.contains("read_ahead_kb");
     let elsewhere = target.name.as_ref().is_some_and(|name| {
         pattern.starts_with("/sys/devices/")
@@ -110,7 +110,7 @@ fn covers_device(pattern: &str, target: &Target) -> Option<Certainty> {
     by_link.then_some(Certainty::Perhaps)
 }
 
-/// Group and volume of a device mapper name, in which LVM doubles the dashes of each.
+/// Group and volume of a device mapper name, in which LVM doubles dashes.
 pub(super) fn lvm_names(label: &str) -> Option<(String, String)> {
     let bytes = label.as_bytes();
     let mut at = 0;
@@ -127,7 +127,7 @@ pub(super) fn lvm_names(label: &str) -> Option<(String, String)> {
     None
 }
 
-/// Every command of a file that sets files with this name.
+/// All commands of a file that set files with this name.
 pub(super) fn scan(
     owner: OwnerKind,
     file: &Path,
@@ -164,19 +164,19 @@ pub fn commands_on(text: &str, sought: &str) -> Vec<(usize, Write)> {
     script.found
 }
 
-/// What is known while going through a script.
+/// The known state while reading a script.
 #[derive(Default)]
 struct Script {
-    /// The name of the file whose writing is looked for.
+    /// The name of the file in question.
     sought: String,
     variables: BTreeMap<String, Vec<String>>,
     echoed: Option<String>,
     found: Vec<(usize, Write)>,
 }
 
-/// Shells nested deeper than this are not followed.
+/// Deeper nested shells are not followed.
 const MAX_SHELL_DEPTH: usize = 4;
-/// Values of one variable that are followed.
+/// Maximum number of values of one variable.
 const MOST_VALUES: usize = 64;
 
 impl Script {
@@ -292,7 +292,7 @@ impl Script {
         values.first()?.trim().parse().ok()
     }
 
-    /// A word with the variables that are known put in: one word for each of their values.
+    /// Substitutes known variables in a word: one word for each of their values.
     fn expand(&self, word: &str) -> Vec<String> {
         for (name, values) in &self.variables {
             for form in [format!("${{{name}}}"), format!("${name}")] {
@@ -320,7 +320,7 @@ fn base_name(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word).trim_start_matches(['-', '@', '+', '!'])
 }
 
-/// Reads a script of boot or of a unit, if it may have to do with files of this name.
+/// Reads a boot script or a unit's script, if it may concern files with this name.
 pub(super) fn scan_file(
     root: &crate::Root,
     owner: OwnerKind,

@@ -1,6 +1,6 @@
-//! Splitting a script into commands and words.
+//! Splits a script into commands and words.
 
-/// Splits a script into commands, each with the line on which it begins.
+/// Splits a script into commands, each with the line on which it starts.
 pub(super) fn split(text: &str) -> Vec<(usize, Vec<String>)> {
     let mut splitter = Splitter::default();
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! What rules do when a device appears.
+//! The effect of rules when a device appears.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -42,7 +42,7 @@ impl Truth {
     }
 }
 
-/// A device appearing, in one subsystem.
+/// The event of a device that appears, in one subsystem.
 pub(super) struct Uevent<'a> {
     root: &'a Root,
     target: &'a Target,
@@ -51,16 +51,16 @@ pub(super) struct Uevent<'a> {
     kernel: String,
     folder: String,
     properties: BTreeMap<String, String>,
-    /// The result of the last PROGRAM, if it is known.
+    /// The result of the last PROGRAM, if known.
     result: Option<Wanted>,
     nfs: bool,
 }
 
-/// What `%c` of a rule stands for after PROGRAM has run nfsrahead, and where that is configured.
+/// The value of `%c` in a rule after PROGRAM has run nfsrahead, and where it is configured.
 type ProgramValue = Option<(Wanted, Option<FileLocation>)>;
 
 impl<'a> Uevent<'a> {
-    /// The events of a target: of its block device and of its bdi, each where there is one.
+    /// The events of a target: of its block device and of its bdi, if they exist.
     pub fn of(root: &'a Root, target: &'a Target, sought: &'a Sought) -> Vec<Self> {
         let event = |subsystem, kernel: String, folder, properties| Self {
             root,
@@ -89,7 +89,7 @@ impl<'a> Uevent<'a> {
         events
     }
 
-    /// Runs the rules of a file and gives what they set of what is sought.
+    /// Evaluates the rules of a file, and returns what they set.
     pub fn run(&mut self, file: &Path, rules: &[UdevRule], nfs: &NfsConf) -> Vec<Claim> {
         let mut claims = Vec::new();
         let mut label: Option<&str> = None;
@@ -107,7 +107,7 @@ impl<'a> Uevent<'a> {
             }
             claims.extend(self.claims(file, rule, truth, nfs));
             let goto = rule.tokens.iter().find(|token| token.key == "GOTO");
-            // A jump that may not be taken is not: what follows is then open at worst.
+            // An uncertain jump is not taken: the following rules are then uncertain at worst.
             if let Some(goto) = goto.filter(|_| truth == Truth::Yes) {
                 label = Some(&goto.value);
             }
@@ -160,7 +160,7 @@ impl<'a> Uevent<'a> {
     fn property(&self, name: &str, pattern: &str) -> Truth {
         match self.properties.get(name) {
             Some(value) => Truth::of(fits(pattern, value)),
-            // Without its database nobody knows what udev knows.
+            // Without its database, udev's properties are unknown.
             None if self.properties.contains_key(KNOWN) => Truth::of(fits(pattern, "")),
             None => Truth::Open,
         }
@@ -195,8 +195,8 @@ impl<'a> Uevent<'a> {
         Truth::of(self.root.exists(path))
     }
 
-    /// Two programs are known, both of which ask whether the bdi is that of an NFS mount: nfsrahead
-    /// of nfs-utils, and the line of awk over /proc/fs/nfsfs/volumes that vendors hand out.
+    /// Two programs are known, both of which test whether the bdi belongs to an NFS mount:
+    /// nfsrahead of nfs-utils, and a line of awk over /proc/fs/nfsfs/volumes that vendors publish.
     fn program(&mut self, command: &str) -> Truth {
         self.result = None;
         if command.contains("nfsrahead") || command.contains("/proc/fs/nfsfs/volumes") {
@@ -306,7 +306,7 @@ impl<'a> Uevent<'a> {
         name == format!("/dev/{}", self.kernel)
     }
 
-    /// Puts in what udev would for `%k`, `$kernel`, `$devnode`, `$env{…}`, `$attr{…}`.
+    /// Substitutes `%k`, `$kernel`, `$devnode`, `$env{…}`, `$attr{…}` as udev does.
     fn substitute(&self, text: &str) -> String {
         let node = format!("/dev/{}", self.kernel);
         let device = self.target.bdi.as_str();
@@ -356,10 +356,10 @@ impl<'a> Uevent<'a> {
     }
 }
 
-/// The property that says that udev's database was there.
+/// The property which shows that udev's database exists.
 const KNOWN: &str = "FOREREAD_DATABASE";
 
-/// What udev knows of a block device: `E:NAME=value` in its database, and the kernel's own.
+/// The udev properties of a block device: `E:NAME=value` in its database, and the kernel's own.
 fn properties(root: &Root, folder: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let pair =
@@ -376,7 +376,7 @@ fn properties(root: &Root, folder: &str) -> BTreeMap<String, String> {
     found
 }
 
-/// Whether a value fits one of the alternatives of a pattern.
+/// Whether a value matches one of the alternatives of a pattern.
 fn fits(pattern: &str, value: &str) -> bool {
     pattern.split('|').any(|alternative| glob::matches(alternative, value))
 }

@@ -1,7 +1,7 @@
-//! udev rules (udev(7)): which of them set a device's read-ahead, or another file of it.
+//! udev rules (udev(7)) that set a device's read-ahead or another of its files.
 //!
-//! Rules are evaluated as udev would on `add`, with the properties of `/run/udev/data`. What only
-//! running a program could tell is left open: such a rule matches perhaps.
+//! Rules are evaluated as udev does on `add`, with the properties in `/run/udev/data`. A rule that
+//! depends on the result of a program matches perhaps.
 
 mod evaluate;
 mod parse;
@@ -29,7 +29,7 @@ pub(super) struct Sought {
     pub file: String,
     pub of_device: Vec<String>,
     pub of_bdi: Vec<String>,
-    /// The paths that it has; for read-ahead the target knows them.
+    /// Its paths; for read-ahead the target has them.
     pub paths: Vec<String>,
 }
 
@@ -44,14 +44,14 @@ impl Sought {
         }
     }
 
-    /// Whether what a command writes to is it.
+    /// Whether a command writes to it.
     pub fn covers(&self, goal: &Goal, target: &Target) -> Option<Certainty> {
         match goal {
             _ if self.paths.is_empty() => goal.covers(target),
             Goal::Device(_) => None,
             Goal::File(pattern) => {
                 let sure = self.paths.iter().any(|path| glob::path_matches(pattern, path));
-                // A variable that could be anything, in a path of the file's name.
+                // A variable with an unknown value, in a path with the file's name.
                 let open = pattern.contains('$') && pattern.ends_with(&self.file);
                 let open = open.then_some(Certainty::Perhaps);
                 if sure { Some(Certainty::Sure) } else { open }
@@ -60,7 +60,7 @@ impl Sought {
     }
 }
 
-/// The files that may have to do with what is sought, in the order in which udev takes them.
+/// The files that may concern the goal, in udev's order.
 #[derive(Debug, Default)]
 pub struct UdevRules {
     files: Vec<File>,
@@ -74,7 +74,7 @@ struct File {
 }
 
 impl UdevRules {
-    /// Reads those about files with this name.
+    /// Reads those that concern files with this name.
     pub(super) fn read(root: &Root, sought: &str) -> Self {
         let mut rules = Self::default();
         for path in drop_ins(root, FOLDERS, ".rules") {
@@ -86,7 +86,7 @@ impl UdevRules {
         rules
     }
 
-    /// What the rules ask for a target. The last is what holds after udev is done.
+    /// The claims of the rules on a target. The last one holds after udev has finished.
     pub(super) fn claims(
         &self,
         root: &Root,
@@ -104,7 +104,7 @@ impl UdevRules {
             for file in &self.files {
                 let mut found = event.run(&file.path, &file.rules, nfs);
                 for claim in &mut found {
-                    // What nfsrahead tells stands in another file.
+                    // The value of nfsrahead is in another file.
                     let own = super::is_foreread(&claim.place.file, "");
                     claim.by_foreread = file.by_foreread || own;
                 }

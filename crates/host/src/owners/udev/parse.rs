@@ -1,9 +1,9 @@
-//! The form of udev rules: `KEY{attribute}OP"value", …`, one rule on a line.
+//! The syntax of udev rules: `KEY{attribute}OP"value", …`, one rule per line.
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UdevRule {
     pub tokens: Vec<Token>,
-    /// The line on which it begins, from 1.
+    /// The line on which it starts, from 1.
     pub line: usize,
     pub text: String,
     pub comment: Option<String>,
@@ -35,13 +35,13 @@ pub enum Operator {
 }
 
 impl Operator {
-    /// Whether it asks and does not set.
+    /// Whether it is a condition, not an assignment.
     pub fn asks(self) -> bool {
         matches!(self, Self::Is | Self::IsNot)
     }
 }
 
-/// Reads the text of a file of rules; a rule that cannot be understood is left out, as udev does.
+/// Parses a file of rules; an invalid rule is skipped, as udev does.
 pub fn parse(text: &str) -> Vec<UdevRule> {
     let lines: Vec<&str> = text.lines().collect();
     let mut rules = Vec::new();
@@ -66,7 +66,7 @@ pub fn parse(text: &str) -> Vec<UdevRule> {
     rules
 }
 
-/// In a rule a `#` does not begin a comment, so only those above count.
+/// Within a rule, `#` does not start a comment, so only comments above count.
 fn comment(lines: &[&str], at: usize) -> Option<String> {
     let above = lines[..at].iter().rev().take_while(|line| line.trim().starts_with('#')).take(4);
     let mut words: Vec<&str> =
@@ -119,8 +119,8 @@ fn operator(text: &str) -> Option<(Operator, &str)> {
     ALL.iter().find_map(|(sign, operator)| Some((*operator, text.strip_prefix(sign)?)))
 }
 
-/// A value in quotes. Before them may stand `e` (escapes are obeyed) or `i` (case does not
-/// matter); a quote behind a backslash does not end it.
+/// A quoted value. It may be preceded by `e` (escapes are interpreted) or `i` (case is ignored); a
+/// quote after a backslash does not end it.
 fn value(text: &str) -> Option<(String, &str)> {
     let text = text.trim_start_matches(['e', 'i']).strip_prefix('"')?;
     let mut value = String::new();

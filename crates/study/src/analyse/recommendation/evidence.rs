@@ -1,4 +1,4 @@
-//! What a decision rests on.
+//! The evidence for a decision.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,19 +8,19 @@ use crate::plan::{Role, StudyPurpose};
 use crate::settings::CellSettings;
 use crate::trial::Trial;
 
-/// The measurements of a study as far as they matter for a decision.
+/// The measurements of a study that matter for a decision.
 pub(crate) struct TrialEvidence {
-    /// All goals together, or the only one.
+    /// All goals together, or the only goal.
     pub(crate) goals: Curve,
-    /// Each cost workload; one that was not measured has no points.
+    /// Each cost workload; a workload that was not measured has no points.
     pub(crate) costs: Vec<Curve>,
-    /// The blocks in which each setting was tried, by the name of the curve: disturbed trials
-    /// included, which are no values of a curve that has undisturbed ones.
+    /// The blocks in which each setting was tried, by the name of the curve. Includes disturbed
+    /// trials, which are not among the values of a curve with undisturbed ones.
     tried: BTreeMap<(String, CellSettings), BTreeSet<u32>>,
     pub(crate) found: Option<CellSettings>,
     /// The settings that could be tried, ascending.
     pub(crate) grid: Vec<CellSettings>,
-    /// The use that costs are weighed for.
+    /// The purpose for which costs are weighed.
     pub(crate) purpose: StudyPurpose,
 }
 
@@ -59,31 +59,31 @@ impl TrialEvidence {
         Some(Self { goals, costs, tried, found, grid, purpose })
     }
 
-    /// One goal alone, whatever it costs.
+    /// The evidence for one goal; costs are ignored.
     pub(crate) fn of_goal(goal: &Curve, found: Option<CellSettings>) -> Self {
         let grid = goal.points.iter().map(|point| point.settings.clone()).collect();
         let (costs, tried) = (Vec::new(), BTreeMap::new());
         Self { goals: goal.clone(), costs, tried, found, grid, purpose: StudyPurpose::Streaming }
     }
 
-    /// In how many blocks a setting of this curve was tried.
+    /// The number of blocks in which a setting of this curve was tried.
     pub(crate) fn tries(&self, curve: &Curve, settings: &CellSettings) -> usize {
         self.tried.get(&(curve.name.clone(), settings.clone())).map_or(0, BTreeSet::len)
     }
 
-    /// In how many blocks all of these settings were tried.
+    /// The number of blocks in which all of these settings were tried.
     pub(crate) fn tries_together(&self, curve: &Curve, settings: &[&CellSettings]) -> usize {
         let blocks = |s: &CellSettings| self.tried.get(&(curve.name.clone(), s.clone())).cloned();
         let each = settings.iter().map(|s| blocks(s).unwrap_or_default());
         each.reduce(|a, b| a.intersection(&b).copied().collect()).map_or(0, |all| all.len())
     }
 
-    /// The ladder of what is confirmed.
+    /// The ladder of the settings with enough repeats.
     pub(crate) fn ladder(&self) -> Option<Ladder<'_>> {
         Ladder::of(&self.goals, self.found.as_ref())
     }
 
-    /// The throughput of a cost workload under a setting relative to another one.
+    /// The throughput of a cost workload relative to that under another setting.
     pub(crate) fn cost_ratio(curve: &Curve, at: &CellSettings, over: &CellSettings) -> Option<f64> {
         Some(curve.at(at)?.median / curve.at(over)?.median)
     }
@@ -93,13 +93,14 @@ impl TrialEvidence {
         self.purpose != StudyPurpose::Streaming
     }
 
-    /// Whether cost workloads were measured under both settings, and every one keeps this share.
+    /// Whether all cost workloads were measured under both settings and keep at least this share of
+    /// their throughput.
     pub(crate) fn all_keep(&self, share: f64, at: &CellSettings, over: &CellSettings) -> bool {
         let keeps = |curve| Self::cost_ratio(curve, at, over).is_some_and(|ratio| ratio >= share);
         !self.costs.is_empty() && self.costs.iter().all(keeps)
     }
 
-    /// The median of a setting of the goals relative to another one.
+    /// The ratio of the medians of two settings of the goals.
     pub(crate) fn gain(above: &SettingPoint, below: &SettingPoint) -> f64 {
         above.median / below.median
     }

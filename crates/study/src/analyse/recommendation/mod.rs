@@ -1,4 +1,4 @@
-//! What to do about read-ahead: the only place where that is decided. Names and units of the fields
+//! The recommendation for read-ahead, which is decided only here. The names and units of the fields
 //! are those of the JSON.
 
 mod evidence;
@@ -24,48 +24,48 @@ use crate::settings::CellSettings;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decision {
-    /// Set read-ahead to this.
+    /// Set read-ahead to this value.
     Set(Kib),
-    /// Keep what the device has, which is this.
+    /// Keep the device's present value.
     Keep(Kib),
-    /// Settings do not differ for the goals.
+    /// The settings do not differ for the goals.
     NoDifference,
-    /// The measurements do not say.
+    /// The measurements do not decide.
     Inconclusive(InconclusiveReason),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InconclusiveReason {
-    /// Nothing was measured for the goals.
+    /// No goal was measured.
     NothingMeasured,
     NothingToCompare,
     TooNoisy,
-    /// Every trial at this setting, on which the decision rests, was disturbed.
+    /// The decision depends on this setting, and every trial at it was disturbed.
     Disturbed(Kib),
 }
 
-/// A recommendation with all that a person has to know before following it.
+/// A recommendation, with all that a person must know before following it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Recommendation {
     #[serde(flatten)]
     pub decision: Decision,
-    /// All that is to be set, where tunables besides read-ahead were varied.
+    /// All values to set, if tunables besides read-ahead were varied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settings: Option<CellSettings>,
-    /// The use that costs were weighed for.
+    /// The purpose for which costs were weighed.
     #[serde(rename = "for")]
     pub purpose: StudyPurpose,
-    /// What the goals gain by [`Decision::Set`].
+    /// How much the goals gain from [`Decision::Set`].
     pub gain: Option<Gain>,
-    /// What else changes by [`Decision::Set`].
+    /// What else [`Decision::Set`] changes.
     pub cost: Option<RecommendationCost>,
-    /// Workloads that lose more than half by [`Decision::Set`]: it is good only where they do not
-    /// matter.
+    /// Workloads that lose more than half of their throughput by [`Decision::Set`]: the
+    /// recommendation holds only where they do not matter.
     pub conditions: Vec<CostCondition>,
-    /// The best setting that gains and meets no condition. With conditions and without such a
-    /// setting, what the device has is to be kept where a condition does not hold.
+    /// The best setting that gains and has no condition. If there are conditions and no such
+    /// setting, the present value should be kept where a condition does not hold.
     pub without_conditions: Option<Alternative>,
-    /// What a smaller setting saves, where that is the reason for [`Decision::Set`].
+    /// What a smaller setting saves, if that is the reason for [`Decision::Set`].
     pub saving: Option<Saving>,
     /// The smallest setting with at least 80 % of the possible gain.
     pub economical: Option<Alternative>,
@@ -80,47 +80,47 @@ pub struct Recommendation {
 pub struct Alternative {
     pub read_ahead_kib: Kib,
     pub gain: Gain,
-    /// What becomes of the cost workloads that were measured under it.
+    /// How the measured cost workloads change under it.
     pub changes: Vec<CostChange>,
 }
 
-/// What a setting costs besides what it gains.
+/// The costs of a setting.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RecommendationCost {
-    /// Page cache that the streams of the largest goal may take: [`units::read_ahead_memory`].
+    /// Maximum page cache for the streams of the largest goal: [`units::read_ahead_memory`].
     pub memory_mib: f64,
     pub streams: u32,
     pub amplification: Option<f64>,
-    /// Every cost workload that was measured under this setting.
+    /// All cost workloads that were measured under this setting.
     pub changes: Vec<CostChange>,
 }
 
-/// A cost workload under two settings.
+/// A cost workload compared between two settings.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CostChange {
     pub workload: String,
     pub baseline_kib: Kib,
-    /// Throughput relative to that setting's.
+    /// Throughput relative to that setting.
     pub throughput_ratio: Estimate,
     pub amplification: Option<f64>,
-    /// Its random reads, where it has some.
+    /// The latency of its random reads, if it has any.
     #[serde(flatten)]
     pub latency: Option<LatencyChange>,
 }
 
-/// A workload that must not matter.
+/// A workload that the recommendation assumes not to matter.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CostCondition {
     pub workload: String,
-    /// Its throughput relative to that under the present setting.
+    /// Its throughput relative to the present setting.
     pub throughput_ratio: Estimate,
 }
 
-/// What a smaller setting saves at the same speed of the goals.
+/// What a smaller setting saves while the goals stay as fast.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Saving {
     pub memory_mib: f64,
-    /// Cost workloads that are faster by half or more.
+    /// Cost workloads that are at least half as fast again.
     pub changes: Vec<CostChange>,
 }
 
@@ -128,20 +128,20 @@ pub struct Saving {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "caveat", rename_all = "snake_case")]
 pub enum Caveat {
-    /// The recommended setting is the largest or the smallest that was tried.
+    /// The recommended setting is the largest or smallest that was tried.
     EdgeOfRange { read_ahead_kib: Kib },
-    /// A cost workload was not measured under the recommended setting, or under one that might do
-    /// without the condition.
+    /// A cost workload was not measured under the recommended setting, or under a setting that
+    /// might avoid the condition.
     CostNotMeasured { read_ahead_kib: Kib, workload: String },
-    /// What the device has was not measured, so the gain is over the lowest setting.
+    /// The present setting was not measured, so the gain is relative to the smallest setting.
     PresentNotMeasured { read_ahead_kib: Kib },
-    /// A cost workload had half of its files in the cache at the end of a trial: it may look
+    /// A cost workload had half of its files in the cache at the end of a trial, so it may look
     /// faster than it is.
     FilesUsedUp { read_ahead_kib: Kib, workload: String },
 }
 
 impl Recommendation {
-    /// A recommendation of nothing, for this reason.
+    /// A recommendation without a setting.
     pub(crate) fn nothing(decision: Decision, purpose: StudyPurpose) -> Self {
         Self {
             decision,
@@ -158,7 +158,7 @@ impl Recommendation {
         }
     }
 
-    /// The value that the device should have: to set or to keep.
+    /// The value that the device should have, set or kept.
     pub fn value(&self) -> Option<Kib> {
         match self.decision {
             Decision::Set(kib) | Decision::Keep(kib) => Some(kib),
@@ -166,7 +166,7 @@ impl Recommendation {
         }
     }
 
-    /// All that [`Decision::Set`] sets.
+    /// All values that [`Decision::Set`] sets.
     pub fn to_set(&self) -> Option<CellSettings> {
         match self.decision {
             Decision::Set(kib) => {
@@ -176,7 +176,7 @@ impl Recommendation {
         }
     }
 
-    /// Whether more measuring would be needed to decide.
+    /// Whether a decision needs more measurements.
     pub fn is_inconclusive(&self) -> bool {
         match self.decision {
             Decision::Inconclusive(doubt) => {

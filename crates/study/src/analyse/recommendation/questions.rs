@@ -1,5 +1,4 @@
-//! What to measure next so that the recommendation can be signed: the open questions of the
-//! decision, the most important first.
+//! Chooses what to measure next: the open questions of the decision, the most important first.
 
 use units::Kib;
 
@@ -11,13 +10,14 @@ use super::rule::{CONDITION_BELOW_RATIO, MIN_GAIN_RATIO, MIN_SAVING_SETTING, NO_
 use crate::plan::Repeats;
 use crate::settings::CellSettings;
 
-/// Repeats from which there is an interval.
+/// The number of repeats that an interval needs.
 const INTERVAL_REPEATS: usize = stats::INTERVAL_FROM;
-/// A setting that falls short by more than this says that smaller ones do, too. Curves are not
-/// that smooth: windows of 2ⁿ and of 17·2ⁿ pages lie close together and differ by up to 5 %.
+/// If a setting falls short by more than this, smaller ones do too. The margin is needed because
+/// curves are not smooth: windows of 2ⁿ and of 17·2ⁿ pages lie close together and differ by up to 5
+/// %.
 const CLEARLY_SHORT_RATIO: f64 = 0.95;
 
-/// Settings that one block should measure, for all goals or for all cost workloads.
+/// Settings to measure in one block, for all goals or for all cost workloads.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum OpenQuestion {
     Goals(Vec<CellSettings>),
@@ -28,7 +28,7 @@ pub(crate) enum OpenQuestion {
 pub(crate) enum MeasurementScope {
     Costs,
     Repeats,
-    /// Also settings that nothing was measured of.
+    /// Includes settings that were not measured yet.
     NewSettings,
 }
 
@@ -54,8 +54,8 @@ impl TrialEvidence {
             .or_else(|| self.costs_of_headline(firm, streams))
     }
 
-    /// One measurement of a setting that may be the economical one, or a smaller one that is as
-    /// fast as the present: halves the gap below it on the grid.
+    /// One measurement of a setting that may be the economical one, or of a smaller setting that
+    /// may be as fast as the present one: halves the gap below it on the grid.
     fn search(&self, ladder: &Ladder<'_>) -> Option<OpenQuestion> {
         let gains = Self::gain(ladder.economical, ladder.base) >= MIN_GAIN_RATIO;
         let next = if gains {
@@ -69,8 +69,8 @@ impl TrialEvidence {
         next.map(|settings| OpenQuestion::Goals(vec![settings.clone()]))
     }
 
-    /// A setting of the grid in the middle of those that nothing is known of between `above` and
-    /// the largest measured one below it that clearly falls short of `enough`.
+    /// The middle of the unmeasured settings between `above` and the largest measured one below it
+    /// that clearly falls short of `enough`.
     fn between(&self, above: &SettingPoint, enough: f64, least: Kib) -> Option<&CellSettings> {
         let mut smaller = self.goals.points.iter().rev().filter(|p| p.settings < above.settings);
         let below = smaller.find(|point| point.median < enough * CLEARLY_SHORT_RATIO);
@@ -92,13 +92,13 @@ impl TrialEvidence {
             .map(OpenQuestion::Goals)
     }
 
-    /// What the decision costs, at the present setting and at those that may lead.
+    /// The costs at the present setting and at those that may be recommended.
     fn costs_of_headline(&self, least: usize, streams: u32) -> Option<OpenQuestion> {
         let ladder = self.ladder()?;
         let mut named = vec![&ladder.base.settings];
         match self.decide(streams).chosen {
             Some(chosen) => named.push(&chosen.settings),
-            // A smaller one that is as fast may save what random reads cost.
+            // A smaller setting that is as fast may save what random reads cost.
             None => {
                 let smaller = self.goals.confirmed().find(|p| self.is_as_fast(p, ladder.base));
                 named.push(&smaller?.settings);
@@ -110,7 +110,7 @@ impl TrialEvidence {
         self.cost_repeats(&named, least)
     }
 
-    /// The best setting that meets no condition, where the decision does.
+    /// The best setting without a condition, if the decision has one.
     fn settings_without_conditions(
         &self,
         least: usize,
@@ -139,8 +139,8 @@ impl TrialEvidence {
         goals.map(OpenQuestion::Goals).or_else(|| self.cost_repeats(&[candidate], least))
     }
 
-    /// A setting that may gain and meet no condition: the largest that is expected to meet none, or
-    /// one of those just below it, as curves have dips.
+    /// A setting that may gain and have no condition: the largest that is expected to have none, or
+    /// one of those just below it, because curves have dips.
     fn candidate_without_conditions(
         &self,
         ladder: &Ladder<'_>,
@@ -162,9 +162,8 @@ impl TrialEvidence {
         range.rev().find(|s| gains(s) && !fails(s))
     }
 
-    /// The largest setting of the grid that is expected to meet no condition. Each random read of a
-    /// mapped file takes a time and brings a window, so its time is straight over the window
-    /// between two measured ones.
+    /// The largest setting of the grid that is expected to have no condition. Each random read of a
+    /// mapped file reads one window, so its time is linear in the window between two measured ones.
     fn expected_without_conditions(
         &self,
         base: &CellSettings,
@@ -187,12 +186,12 @@ impl TrialEvidence {
         self.costs.iter().filter_map(limit).min()
     }
 
-    /// Enough repeats of the decision for an interval, and more while it is undecided.
+    /// Enough repeats for an interval, and more while the decision is open.
     fn sharpen(&self, firm: usize, most: usize) -> Option<OpenQuestion> {
         let ladder = self.ladder()?;
         let headline = self.headline(&ladder);
         let together = |point: &SettingPoint, wanted: usize| {
-            // An interval of the gain takes as many blocks that both were measured in.
+            // An interval of the gain needs blocks in which both settings were measured.
             let pair = [&ladder.base.settings, &point.settings];
             let missing = self.tries_together(&self.goals, &pair) < wanted;
             missing.then(|| OpenQuestion::Goals(distinct(pair.into_iter())))
@@ -208,8 +207,8 @@ impl TrialEvidence {
         missing.max_by_key(Vec::len).map(OpenQuestion::Costs)
     }
 
-    /// These settings, each once, if one of them has too few repeats: they are compared in pairs,
-    /// so those that have enough go along.
+    /// These settings, each once, if any of them has too few repeats. They are compared in pairs,
+    /// so those with enough repeats are measured too.
     fn repeated<'a>(
         &self,
         curve: &Curve,

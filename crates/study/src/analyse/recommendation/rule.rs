@@ -1,9 +1,9 @@
 //! The rule.
 //!
-//! The economical setting leads: the smallest with 80 % of the possible gain. The best one leads
-//! only if it gains a tenth more than that and costs nothing that was measured. Under a tenth of
-//! gain the device keeps what it has, unless a smaller setting is as fast and saves what a person
-//! would notice. A workload that loses more than half makes a condition.
+//! The economical setting is the headline: the smallest with 80 % of the possible gain. The best
+//! setting is the headline only if it gains a tenth more and has no measured cost. If the gain is
+//! under a tenth, the device keeps its setting, unless a smaller one is as fast and saves something
+//! noticeable. A workload that loses more than half of its throughput becomes a condition.
 
 use units::{Bytes, Kib, read_ahead_memory};
 
@@ -15,16 +15,16 @@ use super::{Decision, InconclusiveReason};
 
 /// A gain below this is not worth a change.
 pub(crate) const MIN_GAIN_RATIO: f64 = 1.10;
-/// What a larger setting may cost a workload if it is to lead: less than a tenth.
+/// A larger setting is the headline only if every cost workload keeps this share of its throughput.
 pub(crate) const NO_COST_RATIO: f64 = 0.90;
-/// A workload that keeps less than this makes a condition.
+/// A workload that keeps less than this share becomes a condition.
 pub(crate) const CONDITION_BELOW_RATIO: f64 = 0.50;
-/// A workload that is faster by this at a smaller setting is a saving.
+/// A workload that is this much faster at a smaller setting is a saving.
 pub(crate) const MIN_SAVING_RATIO: f64 = 1.50;
-/// Memory that a person would notice.
+/// The smallest saving of memory that is noticeable.
 const MIN_MEMORY_SAVING: Bytes = Bytes::from_mib(64);
-/// No smaller setting is advised for what it saves: requests of programs up to this size would be
-/// split, and the suite, which reads pages, does not show what that costs.
+/// No smaller setting is recommended for its savings. It would split requests of programs up to
+/// this size, and the suite, which reads pages, does not measure that cost.
 pub(crate) const MIN_SAVING_SETTING: Kib = Kib::new(64);
 
 /// A decision and the settings that it is about.
@@ -36,7 +36,7 @@ pub(crate) struct SettingChoice<'a> {
 }
 
 impl TrialEvidence {
-    /// What follows from the measurements. `streams` are those of the largest goal.
+    /// Decides. `streams` is the number of streams of the largest goal.
     pub(crate) fn decide(&self, streams: u32) -> SettingChoice<'_> {
         let without = |doubt| SettingChoice {
             decision: Decision::Inconclusive(doubt),
@@ -70,7 +70,7 @@ impl TrialEvidence {
         let gain = self.goals.ratio(headline, ladder.base);
         let difference = self.goals.difference();
         if gain.median >= MIN_GAIN_RATIO && headline.settings != ladder.base.settings {
-            // What was measured once has no interval; that much is no noise.
+            // A single measurement has no interval, but a gain this large is not noise.
             let sure = !gain.is_bounded() || in_a_word(&gain) == Difference::Faster;
             let differs = ladder.base_is_found || difference == Difference::Faster;
             return match sure && differs {
@@ -93,7 +93,7 @@ impl TrialEvidence {
         (decision, None)
     }
 
-    /// The economical setting, or the best one if that is worth it.
+    /// The economical setting, or the best one if it is worth its costs.
     pub(crate) fn headline<'a>(&self, ladder: &Ladder<'a>) -> &'a SettingPoint {
         let (best, economical) = (ladder.best, ladder.economical);
         let more = Self::gain(best, economical) >= MIN_GAIN_RATIO;
@@ -102,7 +102,7 @@ impl TrialEvidence {
         if more && free { best } else { economical }
     }
 
-    /// The smallest setting that is as fast as the present one, if it saves what a person notices.
+    /// The smallest setting that is as fast as the present one, if it saves something noticeable.
     fn saving<'a>(&'a self, ladder: &Ladder<'a>, streams: u32) -> Option<&'a SettingPoint> {
         let base = ladder.base;
         let smaller = self.goals.confirmed().find(|point| self.is_as_fast(point, base))?;
@@ -134,7 +134,7 @@ impl TrialEvidence {
         present.saturating_sub(less) >= MIN_MEMORY_SAVING && less.get() * 2 <= present.get()
     }
 
-    /// The setting that gains most without a condition: the smallest that is within noise of it.
+    /// The setting with the highest gain and no condition: the smallest within noise of it.
     pub(crate) fn without_conditions<'a>(
         &'a self,
         ladder: &Ladder<'a>,
@@ -150,7 +150,7 @@ impl TrialEvidence {
     }
 }
 
-/// The page cache that streams may take under a setting.
+/// The maximum page cache that streams use under a setting.
 pub(crate) fn memory(point: &SettingPoint, streams: u32) -> Bytes {
     read_ahead_memory(point.settings.read_ahead.to_bytes(), u64::from(streams))
 }
