@@ -1,7 +1,7 @@
 //! Compiles the BPF programs, which become part of the binary: nothing of this is needed to run.
 //!
-//! On a machine without clang foreread builds all the same. It then has no probes, says so where
-//! they would be used, and polls instead.
+//! A development build without clang has no probes. It says so where they would be used, and polls
+//! instead. A release build without clang fails, unless `FOREREAD_WITHOUT_PROBES` is set.
 
 use std::env;
 use std::path::PathBuf;
@@ -15,8 +15,13 @@ fn main() {
     println!("cargo:rerun-if-changed=bpf");
     println!("cargo:rerun-if-env-changed=CLANG");
     println!("cargo:rerun-if-env-changed=PATH");
+    println!("cargo:rerun-if-env-changed=FOREREAD_WITHOUT_PROBES");
     match PROGRAMS.iter().try_for_each(|name| compile(name)) {
         Ok(()) => println!("cargo:rustc-cfg=bpf_object"),
+        Err(problem) if are_required() => println!(
+            "cargo::error=a release build needs clang for the kernel probes: {problem}; install \
+             clang (scripts/deps does), or set FOREREAD_WITHOUT_PROBES=1"
+        ),
         Err(problem) => {
             println!(
                 "cargo:warning=built without kernel probes: {problem}; to list open files and to \
@@ -26,6 +31,12 @@ fn main() {
             println!("cargo:rerun-if-changed=bpf/compiled");
         }
     }
+}
+
+/// What is released must not lose its probes unnoticed.
+fn are_required() -> bool {
+    env::var("PROFILE").as_deref() == Ok("release")
+        && env::var_os("FOREREAD_WITHOUT_PROBES").is_none()
 }
 
 fn compile(name: &str) -> Result<(), String> {

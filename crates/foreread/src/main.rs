@@ -17,6 +17,10 @@ use std::process::ExitCode;
 use crate::cli::Invocation;
 use crate::exit::Exit;
 
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
     // Set early, so that usage errors have colours, too.

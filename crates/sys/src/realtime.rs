@@ -31,9 +31,13 @@ pub fn sleep_until(at: Nanos) {
 /// Makes the calling thread, and those that it starts from now on, run before all others that are
 /// ready: policy `SCHED_FIFO` at `priority` (1 to 99). Needs `CAP_SYS_NICE`.
 pub fn run_first(priority: i32) -> io::Result<()> {
-    let parameters = libc::sched_param { sched_priority: priority };
-    // SAFETY: the kernel reads one `sched_param` during the call; 0 is the calling thread.
-    let result = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) };
+    // The kernel's own `struct sched_param`. musl's has more fields, and its `sched_setscheduler`
+    // always fails with ENOSYS, so the call is made directly.
+    let parameters: libc::c_int = priority;
+    // SAFETY: the kernel reads one `int` during the call; 0 is the calling thread.
+    let result = unsafe {
+        libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_FIFO, &raw const parameters)
+    };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 

@@ -14,6 +14,12 @@ use super::{Context, ResultFile};
 use crate::exit::{Exit, Usage};
 use crate::output;
 
+const AFTER_HELP: &str = "\
+Examples:
+  foreread check --emit-policy -o policy.toml
+  foreread check --policy policy.toml
+  foreread check --policy policy.toml --junit -o result.xml";
+
 /// Check this host's read-ahead against a policy file
 ///
 /// A policy is TOML with [[rule]] tables. Each rule selects storage (class, mount, filesystem,
@@ -23,6 +29,7 @@ use crate::output;
 /// if a name in it looks mistyped, or if no rule selects anything; required = false allows it. The
 /// exit code is 3 if a rule is violated.
 #[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
 pub struct CheckArgs {
     /// The policy file; `-` is standard input
     #[arg(long, value_name = "FILE", required_unless_present = "emit_policy")]

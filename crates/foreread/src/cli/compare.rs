@@ -8,12 +8,19 @@ use super::{Context, Format};
 use crate::exit::{Exit, Usage};
 use crate::output;
 
+const AFTER_HELP: &str = "\
+Examples:
+  foreread compare 3 7
+  foreread compare 3=xfs 7=ext4 -o page.html
+  foreread compare last other.sqlite:2 --json";
+
 /// Compare runs: the same settings and workloads side by side
 ///
 /// Compares each further run with the first: each cell, each workload, and all cells together. The
 /// runs may come from other filesystems, controllers, kernels or hosts, or from imported figures.
 /// With --output and without --json, --csv and --markdown, it writes an HTML page.
 #[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
 pub struct CompareArgs {
     /// Run numbers, or `last`. FILE:NUMBER is a run from another record, `-` the last run of the
     /// record on standard input. 3=NAME shows run 3 under this name

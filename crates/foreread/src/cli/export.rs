@@ -11,12 +11,19 @@ use crate::destination::Destination;
 use crate::exit::{Exit, Usage};
 use crate::output;
 
+const AFTER_HELP: &str = "\
+Examples:
+  foreread export --fio seq-8
+  foreread export --fio mine.toml -o mine.fio
+  foreread export --fio trace:app.trace -o app.fio";
+
 /// Write a workload as an fio job file
 ///
 /// The jobs have the same pattern, block sizes, readers, hints and think times as the workload. If
 /// fio does not have the pattern, the requests themselves are written as I/O logs next to the job
 /// file; this needs -o.
 #[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
 pub struct ExportArgs {
     /// The workload: a name (`foreread workloads`), a TOML file or trace:FILE
     #[arg(long, value_name = "WORKLOAD", required = true)]

@@ -14,6 +14,12 @@ use super::Context;
 use crate::exit::{Exit, Usage};
 use crate::output;
 
+const AFTER_HELP: &str = "\
+Examples:
+  foreread import table.csv --title \"array of 2008\"
+  foreread import bonnie-128.txt bonnie-1m.txt --read-ahead 128K,1M
+  foreread import fio.json --json      print the figures, import nothing";
+
 /// Import results that other programs measured
 ///
 /// CSV tables have a column readahead_sectors or read_ahead_kib, a column for each workload
@@ -25,6 +31,7 @@ use crate::output;
 /// imported, too, also as pasted text. It does not contain the read-ahead setting, so give one for
 /// each report: --read-ahead 512K,2M. Without --read-ahead, the figures are only printed.
 #[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
 pub struct ImportArgs {
     /// Files to import; several files make one table; `-` is standard input
     #[arg(required = true)]

@@ -17,6 +17,7 @@ mod dry_run;
 mod experiment;
 mod export;
 mod guard;
+mod help;
 mod import;
 mod info;
 mod invocation;
@@ -80,6 +81,7 @@ safety, 5 inconclusive, 6 not permitted or not supported here, 130 SIGINT, 143 S
 /// Explain, measure, set and adapt the read-ahead of Linux storage.
 #[derive(Debug, Parser)]
 #[command(name = "foreread", version, after_help = AFTER_HELP, max_term_width = 100)]
+#[command(disable_help_subcommand = true)]
 #[command(propagate_version = true, subcommand_required = true, arg_required_else_help = true)]
 pub struct Cli {
     #[command(flatten)]
@@ -150,6 +152,7 @@ enum Verb {
     Rollback(rollback::RollbackArgs),
     Info(info::InfoArgs),
     Completions(completions::CompletionsArgs),
+    Help(help::HelpArgs),
     #[command(hide = true)]
     Complete(complete::CompleteArgs),
     #[command(hide = true)]
@@ -217,6 +220,7 @@ impl Cli {
             Verb::Rollback(verb) => verb.run(&context),
             Verb::Info(verb) => verb.run(&context),
             Verb::Completions(verb) => verb.run(),
+            Verb::Help(verb) => verb.run(),
             Verb::Complete(verb) => verb.run(&context),
             Verb::Guard(verb) => verb.run(&context),
         }

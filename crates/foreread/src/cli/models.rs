@@ -12,12 +12,19 @@ use super::ResultFile;
 use crate::exit::Exit;
 use crate::output;
 
+const AFTER_HELP: &str = "\
+Examples:
+  foreread models
+  foreread models show hdd-2008 > mine.toml
+  foreread models show raid10-2008,chunk=256K";
+
 /// List, explain or score device models
 ///
 /// Keys of a model can be changed on the command line, as in
 /// virtual:raid10-2008,chunk=256K,disk.rpm=15000. To make a model file, run foreread models show
 /// hdd-2008 > mine.toml, edit the file, and use virtual:mine.toml.
 #[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct ModelsArgs {
     #[command(subcommand)]

@@ -11,10 +11,17 @@ use super::{Context, ResultFile};
 use crate::exit::{Exit, Usage};
 use crate::output;
 
+const AFTER_HELP: &str = "\
+Examples:
+  foreread presets                     for the software of this machine
+  foreread presets postgresql
+  foreread presets --all --json";
+
 /// Show published recommendations of vendors and which apply here
 ///
 /// Recommendations are never applied automatically. The source and the year of each are shown.
 #[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
 pub struct PresetsArgs {
     /// Name of a software in the list, or a word of it; default: the software that this machine
     /// runs

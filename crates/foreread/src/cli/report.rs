@@ -13,12 +13,19 @@ use super::runs::number;
 use crate::exit::{Exit, Usage};
 use crate::output;
 
+const AFTER_HELP: &str = "\
+Examples:
+  foreread report last -o page.html
+  foreread report 3=before 7=after -o page.html
+  foreread report 3 -o trials.parquet";
+
 /// Write runs to one HTML file: charts, tables, trials, provenance
 ///
 /// The file is self-contained: it opens without a server, loads nothing from the network, and can
 /// be sent by mail. For several runs, it plots all of them together and compares each with the
 /// first.
 #[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
 pub struct ReportArgs {
     /// Run numbers, or `last`. FILE:NUMBER is a run from another record, `-` the last run of the
     /// record on standard input. 3=NAME shows run 3 under this name

@@ -13,6 +13,12 @@ use super::Context;
 use crate::exit::{Exit, Usage};
 use crate::output;
 
+const AFTER_HELP: &str = "\
+Examples:
+  foreread rollback                    after a power loss
+  foreread rollback all -n             what would be undone
+  foreread rollback last";
+
 /// Undo changes of killed runs, or of apply and persist
 ///
 /// A study restores all settings when it ends; if it is killed, a guard process does. Changes
@@ -22,6 +28,7 @@ use crate::output;
 /// changed get their window back with the settings. Rollback may be run at any time. It skips
 /// values that another process has set since, and runs that are still active.
 #[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
 pub struct RollbackArgs {
     /// What to undo: `left`: changes of killed runs; `all`: also what was applied and persisted; a
     /// run by its number or `last`: all changes to its device; a device by its name under

@@ -9,10 +9,17 @@ use super::{Context, Format};
 use crate::exit::{Exit, Usage};
 use crate::output;
 
+const AFTER_HELP: &str = "\
+Examples:
+  foreread runs                        all runs, latest first
+  foreread runs show last --plots
+  foreread runs show 3 --csv -o run3.csv";
+
 /// List, show or delete recorded runs
 ///
 /// The record keeps all raw measurements of a run. The verdict is recomputed each time it is shown.
 #[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct RunsArgs {
     #[command(subcommand)]

@@ -10,12 +10,18 @@ use super::Context;
 use crate::exit::Exit;
 use crate::signals::Signals;
 
+const AFTER_HELP: &str = "\
+Examples:
+  foreread serve
+  foreread serve --port 0              on a free port, which it prints";
+
 /// Serve the reports of all runs to a browser, live
 ///
 /// The server is read-only (GET and HEAD), listens on the loopback address unless --listen is
 /// given, and rejects requests with another Host header. Every client that can reach it sees all
 /// runs.
 #[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
 pub struct ServeArgs {
     /// Port; 0 chooses a free one
     #[arg(long, default_value_t = 8277)]

@@ -19,11 +19,17 @@ use super::{Context, ResultFile};
 use crate::exit::Exit;
 use crate::output;
 
+const AFTER_HELP: &str = "\
+Examples:
+  foreread info
+  foreread info --json -o info.json";
+
 /// Show version, kernel, privileges, probes, programs and files
 ///
 /// Changes nothing and needs no privileges, but shows what more privileges would enable. Attach the
 /// output to bug reports.
 #[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
 pub struct InfoArgs {
     /// Print JSON (docs/json.md explains the fields)
     #[arg(long)]
