@@ -20,8 +20,8 @@
 //! - A mapping that is read at random gets the window with which readers wait least for a piece;
 //!   while its file is primed it may have its own: `RandomFaults`.
 //! - A `Trend` is what the last reads of an open file have in common, such as a step or the way
-//!   backward, and a `TrendPlan` prefetches along it. A `FilePriming` finishes the random reads of a
-//!   file that fits into memory. `Sequences` foresee the next ones of many small files.
+//!   backward, and a `TrendPlan` prefetches along it. A `FilePriming` finishes the random reads of
+//!   a file that fits into memory. `Sequences` foresee the next ones of many small files.
 
 mod ab_test;
 mod action;

@@ -119,8 +119,8 @@ impl Classifier {
         self.runs.push(run);
     }
 
-    /// The page of a reader that comes through pages which are cached here and there, if most places
-    /// where it missed were such.
+    /// The page of a reader that comes through pages which are cached here and there, if most
+    /// places where it missed were such.
     pub(super) fn through_holes(&self) -> Option<u64> {
         let run = self.runs.last()?;
         let upset = self.holes > 4.0 && self.holes > 0.5 * (self.sequential + self.random);

@@ -1,0 +1,169 @@
+use super::*;
+
+const STEPS: TrendSteps =
+    TrendSteps { last: 100, step: 10, len: 2, is_gapless: false, is_filled: false };
+
+fn trend(reads: impl IntoIterator<Item = (u64, u64)>) -> Option<TrendSteps> {
+    let mut trend = Trend::default();
+    reads.into_iter().for_each(|(index, pages)| trend.read(index, pages, false));
+    trend.steps(true)
+}
+
+/// The pages of reads of so many bytes each, one before the other.
+fn backward(sizes: impl IntoIterator<Item = u64>) -> Vec<(u64, u64)> {
+    let mut end = 64 << 20;
+    let reads = sizes.into_iter().map(|size| {
+        let start = end - size;
+        let first = start / 4096;
+        let pages = (end - 1) / 4096 + 1 - first;
+        end = start;
+        (first, pages)
+    });
+    reads.collect()
+}
+
+#[test]
+fn uneven_blocks_that_are_read_backward_have_a_trend() {
+    let even = trend(backward([3809; 40])).expect("blocks of RocksDB");
+    assert!(even.is_gapless && even.step == -16, "{even:?}");
+    let uneven = trend(backward((0..40).map(|n| 900 + n * n * 7919 % 30_000)));
+    assert!(uneven.is_some_and(|steps| steps.is_gapless && steps.step < 0), "{uneven:?}");
+}
+
+#[test]
+fn a_read_now_and_then_from_elsewhere_does_not_hide_a_trend() {
+    let reads = (0..60).map(|n| if n % 5 == 4 { (n * 7919, 1) } else { (90_000 - n, 1) });
+    assert!(trend(reads).is_some_and(|steps| steps.is_gapless), "four of five go backward");
+}
+
+#[test]
+fn steps_are_told_from_random_reads() {
+    let steps = trend((0..20).map(|n| (n * 64, 16)));
+    assert_eq!(steps.map(|it| (it.step, it.len, it.is_gapless)), Some((64, 16, false)));
+    assert_eq!(trend((0..40).map(|n| (n * n * 7919 % 100_003, 1))), None);
+    assert_eq!(trend([(5, 1); 50]), None, "the same page over and over");
+}
+
+#[test]
+fn what_the_kernel_foresees_needs_no_plan_unless_it_was_forbidden_to_read_ahead() {
+    let mut trend = Trend::default();
+    (0..20).for_each(|n| trend.read(n * 3, 3, false));
+    assert_eq!(trend.steps(true), None);
+    assert!(trend.steps(false).is_some_and(|steps| steps.is_gapless && steps.step > 0));
+    // Marks are as far apart as windows are large.
+    let mut trend = Trend::default();
+    (0..20).for_each(|n| trend.read(n * 32, 1, true));
+    assert_eq!(trend.steps(true), None);
+}
+
+#[test]
+fn two_reports_of_one_read_are_one() {
+    let reads = backward([3809; 40]);
+    let twice = reads.iter().flat_map(|read| [*read; 2]);
+    assert!(trend(twice).is_some_and(|steps| steps.is_gapless && steps.step == -16));
+}
+
+#[test]
+fn what_a_reader_leaves_out_of_a_run_is_seen() {
+    let mut trend = Trend::default();
+    // Every other page; the kernel reads four at a time, so each other read finds its page.
+    (1..20).for_each(|n| trend.left_out(4 * n, 1, 4 * n - 1));
+    let steps = TrendSteps { last: 76, step: 2, len: 1, is_gapless: false, is_filled: true };
+    assert_eq!(trend.steps(true), Some(steps));
+    trend.left_out(80, 1, 80);
+    assert_eq!(trend.steps(true), None, "it leaves out nothing any more");
+}
+
+#[test]
+fn after_a_plan_in_vain_a_longer_trend_is_needed() {
+    let mut trend = Trend::default();
+    let mut at = 1 << 30;
+    let mut run = |trend: &mut Trend, reads: u64| {
+        at -= 1 << 20;
+        (0..reads).for_each(|n| trend.read(at - n, 1, false));
+        trend.steps(true)
+    };
+    let steps = run(&mut trend, 10).expect("a trend");
+    let mut plan = TrendPlan::new(steps, Nanos::ZERO, Pages::ZERO);
+    plan.due(Pages::new(1 << 30), &share(1 << 20));
+    trend.end(&plan);
+    assert_eq!(run(&mut trend, 10), None);
+    assert!(run(&mut trend, 60).is_some());
+}
+
+fn share(most: u64) -> WindowShare {
+    let (most, memory) = (Pages::new(most), Pages::new(1 << 20));
+    WindowShare { most, memory, is_tight: false, is_squeezed: false }
+}
+
+fn extents(plan: &mut TrendPlan, file: u64) -> Vec<(u64, u64)> {
+    let due = plan.due(Pages::new(file), &share(1 << 20));
+    due.iter().map(|piece| (piece.start.get(), piece.pages.get())).collect()
+}
+
+#[test]
+fn steps_are_foreseen_up_to_the_end_of_the_file() {
+    let mut plan = TrendPlan::new(STEPS, Nanos::ZERO, Pages::ZERO);
+    assert_eq!(extents(&mut plan, 145), [(110, 2), (120, 2), (130, 2), (140, 2)]);
+    assert_eq!(extents(&mut plan, 145), []);
+    plan.reader_at(120, Nanos::ZERO);
+    plan.position(Bytes::new(132 * 4096), Bytes::new(4096), Nanos::from_secs(1));
+    assert_eq!(plan.at, 4);
+    assert!(!plan.is_over(Nanos::from_secs(2)) && plan.is_over(Nanos::from_secs(9)));
+}
+
+#[test]
+fn a_plan_ends_when_most_reads_are_elsewhere() {
+    let mut plan = TrendPlan::new(STEPS, Nanos::ZERO, Pages::ZERO);
+    (0..30).for_each(|n| plan.reader_at(if n % 4 == 3 { 7 } else { 110 + n * 10 }, Nanos::ZERO));
+    assert!(!plan.is_over(Nanos::ZERO), "three of four were foreseen");
+    (0..10).for_each(|n| plan.reader_at(5_000_000 + n * 77, Nanos::ZERO));
+    assert!(plan.is_over(Nanos::ZERO));
+}
+
+#[test]
+fn what_is_read_backward_is_joined_and_ends_at_the_first_page() {
+    let steps = TrendSteps::backward(60, 2);
+    let mut plan = TrendPlan::new(steps, Nanos::ZERO, Pages::ZERO);
+    assert_eq!(extents(&mut plan, 1000), [(0, 60)]);
+    plan.reader_at(28, Nanos::ZERO);
+    assert_eq!(plan.at, 3, "two pieces of sixteen pages were read");
+}
+
+#[test]
+fn lateness_looks_further_within_bounds() {
+    let steps = TrendSteps { last: 0, step: 4, len: 1, ..STEPS };
+    let mut plan = TrendPlan::new(steps, Nanos::ZERO, Pages::ZERO);
+    for _ in 0..30 {
+        plan.late(&share(100));
+    }
+    assert_eq!(plan.depth, tuning::MIN_ROOM_PIECES, "its pace is not known");
+    assert_eq!(plan.due(Pages::new(1 << 30), &share(40)).len(), 40);
+}
+
+/// Where the next pieces begin and how long they are, if the reader comes by so many in each
+/// interval, and came by ten before.
+fn filled(came: u64) -> (u64, u64) {
+    let steps = TrendSteps { last: 0, step: 2, len: 1, is_gapless: false, is_filled: true };
+    let mut plan = TrendPlan::new(steps, Nanos::ZERO, Pages::new(20));
+    for interval in 1..=tuning::JUDGE_INTERVALS {
+        plan.reader_at(2 * came * interval, Nanos::ZERO);
+        plan.interval();
+    }
+    let due = plan.due(Pages::new(1 << 20), &share(1 << 20));
+    (due[0].start.get(), due[0].pages.get())
+}
+
+#[test]
+fn what_is_left_out_is_read_only_where_single_pieces_are_slower() {
+    assert_eq!(filled(10), (162, 1));
+    assert_eq!(filled(3), (50, 20), "ten pieces in one");
+}
+
+#[test]
+fn what_is_left_out_fills_memory_like_all_else() {
+    let steps = TrendSteps { last: 0, step: 50, len: 1, is_gapless: false, is_filled: true };
+    let plan =
+        TrendPlan { through: true, pace: 100, ..TrendPlan::new(steps, Nanos::ZERO, Pages::ZERO) };
+    assert_eq!(plan.room(&WindowShare { memory: Pages::new(2000), ..share(100) }), 40);
+}
